@@ -1,0 +1,45 @@
+# `make demo` runs, `make serve` shows, `make test` tests: each sets up what it needs.
+
+VENV ?= .venv
+BIN := $(VENV)/bin
+PYTHON ?= python3
+PORT ?= 8000
+
+.PHONY: demo serve test lint docs browser clean
+
+$(VENV)/installed: setup.cfg pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --upgrade pip
+	$(BIN)/pip install --quiet torch==2.13.0
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable .
+	touch $@
+
+$(VENV)/installed-dev: $(VENV)/installed
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+demo: $(VENV)/installed
+	$(BIN)/helm-run --conf-paths run_specs/demo.conf --suite demo --max-eval-instances 20
+	$(BIN)/helm-longctx summarize --suite demo
+	@echo 'Open the leaderboard with: make serve'
+
+serve:
+	$(BIN)/helm-longctx serve --suite demo --port $(PORT)
+
+test: $(VENV)/installed-dev browser lint
+	$(BIN)/pytest --numprocesses 2 --cov --cov-report term
+
+lint: $(VENV)/installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+docs: $(VENV)/installed-dev
+	$(BIN)/mkdocs build --strict
+
+# The leaderboard is tested in a real browser.
+browser:
+	@command -v chromedriver >/dev/null || (apt-get update -qq && apt-get install -y -qq chromium chromium-driver)
+
+clean:
+	rm -rf $(VENV) build dist site benchmark_output prod_env .coverage*

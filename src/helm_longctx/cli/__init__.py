@@ -1,0 +1,1 @@
+"""The `helm-longctx` command: one module a sub-command."""

@@ -1,0 +1,118 @@
+"""`doctor`: does everything that a run needs work here?"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from importlib import metadata
+from pathlib import Path
+from typing import Annotated
+
+import orjson
+import typer
+from pyhocon import ConfigFactory
+
+from helm_longctx.benchmarks import BENCHMARKS
+from helm_longctx.core.task import MAIN_METRIC
+from helm_longctx.errors import InputError
+from helm_longctx.sources.root import DataRoot
+
+TINY_RUN = "helmet_recall:task=ruler_niah_mk_2,length=4k,num_samples=2,model=longctx/lexical"
+VERSIONS = ("helm-longctx", "crfm-helm", "datasets", "transformers", "torch", "huggingface_hub")
+
+Finding = tuple[bool, str]
+
+
+def doctor(
+    local_path: Annotated[Path, typer.Option(help="HELM's --local-path, for credentials.conf.")] = Path("prod_env"),
+    run: Annotated[bool, typer.Option(help="Also make a tiny run end to end.")] = True,
+) -> None:
+    """Check the installation; every line says what was found. Exit status 1 if something is broken."""
+    checks: list[tuple[str, Callable[[], Iterator[Finding]]]] = [
+        ("versions", _versions),
+        ("plugin", _plugin),
+        ("adapter", _adapter),
+        ("data", _data),
+        ("credentials", lambda: _credentials(local_path)),
+    ]
+    if run:
+        checks.append(("tiny run", _tiny_run))
+    healthy = True
+    for name, check in checks:
+        for fine, text in check():
+            healthy &= fine
+            print(f"{'ok     ' if fine else 'BROKEN '} {name}: {text}")
+    if not healthy:
+        raise typer.Exit(1)
+
+
+def _versions() -> Iterator[Finding]:
+    for name in VERSIONS:
+        try:
+            yield True, f"{name} {metadata.version(name)}"
+        except metadata.PackageNotFoundError:
+            yield False, f"{name} is not installed; install it with: pip install {name}"
+
+
+def _plugin() -> Iterator[Finding]:
+    points = [p for p in metadata.entry_points(group="helm") if p.value == "helm_longctx.plugin"]
+    if not points:
+        yield False, "HELM does not see helm_longctx.plugin in the entry-point group 'helm'; pip install the package again"
+        return
+    try:
+        points[0].load()
+    except Exception as error:  # whatever it is, HELM would only warn
+        yield False, f"loading it fails: {type(error).__name__}: {error}"
+        return
+    from helm.benchmark.run_spec import get_run_spec_function
+
+    entries = [entry for benchmark in BENCHMARKS for entry in benchmark.entries]
+    missing = [entry for entry in entries if get_run_spec_function(entry) is None]
+    yield not missing, f"HELM knows {', '.join(entries)}" if not missing else f"HELM lacks {', '.join(missing)}"
+
+
+def _adapter() -> Iterator[Finding]:
+    from helm.benchmark.adaptation.adapters.adapter_factory import AdapterFactory
+
+    known = getattr(AdapterFactory.get_adapter, "knows_longctx", False)
+    yield known, "HELM's adapter factory knows ours" if known else "HELM's adapter factory does not know ours"
+
+
+def _data() -> Iterator[Finding]:
+    try:
+        root = DataRoot.find()
+    except InputError as error:
+        yield False, str(error)
+        return
+    yield True, f"{'mirror' if root.mirror else 'cache'} {root.path}; see helm-longctx list"
+
+
+def _credentials(local_path: Path) -> Iterator[Finding]:
+    """Names only: a value is never read out."""
+    found = sorted(name for name in os.environ if name.endswith(("_API_KEY", "_TOKEN")) and os.environ[name])
+    yield True, f"in the environment: {', '.join(found) or 'none'}"
+    path = local_path / "credentials.conf"
+    if path.is_file():
+        try:
+            names = sorted(ConfigFactory.parse_file(str(path)))
+        except Exception:  # a parser's message could quote a key
+            yield False, f"{path} is not a HOCON file"
+            return
+        yield True, f"in {path}: {', '.join(names) or 'none'}"
+
+
+def _tiny_run() -> Iterator[Finding]:
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "helm.benchmark.run", "--run-entries", TINY_RUN]
+        command += ["--suite", "doctor", "-m", "2", "-o", folder, "--local-path", folder, "--disable-cache"]
+        environment = {name: value for name, value in os.environ.items() if name != "HELM_LONGCTX_DATA"}
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+        stats = next(Path(folder).glob("runs/doctor/*/stats.json"), None)
+        if done.returncode or not stats:
+            yield False, f"helm-run ended with {done.returncode}: {(done.stderr.strip().splitlines() or ['no message'])[-1]}"
+            return
+        scores = [row["mean"] for row in orjson.loads(stats.read_bytes()) if row["name"]["name"] == MAIN_METRIC]
+        yield scores == [1.0], f"{TINY_RUN} scored {scores}, expected [1.0]"

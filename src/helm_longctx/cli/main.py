@@ -1,0 +1,53 @@
+"""`helm-longctx`: entry point and shared options."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+import typer
+
+from helm_longctx._version import VERSION
+from helm_longctx.cli import data, doctor, models, records, results, tables
+from helm_longctx.errors import InputError
+
+app = typer.Typer(
+    help="Long-context evaluation for Stanford HELM.", no_args_is_help=True, pretty_exceptions_enable=False
+)
+app.command("list")(tables.list_tasks)
+app.command("prompts")(records.prompts)
+app.command("score")(records.score)
+app.command("fetch")(data.fetch)
+app.command("models")(models.models)
+app.command("summarize")(results.summarize)
+app.command("serve")(results.serve)
+app.command("schema")(results.schema)
+app.command("confs")(tables.confs)
+app.command("doctor")(doctor.doctor)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"helm-longctx {VERSION}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+) -> None:
+    """Long-context evaluation for Stanford HELM."""
+
+
+def main() -> None:
+    """Run the command; bad input ends in one line and status 2."""
+    logging.basicConfig(level=logging.WARNING, format="helm-longctx: %(message)s", stream=sys.stderr)
+    try:
+        app()
+    except InputError as error:
+        print(f"helm-longctx: error: {' '.join(str(error).split())}", file=sys.stderr)
+        raise SystemExit(2) from None
+    except BrokenPipeError:
+        # A reader such as `head` has enough; without this, Python complains again at exit.
+        sys.stderr.close()
+        raise SystemExit(1) from None

@@ -1,0 +1,93 @@
+"""`prompts` and `score`: the protocol without a model, as JSON lines."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from enum import Enum
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any
+
+import orjson
+import typer
+
+from helm_longctx.benchmarks import BENCHMARKS
+from helm_longctx.core.entry import Entry, parse_entry
+from helm_longctx.core.instance import stop_sequences
+from helm_longctx.core.lengths import length_label
+from helm_longctx.core.task import Example, Record, Task
+from helm_longctx.errors import InputError, shorten
+from helm_longctx.sources.jsonl import JsonLines
+from helm_longctx.sources.root import DataRoot
+
+
+class Form(str, Enum):
+    """How a prompt is sent."""
+
+    chat = "chat"
+    completion = "completion"
+
+
+EntryArgument = Annotated[str, typer.Argument(help="A run entry without a model, e.g. helmet_recall:length=8k")]
+OutputPath = Annotated[Path, typer.Option("--output-path", "-o", help="HELM's output folder, for cached data.")]
+
+
+def prompts(
+    entry: EntryArgument,
+    style: Annotated[Form | None, typer.Option(help="Default: as the official configuration sends the task.")] = None,
+    limit: Annotated[int | None, typer.Option(min=0, help="Stop after so many prompts.")] = None,
+    output_path: OutputPath = Path("benchmark_output"),
+) -> None:
+    """Print an entry's prompts in the official order, as JSON lines."""
+    checked = parse_entry(BENCHMARKS, entry)
+    for line in islice(_prompt_lines(checked, style, DataRoot.find(output_path)), limit):
+        sys.stdout.buffer.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
+    sys.stdout.flush()
+
+
+def _prompt_lines(entry: Entry, style: Form | None, root: DataRoot) -> Iterator[dict[str, Any]]:
+    for task in entry.tasks:
+        form = style or _official_form(entry, task)
+        for example in task.load(task, entry.settings, root):
+            yield {
+                "id": example.id,
+                "task": task.name,
+                "length": length_label(entry.settings.length),
+                "prompt": _prompt(task, example, form),
+                "references": example.references,
+                "max_tokens": task.max_tokens,
+                "stop": list(stop_sequences(task, entry.settings)) if form is Form.completion else [],
+            }
+
+
+def _official_form(entry: Entry, task: Task) -> Form:
+    asked = entry.settings.style
+    return Form.chat if asked == "chat" or (asked == "auto" and task.chat) else Form.completion
+
+
+def _prompt(task: Task, example: Example, form: Form) -> str:
+    suffix = task.template.suffix(example.fields) if form is Form.completion else ""
+    return task.template.user_turn(example.fields) + suffix
+
+
+def score(
+    entry: EntryArgument,
+    records: Annotated[Path, typer.Option(help="JSON lines: prediction, references and what the metric needs.")],
+) -> None:
+    """Score outputs that you already have: JSON lines in, JSON lines out, in the same order. No data is needed."""
+    checked = parse_entry(BENCHMARKS, entry)
+    if len(checked.tasks) > 1:
+        raise InputError(f"{checked.name}: task is missing; allowed: {', '.join(task.name for task in checked.tasks)}")
+    rows = JsonLines(records, {"prediction": str, "references": list})
+    for number, row in enumerate(rows, 1):
+        scores = checked.tasks[0].scores(_checked_record(row, f"{records}: record {number}"))
+        sys.stdout.buffer.write(orjson.dumps(scores, option=orjson.OPT_APPEND_NEWLINE))
+    sys.stdout.flush()
+
+
+def _checked_record(row: Record, where: str) -> Record:
+    for reference in row["references"]:
+        if not isinstance(reference, str):
+            raise InputError(f"{where}: references must be strings, found {shorten(reference)}")
+    return row

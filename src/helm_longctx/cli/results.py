@@ -1,0 +1,66 @@
+"""`schema`, `summarize` and `serve`: from runs to the leaderboard in the browser."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+import yaml
+from rich.console import Console
+
+from helm_longctx.benchmarks import BENCHMARKS
+from helm_longctx.cli.records import OutputPath
+from helm_longctx.report.schema import make_schema
+from helm_longctx.report.suite import run_groups, score_tables, suite_folder
+
+Suite = Annotated[str, typer.Option(help="The suite that helm-run wrote.")]
+
+
+def schema(
+    suite: Annotated[str | None, typer.Option(help="Only what this suite's runs need.")] = None,
+    output_path: OutputPath = Path("benchmark_output"),
+) -> None:
+    """Print the schema for `helm-summarize --schema-path`."""
+    groups = run_groups(suite_folder(output_path, suite)) if suite else None
+    yaml.safe_dump(make_schema(BENCHMARKS, groups), sys.stdout, sort_keys=False, allow_unicode=True)
+
+
+def summarize(
+    suite: Suite,
+    output_path: OutputPath = Path("benchmark_output"),
+    local_path: Annotated[Path, typer.Option(help="HELM's --local-path.")] = Path("prod_env"),
+) -> None:
+    """Run helm-summarize with our schema, cut to the suite's runs, and print the scores."""
+    from helm.benchmark.presentation import summarize as helm_summarize
+
+    from helm_longctx.models.registration import register
+
+    folder = suite_folder(output_path, suite)
+    schema_path = folder / "schema_longctx.yaml"
+    text = yaml.safe_dump(make_schema(BENCHMARKS, run_groups(folder)), sort_keys=False, allow_unicode=True)
+    schema_path.write_text(text, encoding="utf-8")
+    register()
+    sys.argv = ["helm-summarize", "--suite", suite, "--schema-path", str(schema_path)]
+    sys.argv += ["--output-path", str(output_path), "--local-path", str(local_path)]
+    helm_summarize.main()
+    for table in score_tables(folder, BENCHMARKS):
+        Console().print(table)
+    print(f"The leaderboard: helm-longctx serve --suite {suite} --output-path {output_path}")
+
+
+def serve(
+    suite: Suite,
+    output_path: OutputPath = Path("benchmark_output"),
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port on this machine.")] = 8000,
+) -> None:
+    """Run helm-server for a suite on the loopback address only (helm-server itself listens on every address)."""
+    from helm.benchmark import server
+
+    suite_folder(output_path, suite)
+    run = server.app.run
+    server.app.run = lambda **options: run(**{**options, "host": "127.0.0.1"})
+    sys.argv = ["helm-server", "--suite", suite, "--output-path", str(output_path), "--port", str(port)]
+    print(f"Open http://127.0.0.1:{port}/#/leaderboard", file=sys.stderr)
+    server.main()

@@ -1,0 +1,66 @@
+"""`list` and `confs`: the task table, for people and as run-entry files."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import orjson
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from helm_longctx.benchmarks import BENCHMARKS
+from helm_longctx.cli.records import OutputPath
+from helm_longctx.core.lengths import length_label, parse_length
+from helm_longctx.core.task import Benchmark, Task
+from helm_longctx.report.confs import conf_files
+from helm_longctx.sources.root import DataRoot
+
+
+def list_tasks(
+    length: Annotated[str, typer.Option(help="The length whose data is looked for.")] = "128k",
+    as_json: Annotated[bool, typer.Option("--json", help="JSON instead of a table.")] = False,
+    output_path: OutputPath = Path("benchmark_output"),
+) -> None:
+    """List tasks: run entry, lengths, metric, budget, and whether its data is here."""
+    root = DataRoot.find(output_path)
+    tokens = parse_length(length, "list")
+    rows = [_row(benchmark, task, tokens, root) for benchmark in BENCHMARKS for task in benchmark.tasks]
+    if as_json:
+        sys.stdout.buffer.write(orjson.dumps(rows, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+        return
+    table = Table(title=f"Data at {length}: {root.path}{'' if root.mirror else ' (cache)'}", title_justify="left")
+    for column in rows[0]:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*(str(cell) for cell in row.values()))
+    Console().print(table)
+
+
+def _row(benchmark: Benchmark, task: Task, length: int, root: DataRoot) -> dict[str, Any]:
+    labels = [length_label(tokens) for tokens in sorted(task.sizes)]
+    return {
+        "entry": f"{benchmark.name}_{task.category}:task={task.name}",
+        "lengths": f"{labels[0]}-{labels[-1]}",
+        "metric": task.headline,
+        "max_tokens": task.max_tokens,
+        "samples": task.num_samples,
+        "data": _data(task, length, root),
+    }
+
+
+def _data(task: Task, length: int, root: DataRoot) -> str:
+    if all(root.has(path) for path in task.data_paths(length)):
+        return "here"
+    if task.any_length:
+        return "generated"
+    return "missing" if root.mirror else "fetched on first use"
+
+
+def confs(folder: Annotated[Path, typer.Argument(help="Where to write them.")]) -> None:
+    """Write HELM run-entry files (`helm-run --conf-paths`), one a length and one for the demo."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in conf_files(BENCHMARKS).items():
+        (folder / name).write_text(text, encoding="utf-8")

@@ -1,0 +1,1 @@
+"""Generic machinery: nothing here knows a benchmark by name."""

@@ -1,0 +1,144 @@
+"""Run entries: from `helmet_recall:task=json_kv,length=8k` to checked settings, before anything is loaded or sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from helm_longctx.core.lengths import length_label, parse_length
+from helm_longctx.core.task import Benchmark, Labels, Protocol, Settings, Style, Task
+from helm_longctx.errors import InputError, bad_argument, shorten
+
+ARGUMENTS = ("task", "length", "shots", "seed", "num_samples", "style", "protocol", "labels")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A checked run entry without its model.
+
+    Args:
+        arguments: what was given, as given; it names the run.
+    """
+
+    benchmark: Benchmark
+    name: str
+    tasks: tuple[Task, ...]
+    settings: Settings
+    arguments: Mapping[str, Any]
+
+    @property
+    def category(self) -> str:
+        return self.benchmark.entries[self.name]
+
+    @property
+    def groups(self) -> list[str]:
+        """Run groups: the category at this length, then each task at this length."""
+        label = length_label(self.settings.length)
+        return [f"{self.name}_{label}", *(f"{self.benchmark.name}_{task.name}_{label}" for task in self.tasks)]
+
+    @property
+    def title(self) -> str:
+        """For people: `HELMET Recall 8k`, or with a single task its title."""
+        what = self.tasks[0].title if "task" in self.arguments else self.benchmark.categories[self.category]
+        return f"{self.benchmark.title} {what} {length_label(self.settings.length)}"
+
+    @property
+    def description(self) -> str:
+        """The entry as it is written, with its length in the shortest form."""
+        arguments = {**self.arguments, "length": length_label(self.settings.length)}
+        return self.name + ":" + ",".join(f"{key}={arguments[key]}" for key in ARGUMENTS if key in arguments)
+
+
+def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -> Entry:
+    """Check a run entry's arguments.
+
+    Raises:
+        InputError: an argument is unknown, missing or has a value that is not allowed for these tasks.
+    """
+    for key in arguments:
+        if key not in ARGUMENTS:
+            raise InputError(f"{name}: unknown argument {key}={shorten(arguments[key])}; allowed: {', '.join(ARGUMENTS)}")
+    if "length" not in arguments:
+        raise InputError(f"{name}: length is missing; allowed: {_lengths(benchmark.category_tasks(benchmark.entries[name]))}")
+    tasks = _tasks(benchmark, name, arguments.get("task"))
+    settings = Settings(
+        length=_length(name, arguments["length"], tasks),
+        shots=_whole(name, "shots", arguments.get("shots"), at_least=0),
+        seed=_whole(name, "seed", arguments.get("seed", 42), at_least=0) or 0,
+        num_samples=_whole(name, "num_samples", arguments.get("num_samples"), at_least=1),
+        style=_choice(name, "style", arguments.get("style", "auto"), get_args(Style)),
+        protocol=_choice(name, "protocol", arguments.get("protocol", "paper"), get_args(Protocol)),
+        labels=_labels(name, arguments.get("labels", "integer"), tasks),
+    )
+    return Entry(benchmark, name, tasks, settings, arguments)
+
+
+def parse_entry(benchmarks: Iterable[Benchmark], text: str) -> Entry:
+    """Parse and check a run entry that names no model.
+
+    Raises:
+        InputError: the entry's form, name or arguments are wrong.
+    """
+    by_name = {name: benchmark for benchmark in benchmarks for name in benchmark.entries}
+    name, colon, rest = text.strip().partition(":")
+    if name not in by_name:
+        raise InputError(f"unknown run entry {shorten(name)}; allowed: {', '.join(by_name)}")
+    arguments: dict[str, str] = {}
+    for part in rest.split(",") if colon else []:
+        key, equals, value = part.partition("=")
+        if not (key and equals and value):
+            raise InputError(f"{name}: expected name=value, found {shorten(part)}")
+        if key in arguments:
+            raise InputError(f"{name}: {key} is given twice")
+        arguments[key] = value
+    return check_entry(by_name[name], name, arguments)
+
+
+def _tasks(benchmark: Benchmark, name: str, task: object) -> tuple[Task, ...]:
+    tasks = benchmark.category_tasks(benchmark.entries[name])
+    if task is None:
+        return tasks
+    chosen = tuple(row for row in tasks if row.name == task)
+    if not chosen:
+        raise bad_argument(name, "task", task, [row.name for row in tasks])
+    return chosen
+
+
+def _length(name: str, value: Any, tasks: tuple[Task, ...]) -> int:
+    length = parse_length(value, where=name)
+    if not all(task.any_length or length in task.sizes for task in tasks):
+        raise bad_argument(name, "length", value, _lengths(tasks))
+    return length
+
+
+def _lengths(tasks: tuple[Task, ...]) -> str:
+    if all(task.any_length for task in tasks):
+        return "any number of tokens from 4k to 1m"
+    shared = set.intersection(*(set(task.sizes) for task in tasks))
+    return ", ".join(length_label(length) for length in sorted(shared))
+
+
+def _whole(name: str, key: str, value: Any, at_least: int) -> int | None:
+    if value is None:
+        return None
+    try:
+        number = int(str(value))
+    except ValueError:
+        number = at_least - 1
+    if not at_least <= number < 2**32:
+        raise bad_argument(name, key, value, f"a whole number from {at_least}")
+    return number
+
+
+def _choice(name: str, key: str, value: Any, allowed: tuple[Any, ...]) -> Any:
+    if value not in allowed:
+        raise bad_argument(name, key, value, allowed)
+    return value
+
+
+def _labels(name: str, value: Any, tasks: tuple[Task, ...]) -> Labels:
+    if not all(task.labels for task in tasks) and value != "integer":
+        raise bad_argument(name, "labels", value, "integer (these tasks have no label names)")
+    chosen: Labels = _choice(name, "labels", value, get_args(Labels))
+    return chosen

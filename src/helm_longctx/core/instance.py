@@ -1,0 +1,47 @@
+"""From an example to a HELM instance, and what the adapter and the metric read back from it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from helm.benchmark.scenarios.scenario import CORRECT_TAG, TEST_SPLIT, Input, Instance, Output, Reference
+
+from helm_longctx.core.task import Example, Settings, Task
+
+
+def to_instance(task: Task, settings: Settings, example: Example, run_max_tokens: int) -> Instance:
+    """One evaluation instance: its input is the chat form; `extra_data` says how the completion form differs.
+
+    Args:
+        run_max_tokens: the largest output budget of the run's tasks, which is the adapter spec's.
+    """
+    fields = example.fields
+    extra: dict[str, Any] = {
+        "length": settings.length,
+        "question": fields.get("question", fields.get("query")),
+        "depth": example.depth,
+        "source": example.source,
+        "input_tokens": example.input_tokens,
+        "counter": example.counter,
+        "context_span": list(task.template.context_span(fields)),
+        "separator": task.template.separator,
+        "answer_prefix": task.template.answer_prefix(fields),
+        "chat": task.chat,
+        "stop": list(stop_sequences(task, settings)),
+        "max_tokens": task.max_tokens,
+        "run_max_tokens": run_max_tokens,
+        "record": dict(example.record),
+    }
+    return Instance(
+        input=Input(text=task.template.user_turn(fields)),
+        references=[Reference(Output(text=text), tags=[CORRECT_TAG]) for text in example.references],
+        split=TEST_SPLIT,
+        sub_split=task.name,
+        id=example.id,
+        extra_data={key: value for key, value in extra.items() if value is not None},
+    )
+
+
+def stop_sequences(task: Task, settings: Settings) -> tuple[str, ...]:
+    """Where a completion stops: nowhere for the published tables, at a newline in the present official code."""
+    return task.stop if settings.protocol == "current" else ()

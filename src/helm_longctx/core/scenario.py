@@ -1,0 +1,65 @@
+"""A benchmark's scenario: examples of the entry's tasks, in the official order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from helm.benchmark.scenarios.scenario import Instance, Scenario, ScenarioMetadata
+
+from helm_longctx.core.entry import check_entry
+from helm_longctx.core.instance import to_instance
+from helm_longctx.core.task import MAIN_METRIC, Benchmark
+from helm_longctx.errors import InputError
+from helm_longctx.sources.root import DataRoot
+
+
+class LongContextScenario(Scenario):
+    """Instances of a run entry's tasks; each task is a sub-split.
+
+    A benchmark's scenario is a subclass that names its table.
+
+    Args:
+        entry: run-entry name, e.g. `helmet_recall`.
+        revision: what the prompts and metrics follow; must be the installed package's.
+        arguments: the run entry's arguments.
+
+    Raises:
+        InputError: the arguments are wrong, or the run was made for another revision.
+    """
+
+    benchmark: Benchmark
+
+    def __init__(self, entry: str, revision: str, **arguments: Any):
+        if revision != self.benchmark.revision:
+            installed = self.benchmark.revision
+            raise InputError(f"{entry}: revision={revision!r} is not the installed package's, which is {installed!r}")
+        self.entry = check_entry(self.benchmark, entry, arguments)
+        self.name = self.benchmark.name
+        self.description = f"{self.benchmark.title}: {self.benchmark.description}"
+        self.tags = ["long_context"]
+        super().__init__()
+        self.definition_path = self.benchmark.url
+
+    def get_instances(self, output_path: str) -> list[Instance]:
+        """All instances; reads or fetches data.
+
+        Args:
+            output_path: `<benchmark output>/scenarios/<name>`, given by HELM; our cache stands beside it.
+        """
+        root = DataRoot.of_scenario(output_path)
+        tasks, settings = self.entry.tasks, self.entry.settings
+        run_max_tokens = max(task.max_tokens for task in tasks)
+        return [
+            to_instance(task, settings, example, run_max_tokens)
+            for task in tasks
+            for example in task.load(task, settings, root)
+        ]
+
+    def get_metadata(self) -> ScenarioMetadata:
+        return ScenarioMetadata(
+            name=self.entry.groups[0],
+            main_metric=MAIN_METRIC,
+            main_split="test",
+            display_name=self.entry.title,
+            description=self.description,
+        )

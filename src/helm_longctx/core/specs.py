@@ -1,0 +1,83 @@
+"""Run specs from checked entries: everything a benchmark needs to be known to HELM."""
+
+from __future__ import annotations
+
+import inspect
+from functools import partial
+from typing import Any, TypeVar
+
+from helm.benchmark.adaptation.adapter_spec import AdapterSpec
+from helm.benchmark.annotation.annotator import AnnotatorSpec
+from helm.benchmark.metrics.basic_metrics import InstancesPerSplitMetric
+from helm.benchmark.metrics.metric import MetricSpec
+from helm.benchmark.run_spec import RunSpec, run_spec_function
+from helm.benchmark.scenarios.scenario import ScenarioSpec
+from helm.common.object_spec import ObjectSpec
+
+from helm_longctx.core.adapter import method_for
+from helm_longctx.core.annotator import InstanceFacts
+from helm_longctx.core.entry import Entry, check_entry
+from helm_longctx.core.metric import LongContextMetric
+from helm_longctx.core.scenario import LongContextScenario
+from helm_longctx.sources.root import DataRoot
+
+Spec = TypeVar("Spec", bound=ObjectSpec)
+
+
+def spec_of(kind: type[Spec], cls: type, **arguments: Any) -> Spec:
+    """A HELM spec of a class, its arguments checked against the constructor now rather than in the run.
+
+    Raises:
+        TypeError: the constructor does not take them.
+    """
+    inspect.signature(cls).bind(**arguments)
+    return kind(class_name=f"{cls.__module__}.{cls.__qualname__}", args=arguments)
+
+
+def register_run_specs(scenario: type[LongContextScenario], metric: type[LongContextMetric]) -> None:
+    """Tell HELM the run entries of the scenario's benchmark."""
+    for entry in scenario.benchmark.entries:
+        run_spec_function(entry)(partial(build_run_spec, scenario, metric, entry))
+
+
+def build_run_spec(
+    scenario: type[LongContextScenario], metric: type[LongContextMetric], name: str, **arguments: Any
+) -> RunSpec:
+    """The run spec of an entry.
+
+    Raises:
+        InputError: an argument is wrong, or data is missing where nothing may be downloaded.
+    """
+    entry = check_entry(scenario.benchmark, name, arguments)
+    _check_data(entry)
+    given = {key: value for key, value in entry.arguments.items() if key != "style"}
+    given["length"] = entry.settings.length
+    return RunSpec(
+        name=entry.description,
+        scenario_spec=spec_of(ScenarioSpec, scenario, entry=name, revision=scenario.benchmark.revision, **given),
+        adapter_spec=AdapterSpec(
+            method=method_for(entry.settings.style),
+            input_prefix="",
+            input_suffix="",
+            output_prefix="",
+            output_suffix="",
+            instance_prefix="",
+            max_train_instances=0,
+            num_outputs=1,
+            temperature=0.0,
+            max_tokens=max(task.max_tokens for task in entry.tasks),
+        ),
+        metric_specs=[spec_of(MetricSpec, metric), spec_of(MetricSpec, InstancesPerSplitMetric)],
+        groups=entry.groups,
+        annotators=[spec_of(AnnotatorSpec, InstanceFacts)],
+    )
+
+
+def _check_data(entry: Entry) -> None:
+    """With a mirror, what it lacks is said before any run starts."""
+    root = DataRoot.find()
+    if not root.mirror:
+        return
+    paths = [p for task in entry.tasks if not task.any_length for p in task.data_paths(entry.settings.length)]
+    if not all(root.has(path) for path in paths):
+        raise root.missing(paths, f"helm-longctx fetch {entry.description} --to {root.path}")

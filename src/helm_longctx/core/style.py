@@ -1,0 +1,63 @@
+"""Chat or completion: what the task's official configuration and the deployment allow."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from helm.benchmark.model_deployment_registry import ModelDeployment, get_model_deployment
+from helm.benchmark.model_metadata_registry import INSTRUCTION_FOLLOWING_MODEL_TAG, model_has_tag
+
+Form = Literal["chat", "completion"]
+
+RAW_TEXT_CLIENTS = frozenset(
+    f"helm.clients.{name}"
+    for name in (
+        "vllm_client.VLLMClient",
+        "openai_client.OpenAILegacyCompletionsClient",
+        "together_client.TogetherClient",
+        "together_client.TogetherCompletionClient",
+        "megatron_client.MegatronClient",
+        "lit_gpt_client.LitGPTClient",
+        "simple_client.SimpleClient",
+        "http_model_client.HTTPModelClient",
+    )
+)
+"""HELM clients that send the prompt as it stands."""
+
+HUGGING_FACE_CLIENT = "helm.clients.huggingface_client.HuggingFaceClient"
+
+
+def deployment_form(name: str) -> Form:
+    """What a deployment makes of a prompt: raw text, or the user turn of a chat.
+
+    Local Hugging Face models: `apply_chat_template` where it is set. Other HELM clients chat, but for those that are
+    known to send raw text. Where the client does not tell, an instruction-following model chats.
+    """
+    deployment = get_model_deployment(name)
+    client = deployment.client_spec.class_name
+    if client in RAW_TEXT_CLIENTS:
+        return "completion"
+    if client == HUGGING_FACE_CLIENT:
+        template = deployment.client_spec.args.get("apply_chat_template")
+        return _form(template if template is not None else _follows_instructions(deployment))
+    return _form(client.startswith("helm.clients.") or _follows_instructions(deployment))
+
+
+def resolve_style(style: str, deployment: str) -> Form:
+    """The form to send: what was asked for, else (`auto`) what the deployment makes of a prompt.
+
+    HELMET sends a raw completion for recall, RAG, re-ranking and ICL, also to instruction-tuned models, and its chat
+    template for long-document QA, summarization and citations; API models always chat. A HELM deployment does one of
+    the two, so a category is sent as HELMET sends it by choosing the deployment: see docs/fidelity.md.
+    """
+    if style == "chat":
+        return "chat"
+    return "completion" if style == "completion" else deployment_form(deployment)
+
+
+def _form(chats: bool) -> Form:
+    return "chat" if chats else "completion"
+
+
+def _follows_instructions(deployment: ModelDeployment) -> bool:
+    return model_has_tag(deployment.model_name or deployment.name, INSTRUCTION_FOLLOWING_MODEL_TAG)

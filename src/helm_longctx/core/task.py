@@ -1,0 +1,177 @@
+"""The task record: where examples come from, how one becomes a prompt, how an answer is scored, what a length means.
+
+Everything that HELM needs is derived from these records; nothing else states a fact about a task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+from helm_longctx.core.template import Template
+from helm_longctx.sources.hub import HubDataset
+from helm_longctx.sources.root import DataRoot
+
+Style = Literal["auto", "chat", "completion"]
+Protocol = Literal["paper", "current"]
+Labels = Literal["integer", "natural_label"]
+AnswerKind = Literal["label", "lookup"]
+"""How a model without a neural network can look for an answer: the label of the nearest demonstration in the
+context, or what follows the question's words in the context."""
+
+MAIN_METRIC = "longctx_score"
+"""The official headline metric of every task, 0…1, under one name."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """One test item, before any model is known.
+
+    Args:
+        id: unique in its task, the same whenever the same data is read.
+        fields: the template's places.
+        references: accepted answers, as the official code holds them.
+        depth: where the evidence stands in the context, 0 (start) to 1 (end); None if that has no meaning.
+        source: "official" files, "hub" data, or "generated".
+        input_tokens: length of the completion prompt, where it was counted; `counter` says with what.
+        record: what the scorer needs besides the references.
+    """
+
+    id: str
+    fields: Mapping[str, str]
+    references: list[str]
+    source: Literal["official", "hub", "generated"]
+    depth: float | None = None
+    input_tokens: int | None = None
+    counter: str | None = None
+    record: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a run entry asks for, checked. `None` means: as the official configuration has it."""
+
+    length: int
+    shots: int | None = None
+    seed: int = 42
+    num_samples: int | None = None
+    style: Style = "auto"
+    protocol: Protocol = "paper"
+    labels: Labels = "integer"
+
+
+Record = Mapping[str, Any]
+"""A scored item: `prediction`, `references`, and what else the task's metric reads."""
+
+Scores = dict[str, float]
+Loader = Callable[["Task", Settings, DataRoot], Iterable[Example]]
+Scorer = Callable[[Record], Scores]
+
+
+@dataclass(frozen=True)
+class Task:
+    """One row of a benchmark's table.
+
+    Args:
+        name: as in run entries, e.g. `json_kv`.
+        category: what is averaged together, e.g. `recall`.
+        title: for people.
+        sizes: for each length in tokens, how many units fill it (pairs, shots, documents).
+        unit: what `sizes` counts, in the plural.
+        load: examples in the official order; reads files, knows no HELM type.
+        score: pure; returns official metric names and values in 0…1, without `longctx_score`.
+        headline: the official metric that becomes `longctx_score`.
+        metrics: every name that `score` can return.
+        max_tokens: output budget.
+        num_samples: the official sample size.
+        shots: the official number of demonstrations before the question.
+        file: the official file under the data root for a length, if the task has one.
+        hub: the hub data set that it is made from, if any.
+        any_length: whether it can be generated, for any length.
+        chat: whether the official code uses the model's chat template.
+        stop: stop sequences of the present official code in completion form (`protocol=current`).
+        labels: whether the `labels` argument has a meaning.
+        answer_kind, null_answer: for the baseline models.
+    """
+
+    name: str
+    category: str
+    title: str
+    template: Template
+    sizes: Mapping[int, int]
+    unit: str
+    load: Loader
+    score: Scorer
+    headline: str
+    metrics: tuple[str, ...]
+    max_tokens: int
+    answer_kind: AnswerKind
+    null_answer: str
+    num_samples: int = 100
+    shots: int = 0
+    file: Callable[[int], str] | None = None
+    hub: HubDataset | None = None
+    any_length: bool = False
+    chat: bool = False
+    stop: tuple[str, ...] = ()
+    labels: bool = False
+
+    def scores(self, record: Record) -> Scores:
+        """Official metrics and `longctx_score`; what cannot be computed is absent."""
+        scores = {name: float(value) for name, value in self.score(record).items()}
+        if self.headline in scores:
+            scores[MAIN_METRIC] = scores[self.headline]
+        return scores
+
+    def data_paths(self, length: int) -> list[str]:
+        """Files under the data root that the task reads at a length."""
+        if self.hub:
+            return self.hub.paths
+        return [self.file(length)] if self.file else []
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A table of tasks with a name.
+
+    Args:
+        name: folder and scenario name, e.g. `helmet`.
+        title: for people.
+        revision: repository and commit that the prompts and metrics follow; part of every run spec.
+        url: the official code at that commit.
+        tasks: the table.
+        categories: name to title, in the order of the published tables.
+    """
+
+    name: str
+    title: str
+    description: str
+    revision: str
+    url: str
+    tasks: tuple[Task, ...]
+    categories: Mapping[str, str]
+
+    @cached_property
+    def entries(self) -> dict[str, str]:
+        """Run-entry names and the category that each runs."""
+        return {f"{self.name}_{category}": category for category in self.categories}
+
+    def category_tasks(self, category: str) -> tuple[Task, ...]:
+        """The tasks whose unweighted mean is the category's score."""
+        return tuple(task for task in self.tasks if task.category == category)
+
+    def task(self, name: str) -> Task:
+        """The task of that name.
+
+        Raises:
+            KeyError: there is none.
+        """
+        return {task.name: task for task in self.tasks}[name]
+
+    @cached_property
+    def lengths(self) -> list[int]:
+        """Every length that some task has a size for, ascending."""
+        return sorted({length for task in self.tasks for length in task.sizes})
+

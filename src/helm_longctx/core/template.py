@@ -1,0 +1,89 @@
+"""Prompt templates: a user turn, an answer prefix, and what joins them."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+CONTEXT = "context"
+"""The field that is long, and the only one that truncation may cut."""
+
+
+@dataclass(frozen=True)
+class Template:
+    """A benchmark's prompt, as its official code has it.
+
+    Args:
+        user: the user turn, with `{field}` places. It is what a chat model gets.
+        prefix: how the answer begins. A completion prompt ends with it.
+        separator: what stands between the two in a completion prompt.
+    """
+
+    user: str
+    prefix: str
+    separator: str = "\n"
+
+    def user_turn(self, fields: Mapping[str, str]) -> str:
+        """The chat form."""
+        return self.user.format(**fields)
+
+    def answer_prefix(self, fields: Mapping[str, str]) -> str:
+        """The start of the answer; the official code puts it before a completion's output when it scores."""
+        return self.prefix.format(**fields)
+
+    def suffix(self, fields: Mapping[str, str]) -> str:
+        """What turns the chat form into the completion form, at its end."""
+        return self.separator + self.answer_prefix(fields)
+
+    def context_span(self, fields: Mapping[str, str]) -> tuple[int, int]:
+        """Where the context stands in the user turn: [start, end) in characters."""
+        start = len(self.user[: self.user.index("{%s}" % CONTEXT)].format(**fields))
+        return start, start + len(fields[CONTEXT])
+
+    def parse(self, prompt: str) -> dict[str, str] | None:
+        """The fields of a rendered prompt, chat or completion form; None if it is another template's.
+
+        The question stands at the end and the context is long, so places are looked for from the end.
+        """
+        for literals, names in (self._completion_places, self._chat_places):
+            fields = _split_at(prompt, literals, names)
+            if fields is not None:
+                return fields
+        return None
+
+    @cached_property
+    def _chat_places(self) -> tuple[list[str], list[str]]:
+        return _places(self.user)
+
+    @cached_property
+    def _completion_places(self) -> tuple[list[str], list[str]]:
+        return _places(self.user + self.separator + self.prefix)
+
+
+def _places(text: str) -> tuple[list[str], list[str]]:
+    """A template's literals (one more than fields) and its field names, in order."""
+    literals, names = [""], []
+    for literal, name, _, _ in string.Formatter().parse(text):
+        literals[-1] += literal
+        if name is not None:
+            names.append(name)
+            literals.append("")
+    return literals, names
+
+
+def _split_at(prompt: str, literals: list[str], names: list[str]) -> dict[str, str] | None:
+    if not (prompt.startswith(literals[0]) and prompt.endswith(literals[-1])):
+        return None
+    end = len(prompt) - len(literals[-1])
+    fields: dict[str, str] = {}
+    for literal, name in zip(reversed(literals[1:-1]), reversed(names[1:]), strict=True):
+        # With nothing between two places, the later one (the context, after demonstrations) takes all.
+        at = prompt.rfind(literal, len(literals[0]), end) if literal else len(literals[0])
+        if at < 0:
+            return None
+        fields[name] = prompt[at + len(literal) : end]
+        end = at
+    fields[names[0]] = prompt[len(literals[0]) : end]
+    return fields

@@ -1,0 +1,64 @@
+"""Token counts: a tokenizer's where one is there, else an estimate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from helm_longctx.errors import InputError
+
+_DIGIT, _LETTER, _MARK = 1, 2, 3
+_KINDS = np.zeros(256, np.uint8)
+_KINDS[[*range(33, 127)]] = _MARK
+_KINDS[[*range(48, 58)]] = _DIGIT
+_KINDS[[*range(65, 91), *range(97, 123), *range(128, 256)]] = _LETTER
+_KINDS[10] = _MARK
+
+LETTERS_PER_TOKEN = 6
+
+
+def estimate_tokens(text: str) -> int:
+    """About how many Llama 2 tokens `text` has, without a tokenizer.
+
+    Every digit, mark and newline is a token; a run of letters is one for each six or part of six; spaces are free.
+    Characters outside ASCII count as letters by their UTF-8 bytes. See docs/data.md for how close it comes.
+    """
+    kinds = _KINDS[np.frombuffer(text.encode("utf-8"), np.uint8)]
+    single = int(np.count_nonzero((kinds == _DIGIT) | (kinds == _MARK)))
+    edges = np.flatnonzero(np.diff(np.concatenate(([0], (kinds == _LETTER).astype(np.int8), [0]))))
+    runs = edges[1::2] - edges[::2]
+    return single + int(np.sum(-(-runs // LETTERS_PER_TOKEN))) + 1
+
+
+@dataclass(frozen=True)
+class Counter:
+    """Counts tokens of texts, special tokens included.
+
+    Args:
+        name: what counts: a tokenizer's name, or `estimate`.
+        count: number of tokens of each text.
+    """
+
+    name: str
+    count: Callable[[Sequence[str]], list[int]]
+
+
+ESTIMATE = Counter("estimate", lambda texts: [estimate_tokens(text) for text in texts])
+
+
+def tokenizer_counter(name: str, file: Path) -> Counter:
+    """A counter by a saved fast tokenizer (`tokenizer.json`); texts are tokenized outside the GIL, in parallel.
+
+    Raises:
+        InputError: the file is not a tokenizer.
+    """
+    from tokenizers import Tokenizer
+
+    try:
+        tokenizer = Tokenizer.from_file(str(file))
+    except Exception as error:  # the library raises bare Exception
+        raise InputError(f"{file}: not a fast tokenizer file") from error
+    return Counter(name, lambda texts: [len(encoding.ids) for encoding in tokenizer.encode_batch_fast(list(texts))])

@@ -1,0 +1,141 @@
+"""Key-value and needle tasks from HELMET's release, else generated.
+
+Source of the official order: princeton-nlp/HELMET at 4526dfb, data.py load_json_kv, load_ruler, load_data.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from helm_longctx.core.sampling import shuffled
+from helm_longctx.core.task import Example, Settings, Task
+from helm_longctx.core.template import CONTEXT
+from helm_longctx.core.text import ESTIMATE, Counter, tokenizer_counter
+from helm_longctx.errors import InputError
+from helm_longctx.helmet import prompts
+from helm_longctx.helmet.data import generate
+from helm_longctx.sources.jsonl import JsonLines, Row
+from helm_longctx.sources.root import DataRoot
+
+LLAMA_2 = "tokenizers/meta-llama__Llama-2-7b-hf/tokenizer.json"
+"""HELMET's ruler, under the data root."""
+
+_TEXTS = (str, list)
+_log = logging.getLogger(__name__)
+
+
+def load_json_kv(task: Task, settings: Settings, root: DataRoot) -> Iterable[Example]:
+    """One key to look up in a JSON object of `sizes[length]` pairs, after two looked-up keys.
+
+    Raises:
+        InputError: the official file is there but malformed.
+    """
+    types = {CONTEXT: str, "question": str, "answer": _TEXTS, "demos": list, "num_kvs": int}
+    shots = task.shots if settings.shots is None else settings.shots
+    convert = partial(_json_kv, shots=shots)
+    if rows := _official_rows(task, settings, root, types):
+        return _official(task, settings, rows, convert)
+    pairs = _pairs(task, settings.length)
+    return _generated(task, settings, root, partial(generate.fitting, generate.json_kv, at_most=pairs), convert)
+
+
+def load_niah(task: Task, settings: Settings, root: DataRoot, make: generate.Maker) -> Iterable[Example]:
+    """Magic values hidden in a haystack. There are no demonstrations, whatever `shots` says.
+
+    Raises:
+        InputError: the official file is there but malformed.
+    """
+    types = {CONTEXT: str, "query": str, "type_needle_v": str}
+    if rows := _official_rows(task, settings, root, types):
+        return _official(task, settings, rows, _niah)
+    return _generated(task, settings, root, partial(generate.fitting, make), _niah)
+
+
+Convert = Callable[[Row, str], tuple[dict[str, str], list[str]]]
+"""(row, where it stands) → template fields and references."""
+
+
+def _official_rows(
+    task: Task, settings: Settings, root: DataRoot, types: Mapping[str, type | tuple[type, ...]]
+) -> JsonLines | None:
+    assert task.file
+    path = task.file(settings.length)
+    if root.has(path):
+        return JsonLines(root / path, types)
+    _log.warning("%s: %s has no %s; generating examples of the same form", task.name, root.path, path)
+    return None
+
+
+def _official(task: Task, settings: Settings, rows: JsonLines, convert: Convert) -> Iterator[Example]:
+    numbers = shuffled(len(rows), settings.seed)[: settings.num_samples or task.num_samples]
+    for position, (number, row) in enumerate(zip(numbers, rows.rows(numbers), strict=True)):
+        fields, references = convert(row, f"{rows.path}: row {number + 1}")
+        depth = row.get("depth", evidence_depth(fields[CONTEXT], references))
+        yield Example(f"{task.name}-{position}", fields, references, "official", depth)
+
+
+def _generated(
+    task: Task, settings: Settings, root: DataRoot, fitting: Callable[..., Any], convert: Convert
+) -> Iterator[Example]:
+    counter = ruler(root)
+
+    def measure(rows: list[Row]) -> list[int]:
+        fields = (convert(row, task.name)[0] for row in rows)
+        return counter.count([task.template.user_turn(f) + task.template.suffix(f) for f in fields])
+
+    count = settings.num_samples or task.num_samples
+    rows, lengths = fitting(count, settings.seed, settings.length - task.max_tokens, measure)
+    for position, (row, tokens) in enumerate(zip(rows, lengths, strict=True)):
+        fields, references = convert(row, task.name)
+        yield Example(
+            f"{task.name}-{position}", fields, references, "generated", row["depth"], tokens, counter.name
+        )
+
+
+def ruler(root: DataRoot) -> Counter:
+    """Llama 2 tokens, if that tokenizer is under the data root; else the estimate."""
+    return tokenizer_counter("meta-llama/Llama-2-7b-hf", root / LLAMA_2) if root.has(LLAMA_2) else ESTIMATE
+
+
+def evidence_depth(context: str, answers: Iterable[str]) -> float | None:
+    """Mean relative position of the answers that the context holds; None if it holds none."""
+    places = [at / max(1, len(context)) for at in map(context.find, answers) if at >= 0]
+    return sum(places) / len(places) if places else None
+
+
+def _pairs(task: Task, length: int) -> int:
+    """Key-value pairs for any length: on the line through the official sizes, so that any length fits as they do."""
+    points = sorted(task.sizes)
+    for low, high in zip(points, points[1:], strict=False):
+        if low <= length <= high:
+            return task.sizes[low] + (task.sizes[high] - task.sizes[low]) * (length - low) // (high - low)
+    raise InputError(f"{task.name}: length={length} is outside {points[0]} to {points[-1]}")
+
+
+def _json_kv(row: Row, where: str, shots: int) -> tuple[dict[str, str], list[str]]:
+    try:
+        demos = [prompts.JSON_KV_DEMO.format(key=key, value=value) for key, value in row["demos"][:shots]]
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{where}: column 'demos' must be a list of [key, value]") from error
+    fields = {
+        CONTEXT: row[CONTEXT],
+        "question": row["question"],
+        "demos": "\n\n".join(demos) + ("\n\n" if shots > 0 else ""),
+    }
+    return fields, _texts(row["answer"], "answer", where)
+
+
+def _niah(row: Row, where: str) -> tuple[dict[str, str], list[str]]:
+    fields = {name: row[name] for name in (CONTEXT, "query", "type_needle_v")}
+    column = "answer" if "answer" in row else "outputs"
+    return fields, _texts(row.get(column), column, where)
+
+
+def _texts(value: object, column: str, where: str) -> list[str]:
+    texts = [value] if isinstance(value, str) else value
+    if not (isinstance(texts, list) and texts and all(isinstance(text, str) for text in texts)):
+        raise InputError(f"{where}: column {column!r} must be a string or a list of strings, and not empty")
+    return texts

@@ -1,0 +1,1 @@
+"""Baseline models: no neural network, no key, no GPU. They read nothing but the prompt."""

@@ -1,0 +1,50 @@
+"""HELM clients of the baseline models. They keep no cache: answering again is cheaper than storing a long prompt."""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+
+from helm.clients.client import Client
+from helm.common.request import GeneratedOutput, Request, RequestResult
+
+from helm_longctx.models import lexical
+from helm_longctx.models.forms import recognise
+
+
+class BaselineClient(Client):
+    """Answers a request from its prompt's text."""
+
+    @abstractmethod
+    def answer(self, prompt: str) -> str:
+        """The answer, deterministic."""
+
+    def make_request(self, request: Request) -> RequestResult:
+        """One completion, the same for every sample, cut at the first stop sequence."""
+        start = time.time()
+        text = self.answer(request.prompt)
+        for stop in request.stop_sequences:
+            text = text.split(stop, 1)[0]
+        return RequestResult(
+            success=True,
+            embedding=[],
+            completions=[GeneratedOutput(text=text, logprob=0, tokens=[])] * request.num_completions,
+            cached=False,
+            request_time=time.time() - start,
+            request_datetime=int(start),
+        )
+
+
+class LexicalClient(BaselineClient):
+    """Finds the best place in the prompt for the question's words."""
+
+    def answer(self, prompt: str) -> str:
+        return lexical.answer(prompt)
+
+
+class NullClient(BaselineClient):
+    """The same answer whatever the prompt says: what a metric gives away for free."""
+
+    def answer(self, prompt: str) -> str:
+        found = recognise(prompt)
+        return found[0].null_answer if found else ""

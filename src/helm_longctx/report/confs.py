@@ -1,0 +1,39 @@
+"""HELM run-entry files from the task table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from helm_longctx.core.lengths import length_label
+from helm_longctx.core.task import Benchmark
+
+DEMO_LENGTHS = (8192, 32768, 131072)
+DEMO_MODELS = ("longctx/lexical", "longctx/null")
+
+
+def conf_files(benchmarks: Iterable[Benchmark]) -> dict[str, str]:
+    """File name to content: one file for each benchmark and length, and one that runs without data or network."""
+    benchmarks = tuple(benchmarks)
+    files = {"demo.conf": _file("Runs without data, network, key or GPU.", _demo(benchmarks))}
+    for benchmark in benchmarks:
+        for length in benchmark.lengths:
+            label = length_label(length)
+            entries = [f"{name}:length={label},model=text" for name in benchmark.entries]
+            files[f"{benchmark.name}_{label}.conf"] = _file(
+                f"{benchmark.title} at {label}. Name the models: helm-run --models-to-run …", entries
+            )
+    return files
+
+
+def _demo(benchmarks: Iterable[Benchmark]) -> Iterator[str]:
+    for benchmark in benchmarks:
+        for name, category in benchmark.entries.items():
+            if all(task.any_length for task in benchmark.category_tasks(category)):
+                for length in DEMO_LENGTHS:
+                    for model in DEMO_MODELS:
+                        yield f"{name}:length={length_label(length)},model={model}"
+
+
+def _file(about: str, entries: Iterable[str]) -> str:
+    lines = ",\n".join(f'  {{description: "{entry}", priority: 1}}' for entry in entries)
+    return f"# {about}\n# Made from the task table by `helm-longctx confs run_specs`; do not edit.\n\nentries: [\n{lines}\n]\n"
