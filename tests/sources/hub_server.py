@@ -1,0 +1,109 @@
+"""A local server that speaks what huggingface_hub needs of the hub: repository information and file downloads."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+@dataclass
+class Hub:
+    """What the server has, and how it misbehaves.
+
+    Args:
+        repos: repository to file name to content.
+        status: answer everything with this status.
+        cut: how many downloads to cut in the middle.
+        etag: give this digest instead of the right one.
+    """
+
+    repos: dict[str, dict[str, bytes]]
+    status: int | None = None
+    cut: int = 0
+    etag: str | None = None
+    requests: list[str] = field(default_factory=list)
+    url: str = ""
+
+
+@contextmanager
+def serve(hub: Hub) -> Iterator[Hub]:
+    """Serve on a free loopback port."""
+    handler = type("Handler", (_Handler,), {"hub": hub})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    hub.url = f"http://127.0.0.1:{server.server_port}"
+    try:
+        yield hub
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    hub: Hub
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *arguments: object) -> None:
+        pass
+
+    def do_HEAD(self) -> None:
+        self._answer(body=False)
+
+    def do_GET(self) -> None:
+        self._answer(body=True)
+
+    def _answer(self, body: bool) -> None:
+        self.hub.requests.append(f"{self.command} {self.path}")
+        if self.hub.status:
+            self._send(self.hub.status, b"{}", {"X-Error-Code": "RepoNotFound"} if self.hub.status == 401 else {}, body)
+            return
+        path = self.path.split("?")[0].replace("%2F", "/")
+        if match := re.fullmatch(r"/api/datasets/(.+?)/revision/.+", path):
+            self._info(match[1])
+        elif match := re.fullmatch(r"/datasets/(.+?)/resolve/[^/]+/(.+)", path):
+            self._file(self.hub.repos.get(match[1], {}).get(match[2]), body)
+        else:
+            self._send(404, b"{}", {"X-Error-Code": "EntryNotFound"}, body)
+
+    def _info(self, repo: str) -> None:
+        if repo not in self.hub.repos:
+            self._send(404, b"{}", {"X-Error-Code": "RepoNotFound"}, True)
+            return
+        siblings = [{"rfilename": name} for name in self.hub.repos[repo]]
+        info = {"id": repo, "_id": "1", "sha": COMMIT, "siblings": siblings, "private": False, "disabled": False}
+        self._send(200, json.dumps(info).encode(), {"Content-Type": "application/json"}, True)
+
+    def _file(self, content: bytes | None, body: bool) -> None:
+        if content is None:
+            self._send(404, b"", {"X-Error-Code": "EntryNotFound"}, body)
+            return
+        digest = self.hub.etag or hashlib.sha256(content).hexdigest()
+        headers = {"ETag": f'"{digest}"', "X-Repo-Commit": COMMIT, "Accept-Ranges": "bytes"}
+        start = 0
+        if match := re.match(r"bytes=(\d+)-", self.headers.get("Range") or ""):
+            start = int(match[1])
+            headers["Content-Range"] = f"bytes {start}-{len(content) - 1}/{len(content)}"
+        self._send(206 if start else 200, content[start:], headers, body, cut=body and self._cuts())
+
+    def _cuts(self) -> bool:
+        self.hub.cut -= 1
+        return self.hub.cut >= 0
+
+    def _send(self, status: int, content: bytes, headers: dict[str, str], body: bool, cut: bool = False) -> None:
+        self.send_response(status)
+        for name, value in {**headers, "Content-Length": str(len(content))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if body:
+            self.wfile.write(content[: len(content) // 2] if cut else content)
+        if cut:
+            self.close_connection = True
+            self.connection.close()
