@@ -19,7 +19,8 @@ $(VENV)/installed-dev: $(VENV)/installed
 	touch $@
 
 demo: $(VENV)/installed
-	$(BIN)/helm-run --conf-paths run_specs/demo.conf --suite demo --max-eval-instances 20
+	$(BIN)/helm-run --conf-paths run_specs/demo.conf --suite demo --max-eval-instances 1000 \
+		--runner-class-name helm_longctx.running.LongContextRunner
 	$(BIN)/helm-longctx summarize --suite demo
 	@echo 'Open the leaderboard with: make serve'
 

@@ -51,7 +51,9 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
 def point_at(monkeypatch: pytest.MonkeyPatch, url: str, tmp_path: Path) -> None:
     monkeypatch.setenv("HF_TOKEN", SECRET)
     monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", url)
-    monkeypatch.setattr(huggingface_hub.constants, "HUGGINGFACE_CO_URL_TEMPLATE", url + "/{repo_id}/resolve/{revision}/{filename}")
+    monkeypatch.setattr(
+        huggingface_hub.constants, "HUGGINGFACE_CO_URL_TEMPLATE", url + "/{repo_id}/resolve/{revision}/{filename}"
+    )
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hub-cache"))
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_DISABLE_XET", True)
 

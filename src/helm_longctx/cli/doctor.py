@@ -60,7 +60,10 @@ def _versions() -> Iterator[Finding]:
 def _plugin() -> Iterator[Finding]:
     points = [p for p in metadata.entry_points(group="helm") if p.value == "helm_longctx.plugin"]
     if not points:
-        yield False, "HELM does not see helm_longctx.plugin in the entry-point group 'helm'; pip install the package again"
+        yield (
+            False,
+            "HELM does not see helm_longctx.plugin in the entry-point group 'helm'; pip install the package again",
+        )
         return
     try:
         points[0].load()
@@ -112,7 +115,10 @@ def _tiny_run() -> Iterator[Finding]:
         done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
         stats = next(Path(folder).glob("runs/doctor/*/stats.json"), None)
         if done.returncode or not stats:
-            yield False, f"helm-run ended with {done.returncode}: {(done.stderr.strip().splitlines() or ['no message'])[-1]}"
+            yield (
+                False,
+                f"helm-run ended with {done.returncode}: {(done.stderr.strip().splitlines() or ['no message'])[-1]}",
+            )
             return
         scores = [row["mean"] for row in orjson.loads(stats.read_bytes()) if row["name"]["name"] == MAIN_METRIC]
         yield scores == [1.0], f"{TINY_RUN} scored {scores}, expected [1.0]"

@@ -32,7 +32,9 @@ def models(
     for name, about in (("longctx/lexical", "no network: finds words"), ("longctx/null", "no network: a constant")):
         table.add_row(name, about, "any")
     for row in deployments:
-        table.add_row(row["name"], row["client_spec"]["class_name"].rsplit(".", 1)[-1], str(row.get("max_sequence_length", "any")))
+        table.add_row(
+            row["name"], row["client_spec"]["class_name"].rsplit(".", 1)[-1], str(row.get("max_sequence_length", "any"))
+        )
     Console().print(table)
     print(f"helm-run … --local-path {folder}")
 

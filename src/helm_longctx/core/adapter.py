@@ -78,7 +78,9 @@ def register_adapter() -> None:
     """
     theirs = getattr(AdapterFactory, "get_adapter", None)
     if theirs is None:
-        raise RuntimeError("helm-longctx: HELM's AdapterFactory.get_adapter is gone; this version of HELM is not supported")
+        raise RuntimeError(
+            "helm-longctx: HELM's AdapterFactory.get_adapter is gone; this version of HELM is not supported"
+        )
     if getattr(theirs, "knows_longctx", False):
         return
 

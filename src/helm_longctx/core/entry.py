@@ -29,6 +29,7 @@ class Entry:
 
     @property
     def category(self) -> str:
+        """The category that the entry runs."""
         return self.benchmark.entries[self.name]
 
     @property
@@ -58,9 +59,13 @@ def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -
     """
     for key in arguments:
         if key not in ARGUMENTS:
-            raise InputError(f"{name}: unknown argument {key}={shorten(arguments[key])}; allowed: {', '.join(ARGUMENTS)}")
+            raise InputError(
+                f"{name}: unknown argument {key}={shorten(arguments[key])}; allowed: {', '.join(ARGUMENTS)}"
+            )
     if "length" not in arguments:
-        raise InputError(f"{name}: length is missing; allowed: {_lengths(benchmark.category_tasks(benchmark.entries[name]))}")
+        raise InputError(
+            f"{name}: length is missing; allowed: {_lengths(benchmark.category_tasks(benchmark.entries[name]))}"
+        )
     tasks = _tasks(benchmark, name, arguments.get("task"))
     settings = Settings(
         length=_length(name, arguments["length"], tasks),

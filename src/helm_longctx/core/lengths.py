@@ -21,7 +21,9 @@ def parse_length(value: str | int, where: str = "length") -> int:
     match = re.fullmatch(r"([1-9][0-9]{0,8})([km]?)", str(value).strip().lower())
     tokens = int(match[1]) * {"": 1, "k": 1024, "m": 1024**2}[match[2]] if match else 0
     if not SHORTEST <= tokens <= LONGEST:
-        raise bad_argument(where, "length", value, f"{', '.join(STANDARD)} or a whole number of tokens, 4096 to 1048576")
+        raise bad_argument(
+            where, "length", value, f"{', '.join(STANDARD)} or a whole number of tokens, 4096 to 1048576"
+        )
     return tokens
 
 

@@ -30,6 +30,7 @@ class LongContextMetric(Metric):
         metric_service: MetricService,
         eval_cache_path: str,
     ) -> list[Stat]:
+        """The statistics of one answer."""
         return [Stat(MetricName(name)).add(value) for name, value in self._values(request_state)]
 
     def derive_stats(self, stats_dict: dict[MetricName, Stat]) -> list[Stat]:
@@ -41,8 +42,11 @@ class LongContextMetric(Metric):
         ]
 
     def get_metadata(self) -> list[MetricMetadata]:
+        """What each statistic means."""
         return [
-            MetricMetadata(f["name"], f["display_name"], f.get("short_display_name"), f["description"], f["lower_is_better"])
+            MetricMetadata(
+                f["name"], f["display_name"], f.get("short_display_name"), f["description"], f["lower_is_better"]
+            )
             for f in metric_fields(self.benchmark)
         ]
 

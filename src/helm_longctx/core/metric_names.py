@@ -50,7 +50,10 @@ def metric_fields(benchmark: Benchmark) -> list[dict[str, Any]]:
         _field(MAIN_METRIC, "Score", headline, False),
         *(_field(task_score(t.name), t.title, f"{t.title}: {t.headline}.", False, "Score") for t in benchmark.tasks),
         *(_field(name, *_OFFICIAL.get(name, (name, name)), False) for name in official),
-        *(_field(depth_score(d), f"Score at depth {d} %", f"{headline} Evidence at {d} % of the context.", False) for d in DEPTHS),
+        *(
+            _field(depth_score(d), f"Score at depth {d} %", f"{headline} Evidence at {d} % of the context.", False)
+            for d in DEPTHS
+        ),
         *(_field(name, *about) for name, about in CONDITIONS.items()),
     ]
 

@@ -56,6 +56,7 @@ class LongContextScenario(Scenario):
         ]
 
     def get_metadata(self) -> ScenarioMetadata:
+        """What the leaderboard shows of the entry."""
         return ScenarioMetadata(
             name=self.entry.groups[0],
             main_metric=MAIN_METRIC,

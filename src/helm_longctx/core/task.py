@@ -174,4 +174,3 @@ class Benchmark:
     def lengths(self) -> list[int]:
         """Every length that some task has a size for, ascending."""
         return sorted({length for task in self.tasks for length in task.sizes})
-

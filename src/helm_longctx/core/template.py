@@ -39,7 +39,7 @@ class Template:
 
     def context_span(self, fields: Mapping[str, str]) -> tuple[int, int]:
         """Where the context stands in the user turn: [start, end) in characters."""
-        start = len(self.user[: self.user.index("{%s}" % CONTEXT)].format(**fields))
+        start = len(self.user[: self.user.index("{" + CONTEXT + "}")].format(**fields))
         return start, start + len(fields[CONTEXT])
 
     def parse(self, prompt: str) -> dict[str, str] | None:

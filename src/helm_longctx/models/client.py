@@ -39,6 +39,7 @@ class LexicalClient(BaselineClient):
     """Finds the best place in the prompt for the question's words."""
 
     def answer(self, prompt: str) -> str:
+        """What the words lead to."""
         return lexical.answer(prompt)
 
 
@@ -46,5 +47,6 @@ class NullClient(BaselineClient):
     """The same answer whatever the prompt says: what a metric gives away for free."""
 
     def answer(self, prompt: str) -> str:
+        """The task's constant; empty for a prompt of no known form."""
         found = recognise(prompt)
         return found[0].null_answer if found else ""

@@ -53,6 +53,7 @@ class Units:
 
     @cached_property
     def lower(self) -> str:
+        """The context in lower case."""
         return self.text.lower()
 
     def unit(self, number: int) -> str:

@@ -36,4 +36,5 @@ def _demo(benchmarks: Iterable[Benchmark]) -> Iterator[str]:
 
 def _file(about: str, entries: Iterable[str]) -> str:
     lines = ",\n".join(f'  {{description: "{entry}", priority: 1}}' for entry in entries)
-    return f"# {about}\n# Made from the task table by `helm-longctx confs run_specs`; do not edit.\n\nentries: [\n{lines}\n]\n"
+    head = f"# {about}\n# Made from the task table by `helm-longctx confs run_specs`; do not edit.\n\n"
+    return f"{head}entries: [\n{lines}\n]\n"

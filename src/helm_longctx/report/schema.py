@@ -107,7 +107,9 @@ def _parents(benchmark: Benchmark, leaves: list[Group]) -> Iterator[Group]:
     yield from _parent(name, title, f"{title} leaderboards", every, benchmark.description)
     for label in dict.fromkeys(leaf["of"][0] for leaf in leaves):
         at = [leaf for leaf in every if leaf["of"][0] == label]
-        yield from _parent(f"{name}_{label}", f"{title} {label}", f"{title} leaderboards", at, f"{title}, {label} tokens")
+        yield from _parent(
+            f"{name}_{label}", f"{title} {label}", f"{title} leaderboards", at, f"{title}, {label} tokens"
+        )
     for category, about in benchmark.categories.items():
         of = [leaf for leaf in leaves if leaf["of"][1] == category]
         yield from _parent(f"{name}_{category}", f"{title} {about}", f"{title} by length", of, f"{about} by length")

@@ -21,7 +21,9 @@ def suite_folder(output_path: Path, suite: str) -> Path:
     folder = output_path / "runs" / suite
     if not folder.is_dir():
         found = sorted(path.name for path in folder.parent.glob("*") if path.is_dir() and path.name != "latest")
-        raise InputError(f"suite={suite!r} is not in {folder.parent}; allowed: {', '.join(found) or 'none is there yet'}")
+        raise InputError(
+            f"suite={suite!r} is not in {folder.parent}; allowed: {', '.join(found) or 'none is there yet'}"
+        )
     return folder
 
 

@@ -99,7 +99,7 @@ def label_names(folder: Path, column: str) -> list[str]:
 def _fetch(dataset: HubDataset, folder: Path) -> None:
     from huggingface_hub import HfApi
 
-    info = HfApi().repo_info(dataset.repo_id, repo_type="dataset", revision=PARQUET_REVISION)
+    info = HfApi().dataset_info(dataset.repo_id, revision=PARQUET_REVISION)
     available = sorted(file.rfilename for file in info.siblings or [])
     source: dict[str, Any] = {"repo": dataset.repo_id, "commit": info.sha, "files": {}, "rows": {}}
     features: dict[str, list[str]] = {}
@@ -160,7 +160,9 @@ def _convert(files: list[Path], target: Path, expected: int, what: str) -> int:
                     out.writelines(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in batch.to_pylist())
                     rows += batch.num_rows
         if rows != expected:
-            raise InputError(f"hub data set {what} has {rows} rows, expected {expected}: it is not the benchmark's release")
+            raise InputError(
+                f"hub data set {what} has {rows} rows, expected {expected}: it is not the benchmark's release"
+            )
         os.replace(part, target)
     finally:
         part.unlink(missing_ok=True)
@@ -199,5 +201,7 @@ def _failures_explained(dataset: HubDataset) -> Iterator[None]:
             raise InputError(f"{where}: {error.strerror}") from error
         # Which HTTP library is used, and so whose errors come through, depends on huggingface_hub's version.
         if type(error).__module__.startswith(("http", "requests", "urllib3", "huggingface_hub")):
-            raise InputError(f"{where}: the hub cannot be reached ({type(error).__name__}); try again, {mirror}") from error
+            raise InputError(
+                f"{where}: the hub cannot be reached ({type(error).__name__}); try again, {mirror}"
+            ) from error
         raise

@@ -1,8 +1,8 @@
 """The data root: one folder layout, whether it is a user's mirror or our cache.
 
-    <root>/helmet/...                       files of HELMET's release
-    <root>/hub/<org>__<name>[/<config>]/    hub data sets as JSON lines
-    <root>/tokenizers/<org>__<name>/        saved fast tokenizers
+<root>/helmet/...                       files of HELMET's release
+<root>/hub/<org>__<name>[/<config>]/    hub data sets as JSON lines
+<root>/tokenizers/<org>__<name>/        saved fast tokenizers
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 from helm_longctx.core.sampling import shuffled
@@ -23,6 +24,8 @@ from helm_longctx.sources.root import DataRoot
 LLAMA_2 = "tokenizers/meta-llama__Llama-2-7b-hf/tokenizer.json"
 """HELMET's ruler, under the data root."""
 
+Types = Mapping[str, type | tuple[type, ...]]
+
 _TEXTS = (str, list)
 _log = logging.getLogger(__name__)
 
@@ -33,7 +36,7 @@ def load_json_kv(task: Task, settings: Settings, root: DataRoot) -> Iterable[Exa
     Raises:
         InputError: the official file is there but malformed.
     """
-    types = {CONTEXT: str, "question": str, "answer": _TEXTS, "demos": list, "num_kvs": int}
+    types: Types = {CONTEXT: str, "question": str, "answer": _TEXTS, "demos": list, "num_kvs": int}
     shots = task.shots if settings.shots is None else settings.shots
     convert = partial(_json_kv, shots=shots)
     if rows := _official_rows(task, settings, root, types):
@@ -48,7 +51,7 @@ def load_niah(task: Task, settings: Settings, root: DataRoot, make: generate.Mak
     Raises:
         InputError: the official file is there but malformed.
     """
-    types = {CONTEXT: str, "query": str, "type_needle_v": str}
+    types: Types = {CONTEXT: str, "query": str, "type_needle_v": str}
     if rows := _official_rows(task, settings, root, types):
         return _official(task, settings, rows, _niah)
     return _generated(task, settings, root, partial(generate.fitting, make), _niah)
@@ -58,9 +61,7 @@ Convert = Callable[[Row, str], tuple[dict[str, str], list[str]]]
 """(row, where it stands) → template fields and references."""
 
 
-def _official_rows(
-    task: Task, settings: Settings, root: DataRoot, types: Mapping[str, type | tuple[type, ...]]
-) -> JsonLines | None:
+def _official_rows(task: Task, settings: Settings, root: DataRoot, types: Types) -> JsonLines | None:
     assert task.file
     path = task.file(settings.length)
     if root.has(path):
@@ -90,9 +91,7 @@ def _generated(
     rows, lengths = fitting(count, settings.seed, settings.length - task.max_tokens, measure)
     for position, (row, tokens) in enumerate(zip(rows, lengths, strict=True)):
         fields, references = convert(row, task.name)
-        yield Example(
-            f"{task.name}-{position}", fields, references, "generated", row["depth"], tokens, counter.name
-        )
+        yield Example(f"{task.name}-{position}", fields, references, "generated", row["depth"], tokens, counter.name)
 
 
 def ruler(root: DataRoot) -> Counter:
@@ -109,7 +108,7 @@ def evidence_depth(context: str, answers: Iterable[str]) -> float | None:
 def _pairs(task: Task, length: int) -> int:
     """Key-value pairs for any length: on the line through the official sizes, so that any length fits as they do."""
     points = sorted(task.sizes)
-    for low, high in zip(points, points[1:], strict=False):
+    for low, high in pairwise(points):
         if low <= length <= high:
             return task.sizes[low] + (task.sizes[high] - task.sizes[low]) * (length - low) // (high - low)
     raise InputError(f"{task.name}: length={length} is outside {points[0]} to {points[-1]}")

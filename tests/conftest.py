@@ -1,0 +1,28 @@
+"""Shared fixtures."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from helm_longctx.sources.root import ENVIRONMENT, DataRoot
+from tests.fabricate import build_mirror
+
+
+@pytest.fixture(scope="session")
+def mirror(tmp_path_factory: pytest.TempPathFactory) -> DataRoot:
+    """A mirror folder with fabricated data; not to be changed."""
+    return DataRoot(build_mirror(tmp_path_factory.mktemp("mirror")), mirror=True)
+
+
+@pytest.fixture(autouse=True)
+def no_mirror(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """Every test starts without a mirror, in a folder of its own, with logging as it was."""
+    monkeypatch.delenv(ENVIRONMENT, raising=False)
+    monkeypatch.chdir(tmp_path)
+    handlers = list(logging.getLogger().handlers)
+    yield
+    logging.getLogger().handlers = handlers

@@ -1,0 +1,210 @@
+"""From `helm-run` to the leaderboard in a real browser, offline."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import WebDriverWait
+
+from helm_longctx.sources.root import DataRoot
+from tests.e2e.commands import BIN, helm_run, run
+
+ENTRIES = [
+    *(f"helmet_recall:length={length},num_samples=6,model=longctx/{m}" for length in ("4k", "8k") for m in ("lexical", "null")),
+    "helmet_recall:task=json_kv,length=16k,num_samples=6,style=chat,model=longctx/lexical",
+]
+LEXICAL = "helmet_recall:length=4k,num_samples=6,model=longctx_lexical"
+QUIET = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--window-size=1500,1200",
+         "--disable-background-networking", "--disable-component-update", "--disable-sync")  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def suite(tmp_path_factory: pytest.TempPathFactory, mirror: DataRoot) -> Path:
+    """A folder in which runs were made and summarized with the installed commands."""
+    folder = tmp_path_factory.mktemp("suite")
+    made = helm_run(folder, *ENTRIES)
+    assert made.returncode == 0, made.stderr
+    icl = "helmet_icl:task=banking77,length=4k,model=longctx/lexical"
+    assert helm_run(folder, icl, HELM_LONGCTX_DATA=str(mirror.path)).returncode == 0
+    summarized = run("helm-longctx", "summarize", "--suite", "s", folder=folder)
+    assert summarized.returncode == 0, summarized.stderr
+    (folder / "summary.txt").write_text(summarized.stdout)
+    return folder
+
+
+def stats(suite: Path, name: str) -> dict[tuple[str, str | None], float]:
+    rows = json.loads((suite / f"benchmark_output/runs/s/{name}/stats.json").read_text())
+    return {(row["name"]["name"], row["name"].get("sub_split")): row["mean"] for row in rows}
+
+
+def table(suite: Path, group: str, title: str) -> dict[str, dict[str, float]]:
+    """A leaderboard table that helm-summarize wrote: row to column to value."""
+    tables = json.loads((suite / f"benchmark_output/runs/s/groups/{group}.json").read_text())
+    found = next(t for t in tables if t["title"] == title)
+    names = [cell["value"] for cell in found["header"]]
+    return {row[0]["value"]: dict(zip(names[1:], [c.get("value") for c in row[1:]], strict=True)) for row in found["rows"]}
+
+
+def test_scores_by_task_and_depth(suite: Path) -> None:
+    """The lexical baseline finds every needle at every depth; the constant answer finds none."""
+    lexical = stats(suite, LEXICAL)
+    for task in ("json_kv", "ruler_niah_mk_2", "ruler_niah_mk_3", "ruler_niah_mv"):
+        assert lexical["longctx_score", task] == lexical[f"{task}_score", task] == 1.0
+        assert lexical["num_instances", task] == 6
+        assert lexical["generated_data", task] == 1.0
+        assert lexical["request_failed", task] == 0.0
+        assert [lexical[f"longctx_score_at_depth_{d}", task] for d in (0, 20, 40, 60, 80, 100)] == [1.0] * 6
+    assert stats(suite, LEXICAL.replace("lexical", "null"))["longctx_score", "json_kv"] == 0.0
+
+
+def test_chat_form_drops_the_prefix(suite: Path) -> None:
+    """With `style=chat` the request is the user turn, and the output is scored as it stands."""
+    name = "helmet_recall:task=json_kv,length=16k,num_samples=6,style=chat,model=longctx_lexical"
+    state = json.loads((suite / f"benchmark_output/runs/s/{name}/scenario_state.json").read_text())["request_states"][0]
+    assert state["request"]["prompt"] == state["instance"]["input"]["text"]
+    assert state["annotations"]["instance"]["scored_text"] == state["result"]["completions"][0]["text"]
+    assert state["request"]["max_tokens"] == 100
+    assert state["request"]["temperature"] == 0.0
+
+
+def test_each_task_keeps_its_budget_in_a_run_of_several(suite: Path) -> None:
+    """A run of four tasks sends each with its own number of output tokens, in completion form."""
+    states = json.loads((suite / f"benchmark_output/runs/s/{LEXICAL}/scenario_state.json").read_text())["request_states"]
+    budgets = {s["instance"]["sub_split"]: s["request"]["max_tokens"] for s in states}
+    assert budgets == {"json_kv": 100, "ruler_niah_mk_2": 50, "ruler_niah_mk_3": 100, "ruler_niah_mv": 50}
+    for s in states:
+        extra = s["instance"]["extra_data"]
+        assert s["request"]["prompt"] == s["instance"]["input"]["text"] + extra["separator"] + extra["answer_prefix"]
+        assert 0 < extra["input_tokens"] <= 4096 - s["request"]["max_tokens"]
+
+
+def test_no_prompt_in_the_log(tmp_path: Path) -> None:
+    """Not one line of a prompt is logged."""
+    made = helm_run(tmp_path, "helmet_recall:task=json_kv,length=4k,num_samples=2,model=longctx/lexical")
+    assert made.returncode == 0
+    assert "JSON data" not in made.stdout + made.stderr
+    assert max(map(len, (made.stdout + made.stderr).splitlines())) < 3000
+
+
+def test_tables_by_length_category_and_task(suite: Path) -> None:
+    """helm-summarize's tables hold the means: categories by length, and each task in its own column."""
+    lexical = table(suite, "helmet", "Score")["Lexical baseline"]
+    assert lexical["Recall 4k - Score"] == lexical["Recall 8k - Score"] == lexical["Recall 16k - Score"] == 1.0
+    assert 0 <= lexical["ICL 4k - Score"] <= 1
+    assert table(suite, "helmet_8k", "Score")["Null baseline"]["Recall 8k - Score"] == 0.0
+    assert table(suite, "helmet_json_kv", "Score")["Lexical baseline"]["JSON KV 16k - Score"] == 1.0
+    assert "JSON KV 16k" not in str(table(suite, "helmet_ruler_niah_mv", "Score"))
+    assert "Lexical baseline" in (suite / "summary.txt").read_text()
+
+
+def test_plain_helm_summarize(suite: Path) -> None:
+    """HELM's own command does the same with a schema file that we print."""
+    schema = run("helm-longctx", "schema", "--suite", "s", folder=suite)
+    (suite / "schema.yaml").write_text(schema.stdout)
+    arguments = ("--suite", "s", "--schema-path", "schema.yaml", "--schema-validation", "error")
+    summarized = run("helm-summarize", *arguments, folder=suite)
+    assert summarized.returncode == 0, summarized.stderr
+    assert table(suite, "helmet", "Score")["longctx/lexical"]["Recall 4k - Score"] == 1.0
+    assert run("helm-longctx", "summarize", "--suite", "s", folder=suite).returncode == 0
+
+
+@pytest.fixture(scope="module")
+def page(suite: Path) -> Iterator[str]:
+    """The address of the leaderboard's server."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [str(BIN / "helm-longctx"), "serve", "--suite", "s", "--port", str(port)]
+    server = subprocess.Popen(command, cwd=suite, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    address = f"http://127.0.0.1:{port}"
+    try:
+        for _ in range(200):
+            try:
+                urllib.request.urlopen(f"{address}/config.js", timeout=5).close()
+                break
+            except OSError:
+                assert server.poll() is None, "the server ended"
+                time.sleep(0.1)
+        yield address
+    finally:
+        server.send_signal(signal.SIGTERM)
+        server.wait(10)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
+    """A headless Chromium."""
+    options = webdriver.ChromeOptions()
+    options.binary_location = os.environ.get("CHROMIUM", "/usr/bin/chromium")
+    for argument in (*QUIET, f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"):
+        options.add_argument(argument)
+    driver = webdriver.Chrome(options, Service(os.environ.get("CHROMEDRIVER", "/usr/bin/chromedriver")))
+    yield driver
+    driver.quit()
+
+
+def shown(browser: webdriver.Chrome, *texts: str) -> str:
+    """The page's text, once it shows all of these; a screenshot is kept where SCREENSHOTS names a folder."""
+    read = lambda d: d.find_element(By.TAG_NAME, "body").text  # noqa: E731
+    WebDriverWait(browser, 30).until(lambda d: all(text in read(d) for text in texts), f"no {texts} in:\n{read(browser)[:2000]}")
+    if folder := os.environ.get("SCREENSHOTS"):
+        name = re.sub(r"\W+", "-", browser.current_url.split("#")[-1])[:60]
+        browser.save_screenshot(f"{folder}/{name}.png")
+    return str(read(browser))
+
+
+@pytest.mark.browser
+def test_leaderboard_page(page: str, browser: webdriver.Chrome) -> None:
+    """The leaderboard opens on columns by length, sorts, and links to runs."""
+    browser.get(f"{page}/#/leaderboard")
+    text = shown(browser, "Lexical baseline", "Null baseline", "Recall 4k", "Recall 8k", "ICL 4k")
+    assert text.index("Lexical baseline") < text.index("Null baseline")
+    first_row = lambda: browser.find_elements(By.CSS_SELECTOR, "tbody tr")[0].text  # noqa: E731
+    header = next(cell for cell in browser.find_elements(By.CSS_SELECTOR, "thead th, thead td") if "Recall 8k" in cell.text)
+    for _ in range(2):  # first by this column, then the other way round
+        for target in header.find_elements(By.CSS_SELECTOR, "button, svg, div")[-1:]:
+            browser.execute_script(
+                "arguments[0].dispatchEvent(new MouseEvent('click', {bubbles: true}))", target
+            )
+    WebDriverWait(browser, 10).until(lambda d: "Null baseline" in first_row())
+    links = [a.get_attribute("href") or "" for a in browser.find_elements(By.CSS_SELECTOR, "tbody a")]
+    assert any("runs" in link for link in links)
+
+
+@pytest.mark.browser
+def test_length_and_category_pages(page: str, browser: webdriver.Chrome) -> None:
+    """Groups by length, by category and by task have their own pages."""
+    for group, texts in {
+        "helmet_8k": ("HELMET 8k", "Recall 8k"),
+        "helmet_recall": ("HELMET Recall", "Recall 4k", "Recall 8k"),
+        "helmet_json_kv": ("JSON KV", "JSON KV 16k"),
+        "helmet_recall_4k": ("HELMET Recall 4k", "Score at depth 40 %"),
+    }.items():
+        browser.get(f"{page}/#/leaderboard/{group}")
+        browser.refresh()
+        shown(browser, "Lexical baseline", *texts)
+
+
+@pytest.mark.browser
+def test_instance_page(page: str, browser: webdriver.Chrome, suite: Path) -> None:
+    """An instance shows its question, answer, prediction, depth and metrics."""
+    state = json.loads((suite / f"benchmark_output/runs/s/{LEXICAL}/scenario_state.json").read_text())["request_states"][0]
+    instance, answer = state["instance"], state["instance"]["references"][0]["output"]["text"]
+    browser.get(f"{page}/#/runs/{LEXICAL}?instancesPage=1")
+    browser.refresh()
+    text = shown(browser, instance["id"], instance["extra_data"]["question"], answer, "Substring EM", "Depth")
+    assert text.count(answer) >= 3  # in the context, as the reference, as the prediction
+    assert "Score" in text
