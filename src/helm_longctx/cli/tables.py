@@ -36,13 +36,15 @@ def list_tasks(
         table.add_column(column, overflow="fold")
     for row in rows:
         table.add_row(*(str(cell) for cell in row.values()))
-    Console().print(table)
+    # Wide enough to read where the output is no terminal.
+    Console(width=None if sys.stdout.isatty() else 120).print(table)
 
 
 def _row(benchmark: Benchmark, task: Task, length: int, root: DataRoot) -> dict[str, Any]:
     labels = [length_label(tokens) for tokens in sorted(task.sizes)]
     return {
-        "entry": f"{benchmark.name}_{task.category}:task={task.name}",
+        "entry": f"{benchmark.name}_{task.category}",
+        "task": task.name,
         "lengths": f"{labels[0]}-{labels[-1]}",
         "metric": task.headline,
         "max_tokens": task.max_tokens,

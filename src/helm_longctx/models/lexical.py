@@ -15,13 +15,13 @@ from helm_longctx.core.template import CONTEXT
 from helm_longctx.models.forms import recognise
 
 DEMONSTRATIONS = "demos"
-NEIGHBOURS = 20
-"""Demonstrations that vote on a label, by their similarity."""
+NEIGHBOURS = 40
+"""Different demonstrations that vote on a label, by their similarity."""
 
 _WORD = re.compile(r"\w+")
 _UNIT_ENDS = re.compile(r"\n|(?<=[.!?]) ")
-_BLOCK_ENDS = re.compile(r"\n\n")
-_LENGTH_NORMALISATION = 0.5
+_BLOCK_END = "\n\n"
+_LABEL = re.compile(r"\nlabel:(.*)\s*\Z")
 
 
 def answer(prompt: str) -> str:
@@ -47,19 +47,19 @@ class Units:
     ends: re.Pattern[str]
 
     @cached_property
+    def texts(self) -> list[str]:
+        """The units, in order, without what ends them."""
+        return self.ends.split(self.text)
+
+    @cached_property
     def starts(self) -> list[int]:
-        """Where each unit starts, ascending."""
-        return [0, *(match.end() for match in self.ends.finditer(self.text))]
+        """Where each unit starts in the lower-case text (whose length can differ), ascending."""
+        return [0, *(match.end() for match in self.ends.finditer(self.lower))]
 
     @cached_property
     def lower(self) -> str:
         """The context in lower case."""
         return self.text.lower()
-
-    def unit(self, number: int) -> str:
-        """The text of a unit, with what ends it."""
-        end = self.starts[number + 1] if number + 1 < len(self.starts) else len(self.text)
-        return self.text[self.starts[number] : end]
 
     def scores(self, terms: Iterable[str]) -> dict[int, float]:
         """Units that hold a term, with the sum of their terms' weights: the rarer, the more."""
@@ -82,38 +82,38 @@ def words(text: str) -> list[str]:
 
 def value_after(context: str, question: str) -> str:
     """What follows the question's words where most of them stand: the last token of each such line or sentence."""
-    units = Units(context, _UNIT_ENDS)
     terms = words(question)
-    scores = units.scores(terms)
+    units = Units(context, _UNIT_ENDS)
+    # Whole tokens too: the words of a hyphenated key can stand in another order in another key.
+    scores = units.scores([*terms, *question.lower().split()])
     if not scores:
         return ""
     best = max(scores.values())
-    values = (_last_value(units.unit(n), terms) for n in sorted(scores) if math.isclose(scores[n], best))
+    values = (_last_value(units.texts[n], terms) for n in sorted(scores) if math.isclose(scores[n], best))
     return ", ".join(dict.fromkeys(value for value in values if value))
 
 
 def _last_value(unit: str, terms: list[str]) -> str:
-    rest = unit[max((unit.lower().rfind(term) + len(term) for term in terms), default=0) :].split()
-    return rest[-1].strip("\"'.,;:!?()[]{}") if rest else ""
+    """The last token; empty if it is but a part of the question."""
+    value = unit.split()[-1].strip("\"'.,;:!?()[]{}")
+    return "" if set(words(value)).issubset(terms) else value
 
 
 def nearest_label(context: str, question: str) -> str:
     """The label on which the most similar demonstrations agree; a demonstration is a text, then a line `label: X`."""
-    units = Units(context, _BLOCK_ENDS)
+    # Labels with few texts repeat them: each text has one vote, or they would crowd out the others.
+    # A text with an empty line in it counts from there on: what is before has no label.
+    found = {block: _LABEL.search(block) for block in context.split(_BLOCK_END)}
+    blocks = [(block, match[1].strip()) for block, match in found.items() if match]
+    units = Units(_BLOCK_END.join(block for block, _ in blocks), re.compile(_BLOCK_END))
     scores = units.scores(words(question))
-    similar = {n: score / _length(units.unit(n)) for n, score in scores.items()}
+    similar = {n: score / math.sqrt(len(blocks[n][0])) for n, score in scores.items()}
     votes: dict[str, float] = defaultdict(float)
     for number in sorted(similar, key=lambda n: (-similar[n], n))[:NEIGHBOURS]:
-        votes[_label(units.unit(number))] += similar[number] ** 3
-    return max(votes, key=lambda label: votes[label]) if votes else _label(units.unit(0))
-
-
-def _length(block: str) -> float:
-    return float(len(block) ** _LENGTH_NORMALISATION)
-
-
-def _label(block: str) -> str:
-    return block.rstrip().rsplit("\n", 1)[-1].rsplit(":", 1)[-1].strip()
+        votes[blocks[number][1]] += similar[number] ** 3
+    if votes:
+        return max(votes, key=lambda label: votes[label])
+    return blocks[0][1] if blocks else ""
 
 
 _STRATEGIES: Mapping[AnswerKind, Callable[[str, str], str]] = {"lookup": value_after, "label": nearest_label}

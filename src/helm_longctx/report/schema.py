@@ -26,7 +26,7 @@ def make_schema(benchmarks: Iterable[Benchmark], run_groups: Collection[str] | N
         "metrics": list(fields.values()),
         "perturbations": [],
         "metric_groups": [
-            _metric_group("score", "Score", ["${main_name}"], ["mean"]),
+            _metric_group("score", "Score", ["${main_name}"]),
             _metric_group("by_depth", "By depth", [depth_score(depth) for depth in DEPTHS]),
             _metric_group("official", "Official metrics", official),
             _metric_group("conditions", "Conditions", CONDITIONS),
@@ -35,11 +35,12 @@ def make_schema(benchmarks: Iterable[Benchmark], run_groups: Collection[str] | N
     }
 
 
-def _metric_group(name: str, title: str, metrics: Iterable[str], aggregation: Collection[str] = ()) -> Group:
+def _metric_group(name: str, title: str, metrics: Iterable[str]) -> Group:
+    # No mean over columns: models that were run on fewer of them would not be comparable.
     return {
         "name": name,
         "display_name": title,
-        "aggregation_strategies": list(aggregation),
+        "aggregation_strategies": [],
         "metrics": [{"name": metric, "split": "${main_split}"} for metric in metrics],
     }
 

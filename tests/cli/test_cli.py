@@ -1,0 +1,208 @@
+"""The `helm-longctx` command, in this process."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from helm_longctx._version import VERSION
+from helm_longctx.cli import errors
+from helm_longctx.cli.main import main
+from helm_longctx.errors import InputError
+from helm_longctx.helmet.tasks import HELMET
+from helm_longctx.report.confs import conf_files
+from helm_longctx.sources.root import ENVIRONMENT, DataRoot
+
+
+class Command:
+    """Runs the command and keeps what it printed."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]):
+        self.monkeypatch, self.capture = monkeypatch, capsysbinary
+
+    def __call__(self, *arguments: object) -> int:
+        self.monkeypatch.setattr(sys, "argv", ["helm-longctx", *map(str, arguments)])
+        try:
+            main()
+            status = 0
+        except SystemExit as error:
+            status = int(error.code or 0)
+        out, err = self.capture.readouterr()
+        self.out, self.err = out.decode(), err.decode()
+        return status
+
+    @property
+    def rows(self) -> list[dict]:
+        return [json.loads(line) for line in self.out.split("\n")[:-1]]
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]) -> Command:
+    """The command."""
+    return Command(monkeypatch, capsysbinary)
+
+
+@pytest.fixture
+def with_mirror(monkeypatch: pytest.MonkeyPatch, mirror: DataRoot) -> None:
+    """The fabricated mirror in the environment."""
+    monkeypatch.setenv(ENVIRONMENT, str(mirror.path))
+
+
+def test_prompts(command: Command, with_mirror: None) -> None:
+    """Prompts are JSON lines with the fixed keys, in order, limited, in either form; nothing else on standard output."""
+    assert command("prompts", "helmet_recall:task=json_kv,length=8k", "--style", "chat", "--limit", 3) == 0
+    chat = command.rows
+    assert [list(row) for row in chat] == [["id", "task", "length", "prompt", "references", "max_tokens", "stop"]] * 3
+    assert {(row["task"], row["length"], row["max_tokens"]) for row in chat} == {("json_kv", "8k", 100)}
+    assert command("prompts", "helmet_recall:task=json_kv,length=8192", "--limit", 3) == 0
+    for one, two in zip(chat, command.rows, strict=True):
+        assert two["prompt"] == one["prompt"] + "\nCorresponding value:"
+        assert one["stop"] == two["stop"] == []
+
+
+def test_prompts_of_a_category_and_protocol(command: Command, with_mirror: None) -> None:
+    """A category's tasks follow each other; `protocol=current` stops completions at a newline; `style=` counts."""
+    assert command("prompts", "helmet_icl:length=4k,num_samples=2,protocol=current") == 0
+    assert [row["task"] for row in command.rows][::2] == ["trec_coarse", "trec_fine", "banking77", "clinic150", "nlu"]
+    assert {tuple(row["stop"]) for row in command.rows} == {("\n",)}
+    assert command("prompts", "helmet_icl:task=nlu,length=4k,num_samples=1,protocol=current,style=chat") == 0
+    assert command.rows[0]["stop"] == []
+    assert not command.rows[0]["prompt"].endswith("label:")
+
+
+def test_score(command: Command, tmp_path: Path) -> None:
+    """Records in, scores out, in the same order, with the official names."""
+    records = [{"prediction": f"label: {n}", "references": ["3"], "more": 1} for n in (3, 4)]
+    (tmp_path / "r.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    assert command("score", "helmet_icl:task=nlu,length=8k", "--records", "r.jsonl") == 0
+    assert [row["longctx_score"] for row in command.rows] == [1.0, 0.0]
+    assert set(command.rows[0]) == {*HELMET.task("nlu").metrics, "longctx_score"}
+
+
+def test_list(command: Command, with_mirror: None) -> None:
+    """The list has a row for each task and says whether its data is here."""
+    assert command("list", "--length", "8k", "--json") == 0
+    rows = {row["task"]: row for row in json.loads(command.out)}
+    assert set(rows) == {task.name for task in HELMET.tasks}
+    assert rows["nlu"]["data"] == rows["json_kv"]["data"] == "here"
+    assert command("list") == 0
+    assert "banking77" in command.out
+
+
+def test_list_without_data(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without data it is generated, fetched, or with a mirror missing."""
+    assert command("list", "--json") == 0
+    assert {row["data"] for row in json.loads(command.out)} == {"generated", "fetched on first use"}
+    monkeypatch.setenv(ENVIRONMENT, str(tmp_path))
+    assert command("list", "--json") == 0
+    assert {row["data"] for row in json.loads(command.out)} == {"generated", "missing"}
+
+
+def test_fetch_of_what_is_here(command: Command, with_mirror: None, mirror: DataRoot) -> None:
+    """Fetching what is here says where it is."""
+    assert command("fetch", "helmet_icl:task=nlu,length=8k") == 0
+    assert str(mirror.path) in command.out
+    assert command("fetch", "helmet_recall:length=8k") == 0
+    assert command.out.count("is here") == 4
+    assert command("fetch", "helmet_recall:length=1m") == 0
+    assert "examples of its form are generated" in command.out
+
+
+def test_models(command: Command, tmp_path: Path) -> None:
+    """The package's deployments are listed and can be copied, but not over files that are there."""
+    assert command("models") == 0
+    assert "VLLMChatClient" in command.out
+    assert "longctx/lexical" in command.out
+    assert command("models", "--copy-to", tmp_path / "mine") == 0
+    assert yaml.safe_load((tmp_path / "mine/model_deployments.yaml").read_text())["model_deployments"]
+    assert command("models", "--copy-to", tmp_path / "mine") == 2
+    assert "already has model_deployments.yaml" in command.err
+
+
+def test_schema_and_confs(command: Command, tmp_path: Path) -> None:
+    """The schema is YAML; the run-entry files are written."""
+    assert command("schema") == 0
+    assert yaml.safe_load(command.out)["run_groups"][0]["name"] == "helmet"
+    assert command("confs", tmp_path / "confs") == 0
+    assert {path.name for path in (tmp_path / "confs").glob("*")} == set(conf_files([HELMET]))
+
+
+def test_version(command: Command) -> None:
+    """The version is printed."""
+    assert command("--version") == 0
+    assert VERSION in command.out
+
+
+BAD = [
+    (["prompts", "nope:length=8k"], "unknown run entry 'nope'"),
+    (["prompts", "helmet_recall:length=9"], "length='9' is not allowed"),
+    (["prompts", "helmet_recall:length=8k,task=x"], "task='x' is not allowed"),
+    (["prompts", "helmet_recall:length=8k,style=x"], "style='x' is not allowed"),
+    (["prompts", "helmet_icl:length=8k"], "lacks hub/CogComp__trec/train.jsonl"),
+    (["score", "helmet_recall:length=8k", "--records", "r"], "task is missing; allowed: json_kv"),
+    (["score", "helmet_recall:task=json_kv,length=8k", "--records", "none"], "none: No such file"),
+    (["score", "helmet_recall:task=json_kv,length=8k", "--records", "r:"], "the file has no rows"),
+    (["score", "helmet_recall:task=json_kv,length=8k", "--records", "r:x"], ":1: not a JSON object"),
+    (["score", "helmet_recall:task=json_kv,length=8k", "--records", 'r:{"prediction": 1}'], "column 'prediction' must be str, found int"),
+    (["score", "helmet_recall:task=json_kv,length=8k", "--records", 'r:{"prediction": ""}'], "column 'references' must be list, found nothing"),
+    (["score", "helmet_recall:task=json_kv,length=8k", "--records", 'r:{"prediction": "", "references": "a"}'], "must be list, found str"),
+    (["score", "helmet_recall:task=json_kv,length=8k", "--records", 'r:{"prediction": "", "references": [1]}'], "references must be strings, found 1"),
+    (["score", "helmet_recall:task=json_kv,length=8k", "--records", "."], "Is a directory"),
+    (["list", "--length", "1k"], "length='1k' is not allowed"),
+    (["fetch", "helmet_icl:length=8k,task=x"], "task='x' is not allowed"),
+    (["fetch", "helmet_icl:length=8k"], "nothing is downloaded"),
+    (["summarize", "--suite", "none"], "suite='none' is not in benchmark_output/runs; allowed: none is there yet"),
+    (["serve", "--suite", "none"], "suite='none' is not in"),
+    (["schema", "--suite", "none"], "suite='none' is not in"),
+    (["schema", "--suite", "empty"], "has no finished run"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD)
+def test_bad_input(command: Command, arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each mistake is one line on standard error, status 2, and nothing on standard output."""
+    (tmp_path / "mirror").mkdir()
+    (tmp_path / "r").write_text("{}")
+    if message == "has no finished run":
+        (tmp_path / "benchmark_output/runs/empty").mkdir(parents=True)
+    if arguments[-1].startswith("r:"):
+        (tmp_path / "records").write_text(arguments[-1][2:])
+        arguments = [*arguments[:-1], "records"]
+    monkeypatch.setenv(ENVIRONMENT, str(tmp_path / "mirror"))
+    assert command(*arguments) == 2
+    assert message in command.err
+    assert command.err.count("\n") == 1
+    assert command.out == ""
+
+
+@pytest.mark.parametrize("arguments", [["nope"], ["prompts"], ["score", "x"], ["prompts", "x", "--style", "raw"], ["prompts", "x", "--limit", "-1"], ["serve", "--suite", "s", "--port", "0"]])
+def test_wrong_usage(command: Command, arguments: list[str]) -> None:
+    """Wrong options are explained with status 2, without a traceback."""
+    assert command(*arguments) == 2
+    assert "Traceback" not in command.err
+    assert "Error" in command.err or "Usage" in command.err
+
+
+def test_a_mirror_that_is_no_folder(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wrong HELM_LONGCTX_DATA is named."""
+    monkeypatch.setenv(ENVIRONMENT, "/no/such/folder")
+    assert command("prompts", "helmet_recall:length=8k") == 2
+    assert command.err == "helm-longctx: error: HELM_LONGCTX_DATA='/no/such/folder' is not a folder; set it to a mirror folder, or unset it\n"
+
+
+def test_excepthook(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """In helm-run bad input and unknown models are one line; other errors are shown as before."""
+    monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)
+    errors.install_excepthook()
+    errors.install_excepthook()
+    sys.excepthook(InputError, InputError("a\nb"), None)
+    sys.excepthook(ValueError, ValueError("Unknown model or no default model deployment found for model x"), None)
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == "helm-longctx: error: a b"
+    assert "for model x; allowed: HELM's models" in second
+    sys.excepthook(ValueError, ValueError("other"), None)
+    assert capsys.readouterr().err == "ValueError: other\n"

@@ -1,0 +1,212 @@
+"""The adapter: forms, budgets, stop sequences, cutting; and that HELM knows it."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helm.benchmark.adaptation.adapter_spec import ADAPT_GENERATION, AdapterSpec
+from helm.benchmark.adaptation.adapters.adapter_factory import AdapterFactory
+from helm.benchmark.adaptation.adapters.generation_adapter import GenerationAdapter
+from helm.benchmark.adaptation.request_state import RequestState
+from helm.benchmark.model_deployment_registry import ClientSpec, ModelDeployment, register_model_deployment
+from helm.benchmark.model_metadata_registry import ModelMetadata, register_model_metadata
+from helm.benchmark.scenarios.scenario import TEST_SPLIT, TRAIN_SPLIT
+from helm.benchmark.tokenizer_config_registry import TokenizerConfig, TokenizerSpec, register_tokenizer_config
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+from transformers import PreTrainedTokenizerFast
+
+from helm_longctx.core.adapter import LongContextAdapter, register_adapter
+from helm_longctx.core.entry import parse_entry
+from helm_longctx.core.instance import to_instance
+from helm_longctx.core.style import resolve_style
+from helm_longctx.benchmarks import BENCHMARKS
+from helm_longctx.errors import InputError
+from helm_longctx.sources.root import DataRoot
+
+VLLM = "helm.clients.vllm_client"
+
+
+def deploy(name: str, client: str, tags: tuple[str, ...] = (), arguments: dict[str, Any] | None = None, **limits: Any) -> str:
+    register_model_metadata(ModelMetadata(name, "test", name, name, "open", None, list(tags)))
+    register_model_deployment(ModelDeployment(name, ClientSpec(client, arguments or {}), **limits))
+    return name
+
+
+def adapted(entry: str, deployment: str, root: DataRoot | None = None, method: str = "longctx", **changes: Any) -> list[RequestState]:
+    checked = parse_entry(BENCHMARKS, entry)
+    budget = max(task.max_tokens for task in checked.tasks)
+    root = root or DataRoot(Path("nowhere"), mirror=False)
+    instances = [
+        to_instance(task, checked.settings, example, budget)
+        for task in checked.tasks
+        for example in task.load(task, checked.settings, root)
+    ]
+    spec = AdapterSpec(method=method, model=deployment, model_deployment=deployment, max_tokens=budget, num_outputs=1, temperature=0.0)
+    adapter = AdapterFactory.get_adapter(dataclasses.replace(spec, **changes), None)
+    return adapter.adapt(instances, parallelism=1)
+
+
+RECALL = "helmet_recall:length=4k,num_samples=1"
+
+
+def test_completion_form() -> None:
+    """A raw-text deployment gets the answer's prefix at the end, each task with its own budget and no stop."""
+    states = adapted(RECALL, deploy("test/raw", f"{VLLM}.VLLMClient"))
+    assert [s.request.max_tokens for s in states] == [100, 50, 100, 50]
+    assert [s.request.stop_sequences for s in states] == [[]] * 4
+    assert states[0].request.prompt.endswith("\nCorresponding value:")
+    assert states[1].request.prompt.endswith("mentioned in the provided text is")
+    assert {s.instance.extra_data["style"] for s in states if s.instance.extra_data} == {"completion"}
+    assert all(s.request.temperature == 0 for s in states)
+
+
+def test_chat_form() -> None:
+    """A chat deployment gets the user turn: the very text of the instance, not a copy."""
+    for state in adapted(RECALL, deploy("test/chat", f"{VLLM}.VLLMChatClient")):
+        assert state.request.prompt is state.instance.input.text
+        assert state.request.messages is None
+
+
+def test_style_overrides_the_deployment() -> None:
+    """`style=chat` and `style=completion` are kept whatever the deployment is."""
+    chat, raw = deploy("test/chat2", f"{VLLM}.VLLMChatClient"), deploy("test/raw2", f"{VLLM}.VLLMClient")
+    assert adapted(RECALL, chat, method="longctx_completion")[0].request.prompt.endswith("Corresponding value:")
+    assert not adapted(RECALL, raw, method="longctx_chat")[0].request.prompt.endswith("Corresponding value:")
+
+
+@pytest.mark.parametrize(
+    ("client", "tags", "arguments", "form"),
+    [
+        ("helm.clients.openai_client.OpenAIClient", (), {}, "chat"),
+        ("helm.clients.anthropic_client.AnthropicMessagesClient", (), {}, "chat"),
+        ("helm.clients.openai_client.OpenAILegacyCompletionsClient", ("INSTRUCTION_FOLLOWING_MODEL_TAG",), {}, "completion"),
+        ("helm.clients.huggingface_client.HuggingFaceClient", (), {}, "completion"),
+        ("helm.clients.huggingface_client.HuggingFaceClient", ("INSTRUCTION_FOLLOWING_MODEL_TAG",), {}, "chat"),
+        ("helm.clients.huggingface_client.HuggingFaceClient", ("INSTRUCTION_FOLLOWING_MODEL_TAG",), {"apply_chat_template": False}, "completion"),
+        ("helm.clients.huggingface_client.HuggingFaceClient", (), {"apply_chat_template": True}, "chat"),
+        ("my.plugin.Client", (), {}, "completion"),
+        ("my.plugin.Client", ("INSTRUCTION_FOLLOWING_MODEL_TAG",), {}, "chat"),
+    ],
+)  # fmt: skip
+def test_auto_style(client: str, tags: tuple[str, ...], arguments: dict[str, Any], form: str) -> None:
+    """`auto` goes by the client, its arguments, and where they do not tell by the model's tag."""
+    assert resolve_style("auto", deploy("test/auto", client, tags, arguments)) == form
+
+
+def test_current_protocol_stops_at_newline(mirror: DataRoot) -> None:
+    """The present official code stops ICL completions at a newline, but no chat."""
+    entry = "helmet_icl:task=trec_coarse,length=4k,num_samples=1"
+    raw = deploy("test/raw3", f"{VLLM}.VLLMClient")
+    assert adapted(entry, raw, mirror)[0].request.stop_sequences == []
+    assert adapted(entry + ",protocol=current", raw, mirror)[0].request.stop_sequences == ["\n"]
+    assert adapted(entry + ",protocol=current", raw, mirror, method="longctx_chat")[0].request.stop_sequences == []
+
+
+def test_run_expanders_are_heeded() -> None:
+    """A changed budget, stop sequences, samples, temperature and trials of the adapter spec reach the request."""
+    raw = deploy("test/raw4", f"{VLLM}.VLLMClient")
+    states = adapted(RECALL, raw, max_tokens=110, stop_sequences=["#"], num_outputs=2, temperature=0.5, num_trials=2)
+    assert [s.request.max_tokens for s in states] == [110, 60, 110, 60] * 2
+    assert {(tuple(s.request.stop_sequences), s.request.num_completions, s.request.temperature) for s in states} == {(("#",), 2, 0.5)}
+    assert [s.request.random for s in states] == [None] * 4 + ["1"] * 4
+
+
+def test_training_instances_are_not_sent() -> None:
+    """Only evaluation splits are adapted."""
+    raw = deploy("test/raw5", f"{VLLM}.VLLMClient")
+    (state,) = adapted("helmet_recall:task=json_kv,length=4k,num_samples=1", raw)
+    adapter = AdapterFactory.get_adapter(AdapterSpec(method="longctx", model=raw, model_deployment=raw), None)
+    for split, sent in ((TRAIN_SPLIT, 0), (TEST_SPLIT, 1)):
+        assert len(adapter.adapt([dataclasses.replace(state.instance, split=split)], 1)) == sent
+
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A word tokenizer with a beginning token, saved and known to HELM; its name."""
+    folder = tmp_path_factory.mktemp("words")
+    tokenizer = Tokenizer(models.WordLevel({"<s>": 0, "?": 1}, unk_token="?"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 0)])
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>", unk_token="?").save_pretrained(folder)
+    kind = "helm.tokenizers.huggingface_tokenizer.HuggingFaceTokenizer"
+    register_tokenizer_config(TokenizerConfig("test/words", TokenizerSpec(kind, {"pretrained_model_name_or_path": str(folder)})))
+    return "test/words"
+
+
+def count(text: str) -> int:
+    return 1 + len(pre_tokenizers.Whitespace().pre_tokenize_str(text))
+
+
+def test_long_prompts_lose_the_end_of_their_context(words: str) -> None:
+    """A prompt over the window is cut to exactly fit, at the end of the context; the question stays."""
+    free = deploy("test/free", f"{VLLM}.VLLMClient")
+    tight = deploy("test/tight", f"{VLLM}.VLLMClient", tokenizer_name=words, max_sequence_length=600)
+    entry = "helmet_recall:task=ruler_niah_mk_2,length=4k,num_samples=2"
+    for whole, cut in zip(adapted(entry, free), adapted(entry, tight), strict=True):
+        assert cut.prompt_truncated
+        assert not whole.prompt_truncated
+        assert count(cut.request.prompt) == 600 - 50
+        assert whole.instance.extra_data
+        start, end = whole.instance.extra_data["context_span"]
+        tail = whole.request.prompt[end:]
+        assert cut.request.prompt.endswith(tail)
+        assert whole.request.prompt[:end].startswith(cut.request.prompt[: -len(tail)])
+
+
+def test_the_length_itself_is_a_limit(words: str) -> None:
+    """With a wide window a prompt is cut to its length less the output, the official rule."""
+    wide = deploy("test/wide", f"{VLLM}.VLLMClient", tokenizer_name=words, max_sequence_length=10**6)
+    (state,) = adapted("helmet_recall:task=ruler_niah_mk_3,length=4k,num_samples=1", wide)
+    longer = dataclasses.replace(state.instance, extra_data={**(state.instance.extra_data or {}), "length": 500})
+    adapter = AdapterFactory.get_adapter(AdapterSpec(method="longctx", model=wide, model_deployment=wide, max_tokens=100), None)
+    (cut,) = adapter.adapt([longer], 1)
+    assert count(cut.request.prompt) == 400
+    (cut,) = AdapterFactory.get_adapter(dataclasses.replace(adapter.adapter_spec, method="longctx_chat"), None).adapt([longer], 1)
+    assert count(cut.request.prompt) <= 300
+
+
+def test_without_a_window_nothing_is_tokenized() -> None:
+    """A tokenizer that would fail is never made when the deployment gives no limit, or the prompt is short anyway."""
+    kind = "helm.tokenizers.huggingface_tokenizer.HuggingFaceTokenizer"
+    register_tokenizer_config(TokenizerConfig("test/none", TokenizerSpec(kind, {"pretrained_model_name_or_path": "/nowhere"})))
+    unlimited = deploy("test/unlimited", f"{VLLM}.VLLMClient", tokenizer_name="test/none")
+    roomy = deploy("test/roomy", f"{VLLM}.VLLMClient", tokenizer_name="test/none", max_sequence_length=10**6)
+    assert adapted(RECALL, unlimited)
+    assert adapted("helmet_recall:task=json_kv,length=4k,num_samples=1", roomy, max_tokens=100)
+    with pytest.raises(Exception, match="nowhere"):
+        adapted("helmet_recall:task=json_kv,length=1m,num_samples=1", roomy)
+
+
+def test_a_tokenizer_that_cannot_cut_is_refused() -> None:
+    """A deployment whose tokenizer gives no offsets ends in a clear error, before anything is sent."""
+    register_tokenizer_config(TokenizerConfig("test/odd", TokenizerSpec("helm.tokenizers.cohere_tokenizer.CohereTokenizer")))
+    odd = deploy("test/odd-model", f"{VLLM}.VLLMClient", tokenizer_name="test/odd", max_sequence_length=1000)
+    with pytest.raises(InputError, match="by which prompts cannot be cut; allowed: "):
+        adapted(RECALL, odd)
+
+
+def test_a_window_without_room_is_refused(words: str) -> None:
+    """A window smaller than the output is refused."""
+    tiny = deploy("test/tiny", f"{VLLM}.VLLMClient", tokenizer_name=words, max_sequence_length=60)
+    with pytest.raises(InputError, match="leaves no room"):
+        adapted(RECALL, tiny)
+
+
+def test_helm_has_the_hook_that_we_need() -> None:
+    """HELM's adapter factory is as we know it: ours are made by us, theirs by them, and registering twice is once."""
+    register_adapter()
+    raw = deploy("test/raw6", f"{VLLM}.VLLMClient")
+    for method, kind in (("longctx", LongContextAdapter), ("longctx_chat", LongContextAdapter), (ADAPT_GENERATION, GenerationAdapter)):
+        assert type(AdapterFactory.get_adapter(AdapterSpec(method=method, model=raw, model_deployment=raw), None)) is kind
+    with pytest.raises(ValueError, match="Invalid adaptation method"):
+        AdapterFactory.get_adapter(AdapterSpec(method="no such", model=raw, model_deployment=raw), None)
+
+
+def test_a_helm_without_the_hook_fails_loudly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If HELM changes its factory, registration says so."""
+    monkeypatch.delattr(AdapterFactory, "get_adapter")
+    with pytest.raises(RuntimeError, match="not supported"):
+        register_adapter()

@@ -1,0 +1,50 @@
+"""Templates: rendered, and recognised again."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from helm_longctx.benchmarks import BENCHMARKS
+from helm_longctx.core.task import Task
+from helm_longctx.core.template import CONTEXT, Template, _places
+
+TASKS = [task for benchmark in BENCHMARKS for task in benchmark.tasks]
+WORD = st.text("abcxyz{}% 文é", min_size=1, max_size=30).map(str.strip).filter(bool)
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
+@given(data=st.data())
+def test_a_prompt_is_taken_apart_again(task: Task, data: st.DataObject) -> None:
+    """From either form of a prompt its fields come back."""
+    names = set(_places(task.template.user)[1]) | set(_places(task.template.prefix)[1])
+    fields = {name: data.draw(WORD) for name in names - {CONTEXT, "demos"}}
+    if "demos" in names:
+        fields["demos"] = ""
+    fields[CONTEXT] = "\n\n".join(data.draw(st.lists(WORD, max_size=5)))
+    user = task.template.user_turn(fields)
+    assert task.template.parse(user) == fields
+    assert task.template.parse(user + task.template.suffix(fields)) == fields
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
+@given(context=st.text(), other=st.text())
+def test_context_span(task: Task, context: str, other: str) -> None:
+    """The span is exactly where the context stands in the user turn."""
+    fields = dict.fromkeys(_places(task.template.user)[1], other) | {CONTEXT: context}
+    start, end = task.template.context_span(fields)
+    assert task.template.user_turn(fields)[start:end] == context
+
+
+def test_another_template_is_not_recognised() -> None:
+    """A prompt of another form gives nothing."""
+    template = Template("Say {context} and {question}!", "Answer:")
+    assert template.parse("Say something!") is None
+    assert template.parse("") is None
+
+
+def test_two_places_side_by_side() -> None:
+    """Where nothing separates two places, the later takes the text."""
+    template = Template("Go {demos}{context} Q: {question}", "A:")
+    assert template.parse("Go abc Q: d") == {"demos": "", "context": "abc", "question": "d"}

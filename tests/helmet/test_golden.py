@@ -1,0 +1,54 @@
+"""Prompts and scores equal the official code's, which was run on the same fabricated data (golden.json)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from helm_longctx.benchmarks import BENCHMARKS
+from helm_longctx.core.entry import parse_entry
+from helm_longctx.core.task import MAIN_METRIC
+from helm_longctx.helmet.tasks import HELMET
+from helm_longctx.sources.root import DataRoot
+from tests.fabricate import score_records
+
+GOLDEN = json.loads((Path(__file__).parent / "golden.json").read_text())
+
+
+def digest(texts: Iterable[str]) -> str:
+    return hashlib.sha256(b"".join(hashlib.sha256(text.encode()).digest() for text in texts)).hexdigest()
+
+
+@pytest.mark.parametrize("case", GOLDEN["prompts"])
+def test_prompts(case: str, mirror: DataRoot) -> None:
+    """Every prompt, in both forms, its references and the order are the official ones."""
+    name, length, *labels = case.split()
+    task = HELMET.task(name)
+    arguments = [f"task={name}", f"length={length}", *(f"labels={label}" for label in labels)]
+    entry = parse_entry(BENCHMARKS, f"helmet_{task.category}:{','.join(arguments)}")
+    examples = list(task.load(task, entry.settings, mirror))
+    users = [task.template.user_turn(example.fields) for example in examples]
+    assert GOLDEN["prompts"][case] == {
+        "count": len(examples),
+        "chat": digest(users),
+        "completion": digest(u + task.template.suffix(e.fields) for u, e in zip(users, examples, strict=True)),
+        "references": digest(json.dumps(example.references, ensure_ascii=False) for example in examples),
+    }
+
+
+def test_every_task_has_golden_prompts() -> None:
+    """The golden file covers all tasks at all official lengths."""
+    covered = {tuple(case.split()[:2]) for case in GOLDEN["prompts"]}
+    assert covered == {(task.name, length) for task in HELMET.tasks for length in ("4k", "8k", "16k", "32k", "64k", "128k")}
+
+
+@pytest.mark.parametrize("number", range(len(GOLDEN["scores"])))
+def test_scores(number: int) -> None:
+    """Every metric of every odd output is the official one."""
+    record, expected = score_records()[number], GOLDEN["scores"][number]
+    task = HELMET.task(record["task"])
+    assert task.scores(record) == pytest.approx({**expected, MAIN_METRIC: expected[task.headline]}, abs=1e-12)

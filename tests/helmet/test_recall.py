@@ -1,0 +1,153 @@
+"""Recall tasks without official files: generated to fit, with the answer where it should be."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tokenizers import Tokenizer, models, pre_tokenizers
+
+from helm_longctx.benchmarks import BENCHMARKS
+from helm_longctx.core.entry import parse_entry
+from helm_longctx.core.task import Example, Task
+from helm_longctx.core.text import estimate_tokens
+from helm_longctx.errors import InputError
+from helm_longctx.helmet.data.recall import LLAMA_2, evidence_depth
+from helm_longctx.helmet.tasks import HELMET, RECALL
+from helm_longctx.sources.root import DataRoot
+
+TASKS = pytest.mark.parametrize("task", RECALL, ids=lambda task: task.name)
+EMPTY = DataRoot(Path("nowhere"), mirror=False)
+
+
+def examples(task: Task, length: int | str, more: str = "", root: DataRoot = EMPTY) -> list[Example]:
+    entry = parse_entry(BENCHMARKS, f"helmet_recall:task={task.name},length={length}{more}")
+    return list(task.load(task, entry.settings, root))
+
+
+def prompt(task: Task, example: Example) -> str:
+    return task.template.user_turn(example.fields) + task.template.suffix(example.fields)
+
+
+@TASKS
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(length=st.integers(4096, 40000), seed=st.integers(0, 1000))
+def test_any_length_is_filled_but_not_exceeded(task: Task, length: int, seed: int) -> None:
+    """The prompt and its output fit; the length is used to at least four fifths, and recorded."""
+    for example in examples(task, length, f",num_samples=2,seed={seed}"):
+        tokens = estimate_tokens(prompt(task, example))
+        assert example.input_tokens == tokens
+        assert example.counter == "estimate"
+        assert example.source == "generated"
+        assert 0.8 * length < tokens + task.max_tokens <= length
+
+
+@TASKS
+def test_1m(task: Task) -> None:
+    """The longest length is filled too."""
+    (example,) = examples(task, "1m", ",num_samples=1")
+    assert example.input_tokens
+    assert 0.9 * 2**20 < example.input_tokens + task.max_tokens <= 2**20
+
+
+@TASKS
+def test_answers_stand_at_their_depth(task: Task) -> None:
+    """Evidence is in the context once, at the recorded depth, evenly from start to end."""
+    made = examples(task, "16k", ",num_samples=12")
+    assert [example.depth for example in made] == [0, 0.2, 0.4, 0.6, 0.8, 1.0] * 2
+    for example in made:
+        context = example.fields["context"]
+        assert all(context.count(answer) == 1 for answer in example.references)
+        if task.name != "ruler_niah_mv":
+            assert evidence_depth(context, example.references) == pytest.approx(example.depth, abs=0.02)
+        assert len(set(example.references)) == (4 if task.name == "ruler_niah_mv" else 1)
+
+
+@TASKS
+def test_the_seed_decides(task: Task) -> None:
+    """The same seed gives the same examples, another seed others; fewer samples are the first of more."""
+    first, again, other = (examples(task, "4k", f",num_samples=3,seed={seed}") for seed in (1, 1, 2))
+    assert first == again
+    assert first[0].fields != other[0].fields
+    assert {example.id for example in first} == {f"{task.name}-{n}" for n in range(3)}
+
+
+def test_json_kv_is_json() -> None:
+    """The key-value context is a JSON object that holds question and answer, with the official number of pairs."""
+    for example in examples(HELMET.task("json_kv"), "8k", ",num_samples=6"):
+        pairs = json.loads(example.fields["context"].removeprefix("JSON data:\n"))
+        assert len(pairs) == 105
+        assert pairs[example.fields["question"]] == example.references[0]
+        assert example.fields["demos"].count("Corresponding value: ") == 2
+
+
+@pytest.mark.parametrize("shots", [0, 1, 2])
+def test_shots_are_demonstrations(shots: int) -> None:
+    """`shots` is the number of key-value demonstrations."""
+    (example,) = examples(HELMET.task("json_kv"), "4k", f",num_samples=1,shots={shots}")
+    assert example.fields["demos"].count("Key: ") == shots
+
+
+def test_llama_2_tokens_are_the_ruler_where_they_are(tmp_path: Path) -> None:
+    """With HELMET's tokenizer in the data root, its tokens are counted."""
+    tokenizer = Tokenizer(models.WordLevel({"?": 0}, unk_token="?"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Split("", "isolated")  # characters
+    (tmp_path / LLAMA_2).parent.mkdir(parents=True)
+    tokenizer.save(str(tmp_path / LLAMA_2))
+    task = HELMET.task("ruler_niah_mv")
+    for example in examples(task, "8k", ",num_samples=2", DataRoot(tmp_path, mirror=True)):
+        assert example.input_tokens == len(prompt(task, example))
+        assert example.counter == "meta-llama/Llama-2-7b-hf"
+        assert 0.9 * 8192 < example.input_tokens + task.max_tokens <= 8192
+
+
+@TASKS
+def test_official_files_come_first(task: Task, mirror: DataRoot) -> None:
+    """Where the official file is, its rows are the examples, with their depth."""
+    made = examples(task, "8k", root=mirror)
+    assert len(made) == 100
+    assert {example.source for example in made} == {"official"}
+    assert all(example.depth is not None for example in made)
+
+
+GOOD = {"json_kv": {"context": "c", "question": "q", "answer": "a", "demos": [["k", "v"]], "num_kvs": 1},
+        "ruler_niah_mk_2": {"context": "c", "query": "q", "type_needle_v": "number", "answer": ["a"]}}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("task", "text", "message"),
+    [
+        ("json_kv", "", "has no rows"),
+        ("json_kv", "\n \n", "has no rows"),
+        ("json_kv", "{", ":1: not a JSON object"),
+        ("json_kv", "[]", "not a JSON object but list"),
+        ("json_kv", json.dumps(GOOD["json_kv"])[:-9], ":1: not a JSON object"),
+        ("json_kv", json.dumps(GOOD["json_kv"]) + "\nx", ":2: not a JSON object"),
+        ("json_kv", json.dumps({**GOOD["json_kv"], "context": 3}), "column 'context' must be str, found int"),
+        ("json_kv", json.dumps({**GOOD["json_kv"], "answer": None}), "column 'answer' must be str or list, found NoneType"),
+        ("json_kv", json.dumps({**GOOD["json_kv"], "answer": []}), "column 'answer' must be a string or a list"),
+        ("json_kv", json.dumps({**GOOD["json_kv"], "demos": [1]}), "column 'demos' must be a list of [key, value]"),
+        ("json_kv", json.dumps({"context": "c"}), "column 'question' must be str, found nothing"),
+        ("ruler_niah_mk_2", json.dumps({**GOOD["ruler_niah_mk_2"], "answer": "a"}), ""),
+        ("ruler_niah_mk_2", json.dumps({**GOOD["ruler_niah_mk_2"], "answer": [1]}), "column 'answer' must be a string"),
+        ("ruler_niah_mk_2", json.dumps({"context": "c", "query": "q", "type_needle_v": "n"}), "column 'outputs'"),
+        ("ruler_niah_mk_2", "\xff", "not a JSON object"),
+    ],
+)
+def test_malformed_files(task: str, text: str, message: str, tmp_path: Path) -> None:
+    """Malformed and truncated files are named with line and column; nothing is generated in their place."""
+    row = HELMET.task(task)
+    assert row.file
+    path = tmp_path / row.file(8192)
+    path.parent.mkdir(parents=True)
+    path.write_bytes(text.encode("latin-1"))
+    if not message:
+        assert examples(row, "8k", root=DataRoot(tmp_path, mirror=True))
+        return
+    with pytest.raises(InputError) as caught:
+        examples(row, "8k", root=DataRoot(tmp_path, mirror=True))
+    assert message in str(caught.value)
+    assert str(path) in str(caught.value)

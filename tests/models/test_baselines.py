@@ -1,0 +1,121 @@
+"""The baseline models: they read prompts of every form, and nothing else."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from helm.benchmark.model_deployment_registry import ALL_MODEL_DEPLOYMENTS, get_model_deployment
+from helm.benchmark.model_metadata_registry import get_model_metadata
+from helm.common.cache_backend_config import BlackHoleCacheBackendConfig
+from helm.clients.auto_client import AutoClient
+from helm.common.request import Request
+from hypothesis import given
+from hypothesis import strategies as st
+
+from helm_longctx.benchmarks import BENCHMARKS
+from helm_longctx.core.entry import parse_entry
+from helm_longctx.core.task import MAIN_METRIC, Task
+from helm_longctx.helmet.tasks import ICL, RECALL
+from helm_longctx.models import lexical
+from helm_longctx.models.forms import recognise
+from helm_longctx.models.registration import register
+from helm_longctx.sources.root import DataRoot
+
+ALL = pytest.mark.parametrize("task", [*RECALL, *ICL], ids=lambda task: task.name)
+CHAT = pytest.mark.parametrize("chat", [True, False], ids=["chat", "completion"])
+
+
+def asked(task: Task, length: str, root: DataRoot, chat: bool, model: str = "longctx/lexical", samples: int = 20) -> float:
+    """The mean score of a model on a task, scored as a run scores it."""
+    register()
+    client = AutoClient({}, "nowhere", BlackHoleCacheBackendConfig())
+    entry = parse_entry(BENCHMARKS, f"helmet_{task.category}:task={task.name},length={length},num_samples={samples}")
+    scores = []
+    for example in task.load(task, entry.settings, root):
+        prompt, prefix = task.template.user_turn(example.fields), ""
+        if not chat:
+            prompt, prefix = prompt + task.template.suffix(example.fields), task.template.answer_prefix(example.fields)
+        text = client.make_request(Request(model_deployment=model, model=model, prompt=prompt)).completions[0].text
+        scores.append(task.scores({"prediction": prefix + text, "references": example.references})[MAIN_METRIC])
+    return sum(scores) / len(scores)
+
+
+@pytest.mark.parametrize("task", RECALL, ids=lambda task: task.name)
+@CHAT
+def test_lexical_finds_every_needle(task: Task, chat: bool) -> None:
+    """The lexical baseline is perfect on generated recall tasks, in both forms."""
+    assert asked(task, "8k", DataRoot(Path("nowhere"), mirror=False), chat) == 1.0
+
+
+@CHAT
+def test_lexical_takes_the_label_of_similar_texts(chat: bool, tmp_path: Path) -> None:
+    """Where texts of a label share words, the lexical baseline classifies."""
+    from tests.fabricate import hub, write
+
+    root = DataRoot(tmp_path, mirror=True)
+    rng = random.Random(3)
+    hub(tmp_path, rng, "PolyAI__banking77", {"train": 10, "test": 10}, {"label": 77})
+    for split, count in (("train", 800), ("test", 100)):
+        labels = [rng.randrange(77) for _ in range(count)]
+        rows = ({"text": f"{rng.choice(('please', 'why'))} topic{n} {rng.choice(('now', 'again'))}", "label": n} for n in labels)
+        write(tmp_path / f"hub/PolyAI__banking77/{split}.jsonl", rows)
+    banking = next(task for task in ICL if task.name == "banking77")
+    assert asked(banking, "8k", root, chat, samples=50) > 0.95
+    assert asked(banking, "8k", root, chat, "longctx/null", samples=50) < 0.1
+
+
+@ALL
+@CHAT
+def test_null_gets_what_its_constant_is_worth(task: Task, chat: bool, mirror: DataRoot) -> None:
+    """The null baseline's score is the share of references that are its constant."""
+    entry = parse_entry(BENCHMARKS, f"helmet_{task.category}:task={task.name},length=4k,num_samples=60")
+    references = [example.references for example in task.load(task, entry.settings, mirror)]
+    floor = sum(reference == [task.null_answer] for reference in references) / len(references)
+    assert asked(task, "4k", mirror, chat, "longctx/null", samples=60) == pytest.approx(floor)
+
+
+@given(st.text() | st.sampled_from([task.template.user for task in (*RECALL, *ICL)]))
+def test_any_prompt_gets_an_answer(prompt: str) -> None:
+    """No prompt makes a baseline fail, and the answer is always the same."""
+    assert lexical.answer(prompt) == lexical.answer(prompt)
+
+
+@ALL
+@given(data=st.data())
+def test_a_known_form_with_any_text(task: Task, data: st.DataObject) -> None:
+    """Odd contexts and questions are answered too."""
+    text = st.text("ab.\n:\"' label文", max_size=30)
+    fields = {name: data.draw(text) for name in ("context", "question", "demos", "query", "type_needle_v")}
+    assert isinstance(lexical.answer(task.template.user_turn(fields) + task.template.suffix(fields)), str)
+
+
+def test_unknown_form() -> None:
+    """A prompt of no known form is not recognised, and answered with nothing."""
+    assert recognise("What is the capital of France?") is None
+    assert lexical.answer("What is the capital of France?") == ""
+
+
+def test_requests_are_heeded() -> None:
+    """Stop sequences and the number of samples are kept; nothing is cached."""
+    register()
+    client = AutoClient({}, "nowhere", BlackHoleCacheBackendConfig())
+    task = RECALL[0]
+    prompt = task.template.user_turn({"context": '"k": "v-w",', "question": "k", "demos": ""})
+    request = Request(model_deployment="longctx/lexical", model="longctx/lexical", prompt=prompt, num_completions=2, stop_sequences=["-"])
+    result = client.make_request(request)
+    assert [completion.text for completion in result.completions] == ["v", "v"]
+    assert result.success
+    assert not result.cached
+
+
+def test_registering_twice_is_once() -> None:
+    """Both models are known to HELM by name, once, with a description."""
+    register()
+    before = len(ALL_MODEL_DEPLOYMENTS)
+    register()
+    assert len(ALL_MODEL_DEPLOYMENTS) == before
+    for name in ("longctx/lexical", "longctx/null"):
+        assert get_model_deployment(name).tokenizer_name is None
+        assert get_model_metadata(name).description

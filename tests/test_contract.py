@@ -1,0 +1,146 @@
+"""What holds for every benchmark, task and run entry, whatever is added."""
+
+from __future__ import annotations
+
+import ast
+import re
+from importlib import resources
+from pathlib import Path
+
+import dacite
+import pytest
+import yaml
+from helm.benchmark.config_registry import register_configs_from_directory
+from helm.benchmark.metrics.metric import create_metric
+from helm.benchmark.model_deployment_registry import get_model_deployment
+from helm.benchmark.presentation.run_entry import read_run_entries
+from helm.benchmark.presentation.schema import Schema, validate_schema
+from helm.benchmark.run_expander import RUN_EXPANDERS
+from helm.benchmark.run_spec import get_run_spec_function
+from helm.benchmark.run_spec_factory import construct_run_specs
+from helm.benchmark.scenarios.scenario import create_scenario
+from helm.common.object_spec import get_class_by_name, parse_object_spec
+
+import helm_longctx.plugin  # noqa: F401  # what helm-run loads
+from helm_longctx.benchmarks import BENCHMARKS
+from helm_longctx.core.entry import ARGUMENTS
+from helm_longctx.core.lengths import STANDARD, length_label
+from helm_longctx.core.metric_names import metric_fields
+from helm_longctx.core.task import MAIN_METRIC
+from helm_longctx.report.confs import conf_files
+from helm_longctx.report.schema import make_schema
+
+SOURCE = Path(str(resources.files("helm_longctx")))
+ENTRIES = [
+    f"{name}:length={length_label(length)}{task}"
+    for benchmark in BENCHMARKS
+    for name, category in benchmark.entries.items()
+    for length in STANDARD.values()
+    for task in ("", *(f",task={task.name}" for task in benchmark.category_tasks(category)))
+]
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_run_specs(entry: str) -> None:
+    """Every entry builds a run spec whose classes exist, whose groups are in the schema and whose metrics are known."""
+    (spec,) = construct_run_specs(parse_object_spec(entry + ",model=longctx/lexical"))
+    scenario = create_scenario(spec.scenario_spec)
+    assert scenario.get_metadata().name == spec.groups[0]
+    names = {metadata.name for metric in spec.metric_specs for metadata in create_metric(metric).get_metadata()}
+    assert MAIN_METRIC in names
+    for annotator in spec.annotators or []:
+        get_class_by_name(annotator.class_name)
+    schema = {group["name"] for group in make_schema(BENCHMARKS)["run_groups"]}
+    assert set(spec.groups) <= schema
+    assert spec.adapter_spec.max_tokens == max(task.max_tokens for task in scenario.entry.tasks)
+
+
+def test_no_argument_is_a_run_expander() -> None:
+    """HELM would take an argument of ours that has a run expander's name."""
+    assert not set(ARGUMENTS) & set(RUN_EXPANDERS)
+
+
+def test_task_names_and_groups_are_unique() -> None:
+    """No two tasks share a name, and no task has a category's or a length's name, so that groups are distinct."""
+    for benchmark in BENCHMARKS:
+        names = [*(task.name for task in benchmark.tasks), *benchmark.categories, *STANDARD]
+        assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("benchmark", BENCHMARKS, ids=lambda benchmark: benchmark.name)
+def test_table_is_consistent(benchmark) -> None:
+    """Every row has a known category, a headline among its metrics, and sizes that grow with length."""
+    for task in benchmark.tasks:
+        assert task.category in benchmark.categories
+        assert task.headline in task.metrics
+        sizes = [task.sizes[length] for length in sorted(task.sizes)]
+        assert sizes == sorted(sizes)
+        assert bool(task.file) != bool(task.hub)
+    assert {task.category for task in benchmark.tasks} == set(benchmark.categories)
+    described = {field["name"] for field in metric_fields(benchmark) if field["description"]}
+    assert {name for task in benchmark.tasks for name in task.metrics} <= described
+
+
+@pytest.mark.parametrize("groups", [None, {"helmet_recall_8k", "helmet_json_kv_8k"}, {"helmet_recall_10000"}])
+def test_schema_is_valid(groups: set[str] | None) -> None:
+    """HELM accepts the schema, whole or cut to a suite's groups; a cut one has only these and what shows them."""
+    raw = make_schema(BENCHMARKS, groups)
+    schema = dacite.from_dict(Schema, raw)
+    assert [str(m) for m in validate_schema(schema, strict=False) if m.severity.value == "error"] == []
+    leaves = {group.name for group in schema.run_groups if not group.subgroups}
+    assert leaves == (groups if groups is not None else leaves)
+    assert all(set(group.subgroups) <= leaves for group in schema.run_groups)
+
+
+def test_conf_files_are_up_to_date() -> None:
+    """The run-entry files are what the table gives (helm-longctx confs run_specs), and HELM reads them."""
+    folder = SOURCE / "config/run_specs"
+    assert {path.name: path.read_text() for path in folder.glob("*")} == conf_files(BENCHMARKS)
+    for path in folder.glob("*.conf"):
+        for entry in read_run_entries([str(path)]).entries:
+            assert get_run_spec_function(entry.description.split(":")[0])
+
+
+def test_deployments_are_known_to_helm() -> None:
+    """The package's model files register, and every deployment's classes exist."""
+    register_configs_from_directory(str(SOURCE / "config"))
+    for row in yaml.safe_load((SOURCE / "config/model_deployments.yaml").read_text())["model_deployments"]:
+        deployment = get_model_deployment(row["name"])
+        assert "." in deployment.client_spec.class_name
+
+
+def test_imports_go_one_way() -> None:
+    """Benchmarks import core, core imports HELM: never back, never sideways; and scoring imports no HELM."""
+    for path in SOURCE.rglob("*.py"):
+        part = path.relative_to(SOURCE).parts[0]
+        imported = {name for name in _imports(path) if name.startswith(("helm_longctx.", "helm."))}
+        parts = {name.split(".")[1] for name in imported if name.startswith("helm_longctx.")}
+        benchmarks = {benchmark.name for benchmark in BENCHMARKS}
+        if part == "sources":
+            assert parts <= {"sources", "errors"}, path
+        if part == "core":
+            assert parts <= {"core", "sources", "errors"}, path
+        if part in benchmarks:
+            assert parts <= {part, "core", "sources", "errors"}, path
+        if part in {"models", "report", "running"}:
+            assert not parts & benchmarks, path
+        if path.name in {"scoring.py", "prompts.py", "tasks.py"} or "data" in path.parts:
+            assert not any(name.startswith("helm.") for name in imported), path
+
+
+def _imports(path: Path) -> set[str]:
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return names
+
+
+def test_generic_folders_name_no_benchmark() -> None:
+    """What is generic is generic: no benchmark's name stands in it but as the source of a rule."""
+    for folder in ("models", "report", "running"):
+        for path in (SOURCE / folder).rglob("*.py"):
+            code = re.sub(r'""".*?"""|#.*', "", path.read_text(), flags=re.DOTALL)
+            assert not any(benchmark.name in code.lower() for benchmark in BENCHMARKS), path
