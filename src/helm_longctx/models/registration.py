@@ -20,8 +20,19 @@ from helm.benchmark.model_metadata_registry import (
 from helm_longctx.models.client import BaselineClient, LexicalClient, NullClient
 
 _MODELS: tuple[tuple[str, str, type[BaselineClient], str], ...] = (
-    ("longctx/lexical", "Lexical baseline", LexicalClient, "Finds words: BM25-like matching, no neural network."),
-    ("longctx/null", "Null baseline", NullClient, "A constant answer for each task: what the metric gives for free."),
+    (
+        "longctx/lexical",
+        "Lexical baseline",
+        LexicalClient,
+        "No neural network: it finds the lines of the prompt that share the rarest words with the question, and answers"
+        " what stands there. What it solves needs no reading.",
+    ),
+    (
+        "longctx/null",
+        "Null baseline",
+        NullClient,
+        "One constant answer for each task, whatever the prompt says: the floor, or what the metric gives for free.",
+    ),
 )
 
 

@@ -1,0 +1,159 @@
+"""Runs with real clients over HTTP, with bad input, and from an installed wheel."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+import yaml
+
+from helm_longctx.models import lexical
+from helm_longctx.sources.root import DataRoot
+from tests.e2e.commands import BIN, helm_run, run
+from tests.e2e.openai_server import serve
+
+ROOT = Path(__file__).parents[2]
+RUNNER = ("--runner-class-name", "helm_longctx.running.LongContextRunner")
+JSON_KV = "helmet_recall:task=json_kv,length=4k,num_samples=3"
+
+
+def stat(folder: Path, run_name: str, name: str) -> float | None:
+    rows = json.loads((folder / f"benchmark_output/runs/s/{run_name}/stats.json").read_text())
+    return next((row["mean"] for row in rows if row["name"]["name"] == name), None)
+
+
+def local_models(folder: Path, address: str) -> Path:
+    """The package's deployments, copied as a user copies them, with vLLM's address changed to ours."""
+    assert run("helm-longctx", "models", "--copy-to", "models", folder=folder).returncode == 0
+    path = folder / "models/model_deployments.yaml"
+    path.write_text(path.read_text().replace("http://localhost:8000/v1/", address))
+    return path.parent
+
+
+def test_vllm_chat_and_completions(tmp_path: Path) -> None:
+    """Both vLLM deployments send what HELMET sends: the user turn as one message, or the raw prompt with its prefix."""
+    with serve(lexical.answer) as (address, requests):
+        models = local_models(tmp_path, address)
+        # Without its tokenizer's files, which are on the hub, the completions deployment is one without a window.
+        path = models / "model_deployments.yaml"
+        rows = yaml.safe_load(path.read_text())
+        for row in rows["model_deployments"]:
+            if row["name"] == "vllm/llama-3.1-8b-instruct":
+                del row["max_sequence_length"]
+        path.write_text(yaml.safe_dump(rows))
+        entries = [f"{JSON_KV},model=vllm/llama-3.1-8b-instruct{chat}" for chat in ("", "-chat")]
+        made = run("helm-run", "--run-entries", *entries, "--suite", "s", "-m", 9, "--local-path", models, folder=tmp_path)
+        assert made.returncode == 0, made.stdout[-3000:] + made.stderr
+    raw = [body for body in requests if not body["path"].endswith("/chat/completions")]
+    chat = [body for body in requests if body["path"].endswith("/chat/completions")]
+    assert len(raw) == len(chat) == 3
+    for body in raw:
+        assert body["prompt"].startswith("JSON data:")
+        assert body["prompt"].endswith("\nCorresponding value:")
+    for body in chat:
+        (message,) = body["messages"]
+        assert message["role"] == "user"
+        assert not message["content"][0]["text"].endswith("Corresponding value:")
+    for body in requests:
+        assert body["model"] == "meta-llama/Llama-3.1-8B-Instruct"
+        assert body["max_tokens"] == 100
+        assert body["temperature"] == 0
+    for chat_or_not in ("", "-chat"):
+        name = f"{JSON_KV},model=vllm_llama-3.1-8b-instruct{chat_or_not}"
+        assert stat(tmp_path, name, "longctx_score") == 1.0
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ("helmet_recall:length=9,model=longctx/null", "length=9 is not allowed"),
+        ("helmet_recall:length=8k,model=no/model", "Unknown model or no default model deployment found for model no/model"),
+        ("helmet_recall:length=8k,style=x,model=longctx/null", "style='x' is not allowed"),
+        ("helmet_icl:length=8k,task=nlu,model=longctx/null", "lacks hub/xingkunliuxtracta__nlu_evaluation_data/train.jsonl"),
+    ],
+)
+def test_bad_entries_end_in_one_line(entry: str, message: str, tmp_path: Path) -> None:
+    """`helm-run` ends with status 1 and our one line, before any run."""
+    made = helm_run(tmp_path, entry, HELM_LONGCTX_DATA=str(tmp_path))
+    assert made.returncode == 1
+    assert "Traceback" not in made.stdout + made.stderr
+    assert message in made.stderr.splitlines()[-1]
+    assert not list(tmp_path.glob("benchmark_output/runs/*/*/scenario_state.json"))
+
+
+def test_malformed_data_ends_in_one_line_and_other_runs_are_made(tmp_path: Path, mirror: DataRoot) -> None:
+    """With our runner a run on malformed data is named in one line; the next run is made all the same."""
+    data = tmp_path / "data"
+    (data / "helmet/json_kv").mkdir(parents=True)
+    (data / "helmet/json_kv/test_k105_dep6.jsonl").write_text('{"context": 1}\n')
+    entries = [f"helmet_recall:task={task},length=8k,num_samples=2,model=longctx/lexical" for task in ("json_kv", "ruler_niah_mv")]
+    made = run(
+        "helm-run", "--run-entries", *entries, "--suite", "s", "-m", 9, *RUNNER, folder=tmp_path, HELM_LONGCTX_DATA=str(data)
+    )
+    assert made.returncode == 1
+    assert "Traceback" not in made.stdout + made.stderr
+    assert "1 of 2 runs were not made" in made.stderr.splitlines()[-1]
+    assert "test_k105_dep6.jsonl:1: column 'context' must be str, found int" in made.stderr.splitlines()[-1]
+    assert stat(tmp_path, entries[1].replace("longctx/", "longctx_"), "longctx_score") == 1.0
+
+
+def test_exit_on_error(tmp_path: Path) -> None:
+    """`--exit-on-error` ends at the first."""
+    (tmp_path / "helmet/json_kv").mkdir(parents=True)
+    (tmp_path / "helmet/json_kv/test_k105_dep6.jsonl").write_text("x")
+    arguments = ("--run-entries", "helmet_recall:length=8k,model=longctx/null", "--suite", "s", "-m", 9, "--exit-on-error", *RUNNER)
+    made = run("helm-run", *arguments, folder=tmp_path, HELM_LONGCTX_DATA=str(tmp_path))
+    assert made.returncode == 1
+    assert made.stderr.splitlines()[-1].endswith("test_k105_dep6.jsonl:1: not a JSON object: unexpected character: line 1 column 1 (char 0)")
+
+
+def test_doctor(tmp_path: Path) -> None:
+    """The doctor finds everything in order, names credentials, and shows none."""
+    (tmp_path / "prod_env").mkdir()
+    (tmp_path / "prod_env/credentials.conf").write_text('openaiApiKey: "sk-secret"\n')
+    done = run("helm-longctx", "doctor", folder=tmp_path, OPENAI_API_KEY="sk-secret")
+    assert done.returncode == 0, done.stdout
+    for text in ("plugin: HELM knows helmet_recall, helmet_icl", "adapter factory knows ours", "scored [1.0]", "openaiApiKey", "OPENAI_API_KEY"):
+        assert text in done.stdout
+    assert "sk-secret" not in done.stdout + done.stderr
+
+
+def test_doctor_finds_what_is_broken(tmp_path: Path) -> None:
+    """A wrong mirror and unreadable credentials are reported with status 1."""
+    (tmp_path / "prod_env").mkdir()
+    (tmp_path / "prod_env/credentials.conf").write_text('key: "sk-secret\n{{{')
+    done = run("helm-longctx", "doctor", "--no-run", folder=tmp_path, HELM_LONGCTX_DATA="/no/such/folder")
+    assert done.returncode == 1
+    assert "BROKEN  data: HELM_LONGCTX_DATA='/no/such/folder' is not a folder" in done.stdout
+    assert "BROKEN  credentials: prod_env/credentials.conf is not a HOCON file" in done.stdout
+    assert "sk-secret" not in done.stdout + done.stderr
+
+
+def test_wheel_works_outside_the_clone(tmp_path: Path) -> None:
+    """An installed wheel has its files: lists, prints its models and schema, and HELM's entry point sees it."""
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), str(ROOT)]
+    assert subprocess.run(build, capture_output=True, cwd=tmp_path, check=False).returncode == 0
+    venv.create(tmp_path / "v", system_site_packages=False, with_pip=True)
+    python = tmp_path / "v/bin/python"
+    wheel = next(tmp_path.glob("*.whl"))
+    subprocess.run([str(python), "-m", "pip", "install", "--quiet", "--no-deps", str(wheel)], check=True, capture_output=True)
+    # Its dependencies are those of this environment.
+    packages = next(Path(sys.prefix).glob("lib/python*/site-packages"))
+    target = next((tmp_path / "v").glob("lib/python*/site-packages")) / "dependencies.pth"
+    target.write_text(f"{packages}\n")
+    command = [str(python), "-c", "import helm_longctx, sys; print(helm_longctx.__file__)"]
+    where = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    assert str(tmp_path) in where
+    entry = f"{JSON_KV},model=longctx/lexical"
+    code = "from helm.benchmark.run import main; main()"
+    arguments = ["--run-entries", entry, "--suite", "s", "-m", "9"]
+    made = subprocess.run([str(python), "-c", code, *arguments], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert made.returncode == 0, made.stderr
+    listed = subprocess.run([str(tmp_path / "v/bin/helm-longctx"), "models"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "VLLMClient" in listed.stdout
+    assert str(tmp_path / "v") in listed.stdout.replace("\n", "")
+    assert BIN != tmp_path / "v/bin"

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from helm.benchmark.model_deployment_registry import get_model_deployment
+from helm.benchmark.model_metadata_registry import (
+    FULL_FUNCTIONALITY_TEXT_MODEL_TAG,
+    TEXT_MODEL_TAG,
+    get_model_metadata,
+)
+from helm.clients.auto_client import AutoClient
+from helm.common.cache_backend_config import BlackHoleCacheBackendConfig
+from helm.common.request import Request
+
+from helm_longctx.benchmarks import BENCHMARKS
+from helm_longctx.core.task import Task
+from helm_longctx.core.template import CONTEXT
+from helm_longctx.models.client import LexicalClient, NullClient
+from helm_longctx.models.registration import register
+
+TASKS = [task for benchmark in BENCHMARKS for task in benchmark.tasks]
+JSON_KV = next(task for task in TASKS if task.name == "json_kv")
+PROMPT = JSON_KV.template.user_turn({CONTEXT: '{\n "fox": "one two"\n}', "question": "fox", "demos": ""})
+
+
+def test_result_shape() -> None:
+    """A result is one completion without tokens, from no cache, with the time it took."""
+    result = LexicalClient().make_request(Request(prompt=PROMPT))
+    assert result.success
+    assert not result.cached
+    assert [(c.text, c.logprob, c.tokens) for c in result.completions] == [("two", 0, [])]
+    assert result.embedding == []
+    assert result.request_time is not None
+    assert 0 <= result.request_time < 1
+    assert result.request_datetime
+
+
+def test_stops_at_the_first_stop_sequence() -> None:
+    """The answer ends before the first of any stop sequence."""
+    result = NullClient().make_request(Request(prompt=PROMPT, stop_sequences=["x", "000-", "0-"]))
+    assert result.completions[0].text == "00000"
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
+def test_null_answers_the_task_s_constant(task: Task) -> None:
+    """The null model gives the constant whatever the content, and nothing for another text."""
+    fields = {CONTEXT: "text", "question": "q", "query": "q", "type_needle_v": "number", "demos": ""}
+    assert NullClient().answer(task.template.user_turn(fields)) == task.null_answer
+    assert NullClient().answer(task.template.user_turn(fields) + task.template.suffix(fields)) == task.null_answer
+    assert NullClient().answer("Who are you?") == ""
+
+
+@pytest.mark.parametrize("name", ["longctx/lexical", "longctx/null"])
+def test_registered_as_open_text_model_without_limits(name: str) -> None:
+    """HELM knows each model as a text model that never cuts a prompt."""
+    register()
+    metadata, deployment = get_model_metadata(name), get_model_deployment(name)
+    assert metadata.access == "open"
+    assert metadata.release_date
+    assert metadata.tags == [TEXT_MODEL_TAG, FULL_FUNCTIONALITY_TEXT_MODEL_TAG]
+    assert (deployment.tokenizer_name, deployment.max_sequence_length) == (None, None)
+
+
+@pytest.mark.parametrize(("name", "text"), [("longctx/lexical", "two"), ("longctx/null", JSON_KV.null_answer)])
+def test_helm_s_auto_client_makes_the_client(name: str, text: str, tmp_path: Path) -> None:
+    """HELM makes the client by its class path and gets its answer, without a key."""
+    register()
+    client = AutoClient({}, str(tmp_path), BlackHoleCacheBackendConfig())
+    result = client.make_request(Request(model=name, model_deployment=name, prompt=PROMPT))
+    assert result.completions[0].text == text

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from helm_longctx.benchmarks import BENCHMARKS
+from helm_longctx.core.task import Task
+from helm_longctx.core.template import CONTEXT
+from helm_longctx.models.forms import recognise
+
+TASKS = [task for benchmark in BENCHMARKS for task in benchmark.tasks]
+FIELDS = {"question": "red-fox", "query": "red-fox", "type_needle_v": "number", "demos": "Key: a\n\n"}
+
+
+def prompts(task: Task, context: str) -> list[str]:
+    fields = {**FIELDS, CONTEXT: context}
+    chat = task.template.user_turn(fields)
+    return [chat, chat + task.template.suffix(fields)]
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
+def test_recognises_both_forms(task: Task) -> None:
+    """A prompt of either form gives a task with the same template and the fields it was made from."""
+    for prompt in prompts(task, "some text\n\nof two paragraphs"):
+        found = recognise(prompt)
+        assert found is not None
+        assert found[0].template == task.template
+        assert found[1][CONTEXT] == "some text\n\nof two paragraphs"
+        assert all(FIELDS[name] == value for name, value in found[1].items() if name != CONTEXT)
+
+
+def test_tasks_of_one_template_answer_alike() -> None:
+    """Tasks that share a template need not be told apart: they share how they are answered."""
+    answers: dict[object, set[tuple[str, str]]] = {}
+    for task in TASKS:
+        answers.setdefault(task.template, set()).add((task.answer_kind, task.null_answer))
+    assert all(len(kinds) == 1 for kinds in answers.values())
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
+def test_is_fast_on_a_megabyte(task: Task) -> None:
+    """A megabyte of prompt is told in a fraction of a second."""
+    for prompt in prompts(task, "a line of text. Key: label: \n\n" * 35_000):
+        start = time.perf_counter()
+        assert recognise(prompt)
+        assert time.perf_counter() - start < 0.2

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from helm_longctx.benchmarks import BENCHMARKS
+from helm_longctx.core.task import Example, Task
+from helm_longctx.core.template import CONTEXT
+from helm_longctx.models import lexical
+
+TASKS = [task for benchmark in BENCHMARKS for task in benchmark.tasks]
+RECALL = [task for task in TASKS if task.category == "recall"]
+ICL = next(task for task in TASKS if task.answer_kind == "label")
+
+TOPICS = {
+    "7": ("my card was stolen", "block the card", "the card was lost in the street", "someone stole my card"),
+    "31": ("what is the weather like", "will it rain tomorrow", "weather in the north", "is it going to rain"),
+    "4": ("book a flight to rome", "find a flight for monday", "cheap flight please", "when does the flight leave"),
+}
+
+
+def scored(task: Task, example: Example, form: str) -> float:
+    """The main score of the lexical model's answer, as the metric takes it."""
+    prompt = task.template.user_turn(example.fields)
+    prefix = ""
+    if form == "completion":
+        prompt += task.template.suffix(example.fields)
+        prefix = task.template.answer_prefix(example.fields)
+    record = {"prediction": prefix + lexical.answer(prompt), "references": example.references}
+    return task.scores(record)["longctx_score"]
+
+
+@pytest.mark.parametrize("form", ["chat", "completion"])
+@pytest.mark.parametrize(
+    ("question", "label"),
+    [("the card someone stole", "7"), ("rain and weather tomorrow?", "31"), ("a flight on monday", "4")],
+)
+def test_labels_as_the_nearest_demonstrations(question: str, label: str, form: str) -> None:
+    """The label of the demonstrations that share the question's words scores right in both forms."""
+    fields = {CONTEXT: demonstrations(), "question": question}
+    assert scored(ICL, Example("x", fields, [label], "hub"), form) == 1
+
+
+def demonstrations() -> str:
+    return "\n\n".join(f"{text}\nlabel: {label}" for label, texts in TOPICS.items() for text in texts)
+
+
+def test_repeated_demonstration_votes_once() -> None:
+    """A demonstration that stands many times does not outvote several different ones."""
+    context = "\n\n".join(["what is abc\nlabel: 1"] * 100 + [f"what is a word{i}\nlabel: 2" for i in range(9)])
+    assert lexical.nearest_label(context, "what is love") == "2"
+
+
+def test_label_with_a_colon_is_whole() -> None:
+    """A label name keeps its colon."""
+    assert lexical.nearest_label("what cat\nlabel: ENTY:animal\n\nwho\nlabel: HUM:ind", "which cat") == "ENTY:animal"
+
+
+def test_demonstration_with_an_empty_line() -> None:
+    """What stands before an empty line in a demonstration is no demonstration without a label."""
+    assert lexical.nearest_label("my card\n\nis lost\nlabel: 7\n\nrain\nlabel: 8", "card is lost") == "7"
+
+
+def test_no_shared_word_gives_the_first_label() -> None:
+    """Without any word in common there is still an answer, if there is a demonstration."""
+    assert lexical.nearest_label(demonstrations(), "zzz") == "7"
+    assert lexical.nearest_label("", "zzz") == ""
+
+
+def test_all_values_of_a_key_in_order_once() -> None:
+    """Every best line gives its value, each value once."""
+    lines = ["fox is: 1.", "cow is: 2.", "fox is: 3.", "fox is: 1."]
+    assert lexical.value_after(" ".join(lines), "fox") == "1, 3"
+
+
+@pytest.mark.parametrize("value", ["ffff12cd-0000-0000-0000-000000000000", "00000000-0000-0000-12cd-000000000000"])
+def test_value_that_holds_a_piece_of_the_key(value: str) -> None:
+    """A value is whole even if a piece of the key is in it."""
+    key = "aaaaaaaa-12cd-4444-5555-bbbbbbbbbbbb"
+    assert lexical.value_after(f'{{\n "other": "x",\n "{key}": "{value}"\n}}', key) == value
+
+
+def test_order_of_a_key_s_words() -> None:
+    """A key of the same words in another order is another key."""
+    assert lexical.value_after("red-light is: 1.\nlight-red is: 2.", "light-red") == "2"
+
+
+def test_letters_whose_lower_case_is_longer() -> None:
+    """Lines are still found behind letters that lower case makes two of."""
+    assert lexical.value_after("İ" * 50 + " no.\nfox is: 1.\ncow is: 2.\ndog is: 3.", "cow") == "2"
+
+
+def test_line_without_a_value() -> None:
+    """Nothing but the question's own words is no value."""
+    assert lexical.value_after("nothing here\nred fox", "fox red") == ""
+    assert lexical.value_after("nothing here", "fox") == ""
+
+
+@given(st.lists(st.sampled_from(["a", "b1", "İ", " ", ":", "\n", "\n\n", "\nlabel:"])).map("".join), st.text("ab1 \n"))
+def test_never_raises_on_blocks(context: str, question: str) -> None:
+    """Blocks may be empty, repeated or without a label."""
+    lexical.nearest_label(context, question)
+    lexical.value_after(context, question)
+
+
+@pytest.mark.parametrize("task", [ICL, RECALL[0]], ids=lambda task: task.name)
+def test_long_prompt_takes_no_time(task: Task) -> None:
+    """Half a megabyte of prompt, about 128k tokens, is answered in well under a second."""
+    context = "\n\n".join(f"the text number {i} of some words\nlabel: {i % 9}" for i in range(12_000))
+    fields = {CONTEXT: context, "question": "the text number 77", "demos": ""}
+    prompt = task.template.user_turn(fields)
+    assert len(prompt) > 500_000
+    start = time.perf_counter()
+    assert lexical.answer(prompt)
+    assert time.perf_counter() - start < 1
