@@ -25,6 +25,7 @@ class Command:
         self.monkeypatch, self.capture = monkeypatch, capsysbinary
 
     def __call__(self, *arguments: object) -> int:
+        """Run it; its exit status."""
         self.monkeypatch.setattr(sys, "argv", ["helm-longctx", *map(str, arguments)])
         try:
             main()
@@ -37,6 +38,7 @@ class Command:
 
     @property
     def rows(self) -> list[dict]:
+        """What was printed, as JSON lines."""
         return [json.loads(line) for line in self.out.split("\n")[:-1]]
 
 
@@ -163,7 +165,9 @@ BAD = [
 
 
 @pytest.mark.parametrize(("arguments", "message"), BAD)
-def test_bad_input(command: Command, arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bad_input(
+    command: Command, arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each mistake is one line on standard error, status 2, and nothing on standard output."""
     (tmp_path / "mirror").mkdir()
     (tmp_path / "r").write_text("{}")
@@ -179,7 +183,17 @@ def test_bad_input(command: Command, arguments: list[str], message: str, tmp_pat
     assert command.out == ""
 
 
-@pytest.mark.parametrize("arguments", [["nope"], ["prompts"], ["score", "x"], ["prompts", "x", "--style", "raw"], ["prompts", "x", "--limit", "-1"], ["serve", "--suite", "s", "--port", "0"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["nope"],
+        ["prompts"],
+        ["score", "x"],
+        ["prompts", "x", "--style", "raw"],
+        ["prompts", "x", "--limit", "-1"],
+        ["serve", "--suite", "s", "--port", "0"],
+    ],
+)
 def test_wrong_usage(command: Command, arguments: list[str]) -> None:
     """Wrong options are explained with status 2, without a traceback."""
     assert command(*arguments) == 2
@@ -191,7 +205,10 @@ def test_a_mirror_that_is_no_folder(command: Command, monkeypatch: pytest.Monkey
     """A wrong HELM_LONGCTX_DATA is named."""
     monkeypatch.setenv(ENVIRONMENT, "/no/such/folder")
     assert command("prompts", "helmet_recall:length=8k") == 2
-    assert command.err == "helm-longctx: error: HELM_LONGCTX_DATA='/no/such/folder' is not a folder; set it to a mirror folder, or unset it\n"
+    assert (
+        command.err
+        == "helm-longctx: error: HELM_LONGCTX_DATA='/no/such/folder' is not a folder; set it to a mirror folder, or unset it\n"
+    )
 
 
 def test_excepthook(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

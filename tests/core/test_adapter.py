@@ -18,24 +18,28 @@ from helm.benchmark.tokenizer_config_registry import TokenizerConfig, TokenizerS
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
+from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.core.adapter import LongContextAdapter, register_adapter
 from helm_longctx.core.entry import parse_entry
 from helm_longctx.core.instance import to_instance
 from helm_longctx.core.style import resolve_style
-from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.errors import InputError
 from helm_longctx.sources.root import DataRoot
 
 VLLM = "helm.clients.vllm_client"
 
 
-def deploy(name: str, client: str, tags: tuple[str, ...] = (), arguments: dict[str, Any] | None = None, **limits: Any) -> str:
+def deploy(
+    name: str, client: str, tags: tuple[str, ...] = (), arguments: dict[str, Any] | None = None, **limits: Any
+) -> str:
     register_model_metadata(ModelMetadata(name, "test", name, name, "open", None, list(tags)))
     register_model_deployment(ModelDeployment(name, ClientSpec(client, arguments or {}), **limits))
     return name
 
 
-def adapted(entry: str, deployment: str, root: DataRoot | None = None, method: str = "longctx", **changes: Any) -> list[RequestState]:
+def adapted(
+    entry: str, deployment: str, root: DataRoot | None = None, method: str = "longctx", **changes: Any
+) -> list[RequestState]:
     checked = parse_entry(BENCHMARKS, entry)
     budget = max(task.max_tokens for task in checked.tasks)
     root = root or DataRoot(Path("nowhere"), mirror=False)
@@ -44,7 +48,9 @@ def adapted(entry: str, deployment: str, root: DataRoot | None = None, method: s
         for task in checked.tasks
         for example in task.load(task, checked.settings, root)
     ]
-    spec = AdapterSpec(method=method, model=deployment, model_deployment=deployment, max_tokens=budget, num_outputs=1, temperature=0.0)
+    spec = AdapterSpec(
+        method=method, model=deployment, model_deployment=deployment, max_tokens=budget, num_outputs=1, temperature=0.0
+    )
     adapter = AdapterFactory.get_adapter(dataclasses.replace(spec, **changes), None)
     return adapter.adapt(instances, parallelism=1)
 
@@ -110,7 +116,9 @@ def test_run_expanders_are_heeded() -> None:
     raw = deploy("test/raw4", f"{VLLM}.VLLMClient")
     states = adapted(RECALL, raw, max_tokens=110, stop_sequences=["#"], num_outputs=2, temperature=0.5, num_trials=2)
     assert [s.request.max_tokens for s in states] == [110, 60, 110, 60] * 2
-    assert {(tuple(s.request.stop_sequences), s.request.num_completions, s.request.temperature) for s in states} == {(("#",), 2, 0.5)}
+    assert {(tuple(s.request.stop_sequences), s.request.num_completions, s.request.temperature) for s in states} == {
+        (("#",), 2, 0.5)
+    }
     assert [s.request.random for s in states] == [None] * 4 + ["1"] * 4
 
 
@@ -132,7 +140,9 @@ def words(tmp_path_factory: pytest.TempPathFactory) -> str:
     tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 0)])
     PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>", unk_token="?").save_pretrained(folder)
     kind = "helm.tokenizers.huggingface_tokenizer.HuggingFaceTokenizer"
-    register_tokenizer_config(TokenizerConfig("test/words", TokenizerSpec(kind, {"pretrained_model_name_or_path": str(folder)})))
+    register_tokenizer_config(
+        TokenizerConfig("test/words", TokenizerSpec(kind, {"pretrained_model_name_or_path": str(folder)}))
+    )
     return "test/words"
 
 
@@ -150,7 +160,7 @@ def test_long_prompts_lose_the_end_of_their_context(words: str) -> None:
         assert not whole.prompt_truncated
         assert count(cut.request.prompt) == 600 - 50
         assert whole.instance.extra_data
-        start, end = whole.instance.extra_data["context_span"]
+        _, end = whole.instance.extra_data["context_span"]
         tail = whole.request.prompt[end:]
         assert cut.request.prompt.endswith(tail)
         assert whole.request.prompt[:end].startswith(cut.request.prompt[: -len(tail)])
@@ -161,17 +171,23 @@ def test_the_length_itself_is_a_limit(words: str) -> None:
     wide = deploy("test/wide", f"{VLLM}.VLLMClient", tokenizer_name=words, max_sequence_length=10**6)
     (state,) = adapted("helmet_recall:task=ruler_niah_mk_3,length=4k,num_samples=1", wide)
     longer = dataclasses.replace(state.instance, extra_data={**(state.instance.extra_data or {}), "length": 500})
-    adapter = AdapterFactory.get_adapter(AdapterSpec(method="longctx", model=wide, model_deployment=wide, max_tokens=100), None)
+    adapter = AdapterFactory.get_adapter(
+        AdapterSpec(method="longctx", model=wide, model_deployment=wide, max_tokens=100), None
+    )
     (cut,) = adapter.adapt([longer], 1)
     assert count(cut.request.prompt) == 400
-    (cut,) = AdapterFactory.get_adapter(dataclasses.replace(adapter.adapter_spec, method="longctx_chat"), None).adapt([longer], 1)
+    (cut,) = AdapterFactory.get_adapter(dataclasses.replace(adapter.adapter_spec, method="longctx_chat"), None).adapt(
+        [longer], 1
+    )
     assert count(cut.request.prompt) <= 300
 
 
 def test_without_a_window_nothing_is_tokenized() -> None:
     """A tokenizer that would fail is never made when the deployment gives no limit, or the prompt is short anyway."""
     kind = "helm.tokenizers.huggingface_tokenizer.HuggingFaceTokenizer"
-    register_tokenizer_config(TokenizerConfig("test/none", TokenizerSpec(kind, {"pretrained_model_name_or_path": "/nowhere"})))
+    register_tokenizer_config(
+        TokenizerConfig("test/none", TokenizerSpec(kind, {"pretrained_model_name_or_path": "/nowhere"}))
+    )
     unlimited = deploy("test/unlimited", f"{VLLM}.VLLMClient", tokenizer_name="test/none")
     roomy = deploy("test/roomy", f"{VLLM}.VLLMClient", tokenizer_name="test/none", max_sequence_length=10**6)
     assert adapted(RECALL, unlimited)
@@ -182,7 +198,9 @@ def test_without_a_window_nothing_is_tokenized() -> None:
 
 def test_a_tokenizer_that_cannot_cut_is_refused() -> None:
     """A deployment whose tokenizer gives no offsets ends in a clear error, before anything is sent."""
-    register_tokenizer_config(TokenizerConfig("test/odd", TokenizerSpec("helm.tokenizers.cohere_tokenizer.CohereTokenizer")))
+    register_tokenizer_config(
+        TokenizerConfig("test/odd", TokenizerSpec("helm.tokenizers.cohere_tokenizer.CohereTokenizer"))
+    )
     odd = deploy("test/odd-model", f"{VLLM}.VLLMClient", tokenizer_name="test/odd", max_sequence_length=1000)
     with pytest.raises(InputError, match="by which prompts cannot be cut; allowed: "):
         adapted(RECALL, odd)
@@ -199,8 +217,14 @@ def test_helm_has_the_hook_that_we_need() -> None:
     """HELM's adapter factory is as we know it: ours are made by us, theirs by them, and registering twice is once."""
     register_adapter()
     raw = deploy("test/raw6", f"{VLLM}.VLLMClient")
-    for method, kind in (("longctx", LongContextAdapter), ("longctx_chat", LongContextAdapter), (ADAPT_GENERATION, GenerationAdapter)):
-        assert type(AdapterFactory.get_adapter(AdapterSpec(method=method, model=raw, model_deployment=raw), None)) is kind
+    for method, kind in (
+        ("longctx", LongContextAdapter),
+        ("longctx_chat", LongContextAdapter),
+        (ADAPT_GENERATION, GenerationAdapter),
+    ):
+        assert (
+            type(AdapterFactory.get_adapter(AdapterSpec(method=method, model=raw, model_deployment=raw), None)) is kind
+        )
     with pytest.raises(ValueError, match="Invalid adaptation method"):
         AdapterFactory.get_adapter(AdapterSpec(method="no such", model=raw, model_deployment=raw), None)
 

@@ -20,7 +20,9 @@ def test_whole_category() -> None:
 
 def test_every_argument() -> None:
     """All arguments reach the settings, and the description names what was given, in one order."""
-    text = "helmet_icl:style=chat,length=8K,task=nlu,seed=7,shots=12,num_samples=5,protocol=current,labels=natural_label"
+    text = (
+        "helmet_icl:style=chat,length=8K,task=nlu,seed=7,shots=12,num_samples=5,protocol=current,labels=natural_label"
+    )
     entry = parse_entry(BENCHMARKS, text)
     s = entry.settings
     assert (s.length, s.seed, s.shots, s.num_samples, s.style, s.protocol, s.labels) == (

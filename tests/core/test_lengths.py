@@ -10,7 +10,10 @@ from helm_longctx.core.lengths import STANDARD, length_label, parse_length
 from helm_longctx.errors import InputError
 
 
-@pytest.mark.parametrize(("text", "tokens"), [("8k", 8192), ("8K", 8192), (131072, 131072), ("131072", 131072), ("1m", 2**20), ("5000", 5000)])
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [("8k", 8192), ("8K", 8192), (131072, 131072), ("131072", 131072), ("1m", 2**20), ("5000", 5000)],
+)
 def test_forms(text: str | int, tokens: int) -> None:
     """A label in either case and a number mean the same."""
     assert parse_length(text) == tokens
@@ -22,7 +25,9 @@ def test_labels_are_read_back(tokens: int) -> None:
     assert parse_length(length_label(tokens)) == tokens
 
 
-@pytest.mark.parametrize("text", ["", "k", "8 k", "8kk", "-8k", "0", "4095", "2m", "1e5", "8.5k", "8g", 8.5, None, True])
+@pytest.mark.parametrize(
+    "text", ["", "k", "8 k", "8kk", "-8k", "0", "4095", "2m", "1e5", "8.5k", "8g", 8.5, None, True]
+)
 def test_what_is_no_length(text: object) -> None:
     """Anything else is refused with what is allowed."""
     with pytest.raises(InputError, match="allowed: 4k, 8k"):

@@ -26,8 +26,9 @@ def serve(answer: Answer) -> Iterator[tuple[str, list[dict[str, Any]]]]:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             requests.append({**body, "path": self.path})
             chat = self.path.endswith("/chat/completions")
-            text = answer(body["messages"][0]["content"][0]["text"] if chat else body["prompt"])
-            choice = {"index": 0, "finish_reason": "stop", "logprobs": None}
+            text = answer(body["messages"][0]["content"] if chat else body["prompt"])
+            logprobs = {"tokens": [text], "token_logprobs": [0.0], "top_logprobs": [{text: 0.0}], "text_offset": [0]}
+            choice = {"index": 0, "finish_reason": "stop", "logprobs": None if chat else logprobs}
             choice |= {"message": {"role": "assistant", "content": text}} if chat else {"text": text}
             kind = "chat.completion" if chat else "text_completion"
             reply = {"id": "1", "object": kind, "created": 1, "model": body["model"], "choices": [choice]}

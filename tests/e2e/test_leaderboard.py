@@ -23,7 +23,11 @@ from helm_longctx.sources.root import DataRoot
 from tests.e2e.commands import BIN, helm_run, run
 
 ENTRIES = [
-    *(f"helmet_recall:length={length},num_samples=6,model=longctx/{m}" for length in ("4k", "8k") for m in ("lexical", "null")),
+    *(
+        f"helmet_recall:length={length},num_samples=6,model=longctx/{m}"
+        for length in ("4k", "8k")
+        for m in ("lexical", "null")
+    ),
     "helmet_recall:task=json_kv,length=16k,num_samples=6,style=chat,model=longctx/lexical",
 ]
 LEXICAL = "helmet_recall:length=4k,num_samples=6,model=longctx_lexical"
@@ -55,7 +59,9 @@ def table(suite: Path, group: str, title: str) -> dict[str, dict[str, float]]:
     tables = json.loads((suite / f"benchmark_output/runs/s/groups/{group}.json").read_text())
     found = next(t for t in tables if t["title"] == title)
     names = [cell["value"] for cell in found["header"]]
-    return {row[0]["value"]: dict(zip(names[1:], [c.get("value") for c in row[1:]], strict=True)) for row in found["rows"]}
+    return {
+        row[0]["value"]: dict(zip(names[1:], [c.get("value") for c in row[1:]], strict=True)) for row in found["rows"]
+    }
 
 
 def test_scores_by_task_and_depth(suite: Path) -> None:
@@ -82,7 +88,9 @@ def test_chat_form_drops_the_prefix(suite: Path) -> None:
 
 def test_each_task_keeps_its_budget_in_a_run_of_several(suite: Path) -> None:
     """A run of four tasks sends each with its own number of output tokens, in completion form."""
-    states = json.loads((suite / f"benchmark_output/runs/s/{LEXICAL}/scenario_state.json").read_text())["request_states"]
+    states = json.loads((suite / f"benchmark_output/runs/s/{LEXICAL}/scenario_state.json").read_text())[
+        "request_states"
+    ]
     budgets = {s["instance"]["sub_split"]: s["request"]["max_tokens"] for s in states}
     assert budgets == {"json_kv": 100, "ruler_niah_mk_2": 50, "ruler_niah_mk_3": 100, "ruler_niah_mv": 50}
     for s in states:
@@ -159,7 +167,9 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chro
 def shown(browser: webdriver.Chrome, *texts: str) -> str:
     """The page's text, once it shows all of these; a screenshot is kept where SCREENSHOTS names a folder."""
     read = lambda d: d.find_element(By.TAG_NAME, "body").text  # noqa: E731
-    WebDriverWait(browser, 30).until(lambda d: all(text in read(d) for text in texts), f"no {texts} in:\n{read(browser)[:2000]}")
+    WebDriverWait(browser, 30).until(
+        lambda d: all(text in read(d) for text in texts), f"no {texts} in:\n{read(browser)[:2000]}"
+    )
     if folder := os.environ.get("SCREENSHOTS"):
         name = re.sub(r"\W+", "-", browser.current_url.split("#")[-1])[:60]
         browser.save_screenshot(f"{folder}/{name}.png")
@@ -173,12 +183,12 @@ def test_leaderboard_page(page: str, browser: webdriver.Chrome) -> None:
     text = shown(browser, "Lexical baseline", "Null baseline", "Recall 4k", "Recall 8k", "ICL 4k")
     assert text.index("Lexical baseline") < text.index("Null baseline")
     first_row = lambda: browser.find_elements(By.CSS_SELECTOR, "tbody tr")[0].text  # noqa: E731
-    header = next(cell for cell in browser.find_elements(By.CSS_SELECTOR, "thead th, thead td") if "Recall 8k" in cell.text)
+    header = next(
+        cell for cell in browser.find_elements(By.CSS_SELECTOR, "thead th, thead td") if "Recall 8k" in cell.text
+    )
     for _ in range(2):  # first by this column, then the other way round
         for target in header.find_elements(By.CSS_SELECTOR, "button, svg, div")[-1:]:
-            browser.execute_script(
-                "arguments[0].dispatchEvent(new MouseEvent('click', {bubbles: true}))", target
-            )
+            browser.execute_script("arguments[0].dispatchEvent(new MouseEvent('click', {bubbles: true}))", target)
     WebDriverWait(browser, 10).until(lambda d: "Null baseline" in first_row())
     links = [a.get_attribute("href") or "" for a in browser.find_elements(By.CSS_SELECTOR, "tbody a")]
     assert any("runs" in link for link in links)
@@ -201,7 +211,9 @@ def test_length_and_category_pages(page: str, browser: webdriver.Chrome) -> None
 @pytest.mark.browser
 def test_instance_page(page: str, browser: webdriver.Chrome, suite: Path) -> None:
     """An instance shows its question, answer, prediction, depth and metrics."""
-    state = json.loads((suite / f"benchmark_output/runs/s/{LEXICAL}/scenario_state.json").read_text())["request_states"][0]
+    state = json.loads((suite / f"benchmark_output/runs/s/{LEXICAL}/scenario_state.json").read_text())[
+        "request_states"
+    ][0]
     instance, answer = state["instance"], state["instance"]["references"][0]["output"]["text"]
     browser.get(f"{page}/#/runs/{LEXICAL}?instancesPage=1")
     browser.refresh()

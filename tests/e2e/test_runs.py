@@ -46,7 +46,9 @@ def test_vllm_chat_and_completions(tmp_path: Path) -> None:
                 del row["max_sequence_length"]
         path.write_text(yaml.safe_dump(rows))
         entries = [f"{JSON_KV},model=vllm/llama-3.1-8b-instruct{chat}" for chat in ("", "-chat")]
-        made = run("helm-run", "--run-entries", *entries, "--suite", "s", "-m", 9, "--local-path", models, folder=tmp_path)
+        made = run(
+            "helm-run", "--run-entries", *entries, "--suite", "s", "-m", 9, "--local-path", models, folder=tmp_path
+        )
         assert made.returncode == 0, made.stdout[-3000:] + made.stderr
     raw = [body for body in requests if not body["path"].endswith("/chat/completions")]
     chat = [body for body in requests if body["path"].endswith("/chat/completions")]
@@ -57,7 +59,7 @@ def test_vllm_chat_and_completions(tmp_path: Path) -> None:
     for body in chat:
         (message,) = body["messages"]
         assert message["role"] == "user"
-        assert not message["content"][0]["text"].endswith("Corresponding value:")
+        assert not message["content"].endswith("Corresponding value:")
     for body in requests:
         assert body["model"] == "meta-llama/Llama-3.1-8B-Instruct"
         assert body["max_tokens"] == 100
@@ -71,9 +73,15 @@ def test_vllm_chat_and_completions(tmp_path: Path) -> None:
     ("entry", "message"),
     [
         ("helmet_recall:length=9,model=longctx/null", "length=9 is not allowed"),
-        ("helmet_recall:length=8k,model=no/model", "Unknown model or no default model deployment found for model no/model"),
+        (
+            "helmet_recall:length=8k,model=no/model",
+            "Unknown model or no default model deployment found for model no/model",
+        ),
         ("helmet_recall:length=8k,style=x,model=longctx/null", "style='x' is not allowed"),
-        ("helmet_icl:length=8k,task=nlu,model=longctx/null", "lacks hub/xingkunliuxtracta__nlu_evaluation_data/train.jsonl"),
+        (
+            "helmet_icl:length=8k,task=nlu,model=longctx/null",
+            "lacks hub/xingkunliuxtracta__nlu_evaluation_data/train.jsonl",
+        ),
     ],
 )
 def test_bad_entries_end_in_one_line(entry: str, message: str, tmp_path: Path) -> None:
@@ -90,9 +98,21 @@ def test_malformed_data_ends_in_one_line_and_other_runs_are_made(tmp_path: Path,
     data = tmp_path / "data"
     (data / "helmet/json_kv").mkdir(parents=True)
     (data / "helmet/json_kv/test_k105_dep6.jsonl").write_text('{"context": 1}\n')
-    entries = [f"helmet_recall:task={task},length=8k,num_samples=2,model=longctx/lexical" for task in ("json_kv", "ruler_niah_mv")]
+    entries = [
+        f"helmet_recall:task={task},length=8k,num_samples=2,model=longctx/lexical"
+        for task in ("json_kv", "ruler_niah_mv")
+    ]
     made = run(
-        "helm-run", "--run-entries", *entries, "--suite", "s", "-m", 9, *RUNNER, folder=tmp_path, HELM_LONGCTX_DATA=str(data)
+        "helm-run",
+        "--run-entries",
+        *entries,
+        "--suite",
+        "s",
+        "-m",
+        9,
+        *RUNNER,
+        folder=tmp_path,
+        HELM_LONGCTX_DATA=str(data),
     )
     assert made.returncode == 1
     assert "Traceback" not in made.stdout + made.stderr
@@ -105,10 +125,19 @@ def test_exit_on_error(tmp_path: Path) -> None:
     """`--exit-on-error` ends at the first."""
     (tmp_path / "helmet/json_kv").mkdir(parents=True)
     (tmp_path / "helmet/json_kv/test_k105_dep6.jsonl").write_text("x")
-    arguments = ("--run-entries", "helmet_recall:length=8k,model=longctx/null", "--suite", "s", "-m", 9, "--exit-on-error", *RUNNER)
+    arguments = (
+        "--run-entries",
+        "helmet_recall:length=8k,model=longctx/null",
+        "--suite",
+        "s",
+        "-m",
+        9,
+        "--exit-on-error",
+        *RUNNER,
+    )
     made = run("helm-run", *arguments, folder=tmp_path, HELM_LONGCTX_DATA=str(tmp_path))
     assert made.returncode == 1
-    assert made.stderr.splitlines()[-1].endswith("test_k105_dep6.jsonl:1: not a JSON object: unexpected character: line 1 column 1 (char 0)")
+    assert "test_k105_dep6.jsonl:1: not a JSON object" in made.stderr.splitlines()[-1]
 
 
 def test_doctor(tmp_path: Path) -> None:
@@ -117,7 +146,13 @@ def test_doctor(tmp_path: Path) -> None:
     (tmp_path / "prod_env/credentials.conf").write_text('openaiApiKey: "sk-secret"\n')
     done = run("helm-longctx", "doctor", folder=tmp_path, OPENAI_API_KEY="sk-secret")
     assert done.returncode == 0, done.stdout
-    for text in ("plugin: HELM knows helmet_recall, helmet_icl", "adapter factory knows ours", "scored [1.0]", "openaiApiKey", "OPENAI_API_KEY"):
+    for text in (
+        "plugin: HELM knows helmet_recall, helmet_icl",
+        "adapter factory knows ours",
+        "scored 1.0",
+        "openaiApiKey",
+        "OPENAI_API_KEY",
+    ):
         assert text in done.stdout
     assert "sk-secret" not in done.stdout + done.stderr
 
@@ -140,7 +175,9 @@ def test_wheel_works_outside_the_clone(tmp_path: Path) -> None:
     venv.create(tmp_path / "v", system_site_packages=False, with_pip=True)
     python = tmp_path / "v/bin/python"
     wheel = next(tmp_path.glob("*.whl"))
-    subprocess.run([str(python), "-m", "pip", "install", "--quiet", "--no-deps", str(wheel)], check=True, capture_output=True)
+    subprocess.run(
+        [str(python), "-m", "pip", "install", "--quiet", "--no-deps", str(wheel)], check=True, capture_output=True
+    )
     # Its dependencies are those of this environment.
     packages = next(Path(sys.prefix).glob("lib/python*/site-packages"))
     target = next((tmp_path / "v").glob("lib/python*/site-packages")) / "dependencies.pth"
@@ -151,9 +188,13 @@ def test_wheel_works_outside_the_clone(tmp_path: Path) -> None:
     entry = f"{JSON_KV},model=longctx/lexical"
     code = "from helm.benchmark.run import main; main()"
     arguments = ["--run-entries", entry, "--suite", "s", "-m", "9"]
-    made = subprocess.run([str(python), "-c", code, *arguments], cwd=tmp_path, capture_output=True, text=True, check=False)
+    made = subprocess.run(
+        [str(python), "-c", code, *arguments], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
     assert made.returncode == 0, made.stderr
-    listed = subprocess.run([str(tmp_path / "v/bin/helm-longctx"), "models"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    listed = subprocess.run(
+        [str(tmp_path / "v/bin/helm-longctx"), "models"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
     assert "VLLMClient" in listed.stdout
     assert str(tmp_path / "v") in listed.stdout.replace("\n", "")
-    assert BIN != tmp_path / "v/bin"
+    assert tmp_path / "v/bin" != BIN

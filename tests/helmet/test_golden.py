@@ -43,7 +43,9 @@ def test_prompts(case: str, mirror: DataRoot) -> None:
 def test_every_task_has_golden_prompts() -> None:
     """The golden file covers all tasks at all official lengths."""
     covered = {tuple(case.split()[:2]) for case in GOLDEN["prompts"]}
-    assert covered == {(task.name, length) for task in HELMET.tasks for length in ("4k", "8k", "16k", "32k", "64k", "128k")}
+    assert covered == {
+        (task.name, length) for task in HELMET.tasks for length in ("4k", "8k", "16k", "32k", "64k", "128k")
+    }
 
 
 @pytest.mark.parametrize("number", range(len(GOLDEN["scores"])))

@@ -127,7 +127,11 @@ GOOD = {"json_kv": {"context": "c", "question": "q", "answer": "a", "demos": [["
         ("json_kv", json.dumps(GOOD["json_kv"])[:-9], ":1: not a JSON object"),
         ("json_kv", json.dumps(GOOD["json_kv"]) + "\nx", ":2: not a JSON object"),
         ("json_kv", json.dumps({**GOOD["json_kv"], "context": 3}), "column 'context' must be str, found int"),
-        ("json_kv", json.dumps({**GOOD["json_kv"], "answer": None}), "column 'answer' must be str or list, found NoneType"),
+        (
+            "json_kv",
+            json.dumps({**GOOD["json_kv"], "answer": None}),
+            "column 'answer' must be str or list, found NoneType",
+        ),
         ("json_kv", json.dumps({**GOOD["json_kv"], "answer": []}), "column 'answer' must be a string or a list"),
         ("json_kv", json.dumps({**GOOD["json_kv"], "demos": [1]}), "column 'demos' must be a list of [key, value]"),
         ("json_kv", json.dumps({"context": "c"}), "column 'question' must be str, found nothing"),

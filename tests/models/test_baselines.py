@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from helm.benchmark.model_deployment_registry import ALL_MODEL_DEPLOYMENTS, get_model_deployment
 from helm.benchmark.model_metadata_registry import get_model_metadata
-from helm.common.cache_backend_config import BlackHoleCacheBackendConfig
 from helm.clients.auto_client import AutoClient
+from helm.common.cache_backend_config import BlackHoleCacheBackendConfig
 from helm.common.request import Request
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,7 +27,9 @@ ALL = pytest.mark.parametrize("task", [*RECALL, *ICL], ids=lambda task: task.nam
 CHAT = pytest.mark.parametrize("chat", [True, False], ids=["chat", "completion"])
 
 
-def asked(task: Task, length: str, root: DataRoot, chat: bool, model: str = "longctx/lexical", samples: int = 20) -> float:
+def asked(
+    task: Task, length: str, root: DataRoot, chat: bool, model: str = "longctx/lexical", samples: int = 20
+) -> float:
     """The mean score of a model on a task, scored as a run scores it."""
     register()
     client = AutoClient({}, "nowhere", BlackHoleCacheBackendConfig())
@@ -59,7 +61,10 @@ def test_lexical_takes_the_label_of_similar_texts(chat: bool, tmp_path: Path) ->
     hub(tmp_path, rng, "PolyAI__banking77", {"train": 10, "test": 10}, {"label": 77})
     for split, count in (("train", 800), ("test", 100)):
         labels = [rng.randrange(77) for _ in range(count)]
-        rows = ({"text": f"{rng.choice(('please', 'why'))} topic{n} {rng.choice(('now', 'again'))}", "label": n} for n in labels)
+        rows = (
+            {"text": f"{rng.choice(('please', 'why'))} topic{n} {rng.choice(('now', 'again'))}", "label": n}
+            for n in labels
+        )
         write(tmp_path / f"hub/PolyAI__banking77/{split}.jsonl", rows)
     banking = next(task for task in ICL if task.name == "banking77")
     assert asked(banking, "8k", root, chat, samples=50) > 0.95
@@ -103,7 +108,13 @@ def test_requests_are_heeded() -> None:
     client = AutoClient({}, "nowhere", BlackHoleCacheBackendConfig())
     task = RECALL[0]
     prompt = task.template.user_turn({"context": '"k": "v-w",', "question": "k", "demos": ""})
-    request = Request(model_deployment="longctx/lexical", model="longctx/lexical", prompt=prompt, num_completions=2, stop_sequences=["-"])
+    request = Request(
+        model_deployment="longctx/lexical",
+        model="longctx/lexical",
+        prompt=prompt,
+        num_completions=2,
+        stop_sequences=["-"],
+    )
     result = client.make_request(request)
     assert [completion.text for completion in result.completions] == ["v", "v"]
     assert result.success

@@ -23,12 +23,14 @@ class Hub:
         status: answer everything with this status.
         cut: how many downloads to cut in the middle.
         etag: give this digest instead of the right one.
+        info: answer questions about a repository with this status, headers and text.
     """
 
     repos: dict[str, dict[str, bytes]]
     status: int | None = None
     cut: int = 0
     etag: str | None = None
+    info: tuple[int, dict[str, str], bytes] | None = None
     requests: list[str] = field(default_factory=list)
     url: str = ""
 
@@ -61,7 +63,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(body=True)
 
     def _answer(self, body: bool) -> None:
-        self.hub.requests.append(f"{self.command} {self.path}")
+        self.hub.requests.append(f"{self.command} {self.path} {self.headers.get('Range', '')}".strip())
         if self.hub.status:
             self._send(self.hub.status, b"{}", {"X-Error-Code": "RepoNotFound"} if self.hub.status == 401 else {}, body)
             return
@@ -74,6 +76,10 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(404, b"{}", {"X-Error-Code": "EntryNotFound"}, body)
 
     def _info(self, repo: str) -> None:
+        if self.hub.info:
+            status, headers, text = self.hub.info
+            self._send(status, text, headers, True)
+            return
         if repo not in self.hub.repos:
             self._send(404, b"{}", {"X-Error-Code": "RepoNotFound"}, True)
             return

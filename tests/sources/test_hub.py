@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import errno
+import hashlib
 import io
 import json
+import os
+import socket
+import threading
+import time
 from pathlib import Path
 
 import datasets
 import huggingface_hub.constants
+import pyarrow
+import pyarrow.parquet
 import pytest
 
 from helm_longctx.errors import InputError
@@ -31,6 +39,8 @@ def parquet(rows: int) -> bytes:
     return buffer.getvalue()
 
 
+TEST_ONLY = HubDataset("org/letters", {"test": 3}, config="plus")
+TEST_FILE = "plus/test/0000.parquet"
 TRAIN_0, TRAIN_1, TEST = parquet(400), parquet(300), parquet(3)
 
 
@@ -70,8 +80,8 @@ def refused(tmp_path: Path, dataset: HubDataset = DATASET) -> str:
     message = str(caught.value)
     assert "\n" not in message
     assert SECRET not in message
-    assert not list((tmp_path / "data").rglob("*.part"))
-    assert not list((tmp_path / "data").rglob("features.json"))
+    assert message.endswith("; then run: fetch it")
+    assert not [path for path in (tmp_path / "data").rglob("*") if path.is_file()]
     return message
 
 
@@ -103,17 +113,30 @@ def test_a_mirror_is_never_filled(hub: Hub, tmp_path: Path) -> None:
     assert hub.requests == []
 
 
-def test_a_cut_download_is_taken_up_again(hub: Hub, tmp_path: Path) -> None:
+def test_a_cut_download_is_taken_up_again(hub: Hub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A connection that breaks in the middle costs nothing but the rest of the file."""
+    monkeypatch.setattr(huggingface_hub.constants, "DOWNLOAD_CHUNK_SIZE", 1000)  # what is kept is whole chunks
     hub.cut = 1
     folder = ensure(DATASET, root(tmp_path), "fetch it")
     assert (folder / "train.jsonl").read_text(encoding="utf-8").count("\n") == 700
+    assert [request.split()[-1] for request in hub.requests if "bytes=" in request] == [
+        f"bytes={len(TRAIN_0) // 2 // 1000 * 1000}-"
+    ]
 
 
 def test_wrong_content_is_refused(hub: Hub, tmp_path: Path) -> None:
     """Content that is not what the hub's digest says is refused."""
     hub.etag = "0" * 64
     assert "SHA-256" in refused(tmp_path)
+
+
+def test_wrong_content_does_not_stay_in_the_cache(hub: Hub, tmp_path: Path) -> None:
+    """After wrong content the next attempt downloads again, and succeeds."""
+    hub.etag = hashlib.sha256(TEST).hexdigest()
+    hub.repos["org/letters"][TEST_FILE] = TEST[:-1] + b"X"
+    assert "SHA-256" in refused(tmp_path, TEST_ONLY)
+    hub.repos["org/letters"][TEST_FILE] = TEST
+    assert ensure(TEST_ONLY, root(tmp_path), "fetch it").is_dir()
 
 
 def test_wrong_number_of_rows_is_refused(hub: Hub, tmp_path: Path) -> None:
@@ -139,10 +162,78 @@ def test_unknown_repository(hub: Hub, tmp_path: Path) -> None:
     assert "set HF_TOKEN" in refused(tmp_path, HubDataset("org/none", {"train": 1}))
 
 
-def test_unreadable_parquet(hub: Hub, tmp_path: Path) -> None:
-    """A file that is not parquet is refused."""
-    hub.repos["org/letters"]["plus/test/0000.parquet"] = b"PAR1 nonsense PAR1"
-    assert "cannot be read" in refused(tmp_path)
+def table(column: list[object], metadata: dict[str, str]) -> bytes:
+    buffer = io.BytesIO()
+    pyarrow.parquet.write_table(pyarrow.table({"x": column}).replace_schema_metadata(metadata), buffer)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        pytest.param(b"PAR1 nonsense PAR1", "cannot be read", id="not parquet"),
+        pytest.param(TEST[:4] + b"\xff" * 296 + TEST[300:], "cannot be read", id="damaged page"),
+        pytest.param(table([b"1", b"2", b"3"], {}), "cannot be read", id="not for JSON"),
+        pytest.param(table([1, 2, 3], {"huggingface": '{"info": null}'}), "malformed label names", id="metadata"),
+    ],
+)
+def test_unreadable_parquet(hub: Hub, tmp_path: Path, content: bytes, told: str) -> None:
+    """A file that is not parquet, is damaged, or holds what JSON cannot is refused."""
+    hub.repos["org/letters"][TEST_FILE] = content
+    assert told in refused(tmp_path, TEST_ONLY)
+
+
+def test_no_parquet_conversion(hub: Hub, tmp_path: Path) -> None:
+    """A repository without a parquet conversion is told from a network failure."""
+    hub.info = (404, {"X-Error-Code": "RevisionNotFound"}, b"{}")
+    assert "no parquet conversion" in refused(tmp_path)
+
+
+def test_login_page_instead_of_the_hub(hub: Hub, tmp_path: Path) -> None:
+    """A proxy that answers everything with a web page is a failed download."""
+    hub.info = (200, {"Content-Type": "text/html"}, b"<html>log in</html>")
+    assert "check the network" in refused(tmp_path)
+
+
+def test_silent_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A hub that takes the connection and never answers is given up."""
+    monkeypatch.setattr(sources_hub, "TIMEOUT", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        point_at(monkeypatch, f"http://127.0.0.1:{silent.getsockname()[1]}", tmp_path)
+        assert "check the network" in refused(tmp_path)
+
+
+def test_two_at_once(hub: Hub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Two runs that fetch one data set at the same time both end with whole files."""
+    lines, whole = sources_hub._lines, []
+
+    def slow_lines(path: Path):
+        for line in lines(path):
+            time.sleep(0.0005)
+            yield line
+
+    def fetch() -> None:
+        folder = ensure(DATASET, root(tmp_path), "fetch it")
+        whole.append(len([json.loads(line) for line in (folder / "train.jsonl").read_bytes().splitlines()]))
+
+    monkeypatch.setattr(sources_hub, "_lines", slow_lines)
+    threads = [threading.Thread(target=fetch) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert whole == [700, 700, 700]
+
+
+def test_disk_full(hub: Hub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A full disk is told as that, and leaves nothing."""
+
+    def full(path: Path):
+        yield b"{}\n"
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(sources_hub, "_lines", full)
+    assert "No space left on device; check space" in refused(tmp_path)
 
 
 def test_no_hub_at_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

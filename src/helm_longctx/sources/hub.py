@@ -10,11 +10,11 @@ import hashlib
 import json
 import logging
 import os
+import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import orjson
 
@@ -22,6 +22,10 @@ from helm_longctx.errors import InputError
 from helm_longctx.sources.root import DataRoot
 
 PARQUET_REVISION = "refs/convert/parquet"
+TIMEOUT = 30
+"""Seconds for the first answer; huggingface_hub would wait for ever."""
+
+_MIRROR = "put the data into a mirror folder and set HELM_LONGCTX_DATA"
 
 _log = logging.getLogger(__name__)
 
@@ -73,8 +77,12 @@ def ensure(dataset: HubDataset, root: DataRoot, command: str) -> Path:
     if root.mirror:
         raise root.missing(dataset.paths, command)
     _log.warning("fetching %s from the hub into %s", dataset.repo_id, folder)
-    with _failures_explained(dataset):
+    try:
         _fetch(dataset, folder)
+    except Exception as error:
+        # Anything: which HTTP library's errors come through depends on huggingface_hub's version.
+        what = _explain(error, folder)
+        raise InputError(f"hub data set {dataset.repo_id}: {what}; then run: {command}") from error
     return folder
 
 
@@ -99,42 +107,75 @@ def label_names(folder: Path, column: str) -> list[str]:
 def _fetch(dataset: HubDataset, folder: Path) -> None:
     from huggingface_hub import HfApi
 
-    info = HfApi().dataset_info(dataset.repo_id, revision=PARQUET_REVISION)
-    available = sorted(file.rfilename for file in info.siblings or [])
-    source: dict[str, Any] = {"repo": dataset.repo_id, "commit": info.sha, "files": {}, "rows": {}}
-    features: dict[str, list[str]] = {}
-    for split, rows in dataset.splits.items():
+    repo = dataset.repo_id
+    info = HfApi().dataset_info(repo, revision=PARQUET_REVISION, timeout=TIMEOUT)
+    if not info.sha:
+        raise InputError(f"the hub names no commit of {PARQUET_REVISION}; check HF_ENDPOINT")
+    available = sorted(file.rfilename for file in info.siblings or [] if file.rfilename.endswith(".parquet"))
+    digests: dict[str, str] = {}
+    files: dict[str, list[Path]] = {}
+    for split in dataset.splits:
         names = [name for name in available if name.startswith(f"{dataset.config or 'default'}/{split}/")]
         if not names:
-            raise InputError(f"hub data set {dataset.repo_id} has no split {split!r} in its parquet conversion")
-        files = [_download(dataset.repo_id, name, str(info.sha), source["files"]) for name in names]
-        features.update(_features(files[0]))
-        source["rows"][split] = _convert(files, folder / f"{split}.jsonl", rows, f"{dataset.repo_id}, split {split!r}")
-    _write(folder / "source.json", orjson.dumps(source, option=orjson.OPT_INDENT_2))
-    # Last: the data set is complete only with it.
-    _write(folder / "features.json", orjson.dumps(features))
+            raise InputError(f"no split {split!r} in its parquet conversion; {_MIRROR}")
+        files[split] = [_download(repo, name, info.sha, digests) for name in names]
+    source = {"repo": repo, "commit": info.sha, "files": digests, "rows": dict(dataset.splits)}
+    _build(files, dataset.splits, source, folder)
 
 
 def _download(repo: str, name: str, commit: str, digests: dict[str, str]) -> Path:
     """One file of a commit, checked against the digest that the hub gives for large files."""
     from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
 
-    path = Path(hf_hub_download(repo, name, repo_type="dataset", revision=commit))
-    with path.open("rb") as file:
-        digest = _sha256(file)
     expected = get_hf_file_metadata(hf_hub_url(repo, name, repo_type="dataset", revision=commit)).etag or ""
-    if len(expected) == 64 and expected != digest:
-        path.unlink()
-        raise InputError(f"hub data set {repo}: {name} has SHA-256 {digest}, expected {expected}; fetch it again")
-    digests[name] = digest
+    path = Path(hf_hub_download(repo, name, repo_type="dataset", revision=commit))
+    digests[name] = _sha256(path)
+    if len(expected) == 64 and expected != digests[name]:
+        # The link and what it points to: the hub's cache would serve the bad bytes again.
+        for file in (path.resolve(), path):
+            file.unlink(missing_ok=True)
+        raise InputError(f"{name} has SHA-256 {digests[name]}, expected {expected}; it is deleted")
     return path
 
 
-def _sha256(file: Any) -> str:
+def _sha256(path: Path) -> str:
     digest = hashlib.sha256()
-    while block := file.read(1 << 20):
-        digest.update(block)
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
     return digest.hexdigest()
+
+
+def _build(files: Mapping[str, list[Path]], splits: Mapping[str, int], source: object, folder: Path) -> None:
+    """Convert into a folder of this process's own, then move, so that no reader and no other fetch sees a part."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder) as name:
+        part = Path(name)
+        for split, paths in files.items():
+            rows = 0
+            with (part / f"{split}.jsonl").open("wb") as out:
+                for rows, line in enumerate(chain.from_iterable(map(_lines, paths)), 1):  # noqa: B007
+                    out.write(line)
+            if rows != splits[split]:
+                raise InputError(
+                    f"split {split!r} has {rows} rows, expected {splits[split]}: not the benchmark's release; {_MIRROR}"
+                )
+        (part / "source.json").write_bytes(orjson.dumps(source, option=orjson.OPT_INDENT_2))
+        (part / "features.json").write_bytes(orjson.dumps(_features(next(iter(files.values()))[0])))
+        # features.json last: the data set is complete only with it.
+        for file in [*(f"{split}.jsonl" for split in files), "source.json", "features.json"]:
+            os.replace(part / file, folder / file)
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    """Rows of a parquet file as JSON lines, a batch in memory at a time."""
+    from pyarrow import parquet
+
+    try:
+        for batch in parquet.ParquetFile(path).iter_batches(batch_size=1024):
+            yield from (orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in batch.to_pylist())
+    except Exception as error:  # pyarrow raises OSError, ValueError and its own; orjson TypeError
+        raise InputError(f"{path.resolve()} cannot be read ({type(error).__name__}); delete it") from error
 
 
 def _features(path: Path) -> dict[str, list[str]]:
@@ -142,66 +183,24 @@ def _features(path: Path) -> dict[str, list[str]]:
     from pyarrow import parquet
 
     metadata = parquet.read_schema(path).metadata or {}
-    columns = orjson.loads(metadata.get(b"huggingface", b"{}")).get("info", {}).get("features", {})
-    return {name: column["names"] for name, column in columns.items() if column.get("_type") == "ClassLabel"}
-
-
-def _convert(files: list[Path], target: Path, expected: int, what: str) -> int:
-    """Rows of parquet files as JSON lines, a batch in memory at a time; the file appears when it is whole."""
-    from pyarrow import parquet
-
-    rows = 0
-    target.parent.mkdir(parents=True, exist_ok=True)
-    part = target.with_suffix(".part")
     try:
-        with part.open("wb") as out:
-            for path in files:
-                for batch in parquet.ParquetFile(path).iter_batches(batch_size=1024):
-                    out.writelines(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in batch.to_pylist())
-                    rows += batch.num_rows
-        if rows != expected:
-            raise InputError(
-                f"hub data set {what} has {rows} rows, expected {expected}: it is not the benchmark's release"
-            )
-        os.replace(part, target)
-    finally:
-        part.unlink(missing_ok=True)
-    return rows
+        columns = orjson.loads(metadata.get(b"huggingface", b'{"info": {"features": {}}}'))["info"]["features"]
+        return {name: column["names"] for name, column in columns.items() if column.get("_type") == "ClassLabel"}
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise InputError(f"{path} has malformed label names; {_MIRROR}") from error
 
 
-def _write(path: Path, content: bytes) -> None:
-    part = path.with_suffix(".part")
-    part.write_bytes(content)
-    os.replace(part, path)
-
-
-@contextmanager
-def _failures_explained(dataset: HubDataset) -> Iterator[None]:
-    """Failures of the network, the hub, the disk and the files as one line. It names no URL: one can carry a token."""
-    from huggingface_hub.errors import GatedRepoError, HfHubHTTPError, LocalEntryNotFoundError, RepositoryNotFoundError
-    from pyarrow import ArrowException
-
-    where = f"hub data set {dataset.repo_id}"
-    mirror = "or put it into a mirror folder and set HELM_LONGCTX_DATA"
-    try:
-        yield
-    except (GatedRepoError, RepositoryNotFoundError) as error:
-        raise InputError(f"{where} is not there, or not for this login; set HF_TOKEN, {mirror}") from error
-    except LocalEntryNotFoundError as error:
-        raise InputError(f"{where}: the hub cannot be reached; try again, {mirror}") from error
-    except HfHubHTTPError as error:
-        status = getattr(error.response, "status_code", "no status")
-        raise InputError(f"{where}: the hub answered {status}; try again, {mirror}") from error
-    except (ArrowException, orjson.JSONDecodeError) as error:
-        raise InputError(f"{where}: a parquet file cannot be read ({type(error).__name__}); fetch it again") from error
-    except InputError:
-        raise
-    except Exception as error:
-        if isinstance(error, OSError) and error.strerror:
-            raise InputError(f"{where}: {error.strerror}") from error
-        # Which HTTP library is used, and so whose errors come through, depends on huggingface_hub's version.
-        if type(error).__module__.startswith(("http", "requests", "urllib3", "huggingface_hub")):
-            raise InputError(
-                f"{where}: the hub cannot be reached ({type(error).__name__}); try again, {mirror}"
-            ) from error
-        raise
+def _explain(error: Exception, folder: Path) -> str:
+    """A failure and what to do, in one line. Of others' texts it has none: a URL in them can carry a token."""
+    if isinstance(error, InputError):
+        return str(error)
+    status = getattr(getattr(error, "response", None), "status_code", None)
+    if status in (401, 403, 404):
+        return (
+            f"no parquet conversion of it for this login ({status}); set HF_TOKEN to a token with access, or {_MIRROR}"
+        )
+    if status:
+        return f"the hub answered {status}; wait, or {_MIRROR}"
+    if isinstance(error, OSError) and error.strerror and not isinstance(error, (ConnectionError, TimeoutError)):
+        return f"{error.strerror}; check space and rights in {folder} and in HF_HUB_CACHE"
+    return f"the download failed ({type(error).__name__}); check the network and HF_ENDPOINT, or {_MIRROR}"

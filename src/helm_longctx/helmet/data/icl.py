@@ -65,7 +65,8 @@ def load_icl(
         InputError: data is missing or malformed.
     """
     assert task.hub
-    folder = hub.ensure(task.hub, root, f"helm-longctx fetch {task.hub.name}")
+    command = f"helm-longctx fetch helmet_icl:task={task.name},length={settings.length}"
+    folder = hub.ensure(task.hub, root, command + (f" --to {root.path}" if root.mirror else ""))
     splits = {name: _read(folder / f"{name}.jsonl", label, num_labels) for name in task.hub.splits}
     names = hub.label_names(folder, label) if settings.labels == "natural_label" else None
     if names is not None and len(names) < num_labels:
