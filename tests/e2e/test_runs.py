@@ -195,6 +195,6 @@ def test_wheel_works_outside_the_clone(tmp_path: Path) -> None:
     listed = subprocess.run(
         [str(tmp_path / "v/bin/helm-longctx"), "models"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
-    assert "VLLMClient" in listed.stdout
+    assert "VLLMChatClient" in listed.stdout
     assert str(tmp_path / "v") in listed.stdout.replace("\n", "")
     assert tmp_path / "v/bin" != BIN
