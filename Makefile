@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PYTHON ?= python3
 PORT ?= 8000
 
-.PHONY: demo serve test lint docs browser clean
+.PHONY: demo serve test lint docs bench browser clean
 
 $(VENV)/installed: setup.cfg pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -37,6 +37,10 @@ lint: $(VENV)/installed-dev
 
 docs: $(VENV)/installed-dev
 	$(BIN)/mkdocs build --strict
+
+bench: $(VENV)/installed
+	$(BIN)/python bench/icl.py
+	$(BIN)/python bench/lexical.py
 
 # The leaderboard is tested in a real browser.
 browser:

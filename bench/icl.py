@@ -1,0 +1,58 @@
+"""Building 500 many-shot prompts at 128k: seconds and peak memory."""
+
+from __future__ import annotations
+
+import json
+import random
+import resource
+import tempfile
+import time
+from pathlib import Path
+
+from helm_longctx.core.entry import parse_entry
+from helm_longctx.helmet.tasks import HELMET
+from helm_longctx.sources.root import DataRoot
+
+SETS = {"clinic150": {"train": 15250, "validation": 3100}, "nlu": {"train": 25700}}
+WORDS = [
+    f"{a}{b}" for a in ("set", "play", "what", "turn", "call", "book") for b in ("er", "ing", "s", "able", "", "le")
+]
+
+
+def fabricate(root: Path, name: str) -> None:
+    """A data set of the real one's size."""
+    task, rng = HELMET.task(name), random.Random(1)
+    assert task.hub
+    column = {"clinic150": ("intent", 151), "nlu": ("label", 68)}[name]
+    folder = root / task.hub.folder
+    folder.mkdir(parents=True)
+    for split, rows in SETS[name].items():
+        with (folder / f"{split}.jsonl").open("w") as file:
+            for _ in range(rows):
+                label = int(rng.random() ** 1.5 * column[1])
+                file.write(json.dumps({"text": " ".join(rng.choices(WORDS, k=9)), column[0]: label}) + "\n")
+    (folder / "features.json").write_text("{}")
+
+
+def main() -> None:
+    """Print a line for each set."""
+    for name in SETS:
+        with tempfile.TemporaryDirectory() as folder:
+            fabricate(Path(folder), name)
+            task = HELMET.task(name)
+            settings = parse_entry([HELMET], f"helmet_icl:task={name},length=128k").settings
+            start = time.perf_counter()
+            prompts = [
+                task.template.user_turn(example.fields)
+                for example in task.load(task, settings, DataRoot(Path(folder), mirror=True))
+            ]
+            ours = time.perf_counter() - start
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        print(
+            f"{name}: {len(prompts)} prompts, {sum(map(len, prompts)) / 1e6:.0f} M characters: {ours:.1f} s, peak {peak:.0f} MB"
+        )
+        del prompts
+
+
+if __name__ == "__main__":
+    main()

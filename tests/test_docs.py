@@ -1,0 +1,59 @@
+"""The documentation says what the table says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from helm_longctx.benchmarks import BENCHMARKS
+from helm_longctx.cli.main import app
+from helm_longctx.core.entry import ARGUMENTS
+from helm_longctx.core.lengths import STANDARD
+
+ROOT = Path(__file__).parents[1]
+OFFICIAL = list(STANDARD.values())[:6]
+
+
+def rows(path: str) -> list[list[str]]:
+    """Table rows of a Markdown file, cells stripped."""
+    lines = (ROOT / path).read_text(encoding="utf-8").splitlines()
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
+
+
+@pytest.mark.parametrize("task", [task for b in BENCHMARKS for task in b.tasks], ids=lambda task: task.name)
+def test_run_entries_table(task) -> None:
+    """Each task's row gives its sizes, sample, budget and headline metric."""
+    (row,) = (row for row in rows("docs/run-entries.md") if row[1] == f"`{task.name}`")
+    _, _, data, sizes, sample, budget, headline = row
+    given = ", ".join(str(task.sizes[length]) for length in OFFICIAL) + f" {task.unit}"
+    assert sizes == ("the length in tokens" if task.unit == "tokens" else given)
+    assert (sample, budget, headline) == (str(task.num_samples), str(task.max_tokens), task.headline)
+    assert data == (
+        f"{task.hub.name}{' (plus)' if task.hub.config else ''}" if task.hub else "official file or generated"
+    )
+
+
+def test_arguments_and_commands_are_documented() -> None:
+    """Every argument is in the table of arguments, every command in the README."""
+    documented = {row[0].strip("`") for row in rows("docs/run-entries.md")}
+    assert set(ARGUMENTS) <= documented
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    names = {command.name for command in app.registered_commands}
+    assert all(f"`helm-longctx {name}" in readme or f"`{name}`" in readme for name in names)
+
+
+def test_readme_names_every_entry_and_task() -> None:
+    """The README's table has every run entry and task."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for benchmark in BENCHMARKS:
+        assert all(f"`{name}`" in readme for name in (*benchmark.entries, *(task.name for task in benchmark.tasks)))
+
+
+def test_pages_and_pictures_exist() -> None:
+    """The site's pages are those in docs/, and pictures that pages show exist."""
+    pages = {path.name for path in (ROOT / "docs").glob("*.md")}
+    config = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    assert all(page in config for page in pages)
+    for picture in ("leaderboard.png", "instance.png"):
+        assert (ROOT / "docs/images" / picture).stat().st_size > 10_000
