@@ -48,9 +48,8 @@ def main() -> None:
             ]
             ours = time.perf_counter() - start
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        print(
-            f"{name}: {len(prompts)} prompts, {sum(map(len, prompts)) / 1e6:.0f} M characters: {ours:.1f} s, peak {peak:.0f} MB"
-        )
+        size = sum(map(len, prompts)) / 1e6
+        print(f"{name}: {len(prompts)} prompts, {size:.0f} M characters: {ours:.1f} s, peak {peak:.0f} MB")
         del prompts
 
 

@@ -31,7 +31,8 @@ def main() -> None:
                 for answer, example in zip(answers, examples, strict=True)
             ]
             print(
-                f"{task.name} {length}: {len(prompts[0]) / 1e6:.2f} M characters, built in {built / len(prompts):.2f} s,"
+                f"{task.name} {length}: {len(prompts[0]) / 1e6:.2f} M characters,"
+                f" built in {built / len(prompts):.2f} s,"
                 f" answered in {1000 * answered:.0f} ms, score {sum(scores) / len(scores):.2f}"
             )
 

@@ -23,6 +23,7 @@ from helm_longctx.core.adapter import LongContextAdapter, register_adapter
 from helm_longctx.core.entry import parse_entry
 from helm_longctx.core.instance import to_instance
 from helm_longctx.core.style import resolve_style
+from helm_longctx.core.truncation import Truncator
 from helm_longctx.errors import InputError
 from helm_longctx.sources.root import DataRoot
 
@@ -191,7 +192,8 @@ def test_without_a_window_nothing_is_tokenized() -> None:
     unlimited = deploy("test/unlimited", f"{VLLM}.VLLMClient", tokenizer_name="test/none")
     roomy = deploy("test/roomy", f"{VLLM}.VLLMClient", tokenizer_name="test/none", max_sequence_length=10**6)
     assert adapted(RECALL, unlimited)
-    assert adapted("helmet_recall:task=json_kv,length=4k,num_samples=1", roomy, max_tokens=100)
+    extra = {"length": 4096, "context_span": [0, 1]}
+    assert Truncator.for_deployment(roomy).fit("short", extra, 100, "completion") == ("short", False)
     with pytest.raises(Exception, match="nowhere"):
         adapted("helmet_recall:task=json_kv,length=1m,num_samples=1", roomy)
 

@@ -81,7 +81,8 @@ def test_chat_form_drops_the_prefix(suite: Path) -> None:
     name = "helmet_recall:task=json_kv,length=16k,num_samples=6,style=chat,model=longctx_lexical"
     state = json.loads((suite / f"benchmark_output/runs/s/{name}/scenario_state.json").read_text())["request_states"][0]
     assert state["request"]["prompt"] == state["instance"]["input"]["text"]
-    assert state["annotations"]["instance"]["scored_text"] == state["result"]["completions"][0]["text"]
+    assert state["instance"]["extra_data"]["style"] == "chat"
+    assert stats(suite, name)["exact_match", "json_kv"] == 1.0
     assert state["request"]["max_tokens"] == 100
     assert state["request"]["temperature"] == 0.0
 
@@ -164,16 +165,19 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chro
     driver.quit()
 
 
+def page_text(browser: webdriver.Chrome) -> str:
+    return str(browser.find_element(By.TAG_NAME, "body").text)
+
+
 def shown(browser: webdriver.Chrome, *texts: str) -> str:
     """The page's text, once it shows all of these; a screenshot is kept where SCREENSHOTS names a folder."""
-    read = lambda d: d.find_element(By.TAG_NAME, "body").text  # noqa: E731
     WebDriverWait(browser, 30).until(
-        lambda d: all(text in read(d) for text in texts), f"no {texts} in:\n{read(browser)[:2000]}"
+        lambda d: all(text in page_text(d) for text in texts), f"no {texts} in:\n{page_text(browser)[:2000]}"
     )
     if folder := os.environ.get("SCREENSHOTS"):
         name = re.sub(r"\W+", "-", browser.current_url.split("#")[-1])[:60]
         browser.save_screenshot(f"{folder}/{name}.png")
-    return str(read(browser))
+    return page_text(browser)
 
 
 @pytest.mark.browser
@@ -217,6 +221,9 @@ def test_instance_page(page: str, browser: webdriver.Chrome, suite: Path) -> Non
     instance, answer = state["instance"], state["instance"]["references"][0]["output"]["text"]
     browser.get(f"{page}/#/runs/{LEXICAL}?instancesPage=1")
     browser.refresh()
-    text = shown(browser, instance["id"], instance["extra_data"]["question"], answer, "Substring EM", "Depth")
+    text = shown(browser, instance["id"], answer, "Score", "Substring EM", "Depth")
     assert text.count(answer) >= 3  # in the context, as the reference, as the prediction
-    assert "Score" in text
+    before = text.count(instance["extra_data"]["question"])
+    for fold in browser.find_elements(By.XPATH, "//*[text()='View instance extra data']")[:1]:
+        fold.click()
+    WebDriverWait(browser, 10).until(lambda d: page_text(d).count(instance["extra_data"]["question"]) > before)

@@ -52,24 +52,28 @@ class LongContextMetric(Metric):
 
     def _values(self, state: RequestState) -> Iterator[tuple[str, float]]:
         extra = state.instance.extra_data or {}
-        result = state.result
-        failed = not (result and result.success and result.completions)
-        yield "request_failed", float(failed)
-        yield "prompt_cut", float(state.prompt_truncated)
-        yield "generated_data", float(extra["source"] == "generated")
-        depth = extra.get("depth")
+        answered = bool(state.result and state.result.success and state.result.completions)
+        if answered:
+            yield from self._scores(state, extra.get("depth"))
         for name in ("depth", "input_tokens"):
             if name in extra:
                 yield name, extra[name]
-        if failed or not result:
-            return
-        if result.request_time is not None:
-            yield "request_seconds", result.request_time
+        yield "request_failed", float(not answered)
+        yield "prompt_cut", float(state.prompt_truncated)
+        yield "generated_data", float(extra["source"] == "generated")
+        if state.result and state.result.request_time is not None:
+            yield "request_seconds", state.result.request_time
+
+    def _scores(self, state: RequestState, depth: float | None) -> Iterator[tuple[str, float]]:
         assert state.instance.sub_split
-        scores = self.benchmark.task(state.instance.sub_split).scores(scored_record(state))
+        task = self.benchmark.task(state.instance.sub_split)
+        scores = task.scores(scored_record(state))
+        if MAIN_METRIC in scores:
+            yield MAIN_METRIC, scores.pop(MAIN_METRIC)
+            if depth is not None:
+                nearest = min(DEPTHS, key=lambda percent: abs(percent - 100 * depth))
+                yield depth_score(nearest), scores[task.headline]
         yield from scores.items()
-        if depth is not None and MAIN_METRIC in scores:
-            yield depth_score(min(DEPTHS, key=lambda d: abs(d - 100 * depth))), scores[MAIN_METRIC]
 
 
 def scored_record(state: RequestState) -> Record:

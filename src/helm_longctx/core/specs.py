@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any, TypeVar
 
 from helm.benchmark.adaptation.adapter_spec import AdapterSpec
-from helm.benchmark.annotation.annotator import AnnotatorSpec
 from helm.benchmark.metrics.basic_metrics import InstancesPerSplitMetric
 from helm.benchmark.metrics.metric import MetricSpec
 from helm.benchmark.run_spec import RunSpec, run_spec_function
@@ -15,7 +14,6 @@ from helm.benchmark.scenarios.scenario import ScenarioSpec
 from helm.common.object_spec import ObjectSpec
 
 from helm_longctx.core.adapter import method_for
-from helm_longctx.core.annotator import InstanceFacts
 from helm_longctx.core.entry import Entry, check_entry
 from helm_longctx.core.metric import LongContextMetric
 from helm_longctx.core.scenario import LongContextScenario
@@ -69,7 +67,6 @@ def build_run_spec(
         ),
         metric_specs=[spec_of(MetricSpec, metric), spec_of(MetricSpec, InstancesPerSplitMetric)],
         groups=entry.groups,
-        annotators=[spec_of(AnnotatorSpec, InstanceFacts)],
     )
 
 

@@ -8,6 +8,8 @@ from helm_longctx.core.lengths import length_label
 from helm_longctx.core.task import Benchmark
 
 DEMO_LENGTHS = (8192, 32768, 131072)
+# Stock run pages hold every prompt: few samples keep the 128k ones quick to open.
+DEMO_SAMPLES = 10
 DEMO_MODELS = ("longctx/lexical", "longctx/null")
 
 
@@ -31,7 +33,7 @@ def _demo(benchmarks: Iterable[Benchmark]) -> Iterator[str]:
             if all(task.any_length for task in benchmark.category_tasks(category)):
                 for length in DEMO_LENGTHS:
                     for model in DEMO_MODELS:
-                        yield f"{name}:length={length_label(length)},model={model}"
+                        yield f"{name}:length={length_label(length)},num_samples={DEMO_SAMPLES},model={model}"
 
 
 def _file(about: str, entries: Iterable[str]) -> str:
