@@ -123,6 +123,15 @@ def test_run_expanders_are_heeded() -> None:
     assert [s.request.random for s in states] == [None] * 4 + ["1"] * 4
 
 
+@pytest.mark.parametrize(
+    ("budget", "sent"), [(100, [100, 50, 100, 50]), (130, [130, 80, 130, 80]), (7, [7] * 4), (60, [60, 50, 60, 50])]
+)
+def test_changed_budgets(budget: int, sent: list[int]) -> None:
+    """A run expander's larger budget is added to each task's; a smaller one caps them."""
+    states = adapted(RECALL, deploy("test/raw7", f"{VLLM}.VLLMClient"), max_tokens=budget)
+    assert [s.request.max_tokens for s in states] == sent
+
+
 def test_training_instances_are_not_sent() -> None:
     """Only evaluation splits are adapted."""
     raw = deploy("test/raw5", f"{VLLM}.VLLMClient")

@@ -113,6 +113,25 @@ def test_official_files_come_first(task: Task, mirror: DataRoot) -> None:
     assert all(example.depth is not None for example in made)
 
 
+@pytest.mark.parametrize(("given", "depth"), [(0.4, 0.4), (1, 1), (None, 0.5), ("0.4", 0.5), (40, 0.5)])
+def test_depth_of_official_rows(given: object, depth: float, tmp_path: Path) -> None:
+    """The file's depth is taken if it is a share; else the answer is looked for."""
+    row = {
+        "context": "0123456789ANSWER    ",
+        "query": "q",
+        "type_needle_v": "number",
+        "answer": ["ANSWER"],
+        "depth": given,
+    }
+    task = HELMET.task("ruler_niah_mk_2")
+    assert task.file
+    path = tmp_path / task.file(8192)
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(row))
+    (example,) = examples(task, "8k", root=DataRoot(tmp_path, mirror=True))
+    assert example.depth == depth
+
+
 GOOD = {"json_kv": {"context": "c", "question": "q", "answer": "a", "demos": [["k", "v"]], "num_kvs": 1},
         "ruler_niah_mk_2": {"context": "c", "query": "q", "type_needle_v": "number", "answer": ["a"]}}  # fmt: skip
 

@@ -41,8 +41,9 @@ class LongContextAdapter(Adapter):
 
     def _adapt(self, instance: Instance) -> RequestState:
         spec, extra = self.adapter_spec, instance.extra_data or {}
-        # A run expander that changes the spec's budget changes each task's by as much.
-        max_tokens = extra["max_tokens"] + spec.max_tokens - extra["run_max_tokens"]
+        # A run expander that raises the spec's budget raises each task's by as much; one that lowers it is a cap.
+        raised = max(0, spec.max_tokens - extra["run_max_tokens"])
+        max_tokens = min(extra["max_tokens"] + raised, spec.max_tokens)
         prompt, cut = self.truncator.fit(self._prompt(instance.input.text, extra), extra, max_tokens, self.style)
         request = Request(
             model=spec.model,

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from helm_longctx.core.lengths import length_label
 from helm_longctx.core.sampling import shuffled, text_seed
 from helm_longctx.core.task import Example, Settings, Task
 from helm_longctx.errors import InputError
@@ -65,7 +66,7 @@ def load_icl(
         InputError: data is missing or malformed.
     """
     assert task.hub
-    command = f"helm-longctx fetch helmet_icl:task={task.name},length={settings.length}"
+    command = f"helm-longctx fetch helmet_icl:task={task.name},length={length_label(settings.length)}"
     folder = hub.ensure(task.hub, root, command + (f" --to {root.path}" if root.mirror else ""))
     splits = {name: _read(folder / f"{name}.jsonl", label, num_labels) for name in task.hub.splits}
     names = hub.label_names(folder, label) if settings.labels == "natural_label" else None

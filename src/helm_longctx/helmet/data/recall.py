@@ -74,8 +74,7 @@ def _official(task: Task, settings: Settings, rows: JsonLines, convert: Convert)
     numbers = shuffled(len(rows), settings.seed)[: settings.num_samples or task.num_samples]
     for position, (number, row) in enumerate(zip(numbers, rows.rows(numbers), strict=True)):
         fields, references = convert(row, f"{rows.path}: row {number + 1}")
-        depth = row.get("depth", evidence_depth(fields[CONTEXT], references))
-        yield Example(f"{task.name}-{position}", fields, references, "official", depth)
+        yield Example(f"{task.name}-{position}", fields, references, "official", _depth(row, references))
 
 
 def _generated(
@@ -97,6 +96,12 @@ def _generated(
 def ruler(root: DataRoot) -> Counter:
     """Llama 2 tokens, if that tokenizer is under the data root; else the estimate."""
     return tokenizer_counter("meta-llama/Llama-2-7b-hf", root / LLAMA_2) if root.has(LLAMA_2) else ESTIMATE
+
+
+def _depth(row: Row, references: list[str]) -> float | None:
+    """What the file says, if it is a share of the context; else where the answers are found."""
+    given = row.get("depth")
+    return given if isinstance(given, float | int) and 0 <= given <= 1 else evidence_depth(row[CONTEXT], references)
 
 
 def evidence_depth(context: str, answers: Iterable[str]) -> float | None:
