@@ -65,7 +65,7 @@ def point_at(monkeypatch: pytest.MonkeyPatch, url: str, tmp_path: Path) -> None:
         huggingface_hub.constants, "HUGGINGFACE_CO_URL_TEMPLATE", url + "/{repo_id}/resolve/{revision}/{filename}"
     )
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hub-cache"))
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_DISABLE_XET", True)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_DISABLE_XET", True, raising=False)
 
 
 def root(tmp_path: Path, mirror: bool = False) -> DataRoot:
