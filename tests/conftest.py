@@ -12,7 +12,6 @@ from hypothesis import settings as hypothesis_settings
 from helm_longctx.sources.root import ENVIRONMENT, DataRoot
 from tests.fabricate import build_mirror
 
-
 # Machines differ, and the first example of a test pays for imports.
 hypothesis_settings.register_profile("project", deadline=None)
 hypothesis_settings.load_profile("project")
