@@ -161,6 +161,7 @@ BAD = [
     (["serve", "--suite", "none"], "suite='none' is not in"),
     (["schema", "--suite", "none"], "suite='none' is not in"),
     (["schema", "--suite", "empty"], "has no finished run"),
+    (["summarize", "--suite", "broken"], "run_spec.json is not a HELM run spec; make that run again"),
 ]  # fmt: skip
 
 
@@ -173,6 +174,9 @@ def test_bad_input(
     (tmp_path / "r").write_text("{}")
     if message == "has no finished run":
         (tmp_path / "benchmark_output/runs/empty").mkdir(parents=True)
+    if "broken" in arguments:
+        (tmp_path / "benchmark_output/runs/broken/a").mkdir(parents=True)
+        (tmp_path / "benchmark_output/runs/broken/a/run_spec.json").write_text('{"groups": ')
     if arguments[-1].startswith("r:"):
         (tmp_path / "records").write_text(arguments[-1][2:])
         arguments = [*arguments[:-1], "records"]

@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 import yaml
-from rich.console import Console
 from rich.table import Table
 
+from helm_longctx.cli.console import print_table
 from helm_longctx.errors import InputError
 
 FILES = ("model_deployments.yaml", "model_metadata.yaml", "tokenizer_configs.yaml")
@@ -35,7 +35,7 @@ def models(
         table.add_row(
             row["name"], row["client_spec"]["class_name"].rsplit(".", 1)[-1], str(row.get("max_sequence_length", "any"))
         )
-    Console().print(table)
+    print_table(table)
     print(f"helm-run … --local-path {folder}")
 
 

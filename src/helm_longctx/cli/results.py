@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 import yaml
-from rich.console import Console
 
 from helm_longctx.benchmarks import BENCHMARKS
+from helm_longctx.cli.console import print_table
 from helm_longctx.cli.records import OutputPath
 from helm_longctx.report.schema import make_schema
 from helm_longctx.report.suite import run_groups, score_tables, suite_folder
@@ -46,7 +46,7 @@ def summarize(
     sys.argv += ["--output-path", str(output_path), "--local-path", str(local_path)]
     helm_summarize.main()
     for table in score_tables(folder, BENCHMARKS):
-        Console().print(table)
+        print_table(table)
     print(f"The leaderboard: helm-longctx serve --suite {suite} --output-path {output_path}")
 
 

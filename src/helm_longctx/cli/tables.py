@@ -8,10 +8,10 @@ from typing import Annotated, Any
 
 import orjson
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from helm_longctx.benchmarks import BENCHMARKS
+from helm_longctx.cli.console import print_table
 from helm_longctx.cli.records import OutputPath
 from helm_longctx.core.lengths import length_label, parse_length
 from helm_longctx.core.task import Benchmark, Task
@@ -36,8 +36,7 @@ def list_tasks(
         table.add_column(column, overflow="fold")
     for row in rows:
         table.add_row(*(str(cell) for cell in row.values()))
-    # Wide enough to read where the output is no terminal.
-    Console(width=None if sys.stdout.isatty() else 120).print(table)
+    print_table(table)
 
 
 def _row(benchmark: Benchmark, task: Task, length: int, root: DataRoot) -> dict[str, Any]:

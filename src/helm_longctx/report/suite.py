@@ -31,11 +31,14 @@ def run_groups(folder: Path) -> set[str]:
     """The groups that the suite's finished runs belong to.
 
     Raises:
-        InputError: no run of the suite has finished.
+        InputError: no run of the suite has finished, or a run spec cannot be read.
     """
     groups: set[str] = set()
     for path in folder.glob("*/run_spec.json"):
-        groups.update(orjson.loads(path.read_bytes())["groups"])
+        try:
+            groups.update(orjson.loads(path.read_bytes())["groups"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise InputError(f"{path} is not a HELM run spec; make that run again") from error
     if not groups:
         raise InputError(f"{folder} has no finished run; run helm-run with this --suite first")
     return groups
