@@ -33,13 +33,14 @@ def summarize(
     local_path: Annotated[Path, typer.Option(help="HELM's --local-path.")] = Path("prod_env"),
 ) -> None:
     """Run helm-summarize with our schema, cut to the suite's runs, and print the scores."""
+    folder = suite_folder(output_path, suite)
+    schema_path = folder / "schema_longctx.yaml"
+    text = yaml.safe_dump(make_schema(BENCHMARKS, run_groups(folder)), sort_keys=False, allow_unicode=True)
+
     from helm.benchmark.presentation import summarize as helm_summarize
 
     from helm_longctx.models.registration import register
 
-    folder = suite_folder(output_path, suite)
-    schema_path = folder / "schema_longctx.yaml"
-    text = yaml.safe_dump(make_schema(BENCHMARKS, run_groups(folder)), sort_keys=False, allow_unicode=True)
     schema_path.write_text(text, encoding="utf-8")
     register()
     sys.argv = ["helm-summarize", "--suite", suite, "--schema-path", str(schema_path)]
@@ -56,9 +57,9 @@ def serve(
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port on this machine.")] = 8000,
 ) -> None:
     """Run helm-server for a suite on the loopback address only (helm-server itself listens on every address)."""
+    suite_folder(output_path, suite)
     from helm.benchmark import server
 
-    suite_folder(output_path, suite)
     run = server.app.run
     server.app.run = lambda **options: run(**{**options, "host": "127.0.0.1"})
     sys.argv = ["helm-server", "--suite", suite, "--output-path", str(output_path), "--port", str(port)]
