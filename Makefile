@@ -24,7 +24,7 @@ demo: $(VENV)/installed
 	$(BIN)/helm-longctx summarize --suite demo
 	@echo 'Open the leaderboard with: make serve'
 
-serve:
+serve: $(VENV)/installed
 	$(BIN)/helm-longctx serve --suite demo --port $(PORT)
 
 test: $(VENV)/installed-dev browser lint

@@ -6,6 +6,8 @@ import logging
 from collections.abc import Iterator
 from pathlib import Path
 
+# NLTK, which comes with it, keeps the standard error of its first import: let that be no single test's.
+import helm.benchmark.metrics.basic_metrics  # noqa: F401
 import pytest
 from hypothesis import settings as hypothesis_settings
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 from importlib import resources
 from pathlib import Path
 
@@ -26,6 +28,7 @@ from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.core.entry import ARGUMENTS
 from helm_longctx.core.lengths import STANDARD, length_label
 from helm_longctx.core.metric_names import metric_fields
+from helm_longctx.core.style import HUGGING_FACE_CLIENT, RAW_TEXT_CLIENTS
 from helm_longctx.core.task import MAIN_METRIC
 from helm_longctx.report.confs import conf_files
 from helm_longctx.report.schema import make_schema
@@ -51,6 +54,14 @@ def test_run_specs(entry: str) -> None:
     schema = {group["name"] for group in make_schema(BENCHMARKS)["run_groups"]}
     assert set(spec.groups) <= schema
     assert spec.adapter_spec.max_tokens == max(task.max_tokens for task in scenario.entry.tasks)
+
+
+def test_clients_whose_form_is_known_exist() -> None:
+    """The HELM clients that the style rule names are HELM's."""
+    for name in (*RAW_TEXT_CLIENTS, HUGGING_FACE_CLIENT):
+        module, _, cls = name.rpartition(".")
+        source = Path(str(resources.files("helm"))).parent / (module.replace(".", "/") + ".py")
+        assert f"\nclass {cls}(" in source.read_text(), name
 
 
 def test_no_argument_is_a_run_expander() -> None:
@@ -105,6 +116,13 @@ def test_deployments_are_known_to_helm() -> None:
     for row in yaml.safe_load((SOURCE / "config/model_deployments.yaml").read_text())["model_deployments"]:
         deployment = get_model_deployment(row["name"])
         assert "." in deployment.client_spec.class_name
+
+
+def test_the_plugin_loads_nothing_heavy() -> None:
+    """Every helm-run of this environment loads the plugin: it brings no scikit-learn, torch or transformers."""
+    code = "import helm.benchmark.run, sys; before = set(sys.modules); import helm_longctx.plugin; print(set(sys.modules) - before)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert not {"'sklearn'", "'torch'", "'transformers'", "'datasets'", "'scipy'"} & set(re.findall(r"'[^']*'", loaded))
 
 
 def test_imports_go_one_way() -> None:

@@ -1,4 +1,4 @@
-"""Long-context evaluation for Stanford HELM: HELMET and LV-Eval as scenarios, adapters, metrics and annotators."""
+"""Long-context evaluation for Stanford HELM: benchmarks as scenarios, adapter, metrics and run entries."""
 
 from helm_longctx._version import VERSION
 from helm_longctx.core.adapter import register_adapter

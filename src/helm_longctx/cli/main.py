@@ -9,6 +9,7 @@ import typer
 
 from helm_longctx._version import VERSION
 from helm_longctx.cli import data, doctor, models, records, results, tables
+from helm_longctx.cli.errors import explain
 from helm_longctx.errors import InputError
 
 app = typer.Typer(
@@ -45,7 +46,7 @@ def main() -> None:
     try:
         app()
     except InputError as error:
-        print(f"helm-longctx: error: {' '.join(str(error).split())}", file=sys.stderr)
+        print(f"helm-longctx: error: {explain(error)}", file=sys.stderr)
         raise SystemExit(2) from None
     except BrokenPipeError:
         # A reader such as `head` has enough; without this, Python complains again at exit.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from enum import Enum
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,18 +15,11 @@ from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.core.entry import Entry, parse_entry
 from helm_longctx.core.instance import stop_sequences
 from helm_longctx.core.lengths import length_label
+from helm_longctx.core.style import Form
 from helm_longctx.core.task import Example, Record, Task
 from helm_longctx.errors import InputError, shorten
 from helm_longctx.sources.jsonl import JsonLines
 from helm_longctx.sources.root import DataRoot
-
-
-class Form(str, Enum):
-    """How a prompt is sent."""
-
-    chat = "chat"
-    completion = "completion"
-
 
 EntryArgument = Annotated[str, typer.Argument(help="A run entry without a model, e.g. helmet_recall:length=8k")]
 OutputPath = Annotated[Path, typer.Option("--output-path", "-o", help="HELM's output folder, for cached data.")]
@@ -57,17 +49,17 @@ def _prompt_lines(entry: Entry, style: Form | None, root: DataRoot) -> Iterator[
                 "prompt": _prompt(task, example, form),
                 "references": example.references,
                 "max_tokens": task.max_tokens,
-                "stop": list(stop_sequences(task, entry.settings)) if form is Form.completion else [],
+                "stop": list(stop_sequences(task, entry.settings)) if form == "completion" else [],
             }
 
 
 def _official_form(entry: Entry, task: Task) -> Form:
     asked = entry.settings.style
-    return Form.chat if asked == "chat" or (asked == "auto" and task.chat) else Form.completion
+    return "chat" if asked == "chat" or (asked == "auto" and task.chat) else "completion"
 
 
 def _prompt(task: Task, example: Example, form: Form) -> str:
-    suffix = task.template.suffix(example.fields) if form is Form.completion else ""
+    suffix = task.template.suffix(example.fields) if form == "completion" else ""
     return task.template.user_turn(example.fields) + suffix
 
 

@@ -68,7 +68,7 @@ class LongContextAdapter(Adapter):
         )
 
     def _prompt(self, user_turn: str, extra: dict[str, Any]) -> str:
-        return user_turn if self.style == "chat" else user_turn + extra["separator"] + extra["answer_prefix"]
+        return user_turn if self.style == "chat" else user_turn + (extra["separator"] + extra["answer_prefix"])
 
 
 def register_adapter() -> None:

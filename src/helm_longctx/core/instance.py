@@ -26,7 +26,6 @@ def to_instance(task: Task, settings: Settings, example: Example, run_max_tokens
         "context_span": list(task.template.context_span(fields)),
         "separator": task.template.separator,
         "answer_prefix": task.template.answer_prefix(fields),
-        "chat": task.chat,
         "stop": list(stop_sequences(task, settings)),
         "max_tokens": task.max_tokens,
         "run_max_tokens": run_max_tokens,

@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any, TypeVar
 
 from helm.benchmark.adaptation.adapter_spec import AdapterSpec
-from helm.benchmark.metrics.basic_metrics import InstancesPerSplitMetric
 from helm.benchmark.metrics.metric import MetricSpec
 from helm.benchmark.run_spec import RunSpec, run_spec_function
 from helm.benchmark.scenarios.scenario import ScenarioSpec
@@ -46,6 +45,9 @@ def build_run_spec(
     Raises:
         InputError: an argument is wrong, or data is missing where nothing may be downloaded.
     """
+    # Here and not above: with it come scikit-learn and a look for NLTK data, which every helm-run would pay for.
+    from helm.benchmark.metrics.basic_metrics import InstancesPerSplitMetric
+
     entry = check_entry(scenario.benchmark, name, arguments)
     _check_data(entry)
     given = {key: value for key, value in entry.arguments.items() if key != "style"}

@@ -48,7 +48,7 @@ def resolve_style(style: str, deployment: str) -> Form:
 
     HELMET sends a raw completion for recall, RAG, re-ranking and ICL, also to instruction-tuned models, and its chat
     template for long-document QA, summarization and citations; API models always chat. A HELM deployment does one of
-    the two, so a category is sent as HELMET sends it by choosing the deployment: see docs/fidelity.md.
+    the two, so a category is sent as HELMET sends it by choosing the deployment: see docs/models.md.
     """
     if style == "chat":
         return "chat"

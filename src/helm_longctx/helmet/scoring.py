@@ -10,10 +10,12 @@ import string
 from collections import Counter
 from collections.abc import Sequence
 from functools import cache
-
-from rouge_score.rouge_scorer import RougeScorer
+from typing import TYPE_CHECKING
 
 from helm_longctx.core.task import Record, Scores
+
+if TYPE_CHECKING:
+    from rouge_score.rouge_scorer import RougeScorer
 
 ANSWER_METRICS = (
     "exact_match",
@@ -96,4 +98,7 @@ def _best_of_raw_and_parsed(record: Record, prefix: str) -> Scores:
 
 @cache
 def _rouge() -> RougeScorer:
+    # With it come NLTK and scikit-learn, a second that the table's readers need not wait.
+    from rouge_score.rouge_scorer import RougeScorer
+
     return RougeScorer(["rougeL", "rougeLsum"], use_stemmer=True)

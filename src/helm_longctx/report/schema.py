@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
 from typing import Any
 
-from helm_longctx.core.lengths import length_label
+from helm_longctx.core.lengths import length_label, parse_length
 from helm_longctx.core.metric_names import CONDITIONS, DEPTHS, depth_score, metric_fields, task_score
 from helm_longctx.core.task import MAIN_METRIC, Benchmark
+from helm_longctx.errors import InputError
 
 Group = dict[str, Any]
 
@@ -61,10 +63,10 @@ def _groups(benchmark: Benchmark, wanted: Collection[str] | None) -> Iterator[Gr
 def _lengths(benchmark: Benchmark, wanted: Collection[str] | None) -> list[str]:
     """Labels, ascending; beside the standard lengths any that the wanted groups end in."""
     tokens = {length_label(length): length for length in benchmark.lengths}
-    for label in {name.rsplit("_", 1)[-1] for name in wanted or ()} - set(tokens):
-        digits = label.rstrip("km")
-        if digits.isdigit():
-            tokens[label] = int(digits) * {"k": 1024, "m": 1024**2}.get(label[-1], 1)
+    for name in wanted or ():
+        with suppress(InputError):  # a group of another benchmark ends in something else
+            length = parse_length(name.rsplit("_", 1)[-1])
+            tokens[length_label(length)] = length
     return sorted(tokens, key=lambda label: tokens[label])
 
 
