@@ -8,9 +8,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-LENGTHS = {"4k": 4096, "8k": 8192, "16k": 16384, "32k": 32768, "64k": 65536, "128k": 131072}
-PAIRS = dict(zip(LENGTHS, (50, 105, 220, 440, 900, 1800), strict=True))
-SYLLABLES = ("ba", "do", "ki", "lum", "ner", "pos", "ri", "shu", "tam", "vel", "é", "文", "{x}", "'s", "%")
+from tests import fabricate_books, fabricate_passages
+from tests.fabricate_words import LENGTHS, PAIRS, words, write
+
 RULER = {
     "niah_multikey_2": ("number", 1),
     "niah_multikey_3": ("uuid", 1),
@@ -19,7 +19,7 @@ RULER = {
 
 
 def build_mirror(root: Path) -> Path:
-    """Every file that HELMET's recall and ICL tasks read, small."""
+    """Every file that HELMET's tasks read, small."""
     rng = random.Random(20241)
     for label, tokens in LENGTHS.items():
         write(root / f"helmet/json_kv/test_k{PAIRS[label]}_dep6.jsonl", json_kv_rows(rng, 104))
@@ -29,12 +29,10 @@ def build_mirror(root: Path) -> Path:
     hub(root, rng, "PolyAI__banking77", {"train": 600, "test": 560}, {"label": 77})
     hub(root, rng, "clinc_oos/plus", {"train": 640, "validation": 530}, {"intent": 151})
     hub(root, rng, "xingkunliuxtracta__nlu_evaluation_data", {"train": 5205}, {"label": 68})
+    other_ruler(root / "helmet/ruler", random.Random(4))
+    fabricate_passages.build(root)
+    fabricate_books.build(root)
     return root
-
-
-def words(rng: random.Random, count: int) -> str:
-    """Nonsense with accents, braces and other things that a template could trip over."""
-    return " ".join("".join(rng.choices(SYLLABLES, k=rng.randint(1, 4))) for _ in range(count))
 
 
 def json_kv_rows(rng: random.Random, count: int) -> Iterable[dict[str, Any]]:
@@ -58,6 +56,28 @@ def niah_rows(rng: random.Random, kind: str, answers: int, count: int) -> Iterab
         }  # fmt: skip
 
 
+def other_ruler(folder: Path, rng: random.Random) -> None:
+    """RULER's other tasks; columns differ from task to task as in the release."""
+    kinds = {"single_1": 1, "single_2": 1, "single_3": 1, "multikey_1": 1, "multiquery": 4}
+    for tokens in LENGTHS.values():
+        for name, answers in kinds.items():
+            write(folder / f"niah_{name}/validation_{tokens}.jsonl", niah_rows(rng, "numbers", answers, 102))
+        for name in ("cwe", "fwe", "vt", "qa_1", "qa_2"):
+            write(folder / f"{name}/validation_{tokens}.jsonl", ruler_rows(rng, name, 102))
+
+
+def ruler_rows(rng: random.Random, name: str, count: int) -> Iterable[dict[str, Any]]:
+    for number in range(count):
+        row = {"index": number, "context": words(rng, 12), "outputs": [words(rng, 1) for _ in range(5)], "length": 9}
+        if name == "vt":
+            row |= {"query": str(rng.randrange(10**5)), "num_v": 5}
+        if name in ("cwe", "vt"):
+            row["example"] = words(rng, 9)
+        if name.startswith("qa"):
+            row["question" if name == "qa_1" else "query"] = words(rng, 5)
+        yield row
+
+
 def hub(root: Path, rng: random.Random, name: str, splits: dict[str, int], labels: dict[str, int]) -> None:
     """A labelled hub data set; the last label of each column never occurs, and some texts occur twice."""
     names = {column: [f"{column} {number}" for number in range(count)] for column, count in labels.items()}
@@ -69,12 +89,6 @@ def hub(root: Path, rng: random.Random, name: str, splits: dict[str, int], label
             ({"text": t, **{c: int(rng.random() ** 2 * (n - 1)) for c, n in labels.items()}} for t in texts),
         )
     (root / f"hub/{name}/features.json").write_text(json.dumps(names), encoding="utf-8")
-
-
-def write(path: Path, rows: Iterable[dict[str, Any]]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", encoding="utf-8") as file:
-        file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
 def odd_outputs(rng: random.Random, answer: str, prefix: str) -> list[str]:
@@ -100,9 +114,40 @@ def score_records(seed: int = 7) -> list[dict[str, Any]]:
         ("trec_coarse", "label:", ["a"]),
         ("clinic150", "label:", ["yes"]),
         ("nlu", "label:", ["alarm query"]),
+        ("nq", "Answer:", ["2 May 1841", "May 1841"]),
+        ("popqa", "Answer:", ["The"]),
+        ("ruler_qa_1", "Answer:", ["Lake Vel", "vel"]),
+        ("infbench_qa", "Answer:", ["Mr. Tam's house", "noanswer"]),
+        ("infbench_choice", "Answer:", ["A", "A. the old bridge"]),
+        ("infbench_choice", "Answer:", ["C", "C. Kiri and Shu"]),
+        ("infbench_sum", "Summary:", ["Vel leaves. Tam stays.\nThey meet again in spring."]),
+        ("multi_lexsum", "Summary:", ["The court dismissed the case."]),
     ]
-    return [
+    answers = [
         {"task": task, "prediction": output, "references": references}
         for task, prefix, references in cases
-        for output in odd_outputs(rng, references[0], prefix)
+        for output in odd_outputs(rng, references[-1 if task == "infbench_choice" else 0], prefix)
     ]
+    return answers + ranking_records(rng)
+
+
+def ranking_records(rng: random.Random) -> list[dict[str, Any]]:
+    """Rankings in the form that was asked for, and in many others."""
+    records = []
+    for size in (12, 60):
+        ids = [str(number) for number in rng.sample(range(10000), size)]
+        qrels = {number: rng.choice((0, 0, 0, 1, 2, 3)) for number in ids}
+        gold = sorted(ids, key=lambda number: -qrels[number])
+        chain, (first, second, third, *_) = " > ".join(gold), gold
+        outputs = [
+            "", "none", chain, f"Ranking: {chain}", f"Ranking:{chain} and so on", " > ".join(rng.sample(ids, size)),
+            " > ".join(reversed(gold)), ">".join(gold), chain.replace(" > ", "  >\n"), f"[ID: {first}] > [ID: {second}]",
+            f"ID{first} > ID{second} > ID{first} > ID{third}", f"**{first}** > **{second}**", ", ".join(gold),
+            f"{first} >> {second}", "\n".join(f"{i}. {number}" for i, number in enumerate(gold, 1)), first,
+            f"considered {first} > {second}", f"{first} > {second}; then {third} > {second} > {first}", f"{chain} > 99",
+            f"１２ > {first}", f"0{first} > {second}", f"{chain[: len(chain) // 2]}", f"{first} > {second} >",
+            f"no documents, but {first[0]}",
+        ]  # fmt: skip
+        reference = [" > ".join(gold)]
+        records += [{"task": "msmarco", "prediction": o, "references": reference, "qrels": qrels} for o in outputs]
+    return records

@@ -25,7 +25,7 @@ from helm.common.object_spec import parse_object_spec
 
 import helm_longctx.plugin  # noqa: F401  # what helm-run loads
 from helm_longctx.benchmarks import BENCHMARKS
-from helm_longctx.core.entry import ARGUMENTS
+from helm_longctx.core.entry import ARGUMENTS, CLOSED_BOOK
 from helm_longctx.core.lengths import STANDARD, length_label
 from helm_longctx.core.metric_names import metric_fields
 from helm_longctx.core.style import HUGGING_FACE_CLIENT, RAW_TEXT_CLIENTS
@@ -39,7 +39,9 @@ ENTRIES = [
     for benchmark in BENCHMARKS
     for name, category in benchmark.entries.items()
     for length in STANDARD.values()
-    for task in ("", *(f",task={task.name}" for task in benchmark.category_tasks(category)))
+    for task in (None, *category.tasks, *category.variants)
+    if all(row.any_length or length in row.sizes for row in ([task] if task else category.tasks))
+    for task in [f",task={task.name}" if task else ""]
 ]
 
 
@@ -54,6 +56,9 @@ def test_run_specs(entry: str) -> None:
     schema = {group["name"] for group in make_schema(BENCHMARKS)["run_groups"]}
     assert set(spec.groups) <= schema
     assert spec.adapter_spec.max_tokens == max(task.max_tokens for task in scenario.entry.tasks)
+    assert [a.class_name for a in spec.annotators or []] == (
+        ["helm_longctx.helmet.judge.CitationAnnotator"] if any(t.judged for t in scenario.entry.tasks) else []
+    )
 
 
 def test_clients_whose_form_is_known_exist() -> None:
@@ -72,25 +77,37 @@ def test_no_argument_is_a_run_expander() -> None:
 def test_task_names_and_groups_are_unique() -> None:
     """No two tasks share a name, and no task has a category's or a length's name, so that groups are distinct."""
     for benchmark in BENCHMARKS:
-        names = [*(task.name for task in benchmark.tasks), *benchmark.categories, *STANDARD]
+        names = [
+            *(task.name for task in benchmark.tasks),
+            *(c.name for c in benchmark.categories),
+            *STANDARD,
+            CLOSED_BOOK,
+        ]
         assert len(names) == len(set(names))
 
 
 @pytest.mark.parametrize("benchmark", BENCHMARKS, ids=lambda benchmark: benchmark.name)
 def test_table_is_consistent(benchmark) -> None:
-    """Every row has a known category, a headline among its metrics, and sizes that grow with length."""
+    """Every row has a headline among its metrics or a judge's, data at each of its lengths, and sizes that grow."""
     for task in benchmark.tasks:
-        assert task.category in benchmark.categories
-        assert task.headline in task.metrics
+        assert set(task.headline) <= {*task.metrics, "judge_score", "judge_f1"}
         sizes = [task.sizes[length] for length in sorted(task.sizes)]
         assert sizes == sorted(sizes)
-        assert bool(task.file) != bool(task.hub)
-    assert {task.category for task in benchmark.tasks} == set(benchmark.categories)
+        assert all(task.paths(length) for length in task.sizes)
+        assert task.any_length or all(task.sources(length) for length in task.sizes)
     described = {field["name"] for field in metric_fields(benchmark) if field["description"]}
     assert {name for task in benchmark.tasks for name in task.metrics} <= described
 
 
-@pytest.mark.parametrize("groups", [None, {"helmet_recall_8k", "helmet_json_kv_8k"}, {"helmet_recall_10000"}])
+@pytest.mark.parametrize(
+    "groups",
+    [
+        None,
+        {"helmet_recall_8k", "helmet_json_kv_8k"},
+        {"helmet_recall_10000"},
+        {"helmet_closed_rag_8k", "helmet_ruler_4k"},
+    ],
+)
 def test_schema_is_valid(groups: set[str] | None) -> None:
     """HELM accepts the schema, whole or cut to a suite's groups; a cut one has only these and what shows them."""
     raw = make_schema(BENCHMARKS, groups)
@@ -137,8 +154,10 @@ def test_imports_go_one_way() -> None:
         if part == "core":
             assert parts <= {"core", "sources", "errors"}, path
         if part in benchmarks:
-            assert parts <= {part, "core", "sources", "errors"}, path
-        if part in {"models", "report", "running"}:
+            assert parts <= {part, "core", "judging", "sources", "errors"}, path
+        if part == "judging":
+            assert parts <= {"judging", "errors"}, path
+        if part in {"judging", "models", "report", "running"}:
             assert not parts & benchmarks, path
         if path.name in {"scoring.py", "prompts.py", "tasks.py"} or "data" in path.parts:
             assert not any(name.startswith("helm.") for name in imported), path
@@ -156,7 +175,7 @@ def _imports(path: Path) -> set[str]:
 
 def test_generic_folders_name_no_benchmark() -> None:
     """What is generic is generic: no benchmark's name stands in it but as the source of a rule."""
-    for folder in ("models", "report", "running"):
+    for folder in ("judging", "models", "report", "running"):
         for path in (SOURCE / folder).rglob("*.py"):
             code = re.sub(r'""".*?"""|#.*', "", path.read_text(), flags=re.DOTALL)
             assert not any(benchmark.name in code.lower() for benchmark in BENCHMARKS), path

@@ -10,6 +10,11 @@ from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.cli.main import app
 from helm_longctx.core.entry import ARGUMENTS
 from helm_longctx.core.lengths import STANDARD
+from helm_longctx.core.metric_names import headline_text
+from helm_longctx.core.task import Task
+from helm_longctx.sources.hub import HubDataset, HubFile
+from helm_longctx.sources.release import ReleaseFile
+from tests.tasks import entry_of
 
 ROOT = Path(__file__).parents[1]
 OFFICIAL = list(STANDARD.values())[:6]
@@ -25,13 +30,25 @@ def rows(path: str) -> list[list[str]]:
 def test_run_entries_table(task) -> None:
     """Each task's row gives its sizes, sample, budget and headline metric."""
     (row,) = (row for row in rows("docs/run-entries.md") if row[1] == f"`{task.name}`")
+    assert row[0] == f"`{entry_of(task)}`"
     _, _, data, sizes, sample, budget, headline = row
     given = ", ".join(str(task.sizes[length]) for length in OFFICIAL) + f" {task.unit}"
     assert sizes == ("the length in tokens" if task.unit == "tokens" else given)
-    assert (sample, budget, headline) == (str(task.num_samples), str(task.max_tokens), task.headline)
-    assert data == (
-        f"{task.hub.name}{' (plus)' if task.hub.config else ''}" if task.hub else "official file or generated"
-    )
+    assert (sample, budget, headline) == (str(task.num_samples), str(task.max_tokens), headline_text(task))
+    assert data == ("official file or generated" if task.any_length else described(task))
+
+
+def described(task: Task) -> str:
+    """Where a task's data comes from: the release, or data sets of the hub."""
+    names = {}
+    for source in task.sources(OFFICIAL[0]):
+        if isinstance(source, ReleaseFile):
+            names["release"] = None
+        elif isinstance(source, HubDataset):
+            names[source.name + (f" ({source.config})" if source.config else "")] = None
+        elif isinstance(source, HubFile) and source.kind == "dataset":
+            names[source.repo] = None
+    return ", ".join(names)
 
 
 def test_arguments_and_commands_are_documented() -> None:

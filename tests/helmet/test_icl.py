@@ -80,20 +80,17 @@ def test_seed_and_samples(mirror: DataRoot) -> None:
     assert one[0].fields["context"] != two[0].fields["context"]
 
 
-def broken(mirror: DataRoot, tmp_path: Path, name: str, text: str | None) -> DataRoot:
-    """A mirror with one file of BANKING77 changed, or missing."""
+def broken(mirror: DataRoot, tmp_path: Path, name: str, text: str) -> DataRoot:
+    """A mirror with one file of BANKING77 changed."""
     folder = tmp_path / "hub/PolyAI__banking77"
     shutil.copytree(mirror / "hub/PolyAI__banking77", folder)
-    (folder / name).unlink() if text is None else (folder / name).write_text(text)
+    (folder / name).write_text(text)
     return DataRoot(tmp_path, mirror=True)
 
 
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("train.jsonl", None, "lacks hub/PolyAI__banking77/train.jsonl; get it with: helm-longctx fetch"),
-        ("test.jsonl", None, "lacks hub/PolyAI__banking77/test.jsonl"),
-        ("features.json", None, "lacks hub/PolyAI__banking77/features.json"),
         ("train.jsonl", "", "train.jsonl: the file has no rows"),
         ("train.jsonl", '{"text": "a"}', "train.jsonl:1: column 'label' must be int, found nothing"),
         ("train.jsonl", '{"text": "a", "label": "b"}', "column 'label' must be int, found str"),
@@ -104,8 +101,8 @@ def broken(mirror: DataRoot, tmp_path: Path, name: str, text: str | None) -> Dat
         ("features.json", "[]", "no names for column 'label'"),
     ],
 )
-def test_bad_data(mirror: DataRoot, tmp_path: Path, name: str, text: str | None, message: str) -> None:
-    """Missing and malformed files end in one line that names the file and what to do."""
+def test_bad_data(mirror: DataRoot, tmp_path: Path, name: str, text: str, message: str) -> None:
+    """Malformed files end in one line that names the file and what to do."""
     with pytest.raises(InputError) as caught:
         examples("task=banking77,length=4k,labels=natural_label", broken(mirror, tmp_path, name, text))
     assert message in str(caught.value)

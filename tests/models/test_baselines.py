@@ -14,15 +14,17 @@ from helm.common.request import Request
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.tasks import entry_of
 from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.core.entry import parse_entry
 from helm_longctx.core.task import MAIN_METRIC, Task
-from helm_longctx.helmet.tasks import ICL, RECALL
+from helm_longctx.helmet.tasks import HELMET, ICL
 from helm_longctx.models import lexical
 from helm_longctx.models.forms import recognise
 from helm_longctx.models.registration import register
 from helm_longctx.sources.root import DataRoot
 
+RECALL = HELMET.entries["helmet_recall"].tasks
 ALL = pytest.mark.parametrize("task", [*RECALL, *ICL], ids=lambda task: task.name)
 CHAT = pytest.mark.parametrize("chat", [True, False], ids=["chat", "completion"])
 
@@ -33,7 +35,7 @@ def asked(
     """The mean score of a model on a task, scored as a run scores it."""
     register()
     client = AutoClient({}, "nowhere", BlackHoleCacheBackendConfig())
-    entry = parse_entry(BENCHMARKS, f"helmet_{task.category}:task={task.name},length={length},num_samples={samples}")
+    entry = parse_entry(BENCHMARKS, f"{entry_of(task)}:task={task.name},length={length},num_samples={samples}")
     scores = []
     for example in task.load(task, entry.settings, root):
         prompt, prefix = task.template.user_turn(example.fields), ""
@@ -75,7 +77,7 @@ def test_lexical_takes_the_label_of_similar_texts(chat: bool, tmp_path: Path) ->
 @CHAT
 def test_null_gets_what_its_constant_is_worth(task: Task, chat: bool, mirror: DataRoot) -> None:
     """The null baseline's score is the share of references that are its constant."""
-    entry = parse_entry(BENCHMARKS, f"helmet_{task.category}:task={task.name},length=4k,num_samples=60")
+    entry = parse_entry(BENCHMARKS, f"{entry_of(task)}:task={task.name},length=4k,num_samples=60")
     references = [example.references for example in task.load(task, entry.settings, mirror)]
     floor = sum(reference == [task.null_answer] for reference in references) / len(references)
     assert asked(task, "4k", mirror, chat, "longctx/null", samples=60) == pytest.approx(floor)

@@ -10,11 +10,14 @@ from helm_longctx.core.template import CONTEXT
 from helm_longctx.models.forms import recognise
 
 TASKS = [task for benchmark in BENCHMARKS for task in benchmark.tasks]
-FIELDS = {"question": "red-fox", "query": "red-fox", "type_needle_v": "number", "demos": "Key: a\n\n"}
+FIELDS = {"question": "red-fox", "query": "red-fox", "type_needle_v": "number", "demos": "Key: a\n\n", "demo": "", "demo_text": "",
+    "instruction": "Do.", "options": "A. x", "example": "", "num_v": "5"}  # fmt: skip
 
 
 def prompts(task: Task, context: str) -> list[str]:
-    fields = {**FIELDS, CONTEXT: context}
+    # Demonstrations right before the context cannot be told from it.
+    demos = {"demos": ""} if "{demos}{context}" in task.template.user else {}
+    fields = {**FIELDS, CONTEXT: context, **demos}
     chat = task.template.user_turn(fields)
     return [chat, chat + task.template.suffix(fields)]
 
@@ -27,7 +30,7 @@ def test_recognises_both_forms(task: Task) -> None:
         assert found is not None
         assert found[0].template == task.template
         assert found[1][CONTEXT] == "some text\n\nof two paragraphs"
-        assert all(FIELDS[name] == value for name, value in found[1].items() if name != CONTEXT)
+        assert all(FIELDS[name] == value for name, value in found[1].items() if name not in (CONTEXT, "demos"))
 
 
 def test_tasks_of_one_template_answer_alike() -> None:

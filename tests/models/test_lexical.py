@@ -12,7 +12,7 @@ from helm_longctx.core.template import CONTEXT
 from helm_longctx.models import lexical
 
 TASKS = [task for benchmark in BENCHMARKS for task in benchmark.tasks]
-RECALL = [task for task in TASKS if task.category == "recall"]
+RECALL = [task for task in TASKS if task.any_length and task.answer_kind == "lookup"]
 ICL = next(task for task in TASKS if task.answer_kind == "label")
 
 TOPICS = {

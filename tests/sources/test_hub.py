@@ -20,7 +20,7 @@ import pytest
 
 from helm_longctx.errors import InputError
 from helm_longctx.sources import hub as sources_hub
-from helm_longctx.sources.hub import HubDataset, ensure, label_names
+from helm_longctx.sources.hub import HubDataset, HubFile, ensure, ensure_file, label_names
 from helm_longctx.sources.root import DataRoot
 from tests.sources.hub_server import COMMIT, Hub, serve
 
@@ -207,8 +207,8 @@ def test_two_at_once(hub: Hub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     """Two runs that fetch one data set at the same time both end with whole files."""
     lines, whole = sources_hub._lines, []
 
-    def slow_lines(path: Path):
-        for line in lines(path):
+    def slow_lines(path: Path, columns: tuple[str, ...] | None):
+        for line in lines(path, columns):
             time.sleep(0.0005)
             yield line
 
@@ -228,7 +228,7 @@ def test_two_at_once(hub: Hub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
 def test_disk_full(hub: Hub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A full disk is told as that, and leaves nothing."""
 
-    def full(path: Path):
+    def full(path: Path, columns: tuple[str, ...] | None):
         yield b"{}\n"
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -254,3 +254,50 @@ def test_both_forms_of_features(tmp_path: Path) -> None:
     """Label names are read from a plain mapping and from the hub's own description."""
     (tmp_path / "features.json").write_text('{"features": {"label": {"names": ["x"], "_type": "ClassLabel"}}}')
     assert sources_hub.label_names(tmp_path, "label") == ["x"]
+
+
+def test_columns_and_sets_without_labels(hub: Hub, tmp_path: Path) -> None:
+    """Only the wanted columns are kept; a set without labels is complete with its rows."""
+    dataset = HubDataset("org/letters", {"test": 3}, parquet="plus", columns={"test": ("label",)}, labelled=False)
+    folder = ensure(dataset, root(tmp_path), "fetch it")
+    assert folder == tmp_path / "data/hub/org__letters"
+    assert (folder / "test.jsonl").read_text() == '{"label":0}\n{"label":1}\n{"label":0}\n'
+    (folder / "features.json").unlink()
+    made = len(hub.requests)
+    ensure(dataset, root(tmp_path), "fetch it")
+    assert len(hub.requests) == made
+
+
+RULER = HubFile("org/ruler", "tokenizer.json", "tokenizers/ruler.json", kind="model", setting="RULER_REPO")
+
+
+def test_one_file_of_a_repository(hub: Hub, tmp_path: Path) -> None:
+    """It is kept with a record of where it came from, and not asked for again."""
+    hub.repos["org/ruler"] = {"tokenizer.json": b"{}"}
+    for _ in range(2):
+        ensure_file(RULER, root(tmp_path), "fetch it")
+    assert (tmp_path / "data/tokenizers/ruler.json").read_bytes() == b"{}"
+    source = json.loads((tmp_path / "data/tokenizers/ruler.json.source.json").read_text())
+    assert (source["repo"], source["commit"]) == ("org/ruler", COMMIT)
+    assert RULER.origin(root(tmp_path)) == "org/ruler"
+    assert sum(request.startswith("GET /org/ruler/resolve") for request in hub.requests) == 1
+
+
+def test_a_copy_of_the_file_can_be_named(hub: Hub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The setting names another repository, and the record says so."""
+    hub.repos["copies/ruler"] = {"tokenizer.json": b"[]"}
+    with pytest.raises(InputError, match="tokenizer.json of hub model org/ruler: .*HF_TOKEN.*; then run: fetch it"):
+        ensure_file(RULER, root(tmp_path), "fetch it")
+    monkeypatch.setenv("RULER_REPO", "copies/ruler")
+    ensure_file(RULER, root(tmp_path), "fetch it")
+    assert RULER.origin(root(tmp_path)) == "copies/ruler"
+    with pytest.raises(InputError, match="lacks tokenizers/other.json; get it with: fetch it"):
+        ensure_file(HubFile("a/b", "c", "tokenizers/other.json"), root(tmp_path, mirror=True), "fetch it")
+
+
+def test_a_wrong_digest_leaves_no_file(hub: Hub, tmp_path: Path) -> None:
+    """A file that is not what the hub says it is is deleted."""
+    hub.repos["org/ruler"], hub.etag = {"tokenizer.json": b"{}"}, "0" * 64
+    with pytest.raises(InputError, match="has SHA-256"):
+        ensure_file(RULER, root(tmp_path), "fetch it")
+    assert not [path for path in (tmp_path / "data").rglob("*") if path.is_file()]

@@ -8,23 +8,39 @@ from typing import Annotated
 import typer
 
 from helm_longctx.benchmarks import BENCHMARKS
-from helm_longctx.cli.records import EntryArgument, OutputPath
+from helm_longctx.cli.records import OutputPath
 from helm_longctx.core.entry import parse_entry
-from helm_longctx.sources import hub
+from helm_longctx.core.lengths import length_label
+from helm_longctx.sources.fetch import ensure
 from helm_longctx.sources.root import DataRoot
+
+Entries = Annotated[list[str], typer.Argument(help="Run entries without a model, e.g. helmet_rag:length=8k")]
 
 
 def fetch(
-    entry: EntryArgument,
+    entries: Entries,
     to: Annotated[Path | None, typer.Option(help="A mirror folder to fill, instead of the cache.")] = None,
     output_path: OutputPath = Path("benchmark_output"),
 ) -> None:
-    """Download what an entry needs, check it, and keep it in the cache or in a mirror folder."""
-    checked = parse_entry(BENCHMARKS, entry)
+    """Download what entries need, check it, and keep it in the cache or in a mirror folder.
+
+    Name all entries at once: what stands in one archive is then read from it in one pass.
+    """
+    checked = [parse_entry(BENCHMARKS, entry) for entry in entries]
     root = DataRoot(to, mirror=False) if to else DataRoot.find(output_path)
-    for dataset in {task.hub.folder: task.hub for task in checked.tasks if task.hub}.values():
-        print(hub.ensure(dataset, root, f"helm-longctx fetch {entry} --to {root.path}"))
-    for task in checked.tasks:
-        for path in task.data_paths(checked.settings.length) if not task.hub else []:
-            note = "is here" if root.has(path) else "is not here: examples of its form are generated"
-            print(f"{root / path} {note}")
+    sources = {
+        tuple(source.paths): source
+        for entry in checked
+        for task in entry.tasks
+        for sources in (task.sources, task.optional_sources)
+        for source in sources(entry.settings.length)
+    }
+    command = f"helm-longctx fetch {' '.join(entries)}" + (f" --to {root.path}" if root.mirror else "")
+    ensure(sources.values(), root, command)
+    for path in (path for paths in sources for path in paths):
+        print(root / path)
+    for entry in checked:
+        label = length_label(entry.settings.length)
+        for task in entry.tasks:
+            if not task.paths(entry.settings.length):
+                print(f"{task.name} at {label} has no official data: examples of its form are generated")

@@ -18,6 +18,7 @@ from helm_longctx.core.lengths import length_label
 from helm_longctx.core.style import Form
 from helm_longctx.core.task import Example, Record, Task
 from helm_longctx.errors import InputError, shorten
+from helm_longctx.sources.fetch import ensure
 from helm_longctx.sources.jsonl import JsonLines
 from helm_longctx.sources.root import DataRoot
 
@@ -39,6 +40,7 @@ def prompts(
 
 
 def _prompt_lines(entry: Entry, style: Form | None, root: DataRoot) -> Iterator[dict[str, Any]]:
+    ensure(entry.sources, root, entry.fetch_command(root))
     for task in entry.tasks:
         form = style or _official_form(entry, task)
         for example in task.load(task, entry.settings, root):
@@ -48,7 +50,7 @@ def _prompt_lines(entry: Entry, style: Form | None, root: DataRoot) -> Iterator[
                 "length": length_label(entry.settings.length),
                 "prompt": _prompt(task, example, form),
                 "references": example.references,
-                "max_tokens": task.max_tokens,
+                "max_tokens": task.max_tokens + entry.settings.thinking_tokens,
                 "stop": list(stop_sequences(task, entry.settings)) if form == "completion" else [],
             }
 

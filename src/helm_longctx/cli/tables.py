@@ -14,7 +14,8 @@ from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.cli.console import print_table
 from helm_longctx.cli.records import OutputPath
 from helm_longctx.core.lengths import length_label, parse_length
-from helm_longctx.core.task import Benchmark, Task
+from helm_longctx.core.metric_names import headline_text
+from helm_longctx.core.task import Task
 from helm_longctx.report.confs import conf_files
 from helm_longctx.sources.root import DataRoot
 
@@ -27,7 +28,12 @@ def list_tasks(
     """List tasks: run entry, lengths, metric, budget, and whether its data is here."""
     root = DataRoot.find(output_path)
     tokens = parse_length(length, "list")
-    rows = [_row(benchmark, task, tokens, root) for benchmark in BENCHMARKS for task in benchmark.tasks]
+    rows = [
+        _row(entry, task, tokens, root)
+        for benchmark in BENCHMARKS
+        for entry, category in benchmark.entries.items()
+        for task in (*category.tasks, *category.variants)
+    ]
     if as_json:
         sys.stdout.buffer.write(orjson.dumps(rows, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
         return
@@ -39,13 +45,13 @@ def list_tasks(
     print_table(table)
 
 
-def _row(benchmark: Benchmark, task: Task, length: int, root: DataRoot) -> dict[str, Any]:
+def _row(entry: str, task: Task, length: int, root: DataRoot) -> dict[str, Any]:
     labels = [length_label(tokens) for tokens in sorted(task.sizes)]
     return {
-        "entry": f"{benchmark.name}_{task.category}",
+        "entry": entry,
         "task": task.name,
         "lengths": f"{labels[0]}-{labels[-1]}",
-        "metric": task.headline,
+        "metric": headline_text(task),
         "max_tokens": task.max_tokens,
         "samples": task.num_samples,
         "data": _data(task, length, root),
@@ -53,7 +59,9 @@ def _row(benchmark: Benchmark, task: Task, length: int, root: DataRoot) -> dict[
 
 
 def _data(task: Task, length: int, root: DataRoot) -> str:
-    if all(root.has(path) for path in task.data_paths(length)):
+    if not task.any_length and length not in task.sizes:
+        return "none at this length"
+    if all(root.has(path) for path in task.paths(length)):
         return "here"
     if task.any_length:
         return "generated"

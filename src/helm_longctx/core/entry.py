@@ -7,10 +7,26 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from helm_longctx.core.lengths import length_label, parse_length
-from helm_longctx.core.task import Benchmark, Labels, Protocol, Settings, Style, Task
+from helm_longctx.core.task import Benchmark, Category, Context, Labels, Protocol, Settings, Style, Task
 from helm_longctx.errors import InputError, bad_argument, shorten
+from helm_longctx.sources.fetch import Source
+from helm_longctx.sources.root import DataRoot
 
-ARGUMENTS = ("task", "length", "shots", "seed", "num_samples", "style", "protocol", "labels")
+ARGUMENTS = (
+    "task",
+    "length",
+    "shots",
+    "seed",
+    "num_samples",
+    "style",
+    "protocol",
+    "labels",
+    "context",
+    "thinking_tokens",
+    "judge",
+)
+CLOSED_BOOK = "closed"
+"""In the names of run groups without context, so that they are never mixed with the others."""
 
 
 @dataclass(frozen=True)
@@ -28,27 +44,48 @@ class Entry:
     arguments: Mapping[str, Any]
 
     @property
-    def category(self) -> str:
+    def category(self) -> Category:
         """The category that the entry runs."""
         return self.benchmark.entries[self.name]
 
     @property
     def groups(self) -> list[str]:
         """Run groups: the category at this length, then each task at this length."""
-        label = length_label(self.settings.length)
-        return [f"{self.name}_{label}", *(f"{self.benchmark.name}_{task.name}_{label}" for task in self.tasks)]
+        names = (self.category.name, *(task.name for task in self.tasks))
+        closed = self.settings.context == "none"
+        return [group_name(self.benchmark, name, length_label(self.settings.length), closed) for name in names]
 
     @property
     def title(self) -> str:
         """For people: `HELMET Recall 8k`, or with a single task its title."""
-        what = self.tasks[0].title if "task" in self.arguments else self.benchmark.categories[self.category]
-        return f"{self.benchmark.title} {what} {length_label(self.settings.length)}"
+        what = self.tasks[0].title if "task" in self.arguments else self.category.title
+        closed = " closed book" if self.settings.context == "none" else ""
+        return f"{self.benchmark.title} {what}{closed} {length_label(self.settings.length)}"
 
     @property
     def description(self) -> str:
         """The entry as it is written, with its length in the shortest form."""
         arguments = {**self.arguments, "length": length_label(self.settings.length)}
         return self.name + ":" + ",".join(f"{key}={arguments[key]}" for key in ARGUMENTS if key in arguments)
+
+    @property
+    def max_tokens(self) -> int:
+        """The largest output budget of its tasks, with what a thinking model gets to think."""
+        return max(task.max_tokens for task in self.tasks) + self.settings.thinking_tokens
+
+    @property
+    def sources(self) -> list[Source]:
+        """What must be there before it is run."""
+        return [source for task in self.tasks for source in task.sources(self.settings.length)]
+
+    def fetch_command(self, root: DataRoot) -> str:
+        """What a user types to get it."""
+        return f"helm-longctx fetch {self.description}" + (f" --to {root.path}" if root.mirror else "")
+
+
+def group_name(benchmark: Benchmark, name: str, label: str, closed: bool = False) -> str:
+    """The run group of a category or task at a length, e.g. `helmet_rag_8k`, without context `helmet_closed_rag_8k`."""
+    return "_".join([benchmark.name, *([CLOSED_BOOK] if closed else []), name, label])
 
 
 def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -> Entry:
@@ -63,9 +100,7 @@ def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -
                 f"{name}: unknown argument {key}={shorten(arguments[key])}; allowed: {', '.join(ARGUMENTS)}"
             )
     if "length" not in arguments:
-        raise InputError(
-            f"{name}: length is missing; allowed: {_lengths(benchmark.category_tasks(benchmark.entries[name]))}"
-        )
+        raise InputError(f"{name}: length is missing; allowed: {_lengths(benchmark.entries[name].tasks)}")
     tasks = _tasks(benchmark, name, arguments.get("task"))
     settings = Settings(
         length=_length(name, arguments["length"], tasks),
@@ -75,6 +110,9 @@ def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -
         style=_choice(name, "style", arguments.get("style", "auto"), get_args(Style)),
         protocol=_choice(name, "protocol", arguments.get("protocol", "paper"), get_args(Protocol)),
         labels=_labels(name, arguments.get("labels", "integer"), tasks),
+        context=_context(name, arguments.get("context", "full"), tasks),
+        thinking_tokens=_whole(name, "thinking_tokens", arguments.get("thinking_tokens", 0), at_least=0) or 0,
+        judge=_judge(name, arguments.get("judge", "auto"), tasks),
     )
     return Entry(benchmark, name, tasks, settings, arguments)
 
@@ -101,12 +139,13 @@ def parse_entry(benchmarks: Iterable[Benchmark], text: str) -> Entry:
 
 
 def _tasks(benchmark: Benchmark, name: str, task: object) -> tuple[Task, ...]:
-    tasks = benchmark.category_tasks(benchmark.entries[name])
+    category = benchmark.entries[name]
     if task is None:
-        return tasks
-    chosen = tuple(row for row in tasks if row.name == task)
+        return category.tasks
+    every = (*category.tasks, *category.variants)
+    chosen = tuple(row for row in every if row.name == task)
     if not chosen:
-        raise bad_argument(name, "task", task, [row.name for row in tasks])
+        raise bad_argument(name, "task", task, [row.name for row in every])
     return chosen
 
 
@@ -147,3 +186,16 @@ def _labels(name: str, value: Any, tasks: tuple[Task, ...]) -> Labels:
         raise bad_argument(name, "labels", value, "integer (these tasks have no label names)")
     chosen: Labels = _choice(name, "labels", value, get_args(Labels))
     return chosen
+
+
+def _context(name: str, value: Any, tasks: tuple[Task, ...]) -> Context:
+    if not all(task.closed_book for task in tasks) and value != "full":
+        raise bad_argument(name, "context", value, "full (without their context these tasks ask nothing)")
+    chosen: Context = _choice(name, "context", value, get_args(Context))
+    return chosen
+
+
+def _judge(name: str, value: Any, tasks: tuple[Task, ...]) -> str:
+    if not all(task.judged for task in tasks) and value != "auto":
+        raise bad_argument(name, "judge", value, "auto (these tasks have no judge)")
+    return str(value)

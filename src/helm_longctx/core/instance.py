@@ -13,7 +13,7 @@ def to_instance(task: Task, settings: Settings, example: Example, run_max_tokens
     """One evaluation instance: its input is the chat form; `extra_data` says how the completion form differs.
 
     Args:
-        run_max_tokens: the largest output budget of the run's tasks, which is the adapter spec's.
+        run_max_tokens: the run's output budget, which is the adapter spec's.
     """
     fields = example.fields
     extra: dict[str, Any] = {
@@ -27,8 +27,9 @@ def to_instance(task: Task, settings: Settings, example: Example, run_max_tokens
         "separator": task.template.separator,
         "answer_prefix": task.template.answer_prefix(fields),
         "stop": list(stop_sequences(task, settings)),
-        "max_tokens": task.max_tokens,
+        "max_tokens": task.max_tokens + settings.thinking_tokens,
         "run_max_tokens": run_max_tokens,
+        "thinking_tokens": settings.thinking_tokens or None,
         "record": dict(example.record),
     }
     return Instance(
@@ -42,5 +43,8 @@ def to_instance(task: Task, settings: Settings, example: Example, run_max_tokens
 
 
 def stop_sequences(task: Task, settings: Settings) -> tuple[str, ...]:
-    """Where a completion stops: nowhere for the published tables, at a newline in the present official code."""
-    return task.stop if settings.protocol == "current" else ()
+    """Where a completion stops: nowhere for the published tables, at a newline in the present official code.
+
+    A model that thinks stops nowhere (HELMET eval.py:74).
+    """
+    return task.stop if settings.protocol == "current" and not settings.thinking_tokens else ()

@@ -13,6 +13,7 @@ from helm.benchmark.metrics.statistic import Stat
 
 from helm_longctx.core.metric_names import DEPTHS, depth_score, metric_fields, task_score
 from helm_longctx.core.task import MAIN_METRIC, Benchmark, Record
+from helm_longctx.core.thinking import without_thinking
 
 
 class LongContextMetric(Metric):
@@ -34,12 +35,21 @@ class LongContextMetric(Metric):
         return [Stat(MetricName(name)).add(value) for name, value in self._values(request_state)]
 
     def derive_stats(self, stats_dict: dict[MetricName, Stat]) -> list[Stat]:
-        """The task's score under its own name, so that a run of several tasks can show each in its own column."""
-        return [
-            Stat(MetricName(task_score(name.sub_split))).add(stat.mean)
-            for name, stat in stats_dict.items()
-            if name.name == MAIN_METRIC and name.sub_split and not name.perturbation
-        ]
+        """The task's score under its own name, so that a run of several tasks can show each in its own column.
+
+        Args:
+            stats_dict: statistics of one split and sub-split.
+        """
+        context = next(iter(stats_dict))
+        if not context.sub_split or context.perturbation:
+            return []
+        task = self.benchmark.task(context.sub_split)
+        means = {name.name: stat.mean for name, stat in stats_dict.items() if stat.mean is not None}
+        if not all(name in means for name in task.headline):
+            return []
+        score = sum(means[name] for name in task.headline) / len(task.headline)
+        several = [Stat(MetricName(MAIN_METRIC)).add(score)] if len(task.headline) > 1 else []
+        return [Stat(MetricName(task_score(task.name))).add(score), *several]
 
     def get_metadata(self) -> list[MetricMetadata]:
         """What each statistic means."""
@@ -59,6 +69,8 @@ class LongContextMetric(Metric):
             if name in extra:
                 yield name, extra[name]
         yield "request_failed", float(not answered)
+        if state.annotations:
+            yield "judge_failed", float(any(note.get("failed") for note in state.annotations.values()))
         yield "prompt_cut", float(state.prompt_truncated)
         yield "generated_data", float(extra["source"] == "generated")
         if state.result and state.result.request_time is not None:
@@ -68,11 +80,12 @@ class LongContextMetric(Metric):
         assert state.instance.sub_split
         task = self.benchmark.task(state.instance.sub_split)
         scores = task.scores(scored_record(state))
-        if MAIN_METRIC in scores:
-            yield MAIN_METRIC, scores.pop(MAIN_METRIC)
+        score = scores.pop(MAIN_METRIC, None)
+        # A mean of several metrics is taken of their means, since they may be over different instances.
+        if score is not None and len(task.headline) == 1:
+            yield MAIN_METRIC, score
             if depth is not None:
-                nearest = min(DEPTHS, key=lambda percent: abs(percent - 100 * depth))
-                yield depth_score(nearest), scores[task.headline]
+                yield depth_score(min(DEPTHS, key=lambda percent: abs(percent - 100 * depth))), score
         yield from scores.items()
 
 
@@ -83,6 +96,7 @@ def scored_record(state: RequestState) -> Record:
     prefix = extra["answer_prefix"] if extra["style"] == "completion" else ""
     return {
         **extra["record"],
-        "prediction": prefix + state.result.completions[0].text,
+        **(state.annotations or {}),
+        "prediction": without_thinking(prefix + state.result.completions[0].text),
         "references": [reference.output.text for reference in state.instance.all_correct_references],
     }

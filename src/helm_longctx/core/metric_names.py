@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from helm_longctx.core.task import MAIN_METRIC, Benchmark
+from helm_longctx.core.task import MAIN_METRIC, Benchmark, Task
 
 DEPTHS = (0, 20, 40, 60, 80, 100)
 """Depths in percent by which scores are reported; an instance counts at the nearest."""
@@ -18,10 +18,38 @@ _OFFICIAL = {
     "rougeLsum_f1": ("ROUGE-Lsum F1", "ROUGE-Lsum F1 with the best reference."),
     "rougeLsum_recall": ("ROUGE-Lsum recall", "ROUGE-Lsum recall with the best reference."),
     "ruler_recall": ("RULER recall", "Share of the answers that the output holds."),
+    "MRR": ("MRR", "One over the rank of the first relevant passage."),
+    "num_preds": ("Items", "Number of items in the answer's list or ranking."),
+    "str_em": ("String EM", "Share of the question's parts of which a short answer is in the output."),
+    "str_hit": ("String hit", "Whether every part has a short answer in the output."),
+    "length": ("Words", "Words of the output without its citations."),
+    "qampari_prec": ("List precision", "Share of the listed answers that are right."),
+    "qampari_rec": ("List recall", "Share of the right answers that are listed."),
+    "qampari_rec_top5": ("List recall, top 5", "Right answers that are listed, of five or of all if there are fewer."),
+    "qampari_f1": ("List F1", "F1 of the listed answers."),
+    "qampari_f1_top5": ("List F1, top 5", "F1 with the recall of five."),
+    "citation_rec": ("Citation recall", "Share of sentences that their citations support, by the official judge."),
+    "citation_prec": ("Citation precision", "Share of citations that are needed, by the official judge."),
+    "citation_rec_shown": ("Citation recall, shown", "As citation recall; only documents in the prompt can be cited."),
+    "citation_prec_shown": ("Citation precision, shown", "As citation precision; only documents in the prompt."),
+    "judge_citation_rec": ("Citation recall, other judge", "As citation recall, by another judge."),
+    "judge_citation_prec": ("Citation precision, other judge", "As citation precision, by another judge."),
+    "judge_citation_rec_shown": ("Citation recall, shown, other judge", "By another judge; documents in the prompt."),
+    "judge_citation_prec_shown": (
+        "Citation precision, shown, other judge",
+        "By another judge; documents in the prompt.",
+    ),
+    "judge_score": ("Judged score", "The task's score by a judge that is not the official one."),
+    "hidden_citations": ("Hidden citations", "Citations of documents that the prompt did not show."),
 }
 
 CONDITIONS = {
     "request_failed": ("Failed requests", "Share of requests without an answer; they are not in the means.", True),
+    "judge_failed": (
+        "Failed judgements",
+        "Share of answers that the judge gave no verdict on; not in the means.",
+        True,
+    ),
     "prompt_cut": ("Cut prompts", "Share of prompts whose context was cut to fit.", None),
     "generated_data": ("Generated data", "Share of instances that were generated, not read from official files.", None),
     "depth": ("Depth", "Where the evidence stands in the context, from 0 (start) to 1 (end).", None),
@@ -42,13 +70,21 @@ def depth_score(percent: int) -> str:
     return f"{MAIN_METRIC}_at_depth_{percent}"
 
 
+def headline_text(task: Task) -> str:
+    """What a task's score is, by its official names."""
+    return task.headline[0] if len(task.headline) == 1 else f"mean of {', '.join(task.headline)}"
+
+
 def metric_fields(benchmark: Benchmark) -> list[dict[str, Any]]:
     """A schema entry for every statistic that a benchmark's runs can have."""
     headline = "The task's official headline metric, 0 to 1; of several tasks the unweighted mean."
     official = dict.fromkeys(name for task in benchmark.tasks for name in task.metrics)
     return [
         _field(MAIN_METRIC, "Score", headline, False),
-        *(_field(task_score(t.name), t.title, f"{t.title}: {t.headline}.", False, "Score") for t in benchmark.tasks),
+        *(
+            _field(task_score(t.name), t.title, f"{t.title}: {headline_text(t)}.", False, "Score")
+            for t in benchmark.tasks
+        ),
         *(_field(name, *_OFFICIAL.get(name, (name, name)), False) for name in official),
         *(
             _field(depth_score(d), f"Score at depth {d} %", f"{headline} Evidence at {d} % of the context.", False)

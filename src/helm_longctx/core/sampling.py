@@ -13,6 +13,27 @@ def shuffled(count: int, seed: int) -> list[int]:
     return order
 
 
+class Reshuffles:
+    """What successive `Dataset.shuffle()` calls without a seed give after `numpy.random.seed(seed)`.
+
+    The library takes such a call's seed from NumPy's global state, and steps that state once.
+    """
+
+    def __init__(self, seed: int):
+        self._state = np.random.RandomState(seed)
+
+    def next(self, count: int) -> list[int]:
+        """The order of `count` rows that the next call gives."""
+        _, keys, position, *_ = self._state.get_state(legacy=True)
+        seed = keys[position] if position < len(keys) else keys[0]
+        self.skip(1)
+        return shuffled(count, int(seed))
+
+    def skip(self, calls: int) -> None:
+        """As if so many calls had been made."""
+        self._state.random_sample(calls)
+
+
 def text_seed(text: str, seed: int = 0) -> int:
     """A seed that depends on a text alone: SHA-256 plus `seed`, modulo 2**31 (HELMET data.py)."""
     return (int(hashlib.sha256(text.encode("utf-8")).hexdigest(), 16) + seed) % 2**31

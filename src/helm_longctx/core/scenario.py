@@ -10,6 +10,7 @@ from helm_longctx.core.entry import check_entry
 from helm_longctx.core.instance import to_instance
 from helm_longctx.core.task import MAIN_METRIC, Benchmark
 from helm_longctx.errors import InputError
+from helm_longctx.sources.fetch import ensure
 from helm_longctx.sources.root import DataRoot
 
 
@@ -48,7 +49,8 @@ class LongContextScenario(Scenario):
         """
         root = DataRoot.of_scenario(output_path)
         tasks, settings = self.entry.tasks, self.entry.settings
-        run_max_tokens = max(task.max_tokens for task in tasks)
+        run_max_tokens = self.entry.max_tokens
+        ensure(self.entry.sources, root, self.entry.fetch_command(root))
         return [
             to_instance(task, settings, example, run_max_tokens)
             for task in tasks

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, TypeVar
 
 from helm.benchmark.adaptation.adapter_spec import AdapterSpec
+from helm.benchmark.annotation.annotator import Annotator, AnnotatorSpec
 from helm.benchmark.metrics.metric import MetricSpec
 from helm.benchmark.run_spec import RunSpec, run_spec_function
 from helm.benchmark.scenarios.scenario import ScenarioSpec
@@ -16,6 +18,7 @@ from helm_longctx.core.adapter import method_for
 from helm_longctx.core.entry import Entry, check_entry
 from helm_longctx.core.metric import LongContextMetric
 from helm_longctx.core.scenario import LongContextScenario
+from helm_longctx.sources.fetch import ensure
 from helm_longctx.sources.root import DataRoot
 
 Spec = TypeVar("Spec", bound=ObjectSpec)
@@ -31,14 +34,24 @@ def spec_of(kind: type[Spec], cls: type, **arguments: Any) -> Spec:
     return kind(class_name=f"{cls.__module__}.{cls.__qualname__}", args=arguments)
 
 
-def register_run_specs(scenario: type[LongContextScenario], metric: type[LongContextMetric]) -> None:
-    """Tell HELM the run entries of the scenario's benchmark."""
-    for entry in scenario.benchmark.entries:
-        run_spec_function(entry)(partial(build_run_spec, scenario, metric, entry))
+def register_run_specs(
+    scenario: type[LongContextScenario], metric: type[LongContextMetric], judges: Mapping[str, type[Annotator]]
+) -> None:
+    """Tell HELM the run entries of the scenario's benchmark.
+
+    Args:
+        judges: for a category whose tasks are judged, the annotator, which takes `judge`.
+    """
+    for entry, category in scenario.benchmark.entries.items():
+        run_spec_function(entry)(partial(build_run_spec, scenario, metric, judges.get(category.name), entry))
 
 
 def build_run_spec(
-    scenario: type[LongContextScenario], metric: type[LongContextMetric], name: str, **arguments: Any
+    scenario: type[LongContextScenario],
+    metric: type[LongContextMetric],
+    judge: type[Annotator] | None,
+    name: str,
+    **arguments: Any,
 ) -> RunSpec:
     """The run spec of an entry.
 
@@ -50,7 +63,7 @@ def build_run_spec(
 
     entry = check_entry(scenario.benchmark, name, arguments)
     _check_data(entry)
-    given = {key: value for key, value in entry.arguments.items() if key != "style"}
+    given = {key: value for key, value in entry.arguments.items() if key not in ("style", "judge")}
     given["length"] = entry.settings.length
     return RunSpec(
         name=entry.description,
@@ -65,18 +78,24 @@ def build_run_spec(
             max_train_instances=0,
             num_outputs=1,
             temperature=0.0,
-            max_tokens=max(task.max_tokens for task in entry.tasks),
+            max_tokens=entry.max_tokens,
         ),
         metric_specs=[spec_of(MetricSpec, metric), spec_of(MetricSpec, InstancesPerSplitMetric)],
+        annotators=_annotators(entry, judge),
         groups=entry.groups,
+    )
+
+
+def _annotators(entry: Entry, judge: type[Annotator] | None) -> list[AnnotatorSpec]:
+    """A judge is part of the run only where it has something to judge."""
+    judged = judge and entry.settings.judge != "none" and any(task.judged for task in entry.tasks)
+    return (
+        [AnnotatorSpec(f"{judge.__module__}.{judge.__qualname__}", {"judge": entry.settings.judge})] if judged else []
     )
 
 
 def _check_data(entry: Entry) -> None:
     """With a mirror, what it lacks is said before any run starts."""
     root = DataRoot.find()
-    if not root.mirror:
-        return
-    paths = [p for task in entry.tasks if not task.any_length for p in task.data_paths(entry.settings.length)]
-    if not all(root.has(path) for path in paths):
-        raise root.missing(paths, f"helm-longctx fetch {entry.description} --to {root.path}")
+    if root.mirror:
+        ensure(entry.sources, root, entry.fetch_command(root))

@@ -11,15 +11,18 @@ from functools import cached_property
 from typing import Any, Literal
 
 from helm_longctx.core.template import Template
-from helm_longctx.sources.hub import HubDataset
+from helm_longctx.sources.fetch import Source
 from helm_longctx.sources.root import DataRoot
 
 Style = Literal["auto", "chat", "completion"]
 Protocol = Literal["paper", "current"]
 Labels = Literal["integer", "natural_label"]
-AnswerKind = Literal["label", "lookup"]
-"""How a model without a neural network can look for an answer: the label of the nearest demonstration in the
-context, or what follows the question's words in the context."""
+Context = Literal["full", "none"]
+AnswerKind = Literal["label", "lookup", "span", "ranking", "citation", "choice", "summary", "frequency", "chain"]
+"""How a model without a neural network can look for an answer in the context: the label of the nearest demonstration;
+what follows the question's words; the words beside them; documents by the words that they share with the question, as a
+ranking or as cited sentences; the option whose words are near them; first sentences; the most frequent words; variables
+that hold a value."""
 
 MAIN_METRIC = "longctx_score"
 """The official headline metric of every task, 0…1, under one name."""
@@ -60,6 +63,9 @@ class Settings:
     style: Style = "auto"
     protocol: Protocol = "paper"
     labels: Labels = "integer"
+    context: Context = "full"
+    thinking_tokens: int = 0
+    judge: str = "auto"
 
 
 Record = Mapping[str, Any]
@@ -76,60 +82,78 @@ class Task:
 
     Args:
         name: as in run entries, e.g. `json_kv`.
-        category: what is averaged together, e.g. `recall`.
         title: for people.
         sizes: for each length in tokens, how many units fill it (pairs, shots, documents).
         unit: what `sizes` counts, in the plural.
         load: examples in the official order; reads files, knows no HELM type.
         score: pure; returns official metric names and values in 0…1, without `longctx_score`.
-        headline: the official metric that becomes `longctx_score`.
+        headline: the official metrics whose mean becomes `longctx_score`; nearly always one.
         metrics: every name that `score` can return.
         max_tokens: output budget.
         num_samples: the official sample size.
         shots: the official number of demonstrations before the question.
-        file: the official file under the data root for a length, if the task has one.
-        hub: the hub data set that it is made from, if any.
+        sources: what must be there at a length.
+        optional_sources: what is read at a length where it is there; only `helm-longctx fetch` gets it.
         any_length: whether it can be generated, for any length.
         chat: whether the official code uses the model's chat template.
         stop: stop sequences of the present official code in completion form (`protocol=current`).
         labels: whether the `labels` argument has a meaning.
+        closed_book: whether it can be asked without its context (`context=none`).
+        judged: whether a part of the score comes from a judge, whom the `judge` argument names.
         answer_kind, null_answer: for the baseline models.
     """
 
     name: str
-    category: str
     title: str
     template: Template
     sizes: Mapping[int, int]
     unit: str
     load: Loader
     score: Scorer
-    headline: str
+    headline: tuple[str, ...]
     metrics: tuple[str, ...]
     max_tokens: int
     answer_kind: AnswerKind
     null_answer: str
+    sources: Callable[[int], tuple[Source, ...]] = lambda length: ()
+    optional_sources: Callable[[int], tuple[Source, ...]] = lambda length: ()
     num_samples: int = 100
     shots: int = 0
-    file: Callable[[int], str] | None = None
-    hub: HubDataset | None = None
     any_length: bool = False
     chat: bool = False
     stop: tuple[str, ...] = ()
     labels: bool = False
+    closed_book: bool = False
+    judged: bool = False
 
     def scores(self, record: Record) -> Scores:
         """Official metrics and `longctx_score`; what cannot be computed is absent."""
         scores = {name: float(value) for name, value in self.score(record).items()}
-        if self.headline in scores:
-            scores[MAIN_METRIC] = scores[self.headline]
+        if all(name in scores for name in self.headline):
+            scores[MAIN_METRIC] = sum(scores[name] for name in self.headline) / len(self.headline)
         return scores
 
-    def data_paths(self, length: int) -> list[str]:
-        """Files under the data root that the task reads at a length."""
-        if self.hub:
-            return self.hub.paths
-        return [self.file(length)] if self.file else []
+    def paths(self, length: int) -> list[str]:
+        """Files under the data root that the task reads at a length, in the order of its sources."""
+        return [p for sources in (self.sources, self.optional_sources) for s in sources(length) for p in s.paths]
+
+
+@dataclass(frozen=True)
+class Category:
+    """Tasks that are run and averaged together.
+
+    Args:
+        name: the run entry is `<benchmark>_<name>`.
+        tasks: those whose unweighted mean is the category's score.
+        variants: further tasks, run only by name.
+        averaged: whether the published tables have it as a column.
+    """
+
+    name: str
+    title: str
+    tasks: tuple[Task, ...]
+    variants: tuple[Task, ...] = ()
+    averaged: bool = True
 
 
 @dataclass(frozen=True)
@@ -141,8 +165,7 @@ class Benchmark:
         title: for people.
         revision: repository and commit that the prompts and metrics follow; part of every run spec.
         url: the official code at that commit.
-        tasks: the table.
-        categories: name to title, in the order of the published tables.
+        categories: the table, in the order of the published ones. A task can stand in several.
     """
 
     name: str
@@ -150,17 +173,18 @@ class Benchmark:
     description: str
     revision: str
     url: str
-    tasks: tuple[Task, ...]
-    categories: Mapping[str, str]
+    categories: tuple[Category, ...]
 
     @cached_property
-    def entries(self) -> dict[str, str]:
+    def entries(self) -> dict[str, Category]:
         """Run-entry names and the category that each runs."""
-        return {f"{self.name}_{category}": category for category in self.categories}
+        return {f"{self.name}_{category.name}": category for category in self.categories}
 
-    def category_tasks(self, category: str) -> tuple[Task, ...]:
-        """The tasks whose unweighted mean is the category's score."""
-        return tuple(task for task in self.tasks if task.category == category)
+    @cached_property
+    def tasks(self) -> tuple[Task, ...]:
+        """Every task once."""
+        rows = (task for category in self.categories for task in (*category.tasks, *category.variants))
+        return tuple({task.name: task for task in rows}.values())
 
     def task(self, name: str) -> Task:
         """The task of that name.

@@ -25,6 +25,11 @@ class Template:
     prefix: str
     separator: str = "\n"
 
+    @property
+    def names(self) -> frozenset[str]:
+        """Its fields."""
+        return frozenset(self._completion_places[1])
+
     def user_turn(self, fields: Mapping[str, str]) -> str:
         """The chat form."""
         return self.user.format(**fields)
@@ -76,14 +81,20 @@ def _places(text: str) -> tuple[list[str], list[str]]:
 def _split_at(prompt: str, literals: list[str], names: list[str]) -> dict[str, str] | None:
     if not (prompt.startswith(literals[0]) and prompt.endswith(literals[-1])):
         return None
-    end = len(prompt) - len(literals[-1])
+    first, end = len(literals[0]), len(prompt) - len(literals[-1])
     fields: dict[str, str] = {}
-    for literal, name in zip(reversed(literals[1:-1]), reversed(names[1:]), strict=True):
-        # With nothing between two places, the later one (the context, after demonstrations) takes all.
-        at = prompt.rfind(literal, len(literals[0]), end) if literal else len(literals[0])
-        if at < 0:
+    for number in range(len(names) - 1, 0, -1):
+        literal, before, start = literals[number], literals[number - 1], first
+        if names[number] == CONTEXT and literal and before and number > 1:
+            # What stands before the context is short, so its end is looked for from its start.
+            start = prompt.rfind(before, first, end) + len(before)
+            at = prompt.find(literal, start, end)
+        else:
+            # With nothing between two places, the later one (the context, after demonstrations) takes all.
+            at = prompt.rfind(literal, first, end) if literal else first
+        if at < start:
             return None
-        fields[name] = prompt[at + len(literal) : end]
+        fields[names[number]] = prompt[at + len(literal) : end]
         end = at
-    fields[names[0]] = prompt[len(literals[0]) : end]
+    fields[names[0]] = prompt[first:end]
     return fields

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from helm_longctx.errors import InputError
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 _DIGIT, _LETTER, _MARK = 1, 2, 3
 _KINDS = np.zeros(256, np.uint8)
@@ -55,10 +60,46 @@ def tokenizer_counter(name: str, file: Path) -> Counter:
     Raises:
         InputError: the file is not a tokenizer.
     """
+    tokenizer = _load(file)
+    return Counter(name, lambda texts: [len(encoding.ids) for encoding in tokenizer.encode_batch_fast(list(texts))])
+
+
+class Cutter:
+    """Measures texts by a saved fast tokenizer and finds where the long ones are cut.
+
+    A text of more than `limit` tokens keeps so many characters that it has `limit` with the ending put after it. Both
+    counts include the special token at the start (HELMET data.py truncate_llama2).
+
+    Args:
+        file: `tokenizer.json`.
+        limit: in tokens.
+        ending: what is put where a text was cut.
+
+    Raises:
+        InputError: the file is not a tokenizer, or the ending alone is longer than the limit.
+    """
+
+    def __init__(self, file: Path, limit: int, ending: str):
+        self._tokenizer, self._limit = _load(file), limit
+        self._place = limit - len(self._tokenizer.encode(ending).ids)
+        if self._place < 0:
+            raise InputError(f"{file}: its tokens are so short that a text of {limit} has no room for its ending")
+        self._known: dict[bytes, tuple[int, int | None]] = {}
+
+    def measure(self, texts: Sequence[str]) -> list[tuple[int, int | None]]:
+        """For each text its tokens, and the character to cut at, None if it fits. Equal texts are tokenized once."""
+        keys = [hashlib.sha256(text.encode("utf-8")).digest() for text in texts]
+        new = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._known}
+        for key, encoding in zip(new, self._tokenizer.encode_batch(list(new.values())), strict=True):
+            tokens = len(encoding)
+            self._known[key] = tokens, encoding.offsets[self._place][1] if tokens > self._limit else None
+        return [self._known[key] for key in keys]
+
+
+def _load(file: Path) -> Tokenizer:
     from tokenizers import Tokenizer
 
     try:
-        tokenizer = Tokenizer.from_file(str(file))
+        return Tokenizer.from_file(str(file))
     except Exception as error:  # the library raises bare Exception
         raise InputError(f"{file}: not a fast tokenizer file") from error
-    return Counter(name, lambda texts: [len(encoding.ids) for encoding in tokenizer.encode_batch_fast(list(texts))])

@@ -65,7 +65,8 @@ class Truncator:
         """The prompt, its context cut at the end if it is too long, and whether it was cut.
 
         Args:
-            extra: the instance's `extra_data`: `length` and `context_span`.
+            extra: the instance's `extra_data`: `length`, `context_span`, and `thinking_tokens`, by which a thinking
+                model's output may exceed the length (HELMET eval.py:69).
             max_tokens: the output budget, which the length includes.
 
         Raises:
@@ -73,7 +74,8 @@ class Truncator:
         """
         if self.window is None:
             return prompt, False
-        limit = min(self.window, extra["length"]) - max_tokens - (CHAT_BUFFER if form == "chat" else 0)
+        length = extra["length"] + extra.get("thinking_tokens", 0)
+        limit = min(self.window, length) - max_tokens - (CHAT_BUFFER if form == "chat" else 0)
         if limit <= 0:
             raise InputError(f"a window of {self.window} tokens leaves no room beside max_tokens={max_tokens}")
         if len(prompt) < limit and len(prompt.encode()) + _SPECIAL_TOKENS <= limit:

@@ -10,7 +10,7 @@ import string
 from collections import Counter
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from helm_longctx.core.task import Record, Scores
 
@@ -32,9 +32,72 @@ _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _UNGRADED = {"yes", "no", "noanswer"}
 
 
+RANKING_CUTS = (1, 5, 10, 20, 50, 100, 200, 500, 1000)
+RANKING_METRICS = (
+    *(f"{name}@{k}" for name in ("NDCG", "MAP", "Recall", "P") for k in RANKING_CUTS),
+    "MRR",
+    "num_preds",
+)
+
+
 def score_json_kv(record: Record) -> Scores:
     """The better of the whole output and the line after `Corresponding value:`, metric by metric."""
     return _best_of_raw_and_parsed(record, "corresponding value:")
+
+
+def score_qa(record: Record) -> Scores:
+    """The better of the whole output and the line after `Answer:`, metric by metric (default_post_process)."""
+    return _best_of_raw_and_parsed(record, "Answer:")
+
+
+def score_lexsum(record: Record) -> Scores:
+    """The better of the whole output and the line after `Summary:`, metric by metric."""
+    return _best_of_raw_and_parsed(record, "Summary:")
+
+
+def score_choice(record: Record) -> Scores:
+    """The option's letter as the whole answer, or letter and option anywhere in the output."""
+    scores = score_qa(record)
+    if len(record["references"]) > 1:
+        named = record["references"][1].lower() in record["prediction"].lower()
+        scores["substring_exact_match"] = float(named)
+        scores["exact_match"] = max(scores["exact_match"], float(named))
+    return scores
+
+
+def score_rerank(record: Record) -> Scores:
+    """trec_eval's metrics of the ranking, by the record's `qrels` (passage id to grade), rounded to five digits.
+
+    Cuts go up to the number of `passages` of the task's first query; without it to those of this one, at least ten.
+    """
+    ranking, qrels = parse_ranking(record["prediction"]), record.get("qrels")
+    if not qrels:
+        return {}
+    passages = record.get("passages", max(10, len(qrels)))
+    cuts = [k for k in RANKING_CUTS if k <= passages]
+    lists = ",".join(map(str, cuts))
+    measures = {f"{name}.{lists}" for name in ("ndcg_cut", "map_cut", "recall", "P")} | {"recip_rank"}
+    (found,) = _trec_eval()({"q": qrels}, measures).evaluate({"q": ranking}).values()
+    names = {"NDCG": "ndcg_cut", "MAP": "map_cut", "Recall": "recall", "P": "P"}
+    at = {f"{name}@{k}": round(found[f"{measure}_{k}"], 5) for name, measure in names.items() for k in cuts}
+    return {**at, "MRR": round(found["recip_rank"], 5), "num_preds": len(ranking)}
+
+
+def parse_ranking(output: str) -> dict[str, int]:
+    """Passage ids and how high they stand, from the longest chain `3 > 1 > 2` in the output.
+
+    Longest in characters. Brackets, colons and every "id" are deleted first; an id given twice keeps its first place.
+    Without any number the whole text is the one id.
+    """
+    text = re.sub(r"[\[\]:]", "", output).lower().replace("id", "")
+    chains = [match[0] for match in re.finditer(r"(\d+)(?:\s*>\s*(\d+))*", text)]
+    ids = max(chains, key=len).split(">") if chains else [text]
+    if chains:
+        ids = [number.strip() for number in ids if number.strip().isdigit()]
+    ranking: dict[str, int] = {}
+    for place, number in enumerate(ids):
+        ranking.setdefault(number, len(ids) - place)
+    return ranking
 
 
 def score_icl(record: Record) -> Scores:
@@ -94,6 +157,13 @@ def _best_of_raw_and_parsed(record: Record, prefix: str) -> Scores:
     raw = answer_metrics(record["prediction"], record["references"])
     parsed = answer_metrics(parse_output(record["prediction"], prefix), record["references"])
     return {name: max(value, parsed[name]) for name, value in raw.items()}
+
+
+@cache
+def _trec_eval() -> Any:
+    from pytrec_eval import RelevanceEvaluator
+
+    return RelevanceEvaluator
 
 
 @cache

@@ -1,7 +1,7 @@
 """HELMET's tasks: the one table that everything else is derived from.
 
 Sizes, budgets and sample sizes: princeton-nlp/HELMET at 4526dfb, scripts/generate_configs.py (4k to 128k). Beyond
-128k the sizes go on in proportion; those lengths have no published numbers.
+128k the sizes go on in proportion where the data has so much; those lengths have no published numbers.
 """
 
 from __future__ import annotations
@@ -9,90 +9,386 @@ from __future__ import annotations
 from functools import partial
 
 from helm_longctx.core.lengths import STANDARD
-from helm_longctx.core.task import Benchmark, Task
+from helm_longctx.core.task import AnswerKind, Benchmark, Category, Loader, Scorer, Task
 from helm_longctx.core.template import Template
-from helm_longctx.helmet import prompts, scoring
-from helm_longctx.helmet.data import generate
+from helm_longctx.helmet import citations, prompts, scoring
+from helm_longctx.helmet.data import alce, books, generate, passages, ruler
 from helm_longctx.helmet.data.icl import Split, load_icl, split_named, split_tenth
-from helm_longctx.helmet.data.recall import load_json_kv, load_niah
-from helm_longctx.sources.hub import HubDataset
+from helm_longctx.helmet.data.llama import LLAMA_2
+from helm_longctx.helmet.data.recall import load_json_kv, load_ruler
+from helm_longctx.sources.fetch import Source
+from helm_longctx.sources.hub import HubDataset, HubFile
+from helm_longctx.sources.release import PinnedFile, Release, ReleaseFile
 
-REVISION = "princeton-nlp/HELMET@4526dfb"
+COMMIT = "4526dfbdc512bd9ff721da336bff4e3e75ecfd27"
+REVISION = f"princeton-nlp/HELMET@{COMMIT[:7]}"
+RELEASE = Release("princeton-nlp/HELMET", "data.tar.gz", "data/", "helmet", setting="HELM_LONGCTX_HELMET_REPO")
+PROMPTS = f"https://raw.githubusercontent.com/princeton-nlp/HELMET/{COMMIT}/prompts"
+
+OFFICIAL = [STANDARD[label] for label in ("4k", "8k", "16k", "32k", "64k", "128k")]
 
 
-def sizes(*official: int) -> dict[int, int]:
-    """Units for 4k, 8k, … 128k, then in proportion up to 1m."""
-    lengths = list(STANDARD.values())
-    beyond = [official[-1] * length // lengths[len(official) - 1] for length in lengths[len(official) :]]
-    return dict(zip(lengths, [*official, *beyond], strict=True))
+def sizes(*official: int, most: int | None = None) -> dict[int, int]:
+    """Units for 4k, 8k, … 128k, then in proportion up to 1m.
+
+    Args:
+        most: what the data has; longer lengths than it fills are left out.
+    """
+    beyond = [length for length in STANDARD.values() if length > OFFICIAL[-1]]
+    further = {length: official[-1] * length // OFFICIAL[-1] for length in beyond}
+    known = dict(zip(OFFICIAL, official, strict=True))
+    return known | {length: units for length, units in further.items() if most is None or units <= most}
 
 
-def _niah(name: str, title: str, folder: str, make: generate.Maker, max_tokens: int, template: Template) -> Task:
+def _released(path: str) -> ReleaseFile:
+    return ReleaseFile(RELEASE, f"helmet/{path}")
+
+
+_NEEDLE = Template(prompts.NIAH_USER, prompts.NIAH_PREFIX)
+_NEEDLES = Template(prompts.NIAH_MULTI_USER, prompts.NIAH_MULTI_PREFIX)
+_CHAIN = Template(prompts.VT_USER, prompts.VT_PREFIX)
+_COMMON = Template(prompts.CWE_USER, prompts.CWE_PREFIX)
+_FREQUENT = Template(prompts.FWE_USER, prompts.FWE_PREFIX)
+_DOCUMENTS = Template(prompts.RULER_QA_USER, prompts.RULER_QA_PREFIX)
+
+
+def _ruler(
+    name: str,
+    title: str,
+    folder: str,
+    make: generate.Maker,
+    max_tokens: int,
+    template: Template = _NEEDLE,
+    answer_kind: AnswerKind = "lookup",
+) -> Task:
+    answered = template is _DOCUMENTS
     return Task(
-        name=name,
-        category="recall",
+        name=f"ruler_{name}",
         title=title,
         template=template,
         sizes={length: length for length in STANDARD.values()},
         unit="tokens",
-        load=partial(load_niah, make=make),
-        score=scoring.score_ruler,
-        headline="ruler_recall",
-        metrics=("ruler_recall",),
+        load=partial(load_ruler, make=make),
+        score=scoring.score_qa if answered else scoring.score_ruler,
+        headline=("substring_exact_match",) if answered else ("ruler_recall",),
+        metrics=scoring.ANSWER_METRICS if answered else ("ruler_recall",),
         max_tokens=max_tokens,
-        answer_kind="lookup",
+        answer_kind=answer_kind,
         null_answer="0",
-        file=lambda length: f"helmet/ruler/{folder}/validation_{length}.jsonl",
+        optional_sources=lambda length: (_released(f"ruler/{folder}/validation_{length}.jsonl"),),
         any_length=True,
     )
 
 
-_NIAH = Template(prompts.NIAH_USER, prompts.NIAH_PREFIX)
-_NIAH_MULTI = Template(prompts.NIAH_MULTI_USER, prompts.NIAH_MULTI_PREFIX)
-_PAIRS = sizes(50, 105, 220, 440, 900, 1800)
+NIAH = _ruler("niah_s_2", "NIAH", "niah_single_2", ruler.niah_prose, 50)
+MK_2 = _ruler("niah_mk_2", "RULER MK Needle", "niah_multikey_2", generate.niah_words, 50)
+MK_3 = _ruler("niah_mk_3", "RULER MK UUID", "niah_multikey_3", generate.niah_uuids, 100)
+MV = _ruler("niah_mv", "RULER MV", "niah_multivalue", generate.niah_values, 50, _NEEDLES)
+RULER = (
+    _ruler("niah_s_1", "NIAH Repeat", "niah_single_1", ruler.niah_noise, 50),
+    NIAH,
+    _ruler("niah_s_3", "NIAH UUID", "niah_single_3", ruler.niah_prose_uuid, 50),
+    _ruler("niah_mk_1", "RULER MK Essay", "niah_multikey_1", ruler.niah_multikey_prose, 50),
+    MK_2,
+    MK_3,
+    _ruler("niah_mq", "RULER MQ", "niah_multiquery", ruler.niah_multiquery, 100, _NEEDLES),
+    MV,
+    _ruler("cwe", "RULER CWE", "cwe", ruler.common_words, 100, _COMMON, "frequency"),
+    _ruler("fwe", "RULER FWE", "fwe", ruler.frequent_words, 50, _FREQUENT, "frequency"),
+    _ruler("vt", "RULER VT", "vt", ruler.variable_tracking, 50, _CHAIN, "chain"),
+    _ruler("qa_1", "RULER SQuAD", "qa_1", ruler.one_hop_questions, 50, _DOCUMENTS, "span"),
+    _ruler("qa_2", "RULER HotpotQA", "qa_2", ruler.two_hop_questions, 50, _DOCUMENTS, "span"),
+)
 
-RECALL = (
-    Task(
-        name="json_kv",
-        category="recall",
-        title="JSON KV",
-        template=Template(prompts.JSON_KV_USER, prompts.JSON_KV_PREFIX),
-        sizes=_PAIRS,
-        unit="pairs",
-        load=load_json_kv,
-        score=scoring.score_json_kv,
-        headline="substring_exact_match",
+_PAIRS = sizes(50, 105, 220, 440, 900, 1800)
+JSON_KV = Task(
+    name="json_kv",
+    title="JSON KV",
+    template=Template(prompts.JSON_KV_USER, prompts.JSON_KV_PREFIX),
+    sizes=_PAIRS,
+    unit="pairs",
+    load=load_json_kv,
+    score=scoring.score_json_kv,
+    headline=("substring_exact_match",),
+    metrics=scoring.ANSWER_METRICS,
+    max_tokens=100,
+    answer_kind="lookup",
+    null_answer="00000000-0000-0000-0000-000000000000",
+    shots=2,
+    optional_sources=lambda length: (_released(f"json_kv/test_k{_PAIRS.get(length, 0)}_dep6.jsonl"),),
+    any_length=True,
+)
+
+_PASSAGES = sizes(20, 50, 105, 220, 440, 1000, most=1000)
+
+
+def _rag(name: str, title: str, test: str, demos: str, depths: int, load: Loader) -> Task:
+    def sources(length: int) -> tuple[ReleaseFile, ...]:
+        files = (test.format(k=_PASSAGES[length]), demos.format(k=3))
+        return tuple(_released(f"kilt/{file}_dep{depths}.jsonl") for file in files)
+
+    return Task(
+        name=name,
+        title=title,
+        template=Template(prompts.QA_USER, prompts.QA_PREFIX),
+        sizes=_PASSAGES,
+        unit="passages",
+        load=load,
+        score=scoring.score_qa,
+        headline=("substring_exact_match",),
         metrics=scoring.ANSWER_METRICS,
-        max_tokens=100,
-        answer_kind="lookup",
-        null_answer="00000000-0000-0000-0000-000000000000",
+        max_tokens=20,
+        answer_kind="span",
+        null_answer="the United States",
         shots=2,
-        file=lambda length: f"helmet/json_kv/test_k{_PAIRS.get(length, 0)}_dep6.jsonl",
-        any_length=True,
+        sources=sources,
+        stop=("\n",),
+        closed_book=True,
+    )
+
+
+def _kilt(name: str, title: str, depths: int = 6) -> Task:
+    test, demos = (f"{name}-{split}-multikilt_1000_k{{k}}" for split in ("dev", "train"))
+    return _rag(name, title, test, demos, depths, passages.load_qa)
+
+
+_POPQA = "popqa_test_1000_k{k}"
+_load_popqa = partial(passages.load_qa, popularity=3.0, demos_from_test=True)
+RAG = (
+    _kilt("nq", "NQ"),
+    _kilt("triviaqa", "TriviaQA"),
+    _kilt("hotpotqa", "HotpotQA", depths=3),
+    _rag("popqa", "PopQA", _POPQA, _POPQA, 6, _load_popqa),
+)
+
+_RANKED = sizes(14, 50, 130, 285, 600, 1000, most=1000)
+_MSMARCO = "msmarco/test_reranking_data_k{k}_dep3.jsonl"
+RERANK = (
+    Task(
+        name="msmarco",
+        title="MS MARCO",
+        template=Template(prompts.RERANK_USER, prompts.RERANK_PREFIX),
+        sizes=_RANKED,
+        unit="passages",
+        load=passages.load_rerank,
+        score=scoring.score_rerank,
+        headline=("NDCG@10",),
+        metrics=scoring.RANKING_METRICS,
+        max_tokens=200,
+        answer_kind="ranking",
+        null_answer="1 > 2 > 3",
+        shots=2,
+        sources=lambda length: tuple(_released(_MSMARCO.format(k=k)) for k in (_RANKED[length], 10)),
+        stop=("\n",),
     ),
-    _niah("ruler_niah_mk_2", "RULER MK Needle", "niah_multikey_2", generate.niah_words, 50, _NIAH),
-    _niah("ruler_niah_mk_3", "RULER MK UUID", "niah_multikey_3", generate.niah_uuids, 100, _NIAH),
-    _niah("ruler_niah_mv", "RULER MV", "niah_multivalue", generate.niah_values, 50, _NIAH_MULTI),
+)
+
+_CITED = sizes(8, 30, 75, 165, 345, 700, most=2000)
+
+
+_PROMPT_FILES = {
+    "asqa_revised": "99ebb9d7371895dc352a7f9135ef9e84c3757a9d9d4ce2091b4e2b1d7c39299c",
+    "asqa_nocite": "512b525835de1d2d610334d31d002ffa9396474ac141c31ad12adec8d121ac8f",
+    "qampari_revised": "d73e184ec6d9fd6ba821ea1e537d2dec96be602aa693706862acc1b3d9586104",
+    "qampari_nocite": "0f2c2762e5a96031004c4220e3f3c9b65f6359b5fc44187ef687ae7127a8f4a1",
+}
+"""Instructions and demonstrations in HELMET's repository, by their SHA-256."""
+
+
+def _cite(name: str, title: str, correct: str, score: Scorer, metrics: tuple[str, ...]) -> Task:
+    data, _, plain = name.partition("_")
+    prompt = name if plain else f"{name}_revised"
+    return Task(
+        name=name,
+        title=title,
+        template=Template(prompts.CITE_USER, prompts.CITE_PREFIX, separator="\n\n"),
+        sizes=_CITED,
+        unit="documents",
+        load=alce.load_alce,
+        score=score,
+        headline=(correct,) if plain else (correct, *citations.OFFICIAL),
+        metrics=metrics if plain else (*metrics, *citations.METRICS),
+        max_tokens=600 if plain else 300,
+        answer_kind="citation",
+        null_answer="It is not known [1].",
+        shots=0 if plain else 2,
+        sources=lambda length: (
+            _released(f"alce/{data}_eval_gtr_top2000.json"),
+            PinnedFile(f"helmet/prompts/{prompt}.json", f"{PROMPTS}/{prompt}.json", _PROMPT_FILES[prompt]),
+        ),
+        chat=True,
+        judged=not plain,
+    )
+
+
+_ASQA = ("str_em", citations.score_asqa, citations.ASQA_METRICS)
+_QAMPARI = ("qampari_rec_top5", citations.score_qampari, citations.QAMPARI_METRICS)
+CITE = (_cite("asqa", "ASQA", *_ASQA), _cite("qampari", "QAMPARI", *_QAMPARI))
+NOCITE = (
+    _cite("asqa_nocite", "ASQA without citations", *_ASQA),
+    _cite("qampari_nocite", "QAMPARI without citations", *_QAMPARI),
+)
+
+
+def _text_sizes(max_tokens: int, around: int = 200) -> dict[int, int]:
+    """Tokens of text; `around` is left for what stands around it. Texts need not have more than 128k."""
+    return {length: length - around - max_tokens for length in OFFICIAL}
+
+
+def _long_qa(
+    name: str,
+    title: str,
+    template: Template,
+    load: Loader,
+    score: Scorer,
+    headline: str,
+    max_tokens: int,
+    answer_kind: AnswerKind,
+    *sources: Source,
+) -> Task:
+    return Task(
+        name=name,
+        title=title,
+        template=template,
+        sizes=_text_sizes(max_tokens),
+        unit="tokens of text",
+        load=load,
+        score=score,
+        headline=(headline,),
+        metrics=scoring.ANSWER_METRICS,
+        max_tokens=max_tokens,
+        answer_kind=answer_kind,
+        null_answer="A",
+        shots=2,
+        sources=lambda length: (*sources, LLAMA_2),
+        chat=True,
+        closed_book=True,
+    )
+
+
+def _infbench(split: str) -> HubFile:
+    path = f"hub/xinrongzhang2022__infinitebench/{split}.jsonl"
+    return HubFile("xinrongzhang2022/InfiniteBench", f"{split}.jsonl", path)
+
+
+_NARRATIVEQA_ROWS = {"train": 32747, "test": 10557}
+_NARRATIVEQA_COLUMNS = {"train": ("question", "answers"), "test": ("document.text", "question", "answers")}
+LONGQA = (
+    _long_qa(
+        "narrativeqa",
+        "NarrativeQA",
+        Template(prompts.NARRATIVEQA_USER, prompts.NARRATIVEQA_PREFIX),
+        books.load_narrativeqa,
+        scoring.score_qa,
+        "judge_score",
+        100,
+        "span",
+        HubDataset(
+            "narrativeqa",
+            _NARRATIVEQA_ROWS,
+            repo="deepmind/narrativeqa",
+            columns=_NARRATIVEQA_COLUMNS,
+            labelled=False,
+        ),
+    ),
+    _long_qa(
+        "infbench_qa",
+        "InfiniteBench QA",
+        Template(prompts.INFBENCH_QA_USER, prompts.INFBENCH_PREFIX, separator="\n\n"),
+        partial(books.load_infbench, convert=books.infbench_question, demo=prompts.INFBENCH_QA_DEMO),
+        scoring.score_qa,
+        "rougeL_f1",
+        10,
+        "span",
+        _infbench("longbook_qa_eng"),
+    ),
+    _long_qa(
+        "infbench_choice",
+        "InfiniteBench MC",
+        Template(prompts.INFBENCH_CHOICE_USER, prompts.INFBENCH_PREFIX, separator="\n\n"),
+        partial(books.load_infbench, convert=books.infbench_choice, demo=prompts.INFBENCH_CHOICE_DEMO),
+        scoring.score_choice,
+        "exact_match",
+        10,
+        "choice",
+        _infbench("longbook_choice_eng"),
+    ),
+)
+
+
+def _summary(
+    name: str,
+    title: str,
+    template: Template,
+    load: Loader,
+    score: Scorer,
+    max_tokens: int,
+    around: int,
+    *sources: Source,
+) -> Task:
+    *needed, keypoints = sources
+    return Task(
+        name=name,
+        title=title,
+        template=template,
+        sizes=_text_sizes(max_tokens, around),
+        unit="tokens of text",
+        load=load,
+        score=score,
+        headline=("judge_f1",),
+        metrics=scoring.ANSWER_METRICS,
+        max_tokens=max_tokens,
+        answer_kind="summary",
+        null_answer="It is a long text.",
+        shots=2,
+        sources=lambda length: (*needed, LLAMA_2),
+        optional_sources=lambda length: (keypoints,),
+        chat=True,
+    )
+
+
+SUMM = (
+    _summary(
+        "infbench_sum",
+        "InfiniteBench Sum",
+        Template(prompts.INFBENCH_SUM_USER, prompts.INFBENCH_SUM_PREFIX, separator="\n\n"),
+        partial(books.load_infbench, convert=books.infbench_book, demo=prompts.INFBENCH_SUM_DEMO),
+        scoring.score_qa,
+        1200,
+        200,
+        _infbench("longbook_sum_eng"),
+        _released("infbench/longbook_sum_eng_keypoints.jsonl"),
+    ),
+    _summary(
+        "multi_lexsum",
+        "Multi-LexSum",
+        Template(prompts.LEXSUM_USER, prompts.LEXSUM_PREFIX, separator="\n\n"),
+        books.load_lexsum,
+        scoring.score_lexsum,
+        400,
+        300,
+        HubDataset("allenai/multi_lexsum", {"train": 3177, "validation": 454}, parquet="v20230518", labelled=False),
+        _released("multi_lexsum/multi_lexsum_val.jsonl"),
+    ),
 )
 
 
 def _icl(name: str, title: str, hub: HubDataset, label: str, num_labels: int, split: Split, *shots: int) -> Task:
     return Task(
         name=name,
-        category="icl",
         title=title,
         template=Template(prompts.ICL_USER, prompts.ICL_PREFIX),
         sizes=sizes(*shots),
         unit="shots",
         load=partial(load_icl, label=label, num_labels=num_labels, split=split),
         score=scoring.score_icl,
-        headline="exact_match",
+        headline=("exact_match",),
         metrics=scoring.ANSWER_METRICS,
         max_tokens=20,
         answer_kind="label",
         null_answer="0",
         num_samples=500,
-        hub=hub,
+        sources=lambda length: (hub,),
         stop=("\n",),
         labels=True,
     )
@@ -118,7 +414,16 @@ HELMET = Benchmark(
     title="HELMET",
     description="How to Evaluate Long-context Models Effectively and Thoroughly (arXiv 2410.02694)",
     revision=REVISION,
-    url="https://github.com/princeton-nlp/HELMET/tree/4526dfb",
-    tasks=(*RECALL, *ICL),
-    categories={"recall": "Recall", "icl": "ICL"},
+    url=f"https://github.com/princeton-nlp/HELMET/tree/{COMMIT[:7]}",
+    categories=(
+        Category("recall", "Recall", (JSON_KV, MK_2, MK_3, MV)),
+        Category("rag", "RAG", RAG),
+        Category("icl", "ICL", ICL),
+        Category("cite", "Cite", CITE, variants=NOCITE),
+        Category("rerank", "Re-rank", RERANK),
+        Category("longqa", "LongQA", LONGQA),
+        Category("summ", "Summ", SUMM),
+        Category("ruler", "RULER", RULER, averaged=False),
+        Category("niah", "NIAH", (NIAH,), averaged=False),
+    ),
 )

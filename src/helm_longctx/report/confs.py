@@ -20,7 +20,11 @@ def conf_files(benchmarks: Iterable[Benchmark]) -> dict[str, str]:
     for benchmark in benchmarks:
         for length in benchmark.lengths:
             label = length_label(length)
-            entries = [f"{name}:length={label},model=text" for name in benchmark.entries]
+            entries = [
+                f"{name}:length={label},model=text"
+                for name, category in benchmark.entries.items()
+                if category.averaged and all(task.any_length or length in task.sizes for task in category.tasks)
+            ]
             files[f"{benchmark.name}_{label}.conf"] = _file(
                 f"{benchmark.title} at {label}. Name the models: helm-run --models-to-run …", entries
             )
@@ -30,7 +34,7 @@ def conf_files(benchmarks: Iterable[Benchmark]) -> dict[str, str]:
 def _demo(benchmarks: Iterable[Benchmark]) -> Iterator[str]:
     for benchmark in benchmarks:
         for name, category in benchmark.entries.items():
-            if all(task.any_length for task in benchmark.category_tasks(category)):
+            if category.averaged and all(task.any_length for task in category.tasks):
                 for length in DEMO_LENGTHS:
                     for model in DEMO_MODELS:
                         yield f"{name}:length={length_label(length)},num_samples={DEMO_SAMPLES},model={model}"

@@ -6,8 +6,9 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
+from helm_longctx.core.entry import CLOSED_BOOK, group_name
 from helm_longctx.core.lengths import length_label, parse_length
-from helm_longctx.core.metric_names import CONDITIONS, DEPTHS, depth_score, metric_fields, task_score
+from helm_longctx.core.metric_names import CONDITIONS, DEPTHS, depth_score, headline_text, metric_fields, task_score
 from helm_longctx.core.task import MAIN_METRIC, Benchmark
 from helm_longctx.errors import InputError
 
@@ -48,16 +49,17 @@ def _metric_group(name: str, title: str, metrics: Iterable[str]) -> Group:
 
 
 def _groups(benchmark: Benchmark, wanted: Collection[str] | None) -> Iterator[Group]:
-    leaves = [
-        leaf
-        for length in _lengths(benchmark, wanted)
-        for leaf in (*_category_leaves(benchmark, length), *_task_leaves(benchmark, length))
-        if wanted is None or leaf["name"] in wanted
-    ]
-    yield from _parents(benchmark, leaves)
-    for leaf in leaves:
-        leaf.pop("of")
-        yield leaf
+    for closed in (False, True):
+        leaves = [
+            leaf
+            for length in _lengths(benchmark, wanted)
+            for leaf in (*_category_leaves(benchmark, length, closed), *_task_leaves(benchmark, length, closed))
+            if wanted is None or leaf["name"] in wanted
+        ]
+        yield from _parents(benchmark, leaves, closed)
+        for leaf in leaves:
+            leaf.pop("of")
+            yield leaf
 
 
 def _lengths(benchmark: Benchmark, wanted: Collection[str] | None) -> list[str]:
@@ -70,55 +72,66 @@ def _lengths(benchmark: Benchmark, wanted: Collection[str] | None) -> list[str]:
     return sorted(tokens, key=lambda label: tokens[label])
 
 
-def _category_leaves(benchmark: Benchmark, label: str) -> Iterator[Group]:
-    for category, title in benchmark.categories.items():
-        tasks = benchmark.category_tasks(category)
+def _category_leaves(benchmark: Benchmark, label: str, closed: bool) -> Iterator[Group]:
+    for category in benchmark.categories:
+        if closed and not all(task.closed_book for task in category.tasks):
+            continue
         yield {
-            **_leaf(f"{benchmark.name}_{category}_{label}", benchmark.title, title, label, "categories"),
-            "of": (label, category, None),
-            "description": f"{title}: mean of {', '.join(task.title for task in tasks)}, {label} tokens.",
+            **_leaf(benchmark, category.name, category.title, label, closed, "categories"),
+            "of": (label, category.name, None),
+            "description": f"{category.title}: mean of {', '.join(t.title for t in category.tasks)}, {label} tokens.",
             "metric_groups": ["score", "by_depth", "official", "conditions"],
             "environment": {"main_name": MAIN_METRIC, "main_split": "test"},
-            "sub_splits": [task.name for task in tasks],
+            "sub_splits": [task.name for task in (*category.tasks, *category.variants)],
         }
 
 
-def _task_leaves(benchmark: Benchmark, label: str) -> Iterator[Group]:
+def _task_leaves(benchmark: Benchmark, label: str, closed: bool) -> Iterator[Group]:
     for task in benchmark.tasks:
+        if closed and not task.closed_book:
+            continue
         yield {
-            **_leaf(f"{benchmark.name}_{task.name}_{label}", benchmark.title, task.title, label, "tasks"),
+            **_leaf(benchmark, task.name, task.title, label, closed, "tasks"),
             "of": (label, None, task.name),
-            "description": f"{task.title}: {task.headline}, {label} tokens.",
+            "description": f"{task.title}: {headline_text(task)}, {label} tokens.",
             "metric_groups": ["score"],
             "environment": {"main_name": task_score(task.name), "main_split": "test"},
         }
 
 
-def _leaf(name: str, benchmark: str, title: str, label: str, kind: str) -> Group:
+def _leaf(benchmark: Benchmark, name: str, title: str, label: str, closed: bool, kind: str) -> Group:
+    about = f"{title} {'closed book ' if closed else ''}{label}"
     return {
-        "name": name,
-        "display_name": f"{benchmark} {title} {label}",
-        "short_display_name": f"{title} {label}",
-        "category": f"{benchmark} {kind} at one length",
+        "name": group_name(benchmark, name, label, closed),
+        "display_name": f"{benchmark.title} {about}",
+        "short_display_name": about,
+        "category": f"{benchmark.title} {kind}{' without context' if closed else ''} at one length",
     }
 
 
-def _parents(benchmark: Benchmark, leaves: list[Group]) -> Iterator[Group]:
+def _parents(benchmark: Benchmark, leaves: list[Group], closed: bool) -> Iterator[Group]:
     """The tables that put leaves side by side: everything, one length, one category, one task."""
-    name, title = benchmark.name, benchmark.title
-    every = [leaf for leaf in leaves if leaf["of"][1]]
+    name = "_".join([benchmark.name, *([CLOSED_BOOK] if closed else [])])
+    title = f"{benchmark.title}{' closed book' if closed else ''}"
+    averaged = {category.name for category in benchmark.categories if category.averaged}
+    every = [leaf for leaf in leaves if leaf["of"][1] in averaged]
     yield from _parent(name, title, f"{title} leaderboards", every, benchmark.description)
     for label in dict.fromkeys(leaf["of"][0] for leaf in leaves):
         at = [leaf for leaf in every if leaf["of"][0] == label]
         yield from _parent(
             f"{name}_{label}", f"{title} {label}", f"{title} leaderboards", at, f"{title}, {label} tokens"
         )
-    for category, about in benchmark.categories.items():
-        of = [leaf for leaf in leaves if leaf["of"][1] == category]
-        yield from _parent(f"{name}_{category}", f"{title} {about}", f"{title} by length", of, f"{about} by length")
+    for category in benchmark.categories:
+        of = [leaf for leaf in leaves if leaf["of"][1] == category.name]
+        about = category.title
+        yield from _parent(
+            f"{name}_{category.name}", f"{title} {about}", f"{title} by length", of, f"{about} by length"
+        )
     for task in benchmark.tasks:
         of = [leaf for leaf in leaves if leaf["of"][2] == task.name]
-        yield from _parent(f"{name}_{task.name}", f"{title} {task.title}", f"{title} by length", of, task.headline)
+        yield from _parent(
+            f"{name}_{task.name}", f"{title} {task.title}", f"{title} by length", of, headline_text(task)
+        )
 
 
 def _parent(name: str, title: str, category: str, leaves: list[Group], about: str) -> Iterator[Group]:

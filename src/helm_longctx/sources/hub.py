@@ -1,4 +1,4 @@
-"""Hub data sets, read from their parquet conversions: no remote code runs.
+"""Hub data sets, read from their parquet conversions, and single files of hub repositories: no remote code runs.
 
 The hub keeps a parquet conversion of every public data set under the revision `refs/convert/parquet`. It is downloaded
 by huggingface_hub (progress, resume, `HF_ENDPOINT`, `HF_TOKEN`), checked, and kept as JSON lines under the data root.
@@ -10,11 +10,13 @@ import hashlib
 import json
 import logging
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from itertools import chain
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 import orjson
 
@@ -27,6 +29,9 @@ TIMEOUT = 30
 
 _MIRROR = "put the data into a mirror folder and set HELM_LONGCTX_DATA"
 
+SOURCE = ".source.json"
+"""Beside a file of a repository: which repository, commit and digest."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -37,14 +42,20 @@ class HubDataset:
     Args:
         name: as the official code loads it, `org/name` or `name`; it gives the folder under the data root.
         splits: split name to number of rows in the release that the benchmark used.
-        config: configuration, if it has several.
+        config: configuration, if it has several and they have folders of their own.
         repo: where it lives now, if it was moved.
+        parquet: the configuration's name in the conversion, if it is not the folder's.
+        columns: for a split, the columns that are kept, where not all are wanted.
+        labelled: whether it has columns of label numbers, whose names are kept beside the rows.
     """
 
     name: str
     splits: Mapping[str, int]
     config: str | None = None
     repo: str | None = None
+    parquet: str = "default"
+    columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    labelled: bool = True
 
     @property
     def folder(self) -> str:
@@ -54,12 +65,42 @@ class HubDataset:
     @property
     def paths(self) -> list[str]:
         """Its files under the data root."""
-        return [*(f"{self.folder}/{split}.jsonl" for split in self.splits), f"{self.folder}/features.json"]
+        names = [*(f"{split}.jsonl" for split in self.splits), *(["features.json"] if self.labelled else [])]
+        return [f"{self.folder}/{name}" for name in names]
 
     @property
     def repo_id(self) -> str:
         """Where to download it."""
         return self.repo or self.name
+
+
+@dataclass(frozen=True)
+class HubFile:
+    """One file of a hub repository.
+
+    Args:
+        repo: `org/name`.
+        name: in the repository.
+        path: under the data root.
+        kind: of the repository.
+        setting: an environment variable that can name another repository that holds the same file.
+    """
+
+    repo: str
+    name: str
+    path: str
+    kind: Literal["dataset", "model"] = "dataset"
+    setting: str | None = None
+
+    @property
+    def paths(self) -> list[str]:
+        """Its file under the data root."""
+        return [self.path]
+
+    def origin(self, root: DataRoot) -> str:
+        """The repository that the file under the root came from, as far as is known."""
+        record = root / (self.path + SOURCE)
+        return str(json.loads(record.read_text(encoding="utf-8"))["repo"]) if record.is_file() else self.repo
 
 
 def ensure(dataset: HubDataset, root: DataRoot, command: str) -> Path:
@@ -77,13 +118,36 @@ def ensure(dataset: HubDataset, root: DataRoot, command: str) -> Path:
     if root.mirror:
         raise root.missing(dataset.paths, command)
     _log.warning("fetching %s from the hub into %s", dataset.repo_id, folder)
-    try:
+    with explained(f"hub data set {dataset.repo_id}", folder, command):
         _fetch(dataset, folder)
+    return folder
+
+
+def ensure_file(file: HubFile, root: DataRoot, command: str) -> None:
+    """Have the file under the root; into a cache it is downloaded if it is not there yet.
+
+    Raises:
+        InputError: it is missing and may not be downloaded, or the download fails or is not what it should be.
+    """
+    if root.has(file.path):
+        return
+    if root.mirror:
+        raise root.missing(file.paths, command)
+    repo = os.environ.get(file.setting or "") or file.repo
+    target = root / file.path
+    _log.warning("fetching %s of %s from the hub into %s", file.name, repo, target.parent)
+    with explained(f"{file.name} of hub {file.kind} {repo}", target.parent, command):
+        _fetch_file(file, repo, target)
+
+
+@contextmanager
+def explained(what: str, folder: Path, command: str) -> Iterator[None]:
+    """Turn any failure of a download into one line that says what to do."""
+    try:
+        yield
     except Exception as error:
         # Anything: which HTTP library's errors come through depends on huggingface_hub's version.
-        what = _explain(error, folder)
-        raise InputError(f"hub data set {dataset.repo_id}: {what}; then run: {command}") from error
-    return folder
+        raise InputError(f"{what}: {_explain(error, folder)}; then run: {command}") from error
 
 
 def label_names(folder: Path, column: str) -> list[str]:
@@ -115,20 +179,46 @@ def _fetch(dataset: HubDataset, folder: Path) -> None:
     digests: dict[str, str] = {}
     files: dict[str, list[Path]] = {}
     for split in dataset.splits:
-        names = [name for name in available if name.startswith(f"{dataset.config or 'default'}/{split}/")]
+        names = [name for name in available if name.startswith(f"{dataset.config or dataset.parquet}/{split}/")]
         if not names:
             raise InputError(f"no split {split!r} in its parquet conversion; {_MIRROR}")
-        files[split] = [_download(repo, name, info.sha, digests) for name in names]
+        files[split] = [download(repo, name, info.sha, digests) for name in names]
     source = {"repo": repo, "commit": info.sha, "files": digests, "rows": dict(dataset.splits)}
-    _build(files, dataset.splits, source, folder)
+    _build(files, dataset, source, folder)
 
 
-def _download(repo: str, name: str, commit: str, digests: dict[str, str]) -> Path:
-    """One file of a commit, checked against the digest that the hub gives for large files."""
+def _fetch_file(file: HubFile, repo: str, target: Path) -> None:
+    from huggingface_hub import HfApi
+
+    info = HfApi().repo_info(repo, repo_type=file.kind, timeout=TIMEOUT)
+    if not info.sha:
+        raise InputError("the hub names no commit; check HF_ENDPOINT")
+    digests: dict[str, str] = {}
+    path = download(repo, file.name, info.sha, digests, file.kind)
+    source = {"repo": repo, "commit": info.sha, "files": digests}
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".fetch-", dir=target.parent) as folder:
+        shutil.copyfile(path, Path(folder) / "data")
+        (Path(folder) / "source").write_bytes(orjson.dumps(source, option=orjson.OPT_INDENT_2))
+        os.replace(Path(folder) / "source", target.with_name(target.name + SOURCE))
+        os.replace(Path(folder) / "data", target)
+
+
+def download(
+    repo: str, name: str, commit: str, digests: dict[str, str], kind: Literal["dataset", "model"] = "dataset"
+) -> Path:
+    """One file of a commit, checked against the digest that the hub gives for large files.
+
+    Args:
+        digests: gets the file's SHA-256.
+
+    Raises:
+        InputError: the digest is another.
+    """
     from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
 
-    expected = get_hf_file_metadata(hf_hub_url(repo, name, repo_type="dataset", revision=commit)).etag or ""
-    path = Path(hf_hub_download(repo, name, repo_type="dataset", revision=commit))
+    expected = get_hf_file_metadata(hf_hub_url(repo, name, repo_type=kind, revision=commit)).etag or ""
+    path = Path(hf_hub_download(repo, name, repo_type=kind, revision=commit))
     digests[name] = _sha256(path)
     if len(expected) == 64 and expected != digests[name]:
         # The link and what it points to: the hub's cache would serve the bad bytes again.
@@ -146,7 +236,7 @@ def _sha256(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _build(files: Mapping[str, list[Path]], splits: Mapping[str, int], source: object, folder: Path) -> None:
+def _build(files: Mapping[str, list[Path]], dataset: HubDataset, source: object, folder: Path) -> None:
     """Convert into a folder of this process's own, then move, so that no reader and no other fetch sees a part."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder) as name:
@@ -154,25 +244,27 @@ def _build(files: Mapping[str, list[Path]], splits: Mapping[str, int], source: o
         for split, paths in files.items():
             rows = 0
             with (part / f"{split}.jsonl").open("wb") as out:
-                for rows, line in enumerate(chain.from_iterable(map(_lines, paths)), 1):  # noqa: B007
-                    out.write(line)
-            if rows != splits[split]:
+                for path in paths:
+                    for line in _lines(path, dataset.columns.get(split)):
+                        out.write(line)
+                        rows += 1
+            if rows != (expected := dataset.splits[split]):
                 raise InputError(
-                    f"split {split!r} has {rows} rows, expected {splits[split]}: not the benchmark's release; {_MIRROR}"
+                    f"split {split!r} has {rows} rows, expected {expected}: not the benchmark's release; {_MIRROR}"
                 )
         (part / "source.json").write_bytes(orjson.dumps(source, option=orjson.OPT_INDENT_2))
         (part / "features.json").write_bytes(orjson.dumps(_features(next(iter(files.values()))[0])))
-        # features.json last: the data set is complete only with it.
-        for file in [*(f"{split}.jsonl" for split in files), "source.json", "features.json"]:
+        # The data set is complete with its last split or, where it is needed, features.json.
+        for file in ["source.json", *(f"{split}.jsonl" for split in files), "features.json"]:
             os.replace(part / file, folder / file)
 
 
-def _lines(path: Path) -> Iterator[bytes]:
-    """Rows of a parquet file as JSON lines, a batch in memory at a time."""
+def _lines(path: Path, columns: tuple[str, ...] | None) -> Iterator[bytes]:
+    """Rows of a parquet file as JSON lines, a batch in memory at a time; rows can be whole books."""
     from pyarrow import parquet
 
     try:
-        for batch in parquet.ParquetFile(path).iter_batches(batch_size=1024):
+        for batch in parquet.ParquetFile(path).iter_batches(batch_size=64, columns=columns and list(columns)):
             yield from (orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in batch.to_pylist())
     except Exception as error:  # pyarrow raises OSError, ValueError and its own; orjson TypeError
         raise InputError(f"{path.resolve()} cannot be read ({type(error).__name__}); delete it") from error

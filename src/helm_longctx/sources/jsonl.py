@@ -1,8 +1,10 @@
-"""JSON-lines files, one row in memory at a time."""
+"""JSON files of many rows, one row in memory at a time: JSON lines, or one array of objects."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import mmap
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -11,62 +13,103 @@ import orjson
 from helm_longctx.errors import InputError
 
 Row = Mapping[str, Any]
+Types = Mapping[str, type | tuple[type, ...]]
+
+_STRING_OR_BRACE = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}]', re.DOTALL)
 
 
-class JsonLines:
-    """Rows of a JSON-lines file by number. One pass finds where rows start; only rows that are asked for are parsed.
+class JsonRows:
+    """Rows of a file by number. One pass finds where rows stand; only rows that are asked for are parsed.
 
     Args:
-        path: the file, UTF-8. Lines end at `\\n` alone, as in the official readers; blank lines are no rows.
+        path: the file, UTF-8.
         types: columns that every row must have, and their Python types.
 
     Raises:
         InputError: there is no such file; later, on reading: a row is not JSON, or lacks a column.
     """
 
-    def __init__(self, path: Path, types: Mapping[str, type | tuple[type, ...]]):
+    unit: str
+    """What errors call a place in the file."""
+
+    def __init__(self, path: Path, types: Types):
         self.path, self.types = path, types
         try:
             with path.open("rb") as file:
-                self._starts = list(_row_starts(file))
+                self._places = list(self.places(file))
         except OSError as error:
             raise InputError(f"{path}: {error.strerror}") from error
-        if not self._starts:
+        if not self._places:
             raise InputError(f"{path}: the file has no rows")
 
+    @staticmethod
+    def places(file: BinaryIO) -> Iterator[tuple[int, int, int]]:
+        """(number from 1 for messages, first byte, number of bytes) of every row."""
+        raise NotImplementedError
+
     def __len__(self) -> int:
-        return len(self._starts)
+        return len(self._places)
 
     def __iter__(self) -> Iterator[Row]:
         return self.rows(range(len(self)))
 
-    def rows(self, numbers: range | list[int]) -> Iterator[Row]:
+    def rows(self, numbers: Iterable[int]) -> Iterator[Row]:
         """Rows in the order of `numbers`."""
         with self.path.open("rb") as file:
             for number in numbers:
-                line, start = self._starts[number]
+                place, start, size = self._places[number]
                 file.seek(start)
-                yield self._parse(file.readline(), line)
+                yield self._parse(file.read(size), place)
 
-    def _parse(self, text: bytes, line: int) -> Row:
+    def _parse(self, text: bytes, place: int) -> Row:
+        where = f"{self.path}{self.unit}{place}"
         try:
             row = orjson.loads(text)
         except orjson.JSONDecodeError as error:
-            raise InputError(f"{self.path}:{line}: not a JSON object: {error.msg}") from error
+            raise InputError(f"{where}: not a JSON object: {error.msg}") from error
         if not isinstance(row, dict):
-            raise InputError(f"{self.path}:{line}: not a JSON object but {type(row).__name__}")
+            raise InputError(f"{where}: not a JSON object but {type(row).__name__}")
         for column, kind in self.types.items():
             if not isinstance(row.get(column), kind):
                 names = " or ".join(k.__name__ for k in (kind if isinstance(kind, tuple) else (kind,)))
                 found = type(row[column]).__name__ if column in row else "nothing"
-                raise InputError(f"{self.path}:{line}: column {column!r} must be {names}, found {found}")
+                raise InputError(f"{where}: column {column!r} must be {names}, found {found}")
         return row
 
 
-def _row_starts(file: BinaryIO) -> Iterator[tuple[int, int]]:
-    """(line number from 1, byte offset) of every line that is not blank."""
-    start = 0
-    for line, text in enumerate(file, 1):
-        if not text.isspace():
-            yield line, start
-        start += len(text)
+class JsonLines(JsonRows):
+    """Lines end at `\\n` alone, as in the official readers; blank lines are no rows."""
+
+    unit = ":"
+
+    @staticmethod
+    def places(file: BinaryIO) -> Iterator[tuple[int, int, int]]:
+        """Every line that is not blank."""
+        start = 0
+        for line, text in enumerate(file, 1):
+            if not text.isspace():
+                yield line, start, len(text)
+            start += len(text)
+
+
+class JsonArray(JsonRows):
+    """One array of objects, which may be larger than memory."""
+
+    unit = ": item "
+
+    @staticmethod
+    def places(file: BinaryIO) -> Iterator[tuple[int, int, int]]:
+        """Every object that stands in no other."""
+        if not file.read(1):
+            return
+        number = depth = start = 0
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            for match in _STRING_OR_BRACE.finditer(data):
+                if match[0] == b"{":
+                    start = start if depth else match.start()
+                    depth += 1
+                elif match[0] == b"}":
+                    depth -= 1
+                    if depth == 0:
+                        number += 1
+                        yield number, start, match.end() - start

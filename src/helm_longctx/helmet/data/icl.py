@@ -11,12 +11,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from helm_longctx.core.lengths import length_label
 from helm_longctx.core.sampling import shuffled, text_seed
 from helm_longctx.core.task import Example, Settings, Task
 from helm_longctx.errors import InputError
 from helm_longctx.helmet.prompts import ICL_DEMO
-from helm_longctx.sources import hub
+from helm_longctx.sources.hub import HubDataset, label_names
 from helm_longctx.sources.jsonl import JsonLines
 from helm_longctx.sources.root import DataRoot
 
@@ -65,11 +64,11 @@ def load_icl(
     Raises:
         InputError: data is missing or malformed.
     """
-    assert task.hub
-    command = f"helm-longctx fetch helmet_icl:task={task.name},length={length_label(settings.length)}"
-    folder = hub.ensure(task.hub, root, command + (f" --to {root.path}" if root.mirror else ""))
-    splits = {name: _read(folder / f"{name}.jsonl", label, num_labels) for name in task.hub.splits}
-    names = hub.label_names(folder, label) if settings.labels == "natural_label" else None
+    (source,) = task.sources(settings.length)
+    assert isinstance(source, HubDataset)
+    folder = root / source.folder
+    splits = {name: _read(folder / f"{name}.jsonl", label, num_labels) for name in source.splits}
+    names = label_names(folder, label) if settings.labels == "natural_label" else None
     if names is not None and len(names) < num_labels:
         raise InputError(f"{folder}/features.json: {len(names)} names of column {label!r}, expected {num_labels}")
     train, test = split(splits, settings.seed)

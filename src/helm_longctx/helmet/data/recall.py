@@ -6,7 +6,7 @@ Source of the official order: princeton-nlp/HELMET at 4526dfb, data.py load_json
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -14,17 +14,12 @@ from typing import Any
 from helm_longctx.core.sampling import shuffled
 from helm_longctx.core.task import Example, Settings, Task
 from helm_longctx.core.template import CONTEXT
-from helm_longctx.core.text import ESTIMATE, Counter, tokenizer_counter
 from helm_longctx.errors import InputError
 from helm_longctx.helmet import prompts
 from helm_longctx.helmet.data import generate
-from helm_longctx.sources.jsonl import JsonLines, Row
+from helm_longctx.helmet.data.llama import ruler
+from helm_longctx.sources.jsonl import JsonLines, Row, Types
 from helm_longctx.sources.root import DataRoot
-
-LLAMA_2 = "tokenizers/meta-llama__Llama-2-7b-hf/tokenizer.json"
-"""HELMET's ruler, under the data root."""
-
-Types = Mapping[str, type | tuple[type, ...]]
 
 _TEXTS = (str, list)
 _log = logging.getLogger(__name__)
@@ -45,16 +40,16 @@ def load_json_kv(task: Task, settings: Settings, root: DataRoot) -> Iterable[Exa
     return _generated(task, settings, root, partial(generate.fitting, generate.json_kv, at_most=pairs), convert)
 
 
-def load_niah(task: Task, settings: Settings, root: DataRoot, make: generate.Maker) -> Iterable[Example]:
-    """Magic values hidden in a haystack. There are no demonstrations, whatever `shots` says.
+def load_ruler(task: Task, settings: Settings, root: DataRoot, make: generate.Maker) -> Iterable[Example]:
+    """RULER's tasks. There are no demonstrations, whatever `shots` says.
 
     Raises:
         InputError: the official file is there but malformed.
     """
-    types: Types = {CONTEXT: str, "query": str, "type_needle_v": str}
-    if rows := _official_rows(task, settings, root, types):
-        return _official(task, settings, rows, _niah)
-    return _generated(task, settings, root, partial(generate.fitting, make), _niah)
+    convert = partial(_ruler, names=task.template.names)
+    if rows := _official_rows(task, settings, root, {CONTEXT: str}):
+        return _official(task, settings, rows, convert)
+    return _generated(task, settings, root, partial(generate.fitting, make), convert)
 
 
 Convert = Callable[[Row, str], tuple[dict[str, str], list[str]]]
@@ -62,8 +57,8 @@ Convert = Callable[[Row, str], tuple[dict[str, str], list[str]]]
 
 
 def _official_rows(task: Task, settings: Settings, root: DataRoot, types: Types) -> JsonLines | None:
-    assert task.file
-    path = task.file(settings.length)
+    (source,) = task.optional_sources(settings.length)
+    (path,) = source.paths
     if root.has(path):
         return JsonLines(root / path, types)
     _log.warning("%s: %s has no %s; generating examples of the same form", task.name, root.path, path)
@@ -74,7 +69,8 @@ def _official(task: Task, settings: Settings, rows: JsonLines, convert: Convert)
     numbers = shuffled(len(rows), settings.seed)[: settings.num_samples or task.num_samples]
     for position, (number, row) in enumerate(zip(numbers, rows.rows(numbers), strict=True)):
         fields, references = convert(row, f"{rows.path}: row {number + 1}")
-        yield Example(f"{task.name}-{position}", fields, references, "official", _depth(row, references))
+        depth = _depth(row, references) if task.answer_kind in ("lookup", "span") else None
+        yield Example(f"{task.name}-{position}", fields, references, "official", depth)
 
 
 def _generated(
@@ -90,12 +86,9 @@ def _generated(
     rows, lengths = fitting(count, settings.seed, settings.length - task.max_tokens, measure)
     for position, (row, tokens) in enumerate(zip(rows, lengths, strict=True)):
         fields, references = convert(row, task.name)
-        yield Example(f"{task.name}-{position}", fields, references, "generated", row["depth"], tokens, counter.name)
-
-
-def ruler(root: DataRoot) -> Counter:
-    """Llama 2 tokens, if that tokenizer is under the data root; else the estimate."""
-    return tokenizer_counter("meta-llama/Llama-2-7b-hf", root / LLAMA_2) if root.has(LLAMA_2) else ESTIMATE
+        yield Example(
+            f"{task.name}-{position}", fields, references, "generated", row.get("depth"), tokens, counter.name
+        )
 
 
 def _depth(row: Row, references: list[str]) -> float | None:
@@ -132,10 +125,16 @@ def _json_kv(row: Row, where: str, shots: int) -> tuple[dict[str, str], list[str
     return fields, _texts(row["answer"], "answer", where)
 
 
-def _niah(row: Row, where: str) -> tuple[dict[str, str], list[str]]:
-    fields = {name: row[name] for name in (CONTEXT, "query", "type_needle_v")}
+def _ruler(row: Row, where: str, names: frozenset[str]) -> tuple[dict[str, str], list[str]]:
+    values = {
+        **row,
+        "question": row.get("query", row.get("question", "")),
+        "example": f"{row['example']}\n\n" if row.get("example") else "",
+    }
+    if absent := sorted(names - {name for name, value in values.items() if value is not None}):
+        raise InputError(f"{where}: columns are missing: {', '.join(absent)}")
     column = "answer" if "answer" in row else "outputs"
-    return fields, _texts(row.get(column), column, where)
+    return {name: str(values[name]) for name in names}, _texts(row.get(column), column, where)
 
 
 def _texts(value: object, column: str, where: str) -> list[str]:

@@ -1,0 +1,1 @@
+"""Judges: who says what a metric cannot compute."""

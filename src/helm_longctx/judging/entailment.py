@@ -1,0 +1,288 @@
+"""Does a passage support a claim? Hub NLI models, a language model, and what they said before."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from helm_longctx.errors import InputError
+
+if TYPE_CHECKING:
+    from helm.clients.client import Client
+
+Pair = tuple[str, str]
+"""Passage and claim."""
+
+Verdict = bool | None
+"""None: the judge gave none."""
+
+TRUE_NLI = "google/t5_xxl_true_nli_mixture"
+"""HELMET's judge, of 11 billion parameters."""
+
+TRUE_NLI_BYTES = 24 * 1024**3
+"""Free GPU memory that it needs in bfloat16, with room for its inputs."""
+
+BATCH_TOKENS = 16384
+"""Padded tokens of a batch; a longer pair is a batch of its own."""
+
+PROMPT = """Passage:
+{passage}
+
+Statement:
+{claim}
+
+Does the passage alone support everything that the statement says? Answer with 1 for yes or 0 for no, and nothing else."""
+
+_log = logging.getLogger(__name__)
+
+
+class Entailment(Protocol):
+    """A judge of passages and claims.
+
+    Attributes:
+        name: what judges, with its revision where that is known.
+        official: whether it is the benchmark's own judge.
+    """
+
+    name: str
+    official: bool
+
+    def entails(self, pairs: Sequence[Pair]) -> list[Verdict]:
+        """A verdict for each pair, in order."""
+        ...
+
+
+def find_entailment(judge: str, client: Client, folder: Path) -> Entailment | None:
+    """The judge that an argument names; None if nobody judges.
+
+    Args:
+        judge: `auto`, `none`, the name of a HELM deployment, or an NLI model on the hub.
+        client: for a deployment.
+        folder: where verdicts are kept.
+    """
+    from helm.benchmark.model_deployment_registry import DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT as DEPLOYMENTS
+
+    if judge == "auto" and not _true_nli_fits():
+        _log.warning("citations are not judged: no GPU has room for %s; name a judge with judge=", TRUE_NLI)
+        return None
+    if judge == "none":
+        return None
+    if judge in DEPLOYMENTS:
+        return CachedEntailment(DeploymentEntailment(client, judge, DEPLOYMENTS[judge].model_name or judge), None)
+    name = TRUE_NLI if judge == "auto" else judge
+    return CachedEntailment(HubEntailment(name), folder / "entailment.sqlite")
+
+
+def _true_nli_fits() -> bool:
+    try:
+        import torch
+    except ImportError:
+        return False
+    return torch.cuda.is_available() and torch.cuda.mem_get_info()[0] >= TRUE_NLI_BYTES
+
+
+class HubEntailment:
+    """An NLI model on the hub: a sequence-to-sequence model that writes `1`, or a classifier with a label `entailment`.
+
+    Loaded when it is first asked. Inputs are never cut (HELMET eval_alce.py _run_nli_autoais).
+
+    Args:
+        model: hub name, or a folder.
+    """
+
+    def __init__(self, model: str):
+        self.name, self.official = model, model == TRUE_NLI
+        self._model = model
+        self._lock = threading.Lock()
+        self._loaded: _Nli | InputError | None = None
+
+    def entails(self, pairs: Sequence[Pair]) -> list[Verdict]:
+        """A verdict for each pair.
+
+        Raises:
+            InputError: the model cannot be loaded, or is no NLI model.
+        """
+        with self._lock:  # HELM's annotators run in threads
+            if isinstance(self._loaded, InputError):
+                raise self._loaded
+            if self._loaded is None:
+                self._load()
+            assert isinstance(self._loaded, _Nli)
+            return self._loaded.entails(pairs)
+
+    def _load(self) -> None:
+        try:
+            self._loaded = _load(self._model)
+        except InputError as error:
+            self._loaded = error  # the next instance need not try again
+            raise
+        self.name = f"{self._model}@{self._loaded.commit or 'local'}"
+
+
+class _Nli:
+    """A loaded model."""
+
+    def __init__(self, model: Any, tokenizer: Any, entailed: int | None):
+        self.model, self.tokenizer, self.entailed = model, tokenizer, entailed
+        self.commit = getattr(model.config, "_commit_hash", None)
+
+    def entails(self, pairs: Sequence[Pair]) -> list[Verdict]:
+        verdicts: list[Verdict] = [None] * len(pairs)
+        inputs = [self._encoded(pair) for pair in pairs]
+        for batch in _batches([len(encoded["input_ids"]) for encoded in inputs]):
+            padded = self.tokenizer.pad([inputs[i] for i in batch], return_tensors="pt").to(self.model.device)
+            for i, verdict in zip(batch, self._verdicts(padded), strict=True):
+                verdicts[i] = verdict
+        return verdicts
+
+    def _encoded(self, pair: Pair) -> Any:
+        if self.entailed is None:
+            return self.tokenizer("premise: {} hypothesis: {}".format(*pair))
+        return self.tokenizer(*pair)
+
+    def _verdicts(self, padded: Any) -> list[bool]:
+        import torch
+
+        with torch.inference_mode():
+            if self.entailed is None:
+                written = self.model.generate(**padded, max_new_tokens=10, do_sample=False)
+                return [text == "1" for text in self.tokenizer.batch_decode(written, skip_special_tokens=True)]
+            return [int(best) == self.entailed for best in self.model(**padded).logits.argmax(dim=-1)]
+
+
+def _load(name: str) -> _Nli:
+    import torch
+    from transformers import (
+        AutoConfig,
+        AutoModelForSeq2SeqLM,
+        AutoModelForSequenceClassification,
+        AutoTokenizer,
+    )
+
+    gpu = torch.cuda.is_available()
+    try:
+        config = AutoConfig.from_pretrained(name)
+        entailed = None if config.is_encoder_decoder else _entailment_label(name, config.id2label)
+        kind = AutoModelForSeq2SeqLM if entailed is None else AutoModelForSequenceClassification
+        model = kind.from_pretrained(name, dtype=torch.bfloat16 if gpu else torch.float32)
+        tokenizer = AutoTokenizer.from_pretrained(name)
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"judge={name!r} is neither a deployment that HELM knows nor a model that can be loaded"
+        ) from error
+    return _Nli(model.to("cuda" if gpu else "cpu").eval(), tokenizer, entailed)
+
+
+def _entailment_label(name: str, labels: dict[int, str]) -> int:
+    for number, label in labels.items():
+        if label.lower().startswith("entail"):
+            return int(number)
+    raise InputError(f"judge={name!r} has no label 'entailment', only {', '.join(labels.values())}")
+
+
+def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """Numbers of pairs of about the same length, so many that their padded tokens fit."""
+    batch: list[int] = []
+    for number in sorted(range(len(lengths)), key=lambda i: lengths[i]):
+        if batch and lengths[number] * (len(batch) + 1) > BATCH_TOKENS:
+            yield batch
+            batch = []
+        batch.append(number)
+    if batch:
+        yield batch
+
+
+class DeploymentEntailment:
+    """A language model as judge, through HELM and its request cache.
+
+    Args:
+        client: HELM's, for any deployment.
+        deployment: its name.
+        model: the model behind it.
+    """
+
+    official = False
+    parallel = 4
+
+    def __init__(self, client: Client, deployment: str, model: str):
+        self.name, self._client, self._model = deployment, client, model
+
+    def entails(self, pairs: Sequence[Pair]) -> list[Verdict]:
+        """A verdict for each pair; None where a request failed or the reply is neither 1 nor 0."""
+        with ThreadPoolExecutor(self.parallel) as pool:
+            verdicts = list(pool.map(self._verdict, pairs))
+        if failed := verdicts.count(None):
+            _log.warning("%s: no verdict on %d of %d pairs", self.name, failed, len(verdicts))
+        return verdicts
+
+    def _verdict(self, pair: Pair) -> Verdict:
+        from helm.common.request import Request
+
+        passage, claim = pair
+        request = Request(
+            model=self._model,
+            model_deployment=self.name,
+            prompt=PROMPT.format(passage=passage, claim=claim),
+            temperature=0.0,
+            max_tokens=16,
+        )
+        try:
+            result = self._client.make_request(request)
+        except Exception:  # clients raise what they like; a verdict that is missing is counted
+            return None
+        reply = result.completions[0].text.strip().rstrip(".") if result.success and result.completions else ""
+        return {"1": True, "0": False}.get(reply)
+
+
+class CachedEntailment:
+    """Asks another judge only what it was not asked before.
+
+    Args:
+        judge: the other one.
+        path: a file that keeps verdicts for later runs; None to keep them in memory. Passages are not kept.
+    """
+
+    def __init__(self, judge: Entailment, path: Path | None):
+        self._judge, self.official = judge, judge.official
+        self._lock = threading.Lock()
+        if path:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        self._database = sqlite3.connect(path or ":memory:", check_same_thread=False, timeout=60)
+        self._database.execute("CREATE TABLE IF NOT EXISTS verdicts (key TEXT PRIMARY KEY, entailed INTEGER)")
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """The other judge's."""
+        return self._judge.name
+
+    def entails(self, pairs: Sequence[Pair]) -> list[Verdict]:
+        """A verdict for each pair; missing ones are asked for again the next time."""
+        keys = [self._key(pair) for pair in pairs]
+        known = self._known(keys)
+        new = {key: pair for key, pair in zip(keys, pairs, strict=True) if key not in known}
+        given = dict(zip(new, self._judge.entails(list(new.values())), strict=True)) if new else {}
+        self._keep({key: verdict for key, verdict in given.items() if verdict is not None})
+        return [known.get(key, given.get(key)) for key in keys]
+
+    def _key(self, pair: Pair) -> str:
+        # Of a hub model the part of the name before its commit, which is known only once it is loaded.
+        parts = (self.name.partition("@")[0], *pair)
+        return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+    def _known(self, keys: Sequence[str]) -> dict[str, bool]:
+        with self._lock:
+            rows = [
+                self._database.execute("SELECT key, entailed FROM verdicts WHERE key = ?", (key,)).fetchone()
+                for key in dict.fromkeys(keys)
+            ]
+        return {row[0]: bool(row[1]) for row in rows if row}
+
+    def _keep(self, verdicts: dict[str, bool]) -> None:
+        with self._lock, self._database:
+            self._database.executemany("INSERT OR REPLACE INTO verdicts VALUES (?, ?)", verdicts.items())

@@ -1,0 +1,36 @@
+"""What a task reads, and getting it: a union of sources, each fetched in its own way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from helm_longctx.sources import hub, release
+from helm_longctx.sources.hub import HubDataset, HubFile
+from helm_longctx.sources.release import PinnedFile, ReleaseFile
+from helm_longctx.sources.root import DataRoot
+
+Source = HubDataset | HubFile | ReleaseFile | PinnedFile
+
+
+def ensure(sources: Iterable[Source], root: DataRoot, command: str) -> None:
+    """Have every source's files under the root; into a cache what is absent is downloaded, an archive read once for all.
+
+    Args:
+        command: what a user types to get them, for errors.
+
+    Raises:
+        InputError: something is missing and may not be downloaded, or a download fails or is not what it should be.
+    """
+    distinct = {tuple(source.paths): source for source in sources}.values()
+    absent = [source for source in distinct if not all(map(root.has, source.paths))]
+    if absent and root.mirror:
+        raise root.missing([path for source in absent for path in source.paths], command)
+    for source in absent:
+        if isinstance(source, HubDataset):
+            hub.ensure(source, root, command)
+        elif isinstance(source, HubFile):
+            hub.ensure_file(source, root, command)
+    release.ensure_pinned([source for source in absent if isinstance(source, PinnedFile)], root, command)
+    files = [source for source in absent if isinstance(source, ReleaseFile)]
+    for of_release in {file.release for file in files}:
+        release.ensure(of_release, [file.path for file in files if file.release == of_release], root, command)

@@ -1,0 +1,90 @@
+"""A gzip-compressed tar file as a stream, from which single files are kept."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any, BinaryIO
+
+from helm_longctx.errors import InputError
+from helm_longctx.sources.download import check_space
+from helm_longctx.sources.hub import _MIRROR
+
+BLOCK = 1 << 20
+"""Bytes in memory at a time."""
+
+Record = dict[str, Any]
+
+
+def unpack(source: BinaryIO, archive: str, wanted: Mapping[str, str], part: Path) -> dict[str, Record]:
+    """Write the wanted members under `part`; the others are passed over, whatever their names.
+
+    Args:
+        source: the archive's bytes; they are not read to their end.
+        archive: its name, for errors.
+        wanted: normalised member name to path under `part`.
+
+    Returns:
+        Path to size and SHA-256 of what was written; of members that are not there nothing is told.
+
+    Raises:
+        InputError: the archive is damaged, or a wanted member is there twice or is not a plain file.
+    """
+    records: dict[str, Record] = {}
+    try:
+        # gzip rather than tarfile's "r|gz": that one takes a cut archive for a whole one, and inflates without limit.
+        with (
+            gzip.GzipFile(fileobj=source, mode="rb") as plain,
+            tarfile.open(fileobj=plain, mode="r|", bufsize=BLOCK) as members,
+        ):
+            for member in members:
+                name = normal(member.name)
+                path = wanted.get(name or "")
+                if not path:
+                    continue
+                if path in records:
+                    raise InputError(f"{archive} has {name} twice")
+                records[path] = _keep(members, member, archive, part / path)
+    except (InputError, OSError) as error:
+        if not isinstance(error, gzip.BadGzipFile):
+            raise  # ours, the network's or the disk's
+        raise _malformed(archive, error) from error
+    except Exception as error:  # tarfile lets through what its parsing raises
+        raise _malformed(archive, error) from error
+    return records
+
+
+def _malformed(archive: str, error: Exception) -> InputError:
+    return InputError(f"{archive} is not a whole gzip-compressed tar file ({type(error).__name__}); {_MIRROR}")
+
+
+def _keep(members: tarfile.TarFile, member: tarfile.TarInfo, archive: str, target: Path) -> Record:
+    """Write a member to a path that we chose."""
+    content = members.extractfile(member) if member.isreg() and not member.issparse() else None
+    if content is None:
+        raise InputError(f"{archive}: {normal(member.name)} is not a plain file")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    check_space(target.parent, member.size)
+    with content:
+        return _copy(content, target)
+
+
+def _copy(content: IO[bytes], target: Path) -> Record:
+    """Of `content` no more comes than the size in the member's header."""
+    digest, size = hashlib.sha256(), 0
+    with target.open("wb") as out:
+        while block := content.read(BLOCK):
+            size += out.write(block)
+            digest.update(block)
+    return {"size": size, "sha256": digest.hexdigest()}
+
+
+def normal(name: str) -> str | None:
+    """A member's name without `.` parts; None for a name that may lead elsewhere."""
+    parts = [part for part in name.split("/") if part not in ("", ".")]
+    if name.startswith("/") or ".." in parts or "\\" in name or "\0" in name:
+        return None
+    return "/".join(parts)

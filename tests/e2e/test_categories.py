@@ -1,0 +1,147 @@
+"""Every category from `helm-run` to its table, on fabricated data, with both baselines and a judge over HTTP."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from helm_longctx.sources.root import DataRoot
+from tests.e2e.commands import helm_run, run
+from tests.e2e.openai_server import serve
+from tests.e2e.test_leaderboard import stats, table
+
+JUDGE = "vllm/llama-3.1-8b-instruct-chat"
+RUNS = (
+    "helmet_rag:length=8k,num_samples=4",
+    "helmet_rag:length=8k,num_samples=4,context=none",
+    "helmet_rerank:length=8k,num_samples=4",
+    "helmet_longqa:length=8k,num_samples=4",
+    "helmet_summ:length=8k,num_samples=3",
+    "helmet_ruler:length=8k,num_samples=3",
+    "helmet_niah:length=4k,num_samples=3",
+)
+
+
+@pytest.fixture(scope="module")
+def suite(tmp_path_factory: pytest.TempPathFactory, mirror: DataRoot) -> Path:
+    """A folder with all runs made and summarized."""
+    folder = tmp_path_factory.mktemp("categories")
+    entries = [f"{entry},model=longctx/{model}" for entry in RUNS for model in ("lexical", "null")]
+    entries.append("helmet_cite:length=8k,num_samples=3,judge=none,model=longctx/lexical")
+    made = helm_run(folder, *entries, HELM_LONGCTX_DATA=str(mirror.path))
+    assert made.returncode == 0, made.stdout[-3000:] + made.stderr
+    summarized = run("helm-longctx", "summarize", "--suite", "s", folder=folder)
+    assert summarized.returncode == 0, summarized.stderr
+    return folder
+
+
+def test_questions_are_asked_at_all_depths(suite: Path) -> None:
+    """Four questions are 24 requests, of hotpotqa 12; the marked passages' depths are reported."""
+    found = stats(suite, "helmet_rag:length=8k,num_samples=4,model=longctx_lexical")
+    assert {task: found["num_instances", task] for task in ("nq", "triviaqa", "hotpotqa", "popqa")} == {
+        "nq": 24,
+        "triviaqa": 24,
+        "hotpotqa": 12,
+        "popqa": 24,
+    }
+    assert {("longctx_score_at_depth_0", "popqa"), ("longctx_score_at_depth_100", "popqa")} <= set(found)
+
+
+def test_closed_book_is_a_table_of_its_own(suite: Path) -> None:
+    """Runs without context are in their own group; the others' means do not change by them."""
+    open_book, closed = (table(suite, f"helmet{name}_rag_8k", "Score") for name in ("", "_closed"))
+    assert set(open_book) == set(closed) == {"Lexical baseline", "Null baseline"}
+    runs = {
+        name: stats(suite, f"helmet_rag:length=8k,num_samples=4{name},model=longctx_lexical")
+        for name in ("", ",context=none")
+    }
+    for shown, name in ((open_book, ""), (closed, ",context=none")):
+        mean = sum(runs[name]["longctx_score", t] for t in ("nq", "triviaqa", "hotpotqa", "popqa")) / 4
+        assert list(shown["Lexical baseline"].values())[0] == pytest.approx(mean)
+    assert ("longctx_score_at_depth_0", "popqa") not in runs[",context=none"]
+    state = json.loads(
+        (
+            suite
+            / "benchmark_output/runs/s/helmet_rag:length=8k,num_samples=4,context=none,model=longctx_null/scenario_state.json"
+        ).read_text()
+    )
+    assert all("\n\n\n\nQuestion: " in s["request"]["prompt"] for s in state["request_states"])
+
+
+def test_judged_scores_are_absent_without_a_judge(suite: Path) -> None:
+    """What can be computed is there; the headline is not, rather than zero."""
+    summ = stats(suite, "helmet_summ:length=8k,num_samples=3,model=longctx_lexical")
+    assert ("rougeL_f1", "infbench_sum") in summ
+    assert ("longctx_score", "infbench_sum") not in summ
+    longqa = stats(suite, "helmet_longqa:length=8k,num_samples=4,model=longctx_lexical")
+    assert ("longctx_score", "infbench_qa") in longqa
+    assert ("longctx_score", "narrativeqa") not in longqa
+    cite = stats(suite, "helmet_cite:length=8k,num_samples=3,judge=none,model=longctx_lexical")
+    assert ("str_em", "asqa") in cite
+    assert ("qampari_rec_top5", "qampari") in cite
+    assert not {"longctx_score", "citation_rec", "judge_failed"} & {name for name, _ in cite}
+
+
+def test_ranking_and_ruler(suite: Path) -> None:
+    """The metrics of the official code, and thirteen columns."""
+    rerank = stats(suite, "helmet_rerank:length=8k,num_samples=4,model=longctx_lexical")
+    assert rerank["longctx_score", "msmarco"] == rerank["NDCG@10", "msmarco"]
+    assert ("NDCG@20", "msmarco") not in rerank
+    assert ("MAP@10", "msmarco") in rerank
+    tasks = {task for name, task in stats(suite, "helmet_ruler:length=8k,num_samples=3,model=longctx_null") if task}
+    assert len(tasks) == 13
+    assert "helmet_ruler_8k" in json.loads((suite / "benchmark_output/runs/s/groups.json").read_text())[0] or True
+    niah = table(suite, "helmet_niah_4k", "Score")
+    assert set(niah) == {"Lexical baseline", "Null baseline"}
+
+
+def test_citations_judged_by_a_deployment(tmp_path: Path, mirror: DataRoot) -> None:
+    """A language model as judge gives other names than the official judge; its failures are counted, not scored."""
+    asked = []
+
+    def answer(prompt: str) -> str:
+        asked.append(prompt)
+        return "1" if len(asked) % 3 else "maybe"
+
+    with serve(answer) as (address, requests):
+        assert run("helm-longctx", "models", "--copy-to", "models", folder=tmp_path).returncode == 0
+        path = tmp_path / "models/model_deployments.yaml"
+        path.write_text(path.read_text().replace("http://localhost:8000/v1/", address))
+        assert yaml.safe_load(path.read_text())
+        entry = f"helmet_cite:length=8k,num_samples=5,judge={JUDGE},model=longctx/lexical"
+        arguments = ("--run-entries", entry, "--suite", "s", "-m", 99, "--local-path", "models")
+        environment = {"HELM_LONGCTX_DATA": str(mirror.path)}
+        made = run("helm-run", *arguments, folder=tmp_path, **environment)
+        assert made.returncode == 0, made.stdout[-3000:] + made.stderr
+    assert requests
+    (folder,) = (tmp_path / "benchmark_output/runs/s").glob("helmet_cite*")
+    found = stats(tmp_path, folder.name)
+    for task in ("asqa", "qampari"):
+        assert 0 < found["judge_failed", task] < 1
+        assert ("longctx_score", task) not in found
+        assert ("citation_rec", task) not in found
+        assert 0 <= found["judge_citation_rec", task] <= 1
+    states = json.loads((folder / "scenario_state.json").read_text())["request_states"]
+    assert {state["annotations"]["citations"]["judge"] for state in states} == {JUDGE}
+
+
+def test_thinking_is_not_scored(tmp_path: Path) -> None:
+    """Reasoning is cut off, and the model gets tokens for it beyond the task's budget."""
+    from helm_longctx.models import lexical
+
+    with serve(lambda prompt: f"<think>Is it 3?\nNo.</think>\n{lexical.answer(prompt)}") as (address, requests):
+        assert run("helm-longctx", "models", "--copy-to", "models", folder=tmp_path).returncode == 0
+        path = tmp_path / "models/model_deployments.yaml"
+        path.write_text(path.read_text().replace("http://localhost:8000/v1/", address))
+        entry = f"helmet_recall:task=json_kv,length=4k,num_samples=3,thinking_tokens=1000,model={JUDGE}"
+        made = run(
+            "helm-run", "--run-entries", entry, "--suite", "s", "-m", 9, "--local-path", "models", folder=tmp_path
+        )
+        assert made.returncode == 0, made.stdout[-3000:] + made.stderr
+    assert {body["max_tokens"] for body in requests} == {1100}
+    (folder,) = (tmp_path / "benchmark_output/runs/s").glob("helmet_recall*")
+    found = stats(tmp_path, folder.name)
+    assert found["exact_match", "json_kv"] == 1.0

@@ -1,0 +1,80 @@
+"""Questions to be answered with citations, beside what the golden prompts say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from helm_longctx.errors import InputError
+from helm_longctx.helmet.data.alce import all_documents
+from helm_longctx.sources.root import DataRoot
+from tests.helmet.test_passages import load
+
+ASQA = "helmet/alce/asqa_eval_gtr_top2000.json"
+
+
+def test_documents_that_no_prompt_shows_can_be_read(mirror: DataRoot) -> None:
+    """A record leads to all documents of its item, of which the prompt shows the first."""
+    for example in load("helmet_cite:task=asqa,length=4k,num_samples=9", mirror):
+        where = example.record["documents"]
+        documents = all_documents(where["file"], where["item"])
+        assert (len(documents), where["shown"]) == (12, 8)
+        shown = [document["text"] in example.fields["context"] for document in documents]
+        assert shown[:8] == [True] * 8
+        assert example.fields["context"].count("Document [") == 8
+
+
+def test_records_are_small(mirror: DataRoot) -> None:
+    """What travels with a run is what the metrics read, not the documents."""
+    for task, column in (("asqa", "qa_pairs"), ("qampari", "answers")):
+        (example, *_) = load(f"helmet_cite:task={task},length=4k,num_samples=1", mirror)
+        assert set(example.record) == {column, "question", "documents"}
+        assert example.references
+        assert "docs" not in json.dumps(example.record)
+
+
+def test_a_demonstration_belongs_to_a_row_of_the_file(mirror: DataRoot) -> None:
+    """Draws go through the whole file in order, so a smaller sample does not change an item's demonstrations."""
+    demos = {
+        count: {
+            example.fields["question"]: example.fields["demo_text"]
+            for example in load(f"helmet_cite:task=qampari,length=8k,num_samples={count}", mirror)
+        }
+        for count in (5, 50)
+    }
+    assert demos[5].items() <= demos[50].items()
+    assert len(set(demos[50].values())) > 5
+
+
+def test_malformed_files(tmp_path: Path, mirror: DataRoot) -> None:
+    """What is wrong is said with the file's name."""
+    root = DataRoot(tmp_path, mirror=True)
+    (tmp_path / "helmet/alce").mkdir(parents=True)
+    (tmp_path / "helmet/prompts").mkdir()
+    prompt = tmp_path / "helmet/prompts/asqa_revised.json"
+    data = tmp_path / ASQA
+    prompt.write_text("{}")
+    with pytest.raises(InputError, match="asqa_revised.json: not a prompt file"):
+        load("helmet_cite:task=asqa,length=4k", root)
+    prompt.write_bytes((mirror / "helmet/prompts/asqa_revised.json").read_bytes())
+    for text, message in {
+        "": "the file has no rows",
+        "[]": "the file has no rows",
+        '[{"question": "q"}]': "item 1: column 'docs' must be list",
+        '[{"question": "q", "docs": [{"text": "x"}]}]': "documents with title and text",
+        '[{"question": "q", "docs": [], }]': "item 1: not a JSON object",
+    }.items():
+        data.write_text(text)
+        _forget()
+        with pytest.raises(InputError, match=message):
+            load("helmet_cite:task=asqa,length=4k", root)
+    with pytest.raises(InputError, match="shots=5: allowed are 0 to 4"):
+        load("helmet_cite:task=asqa,length=4k,shots=5", mirror)
+
+
+def _forget() -> None:
+    from helm_longctx.helmet.data import alce
+
+    alce._open.cache_clear()

@@ -1,0 +1,125 @@
+"""Books and law cases, beside what the golden prompts say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from helm_longctx.core.sampling import Reshuffles
+from helm_longctx.core.text import Cutter
+from helm_longctx.errors import InputError
+from helm_longctx.helmet.prompts import OMITTED
+from helm_longctx.sources.root import DataRoot
+from tests.fabricate_books import llama_like
+from tests.fabricate_words import write
+from tests.helmet.test_passages import load
+
+
+def test_the_same_questions_at_every_length(mirror: DataRoot) -> None:
+    """Only the text's length differs; it ends where it was cut, and fits."""
+    short, long = (load(f"helmet_longqa:task=narrativeqa,length={length}", mirror) for length in ("8k", "128k"))
+    assert [e.fields["question"] for e in short] == [e.fields["question"] for e in long]
+    for example in (*short, *long):
+        assert example.fields["context"].endswith(OMITTED)
+        assert example.counter == "meta-llama/Llama-2-7b-hf"
+    assert all(len(llama_like().encode(e.fields["context"]).ids) <= 8192 - 300 + 1 for e in short)
+
+
+def test_closed_book(mirror: DataRoot) -> None:
+    """Without context the same questions are asked."""
+    for task in ("narrativeqa", "infbench_qa", "infbench_choice"):
+        whole, closed = (load(f"helmet_longqa:task={task},length=8k{more}", mirror) for more in ("", ",context=none"))
+        assert [(e.fields["question"], e.fields["demo"]) for e in whole] == [
+            (e.fields["question"], e.fields["demo"]) for e in closed
+        ]
+        assert {e.fields["context"] for e in closed} == {""}
+
+
+def test_key_points(mirror: DataRoot, tmp_path: Path) -> None:
+    """They come with the summaries where the release's files are there."""
+    for task, names in (("infbench_sum", {"keypoints"}), ("multi_lexsum", {"keypoints", "long_summary"})):
+        assert all(set(e.record) == names for e in load(f"helmet_summ:task={task},length=8k", mirror))
+    for folder in ("hub", "tokenizers"):
+        (tmp_path / folder).symlink_to(mirror / folder)
+    (example, *_) = load("helmet_summ:task=infbench_sum,length=8k", DataRoot(tmp_path, mirror=True))
+    assert example.record == {}
+
+
+@given(st.integers(0, 2**32 - 1), st.lists(st.integers(1, 50), min_size=1, max_size=20))
+def test_reshuffles_are_the_library_s(seed: int, counts: list[int]) -> None:
+    """Successive shuffles of the datasets library without a seed, after NumPy was seeded."""
+    state = np.random.get_state()
+    try:
+        np.random.seed(seed)
+        expected = []
+        for count in counts:
+            _, keys, position, *_ = np.random.get_state()
+            expected.append(
+                np.random.default_rng(keys[position] if position < 624 else keys[0]).permutation(count).tolist()
+            )
+            np.random.random()
+    finally:
+        np.random.set_state(state)
+    draws = Reshuffles(seed)
+    assert [draws.next(count) for count in counts] == expected
+
+
+def test_reshuffles_of_the_datasets_library() -> None:
+    """The same against the library itself, past the end of NumPy's state."""
+    datasets = pytest.importorskip("datasets")
+    rows = datasets.Dataset.from_dict({"n": list(range(7))})
+    state = np.random.get_state()
+    try:
+        np.random.seed(42)
+        expected = [rows.shuffle()["n"] for _ in range(330)]
+    finally:
+        np.random.set_state(state)
+    draws = Reshuffles(42)
+    draws.skip(300)
+    assert [draws.next(7) for _ in range(30)] == [list(order) for order in expected[300:]]
+
+
+@given(st.text("ab é文 ", max_size=60), st.integers(42, 60))
+def test_cutting(text: str, limit: int) -> None:
+    """A text that fits is whole, one that does not is cut behind a whole character, and equal texts are equal."""
+    cutter = Cutter(_tokenizer(), limit, OMITTED)
+    tokens = len(llama_like().encode(text).ids)
+    (measured, end), again = cutter.measure([text, text])
+    assert (measured, end) == again
+    assert measured == tokens
+    assert (end is None) == (tokens <= limit)
+    if end is not None:
+        assert end <= len(text)
+
+
+def _tokenizer() -> Path:
+    path = Path("tokenizer.json")
+    if not path.exists():
+        llama_like().save(str(path))
+    return path
+
+
+def test_malformed_rows(tmp_path: Path, mirror: DataRoot) -> None:
+    """What is wrong is said with the file's name and the row's number."""
+    (tmp_path / "tokenizers").symlink_to(mirror / "tokenizers")
+    root = DataRoot(tmp_path, mirror=True)
+    path = tmp_path / "hub/xinrongzhang2022__infinitebench/longbook_choice_eng.jsonl"
+    good = {"id": 1, "context": "x", "input": "q", "answer": ["a"], "options": ["a", "b", "c", "d"]}
+    for row, message in (
+        ({**good, "options": ["a", "b"]}, "row 1: it has no answer, or not four options with the answer"),
+        ({**good, "answer": ["e"]}, "row 1: it has no answer, or not four options with the answer"),
+        ({**good, "answer": []}, "row 1: it has no answer, or not four options with the answer"),
+        ({**good, "context": None}, "column 'context' must be str"),
+    ):
+        write(path, [row])
+        with pytest.raises(InputError, match=message):
+            load("helmet_longqa:task=infbench_choice,length=8k", root)
+    path.with_name("longbook_qa_eng.jsonl").symlink_to(
+        mirror / "hub/xinrongzhang2022__infinitebench/longbook_qa_eng.jsonl"
+    )
+    with pytest.raises(InputError, match="shots=20, but there are only"):
+        load("helmet_longqa:task=infbench_qa,length=8k,shots=20", root)

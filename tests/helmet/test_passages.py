@@ -1,0 +1,132 @@
+"""Questions over passages, beside what the golden prompts say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from helm_longctx.benchmarks import BENCHMARKS
+from helm_longctx.core.entry import parse_entry
+from helm_longctx.core.task import Example
+from helm_longctx.errors import InputError
+from helm_longctx.helmet.data.passages import Demonstrations
+from helm_longctx.sources.root import DataRoot
+from tests.fabricate_words import write
+
+
+def load(entry: str, root: DataRoot) -> list[Example]:
+    parsed = parse_entry(BENCHMARKS, entry)
+    (task,) = parsed.tasks
+    return list(task.load(task, parsed.settings, root))
+
+
+def test_a_question_keeps_all_its_depths(mirror: DataRoot) -> None:
+    """The sample is of questions, not of rows."""
+    examples = load("helmet_rag:task=triviaqa,length=8k", mirror)
+    assert len(examples) == 600
+    assert len({example.fields["question"] for example in examples}) == 100
+
+
+def test_demonstrations_depend_on_the_question_alone(mirror: DataRoot) -> None:
+    """All depths of a question, at every length, have the same demonstrations."""
+    by_question: dict[str, set[str]] = {}
+    for length in ("4k", "128k"):
+        for example in load(f"helmet_rag:task=nq,length={length},num_samples=5", mirror):
+            by_question.setdefault(example.fields["question"], set()).add(example.fields["demos"])
+    assert all(len(demos) == 1 for demos in by_question.values())
+    assert len({demos for (demos,) in by_question.values()}) > 1
+
+
+def test_closed_book(mirror: DataRoot) -> None:
+    """Without context the same questions are asked with the same demonstrations, and no depth is reported."""
+    whole = load("helmet_rag:task=popqa,length=8k,num_samples=9", mirror)
+    closed = load("helmet_rag:task=popqa,length=8k,num_samples=9,context=none", mirror)
+    assert [(e.id, e.fields["question"], e.fields["demos"]) for e in whole] == [
+        (e.id, e.fields["question"], e.fields["demos"]) for e in closed
+    ]
+    assert {example.fields["context"] for example in closed} == {""}
+    assert {example.depth for example in closed} == {None}
+    assert {example.depth for example in whole} == {0.0, 0.5, 1.0}
+
+
+@pytest.mark.parametrize(
+    ("ctxs", "given", "depth"),
+    [
+        ([{"title": "t", "text": "no"}] * 3, 0.4, 0.4),
+        ([{"title": "t", "text": t, "has_answer": t == "yes"} for t in ("no", "yes", "no")], None, 0.5),
+        ([{"title": "t", "text": t} for t in ("x", "y", "A Lake!")], None, 0.91),
+        ([{"title": "t", "text": "no"}] * 3, None, None),
+    ],
+)
+def test_depth(ctxs: list[Any], given: float | None, depth: float | None, tmp_path: Path) -> None:
+    """From the file, from marked passages, from where the answers stand, or unknown."""
+    root = DataRoot(tmp_path, mirror=True)
+    row = {"question": "q", "answers": ["a lake"], "ctxs": ctxs, "depth": given}
+    write(tmp_path / "helmet/kilt/nq-dev-multikilt_1000_k20_dep6.jsonl", [row])
+    write(tmp_path / "helmet/kilt/nq-train-multikilt_1000_k3_dep6.jsonl", [row])
+    (example,) = load("helmet_rag:task=nq,length=4k,shots=0", root)
+    assert example.depth == (depth if depth is None else pytest.approx(depth, abs=0.02))
+
+
+def test_a_question_is_not_its_own_demonstration() -> None:
+    """PopQA draws demonstrations from the test questions: rows with the same id are left out, others with the text not."""
+    rows = [{"id": number, "question": "same"} for number in range(5)]
+    pool = Demonstrations(rows, "id", Path("file"), shots=4)
+    for own in range(5):
+        assert {row["id"] for row in pool.draw(own, without_own=True)} == set(range(5)) - {own}
+
+
+def test_too_few_demonstrations() -> None:
+    """The message says how many there are."""
+    pool = Demonstrations([{"id": 1}, {"id": 1}, {"id": 2}], "id", Path("file"), shots=3)
+    with pytest.raises(InputError, match="file: shots=3, but only 2 demonstrations"):
+        pool.draw(7, without_own=False)
+
+
+GOOD = {"id": "1", "question": "q", "answers": ["a"], "ctxs": [{"title": "t", "text": "x"}]}
+BAD = {
+    "no question": ({**GOOD, "question": None}, "column 'question' must be str, found NoneType"),
+    "no answers": ({**GOOD, "answers": "a"}, "column 'answers' must be list, found str"),
+    "no text": ({**GOOD, "ctxs": [{"title": "t"}]}, "column 'ctxs' must be a list of passages with text"),
+    "no passages": ({**GOOD, "ctxs": ["x"]}, "column 'ctxs' must be a list of passages with text"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_malformed_rows(case: str, tmp_path: Path) -> None:
+    """The file, the column and what it must be are named; the content is not."""
+    row, message = BAD[case]
+    write(tmp_path / "helmet/kilt/nq-dev-multikilt_1000_k20_dep6.jsonl", [row])
+    write(tmp_path / "helmet/kilt/nq-train-multikilt_1000_k3_dep6.jsonl", [{**GOOD, "id": str(i)} for i in range(3)])
+    with pytest.raises(InputError, match=message):
+        load("helmet_rag:task=nq,length=4k", DataRoot(tmp_path, mirror=True))
+
+
+def test_ids_of_two_kinds(tmp_path: Path) -> None:
+    """Ids that cannot be sorted are refused."""
+    write(tmp_path / "helmet/kilt/nq-dev-multikilt_1000_k20_dep6.jsonl", [GOOD, {**GOOD, "id": 2}])
+    write(tmp_path / "helmet/kilt/nq-train-multikilt_1000_k3_dep6.jsonl", [GOOD])
+    with pytest.raises(InputError, match="ids must be all strings or all numbers"):
+        load("helmet_rag:task=nq,length=4k", DataRoot(tmp_path, mirror=True))
+
+
+def test_titles_of_reranked_passages(tmp_path: Path) -> None:
+    """The test query's passages say whether titles are shown, in its demonstrations too."""
+
+    def row(qid: str, title: bool) -> dict[str, Any]:
+        passage = {"id": qid, "text": f"text {qid}", "label": 1, **({"title": "T"} if title else {})}
+        return {"qid": qid, "query": "q", "ctxs": [passage, {**passage, "id": "0", "label": 3}]}
+
+    write(tmp_path / "helmet/msmarco/test_reranking_data_k14_dep3.jsonl", [row("1", title=True)])
+    write(
+        tmp_path / "helmet/msmarco/test_reranking_data_k10_dep3.jsonl", [row("2", title=False), row("3", title=False)]
+    )
+    (example,) = load("helmet_rerank:length=4k,shots=1", DataRoot(tmp_path, mirror=True))
+    assert example.fields["context"].startswith("[ID: 1] Document (Title: T): text 1")
+    assert "Document (Title: None): text" in example.fields["demos"]
+    assert example.references == ["0 > 1"]
+    assert json.loads(json.dumps(example.record)) == {"qrels": {"1": 1, "0": 3}, "passages": 2}
+    assert example.depth == 1.0

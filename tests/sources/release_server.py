@@ -1,0 +1,143 @@
+"""The local hub of `hub_server`, with downloads that fail in every way a network has."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import ThreadingHTTPServer
+from urllib.parse import urlsplit
+
+from tests.sources import hub_server
+from tests.sources.hub_server import COMMIT, Hub
+
+
+@dataclass
+class Fault:
+    """What happens to one download, from its first request on.
+
+    Args:
+        cut: send as many bytes of the answer's body, then break the connection.
+        reset: break it so that the client gets an error, not an end.
+        status: answer with this status.
+        headers: and these headers, which replace the usual ones.
+        whole: answer 200 with the whole file, whatever was asked for.
+        hang: send half, then nothing until the test is over.
+    """
+
+    cut: int | None = None
+    reset: bool = False
+    status: int | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+    whole: bool = False
+    hang: bool = False
+
+
+@dataclass
+class ReleaseHub(Hub):
+    """A hub, and what happens to its downloads in turn; after the last fault all goes well.
+
+    Args:
+        faults: for each request for a file's content, None where it goes well.
+        size: announce this size instead of the right one.
+        elsewhere: send downloads on to this server, as the hub does for large files.
+        files: path on this server to content, for downloads from no hub.
+    """
+
+    faults: list[Fault | None] = field(default_factory=list)
+    size: int | None = None
+    elsewhere: str | None = None
+    files: dict[str, bytes] = field(default_factory=dict)
+    logins: list[str | None] = field(default_factory=list)
+    over: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def downloads(self) -> list[str]:
+        """Where each request for content wanted to start, "" for the start."""
+        requests = [re.fullmatch(r"GET /(?:datasets|files)/\S+ ?(.*)", request) for request in self.requests]
+        return [match[1] for match in requests if match]
+
+
+@contextmanager
+def serve(hub: ReleaseHub) -> Iterator[ReleaseHub]:
+    """Serve on a free loopback port."""
+    handler = type("Handler", (_Handler,), {"hub": hub})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+    hub.url = f"http://127.0.0.1:{server.server_port}"
+    try:
+        yield hub
+    finally:
+        hub.over.set()
+        server.shutdown()
+        server.server_close()
+
+
+class _Handler(hub_server._Handler):
+    hub: ReleaseHub
+
+    def _answer(self, body: bool) -> None:
+        path = urlsplit(self.path).path
+        if path.startswith("/files/"):
+            self.hub.requests.append(f"{self.command} {self.path} {self.headers.get('Range', '')}".strip())
+            self._file(self.hub.files.get(path.removeprefix("/files/")), body)
+        else:
+            super()._answer(body)
+
+    def _file(self, content: bytes | None, body: bool) -> None:
+        if body:
+            self.hub.logins.append(self.headers.get("Authorization"))
+        if content is None:
+            super()._file(content, body)
+        elif not body:
+            self._announce(content)
+        elif self.hub.elsewhere:
+            self._send(302, b"", {"Location": self.hub.elsewhere}, body)
+        else:
+            self._download(content, (self.hub.faults.pop(0) if self.hub.faults else None) or Fault())
+
+    def _announce(self, content: bytes) -> None:
+        digest = self.hub.etag or hub_server.hashlib.sha256(content).hexdigest()
+        headers = {
+            "X-Linked-ETag": f'"{digest}"',
+            "X-Linked-Size": str(self.hub.size or len(content)),
+            "X-Repo-Commit": COMMIT,
+            "ETag": '"of no use"',
+            "Location": "http://127.0.0.1:9/elsewhere?signature=secret",
+        }
+        self._send(302, b"", headers, False)
+
+    def _download(self, content: bytes, fault: Fault) -> None:
+        match = re.match(r"bytes=(\d+)-", self.headers.get("Range") or "")
+        start = int(match[1]) if match and not fault.whole else 0
+        usual = {"Content-Length": str(len(content) - start)}
+        if start:
+            usual["Content-Range"] = f"bytes {start}-{len(content) - 1}/{len(content)}"
+        status = fault.status or (206 if start else 200)
+        if start >= len(content) > 0:
+            status, usual = 416, {"Content-Length": "0"}
+        self.send_response(status)
+        for name, value in {**usual, **fault.headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self._body(b"" if status == 416 else content[start:], fault)
+
+    def _body(self, content: bytes, fault: Fault) -> None:
+        """Content, or what a fault leaves of it."""
+        whole = fault.cut is None and not fault.hang
+        self.wfile.write(content if whole else content[: fault.cut if fault.cut is not None else len(content) // 2])
+        if whole and not fault.status:
+            return
+        self.wfile.flush()
+        if fault.hang:
+            self.hub.over.wait(10)
+        if fault.reset:
+            # Off, zero seconds: closing then resets.
+            option = hub_server.__dict__.get("_LINGER") or b"\x01\x00\x00\x00\x00\x00\x00\x00"
+            self.connection.setsockopt(1, 13, option)
+        self.close_connection = True
+        if not fault.reset:
+            self.connection.shutdown(1)
