@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import threading
 from collections.abc import Iterator
@@ -16,19 +17,17 @@ from tests.sources.hub_server import COMMIT, Hub
 
 @dataclass
 class Fault:
-    """What happens to one download, from its first request on.
+    """What happens to one request for content.
 
     Args:
-        cut: send as many bytes of the answer's body, then break the connection.
-        reset: break it so that the client gets an error, not an end.
+        cut: send as many bytes of the answer's body, then close the connection.
         status: answer with this status.
         headers: and these headers, which replace the usual ones.
         whole: answer 200 with the whole file, whatever was asked for.
-        hang: send half, then nothing until the test is over.
+        hang: before closing, be silent until the test is over.
     """
 
     cut: int | None = None
-    reset: bool = False
     status: int | None = None
     headers: dict[str, str] = field(default_factory=dict)
     whole: bool = False
@@ -100,9 +99,9 @@ class _Handler(hub_server._Handler):
             self._download(content, (self.hub.faults.pop(0) if self.hub.faults else None) or Fault())
 
     def _announce(self, content: bytes) -> None:
-        digest = self.hub.etag or hub_server.hashlib.sha256(content).hexdigest()
+        """As the hub does for large files: their digest and size, and a signed address elsewhere."""
         headers = {
-            "X-Linked-ETag": f'"{digest}"',
+            "X-Linked-ETag": f'"{self.hub.etag or hashlib.sha256(content).hexdigest()}"',
             "X-Linked-Size": str(self.hub.size or len(content)),
             "X-Repo-Commit": COMMIT,
             "ETag": '"of no use"',
@@ -113,31 +112,16 @@ class _Handler(hub_server._Handler):
     def _download(self, content: bytes, fault: Fault) -> None:
         match = re.match(r"bytes=(\d+)-", self.headers.get("Range") or "")
         start = int(match[1]) if match and not fault.whole else 0
-        usual = {"Content-Length": str(len(content) - start)}
-        if start:
-            usual["Content-Range"] = f"bytes {start}-{len(content) - 1}/{len(content)}"
-        status = fault.status or (206 if start else 200)
-        if start >= len(content) > 0:
-            status, usual = 416, {"Content-Length": "0"}
+        status = fault.status or (416 if start >= len(content) > 0 else 206 if start else 200)
+        body = content[start:] if status in (200, 206) else b""
+        headers = {"Content-Length": str(len(body))}
+        if status == 206:
+            headers["Content-Range"] = f"bytes {start}-{len(content) - 1}/{len(content)}"
         self.send_response(status)
-        for name, value in {**usual, **fault.headers}.items():
+        for name, value in {**headers, **fault.headers}.items():
             self.send_header(name, value)
         self.end_headers()
-        self._body(b"" if status == 416 else content[start:], fault)
-
-    def _body(self, content: bytes, fault: Fault) -> None:
-        """Content, or what a fault leaves of it."""
-        whole = fault.cut is None and not fault.hang
-        self.wfile.write(content if whole else content[: fault.cut if fault.cut is not None else len(content) // 2])
-        if whole and not fault.status:
-            return
-        self.wfile.flush()
+        self.wfile.write(body[: fault.cut])
         if fault.hang:
             self.hub.over.wait(10)
-        if fault.reset:
-            # Off, zero seconds: closing then resets.
-            option = hub_server.__dict__.get("_LINGER") or b"\x01\x00\x00\x00\x00\x00\x00\x00"
-            self.connection.setsockopt(1, 13, option)
-        self.close_connection = True
-        if not fault.reset:
-            self.connection.shutdown(1)
+        self.close_connection = fault != Fault()

@@ -22,7 +22,7 @@ from helm_longctx.sources.release import PinnedFile, Release, ReleaseFile
 
 COMMIT = "4526dfbdc512bd9ff721da336bff4e3e75ecfd27"
 REVISION = f"princeton-nlp/HELMET@{COMMIT[:7]}"
-RELEASE = Release("princeton-nlp/HELMET", "data.tar.gz", "data/", "helmet", setting="HELM_LONGCTX_HELMET_REPO")
+RELEASE = Release("princeton-nlp/HELMET", setting="HELM_LONGCTX_HELMET_REPO")
 PROMPTS = f"https://raw.githubusercontent.com/princeton-nlp/HELMET/{COMMIT}/prompts"
 
 OFFICIAL = [STANDARD[label] for label in ("4k", "8k", "16k", "32k", "64k", "128k")]

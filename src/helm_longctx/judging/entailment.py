@@ -158,12 +158,7 @@ class _Nli:
 
 def _load(name: str) -> _Nli:
     import torch
-    from transformers import (
-        AutoConfig,
-        AutoModelForSeq2SeqLM,
-        AutoModelForSequenceClassification,
-        AutoTokenizer,
-    )
+    from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoModelForSequenceClassification, AutoTokenizer
 
     gpu = torch.cuda.is_available()
     try:
@@ -172,9 +167,12 @@ def _load(name: str) -> _Nli:
         kind = AutoModelForSeq2SeqLM if entailed is None else AutoModelForSequenceClassification
         model = kind.from_pretrained(name, dtype=torch.bfloat16 if gpu else torch.float32)
         tokenizer = AutoTokenizer.from_pretrained(name)
-    except (OSError, ValueError) as error:
+    except InputError:
+        raise
+    except Exception as error:  # of the hub, the disk, or a broken installation
         raise InputError(
-            f"judge={name!r} is neither a deployment that HELM knows nor a model that can be loaded"
+            f"judge={name!r} is neither a deployment that HELM knows nor a model that can be loaded here"
+            f" ({type(error).__name__}); see docs/citations.md"
         ) from error
     return _Nli(model.to("cuda" if gpu else "cpu").eval(), tokenizer, entailed)
 

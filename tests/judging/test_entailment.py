@@ -1,0 +1,262 @@
+"""Judges of passages and claims: small real models, a client that fails, and the memory of what was said."""
+
+from __future__ import annotations
+
+import random
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from helm_longctx.errors import InputError
+from helm_longctx.judging import entailment
+from helm_longctx.judging.entailment import (
+    TRUE_NLI,
+    CachedEntailment,
+    DeploymentEntailment,
+    HubEntailment,
+    Pair,
+    Verdict,
+    find_entailment,
+)
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+WORDS = ["1", "0", "premise:", "hypothesis:", *(f"w{number}" for number in range(40))]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def text_models() -> Iterator[None]:
+    """Where torchvision was built for another torch, transformers is told that there is none: text models need none."""
+    from transformers.utils import import_utils
+
+    with pytest.MonkeyPatch.context() as patch:
+        try:
+            import torchvision  # noqa: F401
+        except (ImportError, RuntimeError, OSError):
+            patch.setitem(sys.modules, "torchvision", None)
+            import_utils.is_torchvision_available.cache_clear()
+        yield
+    import_utils.is_torchvision_available.cache_clear()
+
+
+def save_tokenizer(folder: Path) -> Any:
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+
+    vocab = {word: number for number, word in enumerate(["<pad>", "</s>", "<unk>", *WORDS])}
+    tokenizer = Tokenizer(models.WordLevel(vocab, unk_token="<unk>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="$A </s>", pair="$A </s> $B </s>", special_tokens=[("</s>", 1)]
+    )
+    fast = transformers.PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, pad_token="<pad>", eos_token="</s>", unk_token="<unk>"
+    )
+    fast.save_pretrained(folder)
+    return fast
+
+
+@pytest.fixture(scope="module")
+def t5(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small T5 that has roughly learned to write 1 if `w0` to `w19` prevail in its input, else 0, and then the end."""
+    folder = tmp_path_factory.mktemp("t5")
+    tokenizer = save_tokenizer(folder)
+    torch.manual_seed(3)
+    config = transformers.T5Config(
+        vocab_size=len(tokenizer), d_model=16, d_kv=8, d_ff=32, num_layers=1, num_heads=2, decoder_start_token_id=0,
+        pad_token_id=0, eos_token_id=1, dropout_rate=0.0,
+    )  # fmt: skip
+    model = transformers.T5ForConditionalGeneration(config)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
+    for step in range(60):
+        texts = ["premise: {} hypothesis: {}".format(*pair) for pair in pairs(24, seed=step)]
+        inputs = tokenizer(texts, return_tensors="pt", padding=True)
+        small = ((inputs.input_ids >= 7) & (inputs.input_ids < 27)).sum(1) > (inputs.input_ids >= 27).sum(1)
+        labels = torch.stack([torch.where(small, 3, 4), torch.ones(24, dtype=torch.long)], dim=1)
+        model(**inputs, labels=labels).loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    model.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def classifier(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small classifier of three labels."""
+    folder = tmp_path_factory.mktemp("classifier")
+    tokenizer = save_tokenizer(folder)
+    torch.manual_seed(5)
+    config = transformers.BertConfig(
+        vocab_size=len(tokenizer), hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16,
+        max_position_embeddings=600, pad_token_id=0, id2label={0: "contradiction", 1: "Entailment", 2: "neutral"},
+    )  # fmt: skip
+    model = transformers.BertForSequenceClassification(config)
+    with torch.no_grad():
+        model.classifier.weight *= 50
+    model.save_pretrained(folder)
+    return folder
+
+
+def pairs(count: int, seed: int = 1) -> list[Pair]:
+    rng = random.Random(seed)
+    return [
+        tuple(" ".join(rng.choices(WORDS[4:], k=rng.randint(1, longest))) for longest in (60, 9))  # type: ignore[misc]
+        for _ in range(count)
+    ]
+
+
+def test_batches_equal_the_official_rule_one_by_one(t5: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A verdict is whether the model writes exactly `1`, whatever stands beside a pair in its batch."""
+    monkeypatch.setattr(entailment, "BATCH_TOKENS", 300)
+    model = transformers.T5ForConditionalGeneration.from_pretrained(t5).eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(t5)
+    asked, expected = pairs(60), []
+    for passage, claim in asked:
+        inputs = tokenizer(f"premise: {passage} hypothesis: {claim}", return_tensors="pt").input_ids
+        with torch.inference_mode():
+            written = model.generate(inputs, max_new_tokens=10)
+        expected.append(tokenizer.decode(written[0], skip_special_tokens=True) == "1")
+    judge = HubEntailment(str(t5))
+    assert judge.entails(asked) == expected
+    assert set(expected) == {True, False}
+    assert judge.name == f"{t5}@local"
+    assert not judge.official
+    assert HubEntailment(TRUE_NLI).official
+
+
+def test_a_classifier(classifier: Path) -> None:
+    """The label that begins with "entail" must be the best."""
+    model = transformers.BertForSequenceClassification.from_pretrained(classifier).eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(classifier)
+    asked, expected = pairs(40), []
+    for passage, claim in asked:
+        with torch.inference_mode():
+            expected.append(int(model(**tokenizer(passage, claim, return_tensors="pt")).logits.argmax()) == 1)
+    assert HubEntailment(str(classifier)).entails(asked) == expected
+    assert set(expected) == {True, False}
+
+
+def test_models_that_are_none(classifier: Path, tmp_path: Path) -> None:
+    """A model without the label, and no model at all, end in one line; the second question does not load again."""
+    model = transformers.BertForSequenceClassification.from_pretrained(classifier)
+    model.config.id2label = {0: "good", 1: "bad", 2: "ugly"}
+    model.save_pretrained(tmp_path / "other")
+    with pytest.raises(InputError, match="has no label 'entailment', only good, bad, ugly"):
+        HubEntailment(str(tmp_path / "other")).entails([("a", "b")])
+    nothing = HubEntailment(str(tmp_path / "nothing"))
+    for _ in range(2):
+        with pytest.raises(
+            InputError, match="neither a deployment that HELM knows nor a model that can be loaded here"
+        ):
+            nothing.entails([("a", "b")])
+
+
+@pytest.mark.parametrize("limit", [1, 40, 10**6])
+def test_batches_hold_every_pair_once(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Padded tokens of a batch stay within the limit, but for a single pair."""
+    monkeypatch.setattr(entailment, "BATCH_TOKENS", limit)
+    lengths = [random.Random(number).randint(1, 30) for number in range(50)]
+    batches = list(entailment._batches(lengths))
+    assert sorted(number for batch in batches for number in batch) == list(range(50))
+    assert all(len(b) == 1 or len(b) * max(lengths[n] for n in b) <= limit for b in batches)
+
+
+class Client:
+    """Replies in turn; an exception is raised, None is a failed request."""
+
+    def __init__(self, replies: list[Any]):
+        self.replies, self.lock, self.requests = replies, threading.Lock(), []
+
+    def make_request(self, request: Any) -> Any:
+        from helm.common.request import GeneratedOutput, RequestResult
+
+        with self.lock:
+            self.requests.append(request)
+            number = int(request.prompt.split("passage ")[1].split("\n")[0])
+        reply = self.replies[number]
+        if isinstance(reply, Exception):
+            raise reply
+        outputs = [GeneratedOutput(text=reply, logprob=0, tokens=[])] if reply is not None else []
+        return RequestResult(success=bool(outputs), embedding=[], completions=outputs, cached=False)
+
+
+def test_a_deployment_as_judge(caplog: pytest.LogCaptureFixture) -> None:
+    """Replies are read strictly; whatever fails is no verdict, and no passage is logged."""
+    replies = ["1", " 0\n", "1.", "yes", "", None, ValueError("secret"), "10"]
+    client = Client(replies)
+    judge = DeploymentEntailment(client, "org/model-a", "org/model")  # type: ignore[arg-type]
+    asked = [(f"passage {number}", "claim") for number in range(len(replies))]
+    assert judge.entails(asked) == [True, False, True, None, None, None, None, None]
+    assert {(r.model, r.model_deployment, r.temperature) for r in client.requests} == {
+        ("org/model", "org/model-a", 0.0)
+    }
+    assert "no verdict on 5 of 8 pairs" in caplog.text
+    assert "passage" not in caplog.text
+    assert "secret" not in caplog.text
+
+
+class Counting:
+    name, official = "counting@1", True
+
+    def __init__(self) -> None:
+        self.asked: list[Pair] = []
+
+    def entails(self, pairs: Sequence[Pair]) -> list[Verdict]:
+        self.asked += pairs
+        return [None if claim == "?" else len(claim) % 2 == 0 for _, claim in pairs]
+
+
+def test_verdicts_are_remembered(tmp_path: Path) -> None:
+    """By judge, passage and claim, over processes; missing ones are asked for again; no text is kept."""
+    path = tmp_path / "folder/verdicts.sqlite"
+    asked = [("long passage", "ab"), ("long passage", "abc"), ("long passage", "ab"), ("long passage", "?")]
+    for expected in (3, 1):
+        judge = Counting()
+        assert CachedEntailment(judge, path).entails(asked) == [True, False, True, None]
+        assert len(judge.asked) == expected
+    other = Counting()
+    other.name = "other@1"
+    CachedEntailment(other, path).entails(asked)
+    assert len(other.asked) == 3
+    assert b"long passage" not in path.read_bytes()
+
+
+def test_many_threads(tmp_path: Path) -> None:
+    """Annotators run in threads."""
+    judge = CachedEntailment(Counting(), tmp_path / "verdicts.sqlite")
+    wrong = []
+
+    def work(start: int) -> None:
+        for number in range(start, start + 40):
+            if judge.entails([(str(number), "ab")]) != [True]:
+                wrong.append(number)
+
+    threads = [threading.Thread(target=work, args=(start,)) for start in (0, 10, 20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_who_judges(tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody, a deployment, a model on the hub, or the official judge where a GPU has room for it."""
+    import helm_longctx.plugin  # noqa: F401
+
+    client: Any = object()
+    assert find_entailment("none", client, tmp_path) is None
+    monkeypatch.setattr(entailment, "_true_nli_fits", lambda: False)
+    assert find_entailment("auto", client, tmp_path) is None
+    assert "no GPU has room" in caplog.text
+    monkeypatch.setattr(entailment, "_true_nli_fits", lambda: True)
+    for judge, name, official in (
+        ("auto", TRUE_NLI, True),
+        ("org/nli", "org/nli", False),
+        ("longctx/null", "longctx/null", False),
+    ):
+        found = find_entailment(judge, client, tmp_path)
+        assert found is not None
+        assert (found.name, found.official) == (name, official)

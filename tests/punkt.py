@@ -1,0 +1,30 @@
+"""A small punkt model in NLTK's format, so that no test needs NLTK's data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import nltk
+from nltk.tokenize import _get_punkt_tokenizer
+from nltk.tokenize.punkt import PunktParameters, save_punkt_params
+
+ABBREVIATIONS = {"dr", "mr", "p.m", "a.b"}
+
+
+@contextmanager
+def installed(folder: Path) -> Iterator[Path]:
+    """With NLTK's data in a folder, which processes started meanwhile can use as `NLTK_DATA`."""
+    target = folder / "tokenizers/punkt_tab/english"
+    target.mkdir(parents=True, exist_ok=True)
+    parameters = PunktParameters()
+    parameters.abbrev_types = set(ABBREVIATIONS)
+    nltk.data.path.insert(0, str(folder))
+    try:
+        save_punkt_params(parameters, str(target))
+        _get_punkt_tokenizer.cache_clear()
+        yield folder
+    finally:
+        nltk.data.path.remove(str(folder))
+        _get_punkt_tokenizer.cache_clear()
