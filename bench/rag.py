@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 QUESTIONS, DEPTHS, PASSAGES = 100, 6, 1000
-WORDS = "the of river town north built king year first school near house water music line council bridge".split()
+WORDS = ["the", "of", "river", "town", "north", "built", "king", "year", "first", "school", "near", "house", "music"]
 
 
 def fabricate(root: Path) -> None:

@@ -47,7 +47,7 @@ def build(root: Path) -> None:
 def llama_like() -> Tokenizer:
     """Pieces of characters with byte fallback, spaces as `▁`, a `<s>` at the start."""
     pieces = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256))]
-    letters = sorted({character for character in "▁abdeikhlmnoprstuv{}x.'%"})
+    letters = sorted(set("▁abdeikhlmnoprstuv{}x.'%"))
     merges = [("b", "a"), ("d", "o"), ("n", "e"), ("▁", "."), ("u", "m"), ("l", "um"), ("ba", "ba")]
     vocab = {piece: number for number, piece in enumerate([*pieces, *letters, *("".join(pair) for pair in merges)])}
     tokenizer = Tokenizer(models.BPE(vocab, merges, unk_token="<unk>", byte_fallback=True, fuse_unk=True))

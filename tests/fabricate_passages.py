@@ -14,7 +14,7 @@ from tests.fabricate_words import DEMOS, PASSAGES, RANKED, words, write
 def build(root: Path) -> None:
     """Everything under `helmet/kilt`, `helmet/msmarco`, `helmet/alce` and `helmet/prompts`."""
     rng = random.Random(5)
-    kilt, files = root / "helmet/kilt", {**{label: k for label, k in PASSAGES.items()}, "demos": DEMOS}
+    kilt, files = root / "helmet/kilt", {**PASSAGES, "demos": DEMOS}
     for label, k in files.items():
         split, questions = ("train", 40) if label == "demos" else ("dev", 103)
         for name, depths in (("nq", 6), ("triviaqa", 6), ("hotpotqa", 3)):

@@ -93,7 +93,6 @@ def test_table_is_consistent(benchmark) -> None:
         assert set(task.headline) <= {*task.metrics, "judge_score", "judge_f1"}
         sizes = [task.sizes[length] for length in sorted(task.sizes)]
         assert sizes == sorted(sizes)
-        assert all(task.paths(length) for length in task.sizes)
         assert task.any_length or all(task.sources(length) for length in task.sizes)
     described = {field["name"] for field in metric_fields(benchmark) if field["description"]}
     assert {name for task in benchmark.tasks for name in task.metrics} <= described

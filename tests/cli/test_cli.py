@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from helm_longctx._version import VERSION
+from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.cli import errors
 from helm_longctx.cli.main import main
 from helm_longctx.errors import InputError
@@ -109,9 +110,14 @@ def test_fetch_of_what_is_here(command: Command, with_mirror: None, mirror: Data
     assert command("fetch", "helmet_icl:task=nlu,length=8k") == 0
     assert str(mirror.path) in command.out
     assert command("fetch", "helmet_recall:length=8k") == 0
-    assert command.out.count("is here") == 4
+    assert command.out.split() == [str(mirror / path) for path in paths("helmet_recall", 8192)]
     assert command("fetch", "helmet_recall:length=1m") == 0
-    assert "examples of its form are generated" in command.out
+    assert command.out.count("examples of its form are generated") == 4
+
+
+def paths(entry: str, length: int) -> list[str]:
+    (benchmark,) = BENCHMARKS
+    return [path for task in benchmark.entries[entry].tasks for path in task.paths(length)]
 
 
 def test_models(command: Command, tmp_path: Path) -> None:

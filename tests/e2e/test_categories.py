@@ -60,7 +60,7 @@ def test_closed_book_is_a_table_of_its_own(suite: Path) -> None:
     }
     for shown, name in ((open_book, ""), (closed, ",context=none")):
         mean = sum(runs[name]["longctx_score", t] for t in ("nq", "triviaqa", "hotpotqa", "popqa")) / 4
-        assert list(shown["Lexical baseline"].values())[0] == pytest.approx(mean)
+        assert next(iter(shown["Lexical baseline"].values())) == pytest.approx(mean)
     assert ("longctx_score_at_depth_0", "popqa") not in runs[",context=none"]
     state = json.loads(
         (
@@ -93,7 +93,6 @@ def test_ranking_and_ruler(suite: Path) -> None:
     assert ("MAP@10", "msmarco") in rerank
     tasks = {task for name, task in stats(suite, "helmet_ruler:length=8k,num_samples=3,model=longctx_null") if task}
     assert len(tasks) == 13
-    assert "helmet_ruler_8k" in json.loads((suite / "benchmark_output/runs/s/groups.json").read_text())[0] or True
     niah = table(suite, "helmet_niah_4k", "Score")
     assert set(niah) == {"Lexical baseline", "Null baseline"}
 

@@ -56,7 +56,7 @@ def test_malformed_files(tmp_path: Path, mirror: DataRoot) -> None:
     prompt = tmp_path / "helmet/prompts/asqa_revised.json"
     data = tmp_path / ASQA
     prompt.write_text("{}")
-    with pytest.raises(InputError, match="asqa_revised.json: not a prompt file"):
+    with pytest.raises(InputError, match=r"asqa_revised\.json: not a prompt file"):
         load("helmet_cite:task=asqa,length=4k", root)
     prompt.write_bytes((mirror / "helmet/prompts/asqa_revised.json").read_bytes())
     for text, message in {

@@ -55,5 +55,5 @@ def test_scores(number: int) -> None:
     """Every metric of every odd output is the official one."""
     record, expected = score_records()[number], GOLDEN["scores"][number]
     task = HELMET.task(record["task"])
-    score = {MAIN_METRIC: expected[name] for name in task.headline if name in expected}
+    score = {MAIN_METRIC: expected[task.headline[0]]} if task.headline[0] in expected else {}
     assert task.scores(record) == pytest.approx({**expected, **score}, abs=1e-12)

@@ -59,13 +59,17 @@ def test_1m(task: Task) -> None:
 def test_answers_stand_at_their_depth(task: Task) -> None:
     """Evidence is in the context once, at the recorded depth, evenly from start to end."""
     made = examples(task, "16k", ",num_samples=12")
+    if task.answer_kind not in ("lookup", "span"):
+        assert {example.depth for example in made} == {None}
+        return
     assert [example.depth for example in made] == [0, 0.2, 0.4, 0.6, 0.8, 1.0] * 2
     for example in made:
         context = example.fields["context"]
         assert all(context.count(answer) == 1 for answer in example.references)
-        if task.name != "ruler_niah_mv":
-            assert evidence_depth(context, example.references) == pytest.approx(example.depth, abs=0.02)
-        assert len(set(example.references)) == (4 if task.name == "ruler_niah_mv" else 1)
+        if len(example.references) == 1:
+            assert evidence_depth(context, example.references) == pytest.approx(example.depth, abs=0.03)
+        several = task.template.user.startswith("Some special")
+        assert len(set(example.references)) == (4 if several else 1)
 
 
 @TASKS

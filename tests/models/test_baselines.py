@@ -14,7 +14,6 @@ from helm.common.request import Request
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.tasks import entry_of
 from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.core.entry import parse_entry
 from helm_longctx.core.task import MAIN_METRIC, Task
@@ -23,6 +22,7 @@ from helm_longctx.models import lexical
 from helm_longctx.models.forms import recognise
 from helm_longctx.models.registration import register
 from helm_longctx.sources.root import DataRoot
+from tests.tasks import entry_of
 
 RECALL = HELMET.entries["helmet_recall"].tasks
 ALL = pytest.mark.parametrize("task", [*RECALL, *ICL], ids=lambda task: task.name)

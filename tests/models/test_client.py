@@ -45,7 +45,8 @@ def test_stops_at_the_first_stop_sequence() -> None:
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
 def test_null_answers_the_task_s_constant(task: Task) -> None:
     """The null model gives the constant whatever the content, and nothing for another text."""
-    fields = {CONTEXT: "text", "question": "q", "query": "q", "type_needle_v": "number", "demos": ""}
+    fields = {name: "" if name.startswith(("demo", "example")) else "q" for name in task.template.names}
+    fields |= {CONTEXT: "text", "type_needle_v": "number"}
     assert NullClient().answer(task.template.user_turn(fields)) == task.null_answer
     assert NullClient().answer(task.template.user_turn(fields) + task.template.suffix(fields)) == task.null_answer
     assert NullClient().answer("Who are you?") == ""

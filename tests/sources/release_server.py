@@ -99,13 +99,15 @@ class _Handler(hub_server._Handler):
             self._download(content, (self.hub.faults.pop(0) if self.hub.faults else None) or Fault())
 
     def _announce(self, content: bytes) -> None:
-        """As the hub does for large files: their digest and size, and a signed address elsewhere."""
+        """As the hub does for large files: their digest and size, and a signed address on another host."""
+        digest = hashlib.sha256(content).hexdigest()
+        self.hub.files[digest] = content
         headers = {
-            "X-Linked-ETag": f'"{self.hub.etag or hashlib.sha256(content).hexdigest()}"',
+            "X-Linked-ETag": f'"{self.hub.etag or digest}"',
             "X-Linked-Size": str(self.hub.size or len(content)),
             "X-Repo-Commit": COMMIT,
             "ETag": '"of no use"',
-            "Location": "http://127.0.0.1:9/elsewhere?signature=secret",
+            "Location": f"{self.hub.url.replace('127.0.0.1', 'localhost')}/files/{digest}?signature=secret",
         }
         self._send(302, b"", headers, False)
 

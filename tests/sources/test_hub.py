@@ -286,12 +286,12 @@ def test_one_file_of_a_repository(hub: Hub, tmp_path: Path) -> None:
 def test_a_copy_of_the_file_can_be_named(hub: Hub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The setting names another repository, and the record says so."""
     hub.repos["copies/ruler"] = {"tokenizer.json": b"[]"}
-    with pytest.raises(InputError, match="tokenizer.json of hub model org/ruler: .*HF_TOKEN.*; then run: fetch it"):
+    with pytest.raises(InputError, match=r"tokenizer\.json of hub model org/ruler: .*HF_TOKEN.*; then run: fetch it"):
         ensure_file(RULER, root(tmp_path), "fetch it")
     monkeypatch.setenv("RULER_REPO", "copies/ruler")
     ensure_file(RULER, root(tmp_path), "fetch it")
     assert RULER.origin(root(tmp_path)) == "copies/ruler"
-    with pytest.raises(InputError, match="lacks tokenizers/other.json; get it with: fetch it"):
+    with pytest.raises(InputError, match=r"lacks tokenizers/other\.json; get it with: fetch it"):
         ensure_file(HubFile("a/b", "c", "tokenizers/other.json"), root(tmp_path, mirror=True), "fetch it")
 
 

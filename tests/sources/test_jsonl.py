@@ -49,5 +49,5 @@ def test_what_is_wrong_is_said(kind: type[JsonLines | JsonArray], tmp_path: Path
     with pytest.raises(InputError, match="the file has no rows"):
         kind(path, {})
     path.write_text('{"a": 1}' if kind is JsonLines else '[{"a": 1}]')
-    with pytest.raises(InputError, match="rows(:1|: item 1): column 'a' must be str, found int"):
+    with pytest.raises(InputError, match=r"rows(:1|: item 1): column 'a' must be str, found int"):
         list(kind(path, {"a": str}))

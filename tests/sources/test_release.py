@@ -248,7 +248,8 @@ def test_cut_connections_are_taken_up_again(served: ReleaseHub, tmp_path: Path, 
     served.faults = [Fault(cut=noise.randrange(1, 90_000)) for _ in range(5)]
     starts = [0]
     for fault in served.faults:
-        assert fault and fault.cut
+        assert fault
+        assert fault.cut
         starts.append(starts[-1] + fault.cut)
     fetched(tmp_path)
     assert served.downloads == ["", *(f"bytes={start}-" for start in starts[1:])]
@@ -488,13 +489,18 @@ def test_several_gzip_members(served: ReleaseHub, tmp_path: Path) -> None:
     fetched(tmp_path)
 
 
+def test_what_follows_the_last_member(served: ReleaseHub, tmp_path: Path) -> None:
+    """An archive is read to its end, whatever is there: the digest is of all of it."""
+    rehashed(served, gzip.compress(tar() + NOISE.randbytes(4_000_000), 1) + bytes(512))
+    fetched(tmp_path)
+
+
 def test_missing_members(served: ReleaseHub, tmp_path: Path) -> None:
     """Files that the archive lacks are named, and the others are not kept."""
     message = refused(tmp_path, KILT, "helmet/kilt/none.jsonl", "helmet/none")
     assert "has no data/kilt/none.jsonl, data/none: not the benchmark's release" in message
 
 
-SIZES = {"size": 0}
 HOSTILE = [
     member("../../outside"),
     member("/tmp/outside"),
@@ -547,6 +553,7 @@ def test_names_with_dots(served: ReleaseHub, tmp_path: Path) -> None:
         pytest.param({"type": tarfile.DIRTYPE}, id="directory"),
         pytest.param({"type": tarfile.CHRTYPE}, id="device"),
         pytest.param({"type": tarfile.FIFOTYPE}, id="pipe"),
+        pytest.param({"type": tarfile.GNUTYPE_SPARSE}, id="sparse file"),
     ],
 )
 def test_wanted_members_must_be_files(served: ReleaseHub, tmp_path: Path, fields: dict[str, object]) -> None:
@@ -588,10 +595,7 @@ def test_no_room_for_what_a_header_claims(served: ReleaseHub, tmp_path: Path) ->
     """A member that claims to be huge is refused before it is written."""
     header = member("data/huge", b"")[0]
     header.size = 1 << 60
-    bomb = tar()[: -(len(tar()) % 10240) - 10240] if False else tar()
-    end = bomb.rindex(CONTENT["data/ruler/cwe/validation_8.jsonl"][:1000])
-    bomb = bomb[: end - 512] + header.tobuf() + bytes(10_000)
-    rehashed(served, gzip.compress(bomb))
+    rehashed(served, gzip.compress(header.tobuf() + bytes(10_000)))
     assert "of free disk space" in refused(tmp_path, "helmet/huge")
 
 
@@ -636,7 +640,7 @@ def test_interrupted_in_the_middle(
         return read(response, count)
 
     monkeypatch.setattr(download, "_read", interrupted)
-    with pytest.raises((interruption, InputError)):
+    with pytest.raises(InputError if issubclass(interruption, Exception) else interruption):
         fetch(tmp_path)
     assert tree(tmp_path) == []
     assert not list((tmp_path / "data").rglob(".fetch-*"))
@@ -830,7 +834,6 @@ def test_no_room_for_pinned_files(web: ReleaseHub, tmp_path: Path, monkeypatch: 
     known=st.booleans(),
 )
 def test_whatever_is_cut_the_bytes_are_the_files(
-    served: ReleaseHub,
     monkeypatch: pytest.MonkeyPatch,
     size: int,
     faults: list[Fault | None],
@@ -839,9 +842,12 @@ def test_whatever_is_cut_the_bytes_are_the_files(
 ) -> None:
     """Wherever connections break, what is read is the file, and its digest the file's."""
     monkeypatch.setattr(download, "ATTEMPTS", 20)
+    monkeypatch.setattr(download, "WAIT_MOST", 0.001)
     content = random.Random(size).randbytes(size)
-    served.files["file"], served.faults = content, list(faults)
-    with ResumingStream(f"{served.url}/files/file", size if known else None) as stream:
+    with (
+        serve(ReleaseHub({}, files={"file": content}, faults=list(faults))) as web,
+        ResumingStream(f"{web.url}/files/file", size if known else None) as stream,
+    ):
         told: list[int] = []
         stream.progress = told.append
         buffered = io.BufferedReader(stream, 1 << 14)

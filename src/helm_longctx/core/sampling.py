@@ -24,7 +24,8 @@ class Reshuffles:
 
     def next(self, count: int) -> list[int]:
         """The order of `count` rows that the next call gives."""
-        _, keys, position, *_ = self._state.get_state(legacy=True)
+        state = self._state.get_state(legacy=False)["state"]
+        keys, position = state["key"], state["pos"]
         seed = keys[position] if position < len(keys) else keys[0]
         self.skip(1)
         return shuffled(count, int(seed))

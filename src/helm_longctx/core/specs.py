@@ -88,10 +88,9 @@ def build_run_spec(
 
 def _annotators(entry: Entry, judge: type[Annotator] | None) -> list[AnnotatorSpec]:
     """A judge is part of the run only where it has something to judge."""
-    judged = judge and entry.settings.judge != "none" and any(task.judged for task in entry.tasks)
-    return (
-        [AnnotatorSpec(f"{judge.__module__}.{judge.__qualname__}", {"judge": entry.settings.judge})] if judged else []
-    )
+    if judge is None or entry.settings.judge == "none" or not any(task.judged for task in entry.tasks):
+        return []
+    return [AnnotatorSpec(f"{judge.__module__}.{judge.__qualname__}", {"judge": entry.settings.judge})]
 
 
 def _check_data(entry: Entry) -> None:

@@ -52,7 +52,7 @@ def score_asqa(record: Record) -> Scores:
 
 
 def score_qampari(record: Record) -> Scores:
-    """The comma-separated answers against the right ones, each of which has several names; and the citations' scores."""
+    """The comma-separated answers against the right ones, each of several names; and the citations' scores."""
     text = without_citations(clean_output(record["prediction"]))
     scores: Scores = {"length": len(text.split())}
     if record.get("answers"):
@@ -129,7 +129,7 @@ def judge_citations(
     work in batches.
 
     Args:
-        citable: whether a number can be cited. A claim that cites another is unsupported, and its citations do not count.
+        citable: whether a number can be cited. A claim that cites another is unsupported; its citations do not count.
     """
     if not claims:
         return Citations()

@@ -44,6 +44,10 @@ def _released(path: str) -> ReleaseFile:
     return ReleaseFile(RELEASE, f"helmet/{path}")
 
 
+def _officially(length: int, path: str) -> tuple[ReleaseFile, ...]:
+    return (_released(path),) if length in OFFICIAL else ()
+
+
 _NEEDLE = Template(prompts.NIAH_USER, prompts.NIAH_PREFIX)
 _NEEDLES = Template(prompts.NIAH_MULTI_USER, prompts.NIAH_MULTI_PREFIX)
 _CHAIN = Template(prompts.VT_USER, prompts.VT_PREFIX)
@@ -75,7 +79,7 @@ def _ruler(
         max_tokens=max_tokens,
         answer_kind=answer_kind,
         null_answer="0",
-        optional_sources=lambda length: (_released(f"ruler/{folder}/validation_{length}.jsonl"),),
+        optional_sources=lambda length: _officially(length, f"ruler/{folder}/validation_{length}.jsonl"),
         any_length=True,
     )
 
@@ -115,7 +119,7 @@ JSON_KV = Task(
     answer_kind="lookup",
     null_answer="00000000-0000-0000-0000-000000000000",
     shots=2,
-    optional_sources=lambda length: (_released(f"json_kv/test_k{_PAIRS.get(length, 0)}_dep6.jsonl"),),
+    optional_sources=lambda length: _officially(length, f"json_kv/test_k{_PAIRS.get(length)}_dep6.jsonl"),
     any_length=True,
 )
 

@@ -37,7 +37,7 @@ PROMPT = """Passage:
 Statement:
 {claim}
 
-Does the passage alone support everything that the statement says? Answer with 1 for yes or 0 for no, and nothing else."""
+Does the passage alone support all that the statement says? Answer with 1 for yes or 0 for no, and nothing else."""
 
 _log = logging.getLogger(__name__)
 
@@ -46,12 +46,15 @@ class Entailment(Protocol):
     """A judge of passages and claims.
 
     Attributes:
-        name: what judges, with its revision where that is known.
         official: whether it is the benchmark's own judge.
     """
 
-    name: str
     official: bool
+
+    @property
+    def name(self) -> str:
+        """What judges, with its revision where that is known."""
+        ...
 
     def entails(self, pairs: Sequence[Pair]) -> list[Verdict]:
         """A verdict for each pair, in order."""
@@ -255,7 +258,7 @@ class CachedEntailment:
         self._database.execute("CREATE TABLE IF NOT EXISTS verdicts (key TEXT PRIMARY KEY, entailed INTEGER)")
 
     @property
-    def name(self) -> str:  # type: ignore[override]
+    def name(self) -> str:
         """The other judge's."""
         return self._judge.name
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from helm_longctx.errors import InputError
-from helm_longctx.sources.hub import _MIRROR, _explain
+from helm_longctx.sources.hub import USE_A_MIRROR, explain_failure
 
 if TYPE_CHECKING:
     from requests import PreparedRequest, Response
@@ -83,7 +83,7 @@ class ResumingStream(io.RawIOBase):
         try:
             response = self._response = self._response or self._open()
             data = _read(response, count if self.size is None else min(count, self.size - self.position))
-            if not data and self.size is not None:
+            if not data and self.size:
                 raise ConnectionError(f"the connection ended at byte {self.position} of {self.size}")
         except BaseException:
             self._drop()
@@ -127,19 +127,19 @@ class ResumingStream(io.RawIOBase):
         elif status == 206 and self.position:
             self._check_range(response.headers.get("Content-Range", ""))
         else:
-            raise InputError(f"the server answered {status} to a plain download; {_MIRROR}")
+            raise InputError(f"the server answered {status} to a plain download; {USE_A_MIRROR}")
 
     def _check_size(self, length: str | None) -> None:
         found = int(length) if length and length.isdecimal() else None
         if None not in (found, self.size) and found != self.size:
-            raise InputError(f"the file has {found} bytes, but {self.size} were announced; {_MIRROR}")
+            raise InputError(f"the file has {found} bytes, but {self.size} were announced; {USE_A_MIRROR}")
         self.size = found if self.size is None else self.size
 
     def _check_range(self, text: str) -> None:
         match = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", text.strip())
         totals = ("*", match[2] if match and self.size is None else str(self.size))
         if not match or int(match[1]) != self.position or match[2] not in totals:
-            raise InputError(f"the server sent another part of the file than byte {self.position} on; {_MIRROR}")
+            raise InputError(f"the server sent another part of the file than byte {self.position} on; {USE_A_MIRROR}")
 
 
 def retrying() -> Retrying:
@@ -159,10 +159,12 @@ def explain(error: Exception, folder: Path) -> str:
     """A failed download and what to do, in one line without any URL."""
     status = _status(error)
     if status in (401, 403, 404):
-        return f"it is not there, or not for this login ({status}); set HF_TOKEN to a token with access, or {_MIRROR}"
+        return (
+            f"it is not there, or not for this login ({status}); set HF_TOKEN to a token with access, or {USE_A_MIRROR}"
+        )
     if status:
-        return f"the server answered {status}; wait, or {_MIRROR}"
-    return _explain(error, folder)
+        return f"the server answered {status}; wait, or {USE_A_MIRROR}"
+    return explain_failure(error, folder)
 
 
 def check_space(folder: Path, size: int = 0) -> None:
@@ -244,4 +246,6 @@ def _tell(state: RetryCallState) -> None:
     error = state.outcome.exception() if state.outcome else None
     what = _status(error) if error and _status(error) else type(error).__name__
     seconds = state.next_action.sleep if state.next_action else 0
-    _log.warning("download: %s; attempt %d of %d in %.0f s", what, state.attempt_number + 1, ATTEMPTS, seconds)
+    _log.warning(
+        "the download broke off (%s); attempt %d of %d in %.0f s", what, state.attempt_number + 1, ATTEMPTS, seconds
+    )

@@ -13,7 +13,7 @@ Source = HubDataset | HubFile | ReleaseFile | PinnedFile
 
 
 def ensure(sources: Iterable[Source], root: DataRoot, command: str) -> None:
-    """Have every source's files under the root; into a cache what is absent is downloaded, an archive read once for all.
+    """Have every source's files under the root; into a cache what is absent is downloaded, an archive once for all.
 
     Args:
         command: what a user types to get them, for errors.

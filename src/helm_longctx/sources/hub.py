@@ -27,7 +27,8 @@ PARQUET_REVISION = "refs/convert/parquet"
 TIMEOUT = 30
 """Seconds for the first answer; huggingface_hub would wait for ever."""
 
-_MIRROR = "put the data into a mirror folder and set HELM_LONGCTX_DATA"
+USE_A_MIRROR = "put the data into a mirror folder and set HELM_LONGCTX_DATA"
+"""What always helps, for errors."""
 
 SOURCE = ".source.json"
 """Beside a file of a repository: which repository, commit and digest."""
@@ -147,7 +148,7 @@ def explained(what: str, folder: Path, command: str) -> Iterator[None]:
         yield
     except Exception as error:
         # Anything: which HTTP library's errors come through depends on huggingface_hub's version.
-        raise InputError(f"{what}: {_explain(error, folder)}; then run: {command}") from error
+        raise InputError(f"{what}: {explain_failure(error, folder)}; then run: {command}") from error
 
 
 def label_names(folder: Path, column: str) -> list[str]:
@@ -181,7 +182,7 @@ def _fetch(dataset: HubDataset, folder: Path) -> None:
     for split in dataset.splits:
         names = [name for name in available if name.startswith(f"{dataset.config or dataset.parquet}/{split}/")]
         if not names:
-            raise InputError(f"no split {split!r} in its parquet conversion; {_MIRROR}")
+            raise InputError(f"no split {split!r} in its parquet conversion; {USE_A_MIRROR}")
         files[split] = [download(repo, name, info.sha, digests) for name in names]
     source = {"repo": repo, "commit": info.sha, "files": digests, "rows": dict(dataset.splits)}
     _build(files, dataset, source, folder)
@@ -250,7 +251,7 @@ def _build(files: Mapping[str, list[Path]], dataset: HubDataset, source: object,
                         rows += 1
             if rows != (expected := dataset.splits[split]):
                 raise InputError(
-                    f"split {split!r} has {rows} rows, expected {expected}: not the benchmark's release; {_MIRROR}"
+                    f"split {split!r} has {rows} rows, expected {expected}: not the benchmark's release; {USE_A_MIRROR}"
                 )
         (part / "source.json").write_bytes(orjson.dumps(source, option=orjson.OPT_INDENT_2))
         (part / "features.json").write_bytes(orjson.dumps(_features(next(iter(files.values()))[0])))
@@ -279,20 +280,19 @@ def _features(path: Path) -> dict[str, list[str]]:
         columns = orjson.loads(metadata.get(b"huggingface", b'{"info": {"features": {}}}'))["info"]["features"]
         return {name: column["names"] for name, column in columns.items() if column.get("_type") == "ClassLabel"}
     except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise InputError(f"{path} has malformed label names; {_MIRROR}") from error
+        raise InputError(f"{path} has malformed label names; {USE_A_MIRROR}") from error
 
 
-def _explain(error: Exception, folder: Path) -> str:
+def explain_failure(error: Exception, folder: Path) -> str:
     """A failure and what to do, in one line. Of others' texts it has none: a URL in them can carry a token."""
     if isinstance(error, InputError):
         return str(error)
     status = getattr(getattr(error, "response", None), "status_code", None)
     if status in (401, 403, 404):
-        return (
-            f"no parquet conversion of it for this login ({status}); set HF_TOKEN to a token with access, or {_MIRROR}"
-        )
+        what_helps = "set HF_TOKEN to a token with access"
+        return f"no parquet conversion of it for this login ({status}); {what_helps}, or {USE_A_MIRROR}"
     if status:
-        return f"the hub answered {status}; wait, or {_MIRROR}"
+        return f"the hub answered {status}; wait, or {USE_A_MIRROR}"
     if isinstance(error, OSError) and error.strerror and not isinstance(error, (ConnectionError, TimeoutError)):
         return f"{error.strerror}; check space and rights in {folder} and in HF_HUB_CACHE"
-    return f"the download failed ({type(error).__name__}); check the network and HF_ENDPOINT, or {_MIRROR}"
+    return f"the download failed ({type(error).__name__}); check the network and HF_ENDPOINT, or {USE_A_MIRROR}"

@@ -55,7 +55,7 @@ class Release:
             InputError: the path is not a plain one in the folder.
         """
         name = path.removeprefix(f"{self.folder}/")
-        if name == path or normal(name) != name:
+        if name in ("", path) or normal(name) != name:
             raise InputError(f"{path!r} is no file of the release {self.repo}; its files are in {self.folder}/")
         return self.prefix + name
 
@@ -163,7 +163,7 @@ def _fetch_pinned(file: PinnedFile, target: Path) -> None:
                 shutil.copyfileobj(io.BufferedReader(stream), out)
             found = stream.digest.hexdigest()
         if found != file.sha256:
-            raise InputError(f"what was downloaded has SHA-256 {found}, expected {file.sha256}; {hub._MIRROR}")
+            raise InputError(f"what was downloaded has SHA-256 {found}, expected {file.sha256}; {hub.USE_A_MIRROR}")
         os.replace(part, target)
 
 
@@ -191,7 +191,9 @@ def _fetch_archive(release: Release, wanted: Mapping[str, str], part: Path) -> d
     if found != expected:
         raise InputError(f"{release.archive} has SHA-256 {found}, expected {expected}; nothing of it is kept")
     if lacking := [member for member, path in wanted.items() if path not in records]:
-        raise InputError(f"{release.archive} has no {', '.join(lacking)}: not the benchmark's release; {hub._MIRROR}")
+        raise InputError(
+            f"{release.archive} has no {', '.join(lacking)}: not the benchmark's release; {hub.USE_A_MIRROR}"
+        )
     source = {"repo": release.repo, "commit": commit, "archive_sha256": expected}
     return {path: {**record, **source} for path, record in records.items()}
 

@@ -11,7 +11,7 @@ from typing import IO, Any, BinaryIO
 
 from helm_longctx.errors import InputError
 from helm_longctx.sources.download import check_space
-from helm_longctx.sources.hub import _MIRROR
+from helm_longctx.sources.hub import USE_A_MIRROR
 
 BLOCK = 1 << 20
 """Bytes in memory at a time."""
@@ -48,7 +48,7 @@ def unpack(source: BinaryIO, archive: str, wanted: Mapping[str, str], part: Path
                 if path in records:
                     raise InputError(f"{archive} has {name} twice")
                 records[path] = _keep(members, member, archive, part / path)
-    except (InputError, OSError) as error:
+    except (InputError, OSError, MemoryError) as error:
         if not isinstance(error, gzip.BadGzipFile):
             raise  # ours, the network's or the disk's
         raise _malformed(archive, error) from error
@@ -58,7 +58,7 @@ def unpack(source: BinaryIO, archive: str, wanted: Mapping[str, str], part: Path
 
 
 def _malformed(archive: str, error: Exception) -> InputError:
-    return InputError(f"{archive} is not a whole gzip-compressed tar file ({type(error).__name__}); {_MIRROR}")
+    return InputError(f"{archive} is not a whole gzip-compressed tar file ({type(error).__name__}); {USE_A_MIRROR}")
 
 
 def _keep(members: tarfile.TarFile, member: tarfile.TarInfo, archive: str, target: Path) -> Record:

@@ -24,7 +24,7 @@ _GRADED = ("qa_pairs", "answers")
 
 
 def load_alce(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
-    """Questions with the first `sizes[length]` documents; the record says where the others are, since they can be cited.
+    """Questions with the first `sizes[length]` documents; the record says where the others are: they can be cited.
 
     Raises:
         InputError: a file is malformed, or has too few demonstrations.
@@ -93,7 +93,7 @@ def _protocol(path: Path) -> Mapping[str, Any]:
 
 
 def _demonstrations(protocol: Mapping[str, Any], shots: int, seed: int) -> Iterator[str]:
-    """For each row of the file, in file order, whether it is in the sample or not: each draw depends on those before."""
+    """For each row of the file, in the sample or not, in file order: each draw depends on those before."""
     demos = protocol["demos"]
     if not 0 <= shots <= len(demos):
         raise InputError(f"shots={shots}: allowed are 0 to {len(demos)}, the demonstrations that there are")
@@ -110,6 +110,6 @@ def _demonstration(demo: Row, protocol: Mapping[str, Any]) -> str:
 
 def _references(row: Row) -> list[str]:
     """A short answer for each part of the question, for people: the metrics read the record."""
-    if "answers" in row and row["answers"]:
+    if row.get("answers"):
         return [names[0] for names in row["answers"] if names]
     return [pair["short_answers"][0] for pair in row.get("qa_pairs") or [] if pair["short_answers"]]

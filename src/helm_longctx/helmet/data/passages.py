@@ -40,7 +40,7 @@ def load_qa(
     file, demo_file = (root / path for path in task.paths(settings.length))
     types = {**_QA_TYPES, "s_pop": (int, float)} if popularity is not None else _QA_TYPES
     rows, demos = JsonLines(file, types), list(JsonLines(demo_file, types))
-    wanted = partial(_less_popular, threshold=popularity) if popularity is not None else lambda row: True
+    wanted = partial(_less_popular, threshold=popularity)
     key = "id" if "id" in next(iter(rows)) else "question"
     kept = [(number, row.get(key)) for number, row in enumerate(rows) if wanted(row)]
     chosen = sample_questions([own for _, own in kept], settings.num_samples or task.num_samples, settings.seed, file)
@@ -134,8 +134,8 @@ def _shots(task: Task, settings: Settings) -> int:
     return task.shots if settings.shots is None else settings.shots
 
 
-def _less_popular(row: Row, threshold: float) -> bool:
-    return bool(row["s_pop"] > 0 and math.log10(row["s_pop"]) < threshold)
+def _less_popular(row: Row, threshold: float | None) -> bool:
+    return threshold is None or bool(row["s_pop"] > 0 and math.log10(row["s_pop"]) < threshold)
 
 
 def _documents(row: Row, passage: Callable[[Row], str], file: Path) -> str:

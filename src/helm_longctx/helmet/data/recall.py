@@ -57,11 +57,10 @@ Convert = Callable[[Row, str], tuple[dict[str, str], list[str]]]
 
 
 def _official_rows(task: Task, settings: Settings, root: DataRoot, types: Types) -> JsonLines | None:
-    (source,) = task.optional_sources(settings.length)
-    (path,) = source.paths
-    if root.has(path):
-        return JsonLines(root / path, types)
-    _log.warning("%s: %s has no %s; generating examples of the same form", task.name, root.path, path)
+    for path in task.paths(settings.length):
+        if root.has(path):
+            return JsonLines(root / path, types)
+    _log.warning("%s: %s has no official file for it; generating examples of its form", task.name, root.path)
     return None
 
 
