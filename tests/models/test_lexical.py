@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import time
 
 import pytest
@@ -116,3 +117,61 @@ def test_long_prompt_takes_no_time(task: Task) -> None:
     start = time.perf_counter()
     assert lexical.answer(prompt)
     assert time.perf_counter() - start < 1
+
+
+PASSAGES = (
+    "Document [1](Title: Lake Vel): The lake is deep. Fish live in it.\n\n"
+    "Document [2](Title: Tower): Anna Karst built the tower in 1887. It is tall.\n\n"
+    "Document [3](Title: Bridge): A bridge stands near the lake."
+)
+
+
+def test_span() -> None:
+    """Names and numbers beside the question's words; numbers first where one is asked for."""
+    context = re.sub(r" \[\d\]", " ", PASSAGES)
+    assert lexical.span(context, "who built the tower?").startswith("Anna Karst")
+    assert lexical.span(context, "when was the tower built?").startswith("1887")
+    assert len(lexical.span("Ab Cd. " * 500 + "fox " + "Ef Gh " * 50, "fox").split()) <= lexical.SPAN_WORDS
+    assert lexical.span("", "who?") == ""
+
+
+def test_ranking() -> None:
+    """Ids of passages that share words with the query, best first; never more than fit the budget."""
+    context = "\n\n".join(f"[ID: {n}] Document (Title: T): {'red fox ' * (n == 7)}fox {n}" for n in range(60))
+    ids = lexical.ranking(context, "red fox").split(" > ")
+    assert ids[0] == "7"
+    assert len(ids) == lexical.RANKED
+    assert lexical.ranking("no passages", "red fox") == ""
+
+
+def test_citation() -> None:
+    """Sentences with the number of their passage."""
+    said = lexical.citation(PASSAGES, "who built the tower")
+    assert said.startswith("Document") is False
+    assert "Anna Karst built the tower in 1887 [2]." in said
+
+
+def test_option() -> None:
+    """The option that stands near the question's words."""
+    context = "The fox ran to the barn.\nThe cat slept in the attic.\nThe attic burnt down."
+    assert lexical.option(context, "where did the cat sleep", "A. barn\nB. attic\nC. lake\nD. moon") == "B"
+    assert lexical.option(context, "?", "") == ""
+
+
+def test_lead_frequent_and_chain() -> None:
+    """First sentences of parts, the most frequent words, and values that are passed on."""
+    text = " ".join(f"Sentence number {n} is here." for n in range(100))
+    assert lexical.lead(text, "").startswith("Sentence number 0 is here.")
+    assert 20 < len(lexical.lead(text, "").split()) <= 200
+    assert lexical.frequent("1. cat 2. dog 3. cat 4. red-fox 5. cat 6. dog", "").split(", ")[:2] == ["cat", "dog"]
+    assert lexical.frequent("abc ... abc xyz ... abc xyz pqr lmn", "").split(", ")[:2] == ["abc", "xyz"]
+    assignments = "VAR A = 12 noise. VAR B = VAR A\nVAR X = 99 VAR C = VAR B VAR Y = VAR X"
+    assert lexical.chain(assignments, "12") == "A, B, C"
+
+
+@given(st.text(), st.text())
+def test_nothing_raises(context: str, question: str) -> None:
+    """Whatever a prompt holds, an answer is given."""
+    for strategy in lexical._STRATEGIES.values():
+        strategy(context, question)
+    lexical.option(context, question, question)

@@ -51,6 +51,7 @@ def build_run_spec(
     metric: type[LongContextMetric],
     judge: type[Annotator] | None,
     name: str,
+    /,
     **arguments: Any,
 ) -> RunSpec:
     """The run spec of an entry.

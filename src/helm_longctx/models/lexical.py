@@ -4,24 +4,41 @@ from __future__ import annotations
 
 import math
 import re
-from bisect import bisect_right
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
 
 from helm_longctx.core.task import AnswerKind
 from helm_longctx.core.template import CONTEXT
 from helm_longctx.models.forms import recognise
+from helm_longctx.models.units import Units, best, words
 
-DEMONSTRATIONS = "demos"
+NO_QUESTION = {CONTEXT, "demos", "demo", "demo_text", "example", "instruction", "options", "num_v"}
+"""Fields of a template in which nothing is asked."""
+
 NEIGHBOURS = 40
 """Different demonstrations that vote on a label, by their similarity."""
 
-_WORD = re.compile(r"\w+")
+SPAN_WORDS = 12
+"""The longest answer, in words, where a short one is asked for."""
+
+RANKED = 40
+"""Passages that a ranking names."""
+
+_MARKUP = ("document", "title")
 _UNIT_ENDS = re.compile(r"\n|(?<=[.!?]) ")
 _BLOCK_END = "\n\n"
 _LABEL = re.compile(r"\nlabel:(.*)\s*\Z")
+_PARAGRAPH_END = re.compile(_BLOCK_END)
+_PASSAGE_ID = re.compile(r"\[ID: ([^\]]*)\]")
+_PASSAGE_NUMBER = re.compile(r"Document \[(\d+)\]\(Title: [^\n]*?\): ")
+_NAMES = re.compile(r"(?:[A-Z]\w*[ .'-]{0,2})*[A-Z]\w+")
+_NUMBERS = re.compile(r"(?:[A-Z]\w+ )?\d[\d,.]*\d|\d+")
+_ASKS_A_NUMBER = re.compile(r"\b(when|how (many|much|old|long|far)|what (year|date|day|number|age))\b")
+_OPTION = re.compile(r"^([A-D])\. (.*)$", re.MULTILINE)
+_SENTENCE = re.compile(r"(?:(?<=[.!?]) |\A)\S[^.!?\n]*[.!?]?")
+_LIST = re.compile(r"\s*1\. ")
+_LETTERS = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
+_ASSIGNMENT = re.compile(r"VAR (\w+) = (?:VAR )?(\w+)")
 
 
 def answer(prompt: str) -> str:
@@ -30,54 +47,10 @@ def answer(prompt: str) -> str:
     if found is None:
         return ""
     task, fields = found
-    question = " ".join(text for name, text in fields.items() if name not in (CONTEXT, DEMONSTRATIONS))
+    question = " ".join(text for name, text in fields.items() if name not in NO_QUESTION)
+    if task.answer_kind == "choice":
+        return option(fields[CONTEXT], question, fields["options"])
     return _STRATEGIES[task.answer_kind](fields[CONTEXT], question)
-
-
-@dataclass(frozen=True)
-class Units:
-    """A context cut into units, searched by the question's words alone: the whole context is never tokenized.
-
-    Args:
-        text: the context.
-        ends: what stands between two units.
-    """
-
-    text: str
-    ends: re.Pattern[str]
-
-    @cached_property
-    def texts(self) -> list[str]:
-        """The units, in order, without what ends them."""
-        return self.ends.split(self.text)
-
-    @cached_property
-    def starts(self) -> list[int]:
-        """Where each unit starts in the lower-case text (whose length can differ), ascending."""
-        return [0, *(match.end() for match in self.ends.finditer(self.lower))]
-
-    @cached_property
-    def lower(self) -> str:
-        """The context in lower case."""
-        return self.text.lower()
-
-    def scores(self, terms: Iterable[str]) -> dict[int, float]:
-        """Units that hold a term, with the sum of their terms' weights: the rarer, the more."""
-        found: dict[int, float] = defaultdict(float)
-        for term in dict.fromkeys(terms):
-            units = {bisect_right(self.starts, place) - 1 for place in self._places(term)}
-            weight = math.log1p((len(self.starts) - len(units) + 0.5) / (len(units) + 0.5))
-            for unit in units:
-                found[unit] += weight
-        return found
-
-    def _places(self, term: str) -> Iterable[int]:
-        return (match.start() for match in re.finditer(rf"(?<!\w){re.escape(term)}(?!\w)", self.lower))
-
-
-def words(text: str) -> list[str]:
-    """Lower-case words, in order."""
-    return _WORD.findall(text.lower())
 
 
 def value_after(context: str, question: str) -> str:
@@ -116,4 +89,96 @@ def nearest_label(context: str, question: str) -> str:
     return blocks[0][1] if blocks else ""
 
 
-_STRATEGIES: Mapping[AnswerKind, Callable[[str, str], str]] = {"lookup": value_after, "label": nearest_label}
+def span(context: str, question: str) -> str:
+    """Names and numbers that stand beside the question's words, a few words in all."""
+    asked = {*words(question), *_MARKUP}
+    found: dict[str, None] = {}
+    for sentence in _sentences(context, question, passages=3):
+        names, numbers = _NAMES.findall(sentence), _NUMBERS.findall(sentence)
+        for text in (*numbers, *names) if _ASKS_A_NUMBER.search(question.lower()) else (*names, *numbers):
+            if not set(words(text)) <= asked:
+                found[text] = None
+    return " ".join(" ".join(found).split()[:SPAN_WORDS])
+
+
+def ranking(context: str, question: str) -> str:
+    """Passages that share words with the question, as `3 > 1 > 2`."""
+    passages = Units(context, _PARAGRAPH_END)
+    ids = (_PASSAGE_ID.match(passages.texts[number]) for number in best(_by_length(passages, question), RANKED))
+    return " > ".join(match[1] for match in ids if match)
+
+
+def citation(context: str, question: str) -> str:
+    """A sentence of each of the best passages, with the passage's number."""
+    passages, said = Units(context, _PARAGRAPH_END), []
+    for number in best(_by_length(passages, question), 3):
+        marked = _PASSAGE_NUMBER.match(passages.texts[number])
+        if marked:
+            text = passages.texts[number][marked.end() :]
+            said.append(f"{_sentence(text, question).rstrip('.')} [{marked[1]}].")
+    return " ".join(said)
+
+
+def option(context: str, question: str, options: str) -> str:
+    """The letter of the option whose words stand where the question's words stand."""
+    passages = Units(context, _UNIT_ENDS)
+    asked = passages.scores(words(question))
+    chances: dict[str, float] = {}
+    for letter, text in _OPTION.findall(options):
+        found = passages.scores(words(text))
+        chances[letter] = sum(score * asked.get(number, 0) for number, score in found.items()) / max(
+            1, len(words(text))
+        )
+    return max(chances, key=lambda letter: chances[letter]) if chances else ""
+
+
+def lead(context: str, question: str) -> str:
+    """The sentences that begin first in several parts of the text."""
+    parts = (context[len(context) * part // 8 :] for part in range(8))
+    sentences = (_SENTENCE.search(part[:2000]) for part in parts)
+    return " ".join(" ".join(match[0].split()[:25]) for match in sentences if match)
+
+
+def frequent(context: str, question: str) -> str:
+    """The ten most frequent words of a numbered list, else the three of a coded text."""
+    counts = Counter(_LETTERS.findall(context))
+    return ", ".join(word for word, _ in counts.most_common(10 if _LIST.match(context) else 3))
+
+
+def chain(context: str, question: str) -> str:
+    """Variables that get the value, or get it from one that has it."""
+    holders = question.split()[:1]
+    for name, value in _ASSIGNMENT.findall(context):
+        if value in holders:
+            holders.append(name)
+    return ", ".join(holders[1:])
+
+
+def _by_length(passages: Units, question: str) -> dict[int, float]:
+    """Scores of units in which a long one does not win by its length alone."""
+    scores = passages.scores(words(question))
+    return {number: score / (200 + len(passages.texts[number])) for number, score in scores.items()}
+
+
+def _sentences(context: str, question: str, passages: int) -> list[str]:
+    """The best sentence of each of the best passages."""
+    units = Units(context, _PARAGRAPH_END)
+    return [_sentence(units.texts[number], question) for number in best(_by_length(units, question), passages)]
+
+
+def _sentence(text: str, question: str) -> str:
+    sentences = Units(text, _UNIT_ENDS)
+    found = best(sentences.scores(words(question)), 1)
+    return sentences.texts[found[0]] if found else sentences.texts[0]
+
+
+_STRATEGIES: Mapping[AnswerKind, Callable[[str, str], str]] = {
+    "lookup": value_after,
+    "label": nearest_label,
+    "span": span,
+    "ranking": ranking,
+    "citation": citation,
+    "summary": lead,
+    "frequency": frequent,
+    "chain": chain,
+}

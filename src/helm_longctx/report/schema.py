@@ -9,7 +9,7 @@ from typing import Any
 from helm_longctx.core.entry import CLOSED_BOOK, group_name
 from helm_longctx.core.lengths import length_label, parse_length
 from helm_longctx.core.metric_names import CONDITIONS, DEPTHS, depth_score, headline_text, metric_fields, task_score
-from helm_longctx.core.task import MAIN_METRIC, Benchmark
+from helm_longctx.core.task import MAIN_METRIC, Benchmark, Category
 from helm_longctx.errors import InputError
 
 Group = dict[str, Any]
@@ -24,18 +24,27 @@ def make_schema(benchmarks: Iterable[Benchmark], run_groups: Collection[str] | N
     benchmarks = tuple(benchmarks)
     groups = [group for benchmark in benchmarks for group in _groups(benchmark, run_groups)]
     fields = {field["name"]: field for benchmark in benchmarks for field in metric_fields(benchmark)}
-    official = dict.fromkeys(name for b in benchmarks for task in b.tasks for name in task.metrics)
     return {
         "metrics": list(fields.values()),
         "perturbations": [],
         "metric_groups": [
             _metric_group("score", "Score", ["${main_name}"]),
             _metric_group("by_depth", "By depth", [depth_score(depth) for depth in DEPTHS]),
-            _metric_group("official", "Official metrics", official),
+            *(_official(benchmark, category) for benchmark in benchmarks for category in benchmark.categories),
             _metric_group("conditions", "Conditions", CONDITIONS),
         ],
         "run_groups": groups,
     }
+
+
+def _official(benchmark: Benchmark, category: Category) -> Group:
+    tasks = (*category.tasks, *category.variants)
+    names = dict.fromkeys(name for task in tasks for name in task.metrics)
+    return _metric_group(_official_name(benchmark, category), "Official metrics", names)
+
+
+def _official_name(benchmark: Benchmark, category: Category) -> str:
+    return f"official_{benchmark.name}_{category.name}"
 
 
 def _metric_group(name: str, title: str, metrics: Iterable[str]) -> Group:
@@ -56,7 +65,9 @@ def _groups(benchmark: Benchmark, wanted: Collection[str] | None) -> Iterator[Gr
             for leaf in (*_category_leaves(benchmark, length, closed), *_task_leaves(benchmark, length, closed))
             if wanted is None or leaf["name"] in wanted
         ]
-        yield from _parents(benchmark, leaves, closed)
+        hidden = [_official_name(benchmark, category) for category in benchmark.categories]
+        for parent in _parents(benchmark, leaves, closed):
+            yield {**parent, "subgroup_metric_groups_hidden": hidden}
         for leaf in leaves:
             leaf.pop("of")
             yield leaf
@@ -80,7 +91,7 @@ def _category_leaves(benchmark: Benchmark, label: str, closed: bool) -> Iterator
             **_leaf(benchmark, category.name, category.title, label, closed, "categories"),
             "of": (label, category.name, None),
             "description": f"{category.title}: mean of {', '.join(t.title for t in category.tasks)}, {label} tokens.",
-            "metric_groups": ["score", "by_depth", "official", "conditions"],
+            "metric_groups": ["score", "by_depth", _official_name(benchmark, category), "conditions"],
             "environment": {"main_name": MAIN_METRIC, "main_split": "test"},
             "sub_splits": [task.name for task in (*category.tasks, *category.variants)],
         }
@@ -142,5 +153,4 @@ def _parent(name: str, title: str, category: str, leaves: list[Group], about: st
             "description": about,
             "category": category,
             "subgroups": [leaf["name"] for leaf in leaves],
-            "subgroup_metric_groups_hidden": ["official"],
         }
