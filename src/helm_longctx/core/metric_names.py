@@ -39,7 +39,11 @@ _OFFICIAL = {
         "Citation precision, shown, other judge",
         "By another judge; documents in the prompt.",
     ),
-    "judge_score": ("Judged score", "The task's score by a judge that is not the official one."),
+    "judge_score": ("Judged score", "The task's score by a judge; of citations by one that is not the official one."),
+    "judge_f1": ("Judged F1", "F1 of key points and right sentences, 0 if the summary is not fluent."),
+    "judge_recall": ("Judged recall", "Key points that the summary has, by a judge."),
+    "judge_precision": ("Judged precision", "Sentences of the summary that are right, by a judge."),
+    "judge_fluency": ("Judged fluency", "Whether the text is fluent, by a judge."),
     "hidden_citations": ("Hidden citations", "Citations of documents that the prompt did not show."),
 }
 

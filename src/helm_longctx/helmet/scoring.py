@@ -13,6 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from helm_longctx.core.task import Record, Scores
+from helm_longctx.helmet.verdicts import judged_answer, judged_summary
 
 if TYPE_CHECKING:
     from rouge_score.rouge_scorer import RougeScorer
@@ -50,9 +51,20 @@ def score_qa(record: Record) -> Scores:
     return _best_of_raw_and_parsed(record, "Answer:")
 
 
+def score_narrativeqa(record: Record) -> Scores:
+    """As `score_qa`; with a `judge`'s reply also what it is worth."""
+    return {**score_qa(record), **judged_answer(record.get("judge"))}
+
+
+def score_book_summary(record: Record) -> Scores:
+    """As `score_qa`; with the replies of a `judge` about `keypoints` also what they are worth."""
+    return {**score_qa(record), **judged_summary(record.get("judge"), record.get("keypoints", ()))}
+
+
 def score_lexsum(record: Record) -> Scores:
-    """The better of the whole output and the line after `Summary:`, metric by metric."""
-    return _best_of_raw_and_parsed(record, "Summary:")
+    """As `score_book_summary`, with the line after `Summary:`."""
+    scores = _best_of_raw_and_parsed(record, "Summary:")
+    return {**scores, **judged_summary(record.get("judge"), record.get("keypoints", ()))}
 
 
 def score_choice(record: Record) -> Scores:

@@ -11,7 +11,7 @@ from functools import partial
 from helm_longctx.core.lengths import STANDARD
 from helm_longctx.core.task import AnswerKind, Benchmark, Category, Loader, Scorer, Task
 from helm_longctx.core.template import Template
-from helm_longctx.helmet import citations, prompts, scoring
+from helm_longctx.helmet import citations, prompts, scoring, verdicts
 from helm_longctx.helmet.data import alce, books, generate, passages, ruler
 from helm_longctx.helmet.data.icl import Split, load_icl, split_named, split_tenth
 from helm_longctx.helmet.data.llama import LLAMA_2
@@ -239,6 +239,9 @@ def _text_sizes(max_tokens: int, around: int = 200) -> dict[int, int]:
     return {length: length - around - max_tokens for length in OFFICIAL}
 
 
+_JUDGED_ANSWER = (*scoring.ANSWER_METRICS, *verdicts.ANSWER_METRICS)
+
+
 def _long_qa(
     name: str,
     title: str,
@@ -259,7 +262,7 @@ def _long_qa(
         load=load,
         score=score,
         headline=(headline,),
-        metrics=scoring.ANSWER_METRICS,
+        metrics=scoring.ANSWER_METRICS if headline in scoring.ANSWER_METRICS else _JUDGED_ANSWER,
         max_tokens=max_tokens,
         answer_kind=answer_kind,
         null_answer="A",
@@ -283,7 +286,7 @@ LONGQA = (
         "NarrativeQA",
         Template(prompts.NARRATIVEQA_USER, prompts.NARRATIVEQA_PREFIX),
         books.load_narrativeqa,
-        scoring.score_qa,
+        scoring.score_narrativeqa,
         "judge_score",
         100,
         "span",
@@ -340,7 +343,7 @@ def _summary(
         load=load,
         score=score,
         headline=("judge_f1",),
-        metrics=scoring.ANSWER_METRICS,
+        metrics=(*scoring.ANSWER_METRICS, *verdicts.SUMMARY_METRICS),
         max_tokens=max_tokens,
         answer_kind="summary",
         null_answer="It is a long text.",
@@ -357,7 +360,7 @@ SUMM = (
         "InfiniteBench Sum",
         Template(prompts.INFBENCH_SUM_USER, prompts.INFBENCH_SUM_PREFIX, separator="\n\n"),
         partial(books.load_infbench, convert=books.infbench_book, demo=prompts.INFBENCH_SUM_DEMO),
-        scoring.score_qa,
+        scoring.score_book_summary,
         1200,
         200,
         _infbench("longbook_sum_eng"),

@@ -10,6 +10,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from tqdm import tqdm
+
 from helm_longctx.core.sampling import Reshuffles, shuffled
 from helm_longctx.core.task import Example, Settings, Task
 from helm_longctx.core.template import CONTEXT
@@ -168,7 +170,8 @@ def _cutter(task: Task, settings: Settings, root: DataRoot) -> Cutter:
 
 def _measured(rows: Iterable[Row], text: Callable[[Row], str], cut: Cutter) -> Iterator[tuple[Row, str, int]]:
     """(row, its text cut to the limit, tokens of the whole text), a few texts in memory at a time."""
-    rows = iter(rows)
+    # Hundreds of books take minutes; no bar where standard error is no terminal.
+    rows = iter(tqdm(rows, desc="measuring texts", unit="texts", disable=None))
     while batch := list(islice(rows, _BATCH)):
         texts = [text(row) for row in batch]
         for row, whole, (tokens, end) in zip(batch, texts, cut.measure(texts), strict=True):

@@ -1,0 +1,81 @@
+"""What a judge's replies are worth, beside odd replies through the official scripts' rules."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from helm_longctx.helmet.tasks import HELMET
+from helm_longctx.helmet.verdicts import judged_answer, judged_summary
+
+PIECES = st.sampled_from(
+    ['{"fluency": 1, "correctness": 2}', '{"fluency": 0, "correctness": 3}', "{", "}", "```json", "```", "text ", "\n", "{}",
+     '{"recall": 2}', '{"precision": 7, "sentence_count": 9}', '{"fluency": 1}', '{"a": {"fluency": 1}}', '"']
+)  # fmt: skip
+REPLIES = st.lists(PIECES, max_size=5).map("".join)
+
+
+def parsed(text: str, fenced: bool) -> Any:
+    """The rule of the official parse_json functions, written out."""
+    found = re.findall(r"\{.*?\}", text, re.DOTALL)
+    for candidates in (found, re.findall(r"(?:```json)(.+)(?:```)", text, re.DOTALL) if found and fenced else []):
+        try:
+            return json.loads(candidates[-1])
+        except (IndexError, ValueError):
+            continue
+    return None
+
+
+@given(REPLIES)
+def test_answers(reply: str) -> None:
+    """Fluency times correctness over 3; a reply that cannot be read gives nothing."""
+    verdict = parsed(reply, fenced=False)
+    readable = verdict is not None and {"fluency", "correctness"} <= set(verdict)
+    expected = {"judge_score": verdict["fluency"] * verdict["correctness"] / 3, "judge_fluency": verdict["fluency"]}         if readable else {}  # fmt: skip
+    assert judged_answer(reply) == expected
+
+
+@given(REPLIES, REPLIES, REPLIES, st.integers(0, 4))
+def test_summaries(fluency: str, recall: str, precision: str, points: int) -> None:
+    """Key-point recall, sentence precision and F1; one unreadable reply of three gives nothing."""
+    f, r, p = (parsed(reply, fenced=True) for reply in (fluency, recall, precision))
+    names = ((f, "fluency"), (r, "recall"), (p, "precision"), (p, "sentence_count"))
+    scores = judged_summary({"fluency": fluency, "recall": recall, "precision": precision}, ["point"] * points)
+    if not all(isinstance(reply, dict) and isinstance(reply.get(name), int) for reply, name in names):
+        assert scores == {}
+        return
+    rec = r["recall"] / points if points else 0
+    prec = p["precision"] / p["sentence_count"] if p["sentence_count"] > 0 else 0
+    f1 = f["fluency"] * 2 * rec * prec / (rec + prec) if rec + prec > 0 else 0
+    assert scores == pytest.approx(
+        {"judge_f1": f1, "judge_recall": rec, "judge_precision": prec, "judge_fluency": f["fluency"]}
+    )
+
+
+@pytest.mark.parametrize(
+    "reply", [None, 3, "", "no", '{"fluency": "1", "correctness": 1}', '{"fluency": 1}', "{}", "[1]"]
+)
+def test_unreadable_replies(reply: Any) -> None:
+    """There is no score, rather than zero, and no error."""
+    assert judged_answer(reply) == {}
+    assert judged_summary(reply, ["a"]) == {}
+    assert judged_summary({"fluency": reply}, ["a"]) == {}
+
+
+def test_the_headline() -> None:
+    """With a readable reply there is a headline."""
+    record = {"prediction": "a", "references": ["a"], "judge": 'x {"fluency": 1, "correctness": 2}'}
+    assert HELMET.task("narrativeqa").scores(record)["longctx_score"] == pytest.approx(2 / 3)
+    replies = {
+        "fluency": '{"fluency": 1}',
+        "recall": '{"recall": 1}',
+        "precision": '{"precision": 1, "sentence_count": 2}',
+    }
+    for name in ("infbench_sum", "multi_lexsum"):
+        scores = HELMET.task(name).scores({**record, "judge": replies, "keypoints": ["a", "b"]})
+        assert scores["longctx_score"] == scores["judge_f1"] == pytest.approx(0.5)
