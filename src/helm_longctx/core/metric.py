@@ -69,8 +69,8 @@ class LongContextMetric(Metric):
             if name in extra:
                 yield name, extra[name]
         yield "request_failed", float(not answered)
-        if state.annotations:
-            yield "judge_failed", float(any(note.get("failed") for note in state.annotations.values()))
+        if notes := [note for note in (state.annotations or {}).values() if note]:
+            yield "judge_failed", float(any(note.get("failed") for note in notes))
         yield "prompt_cut", float(state.prompt_truncated)
         yield "generated_data", float(extra["source"] == "generated")
         if state.result and state.result.request_time is not None:
