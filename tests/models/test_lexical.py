@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helm_longctx.benchmarks import BENCHMARKS
-from helm_longctx.core.task import Example, Task
+from helm_longctx.core.task import AnswerKind, Example, Task
 from helm_longctx.core.template import CONTEXT
 from helm_longctx.models import lexical
+from helm_longctx.models.units import words
 
 TASKS = [task for benchmark in BENCHMARKS for task in benchmark.tasks]
 RECALL = [task for task in TASKS if task.any_length and task.answer_kind == "lookup"]
@@ -175,3 +176,124 @@ def test_nothing_raises(context: str, question: str) -> None:
     for strategy in lexical._STRATEGIES.values():
         strategy(context, question)
     lexical.option(context, question, question)
+
+
+ODD = ["", "word", "no match at all", "İ" * 200 + " fox. ß İX Fox\n\nfox İİ", "\n\n" * 50, ". " * 50, "A" * 5000, "A. " * 2000,
+    "1 " * 2000, "Document [1](Title: x): ", "[ID: 3] Document: fox", "1. a 2. a", "VAR A = fox VAR A = VAR A"]  # fmt: skip
+
+
+@pytest.mark.parametrize("context", ODD)
+@pytest.mark.parametrize("question", ["", "fox", "who is the İ fox?", "when 1 fox", "(.*"])
+def test_odd_texts_are_answered(context: str, question: str) -> None:
+    """Empty, repeated and odd letters never make a strategy fail."""
+    for strategy in lexical._STRATEGIES.values():
+        assert isinstance(strategy(context, question), str)
+    assert lexical.option(context, question, "A. fox\nB. \nC. .\nD. İ") in "ABCD"
+
+
+HEADS: dict[AnswerKind, str] = {
+    "lookup": "{n}. ",
+    "span": "Document (Title: Lake): ",
+    "ranking": "[ID: {n}] Document: ",
+    "citation": "Document [{n}](Title: The town of Some{n}): ",
+    "summary": "",
+}
+
+
+def passages(kind: AnswerKind, count: int) -> str:
+    """A passage with rare words, and others, as the kind's task shows them."""
+    texts = ["The lake Vel was dug by Anna Karst in 1887. Today it is deep."]
+    texts += (f"The town of Some{n} has a fox number {n}. There it is." for n in range(1, count))
+    return "\n\n".join(HEADS[kind].format(n=n) + text for n, text in enumerate(texts))
+
+
+@pytest.mark.parametrize("kind", HEADS)
+def test_long_context_is_never_tokenized(kind: AnswerKind, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is cut into words does not grow with the context."""
+    read = 0
+
+    def counted(text: str) -> list[str]:
+        nonlocal read
+        read += len(text)
+        return words(text)
+
+    monkeypatch.setattr(lexical, "words", counted)
+    counts = []
+    for size in (500, 8000):
+        read = 0
+        assert lexical._STRATEGIES[kind](passages(kind, size), "who dug the lake Vel?")
+        counts.append(read)
+    assert counts[1] <= counts[0] + 100
+
+
+def test_span_takes_the_best_passage_first() -> None:
+    """Names of the passage with the rarest words come before those of others, without a sentence's first word."""
+    assert lexical.span(passages("span", 300), "who dug the lake Vel?").startswith("Anna Karst")
+    assert lexical.span(passages("span", 300), "when was the lake Vel dug?").startswith("1887")
+    context = "Document 1:\nThe fox is red.\n\nDocument 2:\nIn it the Élan Vital of Bergson is told; told in vain."
+    assert lexical.span(context, "whose vital force is told?") == "Élan Vital Bergson"
+
+
+def test_span_in_a_text_without_paragraphs() -> None:
+    """A book of one paragraph is searched by its sentences."""
+    book = " ".join(f"Then Peter{n} came to the house." for n in range(2000)) + " The wolf was killed by Old Mary. End."
+    assert lexical.span(book, "who killed the wolf?").startswith("Old Mary")
+
+
+def test_ranking_by_rare_words() -> None:
+    """A passage with the rare word comes before those with the common one."""
+    context = "[ID: 7] Document: the fox\n\n[ID: 8] Document: the fox sleeps\n\n[ID: 9] Document: the fox of Vel"
+    assert lexical.ranking(context, "fox of Vel").startswith("9 > 7")
+
+
+def test_option_across_lines() -> None:
+    """Words stand together even if the text is broken into lines between them."""
+    context = "\n".join(["He went to", "the barn", *["and so on"] * 9, "the cat", "slept in", "the attic", *["on"] * 9])
+    assert lexical.option(context, "where did the cat sleep", "A. barn\nB. lake\nC. moon\nD. attic") == "D"
+
+
+def test_lead_begins_with_whole_words() -> None:
+    """Every quoted place begins where a sentence does."""
+    text = " ".join(f"Start{n} of a sentence, which goes on and on." for n in range(400))
+    said = lexical.lead(text, "")
+    assert said.count("Start") == lexical.PARTS
+    assert all(part.startswith("Start") for part in said.split(". "))
+    assert len(lexical.lead("word " * 5000, "").split()) <= 200
+
+
+def test_chain_follows_the_order() -> None:
+    """A variable that took another's value before that one had it does not hold it; each is named once."""
+    assert lexical.chain("VAR C = VAR B VAR A = 12 VAR B = VAR A VAR B = VAR A VAR D = 123", "12") == "A, B"
+
+
+@pytest.mark.parametrize("form", ["chat", "completion"])
+@pytest.mark.parametrize("kind", ["span", "ranking"])
+def test_demonstrations_are_not_answered_from(kind: AnswerKind, form: str) -> None:
+    """Solved examples right before the context are not taken for a part of it."""
+    task = next(task for task in TASKS if task.answer_kind == kind and "{demos}{context}" in task.template.user)
+    shown = HEADS[kind].format(n=5) + "Kiri dug the lake Vel."
+    demo = f"{shown}\n\nQuestion: who?\n{task.template.prefix} 5\n\n"
+    fields = {CONTEXT: passages(kind, 9), "question": "who dug the lake Vel?", "demos": demo * 2}
+    prompt = task.template.user_turn(fields) + (task.template.suffix(fields) if form == "completion" else "")
+    said = lexical.answer(prompt)
+    assert said.startswith("Anna Karst" if kind == "span" else "0 >")
+    assert "Kiri" not in said
+    assert "5" not in said.split(" > ")[:2]
+
+
+@pytest.mark.parametrize("form", ["chat", "completion"])
+def test_cites_documents_of_the_whole_context(form: str) -> None:
+    """Where the context follows the question, all of it is searched, and no demonstration's documents are."""
+    task = next(task for task in TASKS if task.answer_kind == "citation" and task.shots)
+    demo = "Do.\n\nQuestion: who dug?\n\nDocument [9](Title: T): Kiri dug the lake.\n\nAnswer: Kiri [9].\n\n\n"
+    fields = {CONTEXT: PASSAGES, "question": "who built the tower?", "demo_text": demo, "instruction": "Do."}
+    prompt = task.template.user_turn(fields) + (task.template.suffix(fields) if form == "completion" else "")
+    said = lexical.answer(prompt)
+    assert said.startswith("Anna Karst built the tower in 1887 [2].")
+    assert "Kiri" not in said
+
+
+def test_context_with_an_answer_s_prefix() -> None:
+    """A context without demonstrations is whole."""
+    assert lexical._without_demonstrations("one\n\ntwo", "Answer:") == "one\n\ntwo"
+    assert lexical._without_demonstrations("Q\nAnswer: x\n\nNow read:\n\none\n\ntwo", "Answer:") == "one\n\ntwo"

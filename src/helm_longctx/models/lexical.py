@@ -12,7 +12,10 @@ from helm_longctx.core.template import CONTEXT
 from helm_longctx.models.forms import recognise
 from helm_longctx.models.units import Units, best, words
 
-NO_QUESTION = {CONTEXT, "demos", "demo", "demo_text", "example", "instruction", "options", "num_v"}
+DEMONSTRATIONS = {"demos", "demo", "demo_text", "example"}
+"""Fields of a template that show solved examples."""
+
+NO_QUESTION = {CONTEXT, *DEMONSTRATIONS, "instruction", "options", "num_v"}
 """Fields of a template in which nothing is asked."""
 
 NEIGHBOURS = 40
@@ -24,6 +27,13 @@ SPAN_WORDS = 12
 RANKED = 40
 """Passages that a ranking names."""
 
+PASSAGES = 3
+"""Passages that are read for names, or cited."""
+
+PARTS, PART_WORDS = 8, 25
+"""Places of a text that a summary quotes, and words of each."""
+
+_LONG = 4000  # characters: no passage is longer
 _MARKUP = ("document", "title")
 _UNIT_ENDS = re.compile(r"\n|(?<=[.!?]) ")
 _BLOCK_END = "\n\n"
@@ -31,12 +41,14 @@ _LABEL = re.compile(r"\nlabel:(.*)\s*\Z")
 _PARAGRAPH_END = re.compile(_BLOCK_END)
 _PASSAGE_ID = re.compile(r"\[ID: ([^\]]*)\]")
 _PASSAGE_NUMBER = re.compile(r"Document \[(\d+)\]\(Title: [^\n]*?\): ")
-_NAMES = re.compile(r"(?:[A-Z]\w*[ .'-]{0,2})*[A-Z]\w+")
-_NUMBERS = re.compile(r"(?:[A-Z]\w+ )?\d[\d,.]*\d|\d+")
+_ANNOUNCEMENT = re.compile(r"\A\s*(?:[^\n]*:\n\n)?")
+_PASSAGE_HEAD = re.compile(r"Document \d+:\n")
+_NAMES = re.compile(r"[A-ZÀ-ÖØ-Þ][\w-]*(?:[ .'’]{1,2}[A-ZÀ-ÖØ-Þ][\w-]*)*")
+_NUMBERS = re.compile(r"(?:[A-Z][a-z]+ \d{1,2}, |\d{1,2} [A-Z][a-z]+ |[A-Z][a-z]+ )?\d+(?:[.,]\d+)*")
 _ASKS_A_NUMBER = re.compile(r"\b(when|how (many|much|old|long|far)|what (year|date|day|number|age))\b")
 _OPTION = re.compile(r"^([A-D])\. (.*)$", re.MULTILINE)
-_SENTENCE = re.compile(r"(?:(?<=[.!?]) |\A)\S[^.!?\n]*[.!?]?")
-_LIST = re.compile(r"\s*1\. ")
+_SENTENCE = re.compile(r"(?:(?<=[.!?])\s+|\n|\A)(\w[^.!?]*[.!?]?)")
+_LIST = re.compile(r"\s*\d+\. ")
 _LETTERS = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _ASSIGNMENT = re.compile(r"VAR (\w+) = (?:VAR )?(\w+)")
 
@@ -47,10 +59,18 @@ def answer(prompt: str) -> str:
     if found is None:
         return ""
     task, fields = found
-    question = " ".join(text for name, text in fields.items() if name not in NO_QUESTION)
+    context, question = fields[CONTEXT], " ".join(text for name, text in fields.items() if name not in NO_QUESTION)
+    if any(not fields[name] for name in DEMONSTRATIONS & fields.keys()):
+        context = _without_demonstrations(context, task.template.prefix)
     if task.answer_kind == "choice":
-        return option(fields[CONTEXT], question, fields["options"])
-    return _STRATEGIES[task.answer_kind](fields[CONTEXT], question)
+        return option(context, question, fields["options"])
+    return _STRATEGIES[task.answer_kind](context, question)
+
+
+def _without_demonstrations(context: str, prefix: str) -> str:
+    """What follows the last solved example: where one stands right before the context, it is taken for a part of it."""
+    _, found, rest = context.rpartition(f"\n{prefix} ")
+    return _ANNOUNCEMENT.sub("", rest.partition(_BLOCK_END)[2], count=1) if found else context
 
 
 def value_after(context: str, question: str) -> str:
@@ -90,15 +110,30 @@ def nearest_label(context: str, question: str) -> str:
 
 
 def span(context: str, question: str) -> str:
-    """Names and numbers that stand beside the question's words, a few words in all."""
-    asked = {*words(question), *_MARKUP}
-    found: dict[str, None] = {}
-    for sentence in _sentences(context, question, passages=3):
-        names, numbers = _NAMES.findall(sentence), _NUMBERS.findall(sentence)
-        for text in (*numbers, *names) if _ASKS_A_NUMBER.search(question.lower()) else (*names, *numbers):
-            if not set(words(text)) <= asked:
-                found[text] = None
-    return " ".join(" ".join(found).split()[:SPAN_WORDS])
+    """Names and numbers of the passages that share words with the question, a few words in all."""
+    asked, wants_number = {*words(question), *_MARKUP}, bool(_ASKS_A_NUMBER.search(question.lower()))
+    passages = _passages(context)
+    scores = _by_length(passages, question)
+    top = best(scores, PASSAGES)
+    # The best passage counts far more than the next.
+    texts = [(_PASSAGE_HEAD.sub("", passages.texts[n][:_LONG], count=1), scores[n] ** 4) for n in top]
+    chances: dict[str, float] = defaultdict(float)
+    for text, chance in texts:
+        for name in _NAMES.findall(text):
+            chances[_without_common_start(name, context)] += chance * (0.15 if wants_number else 1)
+        for number in _NUMBERS.findall(text):
+            chances[number] += chance * (1 if wants_number else 0.15)
+    said: dict[str, None] = {}
+    for text in sorted(chances, key=lambda text: -chances[text]):
+        if not {*words(text)} <= {*asked, *words(" ".join(said))}:
+            said[text] = None
+    return " ".join(" ".join(said).split()[:SPAN_WORDS])
+
+
+def _without_common_start(name: str, context: str) -> str:
+    """A name without a first word that is a capital's only because a sentence begins there."""
+    first, _, rest = name.partition(" ")
+    return rest if f" {first.lower()} " in context else name
 
 
 def ranking(context: str, question: str) -> str:
@@ -111,7 +146,7 @@ def ranking(context: str, question: str) -> str:
 def citation(context: str, question: str) -> str:
     """A sentence of each of the best passages, with the passage's number."""
     passages, said = Units(context, _PARAGRAPH_END), []
-    for number in best(_by_length(passages, question), 3):
+    for number in best(_by_length(passages, question), PASSAGES):
         marked = _PASSAGE_NUMBER.match(passages.texts[number])
         if marked:
             text = passages.texts[number][marked.end() :]
@@ -121,22 +156,24 @@ def citation(context: str, question: str) -> str:
 
 def option(context: str, question: str, options: str) -> str:
     """The letter of the option whose words stand where the question's words stand."""
-    passages = Units(context, _UNIT_ENDS)
-    asked = passages.scores(words(question))
+    units = Units(context, _UNIT_ENDS)
+    asked: dict[int, float] = defaultdict(float)
+    for number, score in units.scores(words(question)).items():
+        for near in range(-3, 4):
+            asked[number + near] += score / 2 ** abs(near)
     chances: dict[str, float] = {}
     for letter, text in _OPTION.findall(options):
-        found = passages.scores(words(text))
-        chances[letter] = sum(score * asked.get(number, 0) for number, score in found.items()) / max(
-            1, len(words(text))
-        )
+        found = units.scores(words(text))
+        together = sum(score * asked.get(number, 0) for number, score in found.items())
+        chances[letter] = together / max(1, len(words(text)))
     return max(chances, key=lambda letter: chances[letter]) if chances else ""
 
 
 def lead(context: str, question: str) -> str:
     """The sentences that begin first in several parts of the text."""
-    parts = (context[len(context) * part // 8 :] for part in range(8))
-    sentences = (_SENTENCE.search(part[:2000]) for part in parts)
-    return " ".join(" ".join(match[0].split()[:25]) for match in sentences if match)
+    starts = (len(context) * part // PARTS for part in range(PARTS))
+    found = (_SENTENCE.search(context, start, start + 2000) for start in starts)
+    return " ".join(" ".join(match[1].split()[:PART_WORDS]) for match in found if match)
 
 
 def frequent(context: str, question: str) -> str:
@@ -147,23 +184,23 @@ def frequent(context: str, question: str) -> str:
 
 def chain(context: str, question: str) -> str:
     """Variables that get the value, or get it from one that has it."""
-    holders = question.split()[:1]
+    holders = dict.fromkeys(question.split()[:1])
     for name, value in _ASSIGNMENT.findall(context):
         if value in holders:
-            holders.append(name)
-    return ", ".join(holders[1:])
+            holders[name] = None
+    return ", ".join([*holders][1:])
+
+
+def _passages(context: str) -> Units:
+    """Paragraphs, or sentences of a text without any."""
+    paragraphs = context.count(_BLOCK_END) + 1
+    return Units(context, _PARAGRAPH_END if paragraphs * _LONG > len(context) else _UNIT_ENDS)
 
 
 def _by_length(passages: Units, question: str) -> dict[int, float]:
     """Scores of units in which a long one does not win by its length alone."""
     scores = passages.scores(words(question))
-    return {number: score / (200 + len(passages.texts[number])) for number, score in scores.items()}
-
-
-def _sentences(context: str, question: str, passages: int) -> list[str]:
-    """The best sentence of each of the best passages."""
-    units = Units(context, _PARAGRAPH_END)
-    return [_sentence(units.texts[number], question) for number in best(_by_length(units, question), passages)]
+    return {number: score / (1000 + len(passages.texts[number])) for number, score in scores.items()}
 
 
 def _sentence(text: str, question: str) -> str:
