@@ -29,6 +29,8 @@ CHINESE = {
     [
         (ENGLISH, "David Beckham.", 1),
         (ENGLISH, "The name of the scientist is David Beckham", 1),
+        (ENGLISH, "David Smith", 1),
+        (ENGLISH, "David Smith Jones", 0),
         (ENGLISH, "Ludwig Beethoven.", 0),
         (ENGLISH, "Ludwig Beethoven, not David", 0),
         (ENGLISH, "I cannot say; the article does not tell", 0),
@@ -44,7 +46,7 @@ def test_answers(row: dict[str, Any], prediction: str, expected: float) -> None:
     assert confusion({**row, "prediction": prediction}) == {"confused": expected}
 
 
-@pytest.mark.parametrize("facts", [None, [], "", ["..."], ["Ludwig van Beethoven"]])
+@pytest.mark.parametrize("facts", [None, [], "", ["..."], ["Ludwig van Beethoven"], ["Ludwig Beethoven"]])
 def test_absent_where_it_cannot_be_said(facts: Any) -> None:
     """No fact, or one that holds the true answer."""
     assert confusion({**ENGLISH, "prediction": "x", "confusing_facts": facts}) == {}

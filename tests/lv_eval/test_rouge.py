@@ -26,6 +26,12 @@ def test_equals_the_package(prediction: str, reference: str) -> None:
     assert rouge_l(prediction, reference) == package(prediction, reference)
 
 
+@pytest.mark.parametrize(("prediction", "reference"), [("a a b", "a b a"), ("a b a", "a a b"), ("b a a", "a b a")])
+def test_ties(prediction: str, reference: str) -> None:
+    """Which of two longest subsequences is taken decides how many distinct words are shared."""
+    assert rouge_l(prediction, reference) == package(prediction, reference)
+
+
 @pytest.mark.parametrize(("prediction", "reference"), [("", "a"), ("a", ""), (".", "a"), ("...", "...")])
 def test_texts_without_a_sentence(prediction: str, reference: str) -> None:
     """The package raises."""
