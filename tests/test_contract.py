@@ -41,7 +41,7 @@ ENTRIES = [
     for length in STANDARD.values()
     for task in (None, *category.tasks, *category.variants)
     if all(row.any_length or length in row.sizes for row in ([task] if task else category.tasks))
-    for task in [f",task={task.name}" if task else ""]
+    for task in [f",{benchmark.task_argument}={task.name}" if task else ""]
 ]
 
 

@@ -12,6 +12,8 @@ from helm_longctx.core.entry import ARGUMENTS
 from helm_longctx.core.lengths import STANDARD
 from helm_longctx.core.metric_names import headline_text
 from helm_longctx.core.task import Task
+from helm_longctx.helmet.tasks import HELMET
+from helm_longctx.lv_eval.tasks import LV_EVAL
 from helm_longctx.sources.hub import HubDataset, HubFile
 from helm_longctx.sources.release import ReleaseFile
 from tests.tasks import entry_of
@@ -26,7 +28,14 @@ def rows(path: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
 
 
-@pytest.mark.parametrize("task", [task for b in BENCHMARKS for task in b.tasks], ids=lambda task: task.name)
+@pytest.mark.parametrize("task", LV_EVAL.tasks, ids=lambda task: task.name)
+def test_lv_eval_table(task) -> None:
+    """Each data set's row gives its number of questions, budget and metrics."""
+    (row,) = (row for row in rows("docs/lv-eval.md") if row[0] == f"`{task.name}`")
+    assert row[2:] == [str(task.num_samples), str(task.max_tokens), task.headline[0]]
+
+
+@pytest.mark.parametrize("task", HELMET.tasks, ids=lambda task: task.name)
 def test_run_entries_table(task) -> None:
     """Each task's row gives its sizes, sample, budget and headline metric."""
     (row,) = (row for row in rows("docs/run-entries.md") if row[1] == f"`{task.name}`")

@@ -1,6 +1,7 @@
 """What `helm-run` loads through the entry-point group `helm`: imports, and nothing that can fail by itself."""
 
-import helm_longctx.helmet.run_specs  # noqa: F401
+import helm_longctx.helmet.run_specs
+import helm_longctx.lv_eval.run_specs  # noqa: F401
 from helm_longctx.cli.errors import install_excepthook
 from helm_longctx.models.registration import register
 

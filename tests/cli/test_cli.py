@@ -90,7 +90,7 @@ def test_list(command: Command, with_mirror: None) -> None:
     """The list has a row for each task and says whether its data is here."""
     assert command("list", "--length", "8k", "--json") == 0
     rows = {row["task"]: row for row in json.loads(command.out)}
-    assert set(rows) == {task.name for task in HELMET.tasks}
+    assert set(rows) == {task.name for benchmark in BENCHMARKS for task in benchmark.tasks}
     assert rows["nlu"]["data"] == rows["json_kv"]["data"] == "here"
     assert command("list") == 0
     assert "banking77" in command.out
@@ -116,8 +116,7 @@ def test_fetch_of_what_is_here(command: Command, with_mirror: None, mirror: Data
 
 
 def paths(entry: str, length: int) -> list[str]:
-    (benchmark,) = BENCHMARKS
-    return [path for task in benchmark.entries[entry].tasks for path in task.paths(length)]
+    return [path for task in HELMET.entries[entry].tasks for path in task.paths(length)]
 
 
 def test_models(command: Command, tmp_path: Path) -> None:
@@ -136,7 +135,7 @@ def test_schema_and_confs(command: Command, tmp_path: Path) -> None:
     assert command("schema") == 0
     assert yaml.safe_load(command.out)["run_groups"][0]["name"] == "helmet"
     assert command("confs", tmp_path / "confs") == 0
-    assert {path.name for path in (tmp_path / "confs").glob("*")} == set(conf_files([HELMET]))
+    assert {path.name for path in (tmp_path / "confs").glob("*")} == set(conf_files(BENCHMARKS))
 
 
 def test_version(command: Command) -> None:

@@ -10,7 +10,7 @@ from helm_longctx.core.template import CONTEXT
 from helm_longctx.models.forms import recognise
 
 TASKS = [task for benchmark in BENCHMARKS for task in benchmark.tasks]
-FIELDS = {"question": "red-fox", "query": "red-fox", "type_needle_v": "number", "demos": "Key: a\n\n", "demo": "", "demo_text": "",
+FIELDS = {"question": "red-fox", "input": "red-fox", "query": "red-fox", "type_needle_v": "number", "demos": "Key: a\n\n", "demo": "", "demo_text": "",
     "instruction": "Do.", "options": "A. x", "example": "", "num_v": "5"}  # fmt: skip
 
 

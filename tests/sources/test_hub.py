@@ -10,6 +10,7 @@ import os
 import socket
 import threading
 import time
+import zipfile
 from pathlib import Path
 
 import datasets
@@ -20,7 +21,7 @@ import pytest
 
 from helm_longctx.errors import InputError
 from helm_longctx.sources import hub as sources_hub
-from helm_longctx.sources.hub import HubDataset, HubFile, ensure, ensure_file, label_names
+from helm_longctx.sources.hub import HubDataset, HubFile, HubZip, ensure, ensure_file, ensure_member, label_names
 from helm_longctx.sources.root import DataRoot
 from tests.sources.hub_server import COMMIT, Hub, serve
 
@@ -301,3 +302,53 @@ def test_a_wrong_digest_leaves_no_file(hub: Hub, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="has SHA-256"):
         ensure_file(RULER, root(tmp_path), "fetch it")
     assert not [path for path in (tmp_path / "data").rglob("*") if path.is_file()]
+
+
+def zipped(members: dict[str, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+MEMBER = HubZip("org/zips", "set.zip", "set/set_16k.jsonl", "lveval/set/set_16k.jsonl")
+
+
+@pytest.mark.parametrize("name", ["set/set_16k.jsonl", "set_16k.jsonl"])
+def test_a_member_of_a_zip_file(hub: Hub, tmp_path: Path, name: str) -> None:
+    """Only the wanted member is unpacked, with a record of the zip file; the others' names do not matter."""
+    members = {name: b'{"a": 1}\n', "../evil": b"x", "/abs": b"x", "set/set_32k.jsonl": b"other"}
+    hub.repos["org/zips"] = {"set.zip": zipped(members)}
+    for _ in range(2):
+        ensure_member(MEMBER, root(tmp_path), "fetch it")
+    files = sorted(str(p.relative_to(tmp_path / "data")) for p in (tmp_path / "data").rglob("*") if p.is_file())
+    assert files == ["lveval/set/set_16k.jsonl", "lveval/set/set_16k.jsonl.source.json"]
+    assert (tmp_path / "data" / MEMBER.path).read_bytes() == b'{"a": 1}\n'
+    assert not (tmp_path / "evil").exists()
+    assert sum("GET /datasets/org/zips/resolve" in request for request in hub.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (zipped({"other": b"x"}), "it has no files set/set_16k.jsonl"),
+        (zipped({"set/set_16k.jsonl": b"x", "set_16k.jsonl": b"y"}), "it has 2 files set/set_16k.jsonl"),
+        (zipped({"set/set_16k.jsonl": b"x" * 9999})[:-30], "it is not a whole zip file"),
+        (b"no zip", "it is not a whole zip file"),
+        (zipped({"set/set_16k.jsonl": os.urandom(999)}).replace(b"set/set_16k.jsonl", b"set/set_16k.jsonl", 1), ""),
+    ],
+)
+def test_bad_zip_files(hub: Hub, tmp_path: Path, content: bytes, message: str) -> None:
+    """A zip file that is damaged, or without the member, leaves nothing."""
+    hub.repos["org/zips"] = {"set.zip": content}
+    if not message:
+        place = content.index(b"set/set_16k.jsonl") + 200
+        hub.repos["org/zips"] = {"set.zip": content[:place] + b"\0\0\0" + content[place + 3 :]}
+        message = "it is not a whole zip file"
+    with pytest.raises(InputError, match=message) as caught:
+        ensure_member(MEMBER, root(tmp_path), "fetch it")
+    assert str(caught.value).endswith("; then run: fetch it")
+    assert not [path for path in (tmp_path / "data").rglob("*") if path.is_file()]
+    with pytest.raises(InputError, match="lacks lveval/set"):
+        ensure_member(MEMBER, root(tmp_path, mirror=True), "fetch it")

@@ -14,6 +14,7 @@ from helm_longctx.sources.root import DataRoot
 
 ARGUMENTS = (
     "task",
+    "dataset",
     "length",
     "shots",
     "seed",
@@ -58,9 +59,9 @@ class Entry:
     @property
     def title(self) -> str:
         """For people: `HELMET Recall 8k`, or with a single task its title."""
-        what = self.tasks[0].title if "task" in self.arguments else self.category.title
-        closed = " closed book" if self.settings.context == "none" else ""
-        return f"{self.benchmark.title} {what}{closed} {length_label(self.settings.length)}"
+        what = self.tasks[0].title if self.benchmark.task_argument in self.arguments else self.category.title
+        closed = "closed book" if self.settings.context == "none" else ""
+        return " ".join(filter(None, (self.benchmark.title, what, closed, length_label(self.settings.length))))
 
     @property
     def description(self) -> str:
@@ -85,7 +86,7 @@ class Entry:
 
 def group_name(benchmark: Benchmark, name: str, label: str, closed: bool = False) -> str:
     """The run group of a category or task at a length, e.g. `helmet_rag_8k`, without context `helmet_closed_rag_8k`."""
-    return "_".join([benchmark.name, *([CLOSED_BOOK] if closed else []), name, label])
+    return "_".join(filter(None, (benchmark.name, CLOSED_BOOK if closed else "", name, label)))
 
 
 def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -> Entry:
@@ -94,14 +95,13 @@ def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -
     Raises:
         InputError: an argument is unknown, missing or has a value that is not allowed for these tasks.
     """
+    known = [key for key in ARGUMENTS if key == benchmark.task_argument or key not in ("task", "dataset")]
     for key in arguments:
-        if key not in ARGUMENTS:
-            raise InputError(
-                f"{name}: unknown argument {key}={shorten(arguments[key])}; allowed: {', '.join(ARGUMENTS)}"
-            )
+        if key not in known:
+            raise InputError(f"{name}: unknown argument {key}={shorten(arguments[key])}; allowed: {', '.join(known)}")
     if "length" not in arguments:
         raise InputError(f"{name}: length is missing; allowed: {_lengths(benchmark.entries[name].tasks)}")
-    tasks = _tasks(benchmark, name, arguments.get("task"))
+    tasks = _tasks(benchmark, name, arguments.get(benchmark.task_argument))
     settings = Settings(
         length=_length(name, arguments["length"], tasks),
         shots=_whole(name, "shots", arguments.get("shots"), at_least=0),
@@ -145,7 +145,7 @@ def _tasks(benchmark: Benchmark, name: str, task: object) -> tuple[Task, ...]:
     every = (*category.tasks, *category.variants)
     chosen = tuple(row for row in every if row.name == task)
     if not chosen:
-        raise bad_argument(name, "task", task, [row.name for row in every])
+        raise bad_argument(name, benchmark.task_argument, task, [row.name for row in every])
     return chosen
 
 

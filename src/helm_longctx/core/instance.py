@@ -18,7 +18,7 @@ def to_instance(task: Task, settings: Settings, example: Example, run_max_tokens
     fields = example.fields
     extra: dict[str, Any] = {
         "length": settings.length,
-        "question": fields.get("question", fields.get("query")),
+        "question": next((fields[name] for name in ("question", "query", "input") if name in fields), None),
         "depth": example.depth,
         "source": example.source,
         "input_tokens": example.input_tokens,
@@ -31,6 +31,7 @@ def to_instance(task: Task, settings: Settings, example: Example, run_max_tokens
         "run_max_tokens": run_max_tokens,
         "thinking_tokens": settings.thinking_tokens or None,
         "record": dict(example.record),
+        "cut": task.cut,
     }
     return Instance(
         input=Input(text=task.template.user_turn(fields)),

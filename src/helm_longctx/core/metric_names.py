@@ -44,6 +44,12 @@ _OFFICIAL = {
     "judge_recall": ("Judged recall", "Key points that the summary has, by a judge."),
     "judge_precision": ("Judged precision", "Sentences of the summary that are right, by a judge."),
     "judge_fluency": ("Judged fluency", "Whether the text is fluent, by a judge."),
+    "f1_gated": ("Gated F1", "F1 of words, 0 if too few of the answer's keywords are in the output."),
+    "f1_before_gate": ("F1 before the gate", "F1 of words, whatever the keywords."),
+    "keyword_recall": ("Keyword recall", "Share of the answer's keywords that the output has."),
+    "rouge_l": ("ROUGE-L", "ROUGE-L of Chinese words without uninformative ones."),
+    "rouge_l_all_words": ("ROUGE-L, all words", "ROUGE-L of all Chinese words."),
+    "confused": ("Confused", "Whether the answer comes from a confusing fact rather than from the true one."),
     "hidden_citations": ("Hidden citations", "Citations of documents that the prompt did not show."),
 }
 

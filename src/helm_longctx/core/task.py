@@ -18,6 +18,7 @@ Style = Literal["auto", "chat", "completion"]
 Protocol = Literal["paper", "current"]
 Labels = Literal["integer", "natural_label"]
 Context = Literal["full", "none"]
+Cut = Literal["context", "middle"]
 AnswerKind = Literal["label", "lookup", "span", "ranking", "citation", "choice", "summary", "frequency", "chain"]
 """How a model without a neural network can look for an answer in the context: the label of the nearest demonstration;
 what follows the question's words; the words beside them; documents by the words that they share with the question, as a
@@ -100,6 +101,7 @@ class Task:
         labels: whether the `labels` argument has a meaning.
         closed_book: whether it can be asked without its context (`context=none`).
         judged: whether a part of the score comes from a judge, whom the `judge` argument names.
+        cut: what of a prompt that is too long is cut: the end of its context, or its middle.
         answer_kind, null_answer: for the baseline models.
     """
 
@@ -125,6 +127,7 @@ class Task:
     labels: bool = False
     closed_book: bool = False
     judged: bool = False
+    cut: Cut = "context"
 
     def scores(self, record: Record) -> Scores:
         """Official metrics and `longctx_score`; what cannot be computed is absent."""
@@ -143,7 +146,7 @@ class Category:
     """Tasks that are run and averaged together.
 
     Args:
-        name: the run entry is `<benchmark>_<name>`.
+        name: the run entry is `<benchmark>_<name>`; empty if the benchmark has but one category.
         tasks: those whose unweighted mean is the category's score.
         variants: further tasks, run only by name.
         averaged: whether the published tables have it as a column.
@@ -166,6 +169,7 @@ class Benchmark:
         revision: repository and commit that the prompts and metrics follow; part of every run spec.
         url: the official code at that commit.
         categories: the table, in the order of the published ones. A task can stand in several.
+        task_argument: what run entries call a task.
     """
 
     name: str
@@ -174,11 +178,12 @@ class Benchmark:
     revision: str
     url: str
     categories: tuple[Category, ...]
+    task_argument: Literal["task", "dataset"] = "task"
 
     @cached_property
     def entries(self) -> dict[str, Category]:
         """Run-entry names and the category that each runs."""
-        return {f"{self.name}_{category.name}": category for category in self.categories}
+        return {"_".join(filter(None, (self.name, category.name))): category for category in self.categories}
 
     @cached_property
     def tasks(self) -> tuple[Task, ...]:

@@ -1,4 +1,6 @@
-"""Fitting a prompt into its length and the deployment's window by cutting the end of its context, as HELMET does.
+"""Fitting a prompt into its length and the deployment's window, by the task's rule.
+
+HELMET cuts the end of the context, LV-Eval the middle of the prompt.
 
 Source: princeton-nlp/HELMET at 4526dfb, model_utils.py tokenize (local models) and OpenAIModel.prepare_inputs.
 """
@@ -13,6 +15,7 @@ from helm.benchmark.model_deployment_registry import ModelDeployment, get_model_
 from helm.benchmark.tokenizer_config_registry import TokenizerConfig, get_tokenizer_config
 from helm.common.object_spec import get_class_by_name
 
+from helm_longctx.core.middle import RESERVED, cut_middle
 from helm_longctx.core.style import Form
 from helm_longctx.errors import InputError
 
@@ -30,10 +33,12 @@ class CutTokenizer:
     Args:
         count: tokens of a prompt, with the special ones that the model gets.
         drop_end: a text without its last n tokens.
+        drop_middle: a text in at most n tokens of its start and end, and whether it was cut.
     """
 
     count: Callable[[str], int]
     drop_end: Callable[[str, int], str]
+    drop_middle: Callable[[str, int], tuple[str, bool]]
 
 
 @dataclass(frozen=True)
@@ -74,6 +79,8 @@ class Truncator:
         """
         if self.window is None:
             return prompt, False
+        if extra.get("cut") == "middle":
+            return self._without_middle(prompt, max_tokens)
         length = extra["length"] + extra.get("thinking_tokens", 0)
         limit = min(self.window, length) - max_tokens - (CHAT_BUFFER if form == "chat" else 0)
         if limit <= 0:
@@ -86,6 +93,13 @@ class Truncator:
             return prompt, False
         start, end = extra["context_span"]
         return prompt[:start] + tokenizer.drop_end(prompt[start:end], excess) + prompt[end:], True
+
+    def _without_middle(self, prompt: str, max_tokens: int) -> tuple[str, bool]:
+        assert self.window is not None
+        limit = self.window - max(RESERVED, max_tokens + CHAT_BUFFER)
+        if len(prompt) < limit and len(prompt.encode()) + _SPECIAL_TOKENS <= limit:
+            return prompt, False
+        return self.tokenizer().drop_middle(prompt, limit)
 
 
 def _cut_tokenizer(deployment: ModelDeployment) -> CutTokenizer:
@@ -114,7 +128,11 @@ def _hugging_face(config: TokenizerConfig) -> CutTokenizer:
             offsets = tokenizer(text, return_offsets_mapping=True)["offset_mapping"]
         return text[: offsets[-tokens][0]] if tokens <= len(offsets) else ""
 
-    return CutTokenizer(count, drop_end)
+    def drop_middle(text: str, tokens: int) -> tuple[str, bool]:
+        with wrapped as tokenizer:
+            return cut_middle(tokenizer, text, tokens)
+
+    return CutTokenizer(count, drop_end, drop_middle)
 
 
 def _tiktoken(config: TokenizerConfig) -> CutTokenizer:
@@ -125,7 +143,10 @@ def _tiktoken(config: TokenizerConfig) -> CutTokenizer:
     def drop_end(text: str, tokens: int) -> str:
         return str(encoding.decode(encoding.encode(text, disallowed_special=())[:-tokens]))
 
-    return CutTokenizer(lambda text: len(encoding.encode(text, disallowed_special=())), drop_end)
+    def count(text: str) -> int:
+        return len(encoding.encode(text, disallowed_special=()))
+
+    return CutTokenizer(count, drop_end, lambda text, tokens: cut_middle(encoding, text, tokens))
 
 
 _KINDS: Mapping[str, Callable[[TokenizerConfig], CutTokenizer]] = {

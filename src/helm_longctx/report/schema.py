@@ -44,7 +44,7 @@ def _official(benchmark: Benchmark, category: Category) -> Group:
 
 
 def _official_name(benchmark: Benchmark, category: Category) -> str:
-    return f"official_{benchmark.name}_{category.name}"
+    return "_".join(filter(None, ("official", benchmark.name, category.name)))
 
 
 def _metric_group(name: str, title: str, metrics: Iterable[str]) -> Group:
@@ -90,7 +90,7 @@ def _category_leaves(benchmark: Benchmark, label: str, closed: bool) -> Iterator
         yield {
             **_leaf(benchmark, category.name, category.title, label, closed, "categories"),
             "of": (label, category.name, None),
-            "description": f"{category.title}: mean of {', '.join(t.title for t in category.tasks)}, {label} tokens.",
+            "description": f"Mean of {', '.join(t.title for t in category.tasks)}, at {label}.",
             "metric_groups": ["score", "by_depth", _official_name(benchmark, category), "conditions"],
             "environment": {"main_name": MAIN_METRIC, "main_split": "test"},
             "sub_splits": [task.name for task in (*category.tasks, *category.variants)],
@@ -104,14 +104,14 @@ def _task_leaves(benchmark: Benchmark, label: str, closed: bool) -> Iterator[Gro
         yield {
             **_leaf(benchmark, task.name, task.title, label, closed, "tasks"),
             "of": (label, None, task.name),
-            "description": f"{task.title}: {headline_text(task)}, {label} tokens.",
+            "description": f"{task.title}: {headline_text(task)}, at {label}.",
             "metric_groups": ["score"],
             "environment": {"main_name": task_score(task.name), "main_split": "test"},
         }
 
 
 def _leaf(benchmark: Benchmark, name: str, title: str, label: str, closed: bool, kind: str) -> Group:
-    about = f"{title} {'closed book ' if closed else ''}{label}"
+    about = " ".join(filter(None, (title, "closed book" if closed else "", label)))
     return {
         "name": group_name(benchmark, name, label, closed),
         "display_name": f"{benchmark.title} {about}",
@@ -127,12 +127,12 @@ def _parents(benchmark: Benchmark, leaves: list[Group], closed: bool) -> Iterato
     averaged = {category.name for category in benchmark.categories if category.averaged}
     every = [leaf for leaf in leaves if leaf["of"][1] in averaged]
     yield from _parent(name, title, f"{title} leaderboards", every, benchmark.description)
-    for label in dict.fromkeys(leaf["of"][0] for leaf in leaves):
+    # Of a benchmark with one category the tables at one length are that category's.
+    several = len(benchmark.categories) > 1
+    for label in dict.fromkeys(leaf["of"][0] for leaf in leaves) if several else ():
         at = [leaf for leaf in every if leaf["of"][0] == label]
-        yield from _parent(
-            f"{name}_{label}", f"{title} {label}", f"{title} leaderboards", at, f"{title}, {label} tokens"
-        )
-    for category in benchmark.categories:
+        yield from _parent(f"{name}_{label}", f"{title} {label}", f"{title} leaderboards", at, f"{title} at {label}")
+    for category in benchmark.categories if several else ():
         of = [leaf for leaf in leaves if leaf["of"][1] == category.name]
         about = category.title
         yield from _parent(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from helm_longctx.sources import hub, release
-from helm_longctx.sources.hub import HubDataset, HubFile
+from helm_longctx.sources.hub import HubDataset, HubFile, HubZip
 from helm_longctx.sources.release import PinnedFile, ReleaseFile
 from helm_longctx.sources.root import DataRoot
 
-Source = HubDataset | HubFile | ReleaseFile | PinnedFile
+Source = HubDataset | HubFile | HubZip | ReleaseFile | PinnedFile
 
 
 def ensure(sources: Iterable[Source], root: DataRoot, command: str) -> None:
@@ -30,6 +30,8 @@ def ensure(sources: Iterable[Source], root: DataRoot, command: str) -> None:
             hub.ensure(source, root, command)
         elif isinstance(source, HubFile):
             hub.ensure_file(source, root, command)
+        elif isinstance(source, HubZip):
+            hub.ensure_member(source, root, command)
     release.ensure_pinned([source for source in absent if isinstance(source, PinnedFile)], root, command)
     files = [source for source in absent if isinstance(source, ReleaseFile)]
     for of_release in {file.release for file in files}:

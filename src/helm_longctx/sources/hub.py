@@ -12,7 +12,9 @@ import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -104,6 +106,28 @@ class HubFile:
         return str(json.loads(record.read_text(encoding="utf-8"))["repo"]) if record.is_file() else self.repo
 
 
+@dataclass(frozen=True)
+class HubZip:
+    """One member of a zip file in a hub data set repository.
+
+    Args:
+        repo: `org/name`.
+        name: the zip file in the repository.
+        member: the file in it, with or without its folder.
+        path: under the data root.
+    """
+
+    repo: str
+    name: str
+    member: str
+    path: str
+
+    @property
+    def paths(self) -> list[str]:
+        """Its file under the data root."""
+        return [self.path]
+
+
 def ensure(dataset: HubDataset, root: DataRoot, command: str) -> Path:
     """The data set's folder under the root; into a cache it is downloaded if it is not there yet.
 
@@ -138,7 +162,25 @@ def ensure_file(file: HubFile, root: DataRoot, command: str) -> None:
     target = root / file.path
     _log.warning("fetching %s of %s from the hub into %s", file.name, repo, target.parent)
     with explained(f"{file.name} of hub {file.kind} {repo}", target.parent, command):
-        _fetch_file(file, repo, target)
+        path, source = _fetched(repo, file.name, file.kind)
+        _place(target, source, lambda part: shutil.copyfile(path, part))
+
+
+def ensure_member(zipped: HubZip, root: DataRoot, command: str) -> None:
+    """Have the member under the root; into a cache the zip file is downloaded and the member unpacked from it.
+
+    Raises:
+        InputError: it is missing and may not be downloaded, the download fails, or the zip file does not have it.
+    """
+    if root.has(zipped.path):
+        return
+    if root.mirror:
+        raise root.missing(zipped.paths, command)
+    target = root / zipped.path
+    _log.warning("fetching %s of %s from the hub into %s", zipped.name, zipped.repo, target.parent)
+    with explained(f"{zipped.name} of hub dataset {zipped.repo}", target.parent, command):
+        path, source = _fetched(zipped.repo, zipped.name, "dataset")
+        _place(target, source, lambda part: _unzip(path, zipped.member, part))
 
 
 @contextmanager
@@ -188,21 +230,40 @@ def _fetch(dataset: HubDataset, folder: Path) -> None:
     _build(files, dataset, source, folder)
 
 
-def _fetch_file(file: HubFile, repo: str, target: Path) -> None:
+def _fetched(repo: str, name: str, kind: Literal["dataset", "model"]) -> tuple[Path, dict[str, object]]:
+    """A file of the repository's present commit, checked, and where it came from."""
     from huggingface_hub import HfApi
 
-    info = HfApi().repo_info(repo, repo_type=file.kind, timeout=TIMEOUT)
+    info = HfApi().repo_info(repo, repo_type=kind, timeout=TIMEOUT)
     if not info.sha:
         raise InputError("the hub names no commit; check HF_ENDPOINT")
     digests: dict[str, str] = {}
-    path = download(repo, file.name, info.sha, digests, file.kind)
-    source = {"repo": repo, "commit": info.sha, "files": digests}
+    path = download(repo, name, info.sha, digests, kind)
+    return path, {"repo": repo, "commit": info.sha, "files": digests}
+
+
+def _place(target: Path, source: object, write: Callable[[Path], object]) -> None:
+    """Write into a folder of this process's own, then move, with a record of the source beside it."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".fetch-", dir=target.parent) as folder:
-        shutil.copyfile(path, Path(folder) / "data")
-        (Path(folder) / "source").write_bytes(orjson.dumps(source, option=orjson.OPT_INDENT_2))
-        os.replace(Path(folder) / "source", target.with_name(target.name + SOURCE))
-        os.replace(Path(folder) / "data", target)
+    with tempfile.TemporaryDirectory(prefix=".fetch-", dir=target.parent) as name:
+        data, record = Path(name) / "data", Path(name) / "source"
+        write(data)
+        record.write_bytes(orjson.dumps(source, option=orjson.OPT_INDENT_2))
+        os.replace(record, target.with_name(target.name + SOURCE))
+        os.replace(data, target)
+
+
+def _unzip(path: Path, member: str, target: Path) -> None:
+    """One member, to a path that we chose, a block in memory at a time; its checksum is the zip file's."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            found = [name for name in archive.namelist() if name in (member, member.rsplit("/", 1)[-1])]
+            if len(found) != 1:
+                raise InputError(f"it has {len(found) or 'no'} files {member}; {USE_A_MIRROR}")
+            with archive.open(found[0]) as content, target.open("wb") as out:
+                shutil.copyfileobj(content, out, 1 << 20)
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
+        raise InputError(f"it is not a whole zip file ({type(error).__name__}); {USE_A_MIRROR}") from error
 
 
 def download(

@@ -1,0 +1,61 @@
+"""Cutting a prompt in its middle, as LV-Eval does.
+
+Source: infinigence/LVEval at 63e7ae9, utils.py (truncate_prompt) and, for API models, prediction_gpt.py. The whole
+formatted prompt, before any chat template, is tokenized with special tokens; the first and the last half of the limit
+are kept and decoded one by one. What follows from that, and is kept:
+
+- an odd limit keeps one token less than it allows;
+- decoding drops special tokens, also those that stand in the text as such (`<s>`), and a Llama-like tokenizer drops
+  the space at the start of the second half; a character cut in two becomes U+FFFD;
+- the question stands in the second half, so it is whole as long as it and the instruction after it have no more
+  tokens than half the limit. With a smaller window the official code cuts the question, and so does this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from helm_longctx.errors import InputError
+
+RESERVED = 500
+"""Tokens of a model's window that the official README leaves for the answer and the chat template."""
+
+
+def cut_middle(tokenizer: Any, prompt: str, max_tokens: int) -> tuple[str, bool]:
+    """The prompt in at most `max_tokens` tokens, and whether it was cut. The prompt is tokenized once.
+
+    Args:
+        tokenizer: a Hugging Face tokenizer, a `tokenizers.Tokenizer` or a `tiktoken.Encoding`.
+
+    Raises:
+        InputError: `max_tokens` is under 2, for which the official rule has no meaning.
+    """
+    if max_tokens < 2:
+        raise InputError(f"a limit of {max_tokens} tokens leaves nothing of a prompt; at least 2 are needed")
+    encode, decode = _codec(tokenizer)
+    ids = encode(prompt)
+    if len(ids) <= max_tokens:
+        return prompt, False
+    half = max_tokens // 2
+    return decode(ids[:half]) + decode(ids[-half:]), True
+
+
+Encode = Callable[[str], Sequence[int]]
+Decode = Callable[[Sequence[int]], str]
+
+
+def _codec(tokenizer: Any) -> tuple[Encode, Decode]:
+    if callable(tokenizer):  # Hugging Face; without `verbose` it warns that a prompt is long
+        return (
+            lambda text: tokenizer(text, truncation=False, verbose=False)["input_ids"],
+            lambda ids: tokenizer.decode(ids, skip_special_tokens=True),
+        )
+    if hasattr(tokenizer, "encode_ordinary"):  # tiktoken; without the argument, special tokens in a text are errors
+        return lambda text: tokenizer.encode(text, disallowed_special=()), tokenizer.decode
+    tokenizer.no_truncation()  # which a saved tokenizer may have set
+    tokenizer.no_padding()
+    return (
+        lambda text: tokenizer.encode_batch_fast([text])[0].ids,
+        lambda ids: tokenizer.decode(ids, skip_special_tokens=True),
+    )

@@ -1,0 +1,1 @@
+"""LV-Eval (arXiv 2402.05136): bilingual question answering at five lengths, with confusing facts."""

@@ -1,0 +1,66 @@
+"""LV-Eval's tasks, from the table of its data sets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import islice
+
+from helm_longctx.core.lengths import length_label
+from helm_longctx.core.task import Benchmark, Category, Example, Settings, Task
+from helm_longctx.core.template import Template
+from helm_longctx.lv_eval.data import rows
+from helm_longctx.lv_eval.datasets import DATASETS, LENGTHS, REVISION, Dataset
+from helm_longctx.sources.hub import HubZip
+from helm_longctx.sources.root import DataRoot
+
+REPO = "Infinigence/LVEval"
+
+
+def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
+    """All questions in file order, or the first `num_samples`. The id is the same at every length.
+
+    Raises:
+        InputError: the file is malformed.
+    """
+    (path,) = task.paths(settings.length)
+    for question in islice(rows(root / path), settings.num_samples or task.num_samples):
+        record = {**question.record, "size": question.size}
+        yield Example(f"{task.name}-{question.id}", question.fields, question.references, "official", record=record)
+
+
+def _zipped(dataset: Dataset, length: int) -> tuple[HubZip, ...]:
+    path = dataset.file(length_label(length))
+    return (HubZip(REPO, f"{dataset.name}.zip", path.removeprefix("lveval/"), path),)
+
+
+def _task(dataset: Dataset) -> Task:
+    return Task(
+        name=dataset.name,
+        title=dataset.title,
+        template=Template(dataset.prompt, "", separator=""),
+        sizes={length: length for length in LENGTHS.values()},
+        unit="words or characters",
+        load=load,
+        score=dataset.score,
+        headline=(dataset.headline,),
+        metrics=dataset.metrics,
+        max_tokens=dataset.max_tokens,
+        answer_kind="span",
+        null_answer="the" if dataset.language == "en" else "的",
+        num_samples=dataset.rows,
+        sources=partial(_zipped, dataset),
+        chat=True,
+        cut="middle",
+    )
+
+
+LV_EVAL = Benchmark(
+    name="lv_eval",
+    title="LV-Eval",
+    description="A Balanced Long-Context Benchmark with 5 Length Levels Up to 256K (arXiv 2402.05136)",
+    revision=REVISION,
+    url="https://github.com/infinigence/LVEval/tree/63e7ae9",
+    categories=(Category("", "", tuple(map(_task, DATASETS))),),
+    task_argument="dataset",
+)

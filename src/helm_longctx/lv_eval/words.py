@@ -1,0 +1,60 @@
+"""Texts to the words that LV-Eval's metrics count.
+
+Source: infinigence/LVEval at 63e7ae9, metrics.py (normalize_answer, normalize_zh_answer).
+"""
+
+from __future__ import annotations
+
+import re
+import string
+import warnings
+from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from jieba import Tokenizer
+
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+# As the official list stands: it has a closing 》 but no opening 《, and a full stop that is ASCII's anyway.
+_CHINESE_PUNCTUATION = str.maketrans(
+    "",
+    "",
+    string.punctuation
+    + "！？｡。＂＃＄％＆＇（）＊＋，－／：；＜＝＞＠［＼］＾＿｀｛｜｝～｟｠｢｣､、〃》「」『』【】"
+    + "〔〕〖〗〘〙〚〛〜〝〞〟〰〾〿–—‘’‛“”„‟…‧﹏.",
+)
+
+
+def english_words(text: str) -> list[str]:
+    """Lower-case words, without ASCII punctuation and articles."""
+    return _ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split()
+
+
+def chinese_words(text: str) -> list[str]:
+    """Jieba's words, normalized one by one; what normalizes to nothing is dropped."""
+    return [word for word in map(normalize_chinese, cut(text)) if word]
+
+
+def normalize_chinese(word: str) -> str:
+    """Lower case, without punctuation of either script and without white space."""
+    return "".join(word.lower().translate(_CHINESE_PUNCTUATION).split())
+
+
+def cut(text: str) -> list[str]:
+    """Jieba's exact mode: every character of the text is in one word."""
+    return list(_jieba().cut(text))
+
+
+@cache
+def _jieba() -> Tokenizer:
+    # jieba's own start reads `jieba.cache` from the shared temporary folder, whoever or whichever version wrote it,
+    # and logs how long that took. Words shall depend on the installed dictionary alone.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # pkg_resources, and escapes in jieba's source
+        from jieba import Tokenizer
+
+    tokenizer = Tokenizer()
+    tokenizer.FREQ, tokenizer.total = tokenizer.gen_pfdict(tokenizer.get_dict_file())
+    tokenizer.initialized = True
+    return tokenizer

@@ -1,0 +1,77 @@
+"""LV-Eval from `helm-run` to its table, on fabricated data; a run that was killed gives the same results."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from helm_longctx.lv_eval.tasks import LV_EVAL
+from tests.e2e.commands import BIN, helm_run, run
+from tests.e2e.test_leaderboard import stats, table
+from tests.lv_eval.fabricate import build_lv_eval
+
+ENTRIES = [f"lv_eval:length={length},model=longctx/lexical" for length in ("16k", "32k")]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_lv_eval(tmp_path_factory.mktemp("data"))
+
+
+@pytest.fixture(scope="module")
+def suite(tmp_path_factory: pytest.TempPathFactory, data: Path) -> Path:
+    """A folder with two lengths run and summarized."""
+    folder = tmp_path_factory.mktemp("lv_eval")
+    made = helm_run(folder, *ENTRIES, HELM_LONGCTX_DATA=str(data))
+    assert made.returncode == 0, made.stdout[-3000:] + made.stderr
+    summarized = run("helm-longctx", "summarize", "--suite", "s", folder=folder)
+    assert summarized.returncode == 0, summarized.stderr
+    return folder
+
+
+def test_scores(suite: Path) -> None:
+    """Every data set has its headline, its ingredients and its own column; the score is their mean."""
+    found = stats(suite, "lv_eval:length=16k,model=longctx_lexical")
+    for task in LV_EVAL.tasks:
+        assert found["longctx_score", task.name] == found[task.headline[0], task.name]
+        assert found["num_instances", task.name] == 6
+    assert ("keyword_recall", "cmrc_mixup") in found
+    mean = sum(found["longctx_score", task.name] for task in LV_EVAL.tasks) / 11
+    assert table(suite, "lv_eval", "Score")["Lexical baseline"]["16k - Score"] == pytest.approx(mean)
+    assert "LooGLE SD 32k - Score" in table(suite, "lv_eval_loogle_SD_mixup", "Score")["Lexical baseline"]
+
+
+def test_a_question_has_one_id(suite: Path) -> None:
+    """The same questions at both lengths have the same ids; Chinese text is whole."""
+    by_length = []
+    for length in ("16k", "32k"):
+        path = suite / f"benchmark_output/runs/s/lv_eval:length={length},model=longctx_lexical/scenario_state.json"
+        states = json.loads(path.read_text(encoding="utf-8"))["request_states"]
+        by_length.append({s["instance"]["id"]: s["instance"]["extra_data"]["question"] for s in states})
+    assert by_length[0] == by_length[1]
+    assert any("\u4e00" <= character <= "\u9fff" for question in by_length[0].values() for character in question)
+
+
+def test_a_killed_run_gives_the_same_results(suite: Path, data: Path, tmp_path: Path) -> None:
+    """Killed three times and started again, the runs score as those that were not."""
+    command = [BIN / "helm-run", "--run-entries", *ENTRIES, "--suite", "s", "-m", "1000"]
+    environment = {**os.environ, "HELM_LONGCTX_DATA": str(data)}
+    for seconds in (3, 4, 5):
+        process = subprocess.Popen(
+            command, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        time.sleep(seconds)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert helm_run(tmp_path, *ENTRIES, HELM_LONGCTX_DATA=str(data)).returncode == 0
+    for entry in ENTRIES:
+        name = entry.replace("/", "_")
+        one, other = (stats(folder, name) for folder in (suite, tmp_path))
+        measured = {key: value for key, value in one.items() if key[0] != "request_seconds"}
+        assert measured == {key: value for key, value in other.items() if key[0] != "request_seconds"}

@@ -1,0 +1,90 @@
+"""Writes golden.json: what the official code gives on the fabricated data.
+
+    python -m tests.lv_eval.make_golden FOLDER
+
+FOLDER: a checkout of infinigence/LVEval at 63e7ae9. Besides the test requirements, its utils.py needs `datasets`. The
+official code runs in a process of its own, called from a script's top level as evaluation.py calls it: where ROUGE's
+recursion ends depends on the depth of the stack.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from helm_longctx.lv_eval.datasets import DATASETS
+from tests.lv_eval.fabricate import WINDOWS, build_lv_eval, score_records, tokenizers, truncation_prompts
+
+OFFICIAL = """
+import hashlib, json, sys
+import config, evaluation, metrics, utils
+from transformers import PreTrainedTokenizerFast
+
+def digest(texts):
+    return hashlib.sha256(b"".join(hashlib.sha256(t.encode()).digest() for t in texts)).hexdigest()
+
+def plain(dataset, prediction, reference):
+    name = config.DATASET_METRIC[dataset].__name__
+    other = {"rouge_zh_score_blacklist": metrics.rouge_zh_score}.get(
+        name, metrics.qa_f1_zh_score if "zh" in name else metrics.qa_f1_score)
+    return other(prediction, reference)
+
+task = json.load(sys.stdin)
+golden = {"prompts": {}, "scores": [], "cuts": {}}
+for name, folder in task["files"].items():
+    for length in config.DATASET_LENGTH_LEVEL:
+        rows = utils.load_LVEval_dataset(f"{name}_{length}", folder)
+        golden["prompts"][f"{name} {length}"] = {
+            "max_tokens": config.DATASET_MAXGEN[name],
+            "prompts": digest(config.DATASET_PROMPT[name].format(**row) for row in rows),
+            "references": digest(json.dumps(row["answers"], ensure_ascii=False) for row in rows),
+            "keywords": digest(row["answer_keywords"] or "" for row in rows),
+        }
+for record in task["records"]:
+    dataset, prediction, references = record["dataset"], record["prediction"], record["references"]
+    try:
+        _, scores = evaluation.scorer(dataset + "_16k", [prediction], [references], [record["answer_keywords"]])
+        headline = scores.popitem()[1][0]
+    except ZeroDivisionError:
+        headline = None
+    golden["scores"].append([headline, plain(dataset, prediction, references[0])])
+for name, text in task["tokenizers"].items():
+    with open(name + ".json", "w", encoding="utf-8") as file:
+        file.write(text)
+    tokenizer = PreTrainedTokenizerFast(tokenizer_file=name + ".json")
+    for window in task["windows"]:
+        cut = [utils.truncate_prompt(tokenizer, prompt, window) for prompt in task["prompts"]]
+        golden["cuts"][f"{name} {window}"] = [digest(cut), sum(a != b for a, b in zip(cut, task["prompts"]))]
+print("GOLDEN" + json.dumps(golden))
+"""
+
+
+def main() -> None:
+    """Runs the official code and writes its results beside this file."""
+    official = Path(sys.argv[1]).resolve()
+    with tempfile.TemporaryDirectory() as folder:
+        root = build_lv_eval(Path(folder))
+        task: dict[str, Any] = {
+            "files": {dataset.name: str(root / "lveval" / dataset.name) for dataset in DATASETS},
+            "records": score_records(),
+            "tokenizers": {name: tokenizer.to_str() for name, tokenizer in tokenizers().items()},
+            "windows": WINDOWS,
+            "prompts": truncation_prompts(),
+        }
+        script = f"import sys; sys.path.insert(0, {str(official)!r})\n{OFFICIAL}"
+        command = [sys.executable, "-X", "utf8", "-c", script]
+        done = subprocess.run(command, input=json.dumps(task), capture_output=True, text=True, cwd=folder)
+    if done.returncode:
+        sys.exit(done.stderr)
+    golden = json.loads(done.stdout.rpartition("GOLDEN")[2])
+    golden["scores"] = [json.dumps(row) for row in golden["scores"]]  # one line each
+    text = json.dumps(golden, indent=0, ensure_ascii=False)
+    Path(__file__).with_name("golden.json").write_text(text + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

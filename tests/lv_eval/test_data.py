@@ -1,0 +1,85 @@
+"""Reading LV-Eval's files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from helm_longctx.errors import InputError
+from helm_longctx.lv_eval.data import confusing_facts, rows
+from helm_longctx.lv_eval.datasets import DATASETS, LENGTHS
+from tests.lv_eval.fabricate import ROWS, build_lv_eval
+
+ROW = {
+    "input": "Who?", "context": "### Passage 1\nx", "answers": ["y", "z"], "length": 3, "dataset": "lic_mixup",
+    "language": "zh", "answer_keywords": None, "confusing_facts": ["f"],
+}  # fmt: skip
+
+
+def one_file(folder: Path, *table: dict[str, Any]) -> Path:
+    path = folder / "rows.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in table))
+    return path
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_lv_eval(tmp_path_factory.mktemp("lv_eval"))
+
+
+@pytest.mark.parametrize("dataset", DATASETS, ids=lambda dataset: dataset.name)
+def test_a_question_has_one_id_at_every_length(dataset, root: Path) -> None:
+    """Whatever the order of a file; and no two rows of a file share an id."""
+    by_length = {length: {row.id: row for row in rows(root / dataset.file(length))} for length in LENGTHS}
+    first = by_length.pop("16k")
+    assert len(first) == ROWS
+    for other in by_length.values():
+        assert set(other) == set(first)
+        assert all(other[id].references == row.references for id, row in first.items())
+        assert all(other[id].fields["input"] == row.fields["input"] for id, row in first.items())
+
+
+def test_a_row(tmp_path: Path) -> None:
+    """What becomes of each column; the second row with the same question and answers gets a number."""
+    first, second, other = rows(one_file(tmp_path, ROW, ROW, {**ROW, "answers": ["y"]}))
+    assert first.fields == {"context": ROW["context"], "input": "Who?"}
+    assert (first.references, first.size) == (["y", "z"], 3)
+    assert first.record == {"question": "Who?", "language": "zh", "answer_keywords": "", "confusing_facts": ["f"]}
+    assert second.id == f"{first.id}-2"
+    assert other.id not in (first.id, second.id)
+
+
+def test_columns_that_a_data_set_may_lack(tmp_path: Path) -> None:
+    """Keywords and confusing facts are not everywhere."""
+    (row,) = rows(one_file(tmp_path, {k: v for k, v in ROW.items() if k not in ("answer_keywords", "confusing_facts")}))
+    assert (row.record["answer_keywords"], row.record["confusing_facts"]) == ("", [])
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (None, []), ("", []), ([], []), (" ", []), ("x", ["x"]), (["x", "", " ", "y"], ["x", "y"]),
+        ("['x', \"y's\"]", ["x", "y's"]), ("[x", ["[x"]), ("[" * 5000, ["[" * 5000]),
+    ],
+)  # fmt: skip
+def test_confusing_facts(value: list[str] | str | None, expected: list[str]) -> None:
+    """A list, one text, or a list in Python's notation."""
+    assert confusing_facts(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        ("input", None, "rows.jsonl:1: column 'input' must be str"),
+        ("answers", "y", "rows.jsonl:1: column 'answers' must be list"),
+        ("answers", ["y", 1], "rows.jsonl: row 1: column 'answers' must hold texts alone"),
+        ("answer_keywords", ["k"], "rows.jsonl:1: column 'answer_keywords' must be str or NoneType"),
+    ],
+)
+def test_a_wrong_column_is_named(tmp_path: Path, column: str, value: Any, message: str) -> None:
+    """With its file and row."""
+    with pytest.raises(InputError, match=message):
+        list(rows(one_file(tmp_path, {**ROW, column: value})))

@@ -1,0 +1,39 @@
+"""The table of data sets."""
+
+from __future__ import annotations
+
+import string
+
+import pytest
+
+from helm_longctx.lv_eval.datasets import BY_NAME, DATASETS, REVISION
+
+EACH = pytest.mark.parametrize("dataset", DATASETS, ids=lambda dataset: dataset.name)
+
+
+def test_totals() -> None:
+    """What the paper and the official README say of the whole."""
+    assert len(BY_NAME) == len(DATASETS) == 11
+    assert sum(dataset.rows for dataset in DATASETS) == 1729
+    assert sum(dataset.language == "zh" for dataset in DATASETS) == 5
+    assert sum(dataset.hops == "single" for dataset in DATASETS) == 6
+    assert REVISION.endswith("63e7ae9")
+
+
+@EACH
+def test_rows_are_consistent(dataset) -> None:
+    """Two places in the template, the metric's language in its name, the language in the data set's."""
+    assert [name for _, name, _, _ in string.Formatter().parse(dataset.prompt) if name] == ["context", "input"]
+    assert ("zh" in dataset.metric.official) == (dataset.language == "zh")
+    assert dataset.headline in dataset.metrics
+    assert dataset.max_tokens == (16 if dataset.name.startswith("factrecall") else 64)
+    assert dataset.file("16k") == f"lveval/{dataset.name}/{dataset.name}_16k.jsonl"
+
+
+@EACH
+def test_confused_comes_with_confusing_facts(dataset) -> None:
+    """Only the data sets that have such facts have the metric."""
+    record = {
+        "prediction": "贝克汉姆", "references": ["贝多芬"], "language": dataset.language, "confusing_facts": ["贝克汉姆"],
+    }  # fmt: skip
+    assert ("confused" in dataset.score(record)) == dataset.confusing == ("confused" in dataset.metrics)

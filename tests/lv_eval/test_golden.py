@@ -1,0 +1,77 @@
+"""Prompts, cuts and scores equal the official code's, which was run on the same data (make_golden.py)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from helm_longctx.core.middle import cut_middle
+from helm_longctx.lv_eval.data import rows
+from helm_longctx.lv_eval.datasets import BY_NAME, DATASETS, LENGTHS
+from tests.lv_eval.fabricate import WINDOWS, build_lv_eval, score_records, tokenizers, truncation_prompts
+
+GOLDEN = json.loads((Path(__file__).parent / "golden.json").read_text(encoding="utf-8"))
+SCORES = [json.loads(row) for row in GOLDEN["scores"]]
+SECOND = {"f1_gated": "f1_before_gate", "f1": "f1", "rouge_l": "rouge_l_all_words"}
+"""By headline, the metric that the official code gives under another function's name."""
+
+
+def digest(texts: Iterable[str]) -> str:
+    return hashlib.sha256(b"".join(hashlib.sha256(text.encode()).digest() for text in texts)).hexdigest()
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_lv_eval(tmp_path_factory.mktemp("lv_eval"))
+
+
+@pytest.mark.parametrize("case", GOLDEN["prompts"])
+def test_prompts(case: str, root: Path) -> None:
+    """Every prompt, the references, the keywords, the budget and the order are the official ones."""
+    name, length = case.split()
+    dataset = BY_NAME[name]
+    questions = list(rows(root / dataset.file(length)))
+    assert GOLDEN["prompts"][case] == {
+        "max_tokens": dataset.max_tokens,
+        "prompts": digest(dataset.prompt.format(**question.fields) for question in questions),
+        "references": digest(json.dumps(question.references, ensure_ascii=False) for question in questions),
+        "keywords": digest(question.record["answer_keywords"] for question in questions),
+    }
+
+
+def test_every_dataset_has_golden_prompts() -> None:
+    """The golden file covers all data sets at all lengths."""
+    assert set(GOLDEN["prompts"]) == {f"{dataset.name} {length}" for dataset in DATASETS for length in LENGTHS}
+
+
+@pytest.mark.parametrize("dataset", sorted({record["dataset"] for record in score_records()}))
+def test_scores(dataset: str) -> None:
+    """Both metrics of every odd output are the official ones, digit for digit; what raises there is absent here."""
+    headline = BY_NAME[dataset].headline
+    for record, (expected, second) in zip(score_records(), SCORES, strict=True):
+        if record["dataset"] == dataset:
+            scores = BY_NAME[dataset].score(record)
+            assert (scores.get(headline), scores[SECOND[headline]]) == (expected, second), record["prediction"][:80]
+
+
+def test_golden_scores_say_something() -> None:
+    """All metrics are there; some scores are between the ends, some are cut by the gate, some cannot be computed."""
+    metrics = {BY_NAME[record["dataset"]].metric.official for record in score_records()}
+    assert metrics == {dataset.metric.official for dataset in DATASETS}
+    values = [value for row in SCORES for value in row if value is not None]
+    assert sum(0 < value < 0.99 for value in values) > 500
+    assert sum(first == 0 and second > 0 for first, second in SCORES) > 50
+    assert sum(first is None for first, _ in SCORES) > 50
+
+
+@pytest.mark.parametrize("name", ["byte_level", "metaspace"])
+@pytest.mark.parametrize("window", WINDOWS)
+def test_cuts(name: str, window: int) -> None:
+    """Cut prompts are the official ones, at even and odd windows, from next to nothing to more than there is."""
+    tokenizer = tokenizers()[name]
+    cuts = [cut_middle(tokenizer, prompt, window) for prompt in truncation_prompts()]
+    assert [digest(prompt for prompt, _ in cuts), sum(cut for _, cut in cuts)] == GOLDEN["cuts"][f"{name} {window}"]

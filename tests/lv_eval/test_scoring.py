@@ -1,0 +1,118 @@
+"""Properties of the metrics that hold for any output, and the official README's cases."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from helm_longctx.errors import InputError
+from helm_longctx.lv_eval import scoring
+from helm_longctx.lv_eval.datasets import DATASETS
+
+TEXT = st.text(max_size=60) | st.text("aA the1.:\n ，。《的北京c", max_size=40)
+EACH = pytest.mark.parametrize("dataset", DATASETS, ids=lambda dataset: dataset.name)
+
+
+@EACH
+@given(prediction=TEXT, references=st.lists(TEXT, min_size=1, max_size=3), keywords=st.none() | TEXT)
+def test_scores_are_between_0_and_1(dataset, prediction: str, references: list[str], keywords: str | None) -> None:
+    """Whatever a model says, every value is in 0…1 and has a name of the table."""
+    record = {"prediction": prediction, "references": references, "answer_keywords": keywords}
+    scores = dataset.score(record)
+    assert set(scores) <= set(dataset.metrics)
+    assert scores
+    assert all(0 <= value <= 1 for value in scores.values())
+
+
+@EACH
+@given(prediction=TEXT, first=TEXT, others=st.lists(TEXT, max_size=3))
+def test_only_the_first_reference_counts(dataset, prediction: str, first: str, others: list[str]) -> None:
+    """Other references change nothing."""
+    record = {"prediction": prediction, "answer_keywords": "b 京"}
+    alone = dataset.score({**record, "references": [first]})
+    assert dataset.score({**record, "references": [first, *others]}) == alone
+
+
+@EACH
+def test_the_right_answer_is_perfect(dataset) -> None:
+    """The reference itself scores 1, or next to it: ROUGE's formula keeps it below."""
+    answer = "Ludwig Beethoven" if dataset.language == "en" else "克里斯汀穆基"
+    record = {"prediction": answer, "references": [answer], "answer_keywords": answer}
+    assert dataset.score(record)[dataset.headline] == pytest.approx(1, abs=1e-8)
+
+
+@EACH
+def test_without_references_an_item_scores_0(dataset) -> None:
+    """As in the official code, whose best of no references is 0."""
+    assert dataset.metric.score({"prediction": "x", "references": []}) == {dataset.headline: 0}
+
+
+@pytest.mark.parametrize("score", [scoring.score_gated_en, scoring.score_gated_zh])
+@given(prediction=TEXT, reference=TEXT, keywords=TEXT)
+def test_the_gate_is_all_or_nothing(score, prediction: str, reference: str, keywords: str) -> None:
+    """The gated F1 is 0 or the ungated one, which recall of keywords decides."""
+    scores = score({"prediction": prediction, "references": [reference], "answer_keywords": keywords})
+    if "keyword_recall" in scores:
+        least = 0.2 if score is scoring.score_gated_en else 0.4
+        assert scores["f1_gated"] == (scores["f1_before_gate"] if scores["keyword_recall"] >= least else 0)
+
+
+@pytest.mark.parametrize(
+    ("score", "prediction", "reference", "keywords", "expected"),
+    [
+        (
+            scoring.score_gated_en,
+            "There is no mention of Martin or independent publishing of digital books in the passage. The passage appears"
+            " to be about a research paper on contour completion using deep structure priors.",
+            "Martin began independent publishing her books as digital books in **2020**.",
+            "2020",
+            {"f1_before_gate": 0.30769230769230765, "f1_gated": 0, "keyword_recall": 0},
+        ),
+        (
+            scoring.score_gated_en,
+            "For services to Medicine and to the community in the Cayman Islands.",
+            "For his services to **music**.",
+            "services to music",
+            {"f1_before_gate": 0.4, "f1_gated": 0.4, "keyword_recall": 1 / 3},
+        ),
+        (
+            scoring.score_plain_en,
+            "Low mechanical flexibility.",
+            "**Increased** mechanical flexibility.",
+            "Increased mechanical flexibility.",
+            {"f1": 2 / 3},
+        ),
+        (
+            scoring.score_gated_zh,
+            "根据文章26中的内容，电影《毕业风暴》的导演是提莫·贝克曼贝托夫（TimurBekmambetov）。",
+            "《毕业风暴》的导演是罗马尼亚导演**克里斯汀穆基**。",
+            "克里斯汀穆基",
+            {"f1_before_gate": 0.41379310344827586, "f1_gated": 0, "keyword_recall": 0},
+        ),
+    ],
+)
+def test_official_examples(score, prediction: str, reference: str, keywords: str, expected: dict[str, float]) -> None:
+    """info/error_cases_and_metric_cases.md; its Chinese value, 0.4828, is not what the official code gives."""
+    scores = score({"prediction": prediction, "references": [reference], "answer_keywords": keywords})
+    assert scores == pytest.approx(expected, abs=1e-15)
+
+
+def test_keywords_without_words() -> None:
+    """The official code divides by zero: no gated score, but the F1."""
+    record = {"prediction": "x", "references": ["x"], "answer_keywords": "..."}
+    assert scoring.score_gated_en(record) == {"f1_before_gate": 1}
+    assert scoring.score_gated_zh({**record, "references": ["。"]}) == {"f1_before_gate": 0}
+
+
+def test_missing_keywords() -> None:
+    """English has no gate then; in Chinese the reference stands in."""
+    record = {"prediction": "和 x", "references": ["和 y z w"]}
+    assert scoring.score_gated_en(record) == {"f1_gated": 1 / 3, "f1_before_gate": 1 / 3}
+    assert scoring.score_gated_zh(record) == {"f1_gated": 0, "f1_before_gate": 1 / 3, "keyword_recall": 0}
+
+
+def test_keywords_must_be_text() -> None:
+    """A list is an error that a user can read, not a trace."""
+    with pytest.raises(InputError, match="answer_keywords must be text or nothing, found list"):
+        scoring.score_gated_en({"prediction": "x", "references": ["x"], "answer_keywords": ["x"]})
