@@ -30,6 +30,8 @@ def suite(tmp_path_factory: pytest.TempPathFactory, data: Path) -> Path:
     folder = tmp_path_factory.mktemp("lv_eval")
     made = helm_run(folder, *ENTRIES, HELM_LONGCTX_DATA=str(data))
     assert made.returncode == 0, made.stdout[-3000:] + made.stderr
+    reference = run("helm-longctx", "reference", "lv_eval", "--suite", "s", folder=folder)
+    assert reference.stdout.startswith("50 published results"), reference.stderr
     summarized = run("helm-longctx", "summarize", "--suite", "s", folder=folder)
     assert summarized.returncode == 0, summarized.stderr
     return folder
@@ -45,6 +47,21 @@ def test_scores(suite: Path) -> None:
     mean = sum(found["longctx_score", task.name] for task in LV_EVAL.tasks) / 11
     assert table(suite, "lv_eval", "Score")["Lexical baseline"]["16k - Score"] == pytest.approx(mean)
     assert "LooGLE SD 32k - Score" in table(suite, "lv_eval_loogle_SD_mixup", "Score")["Lexical baseline"]
+
+
+def test_published_results_stand_beside(suite: Path) -> None:
+    """Ten models, marked; their means are the printed ones."""
+    whole = table(suite, "lv_eval", "Score")
+    assert sum(name.startswith("published/") for name in whole) == 10
+    row = whole["published/ChatGLM3-6B-32k"]
+    printed = [30.70, 26.62, 17.62, 11.56, 7.17]
+    for length, percent in zip(("16k", "32k", "64k", "128k", "256k"), printed, strict=True):
+        assert row[f"{length} - Score"] == pytest.approx(percent / 100, abs=0.00006)
+    one = table(suite, "lv_eval_loogle_SD_mixup", "Score")["published/ChatGLM3-6B-32k"]
+    assert one["LooGLE SD 16k - Score"] == pytest.approx(0.4182)
+    missing = run("helm-longctx", "reference", "helmet", "--suite", "s", folder=suite)
+    assert (missing.returncode, missing.stderr.count("\n")) == (2, 1)
+    assert "no published results of HELMET" in missing.stderr
 
 
 def test_a_question_has_one_id(suite: Path) -> None:

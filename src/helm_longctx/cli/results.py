@@ -12,6 +12,8 @@ import yaml
 from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.cli.console import print_table
 from helm_longctx.cli.records import OutputPath
+from helm_longctx.errors import bad_argument
+from helm_longctx.report.reference import write_reference
 from helm_longctx.report.schema import make_schema
 from helm_longctx.report.suite import run_groups, score_tables, suite_folder
 
@@ -49,6 +51,19 @@ def summarize(
     for table in score_tables(folder, BENCHMARKS):
         print_table(table)
     print(f"The leaderboard: helm-longctx serve --suite {suite} --output-path {output_path}")
+
+
+def reference(
+    benchmark: Annotated[str, typer.Argument(help="The benchmark whose published results are wanted, e.g. lv_eval")],
+    suite: Suite,
+    output_path: OutputPath = Path("benchmark_output"),
+) -> None:
+    """Put published results beside a suite's own runs, as runs that are marked and have no instances."""
+    by_name = {known.name: known for known in BENCHMARKS}
+    if benchmark not in by_name:
+        raise bad_argument("reference", "benchmark", benchmark, list(by_name))
+    runs = write_reference(by_name[benchmark], output_path / "runs" / suite)
+    print(f"{len(runs)} published results are in {output_path / 'runs' / suite}; show them with summarize")
 
 
 def serve(

@@ -65,6 +65,7 @@ CONDITIONS = {
     "depth": ("Depth", "Where the evidence stands in the context, from 0 (start) to 1 (end).", None),
     "input_tokens": ("Input tokens", "Length of the prompt in Llama 2 tokens, or their estimate.", None),
     "request_seconds": ("Seconds", "Seconds a request.", True),
+    "published": ("Published", "1 for a score that its authors published; it was not run here.", None),
     "num_instances": ("Instances", "Number of instances.", None),
 }
 """Statistics that say how a run went: name to title, description, whether lower is better."""

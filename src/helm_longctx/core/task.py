@@ -160,6 +160,20 @@ class Category:
 
 
 @dataclass(frozen=True)
+class Published:
+    """What others published of a model: its tasks' scores at one length.
+
+    Args:
+        model: as it is called there.
+        scores: by task, in 0…1.
+    """
+
+    model: str
+    length: int
+    scores: Mapping[str, float]
+
+
+@dataclass(frozen=True)
 class Benchmark:
     """A table of tasks with a name.
 
@@ -170,6 +184,7 @@ class Benchmark:
         url: the official code at that commit.
         categories: the table, in the order of the published ones. A task can stand in several.
         task_argument: what run entries call a task.
+        published: results that can be put beside one's own.
     """
 
     name: str
@@ -179,6 +194,7 @@ class Benchmark:
     url: str
     categories: tuple[Category, ...]
     task_argument: Literal["task", "dataset"] = "task"
+    published: Callable[[], tuple[Published, ...]] = tuple
 
     @cached_property
     def entries(self) -> dict[str, Category]:

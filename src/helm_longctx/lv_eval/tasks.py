@@ -7,8 +7,9 @@ from functools import partial
 from itertools import islice
 
 from helm_longctx.core.lengths import length_label
-from helm_longctx.core.task import Benchmark, Category, Example, Settings, Task
+from helm_longctx.core.task import Benchmark, Category, Example, Published, Settings, Task
 from helm_longctx.core.template import Template
+from helm_longctx.lv_eval import published
 from helm_longctx.lv_eval.data import rows
 from helm_longctx.lv_eval.datasets import DATASETS, LENGTHS, REVISION, Dataset
 from helm_longctx.sources.hub import HubZip
@@ -55,6 +56,14 @@ def _task(dataset: Dataset) -> Task:
     )
 
 
+def results() -> tuple[Published, ...]:
+    """The README's tables: ten models at five lengths."""
+    found: dict[tuple[str, str], dict[str, float]] = {}
+    for cell, percent in published.scores().items():
+        found.setdefault((cell.model, cell.length), {})[cell.dataset] = percent / 100
+    return tuple(Published(model, LENGTHS[length], scores) for (model, length), scores in found.items())
+
+
 LV_EVAL = Benchmark(
     name="lv_eval",
     title="LV-Eval",
@@ -63,4 +72,5 @@ LV_EVAL = Benchmark(
     url="https://github.com/infinigence/LVEval/tree/63e7ae9",
     categories=(Category("", "", tuple(map(_task, DATASETS))),),
     task_argument="dataset",
+    published=results,
 )

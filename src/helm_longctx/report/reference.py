@@ -1,0 +1,67 @@
+"""Published results as HELM runs without instances, so that tables show them beside one's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from helm_longctx.core.entry import check_entry
+from helm_longctx.core.lengths import length_label
+from helm_longctx.core.metric_names import task_score
+from helm_longctx.core.task import MAIN_METRIC, Benchmark, Published
+from helm_longctx.errors import InputError
+
+MAKER = "published"
+"""What the models' names begin with: these scores were not run here."""
+
+
+def write_reference(benchmark: Benchmark, folder: Path) -> list[Path]:
+    """Write a run for each published row; their folders. Other runs of the suite are not touched.
+
+    Args:
+        folder: the suite's, `<output path>/runs/<suite>`.
+
+    Raises:
+        InputError: nothing is published in a form that we have.
+    """
+    rows = benchmark.published()
+    if not rows:
+        raise InputError(f"no published results of {benchmark.title} come with the package")
+    return [_write(benchmark, row, folder) for row in rows]
+
+
+def _write(benchmark: Benchmark, row: Published, folder: Path) -> Path:
+    (entry,) = benchmark.entries
+    checked = check_entry(benchmark, entry, {"length": length_label(row.length)})
+    run = folder / f"{checked.description},model={MAKER}_{row.model}"
+    run.mkdir(parents=True, exist_ok=True)
+    spec = {
+        "name": run.name,
+        "scenario_spec": {
+            "class_name": "helm_longctx.core.scenario.LongContextScenario",
+            "args": {"entry": entry, "length": row.length, MAKER: benchmark.url},
+        },
+        "adapter_spec": {"method": "longctx", "model": f"{MAKER}/{row.model}", "model_deployment": ""},
+        "metric_specs": [],
+        "groups": checked.groups,
+    }
+    (run / "stats.json").write_bytes(orjson.dumps(_stats(benchmark, row), option=orjson.OPT_INDENT_2))
+    (run / "run_spec.json").write_bytes(orjson.dumps(spec, option=orjson.OPT_INDENT_2))
+    return run
+
+
+def _stats(benchmark: Benchmark, row: Published) -> list[dict[str, Any]]:
+    stats = []
+    for name, score in row.scores.items():
+        (headline,) = benchmark.task(name).headline
+        values = {MAIN_METRIC: score, task_score(name): score, headline: score, MAKER: 1.0}
+        stats += [_stat(metric, name, value) for metric, value in values.items()]
+    return stats
+
+
+def _stat(metric: str, task: str, value: float) -> dict[str, Any]:
+    """As HELM's `Stat` of one value is written."""
+    counts = {"count": 1, "sum": value, "sum_squared": value**2, "min": value, "max": value, "mean": value}
+    return {"name": {"name": metric, "split": "test", "sub_split": task}, **counts, "variance": 0.0, "stddev": 0.0}
