@@ -46,7 +46,10 @@ Decode = Callable[[Sequence[int]], str]
 
 
 def _codec(tokenizer: Any) -> tuple[Encode, Decode]:
-    if callable(tokenizer):  # Hugging Face; without `verbose` it warns that a prompt is long
+    if getattr(tokenizer, "is_fast", False):  # Hugging Face; what stands beneath it gives the same, without offsets
+        encode, _ = _codec(tokenizer.backend_tokenizer)
+        return encode, lambda ids: tokenizer.decode(ids, skip_special_tokens=True)
+    if callable(tokenizer):  # a slow one; without `verbose` it warns that a prompt is long
         return (
             lambda text: tokenizer(text, truncation=False, verbose=False)["input_ids"],
             lambda ids: tokenizer.decode(ids, skip_special_tokens=True),

@@ -1,0 +1,121 @@
+"""Building LV-Eval's prompts at 256k words and cutting them in the middle: seconds, and peak memory over the text.
+
+    python bench/lv_eval.py --tokenizer tokenizer.json [--rows 200] [--lveval CHECKOUT]
+
+With `--lveval`, a checkout of infinigence/LVEval at 63e7ae9, the official reading and cutting of the same file with the
+same tokenizer is measured in the same run, every cut prompt is compared, and the ratio is printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+WORDS = 262_144
+WINDOW = 131_072
+SOME = ["the", "of", "river", "town", "north", "built", "king", "year", "first", "school", "near", "music", "1987"]
+
+
+def fabricate(root: Path, count: int) -> Path:
+    """One data set's file of so many rows."""
+    path = root / "lveval/loogle_SD_mixup/loogle_SD_mixup_256k.jsonl"
+    path.parent.mkdir(parents=True)
+    rng = random.Random(1)
+    with path.open("w") as file:
+        for number in range(count):
+            row: dict[str, Any] = {
+                "context": " ".join(rng.choices(SOME, k=WORDS * 5 // 4)),
+                "input": f"what is {number}?",
+            }
+            row |= {
+                "answers": ["river"],
+                "length": WORDS,
+                "language": "en",
+                "answer_keywords": "",
+                "confusing_facts": "",
+            }
+            file.write(json.dumps(row) + "\n")
+    return path
+
+
+def ours(root: Path, tokenizer_file: Path, checkout: Path) -> list[str]:
+    """Digests of the cut prompts."""
+    from tokenizers import Tokenizer
+
+    from helm_longctx.core.entry import parse_entry
+    from helm_longctx.core.instance import to_instance
+    from helm_longctx.core.middle import cut_middle
+    from helm_longctx.lv_eval.tasks import LV_EVAL
+    from helm_longctx.sources.root import DataRoot
+
+    tokenizer = Tokenizer.from_file(str(tokenizer_file))
+    task = LV_EVAL.task("loogle_SD_mixup")
+    settings = parse_entry([LV_EVAL], "lv_eval:dataset=loogle_SD_mixup,length=256k,num_samples=1000").settings
+    examples = task.load(task, settings, DataRoot(root, mirror=True))
+    instances = [to_instance(task, settings, example, task.max_tokens) for example in examples]
+    cut = [cut_middle(tokenizer, instance.input.text, WINDOW - 500)[0] for instance in instances]
+    return [hashlib.sha256(prompt.encode()).hexdigest() for prompt in cut]
+
+
+def official(root: Path, tokenizer_file: Path, checkout: Path) -> list[str]:
+    """The same by the official functions."""
+    sys.path.insert(0, str(checkout))
+    from config import DATASET_PROMPT
+    from transformers import PreTrainedTokenizerFast
+    from utils import load_jsonl, truncate_prompt
+
+    tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(tokenizer_file))
+    rows = load_jsonl(next(root.rglob("*.jsonl")))
+    template = DATASET_PROMPT["loogle_SD_mixup"]
+    cut = [truncate_prompt(tokenizer, template.format(**row), WINDOW - 500) for row in rows]
+    return [hashlib.sha256(prompt.encode()).hexdigest() for prompt in cut]
+
+
+def measured(name: str, args: argparse.Namespace, root: Path, size: float) -> dict[str, Any]:
+    """In a process of its own."""
+    command = [sys.executable, __file__, "--read", name, "--root", str(root), "--tokenizer", str(args.tokenizer)]
+    command += ["--lveval", str(args.lveval)]
+    out = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    found: dict[str, Any] = json.loads(out.splitlines()[-1])
+    peak = found["peak_mb"]
+    print(f"{name}: {found['seconds']:.1f} s, peak {peak:.0f} MB, {peak / size:.2f} times the text")
+    return found
+
+
+def main() -> None:
+    """Print a line for each way, and the ratio."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tokenizer", type=Path, required=True)
+    parser.add_argument("--rows", type=int, default=200)
+    parser.add_argument("--lveval", type=Path)
+    parser.add_argument("--read", choices=("ours", "official"), help=argparse.SUPPRESS)
+    parser.add_argument("--root", type=Path, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.read:
+        start = time.perf_counter()
+        digests = {"ours": ours, "official": official}[args.read](args.root, args.tokenizer, args.lveval)
+        seconds = time.perf_counter() - start
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        print(json.dumps({"seconds": seconds, "peak_mb": peak, "digests": digests}))
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        size = fabricate(Path(folder), args.rows).stat().st_size / 1e6
+        print(f"file: {args.rows} rows, {size:.0f} MB")
+        mine = measured("ours", args, Path(folder), size)
+        if args.lveval:
+            theirs = measured("official", args, Path(folder), size)
+            assert mine["digests"] == theirs["digests"]
+            print(f"official / ours: {theirs['seconds'] / mine['seconds']:.1f} times the time; all prompts equal")
+
+
+if __name__ == "__main__":
+    main()
