@@ -11,12 +11,15 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import os
 import random
 import resource
 import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -52,18 +55,22 @@ def ours(root: Path, tokenizer_file: Path, checkout: Path) -> list[str]:
     from tokenizers import Tokenizer
 
     from helm_longctx.core.entry import parse_entry
-    from helm_longctx.core.instance import to_instance
-    from helm_longctx.core.middle import cut_middle
+    from helm_longctx.core.middle import middle_cutter
     from helm_longctx.lv_eval.tasks import LV_EVAL
     from helm_longctx.sources.root import DataRoot
 
-    tokenizer = Tokenizer.from_file(str(tokenizer_file))
+    cut = middle_cutter(Tokenizer.from_file(str(tokenizer_file)))
     task = LV_EVAL.task("loogle_SD_mixup")
     settings = parse_entry([LV_EVAL], "lv_eval:dataset=loogle_SD_mixup,length=256k,num_samples=1000").settings
     examples = task.load(task, settings, DataRoot(root, mirror=True))
-    instances = [to_instance(task, settings, example, task.max_tokens) for example in examples]
-    cut = [cut_middle(tokenizer, instance.input.text, WINDOW - 500)[0] for instance in instances]
-    return [hashlib.sha256(prompt.encode()).hexdigest() for prompt in cut]
+    kept: list[str] = []
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        # As the adapter does it, a few prompts in memory at a time.
+        while batch := [
+            task.template.user_turn(example.fields) for example in islice(examples, 2 * (os.cpu_count() or 1))
+        ]:
+            kept += [prompt for prompt, _ in pool.map(lambda prompt: cut(prompt, WINDOW - 500), batch)]
+    return [hashlib.sha256(prompt.encode()).hexdigest() for prompt in kept]
 
 
 def official(root: Path, tokenizer_file: Path, checkout: Path) -> list[str]:

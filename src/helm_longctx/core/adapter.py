@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -34,8 +36,10 @@ class LongContextAdapter(Adapter):
         self.truncator = Truncator.for_deployment(adapter_spec.model_deployment)
 
     def adapt(self, instances: list[Instance], parallelism: int) -> list[RequestState]:
-        """One request an instance for each trial, in order."""
-        states = [self._adapt(instance) for instance in instances if instance.split in EVAL_SPLITS]
+        """One request an instance for each trial, in order; prompts are tokenized outside the GIL, in parallel."""
+        evaluated = [instance for instance in instances if instance.split in EVAL_SPLITS]
+        with ThreadPoolExecutor(max(1, min(parallelism, os.cpu_count() or 1))) as pool:
+            states = list(pool.map(self._adapt, evaluated))
         trials = range(1, self.adapter_spec.num_trials)
         return states + [replace(s, request=replace(s.request, random=str(i))) for i in trials for s in states]
 

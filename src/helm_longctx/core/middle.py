@@ -22,27 +22,40 @@ RESERVED = 500
 """Tokens of a model's window that the official README leaves for the answer and the chat template."""
 
 
-def cut_middle(tokenizer: Any, prompt: str, max_tokens: int) -> tuple[str, bool]:
-    """The prompt in at most `max_tokens` tokens, and whether it was cut. The prompt is tokenized once.
+Cut = Callable[[str, int], tuple[str, bool]]
+"""(prompt, most tokens) → the prompt, and whether it was cut."""
+
+Encode = Callable[[str], Sequence[int]]
+Decode = Callable[[Sequence[int]], str]
+
+
+def middle_cutter(tokenizer: Any) -> Cut:
+    """Cuts prompts by a tokenizer, each tokenized once; prompts can be cut in several threads at a time.
 
     Args:
         tokenizer: a Hugging Face tokenizer, a `tokenizers.Tokenizer` or a `tiktoken.Encoding`.
+    """
+    encode, decode = _codec(tokenizer)
+
+    def cut(prompt: str, max_tokens: int) -> tuple[str, bool]:
+        if max_tokens < 2:
+            raise InputError(f"a limit of {max_tokens} tokens leaves nothing of a prompt; at least 2 are needed")
+        ids = encode(prompt)
+        if len(ids) <= max_tokens:
+            return prompt, False
+        half = max_tokens // 2
+        return decode(ids[:half]) + decode(ids[-half:]), True
+
+    return cut
+
+
+def cut_middle(tokenizer: Any, prompt: str, max_tokens: int) -> tuple[str, bool]:
+    """One prompt in at most `max_tokens` tokens, and whether it was cut.
 
     Raises:
         InputError: `max_tokens` is under 2, for which the official rule has no meaning.
     """
-    if max_tokens < 2:
-        raise InputError(f"a limit of {max_tokens} tokens leaves nothing of a prompt; at least 2 are needed")
-    encode, decode = _codec(tokenizer)
-    ids = encode(prompt)
-    if len(ids) <= max_tokens:
-        return prompt, False
-    half = max_tokens // 2
-    return decode(ids[:half]) + decode(ids[-half:]), True
-
-
-Encode = Callable[[str], Sequence[int]]
-Decode = Callable[[Sequence[int]], str]
+    return middle_cutter(tokenizer)(prompt, max_tokens)
 
 
 def _codec(tokenizer: Any) -> tuple[Encode, Decode]:
@@ -56,9 +69,11 @@ def _codec(tokenizer: Any) -> tuple[Encode, Decode]:
         )
     if hasattr(tokenizer, "encode_ordinary"):  # tiktoken; without the argument, special tokens in a text are errors
         return lambda text: tokenizer.encode(text, disallowed_special=()), tokenizer.decode
-    tokenizer.no_truncation()  # which a saved tokenizer may have set
-    tokenizer.no_padding()
+    # A copy: the settings of the original can change while other threads use it.
+    own = type(tokenizer).from_str(tokenizer.to_str())
+    own.no_truncation()  # which a saved tokenizer may have set
+    own.no_padding()
     return (
-        lambda text: tokenizer.encode_batch_fast([text])[0].ids,
-        lambda ids: tokenizer.decode(ids, skip_special_tokens=True),
+        lambda text: own.encode_batch_fast([text])[0].ids,
+        lambda ids: own.decode(ids, skip_special_tokens=True),
     )

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from helm.benchmark.model_deployment_registry import ModelDeployment, get_model_deployment
 from helm.benchmark.tokenizer_config_registry import TokenizerConfig, get_tokenizer_config
 from helm.common.object_spec import get_class_by_name
 
-from helm_longctx.core.middle import RESERVED, cut_middle
+from helm_longctx.core.middle import RESERVED, Cut, middle_cutter
 from helm_longctx.core.style import Form
 from helm_longctx.errors import InputError
 
@@ -38,7 +39,7 @@ class CutTokenizer:
 
     count: Callable[[str], int]
     drop_end: Callable[[str, int], str]
-    drop_middle: Callable[[str, int], tuple[str, bool]]
+    drop_middle: Cut
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class Truncator:
         )
         known = [limit for limit in limits if limit is not None]
         window = min(known) if known and deployment.tokenizer_name else None
-        return Truncator(window, lambda: _cut_tokenizer(deployment))
+        return Truncator(window, cache(lambda: _cut_tokenizer(deployment)))
 
     def fit(self, prompt: str, extra: Mapping[str, Any], max_tokens: int, form: Form) -> tuple[str, bool]:
         """The prompt, its context cut at the end if it is too long, and whether it was cut.
@@ -128,11 +129,9 @@ def _hugging_face(config: TokenizerConfig) -> CutTokenizer:
             offsets = tokenizer(text, return_offsets_mapping=True)["offset_mapping"]
         return text[: offsets[-tokens][0]] if tokens <= len(offsets) else ""
 
-    def drop_middle(text: str, tokens: int) -> tuple[str, bool]:
-        with wrapped as tokenizer:
-            return cut_middle(tokenizer, text, tokens)
-
-    return CutTokenizer(count, drop_end, drop_middle)
+    # Without HELM's lock, which would make threads wait for each other: this tokenizer's settings never change.
+    with wrapped as shared:
+        return CutTokenizer(count, drop_end, middle_cutter(shared))
 
 
 def _tiktoken(config: TokenizerConfig) -> CutTokenizer:
@@ -146,7 +145,7 @@ def _tiktoken(config: TokenizerConfig) -> CutTokenizer:
     def count(text: str) -> int:
         return len(encoding.encode(text, disallowed_special=()))
 
-    return CutTokenizer(count, drop_end, lambda text, tokens: cut_middle(encoding, text, tokens))
+    return CutTokenizer(count, drop_end, middle_cutter(encoding))
 
 
 _KINDS: Mapping[str, Callable[[TokenizerConfig], CutTokenizer]] = {
