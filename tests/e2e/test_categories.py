@@ -36,6 +36,7 @@ def suite(tmp_path_factory: pytest.TempPathFactory, mirror: DataRoot) -> Path:
     assert made.returncode == 0, made.stdout[-3000:] + made.stderr
     summarized = run("helm-longctx", "summarize", "--suite", "s", folder=folder)
     assert summarized.returncode == 0, summarized.stderr
+    assert "HELMET closed book" in summarized.stdout
     return folder
 
 

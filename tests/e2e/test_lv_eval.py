@@ -59,6 +59,10 @@ def test_published_results_stand_beside(suite: Path) -> None:
         assert row[f"{length} - Score"] == pytest.approx(percent / 100, abs=0.00006)
     one = table(suite, "lv_eval_loogle_SD_mixup", "Score")["published/ChatGLM3-6B-32k"]
     assert one["LooGLE SD 16k - Score"] == pytest.approx(0.4182)
+    (folder,) = (suite / "benchmark_output/runs/s").glob("*length=64k*ChatGLM3*")
+    for name in ("instances", "display_predictions", "display_requests"):
+        assert json.loads((folder / f"{name}.json").read_text()) == []  # without them its page would wait for ever
+    assert "not run here" in json.loads((folder / "scenario.json").read_text())["description"]
     missing = run("helm-longctx", "reference", "helmet", "--suite", "s", folder=suite)
     assert (missing.returncode, missing.stderr.count("\n")) == (2, 1)
     assert "no published results of HELMET" in missing.stderr

@@ -16,6 +16,10 @@ from helm_longctx.errors import InputError
 MAKER = "published"
 """What the models' names begin with: these scores were not run here."""
 
+_NO_INSTANCES: dict[str, Any] = {
+    name: [] for name in ("per_instance_stats", "instances", "display_predictions", "display_requests")
+}
+
 
 def write_reference(benchmark: Benchmark, folder: Path) -> list[Path]:
     """Write a run for each published row; their folders. Other runs of the suite are not touched.
@@ -47,8 +51,12 @@ def _write(benchmark: Benchmark, row: Published, folder: Path) -> Path:
         "metric_specs": [],
         "groups": checked.groups,
     }
-    (run / "stats.json").write_bytes(orjson.dumps(_stats(benchmark, row), option=orjson.OPT_INDENT_2))
-    (run / "run_spec.json").write_bytes(orjson.dumps(spec, option=orjson.OPT_INDENT_2))
+    about = f"Published results, not run here. Source: {benchmark.revision}, README.md."
+    scenario = {"name": checked.groups[0], "description": about, "definition_path": benchmark.url, "tags": [MAKER]}
+    # The run's page waits for the files of its instances; there are none. The run spec last: with it the run is there.
+    files = {"scenario": scenario, "stats": _stats(benchmark, row), **_NO_INSTANCES, "run_spec": spec}
+    for name, content in files.items():
+        (run / f"{name}.json").write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2))
     return run
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import orjson
 from rich.table import Table
 
+from helm_longctx.core.entry import CLOSED_BOOK
 from helm_longctx.core.task import Benchmark
 from helm_longctx.errors import InputError
 
@@ -45,12 +46,14 @@ def run_groups(folder: Path) -> set[str]:
 
 
 def score_tables(folder: Path, benchmarks: Iterable[Benchmark]) -> list[Table]:
-    """For each benchmark with runs, its leaderboard: models by category and length."""
+    """For each benchmark with runs, its leaderboards: models by category and length, with context and without."""
     tables = []
     for benchmark in benchmarks:
-        path = folder / "groups" / f"{benchmark.name}.json"
-        if path.is_file():
-            tables.append(_rich_table(benchmark.title, orjson.loads(path.read_bytes())[0]))
+        closed = (f"{benchmark.name}_{CLOSED_BOOK}", f"{benchmark.title} closed book")
+        for name, title in ((benchmark.name, benchmark.title), closed):
+            path = folder / "groups" / f"{name}.json"
+            if path.is_file():
+                tables.append(_rich_table(title, orjson.loads(path.read_bytes())[0]))
     return tables
 
 
