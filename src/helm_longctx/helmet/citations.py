@@ -80,8 +80,7 @@ def judge_record(record: Record, entailment: Entailment, shown: Callable[[int], 
         record: with `docs`, all documents that an answer could cite.
         shown: whether the prompt showed the document of that number, from 0.
     """
-    output, listed = clean_output(record["prediction"]), "answers" in record
-    claims = _claims(output, record["question"], listed)
+    claims = _claims(clean_output(record["prediction"]), record["question"], listed=bool(record.get("answers")))
     official = judge_citations(claims, record["docs"], entailment, lambda number: number < len(record["docs"]))
     honest = judge_citations(claims, record["docs"], entailment, lambda number: number >= 0 and shown(number))
     numbers = [number for claim in claims for number in claim.cited]
