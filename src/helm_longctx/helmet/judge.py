@@ -33,6 +33,7 @@ class CitationAnnotator(Annotator):
 
     def __init__(self, judge: str, auto_client: Client, file_storage_path: str):
         self._entailment = find_entailment(judge, auto_client, Path(file_storage_path))
+        self._told: set[str] = set()
 
     def annotate(self, request_state: RequestState) -> dict[str, Any]:
         """What the metric reads; it never raises, since that would end the run. Empty if nobody judges."""
@@ -42,8 +43,10 @@ class CitationAnnotator(Annotator):
         try:
             return _judged(request_state, self._entailment)
         except Exception as error:  # whatever it is, the answers are paid for
-            what = error if isinstance(error, InputError) else type(error).__name__
-            _log.error("citations of %s are not judged: %s", request_state.instance.id, what)
+            what = str(error) if isinstance(error, InputError) else type(error).__name__
+            if what not in self._told:
+                _log.error("citations of %s, and maybe of others, are not judged: %s", request_state.instance.id, what)
+            self._told.add(what)
             return {"failed": True}
 
 
