@@ -40,6 +40,7 @@ docs: $(VENV)/installed-dev
 
 bench: $(VENV)/installed
 	$(BIN)/python bench/icl.py
+	$(BIN)/python bench/rag.py
 	$(BIN)/python bench/lexical.py
 
 # The leaderboard is tested in a real browser.
