@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 import sys
 import threading
 from collections.abc import Iterator, Sequence
@@ -33,14 +34,17 @@ def text_models() -> Iterator[None]:
     """Where torchvision was built for another torch, transformers is told that there is none: text models need none."""
     from transformers.utils import import_utils
 
+    # Older ones keep the answer in a variable, newer ones in a cache.
+    forget = getattr(import_utils.is_torchvision_available, "cache_clear", lambda: None)
     with pytest.MonkeyPatch.context() as patch:
         try:
             import torchvision  # noqa: F401
         except (ImportError, RuntimeError, OSError):
             patch.setitem(sys.modules, "torchvision", None)
-            import_utils.is_torchvision_available.cache_clear()
+            patch.setattr(import_utils, "_torchvision_available", False, raising=False)
+            forget()
         yield
-    import_utils.is_torchvision_available.cache_clear()
+    forget()
 
 
 def save_tokenizer(folder: Path) -> Any:
@@ -53,8 +57,9 @@ def save_tokenizer(folder: Path) -> Any:
         single="$A </s>", pair="$A </s> $B </s>", special_tokens=[("</s>", 1)]
     )
     fast = transformers.PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, pad_token="<pad>", eos_token="</s>", unk_token="<unk>"
-    )
+        tokenizer_object=tokenizer, pad_token="<pad>", eos_token="</s>", unk_token="<unk>",
+        model_input_names=["input_ids", "attention_mask"],
+    )  # fmt: skip
     fast.save_pretrained(folder)
     return fast
 
@@ -98,6 +103,70 @@ def classifier(tmp_path_factory: pytest.TempPathFactory) -> Path:
         model.classifier.weight *= 50
     model.save_pretrained(folder)
     return folder
+
+
+SMALL: dict[str, Any] = {"pad_token_id": 0, "eos_token_id": 1, "id2label": {0: "no", 1: "neutral", 2: "Entailment"}}
+LAYERS: dict[str, Any] = {
+    "hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16, "type_vocab_size": 2,
+}  # fmt: skip
+RELATIVE: dict[str, Any] = {
+    "relative_attention": True, "position_biased_input": False, "pos_att_type": "p2c|c2p", "position_buckets": 32,
+    "share_att_key": True,
+}  # fmt: skip
+BART: dict[str, Any] = {
+    "d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "encoder_attention_heads": 2, "decoder_attention_heads": 2,
+    "encoder_ffn_dim": 16, "decoder_ffn_dim": 16, "bos_token_id": 1, "decoder_start_token_id": 1,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("family", "settings", "longest"),
+    [
+        ("Bert", LAYERS, 64),
+        ("Roberta", LAYERS, 63),  # position 0 is the padding's
+        ("Bart", BART, 64),
+        ("DebertaV2", {**LAYERS, **RELATIVE}, None),
+    ],
+)
+def test_pairs_beyond_the_positions_of_a_classifier(
+    family: str, settings: dict[str, Any], longest: int | None, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """They get no verdict, and those beside them get theirs; relative positions have no end. BART is a classifier."""
+    tokenizer = save_tokenizer(tmp_path)
+    config = getattr(transformers, f"{family}Config")(
+        vocab_size=len(tokenizer), max_position_embeddings=64, **SMALL, **settings
+    )
+    kind = getattr(transformers, f"{family}ForSequenceClassification")
+    kind(config).save_pretrained(tmp_path)
+    model, judge = kind.from_pretrained(tmp_path).eval(), HubEntailment(str(tmp_path))
+    for length in (61, 62, 63, 64, 65, 100):
+        asked, expected = pairs(6), []
+        asked[2] = (" ".join(["w7"] * (length - 4)), "w1 w2")
+        for pair in asked:
+            inputs = tokenizer(*pair, return_tensors="pt")
+            with torch.inference_mode():
+                fits = longest is None or inputs.input_ids.shape[1] <= longest
+                expected.append(int(model(**inputs).logits.argmax()) == 2 if fits else None)
+        assert judge.entails(asked) == expected
+    assert ("1 of 6 pairs are too long for it" in caplog.text) == (longest is not None)
+    assert "w7" not in caplog.text
+
+
+def test_the_commit_is_part_of_the_name(t5: Path, tmp_path: Path) -> None:
+    """As huggingface_hub's cache knows it; a second judge of the same model remembers what the first one said."""
+    commit = "0123456789" * 4
+    snapshot = tmp_path / "models--org--nli" / "snapshots" / commit
+    shutil.copytree(t5, snapshot)
+    assert HubEntailment(str(snapshot)).entails(pairs(1)) != [None]
+    judge = HubEntailment(str(snapshot))
+    remembering = CachedEntailment(judge, tmp_path / "verdicts.sqlite")
+    first = remembering.entails(pairs(5))
+    assert remembering.name == f"{snapshot}@{commit}"
+    judge.entails = lambda asked: [None] * len(asked)  # type: ignore[method-assign]
+    assert remembering.entails(pairs(5)) == first
+    unasked = HubEntailment(str(snapshot))
+    unasked.entails = judge.entails  # type: ignore[method-assign]
+    assert CachedEntailment(unasked, tmp_path / "verdicts.sqlite").entails(pairs(5)) == first
 
 
 def pairs(count: int, seed: int = 1) -> list[Pair]:
@@ -185,16 +254,16 @@ class Client:
 
 
 def test_a_deployment_as_judge(caplog: pytest.LogCaptureFixture) -> None:
-    """Replies are read strictly; whatever fails is no verdict, and no passage is logged."""
-    replies = ["1", " 0\n", "1.", "yes", "", None, ValueError("secret"), "10"]
+    """The first word is 1 or 0; whatever else comes or fails is no verdict, and no passage is logged."""
+    replies = ["1", " 0\n", "1.", "0. It says\nnothing.", "yes 1", "", None, ValueError("secret"), "10"]
     client = Client(replies)
     judge = DeploymentEntailment(client, "org/model-a", "org/model")  # type: ignore[arg-type]
     asked = [(f"passage {number}", "claim") for number in range(len(replies))]
-    assert judge.entails(asked) == [True, False, True, None, None, None, None, None]
+    assert judge.entails(asked) == [True, False, True, False, None, None, None, None, None]
     assert {(r.model, r.model_deployment, r.temperature) for r in client.requests} == {
         ("org/model", "org/model-a", 0.0)
     }
-    assert "no verdict on 5 of 8 pairs" in caplog.text
+    assert "no verdict on 5 of 9 pairs" in caplog.text
     assert "passage" not in caplog.text
     assert "secret" not in caplog.text
 
@@ -221,6 +290,10 @@ def test_verdicts_are_remembered(tmp_path: Path) -> None:
         assert len(judge.asked) == expected
     other = Counting()
     other.name = "other@1"
+    CachedEntailment(other, path).entails(asked)
+    assert len(other.asked) == 3
+    # Folders may have any name.
+    other.name, other.asked = "counting@2", []
     CachedEntailment(other, path).entails(asked)
     assert len(other.asked) == 3
     assert b"long passage" not in path.read_bytes()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import math
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
@@ -93,7 +94,8 @@ def _true_nli_fits() -> bool:
 class HubEntailment:
     """An NLI model on the hub: a sequence-to-sequence model that writes `1`, or a classifier with a label `entailment`.
 
-    Loaded when it is first asked. Inputs are never cut (HELMET eval_alce.py _run_nli_autoais).
+    Loaded when it is first asked. Inputs are never cut (HELMET eval_alce.py _run_nli_autoais): a pair for which the
+    model has too few positions gets no verdict.
 
     Args:
         model: hub name, or a folder.
@@ -117,7 +119,10 @@ class HubEntailment:
             if self._loaded is None:
                 self._load()
             assert isinstance(self._loaded, _Nli)
-            return self._loaded.entails(pairs)
+            verdicts = self._loaded.entails(pairs)
+        if long := verdicts.count(None):
+            _log.warning("%s: %d of %d pairs are too long for it", self.name, long, len(verdicts))
+        return verdicts
 
     def _load(self) -> None:
         try:
@@ -131,16 +136,20 @@ class HubEntailment:
 class _Nli:
     """A loaded model."""
 
-    def __init__(self, model: Any, tokenizer: Any, entailed: int | None):
-        self.model, self.tokenizer, self.entailed = model, tokenizer, entailed
-        self.commit = getattr(model.config, "_commit_hash", None)
+    def __init__(self, model: Any, tokenizer: Any, entailed: int | None, commit: str | None):
+        self.model, self.tokenizer, self.entailed, self.commit = model, tokenizer, entailed, commit
+        self.longest = _positions(model)
 
     def entails(self, pairs: Sequence[Pair]) -> list[Verdict]:
         verdicts: list[Verdict] = [None] * len(pairs)
         inputs = [self._encoded(pair) for pair in pairs]
-        for batch in _batches([len(encoded["input_ids"]) for encoded in inputs]):
-            padded = self.tokenizer.pad([inputs[i] for i in batch], return_tensors="pt").to(self.model.device)
-            for i, verdict in zip(batch, self._verdicts(padded), strict=True):
+        lengths = [len(encoded["input_ids"]) for encoded in inputs]
+        # A position that a model lacks is an error of the whole batch, and on a GPU of all that comes after it.
+        fitting = [i for i, length in enumerate(lengths) if length <= self.longest]
+        for batch in _batches([lengths[i] for i in fitting]):
+            places = [fitting[i] for i in batch]
+            padded = self.tokenizer.pad([inputs[i] for i in places], return_tensors="pt").to(self.model.device)
+            for i, verdict in zip(places, self._verdicts(padded), strict=True):
                 verdicts[i] = verdict
         return verdicts
 
@@ -162,14 +171,18 @@ class _Nli:
 def _load(name: str) -> _Nli:
     import torch
     from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoModelForSequenceClassification, AutoTokenizer
+    from transformers.utils.hub import cached_file, extract_commit_hash
 
     gpu = torch.cuda.is_available()
     try:
         config = AutoConfig.from_pretrained(name)
-        entailed = None if config.is_encoder_decoder else _entailment_label(name, config.id2label)
+        entailed = _entailment_label(name, config)
         kind = AutoModelForSeq2SeqLM if entailed is None else AutoModelForSequenceClassification
-        model = kind.from_pretrained(name, dtype=torch.bfloat16 if gpu else torch.float32)
+        # `dtype`, the later name of `torch_dtype`, is unknown to the oldest transformers that HELM takes.
+        model = kind.from_pretrained(name, torch_dtype=torch.bfloat16 if gpu else torch.float32)
         tokenizer = AutoTokenizer.from_pretrained(name)
+        # Newer ones do not keep the commit in the configuration.
+        commit = extract_commit_hash(cached_file(name, "config.json"), None)
     except InputError:
         raise
     except Exception as error:  # of the hub, the disk, or a broken installation
@@ -177,14 +190,29 @@ def _load(name: str) -> _Nli:
             f"judge={name!r} is neither a deployment that HELM knows nor a model that can be loaded here"
             f" ({type(error).__name__}); see docs/citations.md"
         ) from error
-    return _Nli(model.to("cuda" if gpu else "cpu").eval(), tokenizer, entailed)
+    return _Nli(model.to("cuda" if gpu else "cpu").eval(), tokenizer, entailed, commit)
 
 
-def _entailment_label(name: str, labels: dict[int, str]) -> int:
-    for number, label in labels.items():
+def _entailment_label(name: str, config: Any) -> int | None:
+    """The number of a classifier's label; None for a model that writes. Classifiers can be encoder-decoders: BART."""
+    for number, label in config.id2label.items():
         if label.lower().startswith("entail"):
             return int(number)
-    raise InputError(f"judge={name!r} has no label 'entailment', only {', '.join(labels.values())}")
+    if config.is_encoder_decoder:
+        return None
+    raise InputError(f"judge={name!r} has no label 'entailment', only {', '.join(config.id2label.values())}")
+
+
+def _positions(model: Any) -> float:
+    """The longest input that a model has positions for; relative ones (T5, DeBERTa) have no end."""
+    tables = [
+        module
+        for name, module in model.named_modules()
+        if name.endswith(("position_embeddings", "embed_positions")) and hasattr(module, "num_embeddings")
+    ]
+    # RoBERTa counts positions from behind the padding's number, BART from an offset.
+    unused = [getattr(t, "offset", 0 if t.padding_idx is None else t.padding_idx + 1) for t in tables]
+    return min((t.num_embeddings - skipped for t, skipped in zip(tables, unused, strict=True)), default=math.inf)
 
 
 def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
@@ -215,7 +243,7 @@ class DeploymentEntailment:
         self.name, self._client, self._model = deployment, client, model
 
     def entails(self, pairs: Sequence[Pair]) -> list[Verdict]:
-        """A verdict for each pair; None where a request failed or the reply is neither 1 nor 0."""
+        """A verdict for each pair; None where a request failed or the reply begins with neither 1 nor 0."""
         with ThreadPoolExecutor(self.parallel) as pool:
             verdicts = list(pool.map(self._verdict, pairs))
         if failed := verdicts.count(None):
@@ -237,8 +265,9 @@ class DeploymentEntailment:
             result = self._client.make_request(request)
         except Exception:  # clients raise what they like; a verdict that is missing is counted
             return None
-        reply = result.completions[0].text.strip().rstrip(".") if result.success and result.completions else ""
-        return {"1": True, "0": False}.get(reply)
+        words = result.completions[0].text.split() if result.success and result.completions else []
+        # What may follow is an explanation that nobody asked for.
+        return {"1": True, "0": False}.get(words[0].rstrip(".")) if words else None
 
 
 class CachedEntailment:
@@ -251,6 +280,7 @@ class CachedEntailment:
 
     def __init__(self, judge: Entailment, path: Path | None):
         self._judge, self.official = judge, judge.official
+        self._asked = judge.name  # before a hub model is loaded, with which comes its commit
         self._lock = threading.Lock()
         if path:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -272,8 +302,7 @@ class CachedEntailment:
         return [known.get(key, given.get(key)) for key in keys]
 
     def _key(self, pair: Pair) -> str:
-        # Of a hub model the part of the name before its commit, which is known only once it is loaded.
-        parts = (self.name.partition("@")[0], *pair)
+        parts = (self._asked, *pair)
         return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
     def _known(self, keys: Sequence[str]) -> dict[str, bool]:
