@@ -16,8 +16,34 @@ from tests.fabricate_words import words, write
 LONG, LONGEST = 65536, 131072
 
 
+RUBRICS = {
+    "longqa": {
+        "judge_prompt": 'Question {question}\nTrue {correct_answers}\nGiven {parsed_output}\nSay {{"fluency": 1}}'
+    },
+    "summ": {
+        f"{part}_prompt{kind}": f'{part}{kind}\n{text}\nSay {{{{"{part}": 1}}}}'
+        for kind in ("", "_book")
+        for part, text in (
+            ("fluency", "{text}"),
+            ("recall", "{keypoints}\n{summary}"),
+            ("precision", "{expert_summary}\n{summary}"),
+        )
+    },
+}
+"""Judges' templates of our own, by official script and name."""
+
+
+def build_rubrics(root: Path) -> None:
+    """Scripts with the judges' templates."""
+    for script, templates in RUBRICS.items():
+        path = root / f"helmet/scripts/eval_gpt4_{script}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(f"{name} = {text!r}\n" for name, text in templates.items()), encoding="utf-8")
+
+
 def build(root: Path) -> None:
-    """Everything under `tokenizers` and the hub sets of long texts, with the release's key points."""
+    """Everything under `tokenizers` and the hub sets of long texts, with the release's key points and rubrics."""
+    build_rubrics(root)
     rng = random.Random(6)
     folder = root / "tokenizers/meta-llama__Llama-2-7b-hf"
     folder.mkdir(parents=True)

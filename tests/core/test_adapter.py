@@ -19,8 +19,9 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
 from helm_longctx.benchmarks import BENCHMARKS
-from helm_longctx.core.adapter import LongContextAdapter, register_adapter
+from helm_longctx.core.adapter import LongContextAdapter, method_for, register_adapter
 from helm_longctx.core.entry import parse_entry
+from helm_longctx.core.fitted import Fitted
 from helm_longctx.core.instance import to_instance
 from helm_longctx.core.style import resolve_style
 from helm_longctx.core.truncation import Truncator
@@ -28,6 +29,7 @@ from helm_longctx.errors import InputError
 from helm_longctx.sources.root import DataRoot
 
 VLLM = "helm.clients.vllm_client"
+OURS = "helm_longctx.models.hf.LongContextHuggingFaceClient"
 
 
 def deploy(
@@ -94,13 +96,36 @@ def test_style_overrides_the_deployment() -> None:
         ("helm.clients.huggingface_client.HuggingFaceClient", ("INSTRUCTION_FOLLOWING_MODEL_TAG",), {}, "chat"),
         ("helm.clients.huggingface_client.HuggingFaceClient", ("INSTRUCTION_FOLLOWING_MODEL_TAG",), {"apply_chat_template": False}, "completion"),
         ("helm.clients.huggingface_client.HuggingFaceClient", (), {"apply_chat_template": True}, "chat"),
+        (OURS, (), {}, "completion"),
+        (OURS, ("INSTRUCTION_FOLLOWING_MODEL_TAG",), {}, None),
         ("my.plugin.Client", (), {}, "completion"),
         ("my.plugin.Client", ("INSTRUCTION_FOLLOWING_MODEL_TAG",), {}, "chat"),
     ],
 )  # fmt: skip
-def test_auto_style(client: str, tags: tuple[str, ...], arguments: dict[str, Any], form: str) -> None:
-    """`auto` goes by the client, its arguments, and where they do not tell by the model's tag."""
+def test_auto_style(client: str, tags: tuple[str, ...], arguments: dict[str, Any], form: str | None) -> None:
+    """`auto` goes by the client, its arguments, and where they do not tell by the model's tag; None is by the task."""
     assert resolve_style("auto", deploy("test/auto", client, tags, arguments)) == form
+
+
+def test_a_deployment_of_both_forms(mirror: DataRoot) -> None:
+    """Ours sends each task in the official form; a chat says so by `messages`, and its prompt is the instance's text."""
+    chatty = deploy("test/both", OURS, ("INSTRUCTION_FOLLOWING_MODEL_TAG",))
+    (chat,) = adapted("helmet_cite:task=qampari_nocite,length=4k,num_samples=1", chatty, mirror)
+    assert chat.request.messages == []
+    assert chat.request.prompt is chat.instance.input.text
+    raw = adapted(RECALL, chatty)[0]
+    assert raw.request.messages is None
+    assert raw.request.prompt.endswith("Corresponding value:")
+    assert [s.instance.extra_data["style"] for s in (chat, raw)] == ["chat", "completion"]
+
+
+def test_styles_of_a_deployment_of_both_forms(mirror: DataRoot) -> None:
+    """`style` overrides the task's form, and a base model is sent no chat."""
+    cite = "helmet_cite:task=qampari_nocite,length=4k,num_samples=1"
+    chatty, base = deploy("test/both2", OURS, ("INSTRUCTION_FOLLOWING_MODEL_TAG",)), deploy("test/base", OURS)
+    assert adapted(RECALL, chatty, method="longctx_chat")[0].request.messages == []
+    assert adapted(cite, chatty, mirror, method="longctx_completion")[0].request.messages is None
+    assert adapted(cite, base, mirror)[0].request.messages is None
 
 
 def test_current_protocol_stops_at_newline(mirror: DataRoot) -> None:
@@ -192,6 +217,55 @@ def test_the_length_itself_is_a_limit(words: str) -> None:
     assert count(cut.request.prompt) <= 300
 
 
+def test_long_prompts_are_refused(words: str) -> None:
+    """`truncation=error` says how many prompts of which task are too long and by how much; what fits is sent."""
+    entry = "helmet_recall:length=4k,num_samples=2"
+    tight = deploy("test/strict", f"{VLLM}.VLLMClient", tokenizer_name=words, max_sequence_length=2600)
+    tokens = {
+        task: [count(s.request.prompt) for s in adapted(entry, deploy("test/any", f"{VLLM}.VLLMClient")) if s.instance.sub_split == task]
+        for task in ("json_kv", "ruler_niah_mk_2", "ruler_niah_mk_3", "ruler_niah_mv")
+    }  # fmt: skip
+    budget = {"json_kv": 100, "ruler_niah_mk_2": 50, "ruler_niah_mk_3": 100, "ruler_niah_mv": 50}
+    excess = {task: [max(0, n - (2600 - budget[task])) for n in found] for task, found in tokens.items()}
+    assert 0 < sum(any(found) for found in excess.values()) < 4
+    with pytest.raises(InputError) as refused:
+        adapted(entry, tight, method=method_for("auto", "error"))
+    for task, found in excess.items():
+        said = f"{sum(n > 0 for n in found)} instances of {task} are up to {max(found)} tokens too long"
+        assert (said in str(refused.value)) == any(found)
+    fitting = next(task for task, found in excess.items() if not any(found))
+    assert adapted(f"{entry},task={fitting}", tight, method=method_for("completion", "error"))
+
+
+@pytest.mark.parametrize(
+    ("style", "truncation", "method"),
+    [
+        ("auto", "auto", "longctx"),
+        ("chat", "auto", "longctx_chat"),
+        ("auto", "error", "longctx_error"),
+        ("chat", "error", "longctx_chat_error"),
+    ],
+)
+def test_methods(style: str, truncation: str, method: str) -> None:
+    """The adapter's method carries the style and what happens to long prompts."""
+    deployment = deploy("test/methods", f"{VLLM}.VLLMClient")
+    assert method_for(style, truncation) == method
+    adapter = AdapterFactory.get_adapter(
+        AdapterSpec(method=method, model=deployment, model_deployment=deployment), None
+    )
+    assert (adapter.style, adapter.refuses) == ("chat" if style == "chat" else "completion", truncation == "error")
+
+
+def test_tokens_are_counted_once(words: str) -> None:
+    """A prompt that was read whole keeps its count; one that was cut or is surely short enough has none."""
+    entry = "helmet_recall:task=ruler_niah_mk_2,length=4k,num_samples=1"
+    wide = deploy("test/counted", f"{VLLM}.VLLMClient", tokenizer_name=words, max_sequence_length=10**6)
+    tight = deploy("test/uncounted", f"{VLLM}.VLLMClient", tokenizer_name=words, max_sequence_length=600)
+    (counted,), (cut,) = adapted(entry, wide), adapted(entry, tight)
+    assert counted.instance.extra_data["prompt_tokens"] == count(counted.request.prompt)
+    assert "prompt_tokens" not in cut.instance.extra_data
+
+
 def test_without_a_window_nothing_is_tokenized() -> None:
     """A tokenizer that would fail is never made when the deployment gives no limit, or the prompt is short anyway."""
     kind = "helm.tokenizers.huggingface_tokenizer.HuggingFaceTokenizer"
@@ -202,7 +276,7 @@ def test_without_a_window_nothing_is_tokenized() -> None:
     roomy = deploy("test/roomy", f"{VLLM}.VLLMClient", tokenizer_name="test/none", max_sequence_length=10**6)
     assert adapted(RECALL, unlimited)
     extra = {"length": 4096, "context_span": [0, 1]}
-    assert Truncator.for_deployment(roomy).fit("short", extra, 100, "completion") == ("short", False)
+    assert Truncator.for_deployment(roomy).fit("short", extra, 100, "completion") == Fitted("short")
     with pytest.raises(Exception, match="nowhere"):
         adapted("helmet_recall:task=json_kv,length=1m,num_samples=1", roomy)
 

@@ -56,6 +56,7 @@ def test_every_argument() -> None:
         ("helmet_recall:length=8k,shots=-1", "shots='-1' is not allowed; allowed: a whole number from 0"),
         ("helmet_recall:length=8k,shots=two", "shots='two' is not allowed"),
         ("helmet_recall:length=8k,shots=1.5", "shots='1.5' is not allowed"),
+        ("helmet_recall:length=8k,truncation=left", "truncation='left' is not allowed; allowed: auto, error"),
         ("helmet_recall:length=8k,seed=x", "seed='x' is not allowed"),
         ("helmet_recall:length=8k,seed=99999999999", "seed='99999999999' is not allowed"),
         ("helmet_recall:length=8k,num_samples=0", "num_samples='0' is not allowed; allowed: a whole number from 1"),

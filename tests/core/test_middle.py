@@ -8,9 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import PreTrainedTokenizerFast
 
-from helm_longctx.core.middle import RESERVED, cut_middle
-from helm_longctx.core.truncation import CHAT_BUFFER, CutTokenizer, Truncator
+from helm_longctx.core.fitted import Fitted
+from helm_longctx.core.middle import RESERVED, cut_middle, middle_cutter
+from helm_longctx.core.pieces import PieceTokenizer
+from helm_longctx.core.truncation import CHAT_BUFFER, Truncator
 from helm_longctx.errors import InputError
+from tests.core.tokenizers import KINDS, LINES, tokenizer_of
 from tests.lv_eval.fabricate import tokenizers
 
 TOKENIZERS = tokenizers()
@@ -18,12 +21,17 @@ EACH = pytest.mark.parametrize("name", TOKENIZERS)
 TEXT = st.text(max_size=200) | st.text("the 北京🎼é<s>", max_size=200)
 
 
+CUTTERS = {name: middle_cutter(tokenizer) for name, tokenizer in TOKENIZERS.items()}
+WRAPPED = {
+    name: middle_cutter(PreTrainedTokenizerFast(tokenizer_object=tokenizer)) for name, tokenizer in TOKENIZERS.items()
+}
+
+
 @EACH
 @given(prompt=TEXT, limit=st.integers(2, 80))
 def test_forms_of_a_tokenizer_agree(name: str, prompt: str, limit: int) -> None:
     """Hugging Face's wrapper and the bare tokenizer give the same text."""
-    wrapped = PreTrainedTokenizerFast(tokenizer_object=TOKENIZERS[name])
-    assert cut_middle(wrapped, prompt, limit) == cut_middle(TOKENIZERS[name], prompt, limit)
+    assert WRAPPED[name](prompt, limit) == CUTTERS[name](prompt, limit)
 
 
 @EACH
@@ -31,9 +39,9 @@ def test_forms_of_a_tokenizer_agree(name: str, prompt: str, limit: int) -> None:
 def test_what_fits_is_not_touched(name: str, prompt: str) -> None:
     """Special tokens count; one token more than the limit is too much."""
     size = max(2, len(TOKENIZERS[name].encode(prompt).ids))
-    assert cut_middle(TOKENIZERS[name], prompt, size) == (prompt, False)
+    assert CUTTERS[name](prompt, size) == Fitted(prompt, tokens=len(TOKENIZERS[name].encode(prompt).ids))
     if size > 2:
-        assert cut_middle(TOKENIZERS[name], prompt, size - 1)[1]
+        assert CUTTERS[name](prompt, size - 1).cut
 
 
 @given(words=st.integers(20, 60), limit=st.integers(2, 19))
@@ -75,10 +83,30 @@ def test_no_room(limit: int) -> None:
 def test_a_deployment_s_window(name: str, window: int, max_tokens: int) -> None:
     """The adapter cuts to the window less what is reserved, or less a larger output, whatever the nominal length."""
     tokenizer, prompt = TOKENIZERS[name], "the cat sat " * 300 + "question?"
-    cutting = CutTokenizer(lambda text: 0, lambda text, n: text, lambda text, n: cut_middle(tokenizer, text, n))
     extra = {"cut": "middle", "length": 16384, "context_span": [0, 9]}
     limit = window - max(RESERVED, max_tokens + CHAT_BUFFER)
-    assert Truncator(window, lambda: cutting).fit(prompt, extra, max_tokens, "chat") == cut_middle(
-        tokenizer, prompt, limit
+    fitted = Truncator(window, lambda: tokenizer).fit(prompt, extra, max_tokens, "chat")
+    assert (fitted.prompt, fitted.cut) == cut_middle(tokenizer, prompt, limit)
+    assert Truncator(None, lambda: tokenizer).fit(prompt, extra, max_tokens, "chat") == Fitted(prompt)
+
+
+@pytest.mark.parametrize("kind", [make.__name__ for make in KINDS])
+@pytest.mark.parametrize("limit", [500, 1001, 6000, 10_000, 100_000])
+def test_ends_of_long_prompts(kind: str, limit: int) -> None:
+    """The official rule, by every kind of tokenizer."""
+    tokenizer, prompt = tokenizer_of(kind), " ".join(LINES * 30)
+    ids, half = tokenizer.encode(prompt).ids, limit // 2
+    parts = (ids[:half], ids[-half:]) if len(ids) > limit else None
+    official = "".join(tokenizer.decode(part, skip_special_tokens=True) for part in parts) if parts else prompt
+    assert cut_middle(tokenizer, prompt, limit) == (official, parts is not None)
+
+
+def test_a_prompt_far_too_long_is_not_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Little more is encoded than the two halves."""
+    read: list[int] = []
+    encode = PieceTokenizer.encode
+    monkeypatch.setattr(
+        PieceTokenizer, "encode", lambda self, text, *a, **k: read.append(len(text)) or encode(self, text, *a, **k)
     )
-    assert Truncator(None, lambda: cutting).fit(prompt, extra, max_tokens, "chat") == (prompt, False)
+    assert cut_middle(tokenizer_of("gpt_2"), "the king of the town " * 50_000, 10_000)[1]
+    assert sum(read) < 100_000

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from helm.benchmark.adaptation.adapter_spec import AdapterSpec
 from helm.benchmark.adaptation.adapters.adapter import Adapter
@@ -15,16 +16,42 @@ from helm.benchmark.scenarios.scenario import EVAL_SPLITS, Instance
 from helm.benchmark.window_services.tokenizer_service import TokenizerService
 from helm.common.request import Request
 
-from helm_longctx.core.style import resolve_style
+from helm_longctx.core.fitted import Fitted
+from helm_longctx.core.style import Form, resolve_style, takes_both_forms
 from helm_longctx.core.truncation import Truncator
+from helm_longctx.errors import InputError
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 METHOD = "longctx"
-"""`AdapterSpec.method` with `style=auto`; `longctx_chat` and `longctx_completion` with the others."""
+"""`AdapterSpec.method` without `style` and `truncation`; with them `longctx_chat`, `longctx_chat_error` and so on."""
 
 
-def method_for(style: str) -> str:
-    """The adapter method that carries a style."""
-    return METHOD if style == "auto" else f"{METHOD}_{style}"
+def method_for(style: str, truncation: str) -> str:
+    """The adapter method that carries these two arguments of a run entry."""
+    return "_".join((METHOD, *(value for value in (style, truncation) if value != "auto")))
+
+
+class TooLongError(InputError):
+    """Prompts that do not fit, where none may be cut.
+
+    Args:
+        excess: for each, its task and how many tokens it is too long.
+    """
+
+    def __init__(self, excess: Sequence[tuple[str, int]]):
+        self.excess = list(excess)
+        by_task: dict[str, list[int]] = {}
+        for task, tokens in excess:
+            by_task.setdefault(task, []).append(tokens)
+        said = (
+            f"{len(found)} instances of {task} are up to {max(found)} tokens too long"
+            for task, found in by_task.items()
+        )
+        super().__init__(
+            f"truncation=error: {', '.join(said)}; nothing was sent. Give truncation=auto or a shorter length"
+        )
 
 
 class LongContextAdapter(Adapter):
@@ -32,35 +59,49 @@ class LongContextAdapter(Adapter):
 
     def __init__(self, adapter_spec: AdapterSpec, tokenizer_service: TokenizerService):
         super().__init__(adapter_spec, tokenizer_service)
-        self.style = resolve_style(adapter_spec.method.removeprefix(METHOD).lstrip("_"), adapter_spec.model_deployment)
+        given = adapter_spec.method.split("_")[1:]
+        self.refuses = "error" in given
+        self.style = resolve_style(
+            next((style for style in given if style != "error"), "auto"), adapter_spec.model_deployment
+        )
+        self.takes_both_forms = takes_both_forms(adapter_spec.model_deployment)
         self.truncator = Truncator.for_deployment(adapter_spec.model_deployment)
 
     def adapt(self, instances: list[Instance], parallelism: int) -> list[RequestState]:
-        """One request an instance for each trial, in order; prompts are tokenized outside the GIL, in parallel."""
+        """One request an instance for each trial, in order; prompts are tokenized outside the GIL, in parallel.
+
+        Raises:
+            TooLongError: prompts do not fit, and `truncation=error`.
+        """
         evaluated = [instance for instance in instances if instance.split in EVAL_SPLITS]
-        with ThreadPoolExecutor(max(1, min(parallelism, os.cpu_count() or 1))) as pool:
-            states = list(pool.map(self._adapt, evaluated))
+        workers = min(parallelism, os.cpu_count() or 1)
+        states = _each(self._adapt, evaluated, workers)
+        if self.refuses and any(state.prompt_truncated for state in states):
+            excess = _each(self._excess, states, workers)
+            raise TooLongError(
+                [(str(state.instance.sub_split), e) for state, e in zip(states, excess, strict=True) if e]
+            )
         trials = range(1, self.adapter_spec.num_trials)
         return states + [replace(s, request=replace(s.request, random=str(i))) for i in trials for s in states]
 
     def _adapt(self, instance: Instance) -> RequestState:
         spec, extra = self.adapter_spec, instance.extra_data or {}
-        # A run expander that raises the spec's budget raises each task's by as much; one that lowers it is a cap.
-        raised = max(0, spec.max_tokens - extra["run_max_tokens"])
-        max_tokens = min(extra["max_tokens"] + raised, spec.max_tokens)
-        prompt, cut = self.truncator.fit(self._prompt(instance.input.text, extra), extra, max_tokens, self.style)
+        max_tokens = self._max_tokens(extra)
+        style: Form = self.style or ("chat" if extra["chat"] else "completion")
+        fitted = self.truncator.fit(_prompt(instance, style), extra, max_tokens, style)
         request = Request(
             model=spec.model,
             model_deployment=spec.model_deployment,
-            prompt=prompt,
+            prompt=fitted.prompt,
+            messages=[] if self.takes_both_forms and style == "chat" else None,
             num_completions=spec.num_outputs,
             temperature=spec.temperature,
             max_tokens=max_tokens,
-            stop_sequences=[*spec.stop_sequences, *(extra["stop"] if self.style == "completion" else [])],
+            stop_sequences=[*spec.stop_sequences, *(extra["stop"] if style == "completion" else [])],
             random=spec.random,
         )
         return RequestState(
-            instance=replace(instance, extra_data={**extra, "style": self.style}),
+            instance=replace(instance, extra_data={**extra, "style": style, **_counted(fitted)}),
             reference_index=None,
             request_mode=None,
             train_trial_index=0,
@@ -68,11 +109,36 @@ class LongContextAdapter(Adapter):
             request=request,
             result=None,
             num_train_instances=0,
-            prompt_truncated=cut,
+            prompt_truncated=fitted.cut,
         )
 
-    def _prompt(self, user_turn: str, extra: dict[str, Any]) -> str:
-        return user_turn if self.style == "chat" else user_turn + (extra["separator"] + extra["answer_prefix"])
+    def _max_tokens(self, extra: dict[str, Any]) -> int:
+        # A run expander that raises the spec's budget raises each task's by as much; one that lowers it is a cap.
+        raised = max(0, self.adapter_spec.max_tokens - extra["run_max_tokens"])
+        return min(int(extra["max_tokens"]) + raised, self.adapter_spec.max_tokens)
+
+    def _excess(self, state: RequestState) -> int:
+        if not state.prompt_truncated:
+            return 0
+        extra = state.instance.extra_data or {}
+        prompt = _prompt(state.instance, extra["style"])
+        return self.truncator.excess(prompt, extra, self._max_tokens(extra), extra["style"])
+
+
+def _prompt(instance: Instance, style: Form) -> str:
+    text, extra = str(instance.input.text), instance.extra_data or {}
+    return text if style == "chat" else text + (extra["separator"] + extra["answer_prefix"])
+
+
+def _counted(fitted: Fitted) -> dict[str, int]:
+    return {} if fitted.tokens is None else {"prompt_tokens": fitted.tokens}
+
+
+def _each(function: Callable[[Item], Result], items: list[Item], workers: int) -> list[Result]:
+    if workers < 2:
+        return [function(item) for item in items]
+    with ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(function, items))
 
 
 def register_adapter() -> None:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from helm_longctx.core.lengths import length_label, parse_length
-from helm_longctx.core.task import Benchmark, Category, Context, Labels, Protocol, Settings, Style, Task
+from helm_longctx.core.task import Benchmark, Category, Context, Labels, Protocol, Settings, Style, Task, Truncation
 from helm_longctx.errors import InputError, bad_argument, shorten
 from helm_longctx.sources.fetch import Source
+from helm_longctx.sources.release import PinnedFile
 from helm_longctx.sources.root import DataRoot
 
 ARGUMENTS = (
@@ -24,6 +25,7 @@ ARGUMENTS = (
     "labels",
     "context",
     "thinking_tokens",
+    "truncation",
     "judge",
 )
 CLOSED_BOOK = "closed"
@@ -79,6 +81,15 @@ class Entry:
         """What must be there before it is run."""
         return [source for task in self.tasks for source in task.sources(self.settings.length)]
 
+    def judge_sources(self, root: DataRoot) -> list[Source]:
+        """What a judge that is named must find. By default it is what is small, and from a mirror nothing: answers can
+        do without a judge."""
+        if self.settings.judge == "none":
+            return []
+        named = self.settings.judge != "auto"
+        every = [source for task in self.tasks for source in task.judge_sources.values()]
+        return [source for source in every if named or (isinstance(source, PinnedFile) and not root.mirror)]
+
     def fetch_command(self, root: DataRoot) -> str:
         """What a user types to get it."""
         return f"helm-longctx fetch {self.description}" + (f" --to {root.path}" if root.mirror else "")
@@ -112,6 +123,7 @@ def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -
         labels=_labels(name, arguments.get("labels", "integer"), tasks),
         context=_context(name, arguments.get("context", "full"), tasks),
         thinking_tokens=_whole(name, "thinking_tokens", arguments.get("thinking_tokens", 0), at_least=0) or 0,
+        truncation=_choice(name, "truncation", arguments.get("truncation", "auto"), get_args(Truncation)),
         judge=_judge(name, arguments.get("judge", "auto"), tasks),
     )
     return Entry(benchmark, name, tasks, settings, arguments)
@@ -196,6 +208,6 @@ def _context(name: str, value: Any, tasks: tuple[Task, ...]) -> Context:
 
 
 def _judge(name: str, value: Any, tasks: tuple[Task, ...]) -> str:
-    if not all(task.judged for task in tasks) and value != "auto":
+    if not any(task.judged for task in tasks) and value != "auto":
         raise bad_argument(name, "judge", value, "auto (these tasks have no judge)")
     return str(value)

@@ -32,6 +32,7 @@ def to_instance(task: Task, settings: Settings, example: Example, run_max_tokens
         "thinking_tokens": settings.thinking_tokens or None,
         "record": dict(example.record),
         "cut": task.cut,
+        "chat": task.chat,
     }
     return Instance(
         input=Input(text=task.template.user_turn(fields)),

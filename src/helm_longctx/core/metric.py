@@ -65,12 +65,12 @@ class LongContextMetric(Metric):
         answered = bool(state.result and state.result.success and state.result.completions)
         if answered:
             yield from self._scores(state, extra.get("depth"))
-        for name in ("depth", "input_tokens"):
+        for name in ("depth", "input_tokens", "prompt_tokens"):
             if name in extra:
                 yield name, extra[name]
         yield "request_failed", float(not answered)
         if notes := [note for note in (state.annotations or {}).values() if note]:
-            yield "judge_failed", float(any(note.get("failed") for note in notes))
+            yield "judge_failed", max(float(note.get("failed", 0)) for note in notes)
         yield "prompt_cut", float(state.prompt_truncated)
         yield "generated_data", float(extra["source"] == "generated")
         if state.result and state.result.request_time is not None:

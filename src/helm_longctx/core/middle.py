@@ -13,40 +13,54 @@ are kept and decoded one by one. What follows from that, and is kept:
 
 from __future__ import annotations
 
+import sys
+from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
+from helm_longctx.core.fitted import Fitted
+from helm_longctx.core.pieces import LongText, PieceTokenizer
 from helm_longctx.errors import InputError
 
 RESERVED = 500
 """Tokens of a model's window that the official README leaves for the answer and the chat template."""
 
 
-Cut = Callable[[str, int], tuple[str, bool]]
-"""(prompt, most tokens) → the prompt, and whether it was cut."""
+Cut = Callable[[str, int], Fitted]
+"""(prompt, most tokens) → the prompt that is sent."""
 
-Encode = Callable[[str], Sequence[int]]
+Encode = Callable[[str, int], Sequence[int]]
+"""(text, n) → its tokens; of a text of more than n, more than n, of which the first and the last n // 2 are its own."""
 Decode = Callable[[Sequence[int]], str]
 
 
 def middle_cutter(tokenizer: Any) -> Cut:
     """Cuts prompts by a tokenizer, each tokenized once; prompts can be cut in several threads at a time.
 
+    A fast tokenizer reads no more than the two ends of a prompt that is far too long.
+
     Args:
         tokenizer: a Hugging Face tokenizer, a `tokenizers.Tokenizer` or a `tiktoken.Encoding`.
     """
     encode, decode = _codec(tokenizer)
 
-    def cut(prompt: str, max_tokens: int) -> tuple[str, bool]:
+    def cut(prompt: str, max_tokens: int) -> Fitted:
         if max_tokens < 2:
             raise InputError(f"a limit of {max_tokens} tokens leaves nothing of a prompt; at least 2 are needed")
-        ids = encode(prompt)
+        ids = encode(prompt, max_tokens)
         if len(ids) <= max_tokens:
-            return prompt, False
+            return Fitted(prompt, tokens=len(ids))
         half = max_tokens // 2
-        return decode(ids[:half]) + decode(ids[-half:]), True
+        return Fitted(decode(ids[:half]) + decode(ids[-half:]), cut=True)
 
     return cut
+
+
+def token_counter(tokenizer: Any) -> Callable[[str], int]:
+    """Counts the tokens of texts, special ones included, by the same kinds of tokenizers."""
+    encode, _ = _codec(tokenizer)
+    return lambda text: len(encode(text, sys.maxsize))
 
 
 def cut_middle(tokenizer: Any, prompt: str, max_tokens: int) -> tuple[str, bool]:
@@ -55,7 +69,8 @@ def cut_middle(tokenizer: Any, prompt: str, max_tokens: int) -> tuple[str, bool]
     Raises:
         InputError: `max_tokens` is under 2, for which the official rule has no meaning.
     """
-    return middle_cutter(tokenizer)(prompt, max_tokens)
+    fitted = middle_cutter(tokenizer)(prompt, max_tokens)
+    return fitted.prompt, fitted.cut
 
 
 def _codec(tokenizer: Any) -> tuple[Encode, Decode]:
@@ -64,16 +79,27 @@ def _codec(tokenizer: Any) -> tuple[Encode, Decode]:
         return encode, lambda ids: tokenizer.decode(ids, skip_special_tokens=True)
     if callable(tokenizer):  # a slow one; without `verbose` it warns that a prompt is long
         return (
-            lambda text: tokenizer(text, truncation=False, verbose=False)["input_ids"],
+            lambda text, _: tokenizer(text, truncation=False, verbose=False)["input_ids"],
             lambda ids: tokenizer.decode(ids, skip_special_tokens=True),
         )
     if hasattr(tokenizer, "encode_ordinary"):  # tiktoken; without the argument, special tokens in a text are errors
-        return lambda text: tokenizer.encode(text, disallowed_special=()), tokenizer.decode
-    # A copy: the settings of the original can change while other threads use it.
-    own = type(tokenizer).from_str(tokenizer.to_str())
-    own.no_truncation()  # which a saved tokenizer may have set
-    own.no_padding()
-    return (
-        lambda text: own.encode_batch_fast([text])[0].ids,
-        lambda ids: own.decode(ids, skip_special_tokens=True),
-    )
+        return lambda text, _: tokenizer.encode(text, disallowed_special=()), tokenizer.decode
+    own = PieceTokenizer(tokenizer)
+    return partial(_ends, own), lambda ids: own.tokenizer.decode(ids, skip_special_tokens=True)
+
+
+def _ends(tokenizer: PieceTokenizer, prompt: str, most: int) -> list[int]:
+    """Tokens from both ends, as many from each, until there are more than `most` or no others."""
+
+    def read(text: LongText) -> list[int]:
+        left = deque(text.pieces())
+        head, tail, tail_size = list(tokenizer.before), [tokenizer.after], len(tokenizer.after)
+        while left and (min(len(head), tail_size) < most // 2 or len(head) + tail_size <= most):
+            if len(head) <= tail_size:
+                head += text.ids(left.popleft())
+            else:
+                tail.append(text.ids(left.pop()))
+                tail_size += len(tail[-1])
+        return head + [id for ids in reversed(tail) for id in ids]
+
+    return tokenizer.read(prompt, read)

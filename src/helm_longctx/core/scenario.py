@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from helm.benchmark.scenarios.scenario import Instance, Scenario, ScenarioMetadata
@@ -42,7 +43,11 @@ class LongContextScenario(Scenario):
         self.definition_path = self.benchmark.url
 
     def get_instances(self, output_path: str) -> list[Instance]:
-        """All instances; reads or fetches data.
+        """All instances, as HELM's runner wants them."""
+        return list(self.iter_instances(output_path))
+
+    def iter_instances(self, output_path: str) -> Iterator[Instance]:
+        """One instance after the other; reads or fetches data.
 
         Args:
             output_path: `<benchmark output>/scenarios/<name>`, given by HELM; our cache stands beside it.
@@ -50,12 +55,11 @@ class LongContextScenario(Scenario):
         root = DataRoot.of_scenario(output_path)
         tasks, settings = self.entry.tasks, self.entry.settings
         run_max_tokens = self.entry.max_tokens
-        ensure(self.entry.sources, root, self.entry.fetch_command(root))
-        return [
-            to_instance(task, settings, example, run_max_tokens)
-            for task in tasks
-            for example in task.load(task, settings, root)
-        ]
+        sources = [*self.entry.sources, *self.entry.judge_sources(root)]
+        ensure(sources, root, self.entry.fetch_command(root))
+        for task in tasks:
+            for example in task.load(task, settings, root):
+                yield to_instance(task, settings, example, run_max_tokens)
 
     def get_metadata(self) -> ScenarioMetadata:
         """What the leaderboard shows of the entry."""

@@ -8,13 +8,14 @@ from functools import partial
 from typing import Any, TypeVar
 
 from helm.benchmark.adaptation.adapter_spec import AdapterSpec
-from helm.benchmark.annotation.annotator import Annotator, AnnotatorSpec
+from helm.benchmark.annotation.annotator import AnnotatorSpec
 from helm.benchmark.metrics.metric import MetricSpec
 from helm.benchmark.run_spec import RunSpec, run_spec_function
 from helm.benchmark.scenarios.scenario import ScenarioSpec
 from helm.common.object_spec import ObjectSpec
 
 from helm_longctx.core.adapter import method_for
+from helm_longctx.core.annotator import JudgeAnnotator
 from helm_longctx.core.entry import Entry, check_entry
 from helm_longctx.core.metric import LongContextMetric
 from helm_longctx.core.scenario import LongContextScenario
@@ -35,7 +36,7 @@ def spec_of(kind: type[Spec], cls: type, **arguments: Any) -> Spec:
 
 
 def register_run_specs(
-    scenario: type[LongContextScenario], metric: type[LongContextMetric], judges: Mapping[str, type[Annotator]]
+    scenario: type[LongContextScenario], metric: type[LongContextMetric], judges: Mapping[str, type[JudgeAnnotator]]
 ) -> None:
     """Tell HELM the run entries of the scenario's benchmark.
 
@@ -49,7 +50,7 @@ def register_run_specs(
 def build_run_spec(
     scenario: type[LongContextScenario],
     metric: type[LongContextMetric],
-    judge: type[Annotator] | None,
+    judge: type[JudgeAnnotator] | None,
     name: str,
     /,
     **arguments: Any,
@@ -64,13 +65,13 @@ def build_run_spec(
 
     entry = check_entry(scenario.benchmark, name, arguments)
     _check_data(entry)
-    given = {key: value for key, value in entry.arguments.items() if key not in ("style", "judge")}
+    given = {key: value for key, value in entry.arguments.items() if key not in ("style", "truncation", "judge")}
     given["length"] = entry.settings.length
     return RunSpec(
         name=entry.description,
         scenario_spec=spec_of(ScenarioSpec, scenario, entry=name, revision=scenario.benchmark.revision, **given),
         adapter_spec=AdapterSpec(
-            method=method_for(entry.settings.style),
+            method=method_for(entry.settings.style, entry.settings.truncation),
             input_prefix="",
             input_suffix="",
             output_prefix="",
@@ -87,10 +88,11 @@ def build_run_spec(
     )
 
 
-def _annotators(entry: Entry, judge: type[Annotator] | None) -> list[AnnotatorSpec]:
+def _annotators(entry: Entry, judge: type[JudgeAnnotator] | None) -> list[AnnotatorSpec]:
     """A judge is part of the run only where it has something to judge."""
     if judge is None or entry.settings.judge == "none" or not any(task.judged for task in entry.tasks):
         return []
+    judge.check(entry.settings.judge)
     return [AnnotatorSpec(f"{judge.__module__}.{judge.__qualname__}", {"judge": entry.settings.judge})]
 
 
@@ -98,4 +100,4 @@ def _check_data(entry: Entry) -> None:
     """With a mirror, what it lacks is said before any run starts."""
     root = DataRoot.find()
     if root.mirror:
-        ensure(entry.sources, root, entry.fetch_command(root))
+        ensure([*entry.sources, *entry.judge_sources(root)], root, entry.fetch_command(root))

@@ -27,14 +27,20 @@ RAW_TEXT_CLIENTS = frozenset(
 HUGGING_FACE_CLIENT = "helm.clients.huggingface_client.HuggingFaceClient"
 
 
-def deployment_form(name: str) -> Form:
-    """What a deployment makes of a prompt: raw text, or the user turn of a chat.
+BOTH_FORMS_CLIENT = "helm_longctx.models.hf.LongContextHuggingFaceClient"
+"""Ours, which chats where a request has `messages`, if only none before the prompt, and else sends the prompt raw."""
+
+
+def deployment_form(name: str) -> Form | None:
+    """What a deployment makes of a prompt: raw text, or the user turn of a chat; None if the request says which.
 
     Local Hugging Face models: `apply_chat_template` where it is set. Other HELM clients chat, but for those that are
     known to send raw text. Where the client does not tell, an instruction-following model chats.
     """
     deployment = get_model_deployment(name)
     client = deployment.client_spec.class_name
+    if client == BOTH_FORMS_CLIENT:
+        return None if _follows_instructions(deployment) else "completion"
     if client in RAW_TEXT_CLIENTS:
         return "completion"
     if client == HUGGING_FACE_CLIENT:
@@ -43,16 +49,21 @@ def deployment_form(name: str) -> Form:
     return _form(client.startswith("helm.clients.") or _follows_instructions(deployment))
 
 
-def resolve_style(style: str, deployment: str) -> Form:
-    """The form to send: what was asked for, else (`auto`) what the deployment makes of a prompt.
+def resolve_style(style: str, deployment: str) -> Form | None:
+    """The form to send: what was asked for, else (`auto`) what the deployment makes of a prompt; None: the task's.
 
     HELMET sends a raw completion for recall, RAG, re-ranking and ICL, also to instruction-tuned models, and its chat
-    template for long-document QA, summarization and citations; API models always chat. A HELM deployment does one of
-    the two, so a category is sent as HELMET sends it by choosing the deployment: see docs/models.md.
+    template for long-document QA, summarization and citations; API models always chat. Most deployments do one of the
+    two, so a category is sent as HELMET sends it by choosing the deployment: see docs/models.md.
     """
     if style == "chat":
         return "chat"
     return "completion" if style == "completion" else deployment_form(deployment)
+
+
+def takes_both_forms(deployment: str) -> bool:
+    """Whether each request must say which form it has."""
+    return bool(get_model_deployment(deployment).client_spec.class_name == BOTH_FORMS_CLIENT)
 
 
 def _form(chats: bool) -> Form:

@@ -18,6 +18,7 @@ Style = Literal["auto", "chat", "completion"]
 Protocol = Literal["paper", "current"]
 Labels = Literal["integer", "natural_label"]
 Context = Literal["full", "none"]
+Truncation = Literal["auto", "error"]
 Cut = Literal["context", "middle"]
 AnswerKind = Literal["label", "lookup", "span", "ranking", "citation", "choice", "summary", "frequency", "chain"]
 """How a model without a neural network can look for an answer in the context: the label of the nearest demonstration;
@@ -66,6 +67,7 @@ class Settings:
     labels: Labels = "integer"
     context: Context = "full"
     thinking_tokens: int = 0
+    truncation: Truncation = "auto"
     judge: str = "auto"
 
 
@@ -101,6 +103,7 @@ class Task:
         labels: whether the `labels` argument has a meaning.
         closed_book: whether it can be asked without its context (`context=none`).
         judged: whether a part of the score comes from a judge, whom the `judge` argument names.
+        judge_sources: what a judge reads besides, by what it is: its `rubric`, the `keypoints` of summaries.
         cut: what of a prompt that is too long is cut: the end of its context, or its middle.
         answer_kind, null_answer: for the baseline models.
     """
@@ -127,6 +130,7 @@ class Task:
     labels: bool = False
     closed_book: bool = False
     judged: bool = False
+    judge_sources: Mapping[str, Source] = field(default_factory=dict)
     cut: Cut = "context"
 
     def scores(self, record: Record) -> Scores:
@@ -135,6 +139,10 @@ class Task:
         if all(name in scores for name in self.headline):
             scores[MAIN_METRIC] = sum(scores[name] for name in self.headline) / len(self.headline)
         return scores
+
+    def all_sources(self, length: int) -> list[Source]:
+        """Whatever can be got for it at a length."""
+        return [*self.sources(length), *self.optional_sources(length), *self.judge_sources.values()]
 
     def paths(self, length: int) -> list[str]:
         """Files under the data root that the task reads at a length, in the order of its sources."""
@@ -161,14 +169,16 @@ class Category:
 
 @dataclass(frozen=True)
 class Published:
-    """What others published of a model: its tasks' scores at one length.
+    """What others published of a model in one category at one length.
 
     Args:
         model: as it is called there.
-        scores: by task, in 0…1.
+        category: its name; empty if the benchmark has but one.
+        scores: by task, in 0…1; the category's own, where tasks are not published, under an empty name.
     """
 
     model: str
+    category: str
     length: int
     scores: Mapping[str, float]
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from helm_longctx.core.pieces import LongText, PieceTokenizer
 from helm_longctx.errors import InputError
 
 if TYPE_CHECKING:
@@ -80,8 +83,9 @@ class Cutter:
     """
 
     def __init__(self, file: Path, limit: int, ending: str):
-        self._tokenizer, self._limit = _load(file), limit
-        self._place = limit - len(self._tokenizer.encode(ending).ids)
+        tokenizer = _load(file)
+        self._tokenizer, self._limit = PieceTokenizer(tokenizer), limit
+        self._place = limit - len(tokenizer.encode(ending).ids)
         if self._place < 0:
             raise InputError(f"{file}: its tokens are so short that a text of {limit} has no room for its ending")
         self._known: dict[bytes, tuple[int, int | None]] = {}
@@ -90,10 +94,17 @@ class Cutter:
         """For each text its tokens, and the character to cut at, None if it fits. Equal texts are tokenized once."""
         keys = [hashlib.sha256(text.encode("utf-8")).digest() for text in texts]
         new = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._known}
-        for key, encoding in zip(new, self._tokenizer.encode_batch(list(new.values())), strict=True):
-            tokens = len(encoding)
-            self._known[key] = tokens, encoding.offsets[self._place][1] if tokens > self._limit else None
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            self._known.update(zip(new, pool.map(self._measure, new.values()), strict=True))
         return [self._known[key] for key in keys]
+
+    def _measure(self, text: str) -> tuple[int, int | None]:
+        return self._tokenizer.read(text, self._read)
+
+    def _read(self, text: LongText) -> tuple[int, int | None]:
+        pieces = text.pieces()
+        tokens = len(self._tokenizer.before) + sum(map(text.size, pieces)) + len(self._tokenizer.after)
+        return tokens, text.span(pieces, self._place)[1] if tokens > self._limit else None
 
 
 def _load(file: Path) -> Tokenizer:

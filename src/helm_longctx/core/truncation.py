@@ -1,23 +1,23 @@
 """Fitting a prompt into its length and the deployment's window, by the task's rule.
 
-HELMET cuts the end of the context, LV-Eval the middle of the prompt.
-
-Source: princeton-nlp/HELMET at 4526dfb, model_utils.py tokenize (local models) and OpenAIModel.prepare_inputs.
+HELMET cuts the end of the context (`context_end`), LV-Eval the middle of the prompt (`middle`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 from helm.benchmark.model_deployment_registry import ModelDeployment, get_model_deployment
 from helm.benchmark.tokenizer_config_registry import TokenizerConfig, get_tokenizer_config
 from helm.common.object_spec import get_class_by_name
 
-from helm_longctx.core.middle import RESERVED, Cut, middle_cutter
+from helm_longctx.core import context_end, middle
+from helm_longctx.core.fitted import Fitted
 from helm_longctx.core.style import Form
+from helm_longctx.core.torchvision import ignore_broken_torchvision
 from helm_longctx.errors import InputError
 
 CHAT_BUFFER = 100
@@ -25,21 +25,6 @@ CHAT_BUFFER = 100
 
 # A byte-level tokenizer gives no more tokens than bytes, but for a few special ones at the ends.
 _SPECIAL_TOKENS = 8
-
-
-@dataclass(frozen=True)
-class CutTokenizer:
-    """What truncation needs of a tokenizer.
-
-    Args:
-        count: tokens of a prompt, with the special ones that the model gets.
-        drop_end: a text without its last n tokens.
-        drop_middle: a text in at most n tokens of its start and end, and whether it was cut.
-    """
-
-    count: Callable[[str], int]
-    drop_end: Callable[[str, int], str]
-    drop_middle: Cut
 
 
 @dataclass(frozen=True)
@@ -52,7 +37,7 @@ class Truncator:
     """
 
     window: int | None
-    tokenizer: Callable[[], CutTokenizer]
+    tokenizer: Callable[[], Any]
 
     @staticmethod
     def for_deployment(name: str) -> Truncator:
@@ -65,10 +50,10 @@ class Truncator:
         )
         known = [limit for limit in limits if limit is not None]
         window = min(known) if known and deployment.tokenizer_name else None
-        return Truncator(window, cache(lambda: _cut_tokenizer(deployment)))
+        return Truncator(window, cache(lambda: _tokenizer(deployment)))
 
-    def fit(self, prompt: str, extra: Mapping[str, Any], max_tokens: int, form: Form) -> tuple[str, bool]:
-        """The prompt, its context cut at the end if it is too long, and whether it was cut.
+    def fit(self, prompt: str, extra: Mapping[str, Any], max_tokens: int, form: Form) -> Fitted:
+        """The prompt, cut by the task's rule if it is too long.
 
         Args:
             extra: the instance's `extra_data`: `length`, `context_span`, and `thinking_tokens`, by which a thinking
@@ -79,31 +64,42 @@ class Truncator:
             InputError: the window leaves no room, or the deployment's tokenizer cannot be used for cutting.
         """
         if self.window is None:
-            return prompt, False
+            return Fitted(prompt)
+        limit = self._limit(extra, max_tokens, form)
+        if len(prompt) < limit and len(prompt.encode()) + _SPECIAL_TOKENS <= limit:
+            return Fitted(prompt)
         if extra.get("cut") == "middle":
-            return self._without_middle(prompt, max_tokens)
+            return self._without_middle(prompt, limit)
+        return self._without_end(prompt, extra["context_span"], limit)
+
+    def excess(self, prompt: str, extra: Mapping[str, Any], max_tokens: int, form: Form) -> int:
+        """How many tokens a prompt that was cut had too many; the arguments are those of `fit`."""
+        return self._count(prompt) - self._limit(extra, max_tokens, form)
+
+    def _limit(self, extra: Mapping[str, Any], max_tokens: int, form: Form) -> int:
+        assert self.window is not None
+        if extra.get("cut") == "middle":
+            return self.window - max(middle.RESERVED, max_tokens + CHAT_BUFFER)
         length = extra["length"] + extra.get("thinking_tokens", 0)
-        limit = min(self.window, length) - max_tokens - (CHAT_BUFFER if form == "chat" else 0)
+        limit: int = min(self.window, length) - max_tokens - (CHAT_BUFFER if form == "chat" else 0)
         if limit <= 0:
             raise InputError(f"a window of {self.window} tokens leaves no room beside max_tokens={max_tokens}")
-        if len(prompt) < limit and len(prompt.encode()) + _SPECIAL_TOKENS <= limit:
-            return prompt, False
-        tokenizer = self.tokenizer()
-        excess = tokenizer.count(prompt) - limit
-        if excess <= 0:
-            return prompt, False
-        start, end = extra["context_span"]
-        return prompt[:start] + tokenizer.drop_end(prompt[start:end], excess) + prompt[end:], True
+        return limit
 
-    def _without_middle(self, prompt: str, max_tokens: int) -> tuple[str, bool]:
-        assert self.window is not None
-        limit = self.window - max(RESERVED, max_tokens + CHAT_BUFFER)
-        if len(prompt) < limit and len(prompt.encode()) + _SPECIAL_TOKENS <= limit:
-            return prompt, False
-        return self.tokenizer().drop_middle(prompt, limit)
+    @cached_property
+    def _count(self) -> Callable[[str], int]:
+        return middle.token_counter(self.tokenizer())
+
+    @cached_property
+    def _without_middle(self) -> middle.Cut:
+        return middle.middle_cutter(self.tokenizer())
+
+    @cached_property
+    def _without_end(self) -> context_end.Cut:
+        return context_end.context_cutter(self.tokenizer())
 
 
-def _cut_tokenizer(deployment: ModelDeployment) -> CutTokenizer:
+def _tokenizer(deployment: ModelDeployment) -> Any:
     assert deployment.tokenizer_name
     config = get_tokenizer_config(deployment.tokenizer_name)
     kind = config.tokenizer_spec.class_name if config else "none"
@@ -115,40 +111,22 @@ def _cut_tokenizer(deployment: ModelDeployment) -> CutTokenizer:
     )
 
 
-def _hugging_face(config: TokenizerConfig) -> CutTokenizer:
+def _hugging_face(config: TokenizerConfig) -> Any:
+    ignore_broken_torchvision()
     spec = config.tokenizer_spec
     arguments = {"pretrained_model_name_or_path": config.name, **spec.args}
-    wrapped = get_class_by_name(spec.class_name).get_tokenizer(helm_tokenizer_name=config.name, **arguments)
-
-    def count(text: str) -> int:
-        with wrapped as tokenizer:
-            return len(tokenizer(text)["input_ids"])
-
-    def drop_end(text: str, tokens: int) -> str:
-        with wrapped as tokenizer:
-            offsets = tokenizer(text, return_offsets_mapping=True)["offset_mapping"]
-        return text[: offsets[-tokens][0]] if tokens <= len(offsets) else ""
-
-    # Without HELM's lock, which would make threads wait for each other: this tokenizer's settings never change.
-    with wrapped as shared:
-        return CutTokenizer(count, drop_end, middle_cutter(shared))
+    # Without HELM's lock, which would make threads wait for each other: what we use of it never changes.
+    with get_class_by_name(spec.class_name).get_tokenizer(helm_tokenizer_name=config.name, **arguments) as tokenizer:
+        return tokenizer
 
 
-def _tiktoken(config: TokenizerConfig) -> CutTokenizer:
+def _tiktoken(config: TokenizerConfig) -> Any:
     import tiktoken
 
-    encoding = tiktoken.get_encoding(config.name.split("/")[-1])
-
-    def drop_end(text: str, tokens: int) -> str:
-        return str(encoding.decode(encoding.encode(text, disallowed_special=())[:-tokens]))
-
-    def count(text: str) -> int:
-        return len(encoding.encode(text, disallowed_special=()))
-
-    return CutTokenizer(count, drop_end, middle_cutter(encoding))
+    return tiktoken.get_encoding(config.name.split("/")[-1])
 
 
-_KINDS: Mapping[str, Callable[[TokenizerConfig], CutTokenizer]] = {
+_KINDS: Mapping[str, Callable[[TokenizerConfig], Any]] = {
     "helm.tokenizers.huggingface_tokenizer.HuggingFaceTokenizer": _hugging_face,
     "helm.tokenizers.tiktoken_tokenizer.TiktokenTokenizer": _tiktoken,
 }

@@ -1,0 +1,125 @@
+"""Who tokenizes a prompt in a real run: the adapter, once; and what becomes of one that does not fit."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import yaml
+from transformers import PreTrainedTokenizerFast
+
+from helm_longctx.models import lexical
+from tests.core.tokenizers import tokenizer_of
+from tests.e2e.commands import run
+from tests.servers.llm import serve
+
+CLIENTS = {
+    "raw": ("helm.clients.openai_client.OpenAILegacyCompletionsClient", {"api_key": "none"}),
+    "chat": ("helm.clients.vllm_client.VLLMChatClient", {}),
+}
+ENTRY = "helmet_recall:task=ruler_niah_mk_2,length=4k,num_samples=2"
+TOKENIZER = tokenizer_of("by_spaces")
+REFUSE = ",truncation=error"
+
+
+class Made(NamedTuple):
+    """Two runs, by completion and chat."""
+
+    folder: Path
+    code: int
+    output: str
+    prompts: list[str]
+
+
+@pytest.fixture(scope="module", params=[(100_000, ""), (1500, ""), (1500, REFUSE)])
+def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Made:
+    """Prompts that fit; that do not; that must not be cut."""
+    (window, argument), folder = request.param, tmp_path_factory.mktemp("tokens")
+    PreTrainedTokenizerFast(tokenizer_object=TOKENIZER).save_pretrained(folder / "tokenizer")
+    with serve(lexical.answer) as server:
+        deploy(folder / "models", folder / "tokenizer", window, server.openai)
+        entries = [f"{ENTRY}{argument},model=test/{kind}" for kind in CLIENTS]
+        arguments = ["--suite", "s", "-m", 9, "--local-path", "models"]
+        done = run("helm-run", "--run-entries", *entries, *arguments, folder=folder)
+    return Made(folder, done.returncode, done.stdout + done.stderr, [call.prompt for call in server.calls])
+
+
+def deploy(models: Path, tokenizer: Path, window: int, address: str) -> None:
+    hugging_face = "helm.tokenizers.huggingface_tokenizer.HuggingFaceTokenizer"
+    spec = {"class_name": hugging_face, "args": {"pretrained_model_name_or_path": str(tokenizer)}}
+    texts = ("display_name", "description", "access", "creator_organization_name")
+    files = {
+        "tokenizer_configs": [
+            {"name": "test/small", "tokenizer_spec": spec, "end_of_text_token": "</s>", "prefix_token": ""}
+        ],
+        "model_metadata": [
+            {"name": f"test/{kind}", **dict.fromkeys(texts, "test"), "tags": ["TEXT_MODEL_TAG"]} for kind in CLIENTS
+        ],
+        "model_deployments": [
+            {
+                "name": f"test/{kind}",
+                "tokenizer_name": "test/small",
+                "max_sequence_length": window,
+                "client_spec": {"class_name": client, "args": {"base_url": address, **more}},
+            }
+            for kind, (client, more) in CLIENTS.items()
+        ],
+    }
+    models.mkdir()
+    for name, rows in files.items():
+        key = "models" if name == "model_metadata" else name
+        (models / f"{name}.yaml").write_text(yaml.safe_dump({key: rows}))
+
+
+def tokens(prompt: str) -> int:
+    return len(TOKENIZER.encode(prompt).ids)
+
+
+def states(made: Made) -> list[dict]:
+    paths = (made.folder / "benchmark_output/runs/s").glob("*/scenario_state.json")
+    return [state for path in paths for state in json.loads(path.read_text())["request_states"]]
+
+
+def cached(made: Made) -> list[str]:
+    """Keys of every cache of the run: requests and tokenizations."""
+    found = []
+    for path in (made.folder / "models/cache").glob("*.sqlite"):
+        database = sqlite3.connect(path)
+        for (table,) in database.execute("SELECT name FROM sqlite_master WHERE type='table'").fetchall():
+            found += [str(key) for (key,) in database.execute(f"SELECT key FROM {table}")]
+        database.close()
+    return found
+
+
+@pytest.mark.parametrize("made", [(100_000, "")], indirect=True)
+def test_prompts_that_fit(made: Made) -> None:
+    """They are sent as they are and counted; HELM's caches have each in its request and in no tokenization."""
+    assert made.code == 0, made.output[-3000:]
+    assert len(made.prompts) == 4
+    counts = [state["instance"]["extra_data"]["prompt_tokens"] for state in states(made)]
+    assert sorted(counts) == sorted(map(tokens, made.prompts))
+    long = [json.loads(key) for key in cached(made) if len(key) > 5000]
+    assert sorted(key.get("prompt") or key["messages"][0]["content"] for key in long) == sorted(made.prompts)
+    assert not any("prompt_tokens" in key for key in long)
+
+
+@pytest.mark.parametrize("made", [(1500, "")], indirect=True)
+def test_prompts_that_are_cut(made: Made) -> None:
+    """They fit the window, and the question is whole."""
+    assert made.code == 0, made.output[-3000:]
+    assert len(made.prompts) == 4
+    assert all(1340 < tokens(prompt) <= 1450 for prompt in made.prompts)
+    assert all("special magic number" in prompt[-200:] for prompt in made.prompts)
+    assert all(state["prompt_truncated"] for state in states(made))
+
+
+@pytest.mark.parametrize("made", [(1500, REFUSE)], indirect=True)
+def test_prompts_that_are_refused(made: Made) -> None:
+    """Nothing is sent; the log says how many are too long, without a prompt."""
+    assert made.code != 0
+    assert made.prompts == []
+    assert made.output.count("truncation=error: 2 instances of ruler_niah_mk_2 are up to") >= 2
+    assert "special magic" not in made.output
