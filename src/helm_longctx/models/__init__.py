@@ -1,1 +1,1 @@
-"""Baseline models: no neural network, no key, no GPU. They read nothing but the prompt."""
+"""Baseline models, which read nothing but the prompt; and a client for Hugging Face models in this process."""

@@ -1,0 +1,176 @@
+"""A HELM client for long prompts to a Hugging Face model in this process: greedy, chunked, chat or completion."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from typing import Any
+
+from helm.clients.client import CachingClient
+from helm.common.cache import CacheConfig
+from helm.common.request import ErrorFlags, GeneratedOutput, Request, RequestResult, Token
+from helm.tokenizers.tokenizer import Tokenizer
+
+from helm_longctx.core.torchvision import ignore_broken_torchvision
+from helm_longctx.errors import bad_argument
+from helm_longctx.models.hf_model import Generation, Job, ModelError, OutOfMemoryError
+from helm_longctx.models.hf_weights import Weights
+
+CHUNK_SIZE = 2048
+
+NEWLINES = ("\n", "Ċ", "ĊĊ", "<0x0A>")
+"""Tokens at which the official code stops for a newline; one with other characters before it does not stop
+(HELMET model_utils.py:914)."""
+
+
+class LongContextHuggingFaceClient(CachingClient):
+    """Answers a prompt as it stands, behind the model's BOS; a request with `messages` by the model's chat template.
+
+    The prompt is then the user's turn after the messages, which can be none: `messages=[]` alone makes it a chat.
+
+    Args:
+        tokenizer: HELM's, of a Hugging Face model.
+        pretrained_model_name_or_path: hub name or folder, with weights as safetensors.
+        revision: a commit, tag or branch on the hub; None for the newest.
+        dtype, attn_implementation: see `Weights`.
+        chunk_size: tokens of a prompt that are read at once.
+        reuse_prefix: what a prompt has in common with the one before it is not read again.
+
+    Raises:
+        InputError: an argument is not allowed, or there is no such model.
+    """
+
+    def __init__(
+        self,
+        cache_config: CacheConfig,
+        tokenizer: Tokenizer,
+        pretrained_model_name_or_path: str,
+        revision: str | None = None,
+        dtype: str | None = None,
+        attn_implementation: str | None = None,
+        chunk_size: int = CHUNK_SIZE,
+        reuse_prefix: bool = False,
+    ):
+        super().__init__(cache_config=cache_config)
+        path = pretrained_model_name_or_path
+        if not isinstance(chunk_size, int) or chunk_size < 1:
+            raise bad_argument(path, "chunk_size", chunk_size, "whole numbers from 1")
+        if not hasattr(tokenizer, "get_wrapped_tokenizer"):
+            raise bad_argument(path, "tokenizer_name", type(tokenizer).__name__, "a HuggingFaceTokenizer")
+        self._weights = Weights.find(path, revision, dtype, attn_implementation)
+        ignore_broken_torchvision()
+        self._tokenizer = tokenizer.get_wrapped_tokenizer()
+        self._chunk_size, self._reuse_prefix = chunk_size, reuse_prefix
+
+    def make_request(self, request: Request) -> RequestResult:
+        """One greedy completion, the same for every sample. Without room on the GPU the request fails, not the run.
+
+        Raises:
+            ModelError: the request asks for what this client does not do, or the model cannot be loaded.
+        """
+        _check(request)
+        key = CachingClient.make_cache_key(self._raw_request(request), request)
+        try:
+            response, cached = self.cache.get(key, lambda: self._respond(request))
+        except OutOfMemoryError as error:
+            flags = ErrorFlags(is_retriable=False, is_fatal=False)
+            return RequestResult(False, [], [], cached=False, error=str(error), error_flags=flags)
+        tokens = [Token(text=text, logprob=0) for text in response["tokens"]]
+        output = GeneratedOutput(response["text"], 0, tokens, {"reason": response["finish_reason"]})
+        return RequestResult(
+            success=True,
+            embedding=[],
+            completions=[output] * request.num_completions,
+            cached=cached,
+            request_time=response["request_time"],
+            request_datetime=response["request_datetime"],
+        )
+
+    def _raw_request(self, request: Request) -> dict[str, Any]:
+        """What the answer depends on; of the prompt, which can be megabytes, only its hash."""
+        weights = self._weights
+        return {
+            "model": weights.path,
+            "commit": weights.commit,
+            "dtype": weights.dtype,
+            "attn_implementation": weights.attn_implementation,
+            "chunk_size": self._chunk_size,
+            "form": "completion" if request.messages is None else "chat",
+            "sha256": _digest(request),
+            "max_tokens": request.max_tokens,
+            "stop_sequences": request.stop_sequences,
+        }
+
+    def _respond(self, request: Request) -> dict[str, Any]:
+        begun, start = time.time(), time.perf_counter()
+        prompt = self._encode(request)
+        stop_ids = self._newline_ids() if "\n" in request.stop_sequences else frozenset()
+        stops = [stop for stop in request.stop_sequences if not (stop == "\n" and stop_ids)]
+        encoded = time.perf_counter() - start
+        model = self._weights.load()
+
+        def finished(tokens: list[int]) -> bool:
+            text = self._decode(tokens)
+            return any(stop in text for stop in stops)
+
+        job = Job(
+            prompt, request.max_tokens, stop_ids, finished if stops else None, self._chunk_size, self._reuse_prefix
+        )
+        done = model.generate(job)
+        return {
+            **self._output(done, model.end_ids, stop_ids, stops),
+            "prompt_tokens": len(prompt),
+            "reused_tokens": done.reused,
+            "request_time": encoded + done.seconds,
+            "request_datetime": int(begun),
+        }
+
+    def _output(
+        self, done: Generation, end_ids: frozenset[int], stop_ids: frozenset[int], stops: list[str]
+    ) -> dict[str, Any]:
+        last = done.tokens[-1:]
+        reason = "endoftext" if end_ids.issuperset(last) else "stop" if stop_ids.issuperset(last) else "length"
+        tokens = done.tokens if reason == "length" else done.tokens[:-1]
+        text = self._decode(tokens)
+        if places := [text.index(stop) for stop in stops if stop in text]:
+            text, reason = text[: min(places)], "stop"
+        with self._tokenizer as tokenizer:
+            return {"text": text, "tokens": [tokenizer.decode([token]) for token in tokens], "finish_reason": reason}
+
+    def _encode(self, request: Request) -> list[int]:
+        with self._tokenizer as tokenizer:
+            if request.messages is None:
+                return tokenizer(request.prompt)["input_ids"]
+            if not tokenizer.chat_template:
+                raise ModelError(f"{self._weights.path} has no chat template; allowed: style=completion")
+            text = tokenizer.apply_chat_template(_turns(request), tokenize=False, add_generation_prompt=True)
+            # The template writes the special tokens itself: another BOS would be one too many.
+            return tokenizer(text, add_special_tokens=False)["input_ids"]
+
+    def _decode(self, tokens: list[int]) -> str:
+        with self._tokenizer as tokenizer:
+            return tokenizer.decode(tokens, skip_special_tokens=True)
+
+    def _newline_ids(self) -> frozenset[int]:
+        with self._tokenizer as tokenizer:
+            return frozenset(tokenizer.convert_tokens_to_ids([*NEWLINES])) - {None, tokenizer.unk_token_id}
+
+
+def _check(request: Request) -> None:
+    asked = {"temperature": request.temperature, "echo_prompt": request.echo_prompt, "embedding": request.embedding}
+    for name, value in asked.items():
+        if value:
+            raise ModelError(str(bad_argument(request.model_deployment, name, value, [type(value)()])))
+
+
+def _turns(request: Request) -> list[dict[str, str]]:
+    return [*(request.messages or []), *([{"role": "user", "content": request.prompt}] if request.prompt else [])]
+
+
+def _digest(request: Request) -> str:
+    sha = hashlib.sha256()
+    for turn in _turns(request):
+        for name, text in turn.items():
+            sha.update(f"{name}\0{len(text)}\0".encode())
+            sha.update(text.encode("utf-8", "surrogatepass"))
+    return sha.hexdigest()

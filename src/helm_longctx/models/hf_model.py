@@ -1,0 +1,176 @@
+"""A causal language model that reads prompts in chunks and writes greedily, one request at a time."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from helm.common.hierarchical_logger import hwarn
+from helm.proxy.retry import NonRetriableException
+
+from helm_longctx.errors import InputError
+from helm_longctx.models.hf_cache import KeptPrefix, can_be_cropped
+
+GREEDY = {"do_sample": False, "temperature": None, "top_p": None, "top_k": None}
+"""Settings of `generate`; those of sampling would be warned of in each request where a model comes with them."""
+
+
+class ModelError(InputError, NonRetriableException):
+    """Bad input that only the model shows; HELM need not try again."""
+
+
+class OutOfMemoryError(Exception):
+    """The GPU has no room for a request; what the request held is freed."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A prompt, and how it is read and answered.
+
+    Args:
+        prompt: token ids, special ones among them.
+        max_tokens: to write at most.
+        stop_ids: tokens that end the answer beside the model's own.
+        finished: whether an answer's ids so far are all that is wanted.
+        chunk_size: tokens of the prompt that are read at once.
+        reuse_prefix: do not read again the whole chunks that the prompt begins with as the last one did; and keep this
+            one's for the next.
+    """
+
+    prompt: list[int]
+    max_tokens: int
+    stop_ids: frozenset[int]
+    finished: Callable[[list[int]], bool] | None
+    chunk_size: int
+    reuse_prefix: bool
+
+
+@dataclass(frozen=True)
+class Generation:
+    """What a model wrote.
+
+    Args:
+        tokens: ids, with the one that ended it.
+        reused: tokens of the prompt that were not read again.
+        seconds: of the model's work, without waiting for it.
+    """
+
+    tokens: list[int]
+    reused: int
+    seconds: float
+
+
+class LocalModel:
+    """A loaded model. It keeps the key-value cache of one prompt at most.
+
+    Args:
+        model: a causal language model of transformers.
+    """
+
+    def __init__(self, model: Any):
+        ends = model.generation_config.eos_token_id
+        self.end_ids = frozenset([ends] if isinstance(ends, int) else ends or [])
+        # Some models ask for a cache of fixed size, which could not be filled by chunks.
+        model.generation_config.cache_implementation = None
+        self._model, self._vocabulary = model, model.get_input_embeddings().num_embeddings
+        self._lock = threading.Lock()
+        self._kept: KeptPrefix | None = None
+        self._reads_chunks, self._told = True, False
+
+    def generate(self, job: Job) -> Generation:
+        """The tokens that `model.generate(do_sample=False)` gives.
+
+        Raises:
+            ModelError: the prompt's tokens are not this model's.
+            OutOfMemoryError: the GPU has no room.
+        """
+        import torch
+
+        # On a GPU such a token would be an error of this request and of all that come after it.
+        if max(job.prompt) >= self._vocabulary:
+            raise ModelError(
+                f"the tokenizer gives token {max(job.prompt)} and the model has only {self._vocabulary}:"
+                " the deployment's tokenizer_name is that of another model"
+            )
+        with self._lock:
+            try:
+                with torch.inference_mode():
+                    return self._generate(job)
+            except torch.cuda.OutOfMemoryError:
+                self._kept = None
+            # Not before: the traceback holds tensors.
+            torch.cuda.empty_cache()
+        raise OutOfMemoryError(f"the GPU has no room for a prompt of {len(job.prompt)} tokens")
+
+    def _generate(self, job: Job) -> Generation:
+        import torch
+
+        start = time.perf_counter()
+        ids = torch.tensor([job.prompt], device=self._model.device)
+        cache, reused = self._take_kept(job)
+        cache = self._read(ids, cache, reused, job.chunk_size)
+        tokens = self._write(ids, cache, job)
+        if job.reuse_prefix:
+            self._keep(job, cache)
+        return Generation(tokens, reused, time.perf_counter() - start)
+
+    def _read(self, ids: Any, cache: Any, start: int, chunk_size: int) -> Any:
+        """The cache of all tokens but the last, whose logits are all that is needed; None if the model has no cache."""
+        # The model without its head: for a whole prompt the head would give gigabytes of logits.
+        end = ids.shape[1] - 1
+        for first in range(start, end if self._reads_chunks else start, chunk_size):
+            chunk = ids[:, first : min(first + chunk_size, end)]
+            # No name of a cache before there is one: models without have no such argument.
+            so_far = {"past_key_values": cache} if cache is not None else {}
+            cache = getattr(self._model.base_model(input_ids=chunk, use_cache=True, **so_far), "past_key_values", None)
+            if cache is None:
+                self._reads_chunks = False
+                self._tell("keeps no key-value cache: prompts are read at once")
+                break
+        return cache
+
+    def _write(self, ids: Any, cache: Any, job: Job) -> list[int]:
+        import torch
+        from transformers import StoppingCriteriaList
+
+        length = ids.shape[1]
+
+        def finished(written: Any, scores: Any) -> Any:
+            done = job.finished is not None and job.finished(written[0, length:].tolist())
+            return torch.tensor([done], device=written.device)
+
+        ends = sorted(self.end_ids | job.stop_ids)
+        output = self._model.generate(
+            ids,
+            attention_mask=torch.ones_like(ids),
+            past_key_values=cache,
+            use_cache=True,
+            max_new_tokens=job.max_tokens,
+            **GREEDY,
+            eos_token_id=ends or None,
+            pad_token_id=ends[0] if ends else 0,  # of batches, which there are none of; else transformers warns
+            stopping_criteria=StoppingCriteriaList([finished] if job.finished else []),
+        )
+        written: list[int] = output[0, length:].tolist()
+        return written
+
+    def _take_kept(self, job: Job) -> tuple[Any, int]:
+        kept, self._kept = self._kept, None
+        reused = kept.crop_to(job.prompt, job.chunk_size) if kept and job.reuse_prefix else 0
+        return (kept.cache, reused) if kept and reused else (None, 0)
+
+    def _keep(self, job: Job, cache: Any) -> None:
+        if cache is None:
+            return
+        if can_be_cropped(cache):
+            self._kept = KeptPrefix.of(job.prompt, cache, job.chunk_size)
+        else:
+            self._tell("has layers that do not keep all tokens (a sliding window, a state): no prefix is reused")
+
+    def _tell(self, what: str) -> None:
+        if not self._told:
+            hwarn(f"{self._model.config.name_or_path or 'the model'} {what}")
+        self._told = True

@@ -1,0 +1,336 @@
+"""The client for local models: forms, stops, the request cache, errors; and a real run."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from helm.common.cache import BlackHoleCacheConfig, SqliteCacheConfig, get_all_from_sqlite
+from helm.common.request import Request, RequestResult
+from helm.proxy.retry import NonRetriableException
+from helm.tokenizers.huggingface_tokenizer import HuggingFaceTokenizer
+
+from helm_longctx.errors import InputError
+from helm_longctx.sources.root import DataRoot
+from tests.e2e.commands import run
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+from helm_longctx.models.hf import LongContextHuggingFaceClient  # noqa: E402
+from tests.models.small_models import BOS, TEXT, save_model  # noqa: E402
+
+SECRET = "the secret prompt"
+WINDOW = {"max_sequence_length": 500}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread() -> Iterator[None]:
+    """Models so small are slower with more."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_model(tmp_path_factory.mktemp("llama"))
+
+
+@pytest.fixture(scope="module")
+def plain(folder: Path) -> Any:
+    return transformers.AutoModelForCausalLM.from_pretrained(folder).eval()
+
+
+@pytest.fixture(scope="module")
+def tokenizer(folder: Path) -> Any:
+    return transformers.AutoTokenizer.from_pretrained(folder)
+
+
+def client(folder: Path, cache: Path | None = None, **arguments: Any) -> LongContextHuggingFaceClient:
+    config = SqliteCacheConfig(str(cache)) if cache else BlackHoleCacheConfig()
+    tokens = HuggingFaceTokenizer(BlackHoleCacheConfig(), str(folder), str(folder))
+    return LongContextHuggingFaceClient(config, tokens, str(folder), **arguments)
+
+
+def request(prompt: str = "", **changes: Any) -> Request:
+    settings = {"model": "test/small", "model_deployment": "test/small", "temperature": 0.0, "max_tokens": 8, **changes}
+    return Request(prompt=prompt, **settings)
+
+
+def chat(prompt: str, **changes: Any) -> Request:
+    return request(prompt, messages=[], **changes)
+
+
+def written(plain: Any, tokens: list[int], max_tokens: int = 8) -> list[int]:
+    output = plain.generate(torch.tensor([tokens]), do_sample=False, max_new_tokens=max_tokens, pad_token_id=1)
+    return output[0, len(tokens) :].tolist()
+
+
+def text_of(result: RequestResult) -> str:
+    assert result.success
+    return result.completions[0].text
+
+
+def test_completion(folder: Path, plain: Any, tokenizer: Any) -> None:
+    """The prompt as it stands, behind one BOS; text and tokens without special ones."""
+    tokens = tokenizer(TEXT)["input_ids"]
+    assert tokens.count(tokenizer.bos_token_id) == 1
+    result = client(folder).make_request(request(TEXT))
+    expected = written(plain, tokens)
+    assert text_of(result) == tokenizer.decode(expected, skip_special_tokens=True)
+    assert [token.text for token in result.completions[0].tokens] == [tokenizer.decode([token]) for token in expected]
+    assert result.completions[0].finish_reason == {"reason": "length"}
+    assert result.request_time is not None
+    assert result.request_time > 0
+
+
+def test_chat_has_one_bos(folder: Path, tmp_path: Path, plain: Any, tokenizer: Any) -> None:
+    """A chat goes through the template, whose BOS is not doubled; a message or a prompt is the same."""
+    templated = f"{BOS}<turn>user: {TEXT}</s><turn>assistant: "
+    tokens = tokenizer(templated, add_special_tokens=False)["input_ids"]
+    assert tokens.count(tokenizer.bos_token_id) == 1
+    messages = request(messages=[{"role": "user", "content": TEXT}])
+    result = client(folder, tmp_path / "cache.sqlite").make_request(chat(TEXT))
+    assert text_of(result) == tokenizer.decode(written(plain, tokens), skip_special_tokens=True)
+    assert client(folder, tmp_path / "cache.sqlite").make_request(messages).cached
+    ((_, response),) = get_all_from_sqlite(str(tmp_path / "cache.sqlite"))
+    assert response["prompt_tokens"] == len(tokens)
+
+
+def test_no_template_no_chat(tmp_path: Path) -> None:
+    """A base model is not asked to chat; the error repeats no prompt."""
+    save_model(tmp_path)
+    for path in tmp_path.glob("*chat_template*"):
+        path.unlink()
+    config = tmp_path / "tokenizer_config.json"
+    config.write_text(json.dumps({k: v for k, v in json.loads(config.read_text()).items() if k != "chat_template"}))
+    with pytest.raises(NonRetriableException, match="has no chat template; allowed: style=completion") as error:
+        client(tmp_path).make_request(chat(SECRET))
+    assert SECRET not in str(error.value)
+
+
+def newline_after(plain: Any, tokenizer: Any) -> tuple[str, int]:
+    """A prompt after which the model writes a newline token, not first, and where."""
+    newline = tokenizer.convert_tokens_to_ids("Ċ")
+    for number in range(400):
+        tokens = written(plain, tokenizer(f"{number} {TEXT}")["input_ids"], 24)
+        if newline in tokens[1:] and 1 not in tokens:
+            return f"{number} {TEXT}", tokens.index(newline)
+    raise AssertionError("no such prompt")
+
+
+def test_newline_stops_by_token(folder: Path, plain: Any, tokenizer: Any) -> None:
+    """The answer ends before a newline token, as its last but one; without the stop sequence it goes on."""
+    prompt, place = newline_after(plain, tokenizer)
+    expected = written(plain, tokenizer(prompt)["input_ids"], 24)
+    stopped = client(folder).make_request(request(prompt, max_tokens=24, stop_sequences=["\n"]))
+    assert text_of(stopped) == tokenizer.decode(expected[:place], skip_special_tokens=True)
+    assert len(stopped.completions[0].tokens) == place
+    assert stopped.completions[0].finish_reason == {"reason": "stop"}
+    free = client(folder).make_request(request(prompt, max_tokens=24))
+    assert text_of(free) == tokenizer.decode(expected, skip_special_tokens=True)
+
+
+def test_other_stops_by_text(folder: Path, plain: Any, tokenizer: Any) -> None:
+    """A stop sequence that lies across tokens ends the answer before it, and nothing is written after it."""
+    tokens = tokenizer(TEXT)["input_ids"]
+    whole = tokenizer.decode(written(plain, tokens, 24), skip_special_tokens=True)
+    stop = whole[5:9]
+    result = client(folder).make_request(request(TEXT, max_tokens=24, stop_sequences=["not there", stop]))
+    assert text_of(result) == whole[: whole.index(stop)]
+    assert result.completions[0].finish_reason == {"reason": "stop"}
+    assert len(result.completions[0].tokens) < 24
+
+
+def test_end_of_text(folder: Path, tmp_path: Path, plain: Any, tokenizer: Any) -> None:
+    """The ends that the generation configuration lists, which is not only the tokenizer's."""
+    end = written(plain, tokenizer(TEXT)["input_ids"])[3]
+    changed = tmp_path / "model"
+    shutil.copytree(folder, changed)
+    path = changed / "generation_config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "eos_token_id": [1, end]}))
+    result = client(changed).make_request(request(TEXT))
+    assert result.completions[0].finish_reason == {"reason": "endoftext"}
+    assert len(result.completions[0].tokens) <= 3
+
+
+def test_cache_holds_no_prompt(folder: Path, tmp_path: Path) -> None:
+    """The second answer is HELM's; keys tell form, prompt and settings apart, and hold a hash in place of the prompt."""
+    cache = tmp_path / "cache.sqlite"
+    asked = [request(SECRET), chat(SECRET), request(SECRET, max_tokens=9), request(SECRET, random="1"), request("x")]
+    ours = client(folder, cache)
+    answers = [ours.make_request(r) for r in asked]
+    again = [client(folder, cache, reuse_prefix=True).make_request(r) for r in asked]
+    assert [r.cached for r in answers + again] == [False] * 5 + [True] * 5
+    assert [text_of(r) for r in answers] == [text_of(r) for r in again]
+    assert not client(folder, cache, chunk_size=3).make_request(asked[0]).cached
+    for key, value in get_all_from_sqlite(str(cache)):
+        assert SECRET not in json.dumps(key) + json.dumps(value)
+        assert value["prompt_tokens"] > 0
+
+
+def test_several_samples_and_threads(folder: Path) -> None:
+    """Greedy samples are equal, and threads wait for each other."""
+    ours = client(folder, chunk_size=4, reuse_prefix=True)
+    prompts = [f"{TEXT[:n]} {n}" for n in range(10, 40)]
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(lambda p: ours.make_request(request(p, num_completions=2)), prompts))
+    for prompt, answer in zip(prompts, answers, strict=True):
+        first, second = answer.completions
+        assert first == second
+        assert first == client(folder, chunk_size=4).make_request(request(prompt)).completions[0]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"temperature": 0.5}, "temperature=0.5 is not allowed; allowed: 0.0"),
+        ({"echo_prompt": True}, "echo_prompt=True is not allowed; allowed: False"),
+        ({"embedding": True}, "embedding=True is not allowed; allowed: False"),
+    ],
+)
+def test_refused_requests(folder: Path, change: dict[str, Any], message: str) -> None:
+    """What the client does not do is no silent difference; HELM does not try again."""
+    with pytest.raises(NonRetriableException, match=message) as error:
+        client(folder).make_request(request(SECRET, **change))
+    assert isinstance(error.value, InputError)
+    assert SECRET not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ({"dtype": "int8"}, "dtype='int8' is not allowed; allowed: bfloat16, float16, float32, auto"),
+        ({"attn_implementation": "x"}, "attn_implementation='x' is not allowed; allowed: eager, sdpa"),
+        ({"attn_implementation": "flash_attention_3"}, "needs the module flash_attn_interface, which is not installed"),
+        ({"chunk_size": 0}, "chunk_size=0 is not allowed; allowed: whole numbers from 1"),
+        ({"pretrained_model_name_or_path": "/nowhere"}, "'/nowhere' with revision=None is neither a folder nor"),
+    ],
+)
+def test_refused_arguments(folder: Path, argument: dict[str, Any], message: str) -> None:
+    """Before any request."""
+    arguments = {"pretrained_model_name_or_path": str(folder), **argument}
+    tokens = HuggingFaceTokenizer(BlackHoleCacheConfig(), str(folder), str(folder))
+    with pytest.raises(InputError, match=message):
+        LongContextHuggingFaceClient(BlackHoleCacheConfig(), tokens, **arguments)
+
+
+def test_pickled_weights_are_refused(folder: Path, tmp_path: Path, plain: Any) -> None:
+    """Only safetensors are read, even where other weights lie beside the configuration."""
+    shutil.copytree(folder, tmp_path / "model")
+    (tmp_path / "model/model.safetensors").unlink()
+    torch.save(plain.state_dict(), tmp_path / "model/pytorch_model.bin")
+    with pytest.raises(NonRetriableException, match="cannot be loaded: OSError"):
+        client(tmp_path / "model").make_request(request(TEXT))
+
+
+def test_out_of_memory_fails_the_request_alone(folder: Path, tmp_path: Path) -> None:
+    """It is a failed request that is not fatal, is not kept, and is told without its prompt."""
+    ours = client(folder, tmp_path / "cache.sqlite")
+    model = ours._weights.load()._model
+
+    def refuse(*arguments: Any) -> None:
+        raise torch.cuda.OutOfMemoryError("CUDA out of memory.")
+
+    hook = model.model.register_forward_pre_hook(refuse)
+    failed = ours.make_request(request(SECRET))
+    hook.remove()
+    assert not failed.success
+    assert failed.completions == []
+    assert SECRET not in str(failed.error)
+    assert failed.error_flags
+    assert (failed.error_flags.is_retriable, failed.error_flags.is_fatal) == (False, False)
+    assert not ours.make_request(request(SECRET)).cached
+
+
+def deployment(folder: Path, model: Path) -> Path:
+    """HELM's configuration files with one deployment, for `--local-path`."""
+    name = "local/small"
+    spec = {"class_name": "helm_longctx.models.hf.LongContextHuggingFaceClient"}
+    arguments = {"pretrained_model_name_or_path": str(model), "chunk_size": 64, "reuse_prefix": True}
+    files: dict[str, Any] = {
+        "model_deployments": [
+            {
+                "name": name,
+                "model_name": name,
+                "tokenizer_name": name,
+                **WINDOW,
+                "client_spec": {**spec, "args": arguments},
+            }
+        ],
+        "models": [
+            {
+                "name": name,
+                "display_name": "Small",
+                "description": "Random.",
+                "creator_organization_name": "test",
+                "access": "open",
+                "release_date": date(2026, 1, 1),
+                "tags": ["TEXT_MODEL_TAG", "INSTRUCTION_FOLLOWING_MODEL_TAG"],
+            }
+        ],
+        "tokenizer_configs": [
+            {
+                "name": name,
+                "tokenizer_spec": {
+                    "class_name": "helm.tokenizers.huggingface_tokenizer.HuggingFaceTokenizer",
+                    "args": {"pretrained_model_name_or_path": str(model)},
+                },
+                "end_of_text_token": "</s>",
+                "prefix_token": BOS,
+            }
+        ],
+    }
+    for key, rows in files.items():
+        path = folder / {"models": "model_metadata"}.get(key, key)
+        path.with_suffix(".yaml").write_text(yaml.safe_dump({key: rows}))
+    return folder
+
+
+def test_one_deployment_serves_both_forms(
+    mirror: DataRoot, folder: Path, tmp_path: Path, plain: Any, tokenizer: Any
+) -> None:
+    """Through helm-run: ICL is sent as a completion, questions on books as a chat, as HELMET does; outputs are plain generate's.
+
+    Prompts are cut to the window, and a torchvision that was built for another torch does no harm.
+    """
+    entries = [
+        "helmet_icl:task=trec_coarse,length=4k,num_samples=2,model=local/small",
+        "helmet_longqa:task=infbench_qa,length=4k,num_samples=2,model=local/small",
+    ]
+    broken = tmp_path / "broken/torchvision"
+    broken.mkdir(parents=True)
+    (broken / "__init__.py").write_text("raise RuntimeError('operator torchvision::nms does not exist')")
+    paths = os.pathsep.join([str(broken.parent), os.environ.get("PYTHONPATH", "")])
+    made = run(
+        "helm-run", "--run-entries", *entries, "--suite", "s", "-m", 9, "--local-path", deployment(tmp_path, folder),
+        folder=tmp_path, HELM_LONGCTX_DATA=str(mirror.path), OMP_NUM_THREADS="1", PYTHONPATH=paths,
+    )  # fmt: skip
+    assert made.returncode == 0, made.stdout[-3000:] + made.stderr
+    for entry, form in zip(entries, ("completion", "chat"), strict=True):
+        path = tmp_path / f"benchmark_output/runs/s/{entry.replace('local/', 'local_')}/scenario_state.json"
+        for state in json.loads(path.read_text())["request_states"]:
+            sent = state["request"]
+            assert state["instance"]["extra_data"]["style"] == form
+            assert state["prompt_truncated"]
+            if form == "chat":
+                assert sent["messages"] == []
+                turn = {"role": "user", "content": sent["prompt"]}
+                tokens = tokenizer.apply_chat_template([turn], tokenize=False, add_generation_prompt=True)
+                tokens = tokenizer(tokens, add_special_tokens=False)["input_ids"]
+            else:
+                assert "messages" not in sent
+                tokens = tokenizer(sent["prompt"])["input_ids"]
+            expected = written(plain, tokens, sent["max_tokens"])
+            (completion,) = state["result"]["completions"]
+            assert completion["text"] == tokenizer.decode(expected, skip_special_tokens=True)

@@ -1,0 +1,211 @@
+"""The local model against plain `generate`, token by token."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+from helm_longctx.models.hf_model import Generation, Job, LocalModel, ModelError, OutOfMemoryError  # noqa: E402
+from helm_longctx.models.hf_weights import Weights  # noqa: E402
+from tests.models.small_models import save_model  # noqa: E402
+
+LENGTHS = (1, 2, 7, 8, 23, 61)
+CHUNKS = (1, 7, 4096)
+
+
+def prompts(seed: int = 0, lengths: tuple[int, ...] = LENGTHS) -> list[list[int]]:
+    rng = random.Random(seed)
+    return [[0, *(rng.randrange(3, 300) for _ in range(length - 1))] for length in lengths]
+
+
+def load(folder: Path) -> tuple[LocalModel, Any]:
+    """Ours, and the model itself."""
+    plain = transformers.AutoModelForCausalLM.from_pretrained(folder).eval()
+    return LocalModel(transformers.AutoModelForCausalLM.from_pretrained(folder).eval()), plain
+
+
+def ask(model: LocalModel, prompt: list[int], chunk_size: int = 7, reuse: bool = False, **changes: Any) -> Generation:
+    job = {"max_tokens": 8, "stop_ids": frozenset(), "finished": None, **changes}
+    return model.generate(Job(prompt=prompt, chunk_size=chunk_size, reuse_prefix=reuse, **job))
+
+
+def expected(plain: Any, prompt: list[int], **changes: Any) -> list[int]:
+    written = plain.generate(torch.tensor([prompt]), do_sample=False, max_new_tokens=8, pad_token_id=1, **changes)
+    return written[0, len(prompt) :].tolist()
+
+
+FAMILIES = [
+    ("Llama", {"do_sample": True, "temperature": 0.6, "top_p": 0.9}),
+    ("Qwen2", {"repetition_penalty": 1.3, "eos_token_id": [1, 2]}),
+    ("Mistral", {}),
+]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread() -> Iterator[None]:
+    """Models so small are slower with more."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="module", params=FAMILIES, ids=lambda param: param[0])
+def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[LocalModel, Any]:
+    family, changes = request.param
+    return load(save_model(tmp_path_factory.mktemp(family), family, **changes))
+
+
+@pytest.fixture(scope="module")
+def llama(tmp_path_factory: pytest.TempPathFactory) -> tuple[LocalModel, Any]:
+    return load(save_model(tmp_path_factory.mktemp("llama")))
+
+
+@pytest.mark.parametrize("chunk_size", CHUNKS)
+def test_equal_to_plain_generate(pair: tuple[LocalModel, Any], chunk_size: int) -> None:
+    """Whatever the family, its generation configuration, the prompt's length and the chunk's."""
+    ours, plain = pair
+    answers = [ask(ours, prompt, chunk_size) for prompt in prompts()]
+    assert [answer.tokens for answer in answers] == [expected(plain, prompt) for prompt in prompts()]
+    assert len({tuple(answer.tokens) for answer in answers}) > 3  # else anything would be equal
+    assert all(answer.reused == 0 for answer in answers)
+
+
+@pytest.mark.parametrize("chunk_size", CHUNKS[:2])
+def test_equal_with_reused_prefixes(pair: tuple[LocalModel, Any], chunk_size: int) -> None:
+    """Books with several questions, shorter and equal prompts, in changing order."""
+    ours, plain = pair
+    books = prompts(1, (50, 21))
+    asked = [book[:cut] + question for book in books for cut in (20, 50) for question in prompts(2, (1, 9))] + books
+    wanted = {tuple(prompt): expected(plain, prompt) for prompt in asked}
+    for seed in range(2):
+        for prompt in random.Random(seed).sample(asked, len(asked)):
+            assert ask(ours, prompt, chunk_size, reuse=True).tokens == wanted[tuple(prompt)]
+
+
+def test_what_is_reused(llama: tuple[LocalModel, Any]) -> None:
+    """Whole chunks of the common beginning, of the last prompt alone, and never the prompt's last token."""
+    ours, _ = llama
+    book, other = prompts(3, (40, 40))
+    assert ask(ours, book, 8, reuse=True).reused == 0
+    assert ask(ours, book[:30] + other[:5], 8, reuse=True).reused == 24
+    assert ask(ours, book, 8, reuse=True).reused == 24
+    assert ask(ours, book, 8, reuse=True).reused == 32
+    assert ask(ours, book + other, 8, reuse=True).reused == 32
+    assert ask(ours, book[:9], 8, reuse=True).reused == 8
+    assert ask(ours, book[:8], 8, reuse=True).reused == 0
+    assert ask(ours, book, 8, reuse=True).reused == 0
+    assert ask(ours, book, 4, reuse=True).reused == 0, "other chunks are other operations"
+    assert ask(ours, book, 4).reused == 0
+    assert ask(ours, book, 4, reuse=True).reused == 0, "a request that reuses nothing keeps nothing"
+
+
+def test_an_answer_does_not_depend_on_what_was_asked_before(llama: tuple[LocalModel, Any]) -> None:
+    """Not in a single bit: with a prefix from another prompt, the logits are the same."""
+    ours, _ = llama
+    book, other = prompts(4, (60, 60))
+    logits: list[Any] = []
+    hook = ours._model.lm_head.register_forward_hook(lambda module, inputs, output: logits.append(output.clone()))
+    found = []
+    for before in (other, book[:33] + other, book):
+        ask(ours, before, 8, reuse=True)
+        logits.clear()
+        reused = ask(ours, book, 8, reuse=True, max_tokens=3).reused
+        found.append((reused, torch.cat(logits)))
+    hook.remove()
+    assert [reused for reused, _ in found] == [0, 32, 56]
+    assert all(torch.equal(found[0][1], seen) for _, seen in found)
+
+
+def test_logits_of_the_last_position_only(llama: tuple[LocalModel, Any]) -> None:
+    """The head is never given more than one position."""
+    ours, _ = llama
+    sizes: list[int] = []
+    hook = ours._model.lm_head.register_forward_hook(lambda module, inputs, output: sizes.append(output.shape[1]))
+    ask(ours, prompts(5, (64,))[0], 16, max_tokens=4)
+    hook.remove()
+    assert sizes == [1] * 4
+
+
+def test_chunks(llama: tuple[LocalModel, Any]) -> None:
+    """The body reads chunks of the size that was asked for, and only those that are new."""
+    ours, _ = llama
+    sizes: list[int] = []
+
+    def note(module: Any, args: Any, kwargs: Any) -> None:
+        sizes.append(kwargs["input_ids"].shape[1])
+
+    hook = ours._model.model.register_forward_pre_hook(note, with_kwargs=True)
+    book = prompts(6, (40,))[0]
+    ask(ours, book, 16, reuse=True, max_tokens=1)
+    ask(ours, [*book[:36], 5, 5], 16, reuse=True, max_tokens=1)
+    hook.remove()
+    assert sizes == [16, 16, 7, 1, 5, 1]
+
+
+@pytest.mark.parametrize("family", ["Mistral", "Mamba"])
+def test_what_cannot_be_reused_is_said_once(family: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Sliding windows forget tokens, and recurrent models keep none: they read all of a prompt each time."""
+    ours, plain = load(save_model(tmp_path, family))
+    book = prompts(7, (50,))[0]
+    answers = [ask(ours, book, 8, reuse=True) for _ in range(3)]
+    assert all(answer.tokens == expected(plain, book) for answer in answers)
+    reused = [answer.reused for answer in answers]
+    said = [record.getMessage() for record in caplog.records if str(tmp_path) in record.getMessage()]
+    if family == "Mistral" and not said:  # older versions of transformers keep what a window has left behind
+        assert reused == [0, 48, 48]
+    else:
+        assert (reused, len(said)) == ([0, 0, 0], 1)
+
+
+def test_stop_tokens(llama: tuple[LocalModel, Any]) -> None:
+    """A stop token ends the answer and is its last; the model's own ends still count."""
+    ours, plain = llama
+    prompt = prompts(8, (30,))[0]
+    free = expected(plain, prompt)
+    stop = free[4]
+    assert ask(ours, prompt, stop_ids=frozenset([stop])).tokens == free[: free.index(stop) + 1]
+    done = ask(ours, prompt, finished=lambda tokens: len(tokens) == 3)
+    assert done.tokens == free[:3]
+
+
+def test_out_of_memory(llama: tuple[LocalModel, Any]) -> None:
+    """A prompt that does not fit fails with no more than its length, what was kept is let go, and the next one works."""
+    ours, plain = llama
+    book = prompts(9, (60,))[0]
+
+    def refuse(module: Any, args: Any, kwargs: Any) -> None:
+        if "past_key_values" in kwargs and kwargs["past_key_values"].get_seq_length() >= 40:
+            raise torch.cuda.OutOfMemoryError("CUDA out of memory.")
+
+    assert ask(ours, book[:33], 8, reuse=True).tokens == expected(plain, book[:33])
+    hook = ours._model.model.register_forward_pre_hook(refuse, with_kwargs=True)
+    with pytest.raises(OutOfMemoryError, match=r"^the GPU has no room for a prompt of 60 tokens$"):
+        ask(ours, book, 8, reuse=True)
+    again = ask(ours, book[:33], 8, reuse=True, max_tokens=4)
+    hook.remove()
+    assert again.reused == 0
+    assert again.tokens == expected(plain, book[:33])[:4]
+
+
+def test_tokens_of_another_model(llama: tuple[LocalModel, Any]) -> None:
+    """On a GPU they would break all later requests too."""
+    with pytest.raises(ModelError, match="token 5000 and the model has only"):
+        ask(llama[0], [0, 5000])
+
+
+def test_weights_are_loaded_once(tmp_path: Path) -> None:
+    """By path, commit, type and attention."""
+    path = str(save_model(tmp_path))
+    weights = Weights.find(path, None, "float32", None)
+    assert weights.commit is None
+    assert weights.load() is Weights.find(path, None, "float32", None).load()
+    assert weights.load() is not Weights.find(path, None, "bfloat16", "eager").load()
+    assert Weights.find(path, None, "bfloat16", "eager").load()._model.dtype == torch.bfloat16
