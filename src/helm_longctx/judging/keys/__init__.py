@@ -1,0 +1,1 @@
+"""Keys of judges: where they are found, and tokens that are renewed."""

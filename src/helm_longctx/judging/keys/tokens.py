@@ -1,0 +1,123 @@
+"""Tokens that are kept, shared by threads and processes, and renewed in time."""
+
+from __future__ import annotations
+
+import functools
+import json
+import logging
+import os
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+
+from helm_longctx.judging.keys.oauth import ClientCredentials, Token, TokenError, request_token
+
+PAUSE = 10
+"""Seconds after a failure in which the server is left alone; who asks gets the same failure."""
+
+_log = logging.getLogger(__name__)
+
+
+class TokenSource:
+    """The current token of a client, one for all threads and for all processes of a user.
+
+    Args:
+        client: who asks.
+        folder: where tokens are kept, in files that only their owner can read.
+    """
+
+    def __init__(self, client: ClientCredentials, folder: Path):
+        self._client, self._file = client, folder / f"{client.digest[:32]}.json"
+        self._lock = threading.Lock()
+        self._held: Token | None = None
+        self._failure: tuple[TokenError, float] | None = None
+
+    def current(self) -> str:
+        """A token that is not about to expire.
+
+        Raises:
+            TokenError: none could be had.
+        """
+        return self._token(refused=None)
+
+    def renewed(self, refused: str) -> str:
+        """A token other than one that was refused; asked for once, however many were refused with it."""
+        return self._token(refused)
+
+    def _token(self, refused: str | None) -> str:
+        with self._lock:
+            if not _usable(self._held, refused):
+                self._held = self._after_pause(refused)
+            assert self._held is not None
+            return self._held.value
+
+    def _after_pause(self, refused: str | None) -> Token:
+        if self._failure and time.monotonic() < self._failure[1] + PAUSE:
+            raise TokenError(str(self._failure[0]), self._failure[0].refused)
+        try:
+            return self._shared(refused)
+        except TokenError as error:
+            self._failure = (error, time.monotonic())
+            raise
+
+    def _shared(self, refused: str | None) -> Token:
+        with _locked(self._file):
+            token = _read(self._file)
+            if not _usable(token, refused):
+                token = request_token(self._client)
+                _write(self._file, token)
+            assert token is not None
+            return token
+
+
+@functools.cache
+def token_source(client: ClientCredentials) -> TokenSource:
+    """The one source of a client's tokens in this process; they are kept in the user's cache folder."""
+    import platformdirs
+
+    return TokenSource(client, platformdirs.user_cache_path("helm-longctx") / "oauth")
+
+
+def _usable(token: Token | None, refused: str | None) -> bool:
+    return token is not None and token.value != refused and time.time() < token.fresh_until
+
+
+@contextmanager
+def _locked(file: Path) -> Iterator[None]:
+    """One process at a time asks for a token; where the folder cannot be written or locked, each for itself."""
+    from filelock import FileLock
+
+    lock = FileLock(f"{file}.lock")
+    try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock.acquire()
+    except (NotImplementedError, OSError) as error:
+        _log.warning("tokens are not shared: %s cannot be locked (%s)", lock.lock_file, type(error).__name__)
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _read(file: Path) -> Token | None:
+    """The kept token; None where there is none or its file is damaged."""
+    try:
+        kept = json.loads(file.read_bytes())
+        return Token(str(kept["value"]), float(kept["fresh_until"]))
+    except (OSError, KeyError, TypeError, ValueError):
+        return None
+
+
+def _write(file: Path, token: Token) -> None:
+    """Keep a token. At no moment can anybody else read it: `mkstemp` makes files of mode 0600."""
+    try:
+        handle, part = tempfile.mkstemp(dir=file.parent, prefix=file.stem)
+        with os.fdopen(handle, "w") as out:
+            json.dump(asdict(token), out)
+        os.replace(part, file)
+    except OSError as error:
+        _log.warning("a token is not kept for later runs: %s (%s)", file, type(error).__name__)

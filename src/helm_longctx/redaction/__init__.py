@@ -1,0 +1,1 @@
+"""No key, token or secret in logs, errors and results."""

@@ -1,0 +1,43 @@
+"""No secret leaves HELM: in its logs, and in what its clients say about requests that failed."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from helm.clients.auto_client import AutoClient
+from helm.common.request import Request, RequestResult
+
+from helm_longctx.redaction.logs import redact_logs
+from helm_longctx.redaction.text import redacted, register_credentials, register_environment
+
+
+def install_redaction() -> None:
+    """Redact the logs and errors of this process. Idempotent."""
+    register_environment()
+    redact_logs()
+    redact_requests()
+
+
+def redact_requests() -> None:
+    """Register the credentials of every client that HELM makes, and redact the errors in its results.
+
+    HELM stores the error of a request in `scenario_state.json`; all its clients are made and asked through one class.
+    """
+    if hasattr(AutoClient, "redacts"):
+        return
+    init, make_request = AutoClient.__init__, AutoClient.make_request
+
+    @functools.wraps(init)
+    def registering(self: AutoClient, credentials: Mapping[str, Any], *args: Any, **kwargs: Any) -> None:
+        register_credentials(credentials)
+        init(self, credentials, *args, **kwargs)
+
+    @functools.wraps(make_request)
+    def redacting(self: AutoClient, request: Request) -> RequestResult:
+        result = make_request(self, request)
+        return replace(result, error=redacted(result.error)) if result.error else result
+
+    AutoClient.__init__, AutoClient.make_request, AutoClient.redacts = registering, redacting, True

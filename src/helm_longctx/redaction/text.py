@@ -1,0 +1,123 @@
+"""Keys, tokens and passwords leave no trace in text: the exact ones in use, and what looks like one.
+
+There is no kept-up library of such patterns for use at run time (scanners of repositories guess by entropy, which prose
+trips), so the common providers' forms stand here in one table.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import os
+import re
+import threading
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote, quote_plus
+
+MARK = "[redacted]"
+
+SHORTEST = 8
+"""Characters of a value that is replaced wherever it stands: shorter ones (`EMPTY`) are found in ordinary words."""
+
+SECRET_NAME = re.compile(r"(key|token|secret|password|passwd)$", re.IGNORECASE)
+"""Names of environment variables and credentials whose values are secrets."""
+
+_NAMED = [
+    *("api_key", "api-key", "apikey", "apiKey", "ApiKey", "Api-Key", "API_KEY", "API key", "api key"),
+    *("client_secret", "clientSecret", "CLIENT_SECRET", "password", "Password", "PASSWORD"),
+    *("access_token", "accessToken", "refresh_token", "refreshToken", "id_token"),
+]
+"""What is followed by a secret where `:` or `=` follows."""
+
+# Of each: literals without which it cannot match (they are found fast in long text), the pattern, its replacement.
+# Patterns begin with literals and have no long part that more must follow, so that their time grows with the text only.
+_PATTERNS = [
+    (hints, re.compile(pattern), replacement)
+    for hints, pattern, replacement in [
+        # OpenAI, Anthropic, OpenRouter, Langfuse; also as providers quote them, with stars.
+        (["sk-"], r"sk-(?:proj|ant|svcacct|admin|or|lf|None)-[\w*-]{8,}|sk-[A-Za-z0-9*]{16,}", MARK),
+        (["hf_"], r"hf_[A-Za-z0-9]{20,}", MARK),  # Hugging Face
+        (["AIza", "ya29."], r"AIza[\w-]{30,}|ya29\.[\w-]{20,}", MARK),  # Google
+        (["AKIA", "ASIA", "ABSK"], r"(?:AKIA|ASIA)[A-Z0-9]{16}|ABSK[A-Za-z0-9+/=]{40,}", MARK),  # Amazon
+        (["nvapi-", "xai-"], r"(?:nvapi|xai)-[\w-]{20,}", MARK),
+        (["gsk_", "pplx-", "tgp_v1_", "r8_"], r"(?:gsk_|pplx-|tgp_v1_|r8_)[A-Za-z0-9-]{20,}", MARK),
+        (["gh", "github_pat_", "glpat-"], r"gh[oprsu]_[A-Za-z0-9]{36,}|github_pat_\w{22,}|glpat-[\w-]{20,}", MARK),
+        (["xox"], r"xox[abeoprs]-[\w-]{10,}", MARK),  # Slack
+        (["eyJ"], r"eyJ[\w-]{8,400}\.[\w-]{8,}(?:\.[\w-]*)?", MARK),  # a JSON web token
+        (["PRIVATE KEY-"], r"-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----(?:[^-]*-----END [A-Z ]*PRIVATE KEY-----)?", MARK),
+        (["://"], r"://[^\s/:@]{0,200}:[^\s/@]{1,200}@", f"://{MARK}@"),  # user and password in an address
+        (
+            ["earer ", "EARER "],
+            r"(Bearer|bearer|BEARER) +(?=[A-Za-z._~+/=-]{0,200}\d)[\w.~+/=-]{8,}",
+            rf"\1 {MARK}",
+        ),
+        (["asic ", "ASIC "], r"(Basic|basic|BASIC) +(?=[A-Za-z+/]{0,200}[\d=])[A-Za-z0-9+/=]{12,}", rf"\1 {MARK}"),
+        # A key that a provider quotes with most of it starred out: its ends are its owner's too.
+        (["****"], r"[\w-]{2,40}\*{4,}[\w-]{2,40}", MARK),
+        (
+            _NAMED,
+            rf"((?:{'|'.join(_NAMED)})(?: provided)?[\"']?\s{{0,3}}[:=]\s{{0,3}}[\"']?)"
+            r"""(?!\[redacted\])[^\s"'&,;}]{8,}""",
+            rf"\1{MARK}",
+        ),
+    ]
+]
+
+_lock = threading.Lock()
+_forms: tuple[str, ...] = ()
+
+
+def redacted(text: str) -> str:
+    """`text` without secrets: values in use, however they are written, and what has the form of one."""
+    for form in _forms:
+        if form in text:
+            text = text.replace(form, MARK)
+    for hints, pattern, replacement in _PATTERNS:
+        if any(hint in text for hint in hints):
+            text = pattern.sub(replacement, text)
+    return text
+
+
+def register_secret(value: str) -> None:
+    """From now on, `value` is replaced wherever it stands; unless it is shorter than `SHORTEST`."""
+    global _forms
+    value = value.strip()
+    if len(value) < SHORTEST or value in _forms:
+        return
+    with _lock:
+        # The longest first, so that no part of one hides another.
+        _forms = tuple(sorted({*_forms, *_written(value)}, key=lambda form: (-len(form), form)))
+
+
+def register_environment(environment: Mapping[str, str] = os.environ) -> None:
+    """Register every variable whose name says that it is a secret."""
+    for name, value in environment.items():
+        if SECRET_NAME.search(name):
+            register_secret(value)
+
+
+def register_credentials(credentials: Mapping[str, Any], all_secret: bool = False) -> None:
+    """Register what HELM's credentials hold: names such as `openaiApiKey`, and all under `deployments`."""
+    for name, value in credentials.items():
+        secret = all_secret or bool(SECRET_NAME.search(name))
+        if isinstance(value, Mapping):
+            register_credentials(value, secret or name == "deployments")
+        elif isinstance(value, str) and secret:
+            register_secret(value)
+
+
+def _written(value: str) -> set[str]:
+    """How a value is written in addresses, JSON, Python's errors and headers."""
+    forms = {value, quote(value, safe=""), quote_plus(value), repr(value)[1:-1]}
+    forms |= {json.dumps(value, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False)}
+    forms |= {form for before in range(3) for form in _base64(value.encode("utf-8", "surrogatepass"), before)}
+    return {form for form in forms if len(form) >= SHORTEST}
+
+
+def _base64(value: bytes, before: int) -> set[str]:
+    """The base64 characters that depend on `value` alone where it stands behind `before` bytes, modulo 3."""
+    encoded = base64.b64encode(b"\0" * before + value).decode()
+    whole = encoded[math.ceil(8 * before / 6) : 8 * (before + len(value)) // 6]
+    return {whole, whole.replace("+", "-").replace("/", "_")}

@@ -1,0 +1,204 @@
+"""No secret in text, and text without secrets as it was."""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+import string
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from helm_longctx.cli import errors
+from helm_longctx.redaction.logs import redact_logs
+from helm_longctx.redaction.text import (
+    MARK,
+    redacted,
+    register_credentials,
+    register_environment,
+    register_secret,
+)
+
+LETTERS = string.ascii_letters + string.digits
+KEYS = [
+    "sk-" + "a1B2" * 12,
+    "sk-proj-Ab_1-" * 6,
+    "sk-ant-api03-Ab_1-" + "x9" * 40,
+    "sk-or-v1-" + "0f" * 32,
+    "hf_" + "aB3" * 11 + "z",
+    "AIza" + "Sy_-0" * 7,
+    "AKIA" + "ABCD1234" * 2,
+    "nvapi-" + "a_B-1" * 12,
+    "xai-" + "aB1" * 26,
+    "gsk_" + "aB1" * 17,
+    "tgp_v1_" + "aB-1" * 10,
+    "ghp_" + "aB1" * 12,
+    "github_pat_" + "aB_1" * 20,
+    "glpat-" + "aB-1" * 6,
+    "xoxb-" + "123456-aB" * 4,
+    "ya29." + "aB-1" * 10,
+    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk",
+]
+PLAIN = st.text(st.sampled_from(string.ascii_lowercase + " .,;\n()'\"ü€語"))
+SECRETS = st.text(st.characters(min_codepoint=33, codec="utf-8"), min_size=8, max_size=60).filter(
+    lambda secret: secret == secret.strip() and len(secret) >= 8 and secret not in MARK
+)
+
+
+@given(before=PLAIN, key=st.sampled_from(KEYS), after=st.text(st.sampled_from(" \n'\")}<&")))
+def test_keys_of_providers_are_found_anywhere(before: str, key: str, after: str) -> None:
+    """Whatever stands before them; unknown to us as they are."""
+    assert key[8:] not in redacted(before + key + after)
+
+
+@given(before=st.text(), secret=SECRETS, after=st.text())
+def test_a_registered_secret_is_found_anywhere(before: str, secret: str, after: str) -> None:
+    """Any text may be a secret, and any may stand around it; again is no different."""
+    register_secret(secret)
+    clean = redacted(before + secret + after)
+    assert secret not in clean
+    assert redacted(clean) == clean
+
+
+@given(before=st.binary(max_size=9), secret=SECRETS, after=st.binary(max_size=9))
+def test_a_registered_secret_is_found_as_others_write_it(before: bytes, secret: str, after: bytes) -> None:
+    """In addresses, JSON, Python's errors, and in base64 with other bytes around it."""
+    register_secret(secret)
+    for written in (
+        quote(secret, safe=""),
+        quote_plus(secret),
+        json.dumps({"a": secret}),
+        json.dumps(secret, ensure_ascii=False),
+        repr([secret]),
+    ):
+        assert written.strip("[]{}\"'") not in redacted(f"x{written}y")
+    blob = before + secret.encode() + after
+    for encode in (base64.b64encode, base64.urlsafe_b64encode):
+        clean = redacted(encode(blob).decode())
+        assert MARK in clean
+        assert len(clean.replace(MARK, "")) <= 4 * (len(before) + len(after)) / 3 + 8
+
+
+@given(st.text(st.sampled_from(string.ascii_lowercase + string.digits + " .,:/-_\n")))
+def test_text_without_secrets_is_unchanged(text: str) -> None:
+    """Words, numbers, file names."""
+    assert redacted(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Bearer of bad news, a basic misunderstanding, a token economy, the key: love, password: none",
+        "task-oriented-dialogue-systems-evaluation risk-averse disk-based hf_hub_download_retries",
+        "Using host_organization api key defined in credentials.conf: openaiApiKey",
+        "http://127.0.0.1:8000/v1/chat?max_tokens=128000 git@github.com ssh://git@host/path",
+        "eyJ is how base64 of JSON begins; AKIA and AIza begin keys; **bold** ***",
+        "max_tokens: 12345678, api_key=None, num_tokens=123456789",
+        "",
+    ],
+)
+def test_ordinary_text_is_unchanged(text: str) -> None:
+    """What logs and answers say of keys without telling one."""
+    assert redacted(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "clean"),
+    [
+        ("Authorization: Bearer abc.def-123", "Authorization: Bearer [redacted]"),
+        ("authorization: BEARER 0123456789", "authorization: BEARER [redacted]"),
+        ("{'Authorization': 'Basic dXNlcjpwYXNzd29yZA=='}", "{'Authorization': 'Basic [redacted]'}"),
+        ("https://user:hunter2@host:80/x", "https://[redacted]@host:80/x"),
+        ("mongodb://u:p4ss%20w@db/x", "mongodb://[redacted]@db/x"),
+        ("Incorrect API key provided: sk-abcd1234****wxyz.", "Incorrect API key provided: [redacted]."),
+        ("Your key is 0123abcd********wxyz.", "Your key is [redacted]."),
+        ("?api_key=0123456789&x=1", "?api_key=[redacted]&x=1"),
+        ('{"access_token": "0123456789", "n": 1}', '{"access_token": "[redacted]", "n": 1}'),
+        ("-----BEGIN RSA PRIVATE KEY-----\nMIIabc\n-----END RSA PRIVATE KEY----- end", "[redacted] end"),
+    ],
+)
+def test_forms_of_secrets(text: str, clean: str) -> None:
+    """What stands around them stays."""
+    assert redacted(text) == clean
+
+
+def test_a_short_value_is_no_secret() -> None:
+    """`EMPTY`, which vLLM's clients send, would make holes in words."""
+    register_secret("EMPTY")
+    assert redacted("EMPTY LINES ARE EMPTY") == "EMPTY LINES ARE EMPTY"
+
+
+def test_what_is_registered() -> None:
+    """Variables and credentials whose names say so, and keys of deployments."""
+    register_environment({"SOME_API_KEY": "env-key-0001", "DB_PASSWORD": "env-pass-0001", "HOME": "/home/somebody"})
+    register_credentials(
+        {
+            "openaiApiKey": "file-key-0001",
+            "openaiBaseUrl": "http://gateway.example",
+            "deployments": {"a/b": "deployment-key-0001"},
+            "hubs": {"authToken": "nested-token-0001", "n": 3},
+        }
+    )
+    shown = "/home/somebody http://gateway.example"
+    hidden = "env-key-0001 env-pass-0001 file-key-0001 deployment-key-0001 nested-token-0001"
+    assert redacted(f"{shown} {hidden}") == " ".join([shown, *[MARK] * 5])
+
+
+SECRET = "a-secret-of-the-log-tests"
+
+
+@pytest.fixture
+def log(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    register_secret(SECRET)
+    before = logging.getLogRecordFactory()
+    redact_logs()
+    redact_logs()
+    caplog.set_level(logging.DEBUG)
+    yield caplog
+    logging.setLogRecordFactory(before)
+
+
+def test_logs(log: pytest.LogCaptureFixture) -> None:
+    """In the message, in its arguments, also where they do not fit, and in what calls it."""
+    logger = logging.getLogger("anything")
+    logger.info(f"message {SECRET}")
+    logger.info("argument %s %d", {"header": SECRET}, 3)
+    logger.info("too few %s %s", SECRET)
+    logger.info("harmless %s", "argument")
+    logger.info("stack", stack_info=True)
+    assert SECRET not in log.text
+    assert f"argument {{'header': '{MARK}'}} 3" in log.text
+    assert log.records[3].args == ("argument",)
+
+
+def test_tracebacks_in_logs(log: pytest.LogCaptureFixture) -> None:
+    """Also of the exceptions that an exception came from."""
+    logger = logging.getLogger("anything")
+    try:
+        try:
+            raise ValueError(f"first {SECRET}")
+        except ValueError as error:
+            raise RuntimeError("second") from error
+    except RuntimeError:
+        logger.exception("it failed")
+    assert f"ValueError: first {MARK}" in log.text
+    assert "RuntimeError: second" in log.text
+    assert SECRET not in log.text
+    try:
+        raise ValueError("harmless")
+    except ValueError:
+        logger.exception("it failed")
+    assert log.records[-1].exc_info[0] is ValueError
+
+
+def test_uncaught_exceptions(capsys: pytest.CaptureFixture[str]) -> None:
+    """What Python prints at its end."""
+    register_secret(SECRET)
+    for error in (ValueError(SECRET), errors.InputError(f"argument {SECRET}")):
+        errors._excepthook(type(error), error, None)
+    printed = capsys.readouterr().err
+    assert SECRET not in printed
+    assert printed == f"ValueError: {MARK}\nhelm-longctx: error: argument {MARK}\n"
