@@ -39,9 +39,10 @@ def test_closed_book(mirror: DataRoot) -> None:
         assert {e.fields["context"] for e in closed} == {""}
 
 
-def test_key_points(mirror: DataRoot, tmp_path: Path) -> None:
-    """They come with the summaries where the release's files are there."""
-    for task, names in (("infbench_sum", {"keypoints"}), ("multi_lexsum", {"keypoints", "long_summary"})):
+def test_what_a_judge_needs(mirror: DataRoot, tmp_path: Path) -> None:
+    """Key points and the rubric's place come with the summaries where the release's files are there."""
+    needed = {"keypoints", "rubric"}
+    for task, names in (("infbench_sum", needed), ("multi_lexsum", {*needed, "long_summary"})):
         assert all(set(e.record) == names for e in load(f"helmet_summ:task={task},length=8k", mirror))
     for folder in ("hub", "tokenizers"):
         (tmp_path / folder).symlink_to(mirror / folder)

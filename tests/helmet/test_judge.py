@@ -7,6 +7,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from helm.clients.auto_client import AutoClient
+from helm.common.cache_backend_config import BlackHoleCacheBackendConfig
 
 import helm_longctx.plugin  # noqa: F401  # registers the deployments
 from helm_longctx.helmet.judge import CitationAnnotator
@@ -44,7 +46,8 @@ def test_nobody_judges(mirror: DataRoot, tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(entailment, "_true_nli_fits", lambda: False)
     annotator = CitationAnnotator("auto", None, str(tmp_path))  # type: ignore[arg-type]
     assert annotator.annotate(states(mirror, 1)[0]) == {}
-    failed = CitationAnnotator("longctx/null", None, str(tmp_path))  # type: ignore[arg-type]
+    client = AutoClient({}, str(tmp_path), BlackHoleCacheBackendConfig())
+    failed = CitationAnnotator("longctx/null", client, str(tmp_path))
     assert failed.annotate(states(mirror, 1, success=False)[0]) == {}
 
 

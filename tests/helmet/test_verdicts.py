@@ -79,3 +79,12 @@ def test_the_headline() -> None:
     for name in ("infbench_sum", "multi_lexsum"):
         scores = HELMET.task(name).scores({**record, "judge": replies, "keypoints": ["a", "b"]})
         assert scores["longctx_score"] == scores["judge_f1"] == pytest.approx(0.5)
+
+
+def test_a_jury_without_a_verdict() -> None:
+    """There is no headline; the strict one is 0. That goes for judges that could not be asked, too."""
+    for replies in ({}, {"a/b": None}, {"a/b": "no", "c/d": "{}"}):
+        record = {"prediction": "a", "references": ["a"], "jury": {"replies": replies, "failed": 1.0}}
+        scores = HELMET.task("narrativeqa").scores(record)
+        assert "longctx_score" not in scores
+        assert scores["judge_score_strict"] == 0

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helm.clients.auto_client import AutoClient
+from helm.common.cache_backend_config import BlackHoleCacheBackendConfig
 
 from helm_longctx.errors import InputError
 from helm_longctx.judging import entailment
@@ -23,6 +25,8 @@ from helm_longctx.judging.entailment import (
     Verdict,
     find_entailment,
 )
+from helm_longctx.judging.judge import Judge
+from helm_longctx.judging.settings import WAIT
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -253,11 +257,12 @@ class Client:
         return RequestResult(success=bool(outputs), embedding=[], completions=outputs, cached=False)
 
 
-def test_a_deployment_as_judge(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_deployment_as_judge(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first word is 1 or 0; whatever else comes or fails is no verdict, and no passage is logged."""
     replies = ["1", " 0\n", "1.", "0. It says\nnothing.", "yes 1", "", None, ValueError("secret"), "10"]
     client = Client(replies)
-    judge = DeploymentEntailment(client, "org/model-a", "org/model")  # type: ignore[arg-type]
+    monkeypatch.setenv(WAIT, "0.001")
+    judge = DeploymentEntailment(Judge("org/model-a", "org/model", client))  # type: ignore[arg-type]
     asked = [(f"passage {number}", "claim") for number in range(len(replies))]
     assert judge.entails(asked) == [True, False, True, False, None, None, None, None, None]
     assert {(r.model, r.model_deployment, r.temperature) for r in client.requests} == {
@@ -321,7 +326,7 @@ def test_who_judges(tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatc
     """Nobody, a deployment, a model on the hub, or the official judge where a GPU has room for it."""
     import helm_longctx.plugin  # noqa: F401
 
-    client: Any = object()
+    client = AutoClient({}, str(tmp_path), BlackHoleCacheBackendConfig())
     assert find_entailment("none", client, tmp_path) is None
     monkeypatch.setattr(entailment, "_true_nli_fits", lambda: False)
     assert find_entailment("auto", client, tmp_path) is None

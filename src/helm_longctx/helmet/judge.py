@@ -1,25 +1,134 @@
-"""HELMET's judge of citations, as HELM runs it: an annotator between the answers and the metric."""
+"""HELMET's judges, as HELM runs them: annotators between the answers and the metric."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from helm.benchmark.adaptation.request_state import RequestState
-from helm.benchmark.annotation.annotator import Annotator
-from helm.clients.client import Client
+from helm.clients.auto_client import AutoClient
 
+from helm_longctx.core.annotator import JudgeAnnotator
 from helm_longctx.core.metric import scored_record
+from helm_longctx.core.task import Record
 from helm_longctx.errors import InputError
 from helm_longctx.helmet import citations
 from helm_longctx.helmet.data.alce import all_documents
-from helm_longctx.judging.entailment import Entailment, find_entailment
+from helm_longctx.helmet.rubrics import ANSWER, JUDGE, RUBRICS
+from helm_longctx.judging.entailment import Entailment, find_entailment, is_deployment
+from helm_longctx.judging.judge import Judge, Question, Reply, check_judges, find_judges
+from helm_longctx.judging.jury import ask_all
+from helm_longctx.judging.keys.client import check_credentials, has_credentials
+from helm_longctx.judging.settings import check_settings
 
 _log = logging.getLogger(__name__)
 
+_NOBODY_SAID: dict[str, Any] = {"replies": {}, "failed": 1.0}
 
-class CitationAnnotator(Annotator):
+
+class RubricAnnotator(JudgeAnnotator):
+    """What one or several language models say of answers and summaries, by HELMET's rubrics.
+
+    Args:
+        judge: `auto` (the official judge where there is a key for it, else nobody), a HELM deployment, or several
+            with `+` between them.
+        auto_client: given by HELM.
+    """
+
+    name = "jury"
+    use_global_metric = True
+    """HELM then hands over all answers at once."""
+
+    def __init__(self, judge: str, auto_client: AutoClient):
+        self._named, self._unavailable = judge != "auto", False
+        self._judges: list[Judge] = []
+        self._told: set[str] = set()
+        try:
+            if self._named or has_credentials(JUDGE, auto_client.credentials):
+                self._judges = find_judges(judge if self._named else JUDGE, auto_client)
+            else:
+                _log.warning("answers are not judged: there is no key for %s; name a judge with judge=", JUDGE)
+        except InputError as error:
+            self._unavailable = True
+            _log.error("answers are not judged: %s", error)
+
+    @classmethod
+    def check(cls, judge: str, credentials: Mapping[str, Any] | None = None) -> None:
+        """Every judge that is named is a deployment, and has a key if it needs one.
+
+        Raises:
+            InputError: one is not, or has none; or a setting is wrong.
+        """
+        check_settings()
+        for name in check_judges(judge) if judge != "auto" else []:
+            if credentials is not None:
+                check_credentials(name, credentials)
+
+    def annotate(self, request_state: RequestState) -> dict[str, Any]:
+        """What the metric reads of one answer; it never raises. Empty if nobody judges."""
+        return self._annotations([request_state])[0]
+
+    def annotate_all(self, request_states: list[RequestState]) -> list[dict[str, Any]]:
+        """As `annotate`, of every answer, each under the annotator's name."""
+        return [{self.name: annotation} for annotation in self._annotations(request_states)]
+
+    def _annotations(self, states: list[RequestState]) -> list[dict[str, Any]]:
+        asked = [self._questions(state) for state in states]
+        found = ask_all(self._judges, [questions or {} for questions in asked])
+        return [
+            _NOBODY_SAID if questions is None else _annotation(state, self._judges, replies) if questions else {}
+            for state, questions, replies in zip(states, asked, found, strict=True)
+        ]
+
+    def _questions(self, state: RequestState) -> dict[str, Question] | None:
+        """What to ask about an answer: nothing if it is not judged; None if it should be and cannot."""
+        rubric = RUBRICS.get(state.instance.sub_split or "")
+        answered = state.result and state.result.success and state.result.completions
+        if not ((self._judges or self._unavailable) and rubric and answered):
+            return {}
+        if self._unavailable:
+            return None
+        try:
+            record = _record(state)
+            if absent := [name for name in rubric.needs if name not in record]:
+                raise InputError(f"there is no {' and no '.join(absent)}: get it with helm-longctx fetch")
+            return rubric.questions(Path(record["rubric"]), record)
+        except Exception as error:  # whatever it is, the answers are paid for
+            self._tell(state, str(error) if isinstance(error, InputError) else type(error).__name__)
+            return None if self._named else {}
+
+    def _tell(self, state: RequestState, what: str) -> None:
+        if what not in self._told:
+            _log.error("%s, and maybe others, are not judged: %s", state.instance.id, what)
+        self._told.add(what)
+
+
+def _record(state: RequestState) -> Record:
+    return {**scored_record(state), "question": (state.instance.extra_data or {}).get("question")}
+
+
+def _annotation(state: RequestState, judges: list[Judge], replies: Mapping[str, Mapping[str, Reply]]) -> dict[str, Any]:
+    """What was asked of whom, and what they said, as plain data."""
+    rubric, record = RUBRICS[state.instance.sub_split or ""], _record(state)
+    said = {
+        judge: parts[ANSWER].text if ANSWER in parts else {part: reply.text for part, reply in parts.items()}
+        for judge, parts in replies.items()
+    }
+    failed = [judge for judge, parts in replies.items() if any(reply.verdict is None for reply in parts.values())]
+    errors = {judge: sorted({r.error for r in replies[judge].values() if r.error}) for judge in failed}
+    return {
+        "replies": said,
+        "verdicts": {judge: {part: r.verdict for part, r in parts.items()} for judge, parts in replies.items()},
+        "judges": {judge.name: judge.model for judge in judges},
+        "rubric": rubric.digest(Path(record["rubric"])),
+        "failed": len(failed) / len(replies),
+        **({"errors": errors} if errors else {}),
+    }
+
+
+class CitationAnnotator(JudgeAnnotator):
     """Which cited documents support what an answer says.
 
     Args:
@@ -31,15 +140,31 @@ class CitationAnnotator(Annotator):
 
     name = "citations"
 
-    def __init__(self, judge: str, auto_client: Client, file_storage_path: str):
-        self._entailment = find_entailment(judge, auto_client, Path(file_storage_path))
+    def __init__(self, judge: str, auto_client: AutoClient, file_storage_path: str):
+        self._entailment: Entailment | None = None
+        self._unavailable = False
         self._told: set[str] = set()
+        try:
+            self._entailment = find_entailment(judge, auto_client, Path(file_storage_path))
+        except InputError as error:
+            self._unavailable = True
+            _log.error("citations are not judged: %s", error)
+
+    @classmethod
+    def check(cls, judge: str, credentials: Mapping[str, Any] | None = None) -> None:
+        """A deployment has a key if it needs one.
+
+        Raises:
+            InputError: it has none.
+        """
+        if credentials is not None and is_deployment(judge):
+            check_credentials(judge, credentials)
 
     def annotate(self, request_state: RequestState) -> dict[str, Any]:
         """What the metric reads; it never raises, since that would end the run. Empty if nobody judges."""
         answered = request_state.result and request_state.result.success and request_state.result.completions
         if self._entailment is None or not answered:
-            return {}
+            return {"failed": True} if self._unavailable and answered else {}
         try:
             return _judged(request_state, self._entailment)
         except Exception as error:  # whatever it is, the answers are paid for

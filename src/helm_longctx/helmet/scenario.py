@@ -1,7 +1,12 @@
 """HELMET for HELM: the classes that run specs name."""
 
+from typing import Any
+
+from helm.benchmark.metrics.metric import MetricResult
+
 from helm_longctx.core.metric import LongContextMetric
 from helm_longctx.core.scenario import LongContextScenario
+from helm_longctx.helmet.jury import jury_stats
 from helm_longctx.helmet.tasks import HELMET
 
 
@@ -12,6 +17,13 @@ class HelmetScenario(LongContextScenario):
 
 
 class HelmetMetric(LongContextMetric):
-    """HELMET's metrics."""
+    """HELMET's metrics, and how far a jury agrees."""
 
     benchmark = HELMET
+
+    def evaluate(self, *arguments: Any, **named: Any) -> MetricResult:
+        """All statistics of a run."""
+        result = super().evaluate(*arguments, **named)
+        return MetricResult(
+            [*result.aggregated_stats, *jury_stats(result.per_instance_stats)], result.per_instance_stats
+        )

@@ -9,11 +9,11 @@ import re
 import string
 from collections import Counter
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from helm_longctx.core.task import Record, Scores
-from helm_longctx.helmet.verdicts import judged_answer, judged_summary
+from helm_longctx.helmet.verdicts import judged, judged_answer, judged_summary
 
 if TYPE_CHECKING:
     from rouge_score.rouge_scorer import RougeScorer
@@ -52,19 +52,22 @@ def score_qa(record: Record) -> Scores:
 
 
 def score_narrativeqa(record: Record) -> Scores:
-    """As `score_qa`; with a `judge`'s reply also what it is worth."""
-    return {**score_qa(record), **judged_answer(record.get("judge"))}
+    """As `score_qa`; with replies of a `judge` or a `jury` also what they are worth."""
+    return {**score_qa(record), **judged(record, "judge_score", judged_answer)}
 
 
 def score_book_summary(record: Record) -> Scores:
-    """As `score_qa`; with the replies of a `judge` about `keypoints` also what they are worth."""
-    return {**score_qa(record), **judged_summary(record.get("judge"), record.get("keypoints", ()))}
+    """As `score_qa`; with replies of a `judge` or a `jury` about `keypoints` also what they are worth."""
+    return {**score_qa(record), **_judged_summary(record)}
 
 
 def score_lexsum(record: Record) -> Scores:
     """As `score_book_summary`, with the line after `Summary:`."""
-    scores = _best_of_raw_and_parsed(record, "Summary:")
-    return {**scores, **judged_summary(record.get("judge"), record.get("keypoints", ()))}
+    return {**_best_of_raw_and_parsed(record, "Summary:"), **_judged_summary(record)}
+
+
+def _judged_summary(record: Record) -> Scores:
+    return judged(record, "judge_f1", partial(judged_summary, keypoints=record.get("keypoints", ())))
 
 
 def score_choice(record: Record) -> Scores:

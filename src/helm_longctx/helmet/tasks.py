@@ -11,19 +11,15 @@ from functools import partial
 from helm_longctx.core.lengths import STANDARD
 from helm_longctx.core.task import AnswerKind, Benchmark, Category, Loader, Scorer, Task
 from helm_longctx.core.template import Template
-from helm_longctx.helmet import citations, prompts, scoring, verdicts
+from helm_longctx.helmet import citations, prompts, published, scoring, verdicts
 from helm_longctx.helmet.data import alce, books, generate, passages, ruler
 from helm_longctx.helmet.data.icl import Split, load_icl, split_named, split_tenth
 from helm_longctx.helmet.data.llama import LLAMA_2
 from helm_longctx.helmet.data.recall import load_json_kv, load_ruler
+from helm_longctx.helmet.release import COMMIT, REVISION, pinned, released
 from helm_longctx.sources.fetch import Source
 from helm_longctx.sources.hub import HubDataset, HubFile
-from helm_longctx.sources.release import PinnedFile, Release, ReleaseFile
-
-COMMIT = "4526dfbdc512bd9ff721da336bff4e3e75ecfd27"
-REVISION = f"princeton-nlp/HELMET@{COMMIT[:7]}"
-RELEASE = Release("princeton-nlp/HELMET", setting="HELM_LONGCTX_HELMET_REPO")
-PROMPTS = f"https://raw.githubusercontent.com/princeton-nlp/HELMET/{COMMIT}/prompts"
+from helm_longctx.sources.release import PinnedFile, ReleaseFile
 
 OFFICIAL = [STANDARD[label] for label in ("4k", "8k", "16k", "32k", "64k", "128k")]
 
@@ -40,12 +36,8 @@ def sizes(*official: int, most: int | None = None) -> dict[int, int]:
     return known | {length: units for length, units in further.items() if most is None or units <= most}
 
 
-def _released(path: str) -> ReleaseFile:
-    return ReleaseFile(RELEASE, f"helmet/{path}")
-
-
 def _officially(length: int, path: str) -> tuple[ReleaseFile, ...]:
-    return (_released(path),) if length in OFFICIAL else ()
+    return (released(path),) if length in OFFICIAL else ()
 
 
 _NEEDLE = Template(prompts.NIAH_USER, prompts.NIAH_PREFIX)
@@ -129,7 +121,7 @@ _PASSAGES = sizes(20, 50, 105, 220, 440, 1000, most=1000)
 def _rag(name: str, title: str, test: str, demos: str, depths: int, load: Loader) -> Task:
     def sources(length: int) -> tuple[ReleaseFile, ...]:
         files = (test.format(k=_PASSAGES[length]), demos.format(k=3))
-        return tuple(_released(f"kilt/{file}_dep{depths}.jsonl") for file in files)
+        return tuple(released(f"kilt/{file}_dep{depths}.jsonl") for file in files)
 
     return Task(
         name=name,
@@ -182,7 +174,7 @@ RERANK = (
         answer_kind="ranking",
         null_answer="1 > 2 > 3",
         shots=2,
-        sources=lambda length: tuple(_released(_MSMARCO.format(k=k)) for k in (_RANKED[length], 10)),
+        sources=lambda length: tuple(released(_MSMARCO.format(k=k)) for k in (_RANKED[length], 10)),
         stop=("\n",),
     ),
 )
@@ -217,8 +209,8 @@ def _cite(name: str, title: str, correct: str, score: Scorer, metrics: tuple[str
         null_answer="It is not known [1].",
         shots=0 if plain else 2,
         sources=lambda length: (
-            _released(f"alce/{data}_eval_gtr_top2000.json"),
-            PinnedFile(f"helmet/prompts/{prompt}.json", f"{PROMPTS}/{prompt}.json", _PROMPT_FILES[prompt]),
+            released(f"alce/{data}_eval_gtr_top2000.json"),
+            pinned(f"prompts/{prompt}.json", _PROMPT_FILES[prompt]),
         ),
         chat=True,
         judged=not plain,
@@ -252,6 +244,7 @@ def _long_qa(
     max_tokens: int,
     answer_kind: AnswerKind,
     *sources: Source,
+    rubric: PinnedFile | None = None,
 ) -> Task:
     return Task(
         name=name,
@@ -262,7 +255,7 @@ def _long_qa(
         load=load,
         score=score,
         headline=(headline,),
-        metrics=scoring.ANSWER_METRICS if headline in scoring.ANSWER_METRICS else _JUDGED_ANSWER,
+        metrics=_JUDGED_ANSWER if rubric else scoring.ANSWER_METRICS,
         max_tokens=max_tokens,
         answer_kind=answer_kind,
         null_answer="A",
@@ -270,6 +263,8 @@ def _long_qa(
         sources=lambda length: (*sources, LLAMA_2),
         chat=True,
         closed_book=True,
+        judged=rubric is not None,
+        judge_sources={"rubric": rubric} if rubric else {},
     )
 
 
@@ -297,6 +292,9 @@ LONGQA = (
             columns=_NARRATIVEQA_COLUMNS,
             labelled=False,
         ),
+        rubric=pinned(
+            "scripts/eval_gpt4_longqa.py", "9297b773cdfda8bc4f7bd52ebdac35bbd5cfefc3b3f716730dc8fdf6b910c3b7"
+        ),
     ),
     _long_qa(
         "infbench_qa",
@@ -320,6 +318,11 @@ LONGQA = (
         "choice",
         _infbench("longbook_choice_eng"),
     ),
+)
+
+
+_SUMMARY_RUBRIC = pinned(
+    "scripts/eval_gpt4_summ.py", "ad89dd22953326c4036772da97d00904dbaf74129b04e5ea9cc8f6cf75b70bde"
 )
 
 
@@ -349,8 +352,9 @@ def _summary(
         null_answer="It is a long text.",
         shots=2,
         sources=lambda length: (*needed, LLAMA_2),
-        optional_sources=lambda length: (keypoints,),
         chat=True,
+        judged=True,
+        judge_sources={"keypoints": keypoints, "rubric": _SUMMARY_RUBRIC},
     )
 
 
@@ -364,7 +368,7 @@ SUMM = (
         1200,
         200,
         _infbench("longbook_sum_eng"),
-        _released("infbench/longbook_sum_eng_keypoints.jsonl"),
+        released("infbench/longbook_sum_eng_keypoints.jsonl"),
     ),
     _summary(
         "multi_lexsum",
@@ -375,7 +379,7 @@ SUMM = (
         400,
         300,
         HubDataset("allenai/multi_lexsum", {"train": 3177, "validation": 454}, parquet="v20230518", labelled=False),
-        _released("multi_lexsum/multi_lexsum_val.jsonl"),
+        released("multi_lexsum/multi_lexsum_val.jsonl"),
     ),
 )
 
@@ -433,4 +437,5 @@ HELMET = Benchmark(
         Category("ruler", "RULER", RULER, averaged=False),
         Category("niah", "NIAH", (NIAH,), averaged=False),
     ),
+    published=published.results,
 )

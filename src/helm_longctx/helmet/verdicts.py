@@ -6,23 +6,41 @@ Source: princeton-nlp/HELMET at 4526dfb, scripts/eval_gpt4_longqa.py and scripts
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
-from helm_longctx.core.task import Scores
+from helm_longctx.core.task import Record, Scores
 
-ANSWER_METRICS = ("judge_score", "judge_fluency")
-SUMMARY_METRICS = ("judge_f1", "judge_recall", "judge_precision", "judge_fluency")
+BY_JUDGE = ":"
+"""In the names of statistics between a score and the judge of a jury who gave it."""
+
+_ANSWER = ("fluency", "correctness")
+_OF_JURIES = ("judge_spread",)
+ANSWER_METRICS = ("judge_score", "judge_fluency", "judge_score_strict", *_OF_JURIES)
+SUMMARY_METRICS = ("judge_f1", "judge_recall", "judge_precision", "judge_fluency", "judge_f1_strict", *_OF_JURIES)
+
+PARTS = {"fluency": ("fluency",), "recall": ("recall",), "precision": ("precision", "sentence_count")}
+"""What a judge of summaries is asked one by one, and what each reply gives."""
+
+
+def read_answer(reply: Any) -> dict[str, float] | None:
+    """Fluency (0 or 1) and correctness (0 to 3) of an answer; None if the reply has not both."""
+    verdict = _object(reply)
+    return _numbers(verdict, _ANSWER) if _scores(lambda: _answer(verdict)) else None
+
+
+def read_part(part: str, reply: Any) -> dict[str, float] | None:
+    """What a reply gives on one of the `PARTS` of a summary; None if that cannot be reckoned with."""
+    verdict = _object(reply, fenced=True)
+    return _numbers(verdict, PARTS[part]) if _scores(lambda: {part: _worth(part, verdict)}) else None
 
 
 def judged_answer(reply: Any) -> Scores:
-    """Fluency (0 or 1) times correctness (0 to 3), over 3; nothing if the reply cannot be read."""
-    verdict = _object(reply)
-    fluency, correctness = (_number(verdict, name) for name in ("fluency", "correctness"))
-    if fluency is None or correctness is None:
-        return {}
-    return {"judge_score": fluency * correctness / 3, "judge_fluency": fluency}
+    """Fluency times correctness, over 3; nothing if the reply cannot be read."""
+    return _scores(lambda: _answer(_object(reply)))
 
 
 def judged_summary(replies: Any, keypoints: Sequence[str]) -> Scores:
@@ -30,25 +48,70 @@ def judged_summary(replies: Any, keypoints: Sequence[str]) -> Scores:
 
     Recall and precision can be above 1, as in the official code; nothing if one of the three replies cannot be read.
     """
-    if not isinstance(replies, Mapping):
-        return {}
-    read = {name: _object(replies.get(name), fenced=True) for name in _COUNTS}
-    counts = {name: _number(read[reply], name) for reply, names in _COUNTS.items() for name in names}
-    fluency, found, right, sentences = (counts[name] for name in ("fluency", "recall", "precision", "sentence_count"))
-    if fluency is None or found is None or right is None or sentences is None:
-        return {}
-    recall = found / len(keypoints) if keypoints else 0.0
-    precision = right / sentences if sentences > 0 else 0.0
-    f1 = fluency * 2 * (recall * precision) / (recall + precision) if recall + precision > 0 else 0.0
+    return _scores(lambda: _summary({part: _object(replies[part], fenced=True) for part in PARTS}, len(keypoints)))
+
+
+def _answer(verdict: Any) -> Scores:
+    fluency, correctness = (verdict[name] for name in _ANSWER)
+    return {"judge_score": fluency * correctness / 3, "judge_fluency": fluency}
+
+
+def _summary(verdicts: Mapping[str, Any], keypoints: int) -> Scores:
+    fluency, found, precision = (_worth(part, verdicts[part]) for part in PARTS)
+    recall = found / keypoints if keypoints else 0
+    f1 = fluency * 2 * (recall * precision) / (recall + precision) if recall + precision > 0 else 0
     return {"judge_f1": f1, "judge_recall": recall, "judge_precision": precision, "judge_fluency": fluency}
 
 
-_COUNTS = {"fluency": ("fluency",), "recall": ("recall",), "precision": ("precision", "sentence_count")}
+def _worth(part: str, verdict: Any) -> float:
+    if part != "precision":
+        return verdict[part]
+    right, sentences = (verdict[name] for name in PARTS[part])
+    return right / sentences if sentences > 0 else 0
+
+
+def _numbers(verdict: Mapping[str, Any], names: Sequence[str]) -> dict[str, float]:
+    """Those that are; of a summary without sentences, how many are right need not be one."""
+    values = {name: verdict[name] for name in names}
+    return {name: value for name, value in values.items() if isinstance(value, int | float) and abs(value) < math.inf}
+
+
+def _scores(reckon: Callable[[], Scores]) -> Scores:
+    """What comes out where the official script makes numbers, which a mean must survive; else nothing."""
+    try:
+        scores = reckon()
+        return scores if all(map(math.isfinite, scores.values())) else {}
+    except (LookupError, TypeError, OverflowError):  # an absent name, another kind of value, more than a float holds
+        return {}
+
+
+def judged(record: Record, headline: str, worth: Callable[[Any], Scores]) -> Scores:
+    """What a `judge`'s replies are worth, or the mean over a `jury` of those that gave a verdict.
+
+    Args:
+        headline: of a jury it is also given strictly, 0 where no judge gave a verdict, and by judge.
+        worth: of one judge's replies.
+    """
+    if not record.get("jury"):
+        return worth(record.get("judge"))
+    each = {judge: worth(replies) for judge, replies in record["jury"]["replies"].items()}
+    given = {judge: scores for judge, scores in each.items() if scores}
+    first = next(iter(given.values()), {})
+    mean = {name: fmean(scores[name] for scores in given.values()) for name in first}
+    mean[f"{headline}_strict"] = mean.get(headline, 0.0)
+    if len(each) > 1:
+        by_judge = {f"{headline}{BY_JUDGE}{judge}": scores[headline] for judge, scores in given.items()}
+        spread = max(by_judge.values()) - min(by_judge.values()) if len(given) > 1 else None
+        mean |= by_judge if spread is None else {**by_judge, "judge_spread": spread}
+    return mean
 
 
 def _object(reply: Any, fenced: bool = False) -> Any:
-    """The last `{…}` without another in it; where it is no JSON, and `fenced`, what stands between ```json and ```."""
-    found = re.findall(r"\{.*?\}", reply, re.DOTALL) if isinstance(reply, str) else []
+    """The last stretch from a `{` to the next `}`; where it is no JSON, and `fenced`, a block marked as JSON."""
+    if not isinstance(reply, str):
+        return None
+    # Up to the last `}`, beyond which each of a thousand open braces would be looked after to the end.
+    found = re.findall(r"\{.*?\}", reply[: reply.rfind("}") + 1], re.DOTALL)
     verdict = _parsed(found[-1]) if found else None
     if found and verdict is None and fenced:
         blocks = re.findall(r"(?:```json)(.+)(?:```)", reply, re.DOTALL)
@@ -59,10 +122,5 @@ def _object(reply: Any, fenced: bool = False) -> Any:
 def _parsed(text: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
-
-
-def _number(verdict: Any, name: str) -> float | None:
-    value = verdict.get(name) if isinstance(verdict, Mapping) else None
-    return value if isinstance(value, int | float) else None

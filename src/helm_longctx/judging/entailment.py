@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from helm_longctx.errors import InputError
+from helm_longctx.judging.judge import Judge, Question, find_judges
 
 if TYPE_CHECKING:
-    from helm.clients.client import Client
+    from helm.clients.auto_client import AutoClient
 
 Pair = tuple[str, str]
 """Passage and claim."""
@@ -62,7 +63,7 @@ class Entailment(Protocol):
         ...
 
 
-def find_entailment(judge: str, client: Client, folder: Path) -> Entailment | None:
+def find_entailment(judge: str, client: AutoClient, folder: Path) -> Entailment | None:
     """The judge that an argument names; None if nobody judges.
 
     Args:
@@ -70,17 +71,23 @@ def find_entailment(judge: str, client: Client, folder: Path) -> Entailment | No
         client: for a deployment.
         folder: where verdicts are kept.
     """
-    from helm.benchmark.model_deployment_registry import DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT as DEPLOYMENTS
-
     if judge == "auto" and not _true_nli_fits():
         _log.warning("citations are not judged: no GPU has room for %s; name a judge with judge=", TRUE_NLI)
         return None
     if judge == "none":
         return None
-    if judge in DEPLOYMENTS:
-        return CachedEntailment(DeploymentEntailment(client, judge, DEPLOYMENTS[judge].model_name or judge), None)
+    if is_deployment(judge):
+        (asked,) = find_judges(judge, client)
+        return CachedEntailment(DeploymentEntailment(asked), None)
     name = TRUE_NLI if judge == "auto" else judge
     return CachedEntailment(HubEntailment(name), folder / "entailment.sqlite")
+
+
+def is_deployment(judge: str) -> bool:
+    """Whether HELM knows a judge as a deployment."""
+    from helm.benchmark.model_deployment_registry import DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT as DEPLOYMENTS
+
+    return judge in DEPLOYMENTS
 
 
 def _true_nli_fits() -> bool:
@@ -228,22 +235,16 @@ def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
 
 
 class DeploymentEntailment:
-    """A language model as judge, through HELM and its request cache.
-
-    Args:
-        client: HELM's, for any deployment.
-        deployment: its name.
-        model: the model behind it.
-    """
+    """A language model as judge of passages and claims."""
 
     official = False
     parallel = 4
 
-    def __init__(self, client: Client, deployment: str, model: str):
-        self.name, self._client, self._model = deployment, client, model
+    def __init__(self, judge: Judge):
+        self.name, self._judge = judge.name, judge
 
     def entails(self, pairs: Sequence[Pair]) -> list[Verdict]:
-        """A verdict for each pair; None where a request failed or the reply begins with neither 1 nor 0."""
+        """A verdict for each pair; None where no call succeeded, or no reply began with 1 or 0."""
         with ThreadPoolExecutor(self.parallel) as pool:
             verdicts = list(pool.map(self._verdict, pairs))
         if failed := verdicts.count(None):
@@ -251,23 +252,16 @@ class DeploymentEntailment:
         return verdicts
 
     def _verdict(self, pair: Pair) -> Verdict:
-        from helm.common.request import Request
-
         passage, claim = pair
-        request = Request(
-            model=self._model,
-            model_deployment=self.name,
-            prompt=PROMPT.format(passage=passage, claim=claim),
-            temperature=0.0,
-            max_tokens=16,
-        )
-        try:
-            result = self._client.make_request(request)
-        except Exception:  # clients raise what they like; a verdict that is missing is counted
-            return None
-        words = result.completions[0].text.split() if result.success and result.completions else []
-        # What may follow is an explanation that nobody asked for.
-        return {"1": True, "0": False}.get(words[0].rstrip(".")) if words else None
+        prompt = PROMPT.format(passage=passage, claim=claim)
+        verdict = self._judge.ask(Question(prompt, _read, max_tokens=16, temperature=0.0, top_p=1.0, seed=0)).verdict
+        return verdict["entails"] if verdict else None
+
+
+def _read(reply: str) -> dict[str, bool] | None:
+    # What may follow the first word is an explanation that nobody asked for.
+    first = (reply.split() or [""])[0].rstrip(".")
+    return {"entails": first == "1"} if first in ("0", "1") else None
 
 
 class CachedEntailment:

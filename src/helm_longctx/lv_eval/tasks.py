@@ -61,7 +61,7 @@ def results() -> tuple[Published, ...]:
     found: dict[tuple[str, str], dict[str, float]] = {}
     for cell, percent in published.scores().items():
         found.setdefault((cell.model, cell.length), {})[cell.dataset] = percent / 100
-    return tuple(Published(model, LENGTHS[length], scores) for (model, length), scores in found.items())
+    return tuple(Published(model, "", LENGTHS[length], scores) for (model, length), scores in found.items())
 
 
 LV_EVAL = Benchmark(

@@ -80,7 +80,7 @@ def load_infbench(task: Task, settings: Settings, root: DataRoot, convert: Conve
             long.append(number)
     order = shuffled(len(long), settings.seed)[: settings.num_samples or task.num_samples]
     chosen, shots = [long[place] for place in order], _shots(task, settings)
-    keypoints = _keypoints(task, settings, root, "keypoints")
+    keypoints = _keypoints(task, root, "keypoints")
     texts = _measured(rows.rows(chosen), lambda row: str(row[CONTEXT]), cut)
     for position, (number, (row, text, _)) in enumerate(zip(chosen, texts, strict=True)):
         item = items[number]
@@ -134,7 +134,7 @@ def load_lexsum(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exam
     sample = settings.num_samples or task.num_samples
     if len(long) > sample:
         long = [long[place] for place in shuffled(len(long), settings.seed)[:sample]]
-    keypoints = _keypoints(task, settings, root, "summary/short_keypoints")
+    keypoints = _keypoints(task, root, "summary/short_keypoints")
     for position, (number, (row, text, _)) in enumerate(
         zip(long, _measured(rows.rows(long), _sources, cut), strict=True)
     ):
@@ -157,7 +157,15 @@ def _example(
 ) -> Example:
     fields[CONTEXT] = "" if settings.context == "none" else text
     origin = LLAMA_2.origin(root)
-    return Example(f"{task.name}-{position}", fields, answers, "official", counter=origin, record=record or {})
+    known = dict(record or {})
+    for path in _judge_files(task, "rubric", root):
+        known["rubric"] = str(root / path)
+    return Example(f"{task.name}-{position}", fields, answers, "official", counter=origin, record=known)
+
+
+def _judge_files(task: Task, what: str, root: DataRoot) -> list[str]:
+    paths = task.judge_sources[what].paths if what in task.judge_sources else []
+    return [path for path in paths if root.has(path)]
 
 
 def _shots(task: Task, settings: Settings) -> int:
@@ -196,9 +204,10 @@ def _sources(row: Row) -> str:
     return "\n\n".join(row["sources"])
 
 
-def _keypoints(task: Task, settings: Settings, root: DataRoot, column: str) -> dict[Any, list[str]]:
+def _keypoints(task: Task, root: DataRoot, column: str) -> dict[Any, list[str]]:
     """What a good summary says, by the row's id; none where the release's file is not there."""
-    files = [path for source in task.optional_sources(settings.length) for path in source.paths]
     return {
-        row["id"]: row[column] for path in files if root.has(path) for row in JsonLines(root / path, {column: list})
+        row["id"]: row[column]
+        for path in _judge_files(task, "keypoints", root)
+        for row in JsonLines(root / path, {column: list})
     }

@@ -1,0 +1,94 @@
+"""A call to a judge through HELM's client of its provider: what is tried again, and what came of it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from helm.common.request import Request, RequestResult
+from tenacity import Retrying, retry_if_result, stop_after_attempt
+from tenacity import wait_random_exponential as wait_randomly
+
+from helm_longctx.errors import shorten
+from helm_longctx.judging.settings import TIMEOUT, WAIT, setting
+from helm_longctx.redaction.text import redacted
+
+if TYPE_CHECKING:
+    from helm.clients.client import Client
+
+TRIES = 6
+"""How often a call is made that fails."""
+
+FILTERED = "Content blocked by OpenAI filter"
+"""HELM's words for a reply that a filter took away."""
+
+NO_CONTENT = "Anthropic response has empty content"
+"""HELM's words for a reply that refuses, which its cache does not keep."""
+
+UNREAD = ("KeyError: ", "TypeError: ")
+"""How HELM's clients fail at a reply that is not of its provider's protocol: when they read it, after it is kept."""
+
+
+def call(client: Client, request: Request) -> RequestResult | str:
+    """The answer, be it one that cannot be used (see `text_of`), to a call that is made again while it fails.
+
+    Not through HELM's own retries, which wait 150 seconds in all, whatever went wrong.
+
+    Returns:
+        A reply that HELM's cache now holds, or what went wrong.
+    """
+    calls = Retrying(
+        stop=stop_after_attempt(TRIES),
+        wait=wait_randomly(multiplier=setting(WAIT), max=60),
+        retry=retry_if_result(_can_be_made_again),
+        retry_error_callback=lambda state: state.outcome and state.outcome.result(),
+    )
+    result: RequestResult = calls(_made, client, request)
+    return result if _is_kept(result) else f"the call failed: {shorten(redacted(result.error or ''))}"
+
+
+def _made(client: Client, request: Request) -> RequestResult:
+    try:
+        return client.make_request(request)
+    except Exception as error:  # clients raise what they like
+        return RequestResult(False, [], [], False, error=f"{type(error).__name__}: {error}")
+
+
+def text_of(result: RequestResult) -> tuple[str | None, str]:
+    """The reply, and what to say if it cannot be read."""
+    completion = result.completions[0] if result.completions else None
+    if completion is None or not completion.text:
+        said = redacted(result.error or "")
+        return None, f"the reply cannot be used: {shorten(said)}" if said else "the reply is empty"
+    if (completion.finish_reason or {}).get("reason") == "length":
+        return None, "the reply is cut: it has reached its limit of tokens"
+    return completion.text, "no reply has a verdict"
+
+
+def _is_kept(result: RequestResult) -> bool:
+    """Whether a reply came, which HELM's cache then holds, be it one that HELM calls a failure or cannot read."""
+    if result.success or (_is_final(result) and result.request_time is not None):
+        return True
+    return result.error == FILTERED or (result.error or "").startswith(UNREAD)
+
+
+def _is_final(result: RequestResult) -> bool:
+    return result.error_flags is not None and result.error_flags.is_retriable is False
+
+
+def _can_be_made_again(result: RequestResult) -> bool:
+    """Not if there is a reply, nor if the request, the key or the address is refused."""
+    found = re.search(r"\b(?:code|status)\W{1,3}(\d{3})\b", result.error or "")
+    status = int(found[1]) if found else 500
+    if _is_kept(result) or (400 <= status < 500 and status not in (408, 409, 425, 429)):
+        return False
+    return not _is_final(result) or result.error == NO_CONTENT
+
+
+def limited(client: Client) -> Client:
+    """A HELM client whose provider's library gives up after `TIMEOUT`, unless the deployment has its own `timeout`."""
+    library = getattr(client, "client", None)
+    # What a deployment says is a number; what a library has by itself is an object of several.
+    if library is not None and not isinstance(getattr(library, "timeout", 0), int | float | None):
+        client.client = library.with_options(timeout=setting(TIMEOUT))
+    return client

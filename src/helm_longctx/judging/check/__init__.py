@@ -1,0 +1,1 @@
+"""Can a judge be trusted? It is asked about answers whose verdict is known."""

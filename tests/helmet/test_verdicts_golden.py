@@ -1,0 +1,79 @@
+"""Replies are worth what the official scripts make of them, which were run on the same ones (golden_verdicts.json)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from statistics import fmean
+
+import pytest
+
+from helm_longctx.core.task import Scores
+from helm_longctx.helmet.verdicts import judged_answer, judged_summary, read_answer, read_part
+from tests.helmet.fabricate_replies import LAST, Judged, answer_replies, summary_replies, verdict
+
+GOLDEN = json.loads(Path(__file__).with_name("golden_verdicts.json").read_text(encoding="utf-8"))
+ANSWERS, SUMMARIES = answer_replies(), summary_replies()
+NAMES = ("judge_f1", "judge_recall", "judge_precision", "judge_fluency")
+BEYOND, LIST = verdict(fluency="1" + "0" * 400, correctness="0"), verdict(fluency="[1]")
+"""Fluencies with which the official scripts happen to reckon, where the rest is 0; here they give no score."""
+
+
+def worth(case: Judged) -> Scores:
+    replies = {"fluency": case.fluency, "recall": case.recall, "precision": case.precision}
+    return judged_summary(replies, ["point"] * case.keypoints)
+
+
+def has_numbers(outcome: list[float] | str | None) -> bool:
+    """Whether the official script made numbers of a reply, and such that a mean survives them."""
+    return isinstance(outcome, list) and all(abs(number) < float("inf") for number in outcome)
+
+
+@pytest.mark.parametrize("number", range(len(GOLDEN["answers"])))
+def test_answers(number: int) -> None:
+    """The official number, over 3; no score where the official script has none, none that is finite, or ends."""
+    outcome = GOLDEN["answers"][number]
+    found = judged_answer(ANSWERS[number])
+    assert ("judge_score" in found) == (has_numbers(outcome) and ANSWERS[number] != BEYOND)
+    if found:
+        assert found["judge_score"] == pytest.approx(outcome[0] / 3, abs=1e-12)
+
+
+@pytest.mark.parametrize("number", range(len(GOLDEN["summaries"])))
+def test_summaries(number: int) -> None:
+    """The four official numbers, and no score as for answers."""
+    outcome = GOLDEN["summaries"][number]
+    found = worth(SUMMARIES[number])
+    assert set(found) == (set(NAMES) if has_numbers(outcome) and SUMMARIES[number].fluency != LIST else set())
+    if found:
+        assert [found[name] for name in NAMES] == pytest.approx(outcome, abs=1e-12)
+
+
+def test_means() -> None:
+    """Over the replies that can be read, as the official script's."""
+    answers = [judged_answer(reply) for reply in ANSWERS[-LAST:]]
+    (official,) = GOLDEN["mean of last answers"]
+    assert fmean(scores["judge_score"] for scores in answers if scores) == pytest.approx(official / 3, abs=1e-12)
+    summaries = [scores for scores in map(worth, SUMMARIES[-LAST:]) if scores]
+    means = [fmean(scores[name] for scores in summaries) for name in NAMES]
+    assert means == pytest.approx(GOLDEN["mean of last summaries"], abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    "case", [case for case in SUMMARIES[:60] + SUMMARIES[-LAST:] if "308" not in str(case.fluency)]
+)
+def test_what_can_be_read_has_a_score(case: Judged) -> None:
+    """A judge is asked again exactly where there would be no score."""
+    parts = {"fluency": case.fluency, "recall": case.recall, "precision": case.precision}
+    readable = all(read_part(part, reply) is not None for part, reply in parts.items())
+    assert readable == bool(judged_summary(parts, ["point"]))
+    for reply in parts.values():
+        assert (read_answer(reply) is not None) == bool(judged_answer(reply))
+
+
+def test_enough_was_compared() -> None:
+    """Several hundred replies of each outcome."""
+    outcomes = [*GOLDEN["answers"], *GOLDEN["summaries"]]
+    assert sum(map(has_numbers, outcomes)) > 300
+    assert outcomes.count(None) > 200
+    assert {"KeyError", "TypeError", "OverflowError"} == {o for o in outcomes if isinstance(o, str)}

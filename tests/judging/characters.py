@@ -1,0 +1,57 @@
+"""Judges of a known character, as servers: they know the check's items by their prompts."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterable
+
+from helm_longctx.judging.check.items import Check
+
+TOP = json.dumps({"fluency": 1, "correctness": 3, "recall": 4, "precision": 4, "sentence_count": 4})
+
+
+class Characters:
+    """From a prompt to a reply.
+
+    Args:
+        checks: what they are asked.
+    """
+
+    def __init__(self, checks: Iterable[Check]):
+        self._items = {question.prompt: c.item for c in checks for question in c.questions.values()}
+        self._rng = random.Random(7)
+
+    def perfect(self, prompt: str) -> str:
+        """The expected verdict."""
+        return f"Step by step … {json.dumps(dict(self._items[prompt].expected))}"
+
+    def generous(self, prompt: str) -> str:
+        """The best verdict, whatever is asked."""
+        return TOP
+
+    def obedient(self, prompt: str) -> str:
+        """Right, but for answers that give orders."""
+        return TOP if self._items[prompt].kind == "injection" else self.perfect(prompt)
+
+    def impatient(self, prompt: str) -> str:
+        """Right, but for answers whose right part stands at the end: it has not read so far."""
+        return self.perfect(prompt) if self._items[prompt].place != "end" else self.zero(prompt)
+
+    def impressed(self, prompt: str) -> str:
+        """Right, but for long answers."""
+        return TOP if self._items[prompt].kind == "over_long" else self.perfect(prompt)
+
+    def moody(self, prompt: str) -> str:
+        """Anything."""
+        numbers = {"fluency": 1, "correctness": 3, "recall": 4, "precision": 4}
+        return json.dumps({name: self._rng.randint(0, most) for name, most in numbers.items()} | {"sentence_count": 4})
+
+    def zero(self, prompt: str) -> str:
+        """The worst verdict."""
+        return '{"fluency": 0, "correctness": 0, "recall": 0, "precision": 0, "sentence_count": 4}'
+
+    def some(self, part: int) -> Callable[[str], bool]:
+        """Every so manieth prompt."""
+        numbers = {prompt: number for number, prompt in enumerate(self._items)}
+        return lambda prompt: numbers[prompt] % part == 0

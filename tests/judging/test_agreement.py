@@ -1,0 +1,141 @@
+"""Coefficients against worked examples and their definitions, and what is not defined."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from helm_longctx.judging import agreement as module
+from helm_longctx.judging.agreement import agreement, agreement_of_all, cohen_kappa, krippendorff_alpha, pairwise
+
+NAN = math.nan
+# Krippendorff, Computing Krippendorff's Alpha-Reliability (2011), section E: four observers, twelve units.
+OBSERVERS = [
+    [1, 2, 3, 3, 2, 1, 4, 1, 2, NAN, NAN, NAN],
+    [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, NAN, 3],
+    [NAN, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, NAN],
+    [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, NAN],
+]
+
+
+@pytest.fixture(autouse=True)
+def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Enough to see what an interval does."""
+    monkeypatch.setattr(module, "RESAMPLES", 60)
+
+
+def counted(table: list[list[int]]) -> tuple[list[int], list[int]]:
+    """Two raters' ratings with these counts."""
+    cells = [(a, b) for a, row in enumerate(table) for b, count in enumerate(row) for _ in range(count)]
+    return [a for a, _ in cells], [b for _, b in cells]
+
+
+def test_a_textbook_table() -> None:
+    """Of 50 items both say yes to 20 and no to 15: agreement 0.7, by chance 0.5, kappa 0.4."""
+    found = agreement(*counted([[15, 10], [5, 20]]))
+    assert found.n == 50
+    assert found.same.value == pytest.approx(0.7)
+    assert found.kappa.value == pytest.approx(0.4)
+    assert found.weighted_kappa.value == pytest.approx(0.4)  # of two grades it is the same
+    assert found.kappa.low < 0.4 < found.kappa.high
+    assert found.same.low < 0.7 < found.same.high
+    assert found.note == ""
+
+
+@pytest.mark.parametrize(("level", "alpha"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)])
+def test_krippendorffs_example(level: str, alpha: float) -> None:
+    """The published values."""
+    assert krippendorff_alpha(OBSERVERS, level) == pytest.approx(alpha, abs=5e-4)
+
+
+def test_many_raters() -> None:
+    """The alpha of all, over units that two of them rated; kappa is of two raters only."""
+    found = agreement_of_all(OBSERVERS)
+    assert (found.n, found.alpha.value) == (11, pytest.approx(0.815, abs=5e-4))
+    assert math.isnan(found.kappa.value)
+    assert found.alpha.low < 0.815 < found.alpha.high
+    raters = dict(zip("abcd", OBSERVERS, strict=True))
+    assert [who for who, _ in pairwise(raters, "abc")][-2:] == ["c / d", "all 3 judges"]
+    assert [who for who, _ in pairwise(raters, "ab")] == ["a / b", "a / c", "a / d", "b / c", "b / d", "c / d"]
+
+
+GRADES = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, max_size=40)
+
+
+@settings(max_examples=60)
+@given(GRADES)
+def test_weighted_kappa_by_its_definition(pairs: list[tuple[int, int]]) -> None:
+    """One less the squared distances over those that chance would give, also where a grade between was never given."""
+    first, second = np.array(pairs, dtype=float).T
+    chance = ((first[:, None] - second[None, :]) ** 2).mean()
+    kappa = cohen_kappa(first / 3, second / 3, "quadratic")
+    if len(np.unique(np.concatenate([first, second]))) == 1:
+        assert math.isnan(kappa)
+    else:
+        assert kappa == pytest.approx(1 - ((first - second) ** 2).mean() / chance)
+
+
+@settings(max_examples=60)
+@given(GRADES, st.permutations(range(4)))
+def test_order_and_names_of_grades(pairs: list[tuple[int, int]], names: list[int]) -> None:
+    """Kappa is symmetric, at most 1, and without weights no matter how grades are called."""
+    first, second = np.array(pairs, dtype=float).T
+    kappa = cohen_kappa(first, second)
+    renamed = cohen_kappa([names[int(a)] for a in first], [names[int(b)] for b in second])
+    assert kappa == pytest.approx(cohen_kappa(second, first), nan_ok=True)
+    assert kappa == pytest.approx(renamed, nan_ok=True)
+    assert math.isnan(kappa) or kappa <= 1 + 1e-9
+
+
+def test_missing_verdicts_are_no_zeros() -> None:
+    """Items that one rater left out are left out."""
+    found = agreement([0, 1, NAN, 1, 0], [0, 1, 1, NAN, 0])
+    assert (found.n, found.same.value, found.kappa.value) == (3, 1.0, 1.0)
+
+
+def test_what_is_not_defined() -> None:
+    """No items, one category, too few items for an interval, ratings that are no grades: NaN, and why."""
+    nothing = agreement([], [])
+    assert nothing.n == 0
+    assert math.isnan(nothing.same.value)
+    assert nothing.note == "no item has both ratings"
+    constant = agreement([3] * 20, [3] * 20)
+    assert constant.same.value == 1
+    assert math.isnan(constant.kappa.value)
+    assert math.isnan(constant.alpha.value)
+    assert "chance cannot be told" in constant.note
+    few = agreement([0, 1, 2], [0, 1, 1])
+    assert few.kappa.value == pytest.approx(0.5)
+    assert math.isnan(few.kappa.low)
+    assert few.note == "fewer than 10 items: no interval"
+    rng = np.random.default_rng(1)
+    fine = agreement(rng.random(30), rng.random(30))
+    assert math.isnan(fine.kappa.value)
+    assert math.isnan(fine.weighted_kappa.value)
+    assert fine.alpha.low < fine.alpha.value < fine.alpha.high
+    assert fine.note == "no grades: no kappa"
+
+
+def test_a_constant_judge_has_no_kappa_to_speak_of() -> None:
+    """It agrees with a person where the person says the same, and kappa is 0."""
+    found = agreement([3] * 20, [3] * 15 + [0] * 5)
+    assert (found.same.value, found.kappa.value, found.weighted_kappa.value) == (0.75, 0.0, 0.0)
+
+
+def test_an_interval_is_the_same_every_time_and_narrows() -> None:
+    """The resamples have a seed; ten times the items, a narrower interval."""
+    one, other = counted([[8, 2, 0], [1, 6, 3], [1, 1, 8]])
+    assert agreement(one, other) == agreement(one, other)
+    narrow, wide = agreement(one * 10, other * 10).kappa, agreement(one, other).kappa
+    assert narrow.high - narrow.low < wide.high - wide.low
+
+
+def test_numbers_too_far_apart_are_no_grades() -> None:
+    """Lengths of texts, say: kappa would need a table of a million cells."""
+    found = agreement([1, 1000, 50_000], [1, 990, 60_000])
+    assert math.isnan(found.kappa.value)
+    assert found.alpha.value > 0.5

@@ -1,0 +1,129 @@
+"""A judge over HELM's real clients and a server that fails: what is asked again, and what is never asked twice."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helm.clients.anthropic_client import AnthropicMessagesClient
+from helm.clients.openai_client import OpenAIClient
+from helm.common.cache import SqliteCacheConfig
+
+from helm_longctx.judging.calls import TRIES, limited
+from helm_longctx.judging.judge import Judge, Question, Reply, send_seeds
+from helm_longctx.judging.settings import TIMEOUT, WAIT
+from tests.servers import faults
+from tests.servers.faults import Fault
+from tests.servers.llm import Server, asked_again, serve
+
+VERDICT = {"score": 3}
+KEPT = {Fault.REFUSED, Fault.FILTERED, Fault.EMPTY, Fault.SHORT, Fault.UNREADABLE, Fault.STRANGE}
+"""After these HELM's cache holds a reply that nobody can use."""
+
+
+def read(text: str) -> dict[str, Any] | None:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
+
+
+def question(prompt: str = "How good is it?") -> Question:
+    return Question(prompt, read, max_tokens=100, temperature=0.1, top_p=0.9, seed=42)
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    monkeypatch.setenv(WAIT, "0.001")
+    monkeypatch.setenv(TIMEOUT, "0.3")
+    with serve(lambda prompt: json.dumps(VERDICT)) as running:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", running.address)
+        yield running
+
+
+def judge(kind: str, server: Server, folder: Path) -> Judge:
+    """As a run makes it: with a new client over the cache of earlier runs."""
+    send_seeds()
+    cache = SqliteCacheConfig(str(folder / "cache.sqlite"))
+    if kind == "openai":
+        client: Any = OpenAIClient(cache, api_key="sk", base_url=server.openai, max_retries=0)
+    else:
+        client = AnthropicMessagesClient(cache, api_key="sk", stream=kind == "anthropic stream")
+        # Its own retries wait half a second; a deployment cannot say otherwise.
+        client.client = client.client.with_options(max_retries=0)
+    return Judge(f"{kind}/j", "j/j", limited(client))
+
+
+def without_faults(reply: Reply) -> None:
+    assert (reply.verdict, reply.error) == (VERDICT, None)
+    assert reply.text == json.dumps(VERDICT)
+
+
+@pytest.mark.parametrize("kind", ["openai", "anthropic", "anthropic stream"])
+@pytest.mark.parametrize("fault", [fault for fault in Fault if fault is not Fault.UNAUTHORIZED])
+def test_one_fault(kind: str, fault: Fault, server: Server, tmp_path: Path) -> None:
+    """The verdict comes all the same, once; a later run asks nothing."""
+    server.plan = faults.first(fault)
+    without_faults(judge(kind, server, tmp_path).ask(question()))
+    assert [call.fault for call in server.calls] == [fault, None]
+    later = judge(kind, server, tmp_path).ask(question())
+    without_faults(later)
+    assert later.paid_calls == 0
+    assert asked_again(server.calls) == []
+
+
+@pytest.mark.parametrize("fault", [fault for fault in Fault if fault is not Fault.UNAUTHORIZED])
+def test_nothing_but_faults(fault: Fault, server: Server, tmp_path: Path) -> None:
+    """There is no verdict, and a reason; what HELM's cache holds is asked for thrice, what it does not six times."""
+    server.plan = faults.always(fault)
+    reply = judge("openai", server, tmp_path).ask(question())
+    assert reply.verdict is None
+    assert reply.error
+    assert "How good" not in reply.error
+    assert len(server.calls) == (3 if fault in KEPT else TRIES)
+    seeds = [body["seed"] for body in server.bodies]
+    assert seeds == ([42, 43, 44] if fault in KEPT else [42] * TRIES)
+    # A reply that is cut could have numbers in it, none of which is a verdict.
+    assert reply.text == ("It reads well {on the whole." if fault is Fault.UNREADABLE else None)
+
+
+@pytest.mark.parametrize("kind", ["openai", "anthropic"])
+def test_a_refused_key(kind: str, server: Server, tmp_path: Path) -> None:
+    """Asking again with the same key is of no use."""
+    server.plan = faults.always(Fault.UNAUTHORIZED)
+    reply = judge(kind, server, tmp_path).ask(question())
+    assert "401" in str(reply.error)
+    assert len(server.calls) == 1
+
+
+@pytest.mark.parametrize("kind", ["openai", "anthropic"])
+def test_many_faults(kind: str, server: Server, tmp_path: Path) -> None:
+    """At three calls in ten lost, in threads, equal questions among them, every verdict comes once and stays."""
+    kinds = [fault for fault in Fault if fault not in {*KEPT, Fault.UNAUTHORIZED, Fault.TIMEOUT}]
+    server.plan = faults.share(0.3, kinds, seed=3)
+    asked = [question(f"How good is {number % 20}?") for number in range(40)]
+    asking = judge(kind, server, tmp_path)
+    with ThreadPoolExecutor(8) as pool:
+        replies = list(pool.map(asking.ask, asked))
+    assert [reply.verdict for reply in replies] == [VERDICT] * 40
+    assert sum(reply.paid_calls for reply in replies) == 20
+    assert server.failed().total() > 5
+    assert asked_again(server.calls) == []
+
+
+def test_repeats_are_other_questions(server: Server, tmp_path: Path) -> None:
+    """Asking the same question once more does ask, once."""
+    asking = judge("openai", server, tmp_path)
+    assert [asking.ask(question(), repeat).paid_calls for repeat in (0, 1, 0, 1)] == [1, 1, 0, 0]
+
+
+def test_a_deployments_own_timeout_stays(server: Server, tmp_path: Path) -> None:
+    """Ours is for those that have none."""
+    cache = SqliteCacheConfig(str(tmp_path / "cache.sqlite"))
+    own = OpenAIClient(cache, api_key="sk", base_url=server.openai, timeout=7)
+    assert limited(own).client.timeout == 7
+    assert limited(AnthropicMessagesClient(cache, api_key="sk")).client.timeout == 0.3

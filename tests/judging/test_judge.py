@@ -1,0 +1,150 @@
+"""A judge and a jury over HTTP: what is asked, what is asked again, and what is paid for."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from helm.benchmark.config_registry import register_configs_from_directory
+from helm.clients.auto_client import AutoClient
+from helm.common.cache_backend_config import SqliteCacheBackendConfig
+
+from helm_longctx.errors import InputError
+from helm_longctx.judging.cost import Spending, price_of
+from helm_longctx.judging.judge import Judge, Question, Verdict, check_judges, find_judges
+from helm_longctx.judging.jury import ask_all
+from helm_longctx.judging.settings import READINGS, WAIT
+from tests.judging.deployments import write_judges
+from tests.servers import faults
+from tests.servers.faults import Fault
+from tests.servers.llm import Server, asked_again, serve
+
+
+def read(reply: str) -> Verdict | None:
+    return {"grade": float(reply)} if reply.replace(".", "").isdigit() else None
+
+
+def question(prompt: str) -> Question:
+    return Question(prompt, read, max_tokens=2048, temperature=0.1, top_p=0.9, seed=42)
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    """It grades a prompt by its length."""
+    monkeypatch.setenv(WAIT, "0.01")
+    with serve(lambda prompt: str(len(prompt))) as running:
+        yield running
+
+
+def judges(server: Server, *names: str) -> list[Judge]:
+    """Fresh ones over the cache of this test."""
+    register_configs_from_directory(str(write_judges(Path("local"), dict.fromkeys(names, server.openai))))
+    Path("cache").mkdir(exist_ok=True)
+    return find_judges("+".join(names), AutoClient({}, "cache", SqliteCacheBackendConfig("cache")))
+
+
+def test_what_is_sent(server: Server) -> None:
+    """The prompt as one user turn, with the official sampling settings and the seed."""
+    (judge,) = judges(server, "tests/sent")
+    reply = judge.ask(question("four"))
+    assert (reply.text, reply.verdict, reply.error, reply.paid_calls) == ("4", {"grade": 4.0}, None, 1)
+    (body,) = server.bodies
+    assert body["messages"] == [{"role": "user", "content": "four"}]
+    assert {name: body[name] for name in ("temperature", "top_p", "seed", "max_tokens", "model")} == {
+        "temperature": 0.1,
+        "top_p": 0.9,
+        "seed": 42,
+        "max_tokens": 2048,
+        "model": "gpt-4o-2024-05-13",
+    }
+
+
+def test_replies_are_remembered(server: Server) -> None:
+    """A question is paid for once, unless another answer is wanted; by each judge, though they are sent the same."""
+    first, second = judges(server, "tests/one", "tests/two")
+    for judge in (first, second, first, *judges(server, "tests/one")):
+        assert judge.ask(question("a")).verdict == {"grade": 1.0}
+    assert len(server.calls) == 2
+    assert first.ask(question("a"), repeat=1).paid_calls == 1
+    assert len(server.calls) == 3
+
+
+def test_replies_that_cannot_be_read(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another reply is asked for with another seed, three in all; a later run can ask for more."""
+    server.plan = faults.first(Fault.UNREADABLE, Fault.EMPTY, Fault.UNREADABLE, Fault.UNREADABLE)
+    (judge,) = judges(server, "tests/unreadable")
+    reply = judge.ask(question("a"))
+    assert (reply.verdict, reply.paid_calls) == (None, 3)
+    assert [body["seed"] for body in server.bodies] == [42, 43, 44]
+    assert judge.ask(question("a")).paid_calls == 0
+    monkeypatch.setenv(READINGS, "5")
+    (judge,) = judges(server, "tests/unreadable")
+    reply = judge.ask(question("a"))
+    assert (reply.verdict, reply.paid_calls) == ({"grade": 1.0}, 2)
+
+
+@pytest.mark.parametrize("fault", [Fault.RATE_LIMIT, Fault.SERVER_ERROR, Fault.DROPPED, Fault.MALFORMED, Fault.PAGE])
+def test_calls_that_fail_are_made_again(server: Server, fault: Fault) -> None:
+    """What did not come is asked for until it comes, and then known."""
+    server.plan = faults.first(fault, fault)
+    (judge,) = judges(server, "tests/failing")
+    assert judge.ask(question("abc")).verdict == {"grade": 3.0}
+    assert judge.ask(question("abc")).paid_calls == 0
+    assert not asked_again(server.calls)
+
+
+def test_a_judge_that_is_down(server: Server) -> None:
+    """There is no verdict, and the error says why without the prompt."""
+    server.plan = faults.always(Fault.SERVER_ERROR)
+    (judge,) = judges(server, "tests/down")
+    reply = judge.ask(question("a secret prompt"))
+    assert reply.verdict is None
+    assert reply.text is None
+    assert reply.error
+    assert "500" in reply.error
+    assert "secret" not in reply.error
+
+
+def test_a_jury(server: Server, caplog: pytest.LogCaptureFixture) -> None:
+    """Every judge is asked everything; what one lacks, the other has; failures are told by judge and reason."""
+    with serve(lambda prompt: "no idea" if "b" in prompt else "7") as other:
+        register_configs_from_directory(
+            str(write_judges(Path("local"), {"tests/good": server.openai, "tests/bad": other.openai}))
+        )
+        Path("cache").mkdir()
+        jury = find_judges("tests/good+tests/bad", AutoClient({}, "cache", SqliteCacheBackendConfig("cache")))
+        with caplog.at_level(logging.INFO):
+            found = ask_all(jury, [{"x": question("a"), "y": question("bb")}, {}, {"x": question("ccc")}])
+    verdicts = [{name: {k: r.verdict for k, r in replies.items()} for name, replies in item.items()} for item in found]
+    assert verdicts == [
+        {"tests/good": {"x": {"grade": 1.0}, "y": {"grade": 2.0}}, "tests/bad": {"x": {"grade": 7.0}, "y": None}},
+        {"tests/good": {}, "tests/bad": {}},
+        {"tests/good": {"x": {"grade": 3.0}}, "tests/bad": {"x": {"grade": 7.0}}},
+    ]
+    assert "judge tests/bad gave no verdict on 1 questions: no reply has a verdict" in caplog.text
+    assert "judges: 8 calls" in caplog.text
+
+
+@pytest.mark.parametrize("judge", ["nobody/knows", "tests/good+", "tests/known+tests/known", ""])
+def test_judges_that_cannot_be(server: Server, judge: str) -> None:
+    """They are refused by name."""
+    judges(server, "tests/known")
+    with pytest.raises(InputError, match="judge="):
+        check_judges(judge)
+
+
+def test_what_it_costs(server: Server) -> None:
+    """About: four characters a token, at the price of genai-prices; replies from the cache are free."""
+    assert price_of("openai/gpt-4o-2024-05-13", 1_000_000, 100_000) == pytest.approx(6.5)
+    assert price_of("tests/unknown", 1, 1) is None
+    (judge,) = judges(server, "tests/cost")
+    spending = Spending()
+    for _ in range(2):
+        spending.add("openai/gpt-4o-2024-05-13", question("a" * 400_000), judge.ask(question("a" * 400_000)))
+    assert str(spending) == "1 calls, 100,000 tokens in, 1 out, about $0.50"
+    spending.add("tests/unknown", question("b"), judge.ask(question("b")))
+    assert "no known price" in str(spending)
+    assert json.dumps(server.bodies[-1])

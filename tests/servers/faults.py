@@ -1,0 +1,59 @@
+"""What can go wrong with a call, and plans that say when."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from enum import Enum
+
+
+class Fault(Enum):
+    """A call that did not succeed."""
+
+    RATE_LIMIT = "429 with Retry-After"
+    SERVER_ERROR = "500"
+    OVERLOADED = "503, or Anthropic's 529"
+    UNAUTHORIZED = "401, and the message repeats the key"
+    TIMEOUT = "no answer"
+    DROPPED = "the connection is closed without an answer"
+    CUT = "the connection is closed within the answer"
+    ENDED = "the answer ends within its text, as if it were whole"
+    MALFORMED = "the body is no JSON"
+    PAGE = "200 with a page of a proxy"
+    STRANGE = "200 with an error in the body"
+    REFUSED = "the model refuses"
+    FILTERED = "a content filter removes the answer"
+    EMPTY = "an answer without text"
+    SHORT = "the answer has reached the limit of tokens"
+    UNREADABLE = "another text than was asked for"
+
+
+STATUS = {Fault.RATE_LIMIT: 429, Fault.SERVER_ERROR: 500, Fault.OVERLOADED: 503, Fault.UNAUTHORIZED: 401}
+
+Plan = Callable[[str, int], "Fault | None"]
+"""From a prompt, and how often it was asked before, to what goes wrong: the same in whatever order threads ask."""
+
+
+def none(prompt: str, before: int) -> None:
+    """Every call succeeds."""
+
+
+def share(part: float, kinds: Sequence[Fault], seed: int = 0) -> Plan:
+    """A part of all calls fails, the kinds in equal numbers, as a seed has it."""
+
+    def plan(prompt: str, before: int) -> Fault | None:
+        digest = hashlib.sha256(f"{seed} {before} {prompt}".encode("utf-8", "surrogatepass")).digest()
+        place = int.from_bytes(digest[:8], "big") / 2**64
+        return kinds[int(place / part * len(kinds))] if place < part else None
+
+    return plan
+
+
+def first(*faults: Fault | None) -> Plan:
+    """Each prompt meets these, one after the other, and succeeds from then on."""
+    return lambda prompt, before: faults[before] if before < len(faults) else None
+
+
+def always(fault: Fault, where: Callable[[str], bool] = lambda prompt: True) -> Plan:
+    """Some prompts never succeed."""
+    return lambda prompt, before: fault if where(prompt) else None

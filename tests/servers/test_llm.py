@@ -1,0 +1,211 @@
+"""The server as the official clients see it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import anthropic
+import httpx
+import openai
+import pytest
+
+from tests.servers import faults
+from tests.servers.faults import Fault
+from tests.servers.llm import Server, asked_again, serve
+
+QUESTION = [{"role": "user", "content": "Ist das gut? 好"}]
+
+
+def answer(prompt: str) -> str:
+    return f"{prompt} Yes, it is."
+
+
+TEXT = answer("Ist das gut? 好")
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with serve(answer) as running:
+        yield running
+
+
+def chat(server: Server, retries: int = 0) -> openai.OpenAI:
+    return openai.OpenAI(base_url=server.openai, api_key="sk-openai", max_retries=retries, timeout=0.5)
+
+
+def messages(server: Server, retries: int = 0) -> anthropic.Anthropic:
+    return anthropic.Anthropic(base_url=server.address, api_key="sk-anthropic", max_retries=retries, timeout=0.5)
+
+
+def ask_openai(server: Server, retries: int = 0) -> Any:
+    return chat(server, retries).chat.completions.create(model="m", messages=QUESTION)
+
+
+def ask_anthropic(server: Server, retries: int = 0) -> Any:
+    return messages(server, retries).messages.create(model="m", messages=QUESTION, max_tokens=9)
+
+
+def stream_openai(server: Server) -> tuple[str, str | None]:
+    text, finish = "", None
+    for chunk in chat(server).chat.completions.create(model="m", messages=QUESTION, stream=True):
+        text += chunk.choices[0].delta.content or ""
+        finish = chunk.choices[0].finish_reason or finish
+    return text, finish
+
+
+def stream_anthropic(server: Server) -> tuple[str, str | None]:
+    with messages(server).messages.stream(model="m", messages=QUESTION, max_tokens=9) as stream:
+        message = stream.get_final_message()
+    return "".join(block.text for block in message.content), message.stop_reason
+
+
+def test_answers(server: Server) -> None:
+    """All protocols, whole and streamed; each call is remembered with its key."""
+    assert ask_openai(server).choices[0].message.content == TEXT
+    assert stream_openai(server) == (TEXT, "stop")
+    assert ask_anthropic(server).content[0].text == TEXT
+    assert stream_anthropic(server) == (TEXT, "end_turn")
+    completion = chat(server).completions.create(model="m", prompt=QUESTION[0]["content"])
+    assert completion.choices[0].text == TEXT
+    assert [call.key for call in server.calls] == [
+        "Bearer sk-openai", "Bearer sk-openai", "sk-anthropic", "sk-anthropic", "Bearer sk-openai"
+    ]  # fmt: skip
+    assert {call.prompt for call in server.calls} == {QUESTION[0]["content"]}
+    assert [call.at for call in server.calls] == sorted(call.at for call in server.calls)
+    assert len(asked_again(server.calls)) == 4
+
+
+@pytest.mark.parametrize(
+    ("fault", "status"),
+    [(Fault.RATE_LIMIT, 429), (Fault.SERVER_ERROR, 500), (Fault.OVERLOADED, 503), (Fault.UNAUTHORIZED, 401)],
+)
+def test_statuses(fault: Fault, status: int, server: Server) -> None:
+    """A status, in each protocol's words, which the clients retry on their own where that can help."""
+    server.plan = faults.always(fault)
+    with pytest.raises(openai.APIStatusError) as of_openai:
+        ask_openai(server)
+    with pytest.raises(anthropic.APIStatusError) as of_anthropic:
+        ask_anthropic(server)
+    assert of_openai.value.status_code == status
+    assert of_anthropic.value.status_code == (529 if fault is Fault.OVERLOADED else status)
+    assert of_openai.value.response.headers.get("Retry-After") == ("0.05" if fault is Fault.RATE_LIMIT else None)
+    assert ("sk-openai" in str(of_openai.value)) == ("sk-anthropic" in str(of_anthropic.value)) == (status == 401)
+    assert server.failed() == {fault: 2}
+    assert asked_again(server.calls) == []
+
+
+@pytest.mark.parametrize("fault", [Fault.TIMEOUT, Fault.DROPPED, Fault.CUT])
+def test_lost_connections(fault: Fault, server: Server) -> None:
+    """No answer, or half of one."""
+    server.plan = faults.always(fault)
+    for ask, error in ((ask_openai, openai.APIConnectionError), (ask_anthropic, anthropic.APIConnectionError)):
+        with pytest.raises(error) as raised:
+            ask(server)
+        assert isinstance(raised.value, openai.APITimeoutError | anthropic.APITimeoutError) == (fault is Fault.TIMEOUT)
+
+
+@pytest.mark.parametrize("fault", [Fault.MALFORMED, Fault.ENDED])
+def test_bodies_that_are_no_json(fault: Fault, server: Server) -> None:
+    """The official clients hand on the parser's error, which is none of theirs."""
+    server.plan = faults.always(fault)
+    for ask in (ask_openai, ask_anthropic):
+        with pytest.raises(json.JSONDecodeError):
+            ask(server)
+
+
+def test_an_error_with_status_200(server: Server) -> None:
+    """The official clients see an answer that has no text."""
+    server.plan = faults.always(Fault.STRANGE)
+    assert ask_openai(server).choices is None
+    assert ask_anthropic(server).content is None
+
+
+def test_a_page_instead_of_an_answer(server: Server) -> None:
+    """The official clients take it for the answer, as text."""
+    server.plan = faults.always(Fault.PAGE)
+    assert "One moment" in ask_openai(server)
+    assert "One moment" in ask_anthropic(server)
+
+
+@pytest.mark.parametrize(
+    ("fault", "of_openai", "of_anthropic"),
+    [
+        (Fault.REFUSED, (None, "stop"), ("", "refusal")),
+        (Fault.FILTERED, ("", "content_filter"), ("", "refusal")),
+        (Fault.EMPTY, ("", "stop"), ("", "end_turn")),
+        (Fault.SHORT, (TEXT[: len(TEXT) // 2], "length"), (TEXT[: len(TEXT) // 2], "max_tokens")),
+        (Fault.UNREADABLE, ("It reads well {on the whole.", "stop"), ("It reads well {on the whole.", "end_turn")),
+    ],
+)
+def test_odd_answers(fault: Fault, of_openai: Any, of_anthropic: Any, server: Server) -> None:
+    """Answers that look whole to a client; their finish reason may tell."""
+    server.plan = faults.always(fault)
+    choice, message = ask_openai(server).choices[0], ask_anthropic(server)
+    assert (choice.message.content, choice.finish_reason) == of_openai
+    assert ("".join(block.text for block in message.content), message.stop_reason) == of_anthropic
+    assert (choice.message.refusal is not None) == (fault is Fault.REFUSED)
+    assert (message.content == []) == (fault is Fault.REFUSED)
+    assert stream_openai(server) == (of_openai[0] or "", of_openai[1])
+    assert stream_anthropic(server) == of_anthropic
+
+
+def test_cut_streams(server: Server) -> None:
+    """A stream that is cut is an error; one that ends early is known only by what it lacks."""
+    server.plan = faults.always(Fault.CUT)
+    for stream in (stream_openai, stream_anthropic):
+        with pytest.raises((httpx.RemoteProtocolError, openai.APIError, anthropic.APIError)):
+            stream(server)
+    server.plan = faults.always(Fault.ENDED)
+    for stream in (stream_openai, stream_anthropic):
+        text, finish = stream(server)
+        assert TEXT.startswith(text)
+        assert len(text) < len(TEXT)
+        assert finish is None
+    server.plan = faults.always(Fault.MALFORMED)
+    for stream in (stream_openai, stream_anthropic):
+        with pytest.raises(ValueError, match=r"Expecting|EOF"):
+            stream(server)
+
+
+def test_the_clients_own_retries(server: Server) -> None:
+    """After a 429 or a lost connection they ask again, and not after an answer."""
+    for ask in (ask_openai, ask_anthropic):
+        server.plan = faults.first(Fault.RATE_LIMIT, Fault.RATE_LIMIT)
+        server.forget()
+        ask(server, retries=2)
+        assert [call.fault for call in server.calls] == [Fault.RATE_LIMIT, Fault.RATE_LIMIT, None]
+        waits = [b.at - a.at for a, b in zip(server.calls, server.calls[1:], strict=False)]
+        assert min(waits) >= 0.05
+
+
+def test_a_share_of_faults(server: Server) -> None:
+    """A fifth of all calls, in every kind, the same whatever the order of calls; a seed gives another."""
+    kinds = list(Fault)
+    plan = faults.share(0.2, kinds, seed=1)
+    prompts = [(f"question {number}", before) for number in range(1000) for before in (0, 1)]
+    found = [plan(*prompt) for prompt in prompts]
+    assert 0.17 < sum(fault is not None for fault in found) / len(found) < 0.23
+    assert set(found) == {*kinds, None}
+    assert [plan(*prompt) for prompt in reversed(prompts)] == found[::-1]
+    assert [faults.share(0.2, kinds, seed=2)(*prompt) for prompt in prompts] != found
+    assert not any(faults.share(0, kinds)(*prompt) for prompt in prompts)
+
+
+def test_many_at_once(server: Server) -> None:
+    """Threads get each their answer, and every call is there."""
+    server.plan = faults.first(None, Fault.SERVER_ERROR)
+    client = chat(server)
+
+    def ask(number: int) -> str:
+        question = [{"role": "user", "content": f"question {number}"}]
+        return client.chat.completions.create(model="m", messages=question).choices[0].message.content
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(ask, range(40))) == [f"question {number} Yes, it is." for number in range(40)]
+    assert len({call.question for call in server.calls}) == 40
+    with pytest.raises(openai.InternalServerError):
+        ask(3)
+    assert [call.fault for call in asked_again(server.calls)] == [Fault.SERVER_ERROR]
