@@ -2,15 +2,51 @@
 
 from __future__ import annotations
 
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import helm.benchmark.runner as helm_runner
+from helm.benchmark.adaptation.adapters.adapter_factory import AdapterFactory
+from helm.benchmark.adaptation.request_state import RequestState
+from helm.benchmark.adaptation.scenario_state import ScenarioState
+from helm.benchmark.executor import ExecutionSpec
 from helm.benchmark.run_spec import RunSpec
 from helm.benchmark.runner import Runner
-from helm.common.hierarchical_logger import herror
+from helm.benchmark.scenarios.scenario import create_scenario, get_scenario_cache_path
+from helm.common.cache import cache_stats
+from helm.common.hierarchical_logger import herror, hlog, htrack_block
 
+from helm_longctx.core.adapter import METHOD
+from helm_longctx.core.annotator import check_annotators
+from helm_longctx.core.scenario import LongContextScenario
 from helm_longctx.errors import InputError
+from helm_longctx.running import journal as journals
+from helm_longctx.running.adapting import adapted, prompt_of
+from helm_longctx.running.annotating import WholePromptAnnotations
+from helm_longctx.running.asking import Asking, ask_all
+from helm_longctx.running.cache import with_digest_cache
+from helm_longctx.running.journal import Journal
+from helm_longctx.running.lean import install_lean_logs
+from helm_longctx.running.order import by_prefix
+from helm_longctx.running.prompts import write_prompts
+from helm_longctx.running.results import evaluated, write_json
+from helm_longctx.running.spool import Spool
 
 
 class LongContextRunner(Runner):
-    """HELM's runner, in which a run with bad data ends in one line; the other runs are made."""
+    """HELM's runner for long prompts: they are streamed, stored once and not logged; answers are kept as they come.
+
+    A request that fails is counted, and one run with bad data ends in one line; the others are made. Runs that are not
+    this package's, and what HELM's flags for instances and dry runs ask for, are made as HELM makes them.
+
+    Args:
+        execution_spec, arguments: as HELM's runner takes them.
+    """
+
+    def __init__(self, execution_spec: ExecutionSpec, *arguments: Any, **named: Any):
+        install_lean_logs()
+        super().__init__(with_digest_cache(execution_spec), *arguments, **named)
 
     def run_all(self, run_specs: list[RunSpec]) -> None:
         """Make all runs.
@@ -26,9 +62,71 @@ class LongContextRunner(Runner):
     def run_one(self, run_spec: RunSpec) -> None:
         """Make one run; bad input is noted, not raised, unless `--exit-on-error` says so."""
         try:
-            super().run_one(run_spec)
+            if self._is_streamed(run_spec):
+                self._run_streamed(run_spec)
+            else:
+                super().run_one(run_spec)
         except InputError as error:
             if self.exit_on_error:
                 raise
             self._refused.append(f"{run_spec.name}: {error}")
             herror(self._refused[-1])
+
+    def _is_streamed(self, run_spec: RunSpec) -> bool:
+        as_helm_does = self.skip_instances or self.cache_instances or self.dry_run
+        ours = run_spec.adapter_spec.method.split("_")[0] == METHOD
+        return ours and not as_helm_does and not run_spec.data_augmenter_spec.perturbation_specs
+
+    def _is_run_completed(self, run_path: str) -> bool:
+        """Also not while answers are missing."""
+        return super()._is_run_completed(run_path) and not (Path(run_path) / journals.NAME).exists()
+
+    def _run_streamed(self, run_spec: RunSpec) -> None:
+        run_path = Path(self._get_run_path(run_spec))
+        if self.skip_completed_runs and self._is_run_completed(str(run_path)):
+            hlog(f"Skipping run {run_spec.name} because run is completed and all output files exist.")
+            return
+        check_annotators(run_spec.annotators or [], self.annotator_executor.factory.credentials)
+        helm_runner._CURRENT_RUN_SPEC_NAME = run_spec.name
+        run_path.mkdir(parents=True, exist_ok=True)
+        scenario = create_scenario(run_spec.scenario_spec)
+        with Journal(run_path) as journal, Spool(run_path) as spool:
+            states = self._adapt(run_spec, scenario, spool)
+            states, failed = self._ask(states, run_path, journal, spool)
+            state = ScenarioState(run_spec.adapter_spec, states, run_spec.annotators)
+            state = WholePromptAnnotations(self.annotator_executor, partial(prompt_of, spool=spool)).execute(state)
+            self._write_results(run_path, run_spec, scenario, state)
+            if not failed:
+                journal.finish()
+        cache_stats.print_status()
+
+    def _adapt(self, run_spec: RunSpec, scenario: LongContextScenario, spool: Spool) -> list[RequestState]:
+        adapter = AdapterFactory.get_adapter(run_spec.adapter_spec, self.tokenizer_service)
+        instances = scenario.iter_instances(get_scenario_cache_path(self.output_path, scenario.name))
+        with htrack_block("prompts"):
+            return adapted(instances, adapter, run_spec.adapter_spec.max_eval_instances, self._parallelism, spool)
+
+    def _ask(
+        self, states: list[RequestState], run_path: Path, journal: Journal, spool: Spool
+    ) -> tuple[list[RequestState], int]:
+        """The states with results in their order, and how many requests failed."""
+        order = by_prefix(prompt_of(state, spool) for state in states)
+        ordered = [states[number] for number in order]
+        write_prompts(run_path, ((state.instance.id, prompt_of(state, spool)) for state in ordered))
+        asking = Asking(self.executor.context.make_request, partial(prompt_of, spool=spool), journal, len(states))
+        with htrack_block(f"{len(states)} requests"):
+            answered = dict(zip(order, ask_all(ordered, asking, self._parallelism), strict=True))
+            return [answered[number] for number in range(len(states))], asking.finish()
+
+    def _write_results(self, run_path: Path, run_spec: RunSpec, scenario: Any, state: ScenarioState) -> None:
+        """HELM's files of a run, in its order: a run with the last of them is complete."""
+        stats, each = evaluated(self, run_spec, state)
+        write_json(run_path / "run_spec.json", run_spec)
+        write_json(run_path / "scenario.json", scenario)
+        write_json(run_path / "scenario_state.json", state)
+        write_json(run_path / "stats.json", stats)
+        write_json(run_path / "per_instance_stats.json", each)
+
+    @property
+    def _parallelism(self) -> int:
+        return self.executor.execution_spec.parallelism

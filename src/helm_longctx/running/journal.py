@@ -1,0 +1,76 @@
+"""Answers of a run that is not finished, on disk as they come."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, replace
+from pathlib import Path
+from threading import Lock
+from types import TracebackType
+from typing import Any
+
+import dacite
+from helm.common.general import asdict_without_nones
+from helm.common.key_value_store import request_to_key
+from helm.common.request import Request, RequestResult
+
+from helm_longctx.running.lean import digest
+
+NAME = "answers.jsonl"
+
+
+class Journal:
+    """One line an answer, by the digest of its request. An end that a crash tore is dropped.
+
+    Args:
+        run_path: the run's folder. The file stays there until `finish`, and tells that the run is not finished.
+    """
+
+    def __init__(self, run_path: Path):
+        self._path = run_path / NAME
+        self._file = self._path.open("a+b")
+        self._lock = Lock()
+        self._answers: dict[str, dict[str, Any]] = {}
+        self._file.seek(0)
+        whole = 0
+        for line in self._file:
+            if not line.endswith(b"\n"):
+                break
+            name, result = json.loads(line)
+            self._answers[name] = result
+            whole += len(line)
+        self._file.truncate(whole)
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+    def get(self, name: str) -> RequestResult | None:
+        """The answer to a request; None if there is none yet."""
+        found = self._answers.get(name)
+        # HELM's clients give whole numbers where floats are declared.
+        return None if found is None else dacite.from_dict(RequestResult, found, dacite.Config(check_types=False))
+
+    def add(self, name: str, result: RequestResult) -> None:
+        """Keep an answer; it is on disk when this returns."""
+        answer = asdict_without_nones(result)
+        with self._lock:
+            self._answers[name] = answer
+            self._file.write(json.dumps([name, answer]).encode() + b"\n")
+            self._file.flush()
+            os.fsync(self._file.fileno())
+
+    def finish(self) -> None:
+        """The run's files hold every answer now."""
+        self._file.close()
+        self._path.unlink()
+
+
+def request_name(request: Request, prompt_digest: str) -> str:
+    """A digest of all that is sent; the prompt, which may be elided in the request, counts by its own."""
+    return digest(request_to_key(asdict(replace(request, prompt=prompt_digest))))

@@ -1,0 +1,135 @@
+"""Judging a run's answers again, without asking the model."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import orjson
+from helm.benchmark.adaptation.request_state import RequestState
+from helm.benchmark.adaptation.scenario_state import ScenarioState
+from helm.benchmark.annotation.annotator import AnnotatorSpec
+from helm.benchmark.executor import ExecutionSpec
+from helm.benchmark.run_spec import RunSpec, get_run_spec_function
+from helm.benchmark.runner import Runner
+from helm.common.cache_backend_config import SqliteCacheBackendConfig
+from helm.common.codec import from_json
+from helm.proxy.services.service import CACHE_DIR
+
+from helm_longctx.core.annotator import check_annotators
+from helm_longctx.core.entry import ARGUMENTS
+from helm_longctx.errors import InputError
+from helm_longctx.running.annotating import WholePromptAnnotations
+from helm_longctx.running.cache import with_digest_cache
+from helm_longctx.running.prompts import full_prompt
+from helm_longctx.running.results import evaluated, write_json
+
+
+class Rejudger(Runner):
+    """HELM's runner without its first half: what a run's model answered is read from the run's files.
+
+    Args:
+        parallelism: threads of HELM's; judges have a limit of their own.
+    """
+
+    def __init__(self, output_path: Path, suite: str, local_path: Path, parallelism: int = 4):
+        cache = local_path / CACHE_DIR
+        cache.mkdir(parents=True, exist_ok=True)
+        spec = ExecutionSpec(
+            url=None,
+            auth=None,  # only for a proxy server
+            local_path=str(local_path),
+            parallelism=parallelism,
+            sqlite_cache_backend_config=SqliteCacheBackendConfig(str(cache)),
+        )
+        super().__init__(
+            execution_spec=with_digest_cache(spec),
+            output_path=str(output_path),
+            suite=suite,
+            skip_instances=False,
+            cache_instances=False,
+            cache_instances_only=False,
+            skip_completed_runs=False,
+            exit_on_error=True,
+        )
+
+    def rejudge(self, run: Path, judge: str | None) -> Path:
+        """Judge a run's answers again and make its statistics anew.
+
+        Args:
+            run: its folder.
+            judge: as in a run entry; None for the run's own.
+
+        Returns:
+            The folder of the result, in the runner's suite; a judge that was given is part of its name.
+
+        Raises:
+            InputError: the run cannot be judged so.
+        """
+        spec = _judged_by(_read(run / "run_spec.json", RunSpec), judge)
+        check_annotators(spec.annotators or [], self.annotator_executor.factory.credentials)
+        state = replace(_read(run / "scenario_state.json", ScenarioState), annotator_specs=spec.annotators)
+        state = WholePromptAnnotations(self.annotator_executor, partial(_prompt, run)).execute(state)
+        stats, each = evaluated(self, spec, state)
+        files = {"run_spec": spec, "scenario_state": state, "stats": stats, "per_instance_stats": each}
+        return _placed(run, Path(self.runs_path) / spec.name, files)
+
+
+def judged_runs(suite: Path) -> Iterator[Path]:
+    """The finished runs of a suite that have a judge."""
+    for path in sorted(suite.glob("*/scenario_state.json")):
+        if orjson.loads((path.parent / "run_spec.json").read_bytes()).get("annotators"):
+            yield path.parent
+
+
+def _prompt(run: Path, state: RequestState) -> str:
+    """Whole only where it was cut: what a model was shown is asked of no other prompt."""
+    prompt: str = full_prompt(run, state.instance.id) if state.prompt_truncated else state.request.prompt
+    return prompt
+
+
+def _judged_by(spec: RunSpec, judge: str | None) -> RunSpec:
+    if judge is None:
+        if not spec.annotators:
+            raise InputError(f"run {spec.name} has no judge; name one with --judge")
+        return spec
+    arguments = {name: value for name, value in spec.scenario_spec.args.items() if name not in ("entry", "revision")}
+    function = get_run_spec_function(spec.scenario_spec.args.get("entry", ""))
+    if function is None:
+        raise InputError(f"run {spec.name} is not of this package")
+    annotators: list[AnnotatorSpec] = function(**arguments, judge=judge).annotators or []
+    return replace(spec, name=_named(spec.name, judge), annotators=annotators)
+
+
+def _named(run: str, judge: str) -> str:
+    """The run's name with the judge where its entry has it: after our arguments, before HELM's."""
+    entry, _, rest = run.partition(":")
+    parts = [part for part in rest.split(",") if not part.startswith("judge=")]
+    ours = sum(part.partition("=")[0] in ARGUMENTS for part in parts)
+    parts.insert(ours, f"judge={judge.replace('/', '_')}")
+    return f"{entry}:{','.join(parts)}"
+
+
+def _read(path: Path, kind: type[Any]) -> Any:
+    try:
+        return from_json(path.read_bytes(), kind)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path} cannot be read ({type(error).__name__}); make that run again") from error
+
+
+def _placed(run: Path, target: Path, files: dict[str, Any]) -> Path:
+    """The run with other files, put in its place whole."""
+    with tempfile.TemporaryDirectory(prefix=".rejudged-", dir=target.parent) as name:
+        made, before = Path(name) / "run", Path(name) / "before"
+        shutil.copytree(run, made, copy_function=shutil.copy2)
+        for stem, content in files.items():
+            write_json(made / f"{stem}.json", content)
+        if target.exists():
+            target.rename(before)
+        made.rename(target)
+    return target

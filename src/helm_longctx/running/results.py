@@ -1,0 +1,33 @@
+"""A run's statistics and files, as HELM makes them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from helm.benchmark.adaptation.scenario_state import ScenarioState
+from helm.benchmark.metrics.metric import PerInstanceStats, Stat, create_metric
+from helm.benchmark.run_spec import RunSpec
+from helm.benchmark.runner import Runner, remove_per_instance_stats_nans, remove_stats_nans
+from helm.common.general import asdict_without_nones, write
+from helm.common.hierarchical_logger import htrack_block
+
+
+def evaluated(runner: Runner, spec: RunSpec, state: ScenarioState) -> tuple[list[Stat], list[PerInstanceStats]]:
+    """What a run's metrics say of its answers: of the whole, and of each instance."""
+    metrics = [create_metric(metric) for metric in spec.metric_specs]
+    parallelism = runner.executor.execution_spec.parallelism
+    with htrack_block(f"{len(metrics)} metrics"):
+        results = [
+            metric.evaluate(state, runner.metric_service, runner.eval_cache_path, parallelism) for metric in metrics
+        ]
+    stats = remove_stats_nans([stat for result in results for stat in result.aggregated_stats])
+    return stats, remove_per_instance_stats_nans([row for result in results for row in result.per_instance_stats])
+
+
+def write_json(path: Path, content: Any) -> None:
+    """One of HELM's objects, or a list of them."""
+    several = isinstance(content, list)
+    plain = [asdict_without_nones(part) for part in content] if several else asdict_without_nones(content)
+    write(str(path), json.dumps(plain, indent=2))

@@ -1,0 +1,13 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.running import making
+
+
+@pytest.fixture(autouse=True)
+def clients(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The test clients are known to HELM, and nothing was asked yet."""
+    making.register()
+    monkeypatch.setattr(making.PlainClient, "asked", [])
+    monkeypatch.setattr(making.CachedClient, "asked", [])

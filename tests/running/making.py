@@ -1,0 +1,147 @@
+"""Runs in this process, with clients that can be told to fail."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+from helm.benchmark.adaptation.request_state import RequestState
+from helm.benchmark.annotation.annotator import Annotator, AnnotatorSpec
+from helm.benchmark.executor import ExecutionSpec
+from helm.benchmark.model_deployment_registry import (
+    DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT,
+    ClientSpec,
+    ModelDeployment,
+    register_model_deployment,
+)
+from helm.benchmark.run_spec_factory import construct_run_specs
+from helm.benchmark.runner import Runner
+from helm.clients.client import CachingClient, Client
+from helm.common.authentication import Authentication
+from helm.common.cache_backend_config import SqliteCacheBackendConfig
+from helm.common.object_spec import parse_object_spec
+from helm.common.request import ErrorFlags, GeneratedOutput, Request, RequestResult
+from helm.proxy.retry import NonRetriableException
+
+import helm_longctx.plugin  # noqa: F401  # registers entries and models
+from helm_longctx.models import lexical
+from helm_longctx.running import LongContextRunner
+
+ENTRY = "helmet_recall:length=8k,num_samples=3,model=longctx/lexical,model_deployment="
+"""Twelve requests: three of each of four tasks."""
+
+
+class PlainClient(Client):
+    """Answers without a cache; `fails` says which prompts it refuses, and how."""
+
+    asked: ClassVar[list[str]] = []
+    fails: ClassVar[Callable[[str], bool]] = staticmethod(lambda prompt: False)
+    raises = False
+
+    def make_request(self, request: Request) -> RequestResult:
+        """An answer, or what it was told to fail with."""
+        self.asked.append(request.prompt)
+        if self.fails(request.prompt):
+            if self.raises:
+                raise NonRetriableException(f"refused: {request.prompt} in {request}")
+            flags = ErrorFlags(is_retriable=False)
+            error = f"too long: {request.prompt}"
+            return RequestResult(False, [], [], False, error=error, error_flags=flags)
+        return answered(lexical.answer(request.prompt), cached=False)
+
+
+class RaisingClient(PlainClient):
+    raises = True
+
+
+class CachedClient(CachingClient):
+    """Answers through HELM's cache, as clients of APIs do."""
+
+    asked: ClassVar[list[str]] = []
+
+    def make_request(self, request: Request) -> RequestResult:
+        """What the cache has, else an answer."""
+
+        def ask() -> dict[str, Any]:
+            self.asked.append(request.prompt)
+            return {"text": lexical.answer(request.prompt)}
+
+        assert self.cache
+        response, cached = self.cache.get({"prompt": request.prompt, "engine": request.model}, ask)
+        return answered(response["text"], cached)
+
+
+def answered(text: str, cached: bool) -> RequestResult:
+    completions = [GeneratedOutput(text=text, logprob=0, tokens=[])]
+    return RequestResult(True, [], completions, cached, request_time=1.5, request_datetime=7)
+
+
+def register() -> None:
+    """`test/plain`, `test/raising` and `test/cached` as deployments of the lexical baseline."""
+    for client in (PlainClient, RaisingClient, CachedClient):
+        name = f"test/{client.__name__.removesuffix('Client').lower()}"
+        if name not in DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT:
+            spec = ClientSpec(f"{__name__}.{client.__name__}")
+            register_model_deployment(ModelDeployment(name=name, client_spec=spec, model_name="longctx/lexical"))
+
+
+class PromptSize(Annotator):
+    """An annotator that reads the prompt."""
+
+    name = "prompt_size"
+
+    def annotate(self, request_state: RequestState) -> dict[str, int]:
+        """How long it is."""
+        return {"characters": len(request_state.request.prompt)}
+
+
+class Broken(Annotator):
+    """One that fails."""
+
+    name = "broken"
+
+    def annotate(self, request_state: RequestState) -> Any:
+        """Nothing."""
+        raise OSError("the disk is gone")
+
+
+def make_run(
+    folder: Path,
+    entry: str,
+    runner: type[Runner] = LongContextRunner,
+    cache: bool = True,
+    at_most: int = 1000,
+    annotators: list[AnnotatorSpec] | None = None,
+    **flags: bool,
+) -> Path:
+    """Make one run; its folder."""
+    (spec,) = construct_run_specs(parse_object_spec(entry))
+    adapter_spec = replace(spec.adapter_spec, max_eval_instances=at_most, num_train_trials=1)
+    spec = replace(spec, adapter_spec=adapter_spec, annotators=annotators or spec.annotators)
+    (folder / "cache").mkdir(parents=True, exist_ok=True)
+    execution = ExecutionSpec(
+        url=None,
+        auth=Authentication(""),
+        local_path=str(folder),
+        parallelism=2,
+        dry_run=flags.pop("dry_run", False),
+        sqlite_cache_backend_config=SqliteCacheBackendConfig(str(folder / "cache")) if cache else None,
+    )
+    names = ("skip_instances", "cache_instances", "cache_instances_only", "skip_completed_runs", "exit_on_error")
+    chosen = {name: flags.get(name, False) for name in names}
+    output = folder / "benchmark_output"
+    runner(execution, output_path=str(output), suite="s", **chosen).run_all([spec])
+    return output / "runs/s" / spec.name
+
+
+def read(run: Path, name: str) -> Any:
+    return json.loads((run / f"{name}.json").read_bytes())
+
+
+def means(run: Path) -> dict[tuple[str, ...], float]:
+    """Every statistic of a run but those that measure time."""
+    rows = [row for row in read(run, "stats") if row["name"]["name"] != "request_seconds"]
+    return {tuple(map(str, row["name"].values())): row.get("mean") for row in rows}

@@ -1,0 +1,57 @@
+"""HELM's request cache holds no prompt, and what its own runner cached is found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from helm.benchmark.runner import Runner
+from helm.common.cache import Cache, SqliteCacheConfig, get_all_from_sqlite
+
+from helm_longctx.running import LongContextRunner
+from helm_longctx.running.cache import DigestCacheBackendConfig, DigestStore
+from tests.running.making import ENTRY, CachedClient, make_run
+
+ENTRY += "test/cached"
+
+
+def test_nothing_is_asked_twice(tmp_path: Path) -> None:
+    """A second run asks nothing, and its cache has no prompt in it."""
+    make_run(tmp_path, ENTRY)
+    asked = list(CachedClient.asked)
+    assert len(asked) == 12
+    make_run(tmp_path, ENTRY)
+    assert CachedClient.asked == asked
+    assert sum(path.stat().st_size for path in (tmp_path / "cache").iterdir()) < sum(map(len, asked)) / 4
+    assert all(list(key) == ["sha256"] for key, _ in get_all_from_sqlite(str(tmp_path / "cache/test.sqlite")))
+
+
+def test_what_the_stock_runner_cached_is_found(tmp_path: Path) -> None:
+    """After HELM's own runner ours asks nothing; after ours HELM's own works on the same folder."""
+    make_run(tmp_path, ENTRY, Runner)
+    assert len(CachedClient.asked) == 12
+    make_run(tmp_path, ENTRY, LongContextRunner)
+    assert len(CachedClient.asked) == 12
+    for runner in (LongContextRunner, Runner):
+        make_run(tmp_path, ENTRY.replace("8k", "4k"), runner)
+    assert len(CachedClient.asked) == 12 + 12 + 12
+
+
+def test_a_disabled_cache_stays_disabled(tmp_path: Path) -> None:
+    """`--disable-cache`: a second run asks again, and nothing is cached."""
+    for _ in range(2):
+        make_run(tmp_path, ENTRY, cache=False)
+    assert len(CachedClient.asked) == 24
+    assert not list((tmp_path / "cache").glob("*.sqlite"))
+
+
+def test_helms_own_caches_are_as_they_were(tmp_path: Path) -> None:
+    """The hook changes no cache but ours; both see what stands under HELM's key."""
+    theirs = Cache(SqliteCacheConfig(str(tmp_path / "a.sqlite")))
+    ours = Cache(DigestCacheBackendConfig(str(tmp_path)).get_cache_config("a"))
+    make_run(tmp_path, ENTRY)  # the hook is there now
+    assert theirs.get({"prompt": "p"}, lambda: {"text": "1"}) == ({"text": "1"}, False)
+    assert list(get_all_from_sqlite(str(tmp_path / "a.sqlite"))) == [({"prompt": "p"}, {"text": "1"})]
+    assert ours.get({"prompt": "p"}, lambda: {"text": "2"}) == ({"text": "1"}, True)
+    assert ours.get({"prompt": "q"}, lambda: {"text": "2"}) == ({"text": "2"}, False)
+    with DigestStore(str(tmp_path / "a.sqlite")) as store:
+        assert [store.contains({"prompt": name}) for name in "pqr"] == [True, True, False]

@@ -1,0 +1,64 @@
+"""Answers are on disk as they come, and a torn end costs one answer."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from helm.common.request import GeneratedOutput, Request, RequestResult, Thinking, Token
+
+from helm_longctx.running.journal import NAME, Journal, request_name
+
+ANSWER = RequestResult(
+    success=True,
+    embedding=[],
+    completions=[
+        GeneratedOutput(
+            text="ein 文 \udc80",
+            logprob=-0.5,
+            tokens=[Token("ein", -0.5)],
+            finish_reason={"reason": "stop"},
+            thinking=Thinking("so"),
+        )
+    ],
+    cached=False,
+    request_time=0.1,
+    request_datetime=5,
+)
+
+
+def test_answers_come_back(tmp_path: Path) -> None:
+    """What is read after a crash is what was written."""
+    with Journal(tmp_path) as journal:
+        journal.add("a", ANSWER)
+        assert journal.get("a") == ANSWER
+        assert journal.get("b") is None
+    with Journal(tmp_path) as journal:
+        assert journal.get("a") == ANSWER
+        journal.finish()
+    assert not (tmp_path / NAME).exists()
+
+
+@pytest.mark.parametrize("lost", range(1, 60, 7))
+def test_a_torn_end(tmp_path: Path, lost: int) -> None:
+    """Whatever the crash left of the last line, the others count, and the next is whole."""
+    with Journal(tmp_path) as journal:
+        journal.add("a", ANSWER)
+        journal.add("b", ANSWER)
+    data = (tmp_path / NAME).read_bytes()
+    (tmp_path / NAME).write_bytes(data[:-lost])
+    with Journal(tmp_path) as journal:
+        assert journal.get("a") == ANSWER
+        assert journal.get("b") is None
+        journal.add("c", ANSWER)
+    with Journal(tmp_path) as journal:
+        assert journal.get("c") == ANSWER
+
+
+def test_requests_are_told_apart() -> None:
+    """Any field of a request makes it another."""
+    request = Request(prompt="p", model="a/b", model_deployment="a/b")
+    others = [replace(request, random="1"), replace(request, stop_sequences=["\n"])]
+    assert len({request_name(known, "d") for known in (request, *others)} | {request_name(request, "e")}) == 4
+    assert request_name(request, "d") == request_name(replace(request, prompt="elided otherwise"), "d")

@@ -1,0 +1,60 @@
+"""No prompt in a log line or an exception."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+from helm.common.hierarchical_logger import hexception, hlog
+from helm.common.request import Request
+
+from helm_longctx.running.lean import LOG_LIMIT, install_lean_logs, short
+
+PROMPT = "begin " + "the needle is here " * 50_000 + "end"
+
+
+@pytest.fixture
+def log(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> pytest.LogCaptureFixture:
+    """HELM's log, our hooks installed twice."""
+    install_lean_logs()
+    install_lean_logs()
+    monkeypatch.setattr(logging.getLogger("helm"), "propagate", True)
+    caplog.set_level("INFO")
+    return caplog
+
+
+def test_short() -> None:
+    """A head, the size and a digest; short texts stay."""
+    assert short("x" * 200) == "x" * 200
+    assert short(PROMPT).startswith("begin the needle")
+    assert short(PROMPT).endswith("… [950,009 characters, sha256 847aa07d71f1]")
+    assert short(PROMPT, 10, 3) == f"{PROMPT[:10]}… [950,009 characters, sha256 847aa07d71f1] …end"
+
+
+def test_log_lines(log: pytest.LogCaptureFixture) -> None:
+    """Long records lose their middle; others and their arguments stay."""
+    hlog(PROMPT)
+    hlog("a run spec " * 100)
+    first, second = log.messages
+    assert len(first) < LOG_LIMIT
+    assert first.startswith("begin the needle")
+    assert second == "a run spec " * 100
+
+
+def test_logged_exceptions(log: pytest.LogCaptureFixture) -> None:
+    """Also of a traceback; the call and the end of the message are still there."""
+    try:
+        raise ValueError(PROMPT)
+    except ValueError as error:
+        hexception(error)
+    assert len(log.text) < 3 * LOG_LIMIT
+    assert "test_logged_exceptions" in log.text
+    assert log.text.rstrip().endswith("the needle is here end")
+
+
+def test_a_request_in_an_exception() -> None:
+    """HELM puts requests into errors: prompt and messages are shortened, what is short is shown."""
+    shown = repr(Request(prompt=PROMPT, model="a/b", messages=[{"role": "user", "content": PROMPT}]))
+    assert len(shown) < 1500
+    assert "model='a/b'" in shown
+    assert "sha256 847aa07d71f1" in shown

@@ -1,0 +1,172 @@
+"""Our runner's results are those of HELM's own; its files are lean, and a failing request is only counted."""
+
+from __future__ import annotations
+
+import logging
+import re
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from helm.benchmark.adaptation.request_state import RequestState
+from helm.benchmark.adaptation.scenario_state import ScenarioState
+from helm.benchmark.annotation.annotator import AnnotatorSpec
+from helm.benchmark.presentation.run_display import write_run_display_json
+from helm.benchmark.presentation.schema import Schema
+from helm.benchmark.run_spec import RunSpec
+from helm.benchmark.runner import Runner, RunnerError
+from helm.benchmark.scenarios.scenario import Input, Instance
+from helm.common.codec import from_json
+
+from helm_longctx.core.adapter import TooLongError
+from helm_longctx.errors import InputError
+from helm_longctx.report.elision import LIMIT
+from helm_longctx.running import adapting
+from helm_longctx.running.asking import GIVE_UP
+from helm_longctx.running.journal import NAME
+from helm_longctx.running.prompts import full_prompt
+from helm_longctx.running.spool import Spool
+from tests.running.making import ENTRY, PlainClient, make_run, means, read
+
+PLAIN = ENTRY + "test/plain"
+
+
+def state_of(run: Path) -> ScenarioState:
+    return from_json((run / "scenario_state.json").read_bytes(), ScenarioState)
+
+
+def one(prompts: list[str]) -> str:
+    """A prompt in the middle, by which a client is told to fail."""
+    return sorted(prompts)[len(prompts) // 2]
+
+
+def without_times(rows: Any) -> Any:
+    return [
+        {**row, "stats": [stat for stat in row["stats"] if stat["name"]["name"] != "request_seconds"]} for row in rows
+    ]
+
+
+@pytest.mark.parametrize("at_most", [1000, 5])
+def test_the_same_as_helms_own(tmp_path: Path, at_most: int) -> None:
+    """Every statistic, instance and answer, in the same order; only long texts differ, and these come back whole."""
+    ours = make_run(tmp_path / "ours", PLAIN, at_most=at_most)
+    stock = make_run(tmp_path / "stock", PLAIN, Runner, at_most=at_most)
+    assert means(ours) == means(stock)
+    assert without_times(read(ours, "per_instance_stats")) == without_times(read(stock, "per_instance_stats"))
+    assert [read(ours, name) for name in ("run_spec", "scenario")] == [
+        read(stock, name) for name in ("run_spec", "scenario")
+    ]
+    for lean, whole in zip(state_of(ours).request_states, state_of(stock).request_states, strict=True):
+        instance = lean.instance
+        assert full_prompt(ours, instance.id) == full_prompt(stock, instance.id) == whole.request.prompt
+        assert len(instance.input.text) <= LIMIT
+        assert instance.references == whole.instance.references
+        extra = {name: value for name, value in instance.extra_data.items() if name != "full_prompt"}
+        assert extra == whole.instance.extra_data
+        assert replace(lean.request, prompt="") == replace(whole.request, prompt="")
+        assert lean.result == whole.result
+    assert not (ours / NAME).exists()
+
+
+def test_an_elided_prompt_shows_its_answer(tmp_path: Path) -> None:
+    """What stands in HELM's files is the head, the tail and the evidence."""
+    run = make_run(tmp_path, PLAIN.replace("length", "task=json_kv,length"))
+    for state in state_of(run).request_states:
+        assert state.instance.references[0].output.text in state.request.prompt
+        assert state.request.prompt.startswith("JSON data:")
+
+
+@pytest.mark.parametrize("client", ["test/plain", "test/raising"])
+def test_a_failing_request_is_counted(
+    client: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The rest goes on; no prompt is in the log or the files; the same command asks the failed one alone again."""
+    monkeypatch.setattr(logging.getLogger("helm"), "propagate", True)
+    caplog.set_level("INFO")
+    undisturbed = make_run(tmp_path / "undisturbed", ENTRY + client)
+    bad = one(PlainClient.asked)
+    monkeypatch.setattr(PlainClient, "fails", staticmethod(lambda prompt: prompt == bad))
+    run = make_run(tmp_path, ENTRY + client)
+    failed = [row["mean"] for row in read(run, "stats") if row["name"]["name"] == "request_failed"]
+    assert max(failed) == pytest.approx(1 / 3)
+    (state,) = (state for state in state_of(run).request_states if not state.result.success)
+    assert full_prompt(run, state.instance.id) == bad
+    assert len(state.result.error) < 500
+    assert bad[3000:3500] not in caplog.text
+    assert f"request for {state.instance.id} failed" in caplog.text
+    PlainClient.asked.clear()
+    monkeypatch.setattr(PlainClient, "fails", staticmethod(lambda prompt: False))
+    assert make_run(tmp_path, ENTRY + client, skip_completed_runs=True) == run
+    assert PlainClient.asked == [bad]
+    assert means(run) == means(undisturbed)
+    make_run(tmp_path, ENTRY + client, skip_completed_runs=True)
+    assert PlainClient.asked == [bad]
+
+
+def test_helms_page_of_a_run_with_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """HELM's summarizer reads it: the failed request has an empty prediction."""
+    make_run(tmp_path / "first", PLAIN)
+    bad = one(PlainClient.asked)
+    monkeypatch.setattr(PlainClient, "fails", staticmethod(lambda prompt: prompt == bad))
+    run = make_run(tmp_path, PLAIN)
+    spec = from_json((run / "run_spec.json").read_bytes(), RunSpec)
+    write_run_display_json(str(run), spec, Schema([], [], [], []), skip_completed=False)
+    texts = [prediction["predicted_text"] for prediction in read(run, "display_predictions")]
+    assert len(texts) == 12
+    assert texts.count("") == 1
+
+
+@pytest.mark.parametrize(("entry", "failed"), [(PLAIN, GIVE_UP), (PLAIN.replace("length", "task=json_kv,length"), 3)])
+def test_nothing_answered(entry: str, failed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model that never answers makes no run, and is not asked for long."""
+    monkeypatch.setattr(PlainClient, "fails", staticmethod(lambda prompt: True))
+    with pytest.raises(InputError, match=r"1 of 1 runs were not made: .* no request was answered") as told:
+        make_run(tmp_path, entry)
+    (said,) = re.findall(r"answered, (\d+) failed", str(told.value))
+    # What was in flight when it was given up fails too.
+    assert failed <= int(said) <= len(PlainClient.asked) <= failed + 4
+    assert not list(tmp_path.rglob("stats.json"))
+
+
+def test_annotators_see_whole_prompts(tmp_path: Path) -> None:
+    """And the files hold what they said, not what they saw."""
+    run = make_run(tmp_path, PLAIN, annotators=[AnnotatorSpec("tests.running.making.PromptSize")])
+    for state in state_of(run).request_states:
+        assert state.annotations["prompt_size"]["characters"] == len(full_prompt(run, state.instance.id))
+        assert len(state.request.prompt) <= LIMIT
+
+
+@pytest.mark.parametrize("flag", ["cache_instances", "dry_run"])
+def test_helms_flags(flag: str, tmp_path: Path) -> None:
+    """Runs with HELM's flags for instances and dry runs are made as HELM makes them."""
+    ours = make_run(tmp_path / "ours", PLAIN, **{flag: True})
+    stock = make_run(tmp_path / "stock", PLAIN, Runner, **{flag: True})
+    assert sorted(path.name for path in ours.iterdir()) == sorted(path.name for path in stock.iterdir())
+    assert [state.request for state in state_of(ours).request_states] == [
+        state.request for state in state_of(stock).request_states
+    ]
+
+
+def test_errors_that_are_no_input_errors(tmp_path: Path) -> None:
+    """A run that breaks otherwise is HELM's to report; the journal keeps what was answered."""
+    with pytest.raises(RunnerError, match="Failed runs"):
+        make_run(tmp_path, PLAIN, annotators=[AnnotatorSpec("tests.running.making.Broken")])
+    assert len(PlainClient.asked) == 12
+    make_run(tmp_path, PLAIN)
+    assert len(PlainClient.asked) == 12
+
+
+def test_refusals_are_counted_over_all_batches(tmp_path: Path) -> None:
+    """Instances are adapted a few at a time; what is too long is said once, of the whole run."""
+
+    class Refusing:
+        adapter_spec = SimpleNamespace(eval_splits=None)
+
+        def adapt(self, instances: list[Instance], parallelism: int) -> list[RequestState]:
+            raise TooLongError([("a", len(instance.input.text)) for instance in instances])
+
+    instances = [Instance(Input("x" * n), [], split="test", id=str(n)) for n in (3, 9, 4)]
+    with Spool(tmp_path) as spool, pytest.raises(TooLongError, match="3 instances of a are up to 9 tokens too long"):
+        adapting.adapted(iter(instances), Refusing(), None, 1, spool)  # type: ignore[arg-type]
