@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -21,23 +23,31 @@ _NO_INSTANCES: dict[str, Any] = {
 }
 
 
-def write_reference(benchmark: Benchmark, folder: Path) -> list[Path]:
+def write_reference(
+    benchmark: Benchmark, folder: Path, models: Sequence[str] = ("*",), length: int | None = None
+) -> list[Path]:
     """Write a run for each published row; their folders. Other runs of the suite are not touched.
 
     Args:
         folder: the suite's, `<output path>/runs/<suite>`.
+        models: patterns of names, `*` for any characters; upper and lower case are the same.
+        length: None for all.
 
     Raises:
-        InputError: nothing is published in a form that we have.
+        InputError: none is published of that kind.
     """
-    rows = benchmark.published()
-    if not rows:
-        raise InputError(f"no published results of {benchmark.title} come with the package")
-    return [_write(benchmark, row, folder) for row in rows]
+    rows = [row for row in benchmark.published() if length in (None, row.length)]
+    chosen = [row for row in rows if any(fnmatch(row.model.lower(), pattern.lower()) for pattern in models)]
+    if not chosen:
+        known = ", ".join(dict.fromkeys(row.model for row in rows)) or "at that length none"
+        raise InputError(
+            f"no published result of {benchmark.title} fits model={','.join(models)!r}; there are: {known}"
+        )
+    return [_write(benchmark, row, folder) for row in chosen]
 
 
 def _write(benchmark: Benchmark, row: Published, folder: Path) -> Path:
-    (entry,) = benchmark.entries
+    (entry,) = (name for name, category in benchmark.entries.items() if category.name == row.category)
     checked = check_entry(benchmark, entry, {"length": length_label(row.length)})
     run = folder / f"{checked.description},model={MAKER}_{row.model}"
     run.mkdir(parents=True, exist_ok=True)
@@ -49,9 +59,9 @@ def _write(benchmark: Benchmark, row: Published, folder: Path) -> Path:
         },
         "adapter_spec": {"method": "longctx", "model": f"{MAKER}/{row.model}", "model_deployment": ""},
         "metric_specs": [],
-        "groups": checked.groups,
+        "groups": checked.groups[:1] if "" in row.scores else checked.groups,
     }
-    about = f"Published results, not run here. Source: {benchmark.revision}, README.md."
+    about = f"Published results, not run here. Source: {benchmark.url}"
     scenario = {"name": checked.groups[0], "description": about, "definition_path": benchmark.url, "tags": [MAKER]}
     # The run's page waits for the files of its instances; there are none. The run spec last: with it the run is there.
     files = {"scenario": scenario, "stats": _stats(benchmark, row), **_NO_INSTANCES, "run_spec": spec}
@@ -63,8 +73,10 @@ def _write(benchmark: Benchmark, row: Published, folder: Path) -> Path:
 def _stats(benchmark: Benchmark, row: Published) -> list[dict[str, Any]]:
     stats = []
     for name, score in row.scores.items():
-        (headline,) = benchmark.task(name).headline
-        values = {MAIN_METRIC: score, task_score(name): score, headline: score, MAKER: 1.0}
+        values = {MAIN_METRIC: score, MAKER: 1.0}
+        if name:
+            (headline,) = benchmark.task(name).headline
+            values |= {task_score(name): score, headline: score}
         stats += [_stat(metric, name, value) for metric, value in values.items()]
     return stats
 
@@ -72,4 +84,5 @@ def _stats(benchmark: Benchmark, row: Published) -> list[dict[str, Any]]:
 def _stat(metric: str, task: str, value: float) -> dict[str, Any]:
     """As HELM's `Stat` of one value is written."""
     counts = {"count": 1, "sum": value, "sum_squared": value**2, "min": value, "max": value, "mean": value}
-    return {"name": {"name": metric, "split": "test", "sub_split": task}, **counts, "variance": 0.0, "stddev": 0.0}
+    name = {"name": metric, "split": "test", **({"sub_split": task} if task else {})}
+    return {"name": name, **counts, "variance": 0.0, "stddev": 0.0}

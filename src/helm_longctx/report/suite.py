@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import orjson
 from rich.table import Table
@@ -46,24 +47,31 @@ def run_groups(folder: Path) -> set[str]:
 
 
 def score_tables(folder: Path, benchmarks: Iterable[Benchmark]) -> list[Table]:
-    """For each benchmark with runs, its leaderboards: models by category and length, with context and without."""
-    tables = []
+    """For each benchmark with runs, its leaderboards: models by category, a table a length, with context and without;
+    of a benchmark with one category, models by length."""
+    tables: list[Table] = []
     for benchmark in benchmarks:
         closed = (f"{benchmark.name}_{CLOSED_BOOK}", f"{benchmark.title} closed book")
         for name, title in ((benchmark.name, benchmark.title), closed):
             path = folder / "groups" / f"{name}.json"
             if path.is_file():
-                tables.append(_rich_table(title, orjson.loads(path.read_bytes())[0]))
+                tables += _rich_tables(title, orjson.loads(path.read_bytes())[0])
     return tables
 
 
-def _rich_table(title: str, table: dict) -> Table:  # type: ignore[type-arg]  # HELM's JSON
-    shown = Table(title=title, title_justify="left")
-    for column in table["header"]:
-        shown.add_column(column["value"].removesuffix(" - Score"), overflow="fold")
-    for row in table["rows"]:
-        shown.add_row(*(_cell(cell.get("value")) for cell in row))
-    return shown
+def _rich_tables(title: str, table: dict[str, Any]) -> Iterator[Table]:
+    model, *names = [column["value"].removesuffix(" - Score") for column in table["header"]]
+    columns = [name.rpartition(" ") for name in names]  # `Re-rank 8k`, or of one category `8k`
+    lengths = dict.fromkeys(label for _, _, label in columns) if any(category for category, *_ in columns) else [""]
+    for length in lengths:
+        places = [place for place, (_, _, label) in enumerate(columns, 1) if length in ("", label)]
+        shown = Table(title=f"{title} {length}".strip(), title_justify="left")
+        shown.add_column(model, overflow="fold")
+        for category, _, label in (columns[place - 1] for place in places):
+            shown.add_column(category or label, overflow="fold")
+        for row in table["rows"]:
+            shown.add_row(*(_cell(row[place].get("value")) for place in (0, *places)))
+        yield shown
 
 
 def _cell(value: object) -> str:

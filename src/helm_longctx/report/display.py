@@ -1,0 +1,100 @@
+"""Display files of a run at any length: texts elided, with links to the whole ones."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from helm.benchmark.presentation.run_display import write_run_display_json
+from helm.benchmark.presentation.schema import Schema
+from helm.benchmark.run_spec import RunSpec
+
+from helm_longctx.report.elision import LIMIT, elided, evidence_of
+from helm_longctx.report.full_texts import FullTexts, file_name
+from helm_longctx.report.screen import input_html
+from helm_longctx.report.states import State, rewrite_states
+
+INPUTS = STATES, STATISTICS = "scenario_state.json", "per_instance_stats.json"
+OUTPUTS = ("instances.json", "display_predictions.json", "display_requests.json")
+
+
+def write_display(run: Path, run_spec: RunSpec, schema: Schema, skip_completed: bool) -> None:
+    """Write a run's display files as HELM does, from a copy of its states in which long texts are elided.
+
+    Raises:
+        InputError: the run's states cannot be read.
+    """
+    done = skip_completed and all((run / name).is_file() for name in OUTPUTS)
+    if done or not all((run / name).is_file() for name in INPUTS):
+        write_run_display_json(str(run), run_spec, schema, skip_completed)  # says why there is nothing to do
+        return
+    with tempfile.TemporaryDirectory(prefix=".display-", dir=run) as folder:
+        copy, lean = Path(folder), LeanStates(FullTexts(run))
+        rewrite_states(run / STATES, copy / STATES, lean.change)
+        shutil.copyfile(run / STATISTICS, copy / STATISTICS)
+        write_run_display_json(str(copy), run_spec, schema, skip_completed=False)
+        for name in OUTPUTS:
+            os.replace(copy / name, run / name)
+    lean.finish()
+
+
+class LeanStates:
+    """Elides the texts of request states, and keeps the whole ones.
+
+    Args:
+        texts: where they are kept.
+    """
+
+    def __init__(self, texts: FullTexts):
+        self._texts = texts
+        self._texts.add_stored(LIMIT)
+        self._prompts: dict[str, str] = {}
+
+    def change(self, state: State) -> State:
+        """The state for the screen. A request without an answer shows its error as one, else HELM could not show it."""
+        shown: State = _elided(state, _evidence(state["instance"]))
+        prompt, text = self._whole(state)
+        if prompt:
+            self._prompts[state["instance"]["id"]] = prompt
+            shown["request"]["prompt"] = f"[whole prompt: {file_name(prompt)}]\n\n{shown['request']['prompt']}"
+        if text:
+            shown["instance"]["input"]["text"] = input_html(
+                shown["instance"]["input"]["text"], self._texts.link(text), self._texts.index
+            )
+        result = shown.get("result")
+        if result and not result["completions"]:
+            result["completions"] = [{"text": f"[no answer: {result.get('error')}]", "logprob": 0, "tokens": []}]
+        return shown
+
+    def finish(self) -> None:
+        """Write the list of prompts."""
+        self._texts.finish(self._prompts)
+
+    def _whole(self, state: State) -> tuple[str | None, str | None]:
+        """Digests of the whole prompt and of the text with the whole input, where they are too long for the page."""
+        instance = state["instance"]
+        stored = (instance.get("extra_data") or {}).get("full_prompt", {}).get("sha256")
+        if stored in self._texts:
+            return stored, stored
+        prompt, text = state["request"]["prompt"], instance["input"]["text"]
+        sent = self._texts.add(prompt) if len(prompt) > LIMIT else None
+        if len(text) <= LIMIT:
+            return sent, None
+        return sent, sent if sent and text in prompt else self._texts.add(text)
+
+
+def _evidence(instance: dict[str, Any]) -> list[str]:
+    references = [reference["output"]["text"] for reference in instance["references"]]
+    return evidence_of(references, (instance.get("extra_data") or {}).get("record", {}))
+
+
+def _elided(value: Any, evidence: Sequence[str]) -> Any:
+    if isinstance(value, str):
+        return elided(value, evidence)
+    if isinstance(value, dict):
+        return {key: _elided(part, evidence) for key, part in value.items()}
+    return [_elided(part, evidence) for part in value] if isinstance(value, list) else value

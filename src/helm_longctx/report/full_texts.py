@@ -1,0 +1,106 @@
+"""Whole texts of a run as static files, each once, for the page to link to."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import html
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import orjson
+import zstandard
+
+FOLDER = "prompts"
+INDEX = "index.html"
+
+_STORED, _PLACES = "prompts.zst", "prompts.json"
+
+
+class FullTexts:
+    """The folder `prompts` of a run: `<digest>.txt.gz`, which servers send as compressed text, and an index page.
+
+    A text that is there is not written again.
+
+    Args:
+        run: the run's folder, `…/runs/<suite>/<run>`.
+    """
+
+    def __init__(self, run: Path):
+        self._run, self._folder = run, run / FOLDER
+        self._used: set[str] = set()
+
+    def add(self, text: str) -> str:
+        """Keep a text; its digest."""
+        return self._keep(text.encode("utf-8", "surrogatepass"))
+
+    def add_stored(self, limit: int) -> None:
+        """Keep the prompts of more than `limit` bytes that our runner stored, compressed together."""
+        for data in _stored(self._run):
+            if len(data) > limit:
+                self._keep(data)
+
+    def __contains__(self, digest: str) -> bool:
+        return digest in self._used
+
+    def link(self, digest: str) -> str:
+        """Where the page finds a text, relative to its own address."""
+        return self._url(file_name(digest))
+
+    @property
+    def index(self) -> str:
+        """Where the page finds the list of all texts."""
+        return self._url(INDEX)
+
+    def finish(self, digests: dict[str, str]) -> None:
+        """Write the index, and remove what belongs to an earlier run in the same folder.
+
+        Args:
+            digests: instance id to the digest of its prompt.
+        """
+        names = {file_name(digest) for digest in self._used}
+        for path in (*self._folder.glob("*.txt.*"), self._folder / INDEX):
+            if path.name not in names:
+                path.unlink(missing_ok=True)
+        if names:
+            (self._folder / INDEX).write_text(_index(self._run.name, digests), encoding="utf-8")
+
+    def _keep(self, data: bytes) -> str:
+        digest = hashlib.sha256(data).hexdigest()
+        self._used.add(digest)
+        path = self._folder / file_name(digest)
+        if not path.exists():
+            self._folder.mkdir(exist_ok=True)
+            part = path.with_suffix(".part")
+            # No time of writing: the same text is the same file.
+            part.write_bytes(gzip.compress(data, compresslevel=1, mtime=0))
+            os.replace(part, path)
+        return digest
+
+    def _url(self, name: str) -> str:
+        parts = ("runs", self._run.parent.name, self._run.name, FOLDER, name)
+        return "/".join(["benchmark_output", *(quote(part, safe="") for part in parts)])
+
+
+def file_name(digest: str) -> str:
+    """Of the text with this digest, in the folder."""
+    return f"{digest[:16]}.txt.gz"
+
+
+def _stored(run: Path) -> Iterator[bytes]:
+    if (run / _PLACES).is_file():
+        places = orjson.loads((run / _PLACES).read_bytes())["prompts"]
+        with (run / _STORED).open("rb") as file:
+            stream = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
+            for _, _, size in places.values():
+                yield stream.read(size)
+
+
+def _index(title: str, digests: dict[str, str]) -> str:
+    rows = "\n".join(
+        f'<li><a href="{file_name(digest)}">{html.escape(instance)}</a></li>' for instance, digest in digests.items()
+    )
+    head = f'<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n<title>{html.escape(title)}</title>\n'
+    return f"{head}<h1>Prompts of {html.escape(title)}</h1>\n<ol>\n{rows}\n</ol>\n"

@@ -1,0 +1,84 @@
+"""Scores over length, as a picture."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from helm_longctx.core.lengths import length_label, parse_length
+from helm_longctx.core.task import MAIN_METRIC
+from helm_longctx.errors import InputError
+from helm_longctx.report.export import Score
+from helm_longctx.report.reference import MAKER
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+FONTS = ["DejaVu Sans", "Noto Sans CJK SC", "Source Han Sans SC", "WenQuanYi Zen Hei", "PingFang SC", "Microsoft YaHei"]
+"""Matplotlib takes each character from the first that has it and is installed; the others are for Chinese text."""
+
+Curves = dict[str, dict[int, float]]
+"""By model, scores by length in tokens."""
+
+COLUMNS = 3
+
+
+def curves(scores: Iterable[Score]) -> dict[str, Curves]:
+    """By panel (a run entry, or with `context=none` that too) the curve of each model: means over tasks."""
+    tasks: dict[tuple[str, str, int], list[float]] = defaultdict(list)
+    for score in scores:
+        if score.metric == MAIN_METRIC:
+            panel = score.entry if score.context == "full" else f"{score.entry}, context={score.context}"
+            tasks[panel, score.model, parse_length(score.length)].append(score.score)
+    found: dict[str, Curves] = {}
+    for (panel, model, length), each in sorted(tasks.items()):
+        found.setdefault(panel, {}).setdefault(model, {})[length] = fmean(each)
+    return found
+
+
+def plot(panels: Mapping[str, Curves], path: Path) -> None:
+    """Draw the curves, a panel each; the file's ending (`.png`, `.svg`, `.pdf`) says in what form.
+
+    Raises:
+        InputError: there is nothing to draw, or matplotlib is not installed.
+    """
+    if not panels:
+        raise InputError("there are no scores to draw; run helm-run with this --suite first")
+    try:
+        from matplotlib import colormaps, font_manager, rc_context
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise InputError("plots need matplotlib: pip install 'helm-longctx[plot]'") from error
+    rows = -(-len(panels) // COLUMNS)
+    columns = min(COLUMNS, len(panels))
+    installed = set(font_manager.get_font_names())
+    with rc_context({"font.family": [font for font in FONTS if font in installed], "svg.fonttype": "none"}):
+        figure = Figure(figsize=(4.2 * columns, 3.2 * rows + 0.8), layout="constrained")
+        axes = figure.subplots(rows, columns, squeeze=False).flatten()
+        models = sorted({model for panel in panels.values() for model in panel})
+        colors = {model: colormaps["tab20"](place % 20) for place, model in enumerate(models)}
+        for axis, (title, panel) in zip(axes, panels.items(), strict=False):
+            _draw(axis, title, panel, colors)
+        for axis in axes[len(panels) :]:
+            axis.set_axis_off()
+        handles = {
+            label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
+        }
+        figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=columns, fontsize="small")
+        figure.savefig(path, dpi=150)
+
+
+def _draw(axis: Axes, title: str, panel: Curves, colors: Mapping[str, Any]) -> None:
+    lengths = sorted({length for curve in panel.values() for length in curve})
+    for model, curve in panel.items():
+        style = "--" if model.startswith(f"{MAKER}/") else "-"
+        axis.plot(list(curve), list(curve.values()), style, marker="o", markersize=3, color=colors[model], label=model)
+    axis.set_xscale("log", base=2)
+    axis.set_xticks(lengths, [length_label(length) for length in lengths])
+    axis.minorticks_off()
+    axis.set_ylim(0, max(1.0, *(score for curve in panel.values() for score in curve.values())) * 1.03)
+    axis.set_title(title, fontsize="medium")
+    axis.grid(alpha=0.3)

@@ -1,0 +1,31 @@
+"""An elided input as HELM's front end shows it: with links, and the evidence marked."""
+
+from __future__ import annotations
+
+import html
+import re
+
+# The front end shows an input that has an image in this form as HTML, any other as text. This image cannot be seen.
+_AS_HTML = '<br><img src="data:image;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7" alt="" hidden>'
+# What the front end has around a text.
+_BOX = "bg-base-200 p-2 block overflow-auto w-full max-h-[36rem] mb-2 whitespace-pre-wrap localize-text-direction"
+_EVIDENCE = re.compile(r"\[evidence, depth \d+%: [^\]]*\]")
+_LEFT_OUT = re.compile(r"\[\.\.\. [\d,]+ characters left out, [^\]]*\.\.\.\]")
+
+
+def input_html(text: str, link: str, index: str) -> str:
+    """An input for the front end.
+
+    Args:
+        text: elided.
+        link: the address of the whole prompt.
+        index: the address of the list of prompts.
+    """
+    body = _EVIDENCE.sub(r"<mark>\g<0></mark>", html.escape(text, quote=False))
+    body = _LEFT_OUT.sub(lambda mark: _anchor(link, mark[0]), body)
+    links = f"{_anchor(link, 'Whole prompt')} · {_anchor(index, 'all prompts of this run')}"
+    return f'<div>{links}</div><div class="{_BOX}">{body}</div>{_AS_HTML}'
+
+
+def _anchor(link: str, text: str) -> str:
+    return f'<a class="link link-primary" href="{html.escape(link)}" target="_blank">{text}</a>'

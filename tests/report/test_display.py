@@ -1,0 +1,169 @@
+"""Display files at any length: elided, linked, and in little memory."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import html
+import json
+import re
+import tracemalloc
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+import zstandard
+from helm.benchmark.presentation.run_display import write_run_display_json
+from helm.benchmark.presentation.schema import Schema
+from helm.benchmark.run_spec import RunSpec
+from helm.common.codec import from_json
+
+from helm_longctx.report.display import OUTPUTS, write_display
+from helm_longctx.report.elision import LIMIT
+from tests.fabricate_runs import CHINESE, ENGLISH, long_prompts, write_run
+
+ENTRY = "helmet_recall:task=json_kv,length=128k,model=longctx/null"
+
+
+def display(run: Path, skip_completed: bool = False) -> tuple[list[Any], ...]:
+    """The three display files that are written for a run."""
+    spec = from_json((run / "run_spec.json").read_text(), RunSpec)
+    write_display(run, spec, Schema(), skip_completed)
+    return tuple(json.loads((run / name).read_text()) for name in OUTPUTS)
+
+
+def linked(run: Path, text: str) -> str:
+    """The whole text that a shown input links to first."""
+    found = re.search(r'href="benchmark_output/runs/([^"]+)"', text)
+    assert found
+    return gzip.decompress((run.parent.parent / unquote(html.unescape(found[1]))).read_bytes()).decode()
+
+
+@pytest.mark.parametrize("words", [ENGLISH, CHINESE], ids=["english", "chinese"])
+def test_long_texts_are_elided_and_linked(tmp_path: Path, words: list[str]) -> None:
+    """The page gets little text, with the evidence; the whole prompt is a file, once, though shown twice."""
+    prompts = list(long_prompts(11, 60_000, words))
+    run = write_run(tmp_path / "runs/s", ENTRY, prompts)
+    instances, predictions, requests = display(run)
+    for number, (prompt, answer) in enumerate(prompts):
+        text, sent = instances[number]["input"]["text"], requests[number]["request"]["prompt"]
+        assert f"<mark>[evidence, depth {10 * number}%: {answer}]</mark>" in text
+        assert f"[evidence, depth {10 * number}%: {answer}]" in sent
+        assert len(text) < 2 * LIMIT
+        assert linked(run, text).startswith(prompt)
+        assert linked(run, text).endswith("\nCorresponding value:")
+        assert predictions[number]["predicted_text"] == f" {answer}"
+    files = {path.name for path in (run / "prompts").iterdir()}
+    assert len(files) == 12
+    index = (run / "prompts/index.html").read_text()
+    assert set(re.findall(r'href="([^"]+)"', index)) | {"index.html"} == files
+    assert not list(run.glob(".display-*"))
+
+
+def test_short_runs_are_as_helm_shows_them(tmp_path: Path) -> None:
+    """Without long texts the display files are HELM's, byte for byte, and nothing else is written."""
+    run = write_run(tmp_path / "runs/s", ENTRY, long_prompts(3, 5_000))
+    display(run)
+    ours = [(run / name).read_bytes() for name in OUTPUTS]
+    write_run_display_json(str(run), from_json((run / "run_spec.json").read_text(), RunSpec), Schema(), False)
+    assert ours == [(run / name).read_bytes() for name in OUTPUTS]
+    assert not (run / "prompts").exists()
+
+
+def test_prompts_are_no_markup(tmp_path: Path) -> None:
+    """What stands in a prompt is shown, not obeyed."""
+    evil = "</div><script>alert(1)</script><img src=x onerror=alert(1)>&amp;" * 400
+    run = write_run(tmp_path / "runs/s", ENTRY, [(evil, "</mark><script>")])
+    text = display(run)[0][0]["input"]["text"]
+    assert "<script" not in text
+    assert text.count("<img") == 1
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
+    assert linked(run, text).startswith(evil)
+
+
+def change_states(run: Path, change: Any) -> None:
+    path = run / "scenario_state.json"
+    content = json.loads(path.read_text())
+    for state in content["request_states"]:
+        change(state)
+    path.write_text(json.dumps(content, indent=2))
+
+
+def test_a_request_without_an_answer_is_shown(tmp_path: Path) -> None:
+    """HELM's own code ends in an error on one; here its error stands where the answer would."""
+
+    def fail(state: Any) -> None:
+        state["result"] = {"success": False, "embedding": [], "completions": [], "cached": False, "error": "overload"}
+
+    run = write_run(tmp_path / "runs/s", ENTRY, long_prompts(2, 9_000))
+    change_states(run, fail)
+    assert [p["predicted_text"] for p in display(run)[1]] == ["[no answer: overload]"] * 2
+
+
+def test_a_cut_prompt_does_not_hide_the_input(tmp_path: Path) -> None:
+    """Where the prompt that was sent does not hold the whole input, the input has a file of its own."""
+
+    def cut(state: Any) -> None:
+        state["request"]["prompt"] = state["request"]["prompt"][:9_000]
+
+    ((prompt, answer),) = long_prompts(1, 20_000)
+    run = write_run(tmp_path / "runs/s", ENTRY, [(prompt, answer)])
+    change_states(run, cut)
+    instances, _, requests = display(run)
+    assert linked(run, instances[0]["input"]["text"]) == prompt
+    name = re.match(r"\[whole prompt: (\S+)\]", requests[0]["request"]["prompt"])
+    assert name
+    assert gzip.decompress((run / "prompts" / name[1]).read_bytes()).decode() == prompt[:9_000]
+
+
+def test_elided_runs_are_linked_to_what_they_stored(tmp_path: Path) -> None:
+    """A runner may store elided states and the prompts beside them, compressed in frames."""
+    prompts = list(long_prompts(3, 30_000, CHINESE))
+    run = write_run(tmp_path / "runs/s", ENTRY, [(prompt[:500] + answer, answer) for prompt, answer in prompts])
+    whole = {hashlib.sha256(prompt.encode()).hexdigest(): prompt for prompt, _ in prompts}
+    places = {name: [0, 0, len(prompt.encode())] for name, prompt in whole.items()}
+    (run / "prompts.json").write_text(json.dumps({"instances": {}, "prompts": places}))
+    compress = zstandard.ZstdCompressor().compress
+    (run / "prompts.zst").write_bytes(b"".join(compress(prompt.encode()) for prompt in whole.values()))
+    digests = iter(whole)
+
+    def point(state: Any) -> None:
+        digest = next(digests)
+        state["instance"]["extra_data"]["full_prompt"] = {"sha256": digest, "characters": len(whole[digest])}
+
+    change_states(run, point)
+    assert [linked(run, i["input"]["text"]) for i in display(run)[0]] == [prompt for prompt, _ in prompts]
+
+
+def test_files_of_an_earlier_run_go(tmp_path: Path) -> None:
+    """A run that is made again in the same folder leaves no prompts of the former."""
+    run = write_run(tmp_path / "runs/s", ENTRY, long_prompts(3, 9_000))
+    display(run)
+    before = {path.name for path in (run / "prompts").iterdir()}
+    change_states(run, lambda state: state["request"].update(prompt="another " * 2_000))
+    display(run)
+    after = {path.name for path in (run / "prompts").iterdir()}
+    assert before & after == {"index.html"}
+    assert len(after) == 5  # the prompt, and three inputs that it does not hold
+
+
+def test_completed_runs_can_be_skipped(tmp_path: Path) -> None:
+    """With `--skip-completed-run-display-json` what is there stays."""
+    run = write_run(tmp_path / "runs/s", ENTRY, long_prompts(2, 9_000))
+    display(run)
+    (run / OUTPUTS[0]).write_text("[]")
+    assert display(run, skip_completed=True)[0] == []
+    assert len(display(run)[0]) == 2
+
+
+def test_memory(tmp_path: Path) -> None:
+    """Prompts are in memory one after the other: the peak is far below their text."""
+    run = write_run(tmp_path / "runs/s", ENTRY, long_prompts(200, 300_000))
+    tracemalloc.start()
+    try:
+        display(run)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 200 * 300_000 / 6

@@ -1,0 +1,136 @@
+"""Ratings of runs and files, side by side."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from helm_longctx.errors import InputError
+from helm_longctx.report.ratings import HUMAN, JUDGE, rating_tables, read_ratings
+
+
+def lines(name: str, *rows: Mapping[str, Any]) -> Path:
+    """A file of JSON lines."""
+    Path(name).write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return Path(name)
+
+
+def make_run(folder: str, scores: Mapping[str, float], verdicts: Iterable[Mapping[str, Any]]) -> Path:
+    """A run's folder, as HELM writes it: the scores of instance `i0`, and what judges said of `i0`, `i1`, …"""
+    Path(folder).mkdir(parents=True)
+    stats = [{"name": {"name": name, "split": "test"}, "count": 1, "mean": value} for name, value in scores.items()]
+    per_instance = [{"instance_id": "i0", "train_trial_index": 0, "stats": stats}]
+    states = [
+        {"instance": {"id": f"i{n}"}, "request": {"prompt": "long"}, "annotations": {"jury": {"verdicts": said}}}
+        for n, said in enumerate(verdicts)
+    ]
+    Path(folder, "per_instance_stats.json").write_text(json.dumps(per_instance))
+    Path(folder, "scenario_state.json").write_text(json.dumps({"request_states": states}))
+    return Path(folder)
+
+
+def verdict(correctness: float) -> dict[str, Any]:
+    return {"answer": {"fluency": 1, "correctness": correctness}}
+
+
+def test_a_runs_ratings() -> None:
+    """Judged scores and their means apart, verdicts by judge; other statistics, and verdicts that are missing, are none."""
+    scores = {"judge_score": 0.5, "judge_score:a": 1.0, "judge_score:b": 0.0, "f1": 0.3, "judge_failed": 0.0}
+    run = make_run("runs/r", scores, [{"a": verdict(3), "b": verdict(0)}, {"a": verdict(2), "b": {"answer": None}}])
+    tables, unknown = rating_tables(read_ratings(run, JUDGE), None)
+    assert unknown == 0
+    assert list(tables) == ["judge_score", "fluency", "correctness"]
+    assert tables["judge_score"].loc[("r", "i0")].to_dict() == {"a": 1.0, "b": 0.0}
+    second = tables["correctness"].loc[("r", "i1")]
+    assert second["a"] == 2
+    assert math.isnan(second["b"])
+    labels = read_ratings(lines("l.jsonl", {"id": "i0", "judge_score": 1}), HUMAN)
+    tables, _ = rating_tables(read_ratings(run, JUDGE), labels)
+    assert {metric: list(table) for metric, table in tables.items()} == {
+        "judge_score, mean": [HUMAN, JUDGE],
+        "judge_score": ["a", "b", HUMAN],
+    }
+
+
+def test_a_suites_runs_are_told_apart() -> None:
+    """By the labels' column `run`, which is then needed."""
+    for name, value in (("r", 0.0), ("q", 1.0)):
+        make_run(f"s/{name}", {"judge_score": value}, [{"a": verdict(3 * value)}])
+    judged = read_ratings(Path("s"), JUDGE)
+    labels = [{"run": "r", "id": "i0", "correctness": 1}, {"run": "q", "id": "i0", "correctness": 2}]
+    tables, unknown = rating_tables(judged, read_ratings(lines("l.jsonl", *labels), HUMAN))
+    assert unknown == 0
+    assert tables["correctness"].to_dict() == {
+        "a": {("r", "i0"): 0, ("q", "i0"): 3},
+        HUMAN: {("r", "i0"): 1, ("q", "i0"): 2},
+    }
+    with pytest.raises(InputError, match="labels lack the column run"):
+        rating_tables(judged, read_ratings(lines("m.jsonl", {"id": "i0", "correctness": 1}), HUMAN))
+
+
+def test_labels_as_csv() -> None:
+    """As spreadsheets write it: with a mark at the front, quoted text, and empty cells, which are no ratings."""
+    text = '\ufeffinstance,rater,correctness,answer\n7,eva,3,"a ""b"", c"\n8,eva,,x\n7,jan,2,y\n9,jan,1,z\n'
+    Path("l.csv").write_text(text, encoding="utf-8")
+    judged = read_ratings(lines("j.jsonl", *({"id": str(n), "correctness": 1} for n in range(9))), JUDGE)
+    tables, unknown = rating_tables(judged, read_ratings(Path("l.csv"), HUMAN))
+    assert unknown == 1
+    table = tables["correctness"]
+    assert table.loc["7"].to_dict() == {"eva": 3, "jan": 2, JUDGE: 1}
+    assert table["eva"].count() == table["jan"].count() == 1
+
+
+@given(st.dictionaries(st.text(min_size=1), st.floats(allow_nan=False, allow_infinity=False), min_size=1))
+def test_files_are_read_as_they_are(tmp_path_factory: pytest.TempPathFactory, values: dict[str, float]) -> None:
+    """Any id, any number."""
+    path = tmp_path_factory.mktemp("ratings") / "r.jsonl"
+    path.write_text("".join(json.dumps({"id": key, "m": value}) + "\n" for key, value in values.items()))
+    read = read_ratings(path, JUDGE)
+    assert dict(zip(read["id"], read["value"], strict=True)) == values
+
+
+def test_what_cannot_be_compared() -> None:
+    """Each mistake is one line that says what is wrong."""
+    judged = read_ratings(lines("j.jsonl", {"id": "a", "judge_score": 1}), JUDGE)
+    for labels, message in (
+        ([{"id": "a", "grade": 1}], "labels have none of the judged metrics; allowed: judge_score"),
+        ([{"id": "b", "judge_score": 1}], "labels have no answer that was judged; ids there are such as 'a'"),
+        ([{"id": "a", "judge_score": 1}] * 2, "human rated 'a' twice by judge_score; keep one rating"),
+    ):
+        with pytest.raises(InputError, match=message):
+            rating_tables(judged, read_ratings(lines("l.jsonl", *labels), HUMAN))
+    with pytest.raises(InputError, match="labels are missing: there is but one judge"):
+        rating_tables(judged, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("none.jsonl", None, "none.jsonl: No such file"),
+        ("none.csv", None, "none.csv: .*No such file"),
+        ("a.jsonl", '{"score": 1}\n', "a.jsonl: row 1 has no id"),
+        ("a.csv", "id,score\n,1\n", "a.csv: row 1 has no id"),
+        ("a.jsonl", '{"id": "x", "score": null}\n', "a.jsonl has no ratings"),
+        ("a.csv", "id,score\nx,good\n", "a.csv has no ratings"),
+        ("a.csv", "id,score\nx,inf\n", "a.csv has no ratings"),
+        ("runs/per_instance_stats.json", "[{}]", "runs cannot be read .KeyError.; make that run again"),
+        ("runs/per_instance_stats.json", "[", "runs cannot be read .JSONDecodeError.; make that run again"),
+        ("runs/per_instance_stats.json", "[]", "runs cannot be read .FileNotFoundError."),
+        ("runs/nothing.json", "[]", "runs has no ratings: no finished run with a judge"),
+    ],
+)
+def test_files_that_are_none(name: str, text: str | None, message: str) -> None:
+    """A file or folder that is not what it should be is named."""
+    if text is not None:
+        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).write_text(text)
+    path = Path(name).parent if "/" in name else Path(name)
+    with pytest.raises(InputError, match=message):
+        read_ratings(path, HUMAN)

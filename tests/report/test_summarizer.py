@@ -1,0 +1,53 @@
+"""HELM's summarizer and ours on the same runs."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from helm.benchmark.presentation import summarize
+
+import helm_longctx.report
+from helm_longctx.benchmarks import BENCHMARKS
+from helm_longctx.report.schema import make_schema
+from helm_longctx.report.suite import run_groups
+from tests.fabricate_runs import CHINESE, ENGLISH, long_prompts, write_run
+
+ENTRIES = {
+    "helmet_recall:task=json_kv,length=4k,model=longctx/lexical": 5_000,
+    "helmet_recall:task=json_kv,length=128k,model=longctx/lexical": 50_000,
+    "helmet_recall:task=json_kv,length=128k,model=longctx/null": 50_000,
+    "lv_eval:dataset=dureader_mixup,length=256k,model=longctx/null": 50_000,
+}
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def summarized(folder: Path, monkeypatch: pytest.MonkeyPatch, *options: str) -> dict[str, bytes]:
+    """What `helm-summarize` leaves in a folder."""
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "argv", ["helm-summarize", "--suite", "s", "--schema-path", "schema.yaml", *options])
+    summarize.main()
+    return files(folder)
+
+
+def test_tables_are_those_of_helm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both write the same bytes, but for the texts of long runs: those are elided, and whole beside."""
+    runs = tmp_path / "stock/benchmark_output/runs/s"
+    for entry, characters in ENTRIES.items():
+        write_run(runs, entry, long_prompts(4, characters, CHINESE if entry.startswith("lv_eval") else ENGLISH))
+    (tmp_path / "stock/schema.yaml").write_text(yaml.safe_dump(make_schema(BENCHMARKS, run_groups(runs))))
+    shutil.copytree(tmp_path / "stock", tmp_path / "ours")
+    stock = summarized(tmp_path / "stock", monkeypatch)
+    name = f"{helm_longctx.report.__name__}.LongContextSummarizer"
+    ours = summarized(tmp_path / "ours", monkeypatch, "--summarizer-class-name", name)
+    assert {path for path in ours if path not in stock} == {path for path in ours if "/prompts/" in path}
+    differing = [path for path in stock if stock[path] != ours[path]]
+    assert {path.rsplit("/", 1)[1] for path in differing} == {"instances.json", "display_requests.json"}
+    assert not [path for path in differing if "length=4k" in path]
+    assert sum(len(ours[path]) for path in differing) < sum(len(stock[path]) for path in differing) / 2
