@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PYTHON ?= python3
 PORT ?= 8000
 
-.PHONY: demo serve test lint docs bench browser clean
+.PHONY: demo serve test lint docs bench bars browser clean
 
 $(VENV)/installed: setup.cfg pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -28,7 +28,7 @@ serve: $(VENV)/installed
 	$(BIN)/helm-longctx serve --suite demo --port $(PORT)
 
 test: $(VENV)/installed-dev browser lint
-	$(BIN)/pytest --numprocesses 2 --cov --cov-report term
+	$(BIN)/pytest --numprocesses 2 --dist loadscope --cov --cov-report term
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .
@@ -42,6 +42,9 @@ bench: $(VENV)/installed
 	$(BIN)/python bench/icl.py
 	$(BIN)/python bench/rag.py
 	$(BIN)/python bench/lexical.py
+
+bars: $(VENV)/installed-dev browser
+	$(BIN)/python bench/bars.py
 
 # The leaderboard is tested in a real browser.
 browser:

@@ -1,0 +1,135 @@
+"""What long contexts cost here: every bar, what was measured, and whether it is met.
+
+    python bench/bars.py [--tokenizer tokenizer.json] [--to bars]
+
+Runs `overhead.py`, `run_files.py` and `page.py` one after the other (a quarter of an hour, two GB of disk), prints the
+table, and writes it as `bars.json`, with all figures, and the cost of a request over its length as `bars.png`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from helm_longctx.core.lengths import STANDARD
+
+HERE = Path(__file__).resolve().parent
+
+
+@dataclass(frozen=True)
+class Bar:
+    """Args: what is measured, the figure, and the most or (`at_least`) the least that it may be."""
+
+    what: str
+    figure: float
+    limit: float
+    at_least: bool = False
+
+    @property
+    def met(self) -> bool:
+        """Whether it is within the limit."""
+        return self.figure >= self.limit if self.at_least else self.figure <= self.limit
+
+
+def figures(script: str, *arguments: str) -> Any:
+    """What a benchmark writes as JSON; what it prints is shown."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "figures.json"
+        subprocess.run([sys.executable, HERE / script, *arguments, "--json", path], check=True)
+        return json.loads(path.read_bytes())
+
+
+def of_overhead(found: dict[str, Any]) -> list[Bar]:
+    """A request's cost beside the answer."""
+    ratios = found["ratios"]
+    return [
+        Bar("a 128k request / one bare tokenization", ratios["ours / bare"], 1.25),
+        Bar("stock / ours, a 128k request", ratios["stock / ours"], 6, at_least=True),
+        Bar("ours / stock, without tokenizer", ratios["ours / stock, no tokenizer"], 1),
+        Bar("1m / the line through 8k and 128k", ratios["1m / line through 8k and 128k"], 1.3),
+        Bar("a prompt 3 times too long / one that fits", ratios["3 times over / fits"], 1.2),
+    ]
+
+
+def of_files(rows: list[dict[str, Any]]) -> list[Bar]:
+    """What a run leaves, and its memory."""
+    ours = {row["run"]: row for row in rows if row["side"] == "ours"}
+    keys, books = ours["json_kv 128k, server"], ours["lv_eval 256k"]
+    return [
+        Bar("disk / text, 100 x 128k", keys["disk"] / keys["text"], 1.3),
+        Bar("run's peak memory / text, 200 x 256k words", books["peak"] / books["text"], 1.6),
+    ]
+
+
+def of_pages(rows: list[dict[str, Any]]) -> list[Bar]:
+    """Summaries and run pages."""
+    ours = {row["size"]: row for row in rows if row["side"] == "ours"}
+    limits = {"100x128k": (2, 60), "500x128k": (3, 80), "200x256k": (3, 80)}
+    bars = [
+        bar
+        for size, (seconds, heap) in limits.items()
+        for bar in (
+            Bar(f"seconds until the page of {size} is there", ours[size]["page_s"], seconds),
+            Bar(f"MB of heap of the page of {size}", ours[size]["heap_mb"], heap),
+        )
+    ]
+    one, four = ours["200x256k"], ours["4 runs 200x256k"]
+    bars.append(Bar("summarize's peak memory / text, 200 x 256k words", one["peak_mb"] / one["text_mb"], 1.6))
+    return [*bars, Bar("summarize's peak memory, 4 runs / 1 run", four["peak_mb"] / one["peak_mb"], 1.1)]
+
+
+def draw(seconds: dict[str, float], path: Path) -> None:
+    """The cost of a request over its length, and the other ways at 128k."""
+    from matplotlib.figure import Figure
+
+    ours = {
+        STANDARD[label]: taken for name, taken in seconds.items() if (label := name.removeprefix("ours, ")) in STANDARD
+    }
+    figure = Figure(figsize=(6, 4), layout="constrained")
+    axis = figure.subplots()
+    axis.loglog(list(ours), list(ours.values()), "o-", label="ours")
+    for name, marker in (("stock, 128k", "s"), ("bare tokenization, 128k", "x")):
+        axis.loglog([STANDARD["128k"]], [seconds[name]], marker, label=name.removesuffix(", 128k"))
+    axis.set_xticks(list(ours), [label for label in STANDARD if STANDARD[label] in ours])
+    axis.minorticks_off()
+    axis.yaxis.set_major_formatter("{x:g}")
+    axis.set(xlabel="tokens of the prompt", ylabel="seconds a request, without the model")
+    axis.grid(alpha=0.3)
+    axis.legend()
+    figure.savefig(path, dpi=150)
+
+
+def main() -> None:
+    """Measure, print, write."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tokenizer", help="of overhead.py")
+    parser.add_argument("--to", type=Path, default=Path("bars"), help="the folder of bars.json and bars.png")
+    args = parser.parse_args()
+    found = {
+        "overhead": figures("overhead.py", *(["--tokenizer", args.tokenizer] if args.tokenizer else [])),
+        "files": figures("run_files.py"),
+        "pages": figures("page.py"),
+    }
+    bars = [*of_overhead(found["overhead"]), *of_files(found["files"]), *of_pages(found["pages"])]
+    table = Table("", "measured", "bar", "met")
+    for bar in bars:
+        sign = "at least" if bar.at_least else "at most"
+        table.add_row(bar.what, f"{bar.figure:.2f}", f"{sign} {bar.limit:g}", "yes" if bar.met else "NO")
+    Console(width=None if sys.stdout.isatty() else 120).print(table)
+    args.to.mkdir(parents=True, exist_ok=True)
+    written = {"bars": [{**asdict(bar), "met": bar.met} for bar in bars], **found}
+    (args.to / "bars.json").write_text(json.dumps(written, indent=1) + "\n")
+    draw(found["overhead"]["seconds"], args.to / "bars.png")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,184 @@
+"""What a long request costs beside the model's answer: ours, stock HELM's, and one bare tokenization of the prompt.
+
+    python bench/overhead.py [--tokenizer tokenizer.json] [--repeats 5] [--json FILE]
+
+All ways take turns in one process, and every turn has new text: a scenario's instance goes through the adapter, HELM's
+client and its SQLite cache, and a model answers at once. A first turn, in which tokenizers are loaded, does not count.
+Printed are medians of seconds a request. Without `--tokenizer`, a small byte-level BPE is trained first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import random
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from helm.benchmark.adaptation.adapter_spec import ADAPT_GENERATION, AdapterSpec
+from helm.benchmark.adaptation.adapters.adapter_factory import AdapterFactory
+from helm.benchmark.model_deployment_registry import ClientSpec, ModelDeployment, register_model_deployment
+from helm.benchmark.model_metadata_registry import ModelMetadata, register_model_metadata
+from helm.benchmark.scenarios.scenario import Instance
+from helm.benchmark.tokenizer_config_registry import TokenizerConfig, TokenizerSpec, register_tokenizer_config
+from helm.benchmark.window_services.tokenizer_service import TokenizerService
+from helm.clients.simple_client import SimpleClient
+from helm.common.cache_backend_config import SqliteCacheBackendConfig
+from helm.common.local_context import LocalContext
+from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+from transformers import PreTrainedTokenizerFast
+
+from helm_longctx.core.entry import parse_entry
+from helm_longctx.core.instance import to_instance
+from helm_longctx.core.lengths import STANDARD
+from helm_longctx.core.task import Example
+from helm_longctx.core.template import CONTEXT
+from helm_longctx.helmet.tasks import HELMET
+
+LENGTHS = ("8k", "32k", "128k", "512k", "1m")
+BUDGET = 100
+SPARE = 1.02
+"""A prompt that fits is shorter than its length by this factor, which leaves room for the template and the answer."""
+SYLLABLES = ["ba", "ter", "con", "ment", "ing", "lo", "ri", "sta", "per", "der", "tion", "an", "el", "is", "ver", "us"]
+RNG = random.Random(1)
+WORDS = ["".join(RNG.choices(SYLLABLES, k=RNG.randint(1, 4))) for _ in range(20_000)]
+
+Way = Callable[[Instance], object]
+
+
+class InstantClient(SimpleClient):
+    """HELM's client and cache with a model that answers at once."""
+
+    def invoke_model(self, raw_request: Any) -> dict[str, Any]:
+        return {"completions": ["x"]}
+
+
+def main() -> None:
+    """Print a line for each figure."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tokenizer", type=Path)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--json", type=Path)
+    args = parser.parse_args()
+    logging.disable()
+    with tempfile.TemporaryDirectory() as folder:
+        tokenizer = Tokenizer.from_file(str(args.tokenizer)) if args.tokenizer else trained()
+        register(tokenizer, Path(folder))
+        seconds = measured(tokenizer, Path(folder), args.repeats)
+    found = {"seconds": seconds, "ratios": ratios(seconds)}
+    for part in found.values():
+        for name, value in part.items():
+            print(f"{name:42} {value:8.3f}")
+    if args.json:
+        args.json.write_text(json.dumps(found, indent=1) + "\n")
+
+
+def measured(tokenizer: Tokenizer, folder: Path, repeats: int) -> dict[str, float]:
+    """Median seconds a request of each way and length."""
+    rate = 100_000 / len(tokenizer.encode(text(100_000)).ids)  # characters a token
+    chars = {name: int(STANDARD[name] * rate / SPARE) for name in LENGTHS}
+    stock, ours = run("bench/tokenizer", folder, ADAPT_GENERATION), run("bench/tokenizer", folder)
+    ways: dict[str, tuple[Way, str, int]] = {
+        "bare tokenization, 128k": (lambda instance: bare(tokenizer, instance), "128k", chars["128k"]),
+        "stock, 128k": (stock, "128k", chars["128k"]),
+        "stock, 128k, no tokenizer": (run("bench/none", folder, ADAPT_GENERATION), "128k", chars["128k"]),
+        "ours, 128k, no tokenizer": (run("bench/none", folder), "128k", chars["128k"]),
+        "ours, 128k, 3 times over": (ours, "128k", 3 * chars["128k"]),
+        **{f"ours, {name}": (ours, name, size) for name, size in chars.items()},
+    }
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    for turn in range(repeats + 1):
+        for name, (way, length, size) in ways.items():
+            made = [instance(length, size) for _ in range(10 if name.endswith("no tokenizer") else 1)]
+            start = time.perf_counter()
+            for each in made:
+                way(each)
+            if turn:
+                times[name].append((time.perf_counter() - start) / len(made))
+    return {name: statistics.median(taken) for name, taken in times.items()}
+
+
+def ratios(seconds: dict[str, float]) -> dict[str, float]:
+    """What the figures are compared by."""
+    ours, sizes = {name: seconds[f"ours, {name}"] for name in LENGTHS}, {n: STANDARD[n] for n in LENGTHS}
+    slope = (ours["128k"] - ours["8k"]) / (sizes["128k"] - sizes["8k"])
+    return {
+        "ours / bare": ours["128k"] / seconds["bare tokenization, 128k"],
+        "stock / ours": seconds["stock, 128k"] / ours["128k"],
+        "ours / stock, no tokenizer": seconds["ours, 128k, no tokenizer"] / seconds["stock, 128k, no tokenizer"],
+        "1m / line through 8k and 128k": ours["1m"] / (ours["8k"] + slope * (sizes["1m"] - sizes["8k"])),
+        "3 times over / fits": seconds["ours, 128k, 3 times over"] / ours["128k"],
+    }
+
+
+def text(size: int) -> str:
+    """New text of so many characters."""
+    return " ".join(RNG.choices(WORDS, k=size // 5))[:size]
+
+
+def instance(length: str, size: int) -> Instance:
+    """A question with a context of so many characters."""
+    task = HELMET.task("nq")
+    settings = parse_entry([HELMET], f"helmet_recall:length={length}").settings
+    fields = {**dict.fromkeys(task.template.names, "when?"), CONTEXT: text(size)}
+    return to_instance(task, settings, Example("1", fields, ["x"], "generated"), BUDGET)
+
+
+def bare(tokenizer: Tokenizer, instance: Instance) -> list[int]:
+    """One pass, as fast as the library does it."""
+    ids: list[int] = tokenizer.encode_batch_fast([instance.input.text])[0].ids
+    return ids
+
+
+def run(deployment: str, folder: Path, method: str = "longctx") -> Way:
+    """From an instance to its answer, as in a run of its own."""
+    cache = tempfile.mkdtemp(dir=folder)
+    context = LocalContext(cache, SqliteCacheBackendConfig(cache))
+    spec = AdapterSpec(
+        method=method,
+        model="bench/model",
+        model_deployment=deployment,
+        max_tokens=BUDGET,
+        max_train_instances=0,
+        num_outputs=1,
+        temperature=0.0,
+    )
+    adapter = AdapterFactory.get_adapter(spec, TokenizerService(context))
+
+    def way(instance: Instance) -> None:
+        for state in adapter.adapt([instance], 1):
+            assert context.make_request(state.request).success
+
+    return way
+
+
+def register(tokenizer: Tokenizer, folder: Path) -> None:
+    """A deployment with the tokenizer and a window, and one without, for HELM."""
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer).save_pretrained(folder / "tokenizer")
+    arguments = {"pretrained_model_name_or_path": str(folder / "tokenizer")}
+    kind = "helm.tokenizers.huggingface_tokenizer.HuggingFaceTokenizer"
+    register_tokenizer_config(TokenizerConfig("bench/words", TokenizerSpec(kind, arguments), "", ""))
+    register_model_metadata(ModelMetadata("bench/model", "bench", "bench", "", "open", None, []))
+    client, window = ClientSpec("__main__.InstantClient"), 2 * STANDARD["1m"]
+    for deployment in (
+        ModelDeployment("bench/tokenizer", client, "bench/model", "bench/words", max_sequence_length=window),
+        ModelDeployment("bench/none", client, "bench/model"),
+    ):
+        register_model_deployment(deployment)
+
+
+def trained() -> Tokenizer:
+    """A byte-level BPE."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.train_from_iterator([text(200_000)], trainers.BpeTrainer(vocab_size=8000, show_progress=False))
+    return tokenizer
+
+
+if __name__ == "__main__":
+    main()

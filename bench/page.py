@@ -1,0 +1,144 @@
+"""Summaries and run pages of long runs: seconds and memory of helm-summarize and of the browser, ours and stock.
+
+    python bench/page.py [--json FILE] [--sizes 100x128k …]
+
+Runs are fabricated. The two sides take turns; stock is measured only where it ends.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from tests.e2e.browser import chromium, served
+from tests.e2e.commands import BIN
+from tests.fabricate_runs import CHINESE, ENGLISH, long_prompts, write_run
+
+RECALL = "helmet_recall:task=json_kv,length=128k,model=longctx/null"
+LV_EVAL = "lv_eval:dataset=hotpotwikiqa_mixup,length=256k,model=longctx/null"
+LV_EVAL_CHINESE = "lv_eval:dataset=dureader_mixup,length=256k,model=longctx/null"
+OURS = ("--summarizer-class-name", "helm_longctx.report.LongContextSummarizer")
+PATIENCE = 300
+"""Seconds after which a page counts as one that cannot be opened."""
+
+PAINTED = "requestAnimationFrame(() => requestAnimationFrame(arguments[arguments.length - 1]))"
+"""Ends when the browser has drawn what is in the page by now."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """Args: number of instances, characters of each, their words, how many such runs, whether stock ends."""
+
+    entry: str
+    count: int
+    characters: int
+    words: list[str]
+    runs: int = 1
+    stock: bool = False
+
+
+SIZES = {
+    "100x128k": Size(RECALL, 100, 550_000, ENGLISH, stock=True),
+    "500x128k": Size(RECALL, 500, 550_000, ENGLISH),
+    "200x256k": Size(LV_EVAL, 200, 1_600_000, ENGLISH),
+    "200x256k chinese": Size(LV_EVAL_CHINESE, 200, 400_000, CHINESE),
+    "4 runs 200x256k": Size(LV_EVAL, 200, 1_600_000, ENGLISH, runs=4),
+}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Args: text of the prompts in MB, seconds and peak memory of helm-summarize, the page's seconds and heap in MB."""
+
+    size: str
+    side: str
+    text_mb: float
+    summarize_s: float
+    peak_mb: float
+    page_s: float
+    heap_mb: float
+
+
+@contextmanager
+def fabricated(size: Size) -> Iterator[tuple[Path, list[Path], float]]:
+    """A folder with a suite, its runs, and the text of their prompts in MB of UTF-8."""
+    with tempfile.TemporaryDirectory() as folder:
+        suite = Path(folder) / "benchmark_output/runs/s"
+        runs = [write_run(suite, size.entry, long_prompts(size.count, size.characters, size.words))]
+        for number in range(1, size.runs):
+            runs.append(suite / f"{runs[0].name},run={number}")
+            runs[-1].mkdir()
+            for path in runs[0].iterdir():
+                os.link(path, runs[-1] / path.name)
+        schema = subprocess.run([BIN / "helm-longctx", "schema", "--suite", "s"], cwd=folder, capture_output=True)
+        (Path(folder) / "schema.yaml").write_bytes(schema.stdout)
+        text = sum(len(prompt.encode()) for prompt, _ in long_prompts(size.count, size.characters, size.words))
+        yield Path(folder), runs, size.runs * text / 1e6
+
+
+def summarized(folder: Path, side: str) -> tuple[float, float]:
+    """Seconds and peak memory in MB of helm-summarize."""
+    options = OURS if side == "ours" else ()
+    command = [BIN / "helm-summarize", "--suite", "s", "--schema-path", "schema.yaml", *options]
+    start = time.perf_counter()
+    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    assert status == 0, "helm-summarize failed"
+    return time.perf_counter() - start, usage.ru_maxrss * 1024 / 1e6
+
+
+def opened(folder: Path, run: Path) -> tuple[float, float]:
+    """Seconds until the run page has painted its first instances, and the JavaScript heap in MB, garbage included."""
+    with served(folder) as address, tempfile.TemporaryDirectory() as profile, chromium(Path(profile)) as browser:
+        browser.set_script_timeout(PATIENCE)
+        browser.execute_cdp_cmd("Performance.enable", {})
+        start = time.perf_counter()
+        browser.get(f"{address}/#/runs/{quote(run.name, safe='')}")
+        while not browser.execute_script("return document.querySelector('[id^=instance-]') !== null"):
+            assert time.perf_counter() - start < PATIENCE, "the page does not open"
+            time.sleep(0.02)
+        browser.execute_async_script(PAINTED)
+        seconds = time.perf_counter() - start
+        metrics = browser.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
+        return seconds, next(metric["value"] for metric in metrics if metric["name"] == "JSHeapUsedSize") / 1e6
+
+
+def measured(name: str) -> Iterator[Measured]:
+    """One line for each side."""
+    with fabricated(SIZES[name]) as (folder, runs, text):
+        for side in ("ours", "stock") if SIZES[name].stock else ("ours",):
+            yield Measured(name, side, text, *summarized(folder, side), *opened(folder, runs[0]))
+
+
+def main() -> None:
+    """Print a table; write JSON where asked."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", type=Path, help="write the figures there, too")
+    parser.add_argument("--sizes", nargs="+", choices=SIZES, default=list(SIZES))
+    arguments = parser.parse_args()
+    titles = ("text MB", "summarize s", "peak MB", "page s", "heap MB")
+    print(f"{'size':20}{'side':8}" + "".join(f"{title:>12}" for title in titles))
+    rows = []
+    for name in arguments.sizes:
+        for row in measured(name):
+            rows.append(asdict(row))
+            numbers = (row.text_mb, row.summarize_s, row.peak_mb, row.page_s, row.heap_mb)
+            print(f"{row.size:20}{row.side:8}" + "".join(f"{number:12.1f}" for number in numbers), flush=True)
+    if arguments.json:
+        arguments.json.write_text(json.dumps(rows, indent=2))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,152 @@
+"""A run by our runner and by HELM's own, in turns: what it leaves on disk, its peak memory and its time.
+
+    python bench/run_files.py [--rows 100] [--books 200] [--json FILE]
+
+Three workloads, none with a network: 100 prompts of 128k tokens asked of a local OpenAI-compatible server, so that
+HELM's client caches what it is told; 200 prompts of LV-Eval's form with 256k words and the null baseline; and one
+haystack at six depths. Ratios are over the text of the prompts that were sent, in UTF-8.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from tests.servers.llm import serve  # noqa: E402
+
+HELM_RUN = Path(sys.executable).parent / "helm-run"
+WORDS = ["the", "of", "river", "town", "north", "built", "king", "year", "first", "school", "near", "house", "music"]
+RUNNER = ["--runner-class-name", "helm_longctx.running.LongContextRunner"]
+
+
+def write_rows(path: Path, rows: Any) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as file:
+        file.writelines(json.dumps(row) + "\n" for row in rows)
+
+
+def fabricate_words(root: Path, count: int) -> None:
+    """LV-Eval's file at 256k words: each row has a text of its own."""
+    rng = random.Random(1)
+    empty = {"answers": ["river"], "length": 262144, "language": "en", "answer_keywords": "", "confusing_facts": ""}
+    rows = ({"context": " ".join(rng.choices(WORDS, k=262144)), "input": f"what is {n}?"} | empty for n in range(count))
+    write_rows(root / "lveval/loogle_SD_mixup/loogle_SD_mixup_256k.jsonl", rows)
+
+
+def fabricate_depths(root: Path, questions: int) -> None:
+    """NQ at 128k: for each question one haystack, the gold passage at six depths."""
+    rng = random.Random(2)
+    texts = [" ".join(rng.choices(WORDS, k=108)) for _ in range(50_000)]
+    for name, passages in (("dev", 1000), ("train", 3)):
+        rows = []
+        for number in range(questions if name == "dev" else 20):
+            hay = [{"psg_id": "1", "title": f"T {text[:9]}", "text": text} for text in rng.sample(texts, passages)]
+            gold = {"psg_id": "2", "title": "Gold", "text": f"It is called Kiri Vel {number}."}
+            for depth in range(6):
+                at = depth * (passages - 1) // 5
+                ctxs = [*hay[:at], gold, *hay[at:]][:passages]
+                rows.append({"question": f"what is {name} {number}", "answers": ["Kiri Vel"], "ctxs": ctxs})
+        write_rows(root / f"helmet/kilt/nq-{name}-multikilt_1000_k{passages}_dep6.jsonl", rows)
+
+
+def models(folder: Path, address: str) -> Path:
+    """The package's deployments, with vLLM's at our address."""
+    folder.mkdir(parents=True)
+    for path in (ROOT / "src/helm_longctx/config").glob("*.yaml"):
+        (folder / path.name).write_text(path.read_text().replace("http://localhost:8000/v1/", address))
+    return folder
+
+
+def measured(entry: str, data: Path, arguments: list[str], address: str) -> dict[str, float]:
+    """One run in a folder and a process of its own: MB on disk, peak MB, seconds, and MB of prompts."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        local = models(folder / "models", address)
+        command = [str(HELM_RUN), "--run-entries", entry, "--suite", "s", "-m", "1000", "--local-path", str(local)]
+        start = time.perf_counter()
+        environment = {**os.environ, "HELM_LONGCTX_DATA": str(data)}
+        with (folder / "log").open("w") as log:
+            process = subprocess.Popen(
+                [*command, *arguments], cwd=folder, env=environment, stdout=log, stderr=subprocess.STDOUT
+            )
+            peak = peak_memory(process)
+        assert process.returncode == 0, (folder / "log").read_text()[-3000:]
+        found = {"seconds": time.perf_counter() - start, "peak": peak}
+        (run,) = folder.glob("benchmark_output/runs/s/*/scenario_state.json")
+        left = [*run.parent.rglob("*"), *(local / "cache").rglob("*"), folder / "log"]
+        found["disk"] = sum(path.stat().st_size for path in left if path.is_file()) / 1e6
+        return found | {"text": text_size(run.parent) / 1e6}
+
+
+def peak_memory(process: subprocess.Popen[bytes]) -> float:
+    """MB; not by `wait4`, which counts the parent's memory at the fork."""
+    peak = 0.0
+    while process.poll() is None:
+        lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
+        peak = max([peak, *(int(line.split()[1]) / 1000 for line in lines if line.startswith("VmHWM"))])
+        time.sleep(0.02)
+    return peak
+
+
+def text_size(run: Path) -> int:
+    """Bytes of the prompts that were sent."""
+    if not (run / "prompts.json").exists():
+        states = json.loads((run / "scenario_state.json").read_bytes())["request_states"]
+        return sum(len(state["request"]["prompt"].encode()) for state in states)
+    index = json.loads((run / "prompts.json").read_bytes())
+    return sum(index["prompts"][name][2] for name in index["instances"].values())
+
+
+def compare(title: str, entry: str, data: Path, turns: int) -> list[dict[str, Any]]:
+    """Print a line for each run of either runner, and give its figures."""
+    rows: list[dict[str, Any]] = []
+    for turn in range(turns):
+        for name, arguments in (("ours", RUNNER), ("stock", [])):
+            with serve(lambda prompt: "x") as server:
+                m = measured(entry, data, arguments, server.openai)
+                server.forget()
+            rows.append({"run": title, "side": name, **m})
+            print(
+                f"{title}, turn {turn + 1}, {name}: text {m['text']:.0f} MB, disk {m['disk'] / m['text']:.2f} times,"
+                f" peak {m['peak']:.0f} MB = {m['peak'] / m['text']:.2f} times, {m['seconds']:.1f} s",
+                flush=True,
+            )
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=100, help="prompts of 128k tokens")
+    parser.add_argument("--books", type=int, default=200, help="prompts of 256k words")
+    parser.add_argument("--questions", type=int, default=20, help="questions at six depths")
+    parser.add_argument("--turns", type=int, default=1)
+    parser.add_argument("--json", type=Path, help="write the figures there, too")
+    args = parser.parse_args()
+    recall = f"helmet_recall:task=json_kv,length=128k,num_samples={args.rows},model=vllm/llama-3.1-8b-instruct-chat"
+    nq = f"helmet_rag:task=nq,length=128k,num_samples={args.questions},model=longctx/null"
+    with tempfile.TemporaryDirectory() as name:
+        data = Path(name)
+        rows = compare("json_kv 128k, server", recall, data, args.turns)
+        fabricate_words(data, args.books)
+        rows += compare(
+            "lv_eval 256k", "lv_eval:dataset=loogle_SD_mixup,length=256k,model=longctx/null", data, args.turns
+        )
+        fabricate_depths(data, args.questions)
+        rows += compare("nq 128k at six depths", nq, data, args.turns)
+    if args.json:
+        args.json.write_text(json.dumps(rows, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
