@@ -11,6 +11,7 @@ import helm.benchmark.metrics.basic_metrics  # noqa: F401
 import pytest
 from hypothesis import settings as hypothesis_settings
 
+from helm_longctx.redaction import text
 from helm_longctx.sources.root import ENVIRONMENT, DataRoot
 from tests.fabricate import build_mirror
 
@@ -23,6 +24,12 @@ hypothesis_settings.load_profile("project")
 def mirror(tmp_path_factory: pytest.TempPathFactory) -> DataRoot:
     """A mirror folder with fabricated data; not to be changed."""
     return DataRoot(build_mirror(tmp_path_factory.mktemp("mirror")), mirror=True)
+
+
+@pytest.fixture(autouse=True)
+def no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test registers for redaction is forgotten after it."""
+    monkeypatch.setattr(text, "_forms", ())
 
 
 @pytest.fixture(autouse=True)

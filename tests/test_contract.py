@@ -56,8 +56,9 @@ def test_run_specs(entry: str) -> None:
     schema = {group["name"] for group in make_schema(BENCHMARKS)["run_groups"]}
     assert set(spec.groups) <= schema
     assert spec.adapter_spec.max_tokens == max(task.max_tokens for task in scenario.entry.tasks)
+    annotator = "CitationAnnotator" if entry.startswith("helmet_cite") else "RubricAnnotator"
     assert [a.class_name for a in spec.annotators or []] == (
-        ["helm_longctx.helmet.judge.CitationAnnotator"] if any(t.judged for t in scenario.entry.tasks) else []
+        [f"helm_longctx.helmet.judge.{annotator}"] if any(t.judged for t in scenario.entry.tasks) else []
     )
 
 
@@ -155,8 +156,10 @@ def test_imports_go_one_way() -> None:
         if part in benchmarks:
             assert parts <= {part, "core", "judging", "sources", "errors"}, path
         if part == "judging":
-            assert parts <= {"judging", "errors"}, path
-        if part in {"judging", "models", "report", "running"}:
+            assert parts <= {"judging", "redaction", "errors"}, path
+        if part == "redaction":
+            assert parts <= {"redaction"}, path
+        if part in {"judging", "models", "report", "running", "redaction"}:
             assert not parts & benchmarks, path
         if path.name in {"scoring.py", "prompts.py", "tasks.py"} or "data" in path.parts:
             assert not any(name.startswith("helm.") for name in imported), path

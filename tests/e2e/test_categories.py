@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,8 @@ import yaml
 from helm_longctx.sources.root import DataRoot
 from tests import punkt
 from tests.e2e.commands import helm_run, run
-from tests.e2e.openai_server import serve
 from tests.e2e.test_leaderboard import stats, table
+from tests.servers.llm import serve
 
 JUDGE = "vllm/llama-3.1-8b-instruct-chat"
 RUNS = (
@@ -101,23 +102,21 @@ def test_ranking_and_ruler(suite: Path) -> None:
 
 def test_citations_judged_by_a_deployment(tmp_path: Path, mirror: DataRoot) -> None:
     """A language model as judge gives other names than the official judge; its failures are counted, not scored."""
-    asked = []
 
     def answer(prompt: str) -> str:
-        asked.append(prompt)
-        return "1" if len(asked) % 12 else "maybe"
+        return "1" if zlib.crc32(prompt.encode()) % 12 else "maybe"
 
-    with serve(answer) as (address, requests):
+    with serve(answer) as server:
         assert run("helm-longctx", "models", "--copy-to", "models", folder=tmp_path).returncode == 0
         path = tmp_path / "models/model_deployments.yaml"
-        path.write_text(path.read_text().replace("http://localhost:8000/v1/", address))
+        path.write_text(path.read_text().replace("http://localhost:8000/v1/", server.openai))
         assert yaml.safe_load(path.read_text())
         entry = f"helmet_cite:length=8k,num_samples=5,judge={JUDGE},model=longctx/lexical"
         arguments = ("--run-entries", entry, "--suite", "s", "-m", 99, "--local-path", "models")
         with punkt.installed(tmp_path / "nltk_data") as data:
             made = run("helm-run", *arguments, folder=tmp_path, HELM_LONGCTX_DATA=str(mirror.path), NLTK_DATA=str(data))
         assert made.returncode == 0, made.stdout[-3000:] + made.stderr
-    assert requests
+    assert server.calls
     (folder,) = (tmp_path / "benchmark_output/runs/s").glob("helmet_cite*")
     found = stats(tmp_path, folder.name)
     for task in ("asqa", "qampari"):
@@ -133,16 +132,16 @@ def test_thinking_is_not_scored(tmp_path: Path) -> None:
     """Reasoning is cut off, and the model gets tokens for it beyond the task's budget."""
     from helm_longctx.models import lexical
 
-    with serve(lambda prompt: f"<think>Is it 3?\nNo.</think>\n{lexical.answer(prompt)}") as (address, requests):
+    with serve(lambda prompt: f"<think>Is it 3?\nNo.</think>\n{lexical.answer(prompt)}") as server:
         assert run("helm-longctx", "models", "--copy-to", "models", folder=tmp_path).returncode == 0
         path = tmp_path / "models/model_deployments.yaml"
-        path.write_text(path.read_text().replace("http://localhost:8000/v1/", address))
+        path.write_text(path.read_text().replace("http://localhost:8000/v1/", server.openai))
         entry = f"helmet_recall:task=json_kv,length=4k,num_samples=3,thinking_tokens=1000,model={JUDGE}"
         made = run(
             "helm-run", "--run-entries", entry, "--suite", "s", "-m", 9, "--local-path", "models", folder=tmp_path
         )
         assert made.returncode == 0, made.stdout[-3000:] + made.stderr
-    assert {body["max_tokens"] for body in requests} == {1100}
+    assert {body["max_tokens"] for body in server.bodies} == {1100}
     (folder,) = (tmp_path / "benchmark_output/runs/s").glob("helmet_recall*")
     found = stats(tmp_path, folder.name)
     assert found["exact_match", "json_kv"] == 1.0

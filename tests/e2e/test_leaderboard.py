@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
-import re
-import signal
-import socket
-import subprocess
-import time
-import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from selenium import webdriver
-from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
 from helm_longctx.sources.root import DataRoot
-from tests.e2e.commands import BIN, helm_run, run
+from tests.e2e.browser import page_text, shown
+from tests.e2e.commands import helm_run, run
 
 ENTRIES = [
     *(
@@ -31,8 +23,6 @@ ENTRIES = [
     "helmet_recall:task=json_kv,length=16k,num_samples=6,style=chat,model=longctx/lexical",
 ]
 LEXICAL = "helmet_recall:length=4k,num_samples=6,model=longctx_lexical"
-QUIET = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--window-size=1500,1200",
-         "--disable-background-networking", "--disable-component-update", "--disable-sync")  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -128,56 +118,6 @@ def test_plain_helm_summarize(suite: Path) -> None:
     assert summarized.returncode == 0, summarized.stderr
     assert table(suite, "helmet", "Score")["longctx/lexical"]["Recall 4k - Score"] == 1.0
     assert run("helm-longctx", "summarize", "--suite", "s", folder=suite).returncode == 0
-
-
-@pytest.fixture(scope="module")
-def page(suite: Path) -> Iterator[str]:
-    """The address of the leaderboard's server."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [str(BIN / "helm-longctx"), "serve", "--suite", "s", "--port", str(port)]
-    server = subprocess.Popen(command, cwd=suite, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    address = f"http://127.0.0.1:{port}"
-    try:
-        for _ in range(200):
-            try:
-                urllib.request.urlopen(f"{address}/config.js", timeout=5).close()
-                break
-            except OSError:
-                assert server.poll() is None, "the server ended"
-                time.sleep(0.1)
-        yield address
-    finally:
-        server.send_signal(signal.SIGTERM)
-        server.wait(10)
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
-    """A headless Chromium."""
-    options = webdriver.ChromeOptions()
-    options.binary_location = os.environ.get("CHROMIUM", "/usr/bin/chromium")
-    for argument in (*QUIET, f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"):
-        options.add_argument(argument)
-    driver = webdriver.Chrome(options, Service(os.environ.get("CHROMEDRIVER", "/usr/bin/chromedriver")))
-    yield driver
-    driver.quit()
-
-
-def page_text(browser: webdriver.Chrome) -> str:
-    return str(browser.find_element(By.TAG_NAME, "body").text)
-
-
-def shown(browser: webdriver.Chrome, *texts: str) -> str:
-    """The page's text, once it shows all of these; a screenshot is kept where SCREENSHOTS names a folder."""
-    WebDriverWait(browser, 30).until(
-        lambda d: all(text in page_text(d) for text in texts), f"no {texts} in:\n{page_text(browser)[:2000]}"
-    )
-    if folder := os.environ.get("SCREENSHOTS"):
-        name = re.sub(r"\W+", "-", browser.current_url.split("#")[-1])[:60]
-        browser.save_screenshot(f"{folder}/{name}.png")
-    return page_text(browser)
 
 
 @pytest.mark.browser

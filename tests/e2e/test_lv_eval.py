@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import signal
@@ -63,9 +64,37 @@ def test_published_results_stand_beside(suite: Path) -> None:
     for name in ("instances", "display_predictions", "display_requests"):
         assert json.loads((folder / f"{name}.json").read_text()) == []  # without them its page would wait for ever
     assert "not run here" in json.loads((folder / "scenario.json").read_text())["description"]
-    missing = run("helm-longctx", "reference", "helmet", "--suite", "s", folder=suite)
+    missing = run("helm-longctx", "reference", "lv_eval", "--suite", "s", "--model", "nobody*", folder=suite)
     assert (missing.returncode, missing.stderr.count("\n")) == (2, 1)
-    assert "no published results of HELMET" in missing.stderr
+    assert "model='nobody*'; there are: " in missing.stderr
+
+
+def test_export(suite: Path) -> None:
+    """Scores and answers as CSV, Chinese text whole, and a picture of the curves."""
+    made = run("helm-longctx", "export", "--suite", "s", "--plot", "scores.svg", folder=suite)
+    assert made.returncode == 0, made.stderr
+    scores, answers = (rows(suite / f"export/{name}.csv") for name in ("scores", "answers"))
+    own = {
+        (r["metric"], r["task"] or None): float(r["score"])
+        for r in scores
+        if r["run"] == "lv_eval:length=16k,model=longctx_lexical"
+    }
+    assert own == stats(suite, "lv_eval:length=16k,model=longctx_lexical")
+    state = json.loads(
+        (suite / "benchmark_output/runs/s/lv_eval:length=16k,model=longctx_lexical/scenario_state.json").read_text()
+    )
+    told = [row for row in answers if row["run"] == "lv_eval:length=16k,model=longctx_lexical"]
+    assert [(row["instance"], row["answer"]) for row in told] == [(s["instance"]["id"], s["result"]["completions"][0]["text"]) for s in state["request_states"]]  # fmt: skip
+    assert any("\u4e00" <= character <= "\u9fff" for row in told for character in row["question"])
+    assert (suite / "export/answers.csv").read_bytes().startswith(b"\xef\xbb\xbf")
+    picture = (suite / "export/scores.svg").read_text()
+    assert "longctx/lexical" in picture
+    assert "published/ChatGLM3-6B-32k" in picture
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        return list(csv.DictReader(file))
 
 
 def test_a_question_has_one_id(suite: Path) -> None:

@@ -14,7 +14,7 @@ import yaml
 from helm_longctx.models import lexical
 from helm_longctx.sources.root import DataRoot
 from tests.e2e.commands import BIN, helm_run, run
-from tests.e2e.openai_server import serve
+from tests.servers.llm import serve
 
 ROOT = Path(__file__).parents[2]
 RUNNER = ("--runner-class-name", "helm_longctx.running.LongContextRunner")
@@ -36,8 +36,8 @@ def local_models(folder: Path, address: str) -> Path:
 
 def test_vllm_chat_and_completions(tmp_path: Path) -> None:
     """Both vLLM deployments send what HELMET sends: the user turn as one message, or the raw prompt with its prefix."""
-    with serve(lexical.answer) as (address, requests):
-        models = local_models(tmp_path, address)
+    with serve(lexical.answer) as server:
+        models = local_models(tmp_path, server.openai)
         # Without its tokenizer's files, which are on the hub, the completions deployment is one without a window.
         path = models / "model_deployments.yaml"
         rows = yaml.safe_load(path.read_text())
@@ -50,8 +50,8 @@ def test_vllm_chat_and_completions(tmp_path: Path) -> None:
             "helm-run", "--run-entries", *entries, "--suite", "s", "-m", 9, "--local-path", models, folder=tmp_path
         )
         assert made.returncode == 0, made.stdout[-3000:] + made.stderr
-    raw = [body for body in requests if not body["path"].endswith("/chat/completions")]
-    chat = [body for body in requests if body["path"].endswith("/chat/completions")]
+    raw = [call.body for call in server.calls if call.path == "/v1/completions"]
+    chat = [call.body for call in server.calls if call.path == "/v1/chat/completions"]
     assert len(raw) == len(chat) == 3
     for body in raw:
         assert body["prompt"].startswith("JSON data:")
@@ -60,7 +60,7 @@ def test_vllm_chat_and_completions(tmp_path: Path) -> None:
         (message,) = body["messages"]
         assert message["role"] == "user"
         assert not message["content"].endswith("Corresponding value:")
-    for body in requests:
+    for body in server.bodies:
         assert body["model"] == "meta-llama/Llama-3.1-8B-Instruct"
         assert body["max_tokens"] == 100
         assert body["temperature"] == 0

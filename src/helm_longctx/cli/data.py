@@ -32,8 +32,7 @@ def fetch(
         tuple(source.paths): source
         for entry in checked
         for task in entry.tasks
-        for sources in (task.sources, task.optional_sources)
-        for source in sources(entry.settings.length)
+        for source in task.all_sources(entry.settings.length)
     }
     command = f"helm-longctx fetch {' '.join(entries)}" + (f" --to {root.path}" if root.mirror else "")
     ensure(sources.values(), root, command)

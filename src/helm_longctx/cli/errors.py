@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
+import traceback as tracebacks
 from types import TracebackType
 
 from helm_longctx.errors import InputError
+from helm_longctx.redaction.text import redacted
 
 
 def install_excepthook() -> None:
-    """In `helm-run`, print bad input as one line. Any other error is shown as before. Idempotent."""
+    """In `helm-run`, print bad input as one line. Any other error is shown as before, without secrets. Idempotent."""
     if sys.excepthook is not _excepthook:
         global _previous
         _previous, sys.excepthook = sys.excepthook, _excepthook
@@ -20,16 +22,20 @@ _previous = sys.__excepthook__
 
 def _excepthook(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
     line = explain(error)
-    if line is None:
+    if line is not None:
+        print(f"helm-longctx: error: {line}", file=sys.stderr)
+        return
+    text = "".join(tracebacks.format_exception(kind, error, traceback))
+    if (clean := redacted(text)) == text:
         _previous(kind, error, traceback)
     else:
-        print(f"helm-longctx: error: {line}", file=sys.stderr)
+        sys.stderr.write(clean)
 
 
 def explain(error: BaseException) -> str | None:
     """One line for bad input, ours or a model that HELM does not know; None for anything else."""
     if isinstance(error, InputError):
-        return " ".join(str(error).split())
+        return redacted(" ".join(str(error).split()))
     text = str(error)
     if isinstance(error, ValueError) and text.startswith(("Unknown model", "Model deployment")):
         return f"{text}; allowed: HELM's models, those of --local-path, and `helm-longctx models`"

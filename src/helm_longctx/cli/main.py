@@ -8,9 +8,23 @@ import sys
 import typer
 
 from helm_longctx._version import VERSION
-from helm_longctx.cli import data, doctor, models, records, results, tables
+from helm_longctx.cli import (
+    data,
+    doctor,
+    export,
+    judge_agreement,
+    judge_check,
+    models,
+    records,
+    rejudge,
+    results,
+    show,
+    tables,
+)
 from helm_longctx.cli.errors import explain
 from helm_longctx.errors import InputError
+from helm_longctx.redaction.logs import redact_logs
+from helm_longctx.redaction.text import register_environment
 
 app = typer.Typer(
     help="Long-context evaluation for Stanford HELM.", no_args_is_help=True, pretty_exceptions_enable=False
@@ -20,8 +34,13 @@ app.command("prompts")(records.prompts)
 app.command("score")(records.score)
 app.command("fetch")(data.fetch)
 app.command("models")(models.models)
+app.command("rejudge")(rejudge.rejudge)
+app.command("judge-check")(judge_check.judge_check)
+app.command("judge-agreement")(judge_agreement.judge_agreement)
 app.command("summarize")(results.summarize)
 app.command("serve")(results.serve)
+app.command("export")(export.export)
+app.command("show")(show.show)
 app.command("reference")(results.reference)
 app.command("schema")(results.schema)
 app.command("confs")(tables.confs)
@@ -44,6 +63,8 @@ def options(
 def main() -> None:
     """Run the command; bad input ends in one line and status 2."""
     logging.basicConfig(level=logging.WARNING, format="helm-longctx: %(message)s", stream=sys.stderr)
+    register_environment()
+    redact_logs()
     try:
         app()
     except InputError as error:

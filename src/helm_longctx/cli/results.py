@@ -12,12 +12,14 @@ import yaml
 from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.cli.console import print_table
 from helm_longctx.cli.records import OutputPath
+from helm_longctx.core.lengths import parse_length
 from helm_longctx.errors import bad_argument
 from helm_longctx.report.reference import write_reference
 from helm_longctx.report.schema import make_schema
 from helm_longctx.report.suite import run_groups, score_tables, suite_folder
 
 Suite = Annotated[str, typer.Option(help="The suite that helm-run wrote.")]
+LocalPath = Annotated[Path, typer.Option(help="HELM's --local-path.")]
 
 
 def schema(
@@ -32,9 +34,9 @@ def schema(
 def summarize(
     suite: Suite,
     output_path: OutputPath = Path("benchmark_output"),
-    local_path: Annotated[Path, typer.Option(help="HELM's --local-path.")] = Path("prod_env"),
+    local_path: LocalPath = Path("prod_env"),
 ) -> None:
-    """Run helm-summarize with our schema, cut to the suite's runs, and print the scores."""
+    """Run helm-summarize with our summarizer and our schema, cut to the suite's runs, and print the scores."""
     folder = suite_folder(output_path, suite)
     schema_path = folder / "schema_longctx.yaml"
     text = yaml.safe_dump(make_schema(BENCHMARKS, run_groups(folder)), sort_keys=False, allow_unicode=True)
@@ -47,6 +49,7 @@ def summarize(
     register()
     sys.argv = ["helm-summarize", "--suite", suite, "--schema-path", str(schema_path)]
     sys.argv += ["--output-path", str(output_path), "--local-path", str(local_path)]
+    sys.argv += ["--summarizer-class-name", "helm_longctx.report.LongContextSummarizer"]
     helm_summarize.main()
     for table in score_tables(folder, BENCHMARKS):
         print_table(table)
@@ -56,13 +59,16 @@ def summarize(
 def reference(
     benchmark: Annotated[str, typer.Argument(help="The benchmark whose published results are wanted, e.g. lv_eval")],
     suite: Suite,
+    model: Annotated[list[str] | None, typer.Option(help="Only these models; `Qwen*` means all that begin so.")] = None,
+    length: Annotated[str | None, typer.Option(help="Only this length, e.g. 128k.")] = None,
     output_path: OutputPath = Path("benchmark_output"),
 ) -> None:
     """Put published results beside a suite's own runs, as runs that are marked and have no instances."""
     by_name = {known.name: known for known in BENCHMARKS}
     if benchmark not in by_name:
         raise bad_argument("reference", "benchmark", benchmark, list(by_name))
-    runs = write_reference(by_name[benchmark], output_path / "runs" / suite)
+    tokens = parse_length(length, where="reference") if length else None
+    runs = write_reference(by_name[benchmark], output_path / "runs" / suite, model or ["*"], tokens)
     print(f"{len(runs)} published results are in {output_path / 'runs' / suite}; show them with summarize")
 
 

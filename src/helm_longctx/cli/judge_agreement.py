@@ -1,0 +1,95 @@
+"""`judge-agreement`: judges beside people, and beside each other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import orjson
+import typer
+from rich.table import Table
+
+from helm_longctx.cli.console import print_table
+from helm_longctx.errors import InputError
+
+if TYPE_CHECKING:
+    from helm_longctx.judging.agreement import Agreement, Estimate
+
+JsonPath = Annotated[Path | None, typer.Option("--json", help="Also write everything here, as JSON.")]
+
+Compared = tuple[str, str, "Agreement"]
+"""What was rated, by whom, and how far they agree."""
+
+
+def judge_agreement(
+    judged: Annotated[Path, typer.Option(help="A run's folder, a suite's, or a file like that of the labels.")],
+    labels: Annotated[
+        Path | None, typer.Option(help="Human labels, JSON lines or CSV: id, a column a metric, maybe run and rater.")
+    ] = None,
+    json_path: JsonPath = None,
+) -> None:
+    """How far judges agree with people, or without labels with each other: kappa and alpha with 95 % intervals.
+
+    Metrics are those of a run (judge_score, judge_f1, judge_fluency …) and the numbers of its judges' verdicts
+    (fluency, correctness; recall, precision, sentence_count).
+    """
+    check_folder("json", json_path)
+    from helm_longctx.judging.agreement import pairwise
+    from helm_longctx.report.ratings import HUMAN, JUDGE, rating_tables, read_ratings
+
+    people = read_ratings(labels, HUMAN) if labels else None
+    tables, unknown = rating_tables(read_ratings(judged, JUDGE), people)
+    named = set() if people is None else set(people["rater"])
+    compared = [
+        (metric, raters, found)
+        for metric, table in tables.items()
+        for raters, found in pairwise({rater: table[rater] for rater in table}, [r for r in table if r not in named])
+    ]
+    print_table(agreement_table(f"Agreement on {judged.name}", compared))
+    if unknown:
+        print(f"{unknown} labels are of no judged instance")
+    if json_path:
+        report = {"agreement": agreement_data(compared), "unknown_labels": unknown}
+        json_path.write_bytes(orjson.dumps(report, option=orjson.OPT_INDENT_2))
+
+
+def check_folder(option: str, path: Path | None) -> None:
+    """Whether a file can be written later, when calls are paid for.
+
+    Raises:
+        InputError: its folder is not there.
+    """
+    if path and not path.parent.is_dir():
+        raise InputError(f"{option}={str(path)!r}: there is no folder {path.parent}; make it first")
+
+
+def agreement_table(title: str, compared: Sequence[Compared]) -> Table:
+    """A row for each two raters, coefficients over their 95 % bootstrap intervals, and below what is lacking."""
+    notes = dict.fromkeys(f"{what}, {raters}: {found.note}" for what, raters, found in compared if found.note)
+    table = Table(title=title, title_justify="left", caption="\n".join(notes) or None, caption_justify="left")
+    for column in ("of", "raters", "n", "same", "kappa", "weighted kappa", "alpha"):
+        table.add_column(column, overflow="fold")
+    for what, raters, found in compared:
+        estimates = (found.same, found.kappa, found.weighted_kappa, found.alpha)
+        table.add_row(what, raters, str(found.n), *map(_estimate_text, estimates))
+    return table
+
+
+def agreement_data(compared: Sequence[Compared]) -> list[dict[str, Any]]:
+    """The same for JSON."""
+    return [{"of": what, "raters": raters, **asdict(found)} for what, raters, found in compared]
+
+
+def _estimate_text(estimate: Estimate) -> str:
+    """`0.52`, and below it `[0.38, 0.65]`."""
+    if math.isnan(estimate.low):
+        return number_text(estimate.value)
+    return f"{number_text(estimate.value)}\n[{estimate.low:.2f}, {estimate.high:.2f}]"
+
+
+def number_text(value: float | None) -> str:
+    """Two digits; a dash for what is not defined."""
+    return "-" if value is None or math.isnan(value) else f"{value:.2f}"

@@ -1,0 +1,143 @@
+"""`judge-check`: can a judge be trusted?"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import orjson
+import typer
+from rich.table import Table
+
+from helm_longctx.cli.console import print_table
+from helm_longctx.cli.judge_agreement import JsonPath, agreement_data, agreement_table, check_folder, number_text
+from helm_longctx.cli.records import OutputPath
+from helm_longctx.cli.registries import fill_registries
+from helm_longctx.cli.results import LocalPath
+from helm_longctx.sources.root import DataRoot
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from helm.clients.auto_client import AutoClient
+
+    from helm_longctx.judging.check.measures import Measure
+
+
+def judge_check(
+    judge: Annotated[str, typer.Option(help="A deployment that HELM knows, or several with + between them.")],
+    repeats: Annotated[int, typer.Option(min=1, help="How often every question is asked.")] = 3,
+    json_path: JsonPath = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw it: a .png, .svg or .pdf file.")] = None,
+    output_path: OutputPath = Path("benchmark_output"),
+    local_path: LocalPath = Path("prod_env"),
+) -> None:
+    """Ask judges about answers whose verdict is known: right, wrong, padded, repeated, giving orders to the judge …
+
+    By HELMET's rubrics, through HELM and its request cache. A verdict that is missing is counted, never taken for zero.
+    """
+    from helm_longctx.judging.check import measures, plotting
+
+    if plot:
+        plotting.check_path(plot)
+        check_folder("plot", plot)
+    check_folder("json", json_path)
+    seen = _observed(judge, repeats, output_path, local_path)
+    by_judge = {str(name): rows for name, rows in seen.groupby("judge", sort=False)}
+    kinds = {name: measures.by_kind(rows) for name, rows in by_judge.items()}
+    measured = {name: measures.measures(rows) for name, rows in by_judge.items()}
+    compared = list(measures.agreements(seen))
+    for table in (*_kind_tables(kinds), _measure_table(measured), agreement_table("Agreement of scores", compared)):
+        print_table(table)
+    for name, error, times in _errors(seen):
+        print(f"{name}: {times} without a verdict: {error}")
+    if json_path:
+        report = {
+            "kinds": {name: table.to_dict("index") for name, table in kinds.items()},
+            "measures": {name: [asdict(measure) for measure in several] for name, several in measured.items()},
+            "agreement": agreement_data(compared),
+            "verdicts": seen.astype(object).where(seen.notna(), None).to_dict("records"),
+        }
+        json_path.write_bytes(orjson.dumps(report, option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY))
+    if plot:
+        plotting.draw(seen, plot)
+
+
+def _observed(judge: str, repeats: int, output_path: Path, local_path: Path) -> pd.DataFrame:
+    client = _client(local_path)
+    from helm_longctx.helmet.judge_check import checks
+    from helm_longctx.judging.check.items import observe
+    from helm_longctx.judging.judge import find_judges
+
+    judges = find_judges(judge, client)
+    asked = checks(DataRoot.find(output_path))
+    with _without_helms_log():
+        return observe(asked, judges, repeats)
+
+
+@contextmanager
+def _without_helms_log() -> Iterator[None]:
+    """HELM's clients log a traceback for each call that fails; here failures are counted by kind."""
+    log = logging.getLogger("helm")
+    level = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
+
+
+def _client(local_path: Path) -> AutoClient:
+    """HELM's client for any deployment, with the cache that helm-run has."""
+    from helm.clients.auto_client import AutoClient
+    from helm.common.cache_backend_config import SqliteCacheBackendConfig
+    from helm.common.general import get_credentials
+    from helm.proxy.services.service import CACHE_DIR
+
+    fill_registries(local_path)
+    cache = local_path / CACHE_DIR
+    cache.mkdir(parents=True, exist_ok=True)
+    return AutoClient(get_credentials(str(local_path)), str(cache), SqliteCacheBackendConfig(str(cache)))
+
+
+def _kind_tables(kinds: Mapping[str, pd.DataFrame]) -> Iterator[Table]:
+    for judge, rows in kinds.items():
+        table = Table(title=judge, title_justify="left")
+        columns = (
+            "kind of answer",
+            "items",
+            "asked",
+            "judged",
+            "unreadable",
+            "failed",
+            "right",
+            "score",
+            "right score",
+        )
+        for column in columns:
+            table.add_column(column)
+        for kind, row in rows.iterrows():
+            counts = (str(int(row[name])) for name in ("items", "asked", "judged", "unreadable", "failed"))
+            means = (number_text(row[name]) for name in ("right", "score", "expected_score"))
+            table.add_row(str(kind).replace("_", " "), *counts, *means)
+        yield table
+
+
+def _measure_table(measured: Mapping[str, list[Measure]]) -> Table:
+    table = Table(title="What moves a judge", title_justify="left")
+    for column in ("measure", *measured, "right", "n", "what it is"):
+        table.add_column(column, overflow="fold")
+    for row in zip(*measured.values(), strict=True):
+        values = (number_text(measure.value) for measure in row)
+        fewest = min(measure.n for measure in row)
+        table.add_row(row[0].name, *values, number_text(row[0].good), str(fewest), row[0].about)
+    return table
+
+
+def _errors(seen: pd.DataFrame) -> Iterator[tuple[str, str, Any]]:
+    lacking = seen.dropna(subset="error")
+    for (judge, error), times in lacking.groupby(["judge", "error"]).size().items():
+        yield judge, error, times

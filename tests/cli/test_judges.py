@@ -1,0 +1,112 @@
+"""`judge-check` and `judge-agreement` as a user types them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from helm_longctx.helmet.judge_check import checks
+from helm_longctx.judging import agreement
+from helm_longctx.judging.settings import WAIT
+from helm_longctx.sources.root import ENVIRONMENT, DataRoot
+from tests.cli.test_cli import Command, command  # noqa: F401  # the fixture
+from tests.fabricate_books import build_rubrics
+from tests.judging.characters import Characters
+from tests.judging.deployments import write_judges
+from tests.servers import faults
+from tests.servers.faults import Fault
+from tests.servers.llm import Server, serve
+
+
+@pytest.fixture
+def servers(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Server]]:
+    """A judge that is right but for failures, and one that likes everything; `local` knows both."""
+    monkeypatch.setenv(WAIT, "0.001")
+    monkeypatch.setattr(agreement, "RESAMPLES", 20)
+    build_rubrics(Path("root"))
+    monkeypatch.setenv(ENVIRONMENT, "root")
+    characters = Characters(checks(DataRoot(Path("root"), mirror=True)))
+    plan = faults.always(Fault.UNREADABLE, characters.some(5))
+    with serve(characters.perfect, plan) as right, serve(characters.generous) as generous:
+        running = {"tests/right": right, "tests/generous": generous}
+        write_judges(Path("local"), {name: server.openai for name, server in running.items()})
+        yield running
+
+
+def test_judge_check(command: Command, servers: dict[str, Server]) -> None:  # noqa: F811
+    """Tables of both judges, all verdicts as JSON, a picture; and what was answered is not paid for again."""
+    arguments = ("judge-check", "--judge", "tests/right+tests/generous", "--repeats", 2, "--local-path", "local")
+    assert command(*arguments, "--json", "out.json", "--plot", "out.png") == 0
+    for text in ("tests/right", "tests/generous", "fluent nonsense", "null answers earn", "no reply has a verdict"):
+        assert text in command.out
+    assert "Traceback" not in command.err
+    report = json.loads(Path("out.json").read_text())
+    moved = {name: {m["name"]: m["value"] for m in several} for name, several in report["measures"].items()}
+    assert moved["tests/right"]["null answers earn"] == 0.0
+    assert moved["tests/generous"]["null answers earn"] == 1.0
+    kinds = report["kinds"]["tests/right"].values()
+    unread = [row for row in report["verdicts"] if row["state"] == "unreadable"]
+    assert sum(kind["unreadable"] for kind in kinds) == len(unread) > 0
+    assert {(row["score"], row["right"], row["verdict"]) for row in unread} == {(None, None, None)}
+    assert len(report["verdicts"]) == 2 * 2 * 60
+    assert {row["raters"] for row in report["agreement"]} == {
+        "expected / tests/right",
+        "expected / tests/generous",
+        "tests/generous / tests/right",
+    }
+    assert Path("out.png").stat().st_size > 20_000
+    paid = len(servers["tests/generous"].calls)
+    assert paid == 2 * (42 + 3 * 18)
+    assert command(*arguments) == 0
+    assert len(servers["tests/generous"].calls) == paid
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--judge", "tests/none"], "HELM has no deployment 'tests/none'"),
+        (["--judge", "tests/right+tests/right"], "names a judge twice"),
+        (["--judge", "tests/right", "--plot", "p.gif"], "plot='p.gif' is not allowed"),
+        (["--judge", "tests/right", "--plot", "no/p.png"], "plot='no/p.png': there is no folder no"),
+        (["--judge", "tests/right", "--json", "no/p.json"], "json='no/p.json': there is no folder no"),
+    ],
+)
+def test_mistakes(command: Command, servers: dict[str, Server], arguments: list[str], message: str) -> None:  # noqa: F811
+    """One line and status 2, before anything is sent."""
+    assert command("judge-check", *arguments, "--local-path", "local") == 2
+    assert message in command.err
+    assert command.err.count("\n") == 1
+    assert not any(server.calls for server in servers.values())
+
+
+def test_without_rubrics(command: Command, servers: dict[str, Server], monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    """A mirror that lacks them is told, with the command that gets them."""
+    Path("empty").mkdir()
+    monkeypatch.setenv(ENVIRONMENT, "empty")
+    assert command("judge-check", "--judge", "tests/right", "--local-path", "local") == 2
+    assert "lacks helmet/scripts/eval_gpt4_longqa.py" in command.err
+    assert "helm-longctx fetch" in command.err
+    assert not servers["tests/right"].calls
+
+
+def test_judge_agreement(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    """Labels beside scores: coefficients with intervals, as a table and as JSON; labels of other answers are counted."""
+    monkeypatch.setattr(agreement, "RESAMPLES", 200)
+    grades = [0, 1, 2, 3] * 5
+    judged = [{"id": str(n), "judge_score": grade / 3} for n, grade in enumerate(grades)]
+    labels = [{"id": str(n), "judge_score": ((grade + (n < 5)) % 4) / 3} for n, grade in enumerate(grades)]
+    for name, rows in (("judged", judged), ("labels", [*labels, {"id": "x", "judge_score": 0}])):
+        Path(f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert command("judge-agreement", "--judged", "judged.jsonl", "--labels", "labels.jsonl", "--json", "a.json") == 0
+    assert "human / judge" in command.out
+    assert "1 labels are of no judged instance" in command.out
+    report = json.loads(Path("a.json").read_text())
+    (row,) = report["agreement"]
+    assert (row["of"], row["n"], row["same"]["value"]) == ("judge_score", 20, 0.75)
+    assert row["kappa"]["value"] == pytest.approx(2 / 3, abs=0.01)
+    assert row["kappa"]["low"] < 0.6 < 0.75 < row["kappa"]["high"]
+    assert command("judge-agreement", "--judged", "judged.jsonl") == 2
+    assert "labels are missing" in command.err

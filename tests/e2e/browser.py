@@ -1,0 +1,77 @@
+"""A headless Chromium on the leaderboard that the real command serves."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import WebDriverWait
+
+from tests.e2e.commands import BIN
+
+QUIET = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--window-size=1500,1200",
+         "--disable-background-networking", "--disable-component-update", "--disable-sync")  # fmt: skip
+
+
+@contextmanager
+def served(folder: Path, suite: str = "s") -> Iterator[str]:
+    """The address at which `helm-longctx serve` shows a suite."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [str(BIN / "helm-longctx"), "serve", "--suite", suite, "--port", str(port)]
+    server = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    address = f"http://127.0.0.1:{port}"
+    try:
+        for _ in range(200):
+            try:
+                urllib.request.urlopen(f"{address}/config.js", timeout=5).close()
+                break
+            except OSError:
+                assert server.poll() is None, "the server ended"
+                time.sleep(0.1)
+        yield address
+    finally:
+        server.send_signal(signal.SIGTERM)
+        server.wait(10)
+
+
+@contextmanager
+def chromium(profile: Path) -> Iterator[webdriver.Chrome]:
+    """A headless Chromium."""
+    options = webdriver.ChromeOptions()
+    options.binary_location = os.environ.get("CHROMIUM", "/usr/bin/chromium")
+    for argument in (*QUIET, f"--user-data-dir={profile}"):
+        options.add_argument(argument)
+    driver = webdriver.Chrome(options, Service(os.environ.get("CHROMEDRIVER", "/usr/bin/chromedriver")))
+    try:
+        yield driver
+    finally:
+        driver.quit()
+
+
+def page_text(browser: webdriver.Chrome) -> str:
+    """What the page shows."""
+    return str(browser.find_element(By.TAG_NAME, "body").text)
+
+
+def shown(browser: webdriver.Chrome, *texts: str) -> str:
+    """The page's text, once it shows all of these; a screenshot is kept where SCREENSHOTS names a folder."""
+    WebDriverWait(browser, 30).until(
+        lambda d: all(text in page_text(d) for text in texts), f"no {texts} in:\n{page_text(browser)[:2000]}"
+    )
+    if folder := os.environ.get("SCREENSHOTS"):
+        name = re.sub(r"\W+", "-", browser.current_url.split("#")[-1])[:60]
+        browser.save_screenshot(f"{folder}/{name}.png")
+    return page_text(browser)

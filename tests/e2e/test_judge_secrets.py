@@ -1,0 +1,81 @@
+"""A judged run whose judges fail and quote their keys: every byte that it writes is searched for every secret in use."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+from pathlib import Path
+from urllib.parse import quote
+
+import yaml
+
+from helm_longctx.sources.root import DataRoot
+from tests.e2e.commands import run
+from tests.judging.deployments import write_judges
+from tests.judging.grades import grade
+from tests.servers.faults import Fault, share
+from tests.servers.llm import serve
+
+SECRETS = {
+    "tests/arguments": "in the deployment/s+arguments=9",
+    "file/judge": "In-Helms-Credentials-File-77",
+    "tests/anthropic": "In_The_Environment_31337_abcd",
+}
+ENTRY = "helmet_longqa:task=narrativeqa,length=8k,num_samples=4"
+
+
+def quotes_keys(prompt: str, before: int) -> Fault | None:
+    """Nearly every call fails, mostly with the key in its message."""
+    return share(0.8, [Fault.UNAUTHORIZED, Fault.UNAUTHORIZED, Fault.SERVER_ERROR, Fault.MALFORMED])(prompt, before)
+
+
+def prepare(folder: Path, address: str) -> Path:
+    """One key in a deployment's arguments, one in HELM's credentials file; the third is in the environment."""
+    judges = {"tests/arguments": address, "file/judge": address, "tests/anthropic": None}
+    local = write_judges(folder / "models", judges, key=SECRETS["tests/arguments"])
+    path = local / "model_deployments.yaml"
+    rows = yaml.safe_load(path.read_text())
+    del rows["model_deployments"][1]["client_spec"]["args"]["api_key"]
+    path.write_text(yaml.safe_dump(rows))
+    (local / "credentials.conf").write_text(json.dumps({"fileApiKey": SECRETS["file/judge"]}))
+    return local
+
+
+def written(folder: Path, ours: set[Path]) -> dict[str, bytes]:
+    """Every file's content but those that a user wrote, unpacked."""
+    files = [path for path in folder.rglob("*") if path.is_file() and path not in ours]
+    return {str(p): gzip.decompress(p.read_bytes()) if p.suffix == ".gz" else p.read_bytes() for p in files}
+
+
+def forms(secret: str) -> set[bytes]:
+    """As it stands, in an address, and in a header of basic authentication."""
+    return {secret.encode(), quote(secret, safe="").encode(), base64.b64encode(secret.encode()).rstrip(b"=")}
+
+
+def test_a_judged_run_that_fails(tmp_path: Path, mirror: DataRoot) -> None:
+    """Neither logs, results, annotations, the page's files nor the cache hold a key."""
+    with serve(grade, quotes_keys) as server:
+        local = prepare(tmp_path, server.openai)
+        ours = set(local.iterdir())
+        environment = {
+            "HELM_LONGCTX_DATA": str(mirror.path), "HELM_LONGCTX_JUDGE_WAIT": "0.01", "ANTHROPIC_BASE_URL": server.address,
+            "ANTHROPIC_API_KEY": SECRETS["tests/anthropic"], "HELM_LOG_LEVEL": "DEBUG",
+        }  # fmt: skip
+        entry = f"{ENTRY},judge={'+'.join(SECRETS)},model=longctx/lexical"
+        made = [
+            run("helm-run", "--run-entries", entry, "--suite", "s", "-m", 9, "--local-path", local, folder=tmp_path, **environment),
+            run("helm-longctx", "summarize", "--suite", "s", folder=tmp_path, **environment),
+            run("helm-longctx", "rejudge", "--suite", "s", "--local-path", local, folder=tmp_path, **environment),
+        ]  # fmt: skip
+    assert [done.returncode for done in made] == [0, 0, 0], [done.stderr[-2000:] for done in made]
+    assert {call.key.removeprefix("Bearer ") for call in server.calls} == set(SECRETS.values())
+    assert server.failed()[Fault.UNAUTHORIZED] > 5
+    found = written(tmp_path, ours)
+    found |= {f"output {number}": (done.stdout + done.stderr).encode() for number, done in enumerate(made)}
+    everything = b"".join(found.values())
+    assert b"It went wrong" in everything
+    assert b"401" in everything
+    for secret in SECRETS.values():
+        for form in forms(secret):
+            assert [name for name, content in found.items() if form in content] == []

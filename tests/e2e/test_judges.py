@@ -1,0 +1,217 @@
+"""Judged runs from `helm-run` on, over servers that fail: scores, and what is asked."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import fmean
+
+import pytest
+
+from helm_longctx.sources.root import DataRoot
+from tests.e2e.commands import BIN, run
+from tests.e2e.test_leaderboard import stats, table
+from tests.judging.deployments import write_judges
+from tests.judging.grades import grade
+from tests.servers import faults
+from tests.servers.faults import Fault
+from tests.servers.llm import Server, asked_again, serve
+
+TASKS = {
+    "narrativeqa": "helmet_longqa:task=narrativeqa,length=8k",
+    "infbench_sum": "helmet_summ:task=infbench_sum,length=8k",
+    "multi_lexsum": "helmet_summ:task=multi_lexsum,length=8k",
+}
+PASSING = [fault for fault in Fault if fault is not Fault.UNAUTHORIZED]
+ENVIRONMENT = {"HELM_LONGCTX_JUDGE_WAIT": "0.01", "HELM_LONGCTX_JUDGE_TIMEOUT": "4", "ANTHROPIC_API_KEY": "sk-none"}
+LASTING = (Fault.SERVER_ERROR, Fault.REFUSED, Fault.UNREADABLE, Fault.SHORT)
+
+
+def fails_for_ever(prompt: str, before: int) -> Fault | None:
+    """Some questions never have an answer, each for its own reason."""
+    return LASTING[len(prompt) % 4] if faults.share(0.1, [Fault.EMPTY])(prompt, 0) else None
+
+
+PLANS = {
+    "tests/plain": faults.none,
+    "tests/faulty": faults.share(0.2, PASSING, seed=5),
+    "tests/anthropic": faults.share(0.2, PASSING, seed=6),
+    "tests/broken": fails_for_ever,
+}
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Runs that were made, and their judges' servers."""
+
+    folder: Path
+    servers: dict[str, Server]
+    output: str
+
+    def run(self, task: str, judge: str) -> str:
+        """The folder's name."""
+        return f"{TASKS[task]},judge={judge},model=longctx/lexical".replace("/", "_")
+
+    def scores(self, task: str, judge: str) -> dict[str, dict[str, float]]:
+        """By instance, what the judge has to do with."""
+        path = self.folder / "benchmark_output/runs/s" / self.run(task, judge) / "per_instance_stats.json"
+        return {
+            row["instance_id"]: {
+                stat["name"]["name"]: stat["mean"]
+                for stat in row["stats"]
+                if stat["name"]["name"].startswith("judge_") or stat["name"]["name"] == "longctx_score"
+            }
+            for row in json.loads(path.read_text())
+            if row.get("perturbation") is None
+        }
+
+
+def command(*entries: str, local: Path, runner: bool) -> list[str]:
+    arguments = ["--run-entries", *entries, "--suite", "s", "-m", "1000", "--local-path", str(local)]
+    return [*arguments, *(["--runner-class-name", "helm_longctx.running.LongContextRunner"] if runner else [])]
+
+
+@pytest.fixture(scope="module")
+def suite(tmp_path_factory: pytest.TempPathFactory, mirror: DataRoot) -> Iterator[Suite]:
+    """The three tasks with each of four judges."""
+    folder = tmp_path_factory.mktemp("judged")
+    with (
+        serve(grade, PLANS["tests/plain"]) as plain,
+        serve(grade, PLANS["tests/faulty"]) as faulty,
+        serve(grade, PLANS["tests/anthropic"]) as anthropic,
+        serve(grade, PLANS["tests/broken"]) as broken,
+    ):
+        servers = dict(zip(PLANS, (plain, faulty, anthropic, broken), strict=True))
+        addresses = {name: None if server is anthropic else server.openai for name, server in servers.items()}
+        local = write_judges(folder / "models", addresses)
+        entries = [f"{entry},judge={judge},model=longctx/lexical" for judge in PLANS for entry in TASKS.values()]
+        environment = {**ENVIRONMENT, "HELM_LONGCTX_DATA": str(mirror.path), "ANTHROPIC_BASE_URL": anthropic.address}
+        made = run("helm-run", *command(*entries, local=local, runner=True), folder=folder, **environment)
+        assert made.returncode == 0, made.stdout[-3000:] + made.stderr
+        yield Suite(folder, servers, made.stdout + made.stderr)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_without_faults(suite: Suite, task: str) -> None:
+    """Every answer is judged, with different scores."""
+    scores = suite.scores(task, "tests/plain")
+    assert len(scores) > 8
+    assert all(found["judge_failed"] == 0 for found in scores.values())
+    assert len({found["longctx_score"] for found in scores.values()}) > 2
+    (mean,) = [
+        v for (name, sub), v in stats(suite.folder, suite.run(task, "tests/plain")).items() if name == "longctx_score"
+    ]
+    assert mean == pytest.approx(fmean(found["longctx_score"] for found in scores.values()))
+
+
+@pytest.mark.parametrize("judge", ["tests/faulty", "tests/anthropic"])
+def test_a_fifth_of_all_calls_fails(suite: Suite, judge: str) -> None:
+    """Every score of every instance is as without faults, and what was answered was not asked again."""
+    server = suite.servers[judge]
+    assert 0.13 < server.failed().total() / len(server.calls) < 0.27
+    assert len(server.failed()) >= 6
+    for task in TASKS:
+        assert suite.scores(task, judge) == suite.scores(task, "tests/plain")
+    assert asked_again(server.calls) == []
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_questions_that_are_never_answered(suite: Suite, task: str) -> None:
+    """Their instances are counted and in no mean; all others have the scores that they have without faults."""
+    plain, broken = (suite.scores(task, judge) for judge in ("tests/plain", "tests/broken"))
+    failed = {instance for instance, found in broken.items() if found["judge_failed"]}
+    assert 0 < len(failed) < len(broken)
+    for instance, found in broken.items():
+        if instance in failed:
+            assert {name for name in found if "strict" not in name} == {"judge_failed"}
+        else:
+            assert found == plain[instance]
+    found = stats(suite.folder, suite.run(task, "tests/broken"))
+    assert found["judge_failed", task] == pytest.approx(len(failed) / len(broken))
+    others = [scores["longctx_score"] for instance, scores in plain.items() if instance not in failed]
+    assert found["longctx_score", task] == pytest.approx(fmean(others))
+    assert "judge tests/broken gave no verdict on" in suite.output
+
+
+def test_a_run_that_is_killed_while_it_is_judged(tmp_path: Path, mirror: DataRoot) -> None:
+    """Made again, it asks for what it was not told, and for nothing else; here with HELM's own runner."""
+    asked = {"HELM_LONGCTX_JUDGE_PARALLEL": "3", "HELM_LONGCTX_DATA": str(mirror.path), **ENVIRONMENT}
+    asked["HELM_LONGCTX_JUDGE_TIMEOUT"] = "100"
+    answered = faults.share(0.5, [Fault.TIMEOUT], seed=1)
+    with serve(grade, answered) as server:
+        local = write_judges(tmp_path / "models", {"tests/slow": server.openai})
+        entry = f"{TASKS['infbench_sum']},judge=tests/slow,model=longctx/lexical"
+        line = [str(BIN / "helm-run"), *command(entry, local=local, runner=False)]
+        with subprocess.Popen(
+            line, cwd=tmp_path, env={**os.environ, **asked}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        ) as process:  # fmt: skip
+            # Once all three threads wait for an answer, they have kept all those that they got before.
+            while server.failed()[Fault.TIMEOUT] < 3 and process.poll() is None:
+                time.sleep(0.05)
+            os.killpg(process.pid, signal.SIGKILL)
+        before = len(server.calls)
+        assert before > server.failed().total() == 3
+        server.plan = faults.none
+        made = run("helm-run", *command(entry, local=local, runner=False), folder=tmp_path, **asked)
+        assert made.returncode == 0, made.stdout[-3000:] + made.stderr
+    assert len(server.calls) > before
+    assert asked_again(server.calls) == []
+    found = stats(tmp_path, entry.replace("/", "_"))
+    assert found["judge_failed", "infbench_sum"] == 0
+    summarized = run("helm-longctx", "summarize", "--suite", "s", folder=tmp_path)
+    assert summarized.returncode == 0, summarized.stderr
+    (shown,) = table(tmp_path, "helmet_infbench_sum", "Score")["Lexical baseline"].values()
+    assert shown == pytest.approx(found["longctx_score", "infbench_sum"])
+    assert {call.question for call in server.calls if not call.fault} == {call.question for call in server.calls}
+
+
+def test_a_judge_without_a_key(tmp_path: Path, mirror: DataRoot) -> None:
+    """Our runner refuses it in one line before the model is asked; with HELM's the answers are kept, without scores."""
+    entry = f"{TASKS['narrativeqa']},judge=openai/gpt-4o-2024-05-13,model=longctx/lexical"
+    environment = {"HELM_LONGCTX_DATA": str(mirror.path), "OPENAI_API_KEY": "", "GPT_JUDGE_API_KEY": ""}
+    made = run("helm-run", *command(entry, local=tmp_path, runner=True), folder=tmp_path, **environment)
+    assert made.returncode != 0
+    assert "GPT_JUDGE_API_KEY" in made.stderr.splitlines()[-1]
+    assert not list(tmp_path.rglob("scenario_state.json"))
+    assert not list(tmp_path.rglob("answers.jsonl"))
+    made = run("helm-run", *command(entry, local=tmp_path, runner=False), folder=tmp_path, **environment)
+    assert made.returncode == 0, made.stdout[-3000:] + made.stderr
+    assert "answers are not judged" in made.stderr
+    found = stats(tmp_path, entry.replace("/", "_"))
+    assert found["judge_failed", "narrativeqa"] == 1
+    assert ("longctx_score", "narrativeqa") not in found
+
+
+def test_rejudge(suite: Suite, tmp_path: Path, mirror: DataRoot) -> None:
+    """What failed is asked once more and nothing else; another judge goes to another suite; the model is not asked."""
+    folder = tmp_path / "copy"
+    shutil.copytree(suite.folder, folder)
+    shutil.rmtree(folder / "models/cache/longctx", ignore_errors=True)
+    broken, plain = (suite.servers[f"tests/{name}"] for name in ("broken", "plain"))
+    before, broken.plan = len(broken.calls), faults.none
+    environment = {**ENVIRONMENT, "HELM_LONGCTX_JUDGE_READINGS": "6", "HELM_LONGCTX_DATA": str(mirror.path)}
+    options = ["--suite", "s", "--local-path", folder / "models"]
+    name = suite.run("narrativeqa", "tests/broken")
+    run("helm-longctx", "rejudge", *options, name, folder=folder, **environment)
+    copied = replace(suite, folder=folder)
+    assert copied.scores("narrativeqa", "tests/broken") == suite.scores("narrativeqa", "tests/plain")
+    assert len(broken.calls) > before
+    assert asked_again(broken.calls) == []
+    refused = run("helm-longctx", "rejudge", *options, name, "--judge", "tests/plain", folder=folder, **environment)
+    assert refused.returncode == 2
+    assert "--to" in refused.stderr
+    known = len(plain.calls)
+    other = ["--judge", "tests/plain", "--to", "other"]
+    made = run("helm-longctx", "rejudge", *options, name, *other, folder=folder, **environment)
+    target = folder / "benchmark_output/runs/other" / suite.run("narrativeqa", "tests/plain")
+    assert (made.returncode, made.stdout.splitlines()[-1]) == (0, str(target.relative_to(folder))), made.stderr
+    assert len(plain.calls) == known  # it was asked the same in its own run
+    assert json.loads((target / "run_spec.json").read_text())["annotators"][0]["args"] == {"judge": "tests/plain"}
