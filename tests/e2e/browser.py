@@ -9,11 +9,12 @@ import socket
 import subprocess
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from selenium import webdriver
+from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException, TimeoutException
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
@@ -62,15 +63,28 @@ def chromium(profile: Path) -> Iterator[webdriver.Chrome]:
 
 
 def page_text(browser: webdriver.Chrome) -> str:
-    """What the page shows."""
-    return str(browser.find_element(By.TAG_NAME, "body").text)
+    """What the page shows; nothing while it has no body, as in the moment of a reload."""
+    return "".join(body.text for body in browser.find_elements(By.TAG_NAME, "body"))
+
+
+def open_page(browser: webdriver.Chrome, address: str) -> None:
+    """Load an address from nothing: to another `#` part of the same page alone, a browser goes without loading."""
+    browser.get("about:blank")
+    browser.get(address)
+
+
+def until(browser: webdriver.Chrome, condition: Callable[[webdriver.Chrome], bool]) -> None:
+    """Wait for a condition on a page that may be drawn anew meanwhile; AssertionError with the page's text."""
+    redrawn = [NoSuchElementException, StaleElementReferenceException]
+    try:
+        WebDriverWait(browser, 30, ignored_exceptions=redrawn).until(condition)
+    except TimeoutException as error:
+        raise AssertionError(f"not in 30 s:\n{page_text(browser)[:2000]}") from error
 
 
 def shown(browser: webdriver.Chrome, *texts: str) -> str:
     """The page's text, once it shows all of these; a screenshot is kept where SCREENSHOTS names a folder."""
-    WebDriverWait(browser, 30).until(
-        lambda d: all(text in page_text(d) for text in texts), f"no {texts} in:\n{page_text(browser)[:2000]}"
-    )
+    until(browser, lambda tab: all(text in page_text(tab) for text in texts))
     if folder := os.environ.get("SCREENSHOTS"):
         name = re.sub(r"\W+", "-", browser.current_url.split("#")[-1])[:60]
         browser.save_screenshot(f"{folder}/{name}.png")

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 from selenium import webdriver
 from selenium.webdriver.common.by import By
-from selenium.webdriver.support.ui import WebDriverWait
 
 from helm_longctx.sources.root import DataRoot
-from tests.e2e.browser import page_text, shown
+from tests.e2e.browser import open_page, page_text, shown, until
 from tests.e2e.commands import helm_run, run
 
 ENTRIES = [
@@ -123,17 +122,15 @@ def test_plain_helm_summarize(suite: Path) -> None:
 @pytest.mark.browser
 def test_leaderboard_page(page: str, browser: webdriver.Chrome) -> None:
     """The leaderboard opens on columns by length, sorts, and links to runs."""
-    browser.get(f"{page}/#/leaderboard")
+    open_page(browser, f"{page}/#/leaderboard")
     text = shown(browser, "Lexical baseline", "Null baseline", "Recall 4k", "Recall 8k", "ICL 4k")
     assert text.index("Lexical baseline") < text.index("Null baseline")
-    first_row = lambda: browser.find_elements(By.CSS_SELECTOR, "tbody tr")[0].text  # noqa: E731
-    header = next(
-        cell for cell in browser.find_elements(By.CSS_SELECTOR, "thead th, thead td") if "Recall 8k" in cell.text
-    )
     for _ in range(2):  # first by this column, then the other way round
-        for target in header.find_elements(By.CSS_SELECTOR, "button, svg, div")[-1:]:
-            browser.execute_script("arguments[0].dispatchEvent(new MouseEvent('click', {bubbles: true}))", target)
-    WebDriverWait(browser, 10).until(lambda d: "Null baseline" in first_row())
+        headers = browser.find_elements(By.CSS_SELECTOR, "thead th, thead td")
+        column = next(header for header in headers if "Recall 8k" in header.text)
+        target = column.find_elements(By.CSS_SELECTOR, "button, svg, div")[-1]
+        browser.execute_script("arguments[0].dispatchEvent(new MouseEvent('click', {bubbles: true}))", target)
+    until(browser, lambda tab: "Null baseline" in tab.find_element(By.CSS_SELECTOR, "tbody tr").text)
     links = [a.get_attribute("href") or "" for a in browser.find_elements(By.CSS_SELECTOR, "tbody a")]
     assert any("runs" in link for link in links)
 
@@ -147,8 +144,7 @@ def test_length_and_category_pages(page: str, browser: webdriver.Chrome) -> None
         "helmet_json_kv": ("JSON KV", "JSON KV 16k"),
         "helmet_recall_4k": ("HELMET Recall 4k", "Score at depth 40 %"),
     }.items():
-        browser.get(f"{page}/#/leaderboard/{group}")
-        browser.refresh()
+        open_page(browser, f"{page}/#/leaderboard/{group}")
         shown(browser, "Lexical baseline", *texts)
 
 
@@ -159,11 +155,9 @@ def test_instance_page(page: str, browser: webdriver.Chrome, suite: Path) -> Non
         "request_states"
     ][0]
     instance, answer = state["instance"], state["instance"]["references"][0]["output"]["text"]
-    browser.get(f"{page}/#/runs/{LEXICAL}?instancesPage=1")
-    browser.refresh()
+    open_page(browser, f"{page}/#/runs/{LEXICAL}?instancesPage=1")
     text = shown(browser, instance["id"], answer, "Score", "Substring EM", "Depth")
     assert text.count(answer) >= 3  # in the context, as the reference, as the prediction
     before = text.count(instance["extra_data"]["question"])
-    for fold in browser.find_elements(By.XPATH, "//*[text()='View instance extra data']")[:1]:
-        fold.click()
-    WebDriverWait(browser, 10).until(lambda d: page_text(d).count(instance["extra_data"]["question"]) > before)
+    browser.find_element(By.XPATH, "//*[text()='View instance extra data']").click()
+    until(browser, lambda tab: page_text(tab).count(instance["extra_data"]["question"]) > before)

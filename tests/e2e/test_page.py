@@ -9,7 +9,7 @@ import pytest
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 
-from tests.e2e.browser import shown
+from tests.e2e.browser import open_page, shown
 from tests.e2e.commands import run
 from tests.fabricate_runs import CHINESE, long_prompts, write_run
 
@@ -40,8 +40,7 @@ def heap(browser: webdriver.Chrome) -> float:
 
 
 def open_run(browser: webdriver.Chrome, address: str, entry: str) -> None:
-    browser.get(f"{address}/#/runs/{quote(entry.replace('/', '_'), safe='')}")
-    browser.refresh()
+    open_page(browser, f"{address}/#/runs/{quote(entry.replace('/', '_'), safe='')}")
 
 
 @pytest.mark.browser
@@ -97,6 +96,6 @@ def test_leaderboard_and_comparison(page: str, browser: webdriver.Chrome) -> Non
         "groups/helmet_recall_128k": ("Lexical baseline", "Null baseline"),
         "runs": (RECALL.replace("/", "_") + "null", RECALL.replace("/", "_") + "lexical", "dureader_mixup"),
     }.items():
-        browser.get(f"{page}/#/{path}")
+        open_page(browser, f"{page}/#/{path}")
         shown(browser, *texts)
         assert heap(browser) < 60 * MEGABYTE
