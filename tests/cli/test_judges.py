@@ -40,7 +40,7 @@ def test_judge_check(command: Command, servers: dict[str, Server]) -> None:  # n
     """Tables of both judges, all verdicts as JSON, a picture; and what was answered is not paid for again."""
     arguments = ("judge-check", "--judge", "tests/right+tests/generous", "--repeats", 2, "--local-path", "local")
     assert command(*arguments, "--json", "out.json", "--plot", "out.png") == 0
-    for text in ("tests/right", "tests/generous", "fluent nonsense", "null answers earn", "no reply has a verdict"):
+    for text in ("tests/right", "tests/generous", "fluent nonsense", "null answers earn", "the reply has no verdict"):
         assert text in command.out
     assert "Traceback" not in command.err
     report = json.loads(Path("out.json").read_text())

@@ -87,8 +87,17 @@ def test_nothing_but_faults(fault: Fault, server: Server, tmp_path: Path) -> Non
     assert len(server.calls) == (3 if fault in KEPT else TRIES)
     seeds = [body["seed"] for body in server.bodies]
     assert seeds == ([42, 43, 44] if fault in KEPT else [42] * TRIES)
-    # A reply that is cut could have numbers in it, none of which is a verdict.
-    assert reply.text == ("It reads well {on the whole." if fault is Fault.UNREADABLE else None)
+    texts = {Fault.UNREADABLE: "It reads well {on the whole.", Fault.SHORT: json.dumps(VERDICT)[:6]}
+    assert reply.text == texts.get(fault)
+
+
+@pytest.mark.parametrize("kind", ["openai", "anthropic"])
+def test_a_verdict_in_a_reply_that_is_cut(kind: str, server: Server, tmp_path: Path) -> None:
+    """It counts, as in the official scripts."""
+    server.plan = faults.always(Fault.SHORT)
+    server.answer = lambda prompt: 2 * json.dumps(VERDICT)
+    without_faults(judge(kind, server, tmp_path).ask(question()))
+    assert len(server.calls) == 1
 
 
 @pytest.mark.parametrize("kind", ["openai", "anthropic"])

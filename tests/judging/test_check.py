@@ -165,7 +165,7 @@ def test_a_judge_that_says_anything(seen: Callable[..., pd.DataFrame]) -> None:
 
 @pytest.mark.parametrize(
     ("fault", "state", "error"),
-    [(Fault.SERVER_ERROR, "failed", "the call failed"), (Fault.UNREADABLE, "unreadable", "no reply has a verdict")],
+    [(Fault.SERVER_ERROR, "failed", "the call failed"), (Fault.UNREADABLE, "unreadable", "the reply has no verdict")],
 )
 def test_a_judge_that_fails(
     seen: Callable[..., pd.DataFrame], asked: list[Check], fault: Fault, state: str, error: str

@@ -124,7 +124,7 @@ def test_a_jury(server: Server, caplog: pytest.LogCaptureFixture) -> None:
         {"tests/good": {}, "tests/bad": {}},
         {"tests/good": {"x": {"grade": 3.0}}, "tests/bad": {"x": {"grade": 7.0}}},
     ]
-    assert "judge tests/bad gave no verdict on 1 questions: no reply has a verdict" in caplog.text
+    assert "judge tests/bad gave no verdict on 1 questions: the reply has no verdict" in caplog.text
     assert "judges: 8 calls" in caplog.text
 
 

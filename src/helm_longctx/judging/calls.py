@@ -61,8 +61,8 @@ def text_of(result: RequestResult) -> tuple[str | None, str]:
         said = redacted(result.error or "")
         return None, f"the reply cannot be used: {shorten(said)}" if said else "the reply is empty"
     if (completion.finish_reason or {}).get("reason") == "length":
-        return None, "the reply is cut: it has reached its limit of tokens"
-    return completion.text, "no reply has a verdict"
+        return completion.text, "the reply is cut at its limit of tokens and has no verdict"
+    return completion.text, "the reply has no verdict"
 
 
 def _is_kept(result: RequestResult) -> bool:

@@ -45,7 +45,7 @@ class Reply:
     """What came of a question.
 
     Args:
-        text: the last reply that was whole; None if there is none.
+        text: the last reply; None if it had no text.
         verdict: None if no reply could be read.
         error: why there is no verdict; without the prompt.
         paid_calls: replies that did not come from the cache.
