@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import shutil
 import sys
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 from helm.benchmark.presentation import summarize
 
-import helm_longctx.report
 from helm_longctx.benchmarks import BENCHMARKS
+from helm_longctx.report import display
 from helm_longctx.report.schema import make_schema
 from helm_longctx.report.suite import run_groups
 from tests.fabricate_runs import CHINESE, ENGLISH, long_prompts, write_run
 
+SUMMARIZER = "helm_longctx.report.LongContextSummarizer"
 ENTRIES = {
     "helmet_recall:task=json_kv,length=4k,model=longctx/lexical": 5_000,
     "helmet_recall:task=json_kv,length=128k,model=longctx/lexical": 50_000,
@@ -29,11 +32,33 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 def summarized(folder: Path, monkeypatch: pytest.MonkeyPatch, *options: str) -> dict[str, bytes]:
-    """What `helm-summarize` leaves in a folder."""
+    """What `helm-summarize` leaves in a folder; stock in one thread, since in several it fails at times (docs)."""
     monkeypatch.chdir(folder)
-    monkeypatch.setattr(sys, "argv", ["helm-summarize", "--suite", "s", "--schema-path", "schema.yaml", *options])
+    command = ["helm-summarize", "--suite", "s", "--schema-path", "schema.yaml"]
+    monkeypatch.setattr(sys, "argv", [*command, *(options or ("--num-threads", "1"))])
     summarize.main()
     return files(folder)
+
+
+def test_templates_are_parsed_in_one_thread_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python 3.11's parser does not bear two."""
+    for entry in ENTRIES:
+        write_run(tmp_path / "benchmark_output/runs/s", entry, long_prompts(1, 200))
+    (tmp_path / "schema.yaml").write_text(
+        yaml.safe_dump(make_schema(BENCHMARKS, run_groups(tmp_path / "benchmark_output/runs/s")))
+    )
+    write, inside, most = display.write_run_display_json, [], []
+
+    def watched(*arguments: Any, **options: Any) -> None:
+        inside.append(1)
+        most.append(len(inside))
+        time.sleep(0.05)
+        write(*arguments, **options)
+        inside.pop()
+
+    monkeypatch.setattr(display, "write_run_display_json", watched)
+    summarized(tmp_path, monkeypatch, "--summarizer-class-name", SUMMARIZER)
+    assert most == [1] * len(ENTRIES)
 
 
 def test_tables_are_those_of_helm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,8 +69,7 @@ def test_tables_are_those_of_helm(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     (tmp_path / "stock/schema.yaml").write_text(yaml.safe_dump(make_schema(BENCHMARKS, run_groups(runs))))
     shutil.copytree(tmp_path / "stock", tmp_path / "ours")
     stock = summarized(tmp_path / "stock", monkeypatch)
-    name = f"{helm_longctx.report.__name__}.LongContextSummarizer"
-    ours = summarized(tmp_path / "ours", monkeypatch, "--summarizer-class-name", name)
+    ours = summarized(tmp_path / "ours", monkeypatch, "--summarizer-class-name", SUMMARIZER)
     assert {path for path in ours if path not in stock} == {path for path in ours if "/prompts/" in path}
     differing = [path for path in stock if stock[path] != ours[path]]
     assert {path.rsplit("/", 1)[1] for path in differing} == {"instances.json", "display_requests.json"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,9 @@ from helm_longctx.report.states import State, rewrite_states
 INPUTS = STATES, STATISTICS = "scenario_state.json", "per_instance_stats.json"
 OUTPUTS = ("instances.json", "display_predictions.json", "display_requests.json")
 
+_helm_writes = threading.Lock()
+"""HELM's part goes through Mako templates, and Python 3.11's parser fails now and then in two threads at once."""
+
 
 def write_display(run: Path, run_spec: RunSpec, schema: Schema, skip_completed: bool) -> None:
     """Write a run's display files as HELM does, from a copy of its states in which long texts are elided.
@@ -36,7 +40,8 @@ def write_display(run: Path, run_spec: RunSpec, schema: Schema, skip_completed: 
         copy, lean = Path(folder), LeanStates(FullTexts(run))
         rewrite_states(run / STATES, copy / STATES, lean.change)
         shutil.copyfile(run / STATISTICS, copy / STATISTICS)
-        write_run_display_json(str(copy), run_spec, schema, skip_completed=False)
+        with _helm_writes:
+            write_run_display_json(str(copy), run_spec, schema, skip_completed=False)
         for name in OUTPUTS:
             os.replace(copy / name, run / name)
     lean.finish()
