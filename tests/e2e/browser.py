@@ -35,9 +35,9 @@ def served(folder: Path, suite: str = "s") -> Iterator[str]:
     server = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     address = f"http://127.0.0.1:{port}"
     try:
-        for _ in range(200):
+        for _ in range(1200):
             try:
-                urllib.request.urlopen(f"{address}/config.js", timeout=5).close()
+                urllib.request.urlopen(f"{address}/config.js", timeout=60).close()
                 break
             except OSError:
                 assert server.poll() is None, "the server ended"

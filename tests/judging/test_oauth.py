@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -67,15 +68,17 @@ def test_a_token_file_is_private_from_its_first_byte(
     assert modes == [0o600]
 
 
-def test_a_token_is_renewed_before_it_ends(tmp_path: Path) -> None:
+def test_a_token_is_renewed_before_it_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A fifth of a short life early, and no earlier."""
-    with serve_tokens(life=1) as server:
+    with serve_tokens(life=100) as server:
         source = TokenSource(client(server), tmp_path)
         first = source.current()
+        issued = server.tokens[first] - 100
+        monkeypatch.setattr(tokens, "time", SimpleNamespace(time=lambda: issued + 78, monotonic=time.monotonic))
         assert source.current() == first
-        time.sleep(0.85)
-        assert server.tokens[first] > time.time()
+        monkeypatch.setattr(tokens, "time", SimpleNamespace(time=lambda: issued + 85, monotonic=time.monotonic))
         assert source.current() != first
+    monkeypatch.undo()
     with serve_tokens(life=None) as server:
         assert request_token(client(server)).fresh_until == float("inf")
         started = time.time()

@@ -16,6 +16,9 @@ from tests.servers import faults
 from tests.servers.faults import Fault
 from tests.servers.llm import Server, asked_again, serve
 
+PATIENCE = 60.0
+"""Seconds that clients wait for a byte."""
+
 QUESTION = [{"role": "user", "content": "Ist das gut? 好"}]
 
 
@@ -33,11 +36,11 @@ def server() -> Iterator[Server]:
 
 
 def chat(server: Server, retries: int = 0) -> openai.OpenAI:
-    return openai.OpenAI(base_url=server.openai, api_key="sk-openai", max_retries=retries, timeout=0.5)
+    return openai.OpenAI(base_url=server.openai, api_key="sk-openai", max_retries=retries, timeout=PATIENCE)
 
 
 def messages(server: Server, retries: int = 0) -> anthropic.Anthropic:
-    return anthropic.Anthropic(base_url=server.address, api_key="sk-anthropic", max_retries=retries, timeout=0.5)
+    return anthropic.Anthropic(base_url=server.address, api_key="sk-anthropic", max_retries=retries, timeout=PATIENCE)
 
 
 def ask_openai(server: Server, retries: int = 0) -> Any:
@@ -98,8 +101,10 @@ def test_statuses(fault: Fault, status: int, server: Server) -> None:
 
 
 @pytest.mark.parametrize("fault", [Fault.TIMEOUT, Fault.DROPPED, Fault.CUT])
-def test_lost_connections(fault: Fault, server: Server) -> None:
+def test_lost_connections(fault: Fault, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """No answer, or half of one."""
+    if fault is Fault.TIMEOUT:
+        monkeypatch.setitem(globals(), "PATIENCE", 0.5)
     server.plan = faults.always(fault)
     for ask, error in ((ask_openai, openai.APIConnectionError), (ask_anthropic, anthropic.APIConnectionError)):
         with pytest.raises(error) as raised:

@@ -122,7 +122,7 @@ def test_connections_that_bring_nothing(served: ReleaseHub, tmp_path: Path) -> N
 
 def test_a_silent_server(served: ReleaseHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Silence in the middle of a file is a broken connection."""
-    monkeypatch.setattr(download, "TIMEOUTS", (5.0, 0.2))
+    monkeypatch.setattr(download, "TIMEOUTS", (5.0, 1.0))
     served.faults = [Fault(cut=1000, hang=True)]
     fetched(tmp_path)
     assert len(served.downloads) == 2
