@@ -11,9 +11,10 @@ import pytest
 
 from helm_longctx.core.middle import middle_cutter
 from helm_longctx.lv_eval.data import rows
-from helm_longctx.lv_eval.datasets import BY_NAME, DATASETS, LENGTHS
+from helm_longctx.lv_eval.datasets import DATASETS, LENGTHS
 from tests.lv_eval.fabricate import WINDOWS, build_lv_eval, score_records, tokenizers, truncation_prompts
 
+BY_NAME = {dataset.name: dataset for dataset in DATASETS}
 GOLDEN = json.loads((Path(__file__).parent / "golden.json").read_text(encoding="utf-8"))
 SCORES = [json.loads(row) for row in GOLDEN["scores"]]
 SECOND = {"f1_gated": "f1_before_gate", "f1": "f1", "rouge_l": "rouge_l_all_words"}
