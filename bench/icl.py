@@ -10,7 +10,9 @@ import time
 from pathlib import Path
 
 from helm_longctx.core.entry import parse_entry
+from helm_longctx.core.lengths import STANDARD
 from helm_longctx.helmet.tasks import HELMET
+from helm_longctx.sources.hub import HubDataset
 from helm_longctx.sources.root import DataRoot
 
 SETS = {"clinic150": {"train": 15250, "validation": 3100}, "nlu": {"train": 25700}}
@@ -21,10 +23,10 @@ WORDS = [
 
 def fabricate(root: Path, name: str) -> None:
     """A data set of the real one's size."""
-    task, rng = HELMET.task(name), random.Random(1)
-    assert task.hub
+    (source,), rng = HELMET.task(name).sources(STANDARD["128k"]), random.Random(1)
+    assert isinstance(source, HubDataset)
     column = {"clinic150": ("intent", 151), "nlu": ("label", 68)}[name]
-    folder = root / task.hub.folder
+    folder = root / source.folder
     folder.mkdir(parents=True)
     for split, rows in SETS[name].items():
         with (folder / f"{split}.jsonl").open("w") as file:

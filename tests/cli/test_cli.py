@@ -165,6 +165,9 @@ BAD = [
     (["summarize", "--suite", "none"], "suite='none' is not in benchmark_output/runs; allowed: none is there yet"),
     (["serve", "--suite", "none"], "suite='none' is not in"),
     (["schema", "--suite", "none"], "suite='none' is not in"),
+    (["export", "--suite", "none"], "suite='none' is not in"),
+    (["export", "--suite", "empty", "--plot", "x.doc"], "plot='x.doc' is not allowed; allowed: a file that ends in .png"),
+    (["export", "--suite", "empty", "--plot", "no/x.png"], "plot='export/no/x.png': there is no folder export/no"),
     (["schema", "--suite", "empty"], "has no finished run"),
     (["summarize", "--suite", "broken"], "run_spec.json is not a HELM run spec; make that run again"),
 ]  # fmt: skip
@@ -177,7 +180,7 @@ def test_bad_input(
     """Each mistake is one line on standard error, status 2, and nothing on standard output."""
     (tmp_path / "mirror").mkdir()
     (tmp_path / "r").write_text("{}")
-    if message == "has no finished run":
+    if "empty" in arguments:
         (tmp_path / "benchmark_output/runs/empty").mkdir(parents=True)
     if "broken" in arguments:
         (tmp_path / "benchmark_output/runs/broken/a").mkdir(parents=True)
@@ -201,6 +204,8 @@ def test_bad_input(
         ["prompts", "x", "--style", "raw"],
         ["prompts", "x", "--limit", "-1"],
         ["serve", "--suite", "s", "--port", "0"],
+        ["export", "--suite", "s", "--to", __file__],
+        ["confs", __file__],
     ],
 )
 def test_wrong_usage(command: Command, arguments: list[str]) -> None:

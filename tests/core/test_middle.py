@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from transformers import PreTrainedTokenizerFast
 
 from helm_longctx.core.fitted import Fitted
-from helm_longctx.core.middle import RESERVED, cut_middle, middle_cutter
+from helm_longctx.core.middle import RESERVED, middle_cutter
 from helm_longctx.core.pieces import PieceTokenizer
 from helm_longctx.core.truncation import CHAT_BUFFER, Truncator
 from helm_longctx.errors import InputError
@@ -49,9 +49,8 @@ def test_both_ends_stay(words: int, limit: int) -> None:
     """As many words at each end as half the limit, one less at the start for the token that begins every text."""
     prompt = " ".join("the" for _ in range(words))
     halves = limit // 2
-    cut, was_cut = cut_middle(TOKENIZERS["metaspace"], prompt, limit)
-    assert was_cut
-    assert cut == " ".join(["the"] * (halves - 1)) + " ".join(["the"] * halves)
+    kept = " ".join(["the"] * (halves - 1)) + " ".join(["the"] * halves)
+    assert CUTTERS["metaspace"](prompt, limit) == Fitted(kept, cut=True)
 
 
 def test_a_saved_limit_is_lifted() -> None:
@@ -59,7 +58,7 @@ def test_a_saved_limit_is_lifted() -> None:
     tokenizer = tokenizers()["byte_level"]
     tokenizer.enable_truncation(4)
     tokenizer.enable_padding(length=64, pad_id=0, pad_token="<|begin|>")
-    assert cut_middle(tokenizer, "abcdefgh", 20) == ("abcdefgh", False)
+    assert middle_cutter(tokenizer)("abcdefgh", 20) == Fitted("abcdefgh", tokens=9)
 
 
 def test_tiktoken() -> None:
@@ -67,15 +66,16 @@ def test_tiktoken() -> None:
     encoding = tiktoken.Encoding(
         "bytes", pat_str=".", mergeable_ranks={bytes([n]): n for n in range(256)}, special_tokens={"<|end|>": 256}
     )
-    assert cut_middle(encoding, "abcdefgh", 5) == ("abgh", True)
-    assert cut_middle(encoding, "<|end|>", 7) == ("<|end|>", False)
+    cut = middle_cutter(encoding)
+    assert cut("abcdefgh", 5) == Fitted("abgh", cut=True)
+    assert cut("<|end|>", 7) == Fitted("<|end|>", tokens=7)
 
 
 @pytest.mark.parametrize("limit", [1, 0, -3])
 def test_no_room(limit: int) -> None:
     """The official rule would keep the whole prompt for a limit of 1."""
     with pytest.raises(InputError, match="at least 2 are needed"):
-        cut_middle(TOKENIZERS["metaspace"], "the the", limit)
+        CUTTERS["metaspace"]("the the", limit)
 
 
 @EACH
@@ -86,7 +86,8 @@ def test_a_deployment_s_window(name: str, window: int, max_tokens: int) -> None:
     extra = {"cut": "middle", "length": 16384, "context_span": [0, 9]}
     limit = window - max(RESERVED, max_tokens + CHAT_BUFFER)
     fitted = Truncator(window, lambda: tokenizer).fit(prompt, extra, max_tokens, "chat")
-    assert (fitted.prompt, fitted.cut) == cut_middle(tokenizer, prompt, limit)
+    cut = CUTTERS[name](prompt, limit)
+    assert (fitted.prompt, fitted.cut) == (cut.prompt, cut.cut)
     assert Truncator(None, lambda: tokenizer).fit(prompt, extra, max_tokens, "chat") == Fitted(prompt)
 
 
@@ -98,7 +99,8 @@ def test_ends_of_long_prompts(kind: str, limit: int) -> None:
     ids, half = tokenizer.encode(prompt).ids, limit // 2
     parts = (ids[:half], ids[-half:]) if len(ids) > limit else None
     official = "".join(tokenizer.decode(part, skip_special_tokens=True) for part in parts) if parts else prompt
-    assert cut_middle(tokenizer, prompt, limit) == (official, parts is not None)
+    fitted = middle_cutter(tokenizer)(prompt, limit)
+    assert (fitted.prompt, fitted.cut) == (official, parts is not None)
 
 
 def test_a_prompt_far_too_long_is_not_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,5 +110,5 @@ def test_a_prompt_far_too_long_is_not_read_whole(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(
         PieceTokenizer, "encode", lambda self, text, *a, **k: read.append(len(text)) or encode(self, text, *a, **k)
     )
-    assert cut_middle(tokenizer_of("gpt_2"), "the king of the town " * 50_000, 10_000)[1]
+    assert middle_cutter(tokenizer_of("gpt_2"))("the king of the town " * 50_000, 10_000).cut
     assert sum(read) < 100_000

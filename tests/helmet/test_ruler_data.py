@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from helm_longctx.core.template import Template
 from helm_longctx.helmet import prompts
-from helm_longctx.helmet.data import ruler
+from helm_longctx.helmet.data import needles, ruler
 from helm_longctx.helmet.data.generate import Maker
 from helm_longctx.helmet.data.recall import _ruler, evidence_depth
 from helm_longctx.sources.jsonl import Row
@@ -22,11 +22,11 @@ NEEDLE = Template(prompts.NIAH_USER, prompts.NIAH_PREFIX)
 NEEDLES = Template(prompts.NIAH_MULTI_USER, prompts.NIAH_MULTI_PREFIX)
 QUESTIONS = Template(prompts.RULER_QA_USER, prompts.RULER_QA_PREFIX)
 ANSWERS = {
-    ruler.niah_noise: (NEEDLE, 1),
-    ruler.niah_prose: (NEEDLE, 1),
-    ruler.niah_prose_uuid: (NEEDLE, 1),
-    ruler.niah_multikey_prose: (NEEDLE, 1),
-    ruler.niah_multiquery: (NEEDLES, 4),
+    needles.niah_noise: (NEEDLE, 1),
+    needles.niah_prose: (NEEDLE, 1),
+    needles.niah_prose_uuid: (NEEDLE, 1),
+    needles.niah_multikey_prose: (NEEDLE, 1),
+    needles.niah_multiquery: (NEEDLES, 4),
     ruler.common_words: (Template(prompts.CWE_USER, prompts.CWE_PREFIX), 10),
     ruler.frequent_words: (Template(prompts.FWE_USER, prompts.FWE_PREFIX), 3),
     ruler.variable_tracking: (Template(prompts.VT_USER, prompts.VT_PREFIX), 5),
@@ -40,7 +40,7 @@ def makers(*chosen: Maker) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("make", chosen or list(ANSWERS), ids=lambda make: make.__name__)
 
 
-SINGLE = makers(ruler.niah_noise, ruler.niah_prose, ruler.niah_prose_uuid)
+SINGLE = makers(needles.niah_noise, needles.niah_prose, needles.niah_prose_uuid)
 PLACED = makers(*(make for make in ANSWERS if make not in NO_DEPTH))
 UNITS, SEEDS, DEPTHS = st.integers(1, 300), st.integers(0, 10**6), st.floats(0, 1)
 
@@ -49,7 +49,7 @@ def row_of(make: Maker, units: int = 100, seed: int = 0, depth: float = 0.5) -> 
     return make(units, random.Random(seed), depth)
 
 
-def needles(row: Row) -> list[tuple[str, str, str]]:
+def needles_in(row: Row) -> list[tuple[str, str, str]]:
     return re.findall(r"One of the special magic (numbers|uuids) for (\S+) is: ([\w-]+)\.", row["context"])
 
 
@@ -117,34 +117,34 @@ def test_evidence_stands_at_its_depth(make: Maker, depth: float) -> None:
 def test_one_needle(make: Maker, units: int, seed: int, depth: float) -> None:
     """The only needle has the key that is asked for, and its value is the answer, of the kind that the prompt says."""
     row = row_of(make, units, seed, depth)
-    assert needles(row) == [(row["type_needle_v"] + "s", row["query"], row["answer"][0])]
+    assert needles_in(row) == [(row["type_needle_v"] + "s", row["query"], row["answer"][0])]
     form = r"\d{7}" if row["type_needle_v"] == "number" else r"[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}"
     assert re.fullmatch(form, row["answer"][0])
 
 
 def test_noise_is_repeated() -> None:
     """The repeated haystack has a passage for every unit, and the needle on a line of its own."""
-    lines = row_of(ruler.niah_noise, 50)["context"].split("\n")
-    assert Counter(lines)[ruler.NOISE] == 50
+    lines = row_of(needles.niah_noise, 50)["context"].split("\n")
+    assert Counter(lines)[needles.NOISE] == 50
     assert len(lines) == 51
 
 
 @given(units=UNITS, seed=SEEDS, depth=DEPTHS)
 def test_one_of_four_keys(units: int, seed: int, depth: float) -> None:
     """Four keys with a number each; one is asked for."""
-    row = row_of(ruler.niah_multikey_prose, units, seed, depth)
-    values = {key: value for _, key, value in needles(row)}
-    assert len(values) == len(set(values.values())) == len(needles(row)) == ruler.KEYS
+    row = row_of(needles.niah_multikey_prose, units, seed, depth)
+    values = {key: value for _, key, value in needles_in(row)}
+    assert len(values) == len(set(values.values())) == len(needles_in(row)) == needles.KEYS
     assert row["answer"] == [values[row["query"]]]
 
 
 @given(units=UNITS, seed=SEEDS, depth=DEPTHS)
 def test_all_of_four_keys(units: int, seed: int, depth: float) -> None:
     """Four keys with a number each; all are asked for, in the order of the answers."""
-    row = row_of(ruler.niah_multiquery, units, seed, depth)
-    values = {key: value for _, key, value in needles(row)}
+    row = row_of(needles.niah_multiquery, units, seed, depth)
+    values = {key: value for _, key, value in needles_in(row)}
     first, second, third, fourth = re.fullmatch(r"(\S+), (\S+), (\S+), and (\S+)", row["query"]).groups()
-    assert len(needles(row)) == ruler.KEYS
+    assert len(needles_in(row)) == needles.KEYS
     assert row["answer"] == [values[key] for key in (first, second, third, fourth)]
 
 
@@ -205,7 +205,7 @@ def test_the_chain_is_spread() -> None:
     places = [row_of(ruler.variable_tracking, 300, seed)["context"].index("VAR") for seed in range(20)]
     row = row_of(ruler.variable_tracking, 300)
     assert len(set(places)) > 15
-    assert row["context"].count(ruler.NOISE) == 300
+    assert row["context"].count(needles.NOISE) == 300
     assert evidence_depth(row["context"], row["answer"][-1:]) > 0.4
 
 

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from helm_longctx.core.middle import cut_middle
+from helm_longctx.core.middle import middle_cutter
 from helm_longctx.lv_eval.data import rows
-from helm_longctx.lv_eval.datasets import BY_NAME, DATASETS, LENGTHS
+from helm_longctx.lv_eval.datasets import DATASETS, LENGTHS
 from tests.lv_eval.fabricate import WINDOWS, build_lv_eval, score_records, tokenizers, truncation_prompts
 
+BY_NAME = {dataset.name: dataset for dataset in DATASETS}
 GOLDEN = json.loads((Path(__file__).parent / "golden.json").read_text(encoding="utf-8"))
 SCORES = [json.loads(row) for row in GOLDEN["scores"]]
 SECOND = {"f1_gated": "f1_before_gate", "f1": "f1", "rouge_l": "rouge_l_all_words"}
@@ -72,6 +73,8 @@ def test_golden_scores_say_something() -> None:
 @pytest.mark.parametrize("window", WINDOWS)
 def test_cuts(name: str, window: int) -> None:
     """Cut prompts are the official ones, at even and odd windows, from next to nothing to more than there is."""
-    tokenizer = tokenizers()[name]
-    cuts = [cut_middle(tokenizer, prompt, window) for prompt in truncation_prompts()]
-    assert [digest(prompt for prompt, _ in cuts), sum(cut for _, cut in cuts)] == GOLDEN["cuts"][f"{name} {window}"]
+    cut = middle_cutter(tokenizers()[name])
+    cuts = [cut(prompt, window) for prompt in truncation_prompts()]
+    assert [digest(fitted.prompt for fitted in cuts), sum(fitted.cut for fitted in cuts)] == GOLDEN["cuts"][
+        f"{name} {window}"
+    ]

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from helm_longctx.benchmarks import BENCHMARKS
-from helm_longctx.cli.records import OutputPath
+from helm_longctx.cli.options import OutputPath
 from helm_longctx.core.entry import parse_entry
 from helm_longctx.core.lengths import length_label
 from helm_longctx.sources.fetch import ensure
@@ -19,7 +19,9 @@ Entries = Annotated[list[str], typer.Argument(help="Run entries without a model,
 
 def fetch(
     entries: Entries,
-    to: Annotated[Path | None, typer.Option(help="A mirror folder to fill, instead of the cache.")] = None,
+    to: Annotated[
+        Path | None, typer.Option(file_okay=False, help="A mirror folder to fill, instead of the cache.")
+    ] = None,
     output_path: OutputPath = Path("benchmark_output"),
 ) -> None:
     """Download what entries need, check it, and keep it in the cache or in a mirror folder.

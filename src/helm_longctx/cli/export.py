@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from helm_longctx.cli.records import OutputPath
-from helm_longctx.cli.results import Suite
+from helm_longctx.cli.options import OutputPath, Suite, check_folder, check_picture
 from helm_longctx.report.export import Answer, Score, answers, scores, write_csv
 from helm_longctx.report.plot import curves, plot
 from helm_longctx.report.suite import suite_folder
@@ -16,7 +15,7 @@ from helm_longctx.report.suite import suite_folder
 
 def export(
     suite: Suite,
-    to: Annotated[Path, typer.Option(help="The folder to fill.")] = Path("export"),
+    to: Annotated[Path, typer.Option(file_okay=False, help="The folder to fill.")] = Path("export"),
     picture: Annotated[str, typer.Option("--plot", help="Its name; the ending says in what form.")] = "scores.png",
     output_path: OutputPath = Path("benchmark_output"),
 ) -> None:
@@ -24,8 +23,11 @@ def export(
 
     The plot needs matplotlib: pip install 'helm-longctx[plot]'. With --plot '' there is none.
     """
+    if picture:
+        check_picture("export", Path(picture))
     folder = suite_folder(output_path, suite)
     to.mkdir(parents=True, exist_ok=True)
+    check_folder("plot", to / picture)
     rows = list(scores(folder))
     for name, count in (
         ("scores.csv", write_csv(to / "scores.csv", Score._fields, rows)),

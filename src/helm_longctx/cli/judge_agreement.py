@@ -13,12 +13,10 @@ import typer
 from rich.table import Table
 
 from helm_longctx.cli.console import print_table
-from helm_longctx.errors import InputError
+from helm_longctx.cli.options import JsonPath, check_folder
 
 if TYPE_CHECKING:
     from helm_longctx.judging.agreement import Agreement, Estimate
-
-JsonPath = Annotated[Path | None, typer.Option("--json", help="Also write everything here, as JSON.")]
 
 Compared = tuple[str, str, "Agreement"]
 """What was rated, by whom, and how far they agree."""
@@ -54,16 +52,6 @@ def judge_agreement(
     if json_path:
         report = {"agreement": agreement_data(compared), "unknown_labels": unknown}
         json_path.write_bytes(orjson.dumps(report, option=orjson.OPT_INDENT_2))
-
-
-def check_folder(option: str, path: Path | None) -> None:
-    """Whether a file can be written later, when calls are paid for.
-
-    Raises:
-        InputError: its folder is not there.
-    """
-    if path and not path.parent.is_dir():
-        raise InputError(f"{option}={str(path)!r}: there is no folder {path.parent}; make it first")
 
 
 def agreement_table(title: str, compared: Sequence[Compared]) -> Table:

@@ -14,10 +14,9 @@ import typer
 from rich.table import Table
 
 from helm_longctx.cli.console import print_table
-from helm_longctx.cli.judge_agreement import JsonPath, agreement_data, agreement_table, check_folder, number_text
-from helm_longctx.cli.records import OutputPath
+from helm_longctx.cli.judge_agreement import agreement_data, agreement_table, number_text
+from helm_longctx.cli.options import JsonPath, LocalPath, OutputPath, check_folder, check_picture
 from helm_longctx.cli.registries import fill_registries
-from helm_longctx.cli.results import LocalPath
 from helm_longctx.sources.root import DataRoot
 
 if TYPE_CHECKING:
@@ -39,12 +38,12 @@ def judge_check(
 
     By HELMET's rubrics, through HELM and its request cache. A verdict that is missing is counted, never taken for zero.
     """
-    from helm_longctx.judging.check import measures, plotting
-
     if plot:
-        plotting.check_path(plot)
+        check_picture("judge-check", plot)
         check_folder("plot", plot)
     check_folder("json", json_path)
+    from helm_longctx.judging.check import measures, plotting
+
     seen = _observed(judge, repeats, output_path, local_path)
     by_judge = {str(name): rows for name, rows in seen.groupby("judge", sort=False)}
     kinds = {name: measures.by_kind(rows) for name, rows in by_judge.items()}

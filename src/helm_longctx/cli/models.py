@@ -18,7 +18,9 @@ FILES = ("model_deployments.yaml", "model_metadata.yaml", "tokenizer_configs.yam
 
 
 def models(
-    copy_to: Annotated[Path | None, typer.Option(help="Write the files here, to edit; existing ones stay.")] = None,
+    copy_to: Annotated[
+        Path | None, typer.Option(file_okay=False, help="Write the files here, to edit; existing ones stay.")
+    ] = None,
 ) -> None:
     """List the deployments that come with the package, and where to find or copy their files."""
     folder = Path(str(resources.files("helm_longctx") / "config"))

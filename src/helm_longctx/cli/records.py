@@ -12,6 +12,7 @@ import orjson
 import typer
 
 from helm_longctx.benchmarks import BENCHMARKS
+from helm_longctx.cli.options import OutputPath
 from helm_longctx.core.entry import Entry, parse_entry
 from helm_longctx.core.instance import stop_sequences
 from helm_longctx.core.lengths import length_label
@@ -23,7 +24,6 @@ from helm_longctx.sources.jsonl import JsonLines
 from helm_longctx.sources.root import DataRoot
 
 EntryArgument = Annotated[str, typer.Argument(help="A run entry without a model, e.g. helmet_recall:length=8k")]
-OutputPath = Annotated[Path, typer.Option("--output-path", "-o", help="HELM's output folder, for cached data.")]
 
 
 def prompts(

@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
-from helm_longctx.cli.records import OutputPath
+from helm_longctx.cli.options import LocalPath, OutputPath, Suite
 from helm_longctx.cli.registries import fill_registries
-from helm_longctx.cli.results import LocalPath, Suite
 from helm_longctx.errors import InputError
 from helm_longctx.report.suite import suite_folder
 

@@ -11,15 +11,12 @@ import yaml
 
 from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.cli.console import print_table
-from helm_longctx.cli.records import OutputPath
+from helm_longctx.cli.options import LocalPath, OutputPath, Suite
 from helm_longctx.core.lengths import parse_length
 from helm_longctx.errors import bad_argument
 from helm_longctx.report.reference import write_reference
 from helm_longctx.report.schema import make_schema
 from helm_longctx.report.suite import run_groups, score_tables, suite_folder
-
-Suite = Annotated[str, typer.Option(help="The suite that helm-run wrote.")]
-LocalPath = Annotated[Path, typer.Option(help="HELM's --local-path.")]
 
 
 def schema(

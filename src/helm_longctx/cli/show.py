@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from helm_longctx.cli.records import OutputPath
+from helm_longctx.cli.options import OutputPath
 from helm_longctx.errors import bad_argument
 
 

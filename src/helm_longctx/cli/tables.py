@@ -12,7 +12,7 @@ from rich.table import Table
 
 from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.cli.console import print_table
-from helm_longctx.cli.records import OutputPath
+from helm_longctx.cli.options import OutputPath
 from helm_longctx.core.lengths import length_label, parse_length
 from helm_longctx.core.metric_names import headline_text
 from helm_longctx.core.task import Task
@@ -68,7 +68,7 @@ def _data(task: Task, length: int, root: DataRoot) -> str:
     return "missing" if root.mirror else "fetched on first use"
 
 
-def confs(folder: Annotated[Path, typer.Argument(help="Where to write them.")]) -> None:
+def confs(folder: Annotated[Path, typer.Argument(file_okay=False, help="Where to write them.")]) -> None:
     """Write HELM run-entry files (`helm-run --conf-paths`), one a length and one for the demo."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in conf_files(BENCHMARKS).items():

@@ -42,6 +42,9 @@ def middle_cutter(tokenizer: Any) -> Cut:
 
     Args:
         tokenizer: a Hugging Face tokenizer, a `tokenizers.Tokenizer` or a `tiktoken.Encoding`.
+
+    Returns:
+        A function that raises `InputError` for a limit under 2, for which the official rule has no meaning.
     """
     encode, decode = _codec(tokenizer)
 
@@ -61,16 +64,6 @@ def token_counter(tokenizer: Any) -> Callable[[str], int]:
     """Counts the tokens of texts, special ones included, by the same kinds of tokenizers."""
     encode, _ = _codec(tokenizer)
     return lambda text: len(encode(text, sys.maxsize))
-
-
-def cut_middle(tokenizer: Any, prompt: str, max_tokens: int) -> tuple[str, bool]:
-    """One prompt in at most `max_tokens` tokens, and whether it was cut.
-
-    Raises:
-        InputError: `max_tokens` is under 2, for which the official rule has no meaning.
-    """
-    fitted = middle_cutter(tokenizer)(prompt, max_tokens)
-    return fitted.prompt, fitted.cut
 
 
 def _codec(tokenizer: Any) -> tuple[Encode, Decode]:

@@ -140,6 +140,14 @@ class Task:
             scores[MAIN_METRIC] = sum(scores[name] for name in self.headline) / len(self.headline)
         return scores
 
+    def sample(self, settings: Settings) -> int:
+        """How many examples are wanted, where the data has so many."""
+        return settings.num_samples or self.num_samples
+
+    def demonstrations(self, settings: Settings) -> int:
+        """How many of them stand before the question."""
+        return self.shots if settings.shots is None else settings.shots
+
     def all_sources(self, length: int) -> list[Source]:
         """Whatever can be got for it at a length."""
         return [*self.sources(length), *self.optional_sources(length), *self.judge_sources.values()]

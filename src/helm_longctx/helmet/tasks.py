@@ -12,7 +12,7 @@ from helm_longctx.core.lengths import STANDARD
 from helm_longctx.core.task import AnswerKind, Benchmark, Category, Loader, Scorer, Task
 from helm_longctx.core.template import Template
 from helm_longctx.helmet import citations, prompts, published, scoring, verdicts
-from helm_longctx.helmet.data import alce, books, generate, passages, ruler
+from helm_longctx.helmet.data import alce, books, generate, needles, passages, ruler
 from helm_longctx.helmet.data.icl import Split, load_icl, split_named, split_tenth
 from helm_longctx.helmet.data.llama import LLAMA_2
 from helm_longctx.helmet.data.recall import load_json_kv, load_ruler
@@ -76,18 +76,18 @@ def _ruler(
     )
 
 
-NIAH = _ruler("niah_s_2", "NIAH", "niah_single_2", ruler.niah_prose, 50)
-MK_2 = _ruler("niah_mk_2", "RULER MK Needle", "niah_multikey_2", generate.niah_words, 50)
-MK_3 = _ruler("niah_mk_3", "RULER MK UUID", "niah_multikey_3", generate.niah_uuids, 100)
-MV = _ruler("niah_mv", "RULER MV", "niah_multivalue", generate.niah_values, 50, _NEEDLES)
+NIAH = _ruler("niah_s_2", "NIAH", "niah_single_2", needles.niah_prose, 50)
+MK_2 = _ruler("niah_mk_2", "RULER MK Needle", "niah_multikey_2", needles.niah_words, 50)
+MK_3 = _ruler("niah_mk_3", "RULER MK UUID", "niah_multikey_3", needles.niah_uuids, 100)
+MV = _ruler("niah_mv", "RULER MV", "niah_multivalue", needles.niah_values, 50, _NEEDLES)
 RULER = (
-    _ruler("niah_s_1", "NIAH Repeat", "niah_single_1", ruler.niah_noise, 50),
+    _ruler("niah_s_1", "NIAH Repeat", "niah_single_1", needles.niah_noise, 50),
     NIAH,
-    _ruler("niah_s_3", "NIAH UUID", "niah_single_3", ruler.niah_prose_uuid, 50),
-    _ruler("niah_mk_1", "RULER MK Essay", "niah_multikey_1", ruler.niah_multikey_prose, 50),
+    _ruler("niah_s_3", "NIAH UUID", "niah_single_3", needles.niah_prose_uuid, 50),
+    _ruler("niah_mk_1", "RULER MK Essay", "niah_multikey_1", needles.niah_multikey_prose, 50),
     MK_2,
     MK_3,
-    _ruler("niah_mq", "RULER MQ", "niah_multiquery", ruler.niah_multiquery, 100, _NEEDLES),
+    _ruler("niah_mq", "RULER MQ", "niah_multiquery", needles.niah_multiquery, 100, _NEEDLES),
     MV,
     _ruler("cwe", "RULER CWE", "cwe", ruler.common_words, 100, _COMMON, "frequency"),
     _ruler("fwe", "RULER FWE", "fwe", ruler.frequent_words, 50, _FREQUENT, "frequency"),

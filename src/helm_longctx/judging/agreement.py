@@ -60,7 +60,7 @@ class Agreement:
     note: str
 
 
-def agreement(one: ArrayLike, other: ArrayLike, seed: int = 0) -> Agreement:
+def agreement(one: ArrayLike, other: ArrayLike) -> Agreement:
     """Compare two raters' ratings of the same items, in the same order."""
     first, second = _rated_by_both(one, other)
     pairs = np.stack([first, second])
@@ -69,7 +69,7 @@ def agreement(one: ArrayLike, other: ArrayLike, seed: int = 0) -> Agreement:
     ratings = pairs if graded is None else graded
 
     def estimate(statistic: Callable[[Ratings, Ratings], float]) -> Estimate:
-        return _estimate(ratings, statistic, seed)
+        return _estimate(ratings, statistic)
 
     def kappa(weights: str | None) -> Estimate:
         return Estimate(math.nan) if graded is None else estimate(partial(_kappa, weights=weights))
@@ -97,15 +97,13 @@ def pairwise(ratings: Mapping[str, ArrayLike], jury: Collection[str]) -> Iterato
         yield f"all {len(jury)} judges", agreement_of_all([ratings[judge] for judge in jury])
 
 
-def agreement_of_all(ratings: Sequence[ArrayLike], seed: int = 0) -> Agreement:
+def agreement_of_all(ratings: Sequence[ArrayLike]) -> Agreement:
     """Krippendorff's alpha of any number of raters; the rest of the `Agreement`, which is of two, is NaN."""
     given = np.stack([np.asarray(each, dtype=float) for each in ratings])
     rated = given[:, (~np.isnan(given)).sum(axis=0) >= 2]
     graded = _grades(rated)
     level = "interval" if graded is None else "ordinal"
-    alpha = _estimate(
-        rated if graded is None else graded, lambda *rows: krippendorff_alpha(np.stack(rows), level), seed
-    )
+    alpha = _estimate(rated if graded is None else graded, lambda *rows: krippendorff_alpha(np.stack(rows), level))
     nothing = Estimate(math.nan)
     return Agreement(rated.shape[1], nothing, nothing, nothing, alpha, _note(rated, rated))
 
@@ -174,7 +172,7 @@ def _same(first: Ratings, second: Ratings) -> float:
     return float(np.isclose(first, second).mean()) if first.size else math.nan
 
 
-def _estimate(ratings: Ratings, statistic: Callable[..., float], seed: int) -> Estimate:
+def _estimate(ratings: Ratings, statistic: Callable[..., float]) -> Estimate:
     from scipy.stats import bootstrap
 
     value = statistic(*ratings)
@@ -189,7 +187,7 @@ def _estimate(ratings: Ratings, statistic: Callable[..., float], seed: int) -> E
             vectorized=False,
             n_resamples=RESAMPLES,
             method="percentile",
-            random_state=seed,
+            random_state=0,
         ).bootstrap_distribution
     if np.isnan(found).mean() > 1 - DEFINED:
         return Estimate(value)

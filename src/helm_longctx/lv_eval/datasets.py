@@ -47,7 +47,6 @@ class Dataset:
         name: as in run entries and file names.
         title: for people.
         language: of contexts, questions and answers.
-        hops: whether one place of the context answers a question.
         prompt: the template, with places `context` and `input`.
         max_tokens: output budget.
         rows: questions in each file.
@@ -57,7 +56,6 @@ class Dataset:
     name: str
     title: str
     language: Literal["en", "zh"]
-    hops: Literal["single", "multi"]
     prompt: str
     metric: Metric
     rows: int
@@ -84,25 +82,15 @@ class Dataset:
 
 
 DATASETS = (
-    Dataset(
-        "hotpotwikiqa_mixup", "HotpotWikiQA", "en", "multi", prompts.HOTPOTWIKIQA, GATED_EN, 124, confusing=True
-    ),
-    Dataset("loogle_SD_mixup", "LooGLE SD", "en", "single", prompts.LOOGLE_SD, GATED_EN, 160),
-    Dataset("loogle_CR_mixup", "LooGLE CR", "en", "multi", prompts.LOOGLE_CR, GATED_EN, 99),
-    Dataset("loogle_MIR_mixup", "LooGLE MIR", "en", "multi", prompts.LOOGLE_MIR, GATED_EN, 139),
-    Dataset(
-        "multifieldqa_en_mixup", "MultiFieldQA en", "en", "single", prompts.MULTIFIELDQA_EN, GATED_EN, 101,
-        confusing=True,
-    ),
-    Dataset(
-        "multifieldqa_zh_mixup", "MultiFieldQA zh", "zh", "single", prompts.MULTIFIELDQA_ZH, GATED_ZH, 133,
-        confusing=True,
-    ),
-    Dataset("factrecall_en", "FactRecall en", "en", "single", prompts.FACTRECALL_EN, PLAIN_EN, 200, 16, True),
-    Dataset("factrecall_zh", "FactRecall zh", "zh", "single", prompts.FACTRECALL_ZH, PLAIN_ZH, 200, 16, True),
-    Dataset("cmrc_mixup", "CMRC", "zh", "single", prompts.CMRC, GATED_ZH, 200),
-    Dataset("lic_mixup", "LIC", "zh", "multi", prompts.LIC, GATED_ZH, 197, confusing=True),
-    Dataset("dureader_mixup", "DuReader", "zh", "multi", prompts.DUREADER, ROUGE_ZH, 176),
-)  # fmt: skip
-
-BY_NAME = {dataset.name: dataset for dataset in DATASETS}
+    Dataset("hotpotwikiqa_mixup", "HotpotWikiQA", "en", prompts.HOTPOTWIKIQA, GATED_EN, 124, confusing=True),
+    Dataset("loogle_SD_mixup", "LooGLE SD", "en", prompts.LOOGLE_SD, GATED_EN, 160),
+    Dataset("loogle_CR_mixup", "LooGLE CR", "en", prompts.LOOGLE_CR, GATED_EN, 99),
+    Dataset("loogle_MIR_mixup", "LooGLE MIR", "en", prompts.LOOGLE_MIR, GATED_EN, 139),
+    Dataset("multifieldqa_en_mixup", "MultiFieldQA en", "en", prompts.MULTIFIELDQA_EN, GATED_EN, 101, confusing=True),
+    Dataset("multifieldqa_zh_mixup", "MultiFieldQA zh", "zh", prompts.MULTIFIELDQA_ZH, GATED_ZH, 133, confusing=True),
+    Dataset("factrecall_en", "FactRecall en", "en", prompts.FACTRECALL_EN, PLAIN_EN, 200, 16, True),
+    Dataset("factrecall_zh", "FactRecall zh", "zh", prompts.FACTRECALL_ZH, PLAIN_ZH, 200, 16, True),
+    Dataset("cmrc_mixup", "CMRC", "zh", prompts.CMRC, GATED_ZH, 200),
+    Dataset("lic_mixup", "LIC", "zh", prompts.LIC, GATED_ZH, 197, confusing=True),
+    Dataset("dureader_mixup", "DuReader", "zh", prompts.DUREADER, ROUGE_ZH, 176),
+)

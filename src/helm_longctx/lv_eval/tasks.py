@@ -25,7 +25,7 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
         InputError: the file is malformed.
     """
     (path,) = task.paths(settings.length)
-    for question in islice(rows(root / path), settings.num_samples or task.num_samples):
+    for question in islice(rows(root / path), task.sample(settings)):
         record = {**question.record, "size": question.size}
         yield Example(f"{task.name}-{question.id}", question.fields, question.references, "official", record=record)
 

@@ -8,7 +8,6 @@ from helm_longctx.core.lengths import length_label
 from helm_longctx.core.task import Benchmark
 
 DEMO_LENGTHS = (8192, 32768, 131072)
-# Stock run pages hold every prompt: few samples keep the 128k ones quick to open.
 DEMO_SAMPLES = 10
 DEMO_MODELS = ("longctx/lexical", "longctx/null")
 

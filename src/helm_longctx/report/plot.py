@@ -43,15 +43,13 @@ def plot(panels: Mapping[str, Curves], path: Path) -> None:
     """Draw the curves, a panel each; the file's ending (`.png`, `.svg`, `.pdf`) says in what form.
 
     Raises:
-        InputError: there is nothing to draw, or matplotlib is not installed.
+        InputError: there is nothing to draw.
     """
     if not panels:
         raise InputError("there are no scores to draw; run helm-run with this --suite first")
-    try:
-        from matplotlib import colormaps, font_manager, rc_context
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise InputError("plots need matplotlib: pip install 'helm-longctx[plot]'") from error
+    from matplotlib import colormaps, font_manager, rc_context
+    from matplotlib.figure import Figure
+
     rows = -(-len(panels) // COLUMNS)
     columns = min(COLUMNS, len(panels))
     installed = set(font_manager.get_font_names())

@@ -31,20 +31,16 @@ from helm_longctx.running.results import evaluated, write_json
 
 
 class Rejudger(Runner):
-    """HELM's runner without its first half: what a run's model answered is read from the run's files.
+    """HELM's runner without its first half: what a run's model answered is read from the run's files."""
 
-    Args:
-        parallelism: threads of HELM's; judges have a limit of their own.
-    """
-
-    def __init__(self, output_path: Path, suite: str, local_path: Path, parallelism: int = 4):
+    def __init__(self, output_path: Path, suite: str, local_path: Path):
         cache = local_path / CACHE_DIR
         cache.mkdir(parents=True, exist_ok=True)
         spec = ExecutionSpec(
             url=None,
             auth=None,  # only for a proxy server
             local_path=str(local_path),
-            parallelism=parallelism,
+            parallelism=4,  # threads of HELM's; judges have a limit of their own
             sqlite_cache_backend_config=SqliteCacheBackendConfig(str(cache)),
         )
         super().__init__(

@@ -32,9 +32,9 @@ def load_alce(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exampl
     path, prompt_path = task.paths(settings.length)
     protocol = _protocol(root / prompt_path)
     rows = _opened[path] = _open(root / path)
-    demos = _demonstrations(protocol, task.shots if settings.shots is None else settings.shots, settings.seed)
+    demos = _demonstrations(protocol, task.demonstrations(settings), settings.seed)
     by_row = [next(demos) for _ in range(len(rows))]
-    numbers = shuffled(len(rows), settings.seed)[: settings.num_samples or task.num_samples]
+    numbers = shuffled(len(rows), settings.seed)[: task.sample(settings)]
     for position, (number, row) in enumerate(zip(numbers, rows.rows(numbers), strict=True)):
         shown = row["docs"][: task.sizes[settings.length]]
         fields = {

@@ -44,10 +44,10 @@ def load_narrativeqa(task: Task, settings: Settings, root: DataRoot) -> Iterator
     ]
     rows = JsonLines(root / test, {**types, "document": dict})
     ordered = rows.rows(shuffled(len(rows), settings.seed))
-    draws, shots = Reshuffles(settings.seed), _shots(task, settings)
+    draws, shots = Reshuffles(settings.seed), task.demonstrations(settings)
     measured = _measured(ordered, lambda row: str(row["document"].get("text")), _cutter(task, settings, root))
     long = ((row, text) for row, text, tokens in measured if tokens > LONGEST)
-    for position, (row, text) in enumerate(islice(long, settings.num_samples or task.num_samples)):
+    for position, (row, text) in enumerate(islice(long, task.sample(settings))):
         shown = [demos[i] for i in draws.next(len(demos))[:shots]] if shots else []
         fields = {
             "demo": prompts.NARRATIVEQA_DEMOS.format(demos="\n\n".join(shown)) if shots else "",
@@ -78,8 +78,8 @@ def load_infbench(task: Task, settings: Settings, root: DataRoot, convert: Conve
         items.append({"id": row["id"], **_converted(convert, row, root / path, number)})
         if tokens >= LONG:
             long.append(number)
-    order = shuffled(len(long), settings.seed)[: settings.num_samples or task.num_samples]
-    chosen, shots = [long[place] for place in order], _shots(task, settings)
+    order = shuffled(len(long), settings.seed)[: task.sample(settings)]
+    chosen, shots = [long[place] for place in order], task.demonstrations(settings)
     keypoints = _keypoints(task, root, "keypoints")
     texts = _measured(rows.rows(chosen), lambda row: str(row[CONTEXT]), cut)
     for position, (number, (row, text, _)) in enumerate(zip(chosen, texts, strict=True)):
@@ -124,14 +124,14 @@ def load_lexsum(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exam
     demos = [row["summary/short"] for row in JsonLines(root / train, maybe) if row["summary/short"] is not None]
     rows = JsonLines(root / validation, {**maybe, "sources": list})
     short = [number for number, row in enumerate(rows) if row["summary/short"] is not None]
-    draws, shots = Reshuffles(settings.seed), _shots(task, settings)
+    draws, shots = Reshuffles(settings.seed), task.demonstrations(settings)
     # The official code draws for the training rows first, whose prompts it then does not use.
     draws.skip(len(demos))
     shown = {number: draws.next(len(demos))[:shots] for number in short}
     cut = _cutter(task, settings, root)
     measured = _measured(rows.rows(short), _sources, cut)
     long = [number for number, (_, _, tokens) in zip(short, measured, strict=True) if tokens >= LONG]
-    sample = settings.num_samples or task.num_samples
+    sample = task.sample(settings)
     if len(long) > sample:
         long = [long[place] for place in shuffled(len(long), settings.seed)[:sample]]
     keypoints = _keypoints(task, root, "summary/short_keypoints")
@@ -166,10 +166,6 @@ def _example(
 def _judge_files(task: Task, what: str, root: DataRoot) -> list[str]:
     paths = task.judge_sources[what].paths if what in task.judge_sources else []
     return [path for path in paths if root.has(path)]
-
-
-def _shots(task: Task, settings: Settings) -> int:
-    return task.shots if settings.shots is None else settings.shots
 
 
 def _cutter(task: Task, settings: Settings, root: DataRoot) -> Cutter:

@@ -72,7 +72,7 @@ def load_icl(
     if names is not None and len(names) < num_labels:
         raise InputError(f"{folder}/features.json: {len(names)} names of column {label!r}, expected {num_labels}")
     train, test = split(splits, settings.seed)
-    sample = settings.num_samples or task.num_samples
+    sample = task.sample(settings)
     if len(test) > sample:
         test = test.select(shuffled(len(test), settings.seed))
         test = test.select(Balance(test.labels).sample(sample, random.Random(settings.seed)))

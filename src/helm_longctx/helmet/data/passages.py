@@ -43,9 +43,9 @@ def load_qa(
     wanted = partial(_less_popular, threshold=popularity)
     key = "id" if "id" in next(iter(rows)) else "question"
     kept = [(number, row.get(key)) for number, row in enumerate(rows) if wanted(row)]
-    chosen = sample_questions([own for _, own in kept], settings.num_samples or task.num_samples, settings.seed, file)
+    chosen = sample_questions([own for _, own in kept], task.sample(settings), settings.seed, file)
     numbers = [number for number, own in kept if own in chosen]
-    pool = Demonstrations([demo for demo in demos if wanted(demo)], key, demo_file, _shots(task, settings))
+    pool = Demonstrations([demo for demo in demos if wanted(demo)], key, demo_file, task.demonstrations(settings))
     for position, row in enumerate(rows.rows(numbers)):
         shown = pool.draw(row.get(key), without_own=demos_from_test)
         fields = {
@@ -65,12 +65,12 @@ def load_rerank(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exam
     file, demo_file = (root / path for path in task.paths(settings.length))
     rows, demos = JsonLines(file, _RERANK_TYPES), list(JsonLines(demo_file, _RERANK_TYPES))
     queries = [row["qid"] for row in rows]
-    chosen = sample_questions(queries, settings.num_samples or task.num_samples, settings.seed, file)
+    chosen = sample_questions(queries, task.sample(settings), settings.seed, file)
     numbers = [number for number, qid in enumerate(queries) if qid in chosen]
     # With many demonstrations the official code leaves out all test queries at once, else each example's own.
     at_once = len(demos) > 2 * len(numbers)
     left = [demo for demo in demos if demo["qid"] not in chosen] if at_once else demos
-    pool = Demonstrations(left, "qid", demo_file, _shots(task, settings))
+    pool = Demonstrations(left, "qid", demo_file, task.demonstrations(settings))
     passages = 0
     for position, row in enumerate(rows.rows(numbers)):
         passages = passages or len(row["ctxs"])
@@ -128,10 +128,6 @@ class Demonstrations:
             if len(drawn) == self.shots:
                 return list(drawn.values())
         raise InputError(f"{self.file}: shots={self.shots}, but only {len(drawn)} demonstrations can be drawn")
-
-
-def _shots(task: Task, settings: Settings) -> int:
-    return task.shots if settings.shots is None else settings.shots
 
 
 def _less_popular(row: Row, threshold: float | None) -> bool:

@@ -32,7 +32,7 @@ def load_json_kv(task: Task, settings: Settings, root: DataRoot) -> Iterable[Exa
         InputError: the official file is there but malformed.
     """
     types: Types = {CONTEXT: str, "question": str, "answer": _TEXTS, "demos": list, "num_kvs": int}
-    shots = task.shots if settings.shots is None else settings.shots
+    shots = task.demonstrations(settings)
     convert = partial(_json_kv, shots=shots)
     if rows := _official_rows(task, settings, root, types):
         return _official(task, settings, rows, convert)
@@ -65,7 +65,7 @@ def _official_rows(task: Task, settings: Settings, root: DataRoot, types: Types)
 
 
 def _official(task: Task, settings: Settings, rows: JsonLines, convert: Convert) -> Iterator[Example]:
-    numbers = shuffled(len(rows), settings.seed)[: settings.num_samples or task.num_samples]
+    numbers = shuffled(len(rows), settings.seed)[: task.sample(settings)]
     for position, (number, row) in enumerate(zip(numbers, rows.rows(numbers), strict=True)):
         fields, references = convert(row, f"{rows.path}: row {number + 1}")
         depth = _depth(row, references) if task.answer_kind in ("lookup", "span") else None
@@ -81,7 +81,7 @@ def _generated(
         fields = (convert(row, task.name)[0] for row in rows)
         return counter.count([task.template.user_turn(f) + task.template.suffix(f) for f in fields])
 
-    count = settings.num_samples or task.num_samples
+    count = task.sample(settings)
     rows, lengths = fitting(count, settings.seed, settings.length - task.max_tokens, measure)
     for position, (row, tokens) in enumerate(zip(rows, lengths, strict=True)):
         fields, references = convert(row, task.name)

@@ -1,4 +1,4 @@
-"""Generators of the form of RULER's remaining tasks, seeded, for any length.
+"""Generators of the form of RULER's tasks without needles, seeded, for any length.
 
 The form is that of HELMET's files, which hsiehjackson/RULER's scripts made; the text is our own. A row has the columns
 that the official file has, and `depth` where the evidence stands at one place: lists of words and a chain that is
@@ -17,13 +17,9 @@ from typing import NamedTuple
 from wonderwords import RandomWord
 
 from helm_longctx.core.template import CONTEXT
-from helm_longctx.helmet.data.filler import sentence
-from helm_longctx.helmet.data.generate import _key, _keys, _number, uuid
-from helm_longctx.helmet.prompts import CWE_PREFIX, CWE_USER, NIAH_NEEDLE, VT_PREFIX, VT_USER
+from helm_longctx.helmet.data.needles import NOISE, word_keys
+from helm_longctx.helmet.prompts import CWE_PREFIX, CWE_USER, VT_PREFIX, VT_USER
 from helm_longctx.sources.jsonl import Row
-
-KEYS = 4
-"""Keys in a haystack of niah_multikey_1 and niah_multiquery."""
 
 COMMON_WORDS = 10
 COMMON_REPEATS, UNCOMMON_REPEATS = 30, 3
@@ -40,42 +36,6 @@ _ZETA_2 = math.pi**2 / 6
 HOPS = 4
 _EXAMPLE_LINES = 10
 _EXAMPLE_VALUE = 99_999  # no row draws it, so that the worked example never speaks of a row's value
-
-NOISE = "The lamp is lit. The door is shut. The floor is swept. Sit down now. Rest for a while."
-
-
-def niah_noise(lines: int, rng: random.Random, depth: float) -> Row:
-    """niah_single_1: one word key with a number in a passage that is repeated."""
-    key, value = _word_keys(1, rng)[0], _number(rng)
-    haystack = [NOISE] * lines
-    haystack.insert(round(depth * lines), _needle("numbers", key, value))
-    return _asked("\n".join(haystack), "number", key, [value], depth)
-
-
-def niah_prose(sentences: int, rng: random.Random, depth: float) -> Row:
-    """niah_single_2: one word key with a number in prose."""
-    key, value = _word_keys(1, rng)[0], _number(rng)
-    prose = _in_prose([_needle("numbers", key, value)], sentences, rng, depth)
-    return _asked(prose, "number", key, [value], depth)
-
-
-def niah_prose_uuid(sentences: int, rng: random.Random, depth: float) -> Row:
-    """niah_single_3: one word key with a UUID in prose."""
-    key, value = _word_keys(1, rng)[0], uuid(rng)
-    prose = _in_prose([_needle("uuids", key, value)], sentences, rng, depth)
-    return _asked(prose, "uuid", key, [value], depth)
-
-
-def niah_multikey_prose(sentences: int, rng: random.Random, depth: float) -> Row:
-    """niah_multikey_1: four word keys with a number each in prose; the one at `depth` is asked for."""
-    context, keys, values = _four_in_prose(sentences, rng, depth)
-    return _asked(context, "number", keys[0], values[:1], depth)
-
-
-def niah_multiquery(sentences: int, rng: random.Random, depth: float) -> Row:
-    """niah_multiquery: four word keys with a number each in prose, all asked for, the first at `depth`."""
-    context, keys, values = _four_in_prose(sentences, rng, depth)
-    return _asked(context, "numbers", f"{', '.join(keys[:-1])}, and {keys[-1]}", values, depth)
 
 
 def common_words(uncommon: int, rng: random.Random, depth: float) -> Row:
@@ -129,33 +89,6 @@ def two_hop_questions(documents: int, rng: random.Random, depth: float) -> Row:
     return _questions(texts, f"{second.title}\n{second.text}", question, second.answer, depth)
 
 
-def _needle(kind: str, key: str, value: str) -> str:
-    return NIAH_NEEDLE.format(type_needle_v=kind, key=key, value=value)
-
-
-def _asked(context: str, kind: str, query: str, answers: list[str], depth: float) -> Row:
-    return {CONTEXT: context, "query": query, "type_needle_v": kind, "answer": answers, "depth": depth}
-
-
-def _word_keys(count: int, rng: random.Random) -> list[str]:
-    return [_key(number) for number in rng.sample(range(_keys()), count)]
-
-
-def _four_in_prose(sentences: int, rng: random.Random, depth: float) -> tuple[str, list[str], list[str]]:
-    keys, values = _word_keys(KEYS, rng), [str(n) for n in rng.sample(range(1_000_000, 10_000_000), KEYS)]
-    needles = [_needle("numbers", key, value) for key, value in zip(keys, values, strict=True)]
-    return _in_prose(needles, sentences, rng, depth), keys, values
-
-
-def _in_prose(needles: list[str], sentences: int, rng: random.Random, depth: float) -> str:
-    """The first needle at `depth`, the others anywhere."""
-    prose = [sentence(rng) for _ in range(sentences)]
-    places = [round(depth * sentences), *(rng.randrange(sentences + 1) for _ in needles[1:])]
-    for place, needle in sorted(zip(places, needles, strict=True), reverse=True):
-        prose.insert(place, needle)
-    return " ".join(prose)
-
-
 @cache
 def _words() -> list[str]:
     words = RandomWord().filter(include_categories=["adjective", "noun", "verb"])
@@ -165,7 +98,7 @@ def _words() -> list[str]:
 def _sample_words(count: int, rng: random.Random) -> list[str]:
     """Distinct words; once the list ends, compounds too."""
     words = _words()
-    return rng.sample([*words, *_word_keys(max(0, count - len(words)), rng)], count)
+    return rng.sample([*words, *word_keys(max(0, count - len(words)), rng)], count)
 
 
 def _word_list(words: list[str], often: int, rarely: int, rng: random.Random) -> tuple[str, list[str]]:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.judging.check.measures import by_kind, measures
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
-
-SUFFIXES = (".png", ".svg", ".pdf")
 
 Values = dict[str, dict[str, float]]
 """By judge and name."""
@@ -22,18 +18,6 @@ _SCORES = ("score", "expected_score")
 
 THICKNESS = 0.8
 """Of the bars of all judges together; the next row is 1 away."""
-
-
-def check_path(path: Path) -> None:
-    """Whether a picture can be drawn and written.
-
-    Raises:
-        InputError: it cannot.
-    """
-    if path.suffix not in SUFFIXES:
-        raise bad_argument("judge-check", "plot", str(path), f"a file that ends in {', '.join(SUFFIXES)}")
-    if find_spec("matplotlib") is None:
-        raise InputError(f"plot={str(path)!r} needs matplotlib; install it with: pip install 'helm-longctx[plot]'")
 
 
 def draw(seen: pd.DataFrame, path: Path) -> None:
