@@ -20,9 +20,10 @@ def export(
     picture: Annotated[str, typer.Option("--plot", help="Its name; the ending says in what form.")] = "scores.png",
     output_path: OutputPath = Path("benchmark_output"),
 ) -> None:
-    """Write scores.csv (every statistic of every task), averages.csv, answers.csv and a plot over length.
+    r"""Write scores.csv (every statistic of every task), averages.csv, answers.csv and a plot over length.
 
-    The averages are over tasks at each length and over lengths of each task. The plot needs matplotlib: pip install 'helm-longctx[plot]'. With --plot '' there is none.
+    The averages are over tasks at each length and over lengths of each task.
+    The plot needs matplotlib: pip install 'helm-longctx\[plot]'. With --plot '' there is none.
     """
     folder = suite_folder(output_path, suite)
     to.mkdir(parents=True, exist_ok=True)
