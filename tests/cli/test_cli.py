@@ -17,6 +17,7 @@ from helm_longctx.errors import InputError
 from helm_longctx.helmet.tasks import HELMET
 from helm_longctx.report.confs import conf_files
 from helm_longctx.sources.root import ENVIRONMENT, DataRoot
+from tests.lv_eval.fabricate import build_lv_eval
 
 
 class Command:
@@ -84,6 +85,15 @@ def test_score(command: Command, tmp_path: Path) -> None:
     assert command("score", "helmet_icl:task=nlu,length=8k", "--records", "r.jsonl") == 0
     assert [row["longctx_score"] for row in command.rows] == [1.0, 0.0]
     assert set(command.rows[0]) == {*HELMET.task("nlu").metrics, "longctx_score"}
+
+
+def test_lines_are_lines_for_every_reader(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Characters of a text at which `str.splitlines` would end a line are escaped; read back they are the same."""
+    build_lv_eval(tmp_path)
+    monkeypatch.setenv(ENVIRONMENT, str(tmp_path))
+    assert command("prompts", "lv_eval:dataset=cmrc_mixup,length=16k") == 0
+    assert [json.loads(line) for line in command.out.splitlines()] == command.rows
+    assert any("\u2028" in row["prompt"] for row in command.rows)
 
 
 def test_list(command: Command, with_mirror: None) -> None:
@@ -164,6 +174,9 @@ BAD = [
     (["fetch", "helmet_icl:length=8k"], "nothing is downloaded"),
     (["summarize", "--suite", "none"], "suite='none' is not in benchmark_output/runs; allowed: none is there yet"),
     (["serve", "--suite", "none"], "suite='none' is not in"),
+    (["reference", "lv_eval", "--suite", "../s"], "suite='../s' is not allowed; allowed: the name of a folder"),
+    (["reference", "lv_eval", "--suite", ""], "suite='' is not allowed"),
+    (["export", "--suite", ".."], "suite='..' is not allowed"),
     (["schema", "--suite", "none"], "suite='none' is not in"),
     (["export", "--suite", "none"], "suite='none' is not in"),
     (["export", "--suite", "empty", "--plot", "x.doc"], "plot='x.doc' is not allowed; allowed: a file that ends in .png"),

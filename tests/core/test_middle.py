@@ -91,6 +91,22 @@ def test_a_deployment_s_window(name: str, window: int, max_tokens: int) -> None:
     assert Truncator(None, lambda: tokenizer).fit(prompt, extra, max_tokens, "chat") == Fitted(prompt)
 
 
+@EACH
+def test_a_question_is_never_cut(name: str) -> None:
+    """A window that is too small for it is an error; the shortest that is not keeps all of the question."""
+    question, prompt = "Who is the king?", "Who is the king? " * 90 + "Who is the king?\nAnswer:"
+    half = len(TOKENIZERS[name].encode(f"{question}\nAnswer:").ids)
+
+    def fit(limit: int) -> str:
+        extra = {"cut": "middle", "length": 16384, "context_span": [0, 9], "question": question}
+        return Truncator(limit + RESERVED, lambda: TOKENIZERS[name]).fit(prompt, extra, 64, "chat").prompt
+
+    assert fit(2 * half) == CUTTERS[name](prompt, 2 * half).prompt
+    assert fit(2 * half).endswith(f"{question}\nAnswer:")
+    with pytest.raises(InputError, match=f"window of {2 * half + 499} tokens would cut a question.*takes {half}$"):
+        fit(2 * half - 1)
+
+
 @pytest.mark.parametrize("kind", [make.__name__ for make in KINDS])
 @pytest.mark.parametrize("limit", [500, 1001, 6000, 10_000, 100_000])
 def test_ends_of_long_prompts(kind: str, limit: int) -> None:

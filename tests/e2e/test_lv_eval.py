@@ -80,6 +80,14 @@ def test_export(suite: Path) -> None:
         if r["run"] == "lv_eval:length=16k,model=longctx_lexical"
     }
     assert own == stats(suite, "lv_eval:length=16k,model=longctx_lexical")
+    printed = {"16k": 0.3070, "32k": 0.2662, "64k": 0.1762, "128k": 0.1156, "256k": 0.0717}
+    table = rows(suite / "export/averages.csv")
+    means = {(r["task"], r["length"]): r for r in table if r["model"] == "published/ChatGLM3-6B-32k"}
+    assert {
+        length: pytest.approx(float(means["average", length]["score"]), abs=0.00006) for length in printed
+    } == printed
+    assert means["loogle_SD_mixup", "average"]["score"].startswith("0.2229")
+    assert means["loogle_SD_mixup", "average"]["of"] == "5"
     state = json.loads(
         (suite / "benchmark_output/runs/s/lv_eval:length=16k,model=longctx_lexical/scenario_state.json").read_text()
     )

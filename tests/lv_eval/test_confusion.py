@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from helm_longctx.errors import InputError
 from helm_longctx.lv_eval.confusion import confusion
 
 ENGLISH = {
@@ -66,3 +67,12 @@ def test_any_text(prediction: str, references: list[str], facts: list[str]) -> N
         record = {"references": references, "confusing_facts": facts, "language": language}
         assert set(confusion({**record, "prediction": prediction}).values()) <= {0.0, 1.0}
         assert confusion({**record, "prediction": " ".join(references[:1])}).get("confused", 0) == 0
+
+
+@pytest.mark.parametrize(
+    ("column", "value"), [("confusing_facts", [1]), ("confusing_facts", {"a": 1}), ("question", 5)]
+)
+def test_wrong_columns(column: str, value: Any) -> None:
+    """An error that a user can read, not a trace."""
+    with pytest.raises(InputError, match=f"{column} must be text"):
+        confusion({**ENGLISH, "prediction": "x", column: value})

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from helm_longctx.core.averages import AVERAGE, Cell
 from helm_longctx.lv_eval.datasets import DATASETS, LENGTHS
-from helm_longctx.lv_eval.published import AVERAGE, Cell, Difference, averages, inconsistent, published_averages, scores
+from helm_longctx.lv_eval.published import Difference, averages, inconsistent, published_averages, scores
 
 NAMES = {dataset.name for dataset in DATASETS}
 

@@ -20,6 +20,7 @@ import pyarrow.parquet
 import pytest
 
 from helm_longctx.errors import InputError
+from helm_longctx.sources import download
 from helm_longctx.sources import hub as sources_hub
 from helm_longctx.sources.hub import HubDataset, HubFile, HubZip, ensure, ensure_file, ensure_member, label_names
 from helm_longctx.sources.root import DataRoot
@@ -352,3 +353,12 @@ def test_bad_zip_files(hub: Hub, tmp_path: Path, content: bytes, message: str) -
     assert not [path for path in (tmp_path / "data").rglob("*") if path.is_file()]
     with pytest.raises(InputError, match="lacks lveval/set"):
         ensure_member(MEMBER, root(tmp_path, mirror=True), "fetch it")
+
+
+def test_a_member_that_the_disk_cannot_hold(hub: Hub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It is refused before it fills the disk; a zip file of some MB can announce any size."""
+    hub.repos["org/zips"] = {"set.zip": zipped({"set/set_16k.jsonl": b"x"})}
+    monkeypatch.setattr(download, "SPACE_MARGIN", 1 << 60)
+    with pytest.raises(InputError, match="of free disk space and has"):
+        ensure_member(MEMBER, root(tmp_path), "fetch it")
+    assert not [path for path in (tmp_path / "data").rglob("*") if path.is_file()]

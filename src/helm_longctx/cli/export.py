@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from helm_longctx.cli.options import OutputPath, Suite, check_folder, check_picture
-from helm_longctx.report.export import Answer, Score, answers, scores, write_csv
+from helm_longctx.report.export import Answer, Average, Score, answers, averages, scores, write_csv
 from helm_longctx.report.plot import curves, plot
 from helm_longctx.report.suite import suite_folder
 
@@ -19,9 +19,10 @@ def export(
     picture: Annotated[str, typer.Option("--plot", help="Its name; the ending says in what form.")] = "scores.png",
     output_path: OutputPath = Path("benchmark_output"),
 ) -> None:
-    """Write scores.csv (every statistic of every task), answers.csv (what the models said) and a plot over length.
+    r"""Write scores.csv (every statistic of every task), averages.csv, answers.csv and a plot over length.
 
-    The plot needs matplotlib: pip install 'helm-longctx[plot]'. With --plot '' there is none.
+    The averages are over tasks at each length and over lengths of each task.
+    The plot needs matplotlib: pip install 'helm-longctx\[plot]'. With --plot '' there is none.
     """
     if picture:
         check_picture("export", Path(picture))
@@ -31,6 +32,7 @@ def export(
     rows = list(scores(folder))
     for name, count in (
         ("scores.csv", write_csv(to / "scores.csv", Score._fields, rows)),
+        ("averages.csv", write_csv(to / "averages.csv", Average._fields, averages(rows))),
         ("answers.csv", write_csv(to / "answers.csv", Answer._fields, answers(folder))),
     ):
         print(f"{to / name}: {count} rows")

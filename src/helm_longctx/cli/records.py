@@ -35,7 +35,7 @@ def prompts(
     """Print an entry's prompts in the official order, as JSON lines."""
     checked = parse_entry(BENCHMARKS, entry)
     for line in islice(_prompt_lines(checked, style, DataRoot.find(output_path)), limit):
-        sys.stdout.buffer.write(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
+        sys.stdout.buffer.write(_json_line(line))
     sys.stdout.flush()
 
 
@@ -53,6 +53,14 @@ def _prompt_lines(entry: Entry, style: Form | None, root: DataRoot) -> Iterator[
                 "max_tokens": task.max_tokens + entry.settings.thinking_tokens,
                 "stop": list(stop_sequences(task, entry.settings)) if form == "completion" else [],
             }
+
+
+def _json_line(value: object) -> bytes:
+    """One line for any reader: some, like Python's `splitlines`, also end lines at characters that JSON lets stand."""
+    line = orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
+    for character in "\x85\u2028\u2029":
+        line = line.replace(character.encode(), f"\\u{ord(character):04x}".encode())
+    return line
 
 
 def _official_form(entry: Entry, task: Task) -> Form:
@@ -76,7 +84,7 @@ def score(
     rows = JsonLines(records, {"prediction": str, "references": list})
     for number, row in enumerate(rows, 1):
         scores = checked.tasks[0].scores(_checked_record(row, f"{records}: record {number}"))
-        sys.stdout.buffer.write(orjson.dumps(scores, option=orjson.OPT_APPEND_NEWLINE))
+        sys.stdout.buffer.write(_json_line(scores))
     sys.stdout.flush()
 
 

@@ -16,7 +16,7 @@ from helm_longctx.core.lengths import parse_length
 from helm_longctx.errors import bad_argument
 from helm_longctx.report.reference import write_reference
 from helm_longctx.report.schema import make_schema
-from helm_longctx.report.suite import run_groups, score_tables, suite_folder
+from helm_longctx.report.suite import run_groups, score_tables, suite_folder, suite_path
 
 
 def schema(
@@ -65,8 +65,9 @@ def reference(
     if benchmark not in by_name:
         raise bad_argument("reference", "benchmark", benchmark, list(by_name))
     tokens = parse_length(length, where="reference") if length else None
-    runs = write_reference(by_name[benchmark], output_path / "runs" / suite, model or ["*"], tokens)
-    print(f"{len(runs)} published results are in {output_path / 'runs' / suite}; show them with summarize")
+    folder = suite_path(output_path, suite)
+    runs = write_reference(by_name[benchmark], folder, model or ["*"], tokens)
+    print(f"{len(runs)} published results are in {folder}; show them with summarize")
 
 
 def serve(

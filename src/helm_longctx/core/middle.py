@@ -7,8 +7,8 @@ are kept and decoded one by one. What follows from that, and is kept:
 - an odd limit keeps one token less than it allows;
 - decoding drops special tokens, also those that stand in the text as such (`<s>`), and a Llama-like tokenizer drops
   the space at the start of the second half; a character cut in two becomes U+FFFD;
-- the question stands in the second half, so it is whole as long as it and the instruction after it have no more
-  tokens than half the limit. With a smaller window the official code cuts the question, and so does this.
+- the question stands in the second half, so it is whole as long as it and what follows it have no more tokens than
+  half the limit. With a smaller limit the official code cuts it, and so does this; a run refuses (`Truncator`).
 """
 
 from __future__ import annotations

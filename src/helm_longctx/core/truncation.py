@@ -61,7 +61,8 @@ class Truncator:
             max_tokens: the output budget, which the length includes.
 
         Raises:
-            InputError: the window leaves no room, or the deployment's tokenizer cannot be used for cutting.
+            InputError: the window leaves no room, also not for the question, or the deployment's tokenizer cannot be
+                used for cutting.
         """
         if self.window is None:
             return Fitted(prompt)
@@ -69,12 +70,23 @@ class Truncator:
         if len(prompt) < limit and len(prompt.encode()) + _SPECIAL_TOKENS <= limit:
             return Fitted(prompt)
         if extra.get("cut") == "middle":
-            return self._without_middle(prompt, limit)
+            return self._around_middle(prompt, extra.get("question"), limit)
         return self._without_end(prompt, extra["context_span"], limit)
 
     def excess(self, prompt: str, extra: Mapping[str, Any], max_tokens: int, form: Form) -> int:
         """How many tokens a prompt that was cut had too many; the arguments are those of `fit`."""
         return self._count(prompt) - self._limit(extra, max_tokens, form)
+
+    def _around_middle(self, prompt: str, question: str | None, limit: int) -> Fitted:
+        fitted = self._without_middle(prompt, limit)
+        if fitted.cut and question:
+            needed = self._count(prompt[prompt.rfind(question) :])
+            if needed > limit // 2:
+                raise InputError(
+                    f"a window of {self.window} tokens would cut a question: {limit // 2} tokens of the prompt's end"
+                    f" stay, and the question takes {needed}"
+                )
+        return fitted
 
     def _limit(self, extra: Mapping[str, Any], max_tokens: int, form: Form) -> int:
         assert self.window is not None

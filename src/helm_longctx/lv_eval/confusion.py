@@ -17,7 +17,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from helm_longctx.core.task import Record, Scores
-from helm_longctx.lv_eval.scoring import answer_keywords
+from helm_longctx.errors import InputError
+from helm_longctx.lv_eval.scoring import text_of
 from helm_longctx.lv_eval.scoring_words import CHINESE, ENGLISH
 from helm_longctx.lv_eval.words import chinese_words, english_words
 
@@ -30,13 +31,18 @@ def confusion(record: Record) -> Scores:
     Args:
         record: `prediction`, `references`; `confusing_facts` (texts or one text), `language` ("zh", else English),
             `question` and `answer_keywords`, where the row has them.
+
+    Raises:
+        InputError: one of them is something else.
     """
     facts = record.get("confusing_facts") or []
     facts = [facts] if isinstance(facts, str) else facts
+    if not isinstance(facts, list) or not all(isinstance(fact, str) for fact in facts):
+        raise InputError("confusing_facts must be text, a list of texts or nothing")
     chinese = record.get("language") == "zh"
-    question = _words([record.get("question") or ""], chinese)
+    question = _words([text_of(record, "question")], chinese)
     told = _words(facts, chinese) - question
-    true = _words([*record["references"][:1], answer_keywords(record)], chinese) - question
+    true = _words([*record["references"][:1], text_of(record, "answer_keywords")], chinese) - question
     if not told or true <= told:
         return {}
     given = _words([record["prediction"]], chinese) - question

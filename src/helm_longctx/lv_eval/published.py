@@ -7,22 +7,12 @@ the averages printed there (published_averages.csv). Percentages with two decima
 from __future__ import annotations
 
 import csv
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from importlib import resources
 from statistics import fmean
 from typing import NamedTuple
 
-AVERAGE = "average"
-"""Stands for a data set or a length in the key of an average over them."""
-
-
-class Cell(NamedTuple):
-    """Where a score stands in the tables; `dataset` as in run entries, `length` such as `16k`."""
-
-    model: str
-    dataset: str
-    length: str
+from helm_longctx.core.averages import Cell, averaged
 
 
 class Difference(NamedTuple):
@@ -45,11 +35,7 @@ def published_averages() -> dict[Cell, float]:
 
 def averages(cells: Mapping[Cell, float]) -> dict[Cell, float]:
     """The same averages, computed: unweighted means."""
-    groups: dict[Cell, list[float]] = defaultdict(list)
-    for cell, score in cells.items():
-        groups[cell._replace(dataset=AVERAGE)].append(score)
-        groups[cell._replace(length=AVERAGE)].append(score)
-    return {cell: fmean(group) for cell, group in groups.items()}
+    return {cell: fmean(group) for cell, group in averaged(cells).items()}
 
 
 def inconsistent(tolerance: float = 0.01) -> list[Difference]:

@@ -34,16 +34,16 @@ def f1(given: Sequence[str], gold: Sequence[str]) -> float:
     return (2 * precision * recall) / (precision + recall)
 
 
-def answer_keywords(record: Record) -> str:
-    """The row's keywords; empty if it has none.
+def text_of(record: Record, name: str) -> str:
+    """What the row has under a name; empty if it has nothing.
 
     Raises:
-        InputError: they are no text.
+        InputError: it is no text.
     """
-    keywords = record.get("answer_keywords") or ""
-    if not isinstance(keywords, str):
-        raise InputError(f"answer_keywords must be text or nothing, found {type(keywords).__name__}")
-    return keywords
+    text = record.get(name) or ""
+    if not isinstance(text, str):
+        raise InputError(f"{name} must be text or nothing, found {type(text).__name__}")
+    return text
 
 
 def _score_plain(record: Record, words: Words) -> Scores:
@@ -64,7 +64,7 @@ def _score_gated(record: Record, words: Words, ignored: frozenset[str], least: f
     reference = record["references"][0]
     given = words(record["prediction"])
     ungated = f1(given, words(reference))
-    keywords = answer_keywords(record) or (reference if always else "")
+    keywords = text_of(record, "answer_keywords") or (reference if always else "")
     if not keywords:
         return {GATED: ungated, "f1_before_gate": ungated}
     wanted = words(keywords)

@@ -60,7 +60,7 @@ def results() -> tuple[Published, ...]:
     """The README's tables: ten models at five lengths."""
     found: dict[tuple[str, str], dict[str, float]] = {}
     for cell, percent in published.scores().items():
-        found.setdefault((cell.model, cell.length), {})[cell.dataset] = percent / 100
+        found.setdefault((cell.model, cell.length), {})[cell.task] = percent / 100
     return tuple(Published(model, "", LENGTHS[length], scores) for (model, length), scores in found.items())
 
 

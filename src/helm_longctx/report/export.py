@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import csv
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NamedTuple
 
 import ijson
 import orjson
 
+from helm_longctx.core.averages import Cell, averaged
 from helm_longctx.core.lengths import length_label
 from helm_longctx.core.task import MAIN_METRIC
 
@@ -26,6 +29,18 @@ class Score(NamedTuple):
     metric: str
     score: float
     instances: int
+
+
+class Average(NamedTuple):
+    """A mean of `longctx_score` over tasks or lengths, where that is `average`; `of` says over how many."""
+
+    model: str
+    entry: str
+    task: str
+    length: str
+    context: str
+    score: float
+    of: int
 
 
 class Answer(NamedTuple):
@@ -57,6 +72,17 @@ def scores(suite: Path) -> Iterator[Score]:
                 entry, length, context = where
                 task = about.get("sub_split", "")
                 yield Score(run.name, model, entry, task, length, context, about["name"], stat["mean"], stat["count"])
+
+
+def averages(scores: Iterable[Score]) -> Iterator[Average]:
+    """Of each model's tasks at each length, and of the lengths of each task, in each run entry."""
+    tables: dict[tuple[str, str], dict[Cell, float]] = defaultdict(dict)
+    for score in scores:
+        if score.metric == MAIN_METRIC:
+            tables[score.entry, score.context][Cell(score.model, score.task, score.length)] = score.score
+    for (entry, context), cells in sorted(tables.items()):
+        for cell, group in averaged(cells).items():
+            yield Average(cell.model, entry, cell.task, cell.length, context, fmean(group), len(group))
 
 
 def answers(suite: Path) -> Iterator[Answer]:

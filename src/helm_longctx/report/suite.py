@@ -14,13 +14,24 @@ from helm_longctx.core.task import Benchmark
 from helm_longctx.errors import InputError
 
 
+def suite_path(output_path: Path, suite: str) -> Path:
+    """`<output path>/runs/<suite>`, whether it is there or not.
+
+    Raises:
+        InputError: the name would lead elsewhere.
+    """
+    if suite in ("", ".", "..") or Path(suite).name != suite:
+        raise InputError(f"suite={suite!r} is not allowed; allowed: the name of a folder")
+    return output_path / "runs" / suite
+
+
 def suite_folder(output_path: Path, suite: str) -> Path:
-    """`<output path>/runs/<suite>`.
+    """The folder of a suite that is there.
 
     Raises:
         InputError: there is no such suite.
     """
-    folder = output_path / "runs" / suite
+    folder = suite_path(output_path, suite)
     if not folder.is_dir():
         found = sorted(path.name for path in folder.parent.glob("*") if path.is_dir() and path.name != "latest")
         raise InputError(

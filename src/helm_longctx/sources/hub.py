@@ -255,11 +255,14 @@ def _place(target: Path, source: object, write: Callable[[Path], object]) -> Non
 
 def _unzip(path: Path, member: str, target: Path) -> None:
     """One member, to a path that we chose, a block in memory at a time; its checksum is the zip file's."""
+    from helm_longctx.sources.download import check_space  # which takes its words for failures from here
+
     try:
         with zipfile.ZipFile(path) as archive:
             found = [name for name in archive.namelist() if name in (member, member.rsplit("/", 1)[-1])]
             if len(found) != 1:
                 raise InputError(f"it has {len(found) or 'no'} files {member}; {USE_A_MIRROR}")
+            check_space(target.parent, archive.getinfo(found[0]).file_size)  # more than that is never unpacked
             with archive.open(found[0]) as content, target.open("wb") as out:
                 shutil.copyfileobj(content, out, 1 << 20)
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
