@@ -87,8 +87,11 @@ class Judge:
         Args:
             repeat: asks the same question again, beside what HELM's cache holds of the other times.
         """
-        with self._asking[question.prompt]:  # equal questions are answered by the cache, one after the other
-            return self._asked(question, repeat)
+        try:
+            with self._asking[question.prompt]:  # equal questions are answered by the cache, one after the other
+                return self._asked(question, repeat)
+        except Exception as error:  # whatever it is, other questions have answers
+            return Reply(None, None, f"the reply cannot be used: {type(error).__name__}", 0)
 
     def _asked(self, question: Question, repeat: int) -> Reply:
         text, error, paid = None, None, 0
