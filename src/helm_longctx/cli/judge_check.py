@@ -18,6 +18,7 @@ from helm_longctx.cli.judge_agreement import JsonPath, agreement_data, agreement
 from helm_longctx.cli.records import OutputPath
 from helm_longctx.cli.registries import fill_registries
 from helm_longctx.cli.results import LocalPath
+from helm_longctx.judging.settings import check_settings
 from helm_longctx.sources.root import DataRoot
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def judge_check(
         plotting.check_path(plot)
         check_folder("plot", plot)
     check_folder("json", json_path)
+    check_settings()
     seen = _observed(judge, repeats, output_path, local_path)
     by_judge = {str(name): rows for name, rows in seen.groupby("judge", sort=False)}
     kinds = {name: measures.by_kind(rows) for name, rows in by_judge.items()}

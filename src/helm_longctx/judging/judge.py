@@ -136,7 +136,7 @@ def check_judges(judge: str) -> list[str]:
         if name not in DEPLOYMENTS:
             raise InputError(
                 f"judge={judge!r}: HELM has no deployment {name!r}; see `helm-longctx models` and HELM's"
-                " model_deployments.yaml, or give auto or none"
+                " model_deployments.yaml; run entries also know auto and none"
             )
     if len(set(names)) < len(names):
         raise InputError(f"judge={judge!r} names a judge twice")
