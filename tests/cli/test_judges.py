@@ -72,6 +72,7 @@ def test_judge_check(command: Command, servers: dict[str, Server]) -> None:  # n
         (["--judge", "tests/right", "--plot", "p.gif"], "plot='p.gif' is not allowed"),
         (["--judge", "tests/right", "--plot", "no/p.png"], "plot='no/p.png': there is no folder no"),
         (["--judge", "tests/right", "--json", "no/p.json"], "json='no/p.json': there is no folder no"),
+        (["--judge", "tests/right", "--json", "local"], "json='local' is a folder"),
     ],
 )
 def test_mistakes(command: Command, servers: dict[str, Server], arguments: list[str], message: str) -> None:  # noqa: F811
@@ -80,6 +81,14 @@ def test_mistakes(command: Command, servers: dict[str, Server], arguments: list[
     assert message in command.err
     assert command.err.count("\n") == 1
     assert not any(server.calls for server in servers.values())
+
+
+def test_settings(command: Command, servers: dict[str, Server], monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    """A wrong one is told before anything is sent."""
+    monkeypatch.setenv(WAIT, "soon")
+    assert command("judge-check", "--judge", "tests/right", "--local-path", "local") == 2
+    assert f"{WAIT}='soon' is not allowed" in command.err
+    assert not servers["tests/right"].calls
 
 
 def test_without_rubrics(command: Command, servers: dict[str, Server], monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811

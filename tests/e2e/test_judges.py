@@ -208,6 +208,11 @@ def test_rejudge(suite: Suite, tmp_path: Path, mirror: DataRoot) -> None:
     refused = run("helm-longctx", "rejudge", *options, name, "--judge", "tests/plain", folder=folder, **environment)
     assert refused.returncode == 2
     assert "--to" in refused.stderr
+    nobody = ["--judge", "none", "--to", "nobody"]
+    made = run("helm-longctx", "rejudge", *options, name, *nobody, folder=folder, **environment)
+    target = folder / "benchmark_output/runs/nobody" / suite.run("narrativeqa", "none")
+    assert (made.returncode, made.stdout.splitlines()[-1]) == (0, str(target.relative_to(folder))), made.stderr
+    assert "judge_score" not in (target / "stats.json").read_text()  # no other judge's score under this name
     known = len(plain.calls)
     other = ["--judge", "tests/plain", "--to", "other"]
     made = run("helm-longctx", "rejudge", *options, name, *other, folder=folder, **environment)

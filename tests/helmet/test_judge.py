@@ -7,13 +7,21 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from helm.benchmark.config_registry import (
+    register_builtin_configs_from_helm_package,
+    register_configs_from_directory,
+)
 from helm.clients.auto_client import AutoClient
 from helm.common.cache_backend_config import BlackHoleCacheBackendConfig
 
 import helm_longctx.plugin  # noqa: F401  # registers the deployments
-from helm_longctx.helmet.judge import CitationAnnotator
+from helm_longctx.helmet.judge import CitationAnnotator, RubricAnnotator
+from helm_longctx.helmet.tasks import HELMET
 from helm_longctx.sources.root import DataRoot
 from tests.helmet.test_passages import load
+from tests.judging.deployments import write_judges
+from tests.judging.grades import grade
+from tests.servers.llm import serve
 
 
 def states(mirror: DataRoot, count: int, success: bool = True) -> list[Any]:
@@ -49,6 +57,46 @@ def test_nobody_judges(mirror: DataRoot, tmp_path: Path, monkeypatch: pytest.Mon
     client = AutoClient({}, str(tmp_path), BlackHoleCacheBackendConfig())
     failed = CitationAnnotator("longctx/null", client, str(tmp_path))
     assert failed.annotate(states(mirror, 1, success=False)[0]) == {}
+
+
+def test_a_jury_of_which_one_cannot_be_asked(
+    mirror: DataRoot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The other's verdicts count, whatever is wrong with the one: no key, no such deployment, no such client."""
+    for name in ("OPENAI_API_KEY", "GPT_JUDGE_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    with serve(grade) as server:
+        addresses = {"tests/good": server.openai, "tests/clientless": server.openai}
+        local = write_judges(tmp_path / "models", addresses)
+        deployments = local / "model_deployments.yaml"
+        good, name, broken = deployments.read_text().partition("tests/good")
+        deployments.write_text(good + name + broken.replace("base_url", "no_such_argument"))
+        register_builtin_configs_from_helm_package()
+        register_configs_from_directory(str(local))
+        client = AutoClient({}, str(tmp_path), BlackHoleCacheBackendConfig())
+        judge = "tests/good+openai/gpt-4o-2024-05-13+tests/unknown+tests/clientless"
+        (annotation,) = RubricAnnotator(judge, client).annotate_all([answered(mirror)])
+    said = annotation["jury"]
+    assert said["failed"] == 0.75
+    assert list(said["errors"]) == judge.split("+")[1:]
+    assert "needs a key" in said["errors"]["openai/gpt-4o-2024-05-13"][0]
+    scores = HELMET.task("narrativeqa").scores({"prediction": "x", "references": ["y"], **annotation})
+    assert scores["judge_score:tests/good"] == scores["judge_score"]
+    assert caplog.text.count("are not judged by") == 3
+
+
+def answered(mirror: DataRoot) -> Any:
+    """A question of NarrativeQA with an answer, as far as an annotator looks at it."""
+    (example,) = load("helmet_longqa:task=narrativeqa,length=8k,num_samples=1", mirror)
+    extra = {"record": example.record, "answer_prefix": "", "style": "chat", "question": "Who?"}
+    instance = SimpleNamespace(
+        id="id0",
+        sub_split="narrativeqa",
+        extra_data=extra,
+        all_correct_references=[SimpleNamespace(output=SimpleNamespace(text="She"))],
+    )
+    result = SimpleNamespace(success=True, completions=[SimpleNamespace(text="He")])
+    return SimpleNamespace(instance=instance, result=result, annotations=None)
 
 
 def test_documents_cut_from_the_prompt_were_not_shown(

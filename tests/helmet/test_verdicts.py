@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helm_longctx.helmet.tasks import HELMET
-from helm_longctx.helmet.verdicts import judged_answer, judged_summary
+from helm_longctx.helmet.verdicts import judged_answer, judged_summary, read_answer, read_part
 
 PIECES = st.sampled_from(
     ['{"fluency": 1, "correctness": 2}', '{"fluency": 0, "correctness": 3}', "{", "}", "```json", "```", "text ", "\n", "{}",
@@ -65,6 +65,13 @@ def test_unreadable_replies(reply: Any) -> None:
     assert judged_answer(reply) == {}
     assert judged_summary(reply, ["a"]) == {}
     assert judged_summary({"fluency": reply}, ["a"]) == {}
+
+
+def test_numbers_that_no_file_can_hold() -> None:
+    """They make a score all the same, as officially, but stand in no verdict: readers of a run's files fail at them."""
+    reply = '{"fluency": 0, "correctness": 99999999999999999999}'
+    assert (judged_answer(reply)["judge_score"], read_answer(reply)) == (0, {"fluency": 0})
+    assert read_part("precision", '{"precision": 1, "sentence_count": 1e300}') == {"precision": 1}
 
 
 def test_the_headline() -> None:

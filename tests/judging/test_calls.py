@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from helm.common.cache import SqliteCacheConfig
 
 from helm_longctx.judging.calls import TRIES, limited
 from helm_longctx.judging.judge import Judge, Question, Reply, send_seeds
+from helm_longctx.judging.jury import ask_all
 from helm_longctx.judging.settings import TIMEOUT, WAIT
 from tests.servers import faults
 from tests.servers.faults import Fault
@@ -98,6 +100,33 @@ def test_nothing_but_faults(fault: Fault, server: Server, tmp_path: Path) -> Non
     assert seeds == ([42, 43, 44] if fault in KEPT else [42] * TRIES)
     texts = {Fault.UNREADABLE: "It reads well {on the whole.", Fault.SHORT: json.dumps(VERDICT)[:6]}
     assert reply.text == texts.get(fault)
+
+
+@pytest.mark.parametrize("kind", ["openai", "anthropic"])
+@pytest.mark.parametrize("instead", [5, True, ["a", "list"], {"an": "object"}])
+@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
+def test_no_text_where_a_text_should_be(kind: str, instead: Any, server: Server, tmp_path: Path) -> None:
+    """HELM's cache keeps such a reply, so another is asked for; nothing is raised where the cost is reckoned."""
+    said = [instead, json.dumps(VERDICT)]
+    server.answer = lambda prompt: said[min(len(server.calls), 2) - 1]
+    asked = judge(kind, server, tmp_path)
+    (found,) = ask_all([asked], [{"answer": question()}])
+    without_faults(found[asked.name]["answer"])
+    assert [body.get("seed", 42) for body in server.bodies] in ([42, 43], [42, 42])
+    server.answer = lambda prompt: instead
+    (found,) = ask_all([asked], [{"answer": question("Another?")}])
+    assert found[asked.name]["answer"].verdict is None
+    assert len(server.calls) == 2 + 3
+
+
+def test_whatever_is_raised(server: Server, tmp_path: Path) -> None:
+    """A judge has no answer then, and the error names no prompt."""
+
+    def read_badly(reply: str) -> None:
+        raise RuntimeError(reply)
+
+    reply = judge("openai", server, tmp_path).ask(replace(question(), read=read_badly))
+    assert (reply.verdict, reply.error) == (None, "the reply cannot be used: RuntimeError")
 
 
 @pytest.mark.parametrize("kind", ["openai", "anthropic"])

@@ -42,6 +42,13 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> list[Check]:
     return checks(DataRoot(root, mirror=True))
 
 
+def test_a_verdict_that_lacks_a_number(asked: list[Check]) -> None:
+    """A summary without sentences is worth 0, however many of them are right: such a verdict is not as expected."""
+    item = next(check.item for check in asked if "sentence_count" in check.item.expected)
+    assert item.accepts(item.expected)
+    assert not item.accepts({name: value for name, value in item.expected.items() if name != "precision"})
+
+
 @pytest.fixture
 def seen(asked: list[Check], monkeypatch: pytest.MonkeyPatch) -> Callable[..., pd.DataFrame]:
     """What a judge of a character says."""

@@ -6,6 +6,9 @@ import base64
 import json
 import logging
 import string
+import sys
+import threading
+import warnings
 from urllib.parse import quote, quote_plus
 
 import pytest
@@ -21,6 +24,7 @@ from helm_longctx.redaction.text import (
     register_environment,
     register_secret,
 )
+from helm_longctx.redaction.uncaught import redact_uncaught
 
 LETTERS = string.ascii_letters + string.digits
 KEYS = [
@@ -40,6 +44,9 @@ KEYS = [
     "glpat-" + "aB-1" * 6,
     "xoxb-" + "123456-aB" * 4,
     "ya29." + "aB-1" * 10,
+    "AQ." + "aB-1" * 10,
+    "fw_" + "aB1" * 8,
+    "dapi" + "0f" * 16,
     "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk",
 ]
 PLAIN = st.text(st.sampled_from(string.ascii_lowercase + " .,;\n()'\"ü€語"))
@@ -97,6 +104,9 @@ def test_text_without_secrets_is_unchanged(text: str) -> None:
         "http://127.0.0.1:8000/v1/chat?max_tokens=128000 git@github.com ssh://git@host/path",
         "eyJ is how base64 of JSON begins; AKIA and AIza begin keys; **bold** ***",
         "max_tokens: 12345678, api_key=None, num_tokens=123456789",
+        "task-or-question risk-or-benefits ask-internationalization task-json_kv-length-128k xoxo-lovelettersxoxo",
+        'GET /v1/models?limit=12345678&after=gpt-4o-2024-05-13, {"key": "0123456789", "tokens": 123456789}',
+        "Authorization: missing. Authorization required; the authorization=optional token: abcdefgh1",
         "",
     ],
 )
@@ -116,6 +126,20 @@ def test_ordinary_text_is_unchanged(text: str) -> None:
         ("Incorrect API key provided: sk-abcd1234****wxyz.", "Incorrect API key provided: [redacted]."),
         ("Your key is 0123abcd********wxyz.", "Your key is [redacted]."),
         ("?api_key=0123456789&x=1", "?api_key=[redacted]&x=1"),
+        (
+            "https://host/v1beta/models?alt=sse&key=AbCd-0123456 HTTP",
+            "https://host/v1beta/models?alt=sse&key=[redacted] HTTP",
+        ),
+        ("/x?subscription-key=0123456789&sig=a%2Fb12345", "/x?subscription-key=[redacted]&sig=[redacted]"),
+        ("X-API-KEY: 0123456789\nX-Api-Key: 9876543210", "X-API-KEY: [redacted]\nX-Api-Key: [redacted]"),
+        ("AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG", "AWS_SECRET_ACCESS_KEY=[redacted]"),
+        (
+            "Authorization: 0123456789, authorization: Token 0123456789",
+            "Authorization: [redacted], authorization: Token [redacted]",
+        ),
+        ("'Authorization': 'Bearer abcdefghij'", "'Authorization': 'Bearer [redacted]'"),
+        (r'{"body": "{\"api_key\": \"0123456789\"}"}', r'{"body": "{\"api_key\": \"[redacted]\"}"}'),
+        ('{"token": "abcdefgh1", "secret": "abcdefgh1"}', '{"token": "[redacted]", "secret": "[redacted]"}'),
         ('{"access_token": "0123456789", "n": 1}', '{"access_token": "[redacted]", "n": 1}'),
         ("-----BEGIN RSA PRIVATE KEY-----\nMIIabc\n-----END RSA PRIVATE KEY----- end", "[redacted] end"),
     ],
@@ -194,11 +218,54 @@ def test_tracebacks_in_logs(log: pytest.LogCaptureFixture) -> None:
     assert log.records[-1].exc_info[0] is ValueError
 
 
-def test_uncaught_exceptions(capsys: pytest.CaptureFixture[str]) -> None:
-    """What Python prints at its end."""
+@pytest.fixture
+def hooks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python's own, redacted; afterwards they are as they were."""
     register_secret(SECRET)
-    for error in (ValueError(SECRET), errors.InputError(f"argument {SECRET}")):
+    monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)
+    monkeypatch.setattr(sys, "unraisablehook", sys.__unraisablehook__)
+    monkeypatch.setattr(threading, "excepthook", threading.__excepthook__)
+    monkeypatch.setattr(warnings, "formatwarning", warnings.formatwarning)
+    redact_uncaught()
+    redact_uncaught()
+
+
+@pytest.mark.usefixtures("hooks")
+def test_uncaught_exceptions(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What Python prints at its end; bad input is one line."""
+    monkeypatch.setattr(errors, "_previous", sys.excepthook)
+    for error in (ValueError(SECRET), errors.InputError(f"argument {SECRET}"), KeyError("harmless")):
         errors._excepthook(type(error), error, None)
     printed = capsys.readouterr().err
+    assert printed == f"ValueError: {MARK}\nhelm-longctx: error: argument {MARK}\nKeyError: 'harmless'\n"
+
+
+class Unclosable:
+    def __del__(self) -> None:
+        raise ValueError(f"in a destructor {SECRET}")
+
+
+def fail(message: str) -> None:
+    raise ValueError(message)
+
+
+@pytest.mark.usefixtures("hooks")
+def test_uncaught_exceptions_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
+    """In threads, and those that Python can only tell."""
+    for message in (f"in a thread {SECRET}", "harmless"):
+        thread = threading.Thread(target=fail, args=(message,), name="the thread")
+        thread.start()
+        thread.join()
+    Unclosable()
+    printed = capsys.readouterr().err
     assert SECRET not in printed
-    assert printed == f"ValueError: {MARK}\nhelm-longctx: error: argument {MARK}\n"
+    assert f"ValueError: in a thread {MARK}\n" in printed
+    assert f"ValueError: in a destructor {MARK}\n" in printed
+    assert "Exception in thread the thread:" in printed  # Python's own words where there is nothing to hide
+
+
+@pytest.mark.usefixtures("hooks")
+def test_warnings() -> None:
+    """As Python prints and logs them."""
+    text = warnings.formatwarning(f"said {SECRET}", UserWarning, "file.py", 3, "line")
+    assert text == f"file.py:3: UserWarning: said {MARK}\n  line\n"

@@ -110,6 +110,8 @@ class Server:
     def reply(self, call: Call) -> Reply:
         """What the model says, or is made to say."""
         text = self.answer(call.prompt)
+        if call.fault is None:
+            return Reply(text)
         odd = {
             Fault.REFUSED: Reply(None),
             Fault.FILTERED: Reply("", "content_filter"),
@@ -117,7 +119,7 @@ class Server:
             Fault.SHORT: Reply(text[: len(text) // 2], "length"),
             Fault.UNREADABLE: Reply("It reads well {on the whole."),
         }
-        return odd.get(call.fault, Reply(text)) if call.fault else Reply(text)
+        return odd.get(call.fault, Reply(text))
 
 
 @contextmanager

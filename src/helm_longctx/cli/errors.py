@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import traceback as tracebacks
 from types import TracebackType
 
 from helm_longctx.errors import InputError
@@ -11,7 +10,7 @@ from helm_longctx.redaction.text import redacted
 
 
 def install_excepthook() -> None:
-    """In `helm-run`, print bad input as one line. Any other error is shown as before, without secrets. Idempotent."""
+    """In `helm-run`, print bad input as one line. Any other error is shown as before. Idempotent."""
     if sys.excepthook is not _excepthook:
         global _previous
         _previous, sys.excepthook = sys.excepthook, _excepthook
@@ -22,14 +21,10 @@ _previous = sys.__excepthook__
 
 def _excepthook(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
     line = explain(error)
-    if line is not None:
-        print(f"helm-longctx: error: {line}", file=sys.stderr)
-        return
-    text = "".join(tracebacks.format_exception(kind, error, traceback))
-    if (clean := redacted(text)) == text:
+    if line is None:
         _previous(kind, error, traceback)
     else:
-        sys.stderr.write(clean)
+        print(f"helm-longctx: error: {line}", file=sys.stderr)
 
 
 def explain(error: BaseException) -> str | None:

@@ -6,6 +6,7 @@ import logging
 import sys
 
 import typer
+from typer.main import get_command
 
 from helm_longctx._version import VERSION
 from helm_longctx.cli import (
@@ -25,6 +26,7 @@ from helm_longctx.cli.errors import explain
 from helm_longctx.errors import InputError
 from helm_longctx.redaction.logs import redact_logs
 from helm_longctx.redaction.text import register_environment
+from helm_longctx.redaction.uncaught import redact_uncaught
 
 app = typer.Typer(
     help="Long-context evaluation for Stanford HELM.", no_args_is_help=True, pretty_exceptions_enable=False
@@ -65,8 +67,9 @@ def main() -> None:
     logging.basicConfig(level=logging.WARNING, format="helm-longctx: %(message)s", stream=sys.stderr)
     register_environment()
     redact_logs()
+    redact_uncaught()
     try:
-        app()
+        get_command(app)()  # called itself, `app` would put a hook for uncaught exceptions in place of ours
     except InputError as error:
         print(f"helm-longctx: error: {explain(error)}", file=sys.stderr)
         raise SystemExit(2) from None

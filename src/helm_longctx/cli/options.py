@@ -22,8 +22,10 @@ def check_folder(option: str, path: Path | None) -> None:
     """Whether a file can be written later, when calls are paid for.
 
     Raises:
-        InputError: its folder is not there.
+        InputError: its folder is not there, or it is one.
     """
+    if path and path.is_dir():
+        raise InputError(f"{option}={str(path)!r} is a folder; name a file")
     if path and not path.parent.is_dir():
         raise InputError(f"{option}={str(path)!r}: there is no folder {path.parent}; make it first")
 

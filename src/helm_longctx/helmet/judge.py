@@ -13,15 +13,16 @@ from helm.clients.auto_client import AutoClient
 from helm_longctx.core.annotator import JudgeAnnotator
 from helm_longctx.core.metric import scored_record
 from helm_longctx.core.task import Record
-from helm_longctx.errors import InputError
+from helm_longctx.errors import InputError, shorten
 from helm_longctx.helmet import citations
 from helm_longctx.helmet.data.alce import all_documents
 from helm_longctx.helmet.rubrics import ANSWER, JUDGE, RUBRICS
 from helm_longctx.judging.entailment import Entailment, find_entailment, is_deployment
 from helm_longctx.judging.judge import Judge, Question, Reply, check_judges, find_judges
 from helm_longctx.judging.jury import ask_all
-from helm_longctx.judging.keys.client import check_credentials, has_credentials
+from helm_longctx.judging.keys.client import UnavailableClient, check_credentials, has_credentials
 from helm_longctx.judging.settings import check_settings
+from helm_longctx.redaction.text import redacted
 
 _log = logging.getLogger(__name__)
 
@@ -42,17 +43,10 @@ class RubricAnnotator(JudgeAnnotator):
     """HELM then hands over all answers at once."""
 
     def __init__(self, judge: str, auto_client: AutoClient):
-        self._named, self._unavailable = judge != "auto", False
-        self._judges: list[Judge] = []
+        self._named = judge != "auto"
         self._told: set[str] = set()
-        try:
-            if self._named or has_credentials(JUDGE, auto_client.credentials):
-                self._judges = find_judges(judge if self._named else JUDGE, auto_client)
-            else:
-                _log.warning("answers are not judged: there is no key for %s; name a judge with judge=", JUDGE)
-        except InputError as error:
-            self._unavailable = True
-            _log.error("answers are not judged: %s", error)
+        names = dict.fromkeys(judge.split("+")) if self._named else _official(auto_client.credentials)
+        self._judges = [_found(name, auto_client) for name in names]
 
     @classmethod
     def check(cls, judge: str, credentials: Mapping[str, Any] | None = None) -> None:
@@ -86,10 +80,8 @@ class RubricAnnotator(JudgeAnnotator):
         """What to ask about an answer: nothing if it is not judged; None if it should be and cannot."""
         rubric = RUBRICS.get(state.instance.sub_split or "")
         answered = state.result and state.result.success and state.result.completions
-        if not ((self._judges or self._unavailable) and rubric and answered):
+        if not (self._judges and rubric and answered):
             return {}
-        if self._unavailable:
-            return None
         try:
             record = _record(state)
             if absent := [name for name in rubric.needs if name not in record]:
@@ -103,6 +95,32 @@ class RubricAnnotator(JudgeAnnotator):
         if what not in self._told:
             _log.error("%s, and maybe others, are not judged: %s", state.instance.id, what)
         self._told.add(what)
+
+
+def _official(credentials: Mapping[str, Any]) -> list[str]:
+    """The official judge where there is a key for it, or half of one, which nobody means; else nobody."""
+    try:
+        if has_credentials(JUDGE, credentials):
+            return [JUDGE]
+    except InputError:
+        return [JUDGE]  # and what is missing is said when it is to be had
+    _log.warning("answers are not judged: there is no key for %s; name a judge with judge=", JUDGE)
+    return []
+
+
+def _found(name: str, client: AutoClient) -> Judge:
+    """A judge, or in its place one that has no answer to anything: the others of its jury have theirs."""
+    try:
+        return find_judges(name, client)[0]
+    except Exception as error:  # clients raise what they like when they are made
+        why = _reason(error)
+        _log.error("answers are not judged by %s: %s", name, why)
+        return Judge(name, name, UnavailableClient(why))
+
+
+def _reason(error: Exception) -> str:
+    """Why a judge cannot be had."""
+    return str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {shorten(redacted(str(error)))}"
 
 
 def _record(state: RequestState) -> Record:
@@ -146,9 +164,9 @@ class CitationAnnotator(JudgeAnnotator):
         self._told: set[str] = set()
         try:
             self._entailment = find_entailment(judge, auto_client, Path(file_storage_path))
-        except InputError as error:
+        except Exception as error:  # clients raise what they like when they are made
             self._unavailable = True
-            _log.error("citations are not judged: %s", error)
+            _log.error("citations are not judged: %s", _reason(error))
 
     @classmethod
     def check(cls, judge: str, credentials: Mapping[str, Any] | None = None) -> None:

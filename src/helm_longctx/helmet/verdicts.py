@@ -17,6 +17,9 @@ from helm_longctx.core.task import Record, Scores
 BY_JUDGE = ":"
 """In the names of statistics between a score and the judge of a jury who gave it."""
 
+LARGEST = 2**53
+"""Of whole numbers that every reader of JSON knows."""
+
 _ANSWER = ("fluency", "correctness")
 _OF_JURIES = ("judge_spread",)
 ANSWER_METRICS = ("judge_score", "judge_fluency", "judge_score_strict", *_OF_JURIES)
@@ -71,9 +74,10 @@ def _worth(part: str, verdict: Any) -> float:
 
 
 def _numbers(verdict: Mapping[str, Any], names: Sequence[str]) -> dict[str, float]:
-    """Those that are; of a summary without sentences, how many are right need not be one."""
+    """Those that are; of a summary without sentences, how many are right need not be one. Readers of JSON fail at more
+    than `LARGEST`, which a score of 0 can come from."""
     values = {name: verdict[name] for name in names}
-    return {name: value for name, value in values.items() if isinstance(value, int | float) and abs(value) < math.inf}
+    return {name: value for name, value in values.items() if isinstance(value, int | float) and abs(value) <= LARGEST}
 
 
 def _scores(reckon: Callable[[], Scores]) -> Scores:

@@ -25,7 +25,7 @@ FILTERED = "Content blocked by OpenAI filter"
 NO_CONTENT = "Anthropic response has empty content"
 """HELM's words for a reply that refuses, which its cache does not keep."""
 
-UNREAD = ("KeyError: ", "TypeError: ")
+UNREAD = ("KeyError: ", "TypeError: ", "ValidationError: ")
 """How HELM's clients fail at a reply that is not of its provider's protocol: when they read it, after it is kept."""
 
 
@@ -60,6 +60,8 @@ def text_of(result: RequestResult) -> tuple[str | None, str]:
     if completion is None or not completion.text:
         said = redacted(result.error or "")
         return None, f"the reply cannot be used: {shorten(said)}" if said else "the reply is empty"
+    if not isinstance(completion.text, str):  # HELM hands on what stands in the place of a text
+        return None, "the reply is no text"
     if (completion.finish_reason or {}).get("reason") == "length":
         return completion.text, "the reply is cut at its limit of tokens and has no verdict"
     return completion.text, "the reply has no verdict"

@@ -87,8 +87,11 @@ class Judge:
         Args:
             repeat: asks the same question again, beside what HELM's cache holds of the other times.
         """
-        with self._asking[question.prompt]:  # equal questions are answered by the cache, one after the other
-            return self._asked(question, repeat)
+        try:
+            with self._asking[question.prompt]:  # equal questions are answered by the cache, one after the other
+                return self._asked(question, repeat)
+        except Exception as error:  # whatever it is, other questions have answers
+            return Reply(None, None, f"the reply cannot be used: {type(error).__name__}", 0)
 
     def _asked(self, question: Question, repeat: int) -> Reply:
         text, error, paid = None, None, 0
@@ -133,7 +136,7 @@ def check_judges(judge: str) -> list[str]:
         if name not in DEPLOYMENTS:
             raise InputError(
                 f"judge={judge!r}: HELM has no deployment {name!r}; see `helm-longctx models` and HELM's"
-                " model_deployments.yaml, or give auto or none"
+                " model_deployments.yaml; run entries also know auto and none"
             )
     if len(set(names)) < len(names):
         raise InputError(f"judge={judge!r} names a judge twice")

@@ -12,12 +12,14 @@ from helm.common.request import Request, RequestResult
 
 from helm_longctx.redaction.logs import redact_logs
 from helm_longctx.redaction.text import redacted, register_credentials, register_environment
+from helm_longctx.redaction.uncaught import redact_uncaught
 
 
 def install_redaction() -> None:
     """Redact the logs and errors of this process. Idempotent."""
     register_environment()
     redact_logs()
+    redact_uncaught()
     redact_requests()
 
 

@@ -24,12 +24,21 @@ SHORTEST = 8
 SECRET_NAME = re.compile(r"(key|token|secret|password|passwd)$", re.IGNORECASE)
 """Names of environment variables and credentials whose values are secrets."""
 
-_NAMED = [
-    *("api_key", "api-key", "apikey", "apiKey", "ApiKey", "Api-Key", "API_KEY", "API key", "api key"),
-    *("client_secret", "clientSecret", "CLIENT_SECRET", "password", "Password", "PASSWORD"),
-    *("access_token", "accessToken", "refresh_token", "refreshToken", "id_token"),
-]
+_NAMED = (
+    r"(?i:(?:api|access|account|private|subscription)[-_ ]?key|client[-_]?secret|passw(?:or)?d|id[-_]?token"
+    r"|(?:access|auth|bearer|refresh|session|security|api)[-_]?token)"
+)
 """What is followed by a secret where `:` or `=` follows."""
+
+_IN_QUOTES = r"\\{0,3}[\"']?"
+"""A quote, which is escaped in JSON within JSON."""
+
+_IS = rf"(?: provided)?{_IN_QUOTES}\s{{0,3}}[:=]\s{{0,3}}{_IN_QUOTES}"
+
+_VALUE = r"""(?!\[redacted\])[^\s"'&,;}\\]{8,}"""
+
+_WITH_DIGIT = r"(?=[\w.*~+/=%-]{0,200}\d)"
+"""What stands behind a word that is also said of other things, and is no word itself."""
 
 # Of each: literals without which it cannot match (they are found fast in long text), the pattern, its replacement.
 # Patterns begin with literals and have no long part that more must follow, so that their time grows with the text only.
@@ -37,14 +46,20 @@ _PATTERNS = [
     (hints, re.compile(pattern), replacement)
     for hints, pattern, replacement in [
         # OpenAI, Anthropic, OpenRouter, Langfuse; also as providers quote them, with stars.
-        (["sk-"], r"sk-(?:proj|ant|svcacct|admin|or|lf|None)-[\w*-]{8,}|sk-[A-Za-z0-9*]{16,}", MARK),
+        (
+            ["sk-"],
+            r"sk-(?:proj|ant|svcacct|admin|or|lf|None)-(?=[\w*-]{0,60}[\d*])[\w*-]{8,}"
+            r"|sk-(?=[A-Za-z]{0,60}[\d*])[A-Za-z0-9*]{16,}|(?<![A-Za-z])sk-(?=[\w*-]{0,60}[\d*])[\w*-]{24,}",
+            MARK,
+        ),
         (["hf_"], r"hf_[A-Za-z0-9]{20,}", MARK),  # Hugging Face
-        (["AIza", "ya29."], r"AIza[\w-]{30,}|ya29\.[\w-]{20,}", MARK),  # Google
+        (["AIza", "ya29.", "AQ."], r"AIza[\w-]{30,}|ya29\.[\w-]{20,}|AQ\.[\w-]{30,}", MARK),  # Google
         (["AKIA", "ASIA", "ABSK"], r"(?:AKIA|ASIA)[A-Z0-9]{16}|ABSK[A-Za-z0-9+/=]{40,}", MARK),  # Amazon
         (["nvapi-", "xai-"], r"(?:nvapi|xai)-[\w-]{20,}", MARK),
+        (["fw_", "dapi"], r"fw_(?=[A-Za-z]{0,99}\d)[A-Za-z0-9]{20,}|dapi[0-9a-f]{32}", MARK),  # Fireworks, Databricks
         (["gsk_", "pplx-", "tgp_v1_", "r8_"], r"(?:gsk_|pplx-|tgp_v1_|r8_)[A-Za-z0-9-]{20,}", MARK),
         (["gh", "github_pat_", "glpat-"], r"gh[oprsu]_[A-Za-z0-9]{36,}|github_pat_\w{22,}|glpat-[\w-]{20,}", MARK),
-        (["xox"], r"xox[abeoprs]-[\w-]{10,}", MARK),  # Slack
+        (["xox"], r"xox[abeoprs]-(?=[A-Za-z-]{0,99}\d)[\w-]{10,}", MARK),  # Slack
         (["eyJ"], r"eyJ[\w-]{8,400}\.[\w-]{8,}(?:\.[\w-]*)?", MARK),  # a JSON web token
         (["PRIVATE KEY-"], r"-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----(?:[^-]*-----END [A-Z ]*PRIVATE KEY-----)?", MARK),
         (["://"], r"://[^\s/:@]{0,200}:[^\s/@]{1,200}@", f"://{MARK}@"),  # user and password in an address
@@ -57,11 +72,13 @@ _PATTERNS = [
         # A key that a provider quotes with most of it starred out: its ends are its owner's too.
         (["****"], r"[\w-]{2,40}\*{4,}[\w-]{2,40}", MARK),
         (
-            _NAMED,
-            rf"((?:{'|'.join(_NAMED)})(?: provided)?[\"']?\s{{0,3}}[:=]\s{{0,3}}[\"']?)"
-            r"""(?!\[redacted\])[^\s"'&,;}]{8,}""",
+            ["uthorization", "UTHORIZATION"],
+            rf"((?i:authorization){_IS}(?:(?i:bearer|basic) +|(?:\w{{1,20}} +)?{_WITH_DIGIT})){_VALUE}",
             rf"\1{MARK}",
         ),
+        (["secret", "token"], rf"([\"'](?:secret|token){_IS}){_WITH_DIGIT}{_VALUE}", rf"\1{MARK}"),
+        (["?", "&"], rf"([?&](?:key|token|sig|signature|code|[\w-]{{1,30}}-key)=){_WITH_DIGIT}{_VALUE}", rf"\1{MARK}"),
+        ([":", "="], rf"({_NAMED}{_IS}){_VALUE}", rf"\1{MARK}"),
     ]
 ]
 

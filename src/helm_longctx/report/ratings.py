@@ -142,7 +142,7 @@ def _of_file(path: Path, rater: str) -> Iterator[Rating]:
     for number, row in enumerate(_rows(path), 1):
         instance = row.get("id", row.get("instance"))
         if instance in (None, ""):
-            raise InputError(f"{path}: row {number} has no id")
+            raise InputError(f"{path}: row {number} has no id; it has {shorten(', '.join(map(str, row)))}")
         for metric, text in row.items():
             value = _number(text)
             if metric not in _COLUMNS and value is not None:
@@ -150,7 +150,7 @@ def _of_file(path: Path, rater: str) -> Iterator[Rating]:
 
 
 def _rows(path: Path) -> Iterable[Mapping[str, Any]]:
-    if path.suffix != ".csv":
+    if path.suffix.lower() != ".csv":
         return JsonLines(path, {})
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:

@@ -69,11 +69,17 @@ class Rejudger(Runner):
         """
         spec = _judged_by(_read(run / "run_spec.json", RunSpec), judge)
         check_annotators(spec.annotators or [], self.annotator_executor.factory.credentials)
-        state = replace(_read(run / "scenario_state.json", ScenarioState), annotator_specs=spec.annotators)
+        state = _unjudged(_read(run / "scenario_state.json", ScenarioState), spec.annotators)
         state = WholePromptAnnotations(self.annotator_executor, partial(_prompt, run)).execute(state)
         stats, each = evaluated(self, spec, state)
         files = {"run_spec": spec, "scenario_state": state, "stats": stats, "per_instance_stats": each}
         return _placed(run, Path(self.runs_path) / spec.name, files)
+
+
+def _unjudged(state: ScenarioState, annotators: list[AnnotatorSpec] | None) -> ScenarioState:
+    """The answers without what was said of them: nobody may be asked now, and the old verdicts are another judge's."""
+    answers = [replace(each, annotations=None) for each in state.request_states]
+    return replace(state, annotator_specs=annotators, request_states=answers)
 
 
 def judged_runs(suite: Path) -> Iterator[Path]:

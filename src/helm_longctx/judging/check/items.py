@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -45,7 +46,8 @@ class Item:
     def accepts(self, verdict: Mapping[str, float]) -> bool:
         """Whether every number is as expected, within its tolerance."""
         return all(
-            abs(verdict[name] - value) <= self.tolerance.get(name, 0) + 1e-9 for name, value in self.expected.items()
+            abs(verdict.get(name, math.inf) - value) <= self.tolerance.get(name, 0) + 1e-9
+            for name, value in self.expected.items()
         )
 
 

@@ -9,10 +9,11 @@ from helm.benchmark.model_deployment_registry import ModelDeployment, get_model_
 from helm.clients.auto_client import AutoClient
 from helm.clients.client import Client
 from helm.common.hierarchical_logger import hlog, hwarn
+from helm.common.request import Request, RequestResult
 
 from helm_longctx.judging.calls import limited
 from helm_longctx.judging.keys.find import IN_FILE, FoundKey, UnavailableJudgeError, find_key, judge_prefix, variable
-from helm_longctx.judging.keys.renewal import RenewingClient
+from helm_longctx.judging.keys.renewal import RenewingClient, failure
 from helm_longctx.redaction.hooks import install_redaction
 from helm_longctx.redaction.text import register_credentials
 
@@ -45,6 +46,17 @@ def judge_client(deployment: str, client: AutoClient) -> Client:
         return limited(made._get_client(deployment))
 
     return RenewingClient(build, found.keys, found.origin)
+
+
+class UnavailableClient(Client):
+    """In the place of one that cannot be had: every request fails for that reason."""
+
+    def __init__(self, why: str):
+        self._why = why
+
+    def make_request(self, request: Request) -> RequestResult:
+        """A failure; trying again is of no use."""
+        return failure(self._why, retriable=False)
 
 
 def check_credentials(deployment: str, credentials: Mapping[str, Any]) -> None:

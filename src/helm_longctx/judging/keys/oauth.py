@@ -92,16 +92,16 @@ def _requested(client: ClientCredentials, method: str) -> Token:
             answer = session.fetch_token(
                 client.token_url, grant_type="client_credentials", timeout=TIMEOUT, allow_redirects=False
             )
+            return _token_of(client, answer if isinstance(answer, dict) else {}, started)
         except AuthlibBaseError as error:
             raise _failure(client, str(error), refused=True) from None
         except requests.HTTPError as error:
             status = error.response.status_code
             raise _failure(client, f"status {status}", refused=status < 500 and status != 429) from None
-        except ValueError:
+        except (ValueError, TypeError, OverflowError):  # no JSON, or a life that is no number
             raise _failure(client, "its answer is no token", refused=False) from None
         except requests.RequestException as error:
             raise _failure(client, type(error).__name__, refused=False) from None  # its text quotes the request
-    return _token_of(client, answer if isinstance(answer, dict) else {}, started)
 
 
 def _token_of(client: ClientCredentials, answer: dict[str, Any], started: float) -> Token:

@@ -77,9 +77,9 @@ class RenewingClient(Client):
                 result = self._sent(request, new) if new != key else result
                 self._useless = new if _refused(result) else None
         except TokenError as error:
-            return _failure(str(error), retriable=not error.refused)
+            return failure(str(error), retriable=not error.refused)
         if _refused(result):
-            return _failure(f"{self._origin} was refused: {result.error}", retriable=False)
+            return failure(f"{self._origin} was refused: {result.error}", retriable=False)
         return replace(result, error=redacted(result.error)) if result.error else result
 
     def _sent(self, request: Request, key: str) -> RequestResult:
@@ -88,7 +88,7 @@ class RenewingClient(Client):
         except Exception as error:  # clients raise what they like, and may quote the key
             status = "status 401: " if _status(error) == 401 else ""
             retriable = not isinstance(error, NonRetriableException)
-            return _failure(f"{status}{type(error).__name__}: {error}", retriable)
+            return failure(f"{status}{type(error).__name__}: {error}", retriable)
 
     def _client(self, key: str) -> Client:
         with self._lock:
@@ -106,7 +106,8 @@ def _status(error: Exception) -> object:
     return getattr(error, "status_code", None) or getattr(getattr(error, "response", None), "status_code", None)
 
 
-def _failure(error: str, retriable: bool) -> RequestResult:
+def failure(error: str, retriable: bool) -> RequestResult:
+    """A request's result that says why there is none, without secrets."""
     return RequestResult(
         success=False,
         embedding=[],
