@@ -104,6 +104,13 @@ def _tokenizer() -> Path:
     return path
 
 
+@pytest.mark.parametrize("entry", ["helmet_longqa:task=narrativeqa", "helmet_summ:task=multi_lexsum"])
+def test_more_shots_than_demonstrations(mirror: DataRoot, entry: str) -> None:
+    """More demonstrations than there are training rows are refused, not cut to fewer."""
+    with pytest.raises(InputError, match=r"train\.jsonl: shots=9999, but there are only \d+ demonstrations"):
+        load(f"{entry},length=8k,shots=9999", mirror)
+
+
 def test_malformed_rows(tmp_path: Path, mirror: DataRoot) -> None:
     """What is wrong is said with the file's name and the row's number."""
     (tmp_path / "tokenizers").symlink_to(mirror / "tokenizers")

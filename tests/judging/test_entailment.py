@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import random
 import shutil
-import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,28 +26,14 @@ from helm_longctx.judging.entailment import (
 )
 from helm_longctx.judging.judge import Judge
 from helm_longctx.judging.settings import WAIT
+from helm_longctx.torchvision import ignore_broken_torchvision
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 WORDS = ["1", "0", "premise:", "hypothesis:", *(f"w{number}" for number in range(40))]
 
 
-@pytest.fixture(autouse=True, scope="module")
-def text_models() -> Iterator[None]:
-    """Where torchvision was built for another torch, transformers is told that there is none: text models need none."""
-    from transformers.utils import import_utils
-
-    # Older ones keep the answer in a variable, newer ones in a cache.
-    forget = getattr(import_utils.is_torchvision_available, "cache_clear", lambda: None)
-    with pytest.MonkeyPatch.context() as patch:
-        try:
-            import torchvision  # noqa: F401
-        except (ImportError, RuntimeError, OSError):
-            patch.setitem(sys.modules, "torchvision", None)
-            patch.setattr(import_utils, "_torchvision_available", False, raising=False)
-            forget()
-        yield
-    forget()
+ignore_broken_torchvision()
 
 
 def save_tokenizer(folder: Path) -> Any:
@@ -154,6 +139,26 @@ def test_pairs_beyond_the_positions_of_a_classifier(
         assert judge.entails(asked) == expected
     assert ("1 of 6 pairs are too long for it" in caplog.text) == (longest is not None)
     assert "w7" not in caplog.text
+
+
+def test_a_t5_that_has_its_sentencepiece_model_alone(t5: Path, tmp_path: Path) -> None:
+    """As the official judge's repository may have it: pieces are those of the sentencepiece library, then the end."""
+    sentencepiece = pytest.importorskip("sentencepiece")
+    pytest.importorskip("google.protobuf")
+    for name in ("config.json", "generation_config.json", "model.safetensors"):
+        shutil.copy(t5 / name, tmp_path / name)
+    (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "T5Tokenizer", "extra_ids": 0}')
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter([" ".join(pair) for pair in pairs(200)]), model_prefix=str(tmp_path / "spiece"),
+        vocab_size=40, pad_id=0, eos_id=1, unk_id=2, bos_id=-1, normalization_rule_name="nmt_nfkc", minloglevel=2,
+    )  # fmt: skip
+    pieces = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "spiece.model"))
+    judge = HubEntailment(str(tmp_path))
+    assert None not in judge.entails(pairs(3))
+    assert isinstance(judge._loaded, entailment._Nli)
+    for passage in ("Title: w1\nw2  w3", "w4\u2028\u00a0w5\t", "\uff57\uff16 \ufb01 <b>"):
+        text = f"premise: {passage} hypothesis: w7"
+        assert judge._loaded.tokenizer(text).input_ids == [*pieces.encode(text), 1]
 
 
 def test_the_commit_is_part_of_the_name(t5: Path, tmp_path: Path) -> None:

@@ -20,11 +20,12 @@ import pyarrow.parquet
 import pytest
 
 from helm_longctx.errors import InputError
-from helm_longctx.sources import download
+from helm_longctx.sources import disk
 from helm_longctx.sources import hub as sources_hub
 from helm_longctx.sources.hub import HubDataset, HubFile, HubZip, ensure, ensure_file, ensure_member, label_names
 from helm_longctx.sources.root import DataRoot
 from tests.sources.hub_server import COMMIT, Hub, serve
+from tests.sources.releases import short_of
 
 SECRET = "hf_secretsecretsecret"
 DATASET = HubDataset("org/letters", {"train": 700, "test": 3}, config="plus")
@@ -188,7 +189,7 @@ def test_unreadable_parquet(hub: Hub, tmp_path: Path, content: bytes, told: str)
 def test_no_parquet_conversion(hub: Hub, tmp_path: Path) -> None:
     """A repository without a parquet conversion is told from a network failure."""
     hub.info = (404, {"X-Error-Code": "RevisionNotFound"}, b"{}")
-    assert "no parquet conversion" in refused(tmp_path)
+    assert "it has no parquet conversion, or not for this login (404)" in refused(tmp_path)
 
 
 def test_login_page_instead_of_the_hub(hub: Hub, tmp_path: Path) -> None:
@@ -288,13 +289,31 @@ def test_one_file_of_a_repository(hub: Hub, tmp_path: Path) -> None:
 def test_a_copy_of_the_file_can_be_named(hub: Hub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The setting names another repository, and the record says so."""
     hub.repos["copies/ruler"] = {"tokenizer.json": b"[]"}
-    with pytest.raises(InputError, match=r"tokenizer\.json of hub model org/ruler: .*HF_TOKEN.*; then run: fetch it"):
+    told = (
+        r"tokenizer\.json of hub model org/ruler: it is not there, or not for this login \(404\); set HF_TOKEN to a token"
+        r" with access, or set RULER_REPO to a repository with a copy of it, or put .*; then run: fetch it"
+    )
+    with pytest.raises(InputError, match=told):
         ensure_file(RULER, root(tmp_path), "fetch it")
     monkeypatch.setenv("RULER_REPO", "copies/ruler")
     ensure_file(RULER, root(tmp_path), "fetch it")
     assert RULER.origin(root(tmp_path)) == "copies/ruler"
     with pytest.raises(InputError, match=r"lacks tokenizers/other\.json; get it with: fetch it"):
         ensure_file(HubFile("a/b", "c", "tokenizers/other.json"), root(tmp_path, mirror=True), "fetch it")
+
+
+def test_no_room_for_a_file_of_a_repository(hub: Hub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What does not fit is not downloaded; what the hub's cache has already needs no room."""
+    hub.repos["org/ruler"] = {"tokenizer.json": b"{}"}
+    short_of(monkeypatch, disk.SPACE_MARGIN + 1)
+    with pytest.raises(InputError, match=r"hub-cache needs .* GB of free disk space"):
+        ensure_file(RULER, root(tmp_path), "fetch it")
+    assert not [request for request in hub.requests if request.startswith("GET /org/ruler/resolve")]
+    short_of(monkeypatch, disk.SPACE_MARGIN + 2)
+    ensure_file(RULER, root(tmp_path), "fetch it")
+    (tmp_path / "data" / RULER.path).unlink()
+    short_of(monkeypatch, 0)
+    ensure_file(RULER, root(tmp_path), "fetch it")
 
 
 def test_a_wrong_digest_leaves_no_file(hub: Hub, tmp_path: Path) -> None:
@@ -358,7 +377,7 @@ def test_bad_zip_files(hub: Hub, tmp_path: Path, content: bytes, message: str) -
 def test_a_member_that_the_disk_cannot_hold(hub: Hub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """It is refused before it fills the disk; a zip file of some MB can announce any size."""
     hub.repos["org/zips"] = {"set.zip": zipped({"set/set_16k.jsonl": b"x"})}
-    monkeypatch.setattr(download, "SPACE_MARGIN", 1 << 60)
+    monkeypatch.setattr(disk, "SPACE_MARGIN", 1 << 60)
     with pytest.raises(InputError, match="of free disk space and has"):
         ensure_member(MEMBER, root(tmp_path), "fetch it")
     assert not [path for path in (tmp_path / "data").rglob("*") if path.is_file()]

@@ -16,7 +16,7 @@ import pytest
 import requests
 
 from helm_longctx.errors import InputError
-from helm_longctx.sources import download, hub, unpack
+from helm_longctx.sources import disk, download, hub, unpack
 from helm_longctx.sources import release as sources_release
 from helm_longctx.sources.release import PinnedFile, ReleaseFile, ensure
 from tests.sources.hub_server import COMMIT
@@ -274,7 +274,7 @@ def test_full_from_the_start(served: ReleaseHub, tmp_path: Path, monkeypatch: py
 
 def test_no_room_for_a_file(served: ReleaseHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that does not fit is not written, and those before it are not kept."""
-    short_of(monkeypatch, 10**12, 10**12, download.SPACE_MARGIN + 399_999)
+    short_of(monkeypatch, 10**12, 10**12, disk.SPACE_MARGIN + 399_999)
     assert "of free disk space" in refused(tmp_path)
 
 

@@ -16,7 +16,7 @@ from helm_longctx.core.lengths import parse_length
 from helm_longctx.errors import bad_argument
 from helm_longctx.report.reference import write_reference
 from helm_longctx.report.schema import make_schema
-from helm_longctx.report.suite import run_groups, score_tables, suite_folder, suite_path
+from helm_longctx.report.suite import run_groups, score_tables, suite_folder, suite_path, unscored
 
 
 def schema(
@@ -50,6 +50,8 @@ def summarize(
     helm_summarize.main()
     for table in score_tables(folder, BENCHMARKS):
         print_table(table)
+    for line in unscored(folder, BENCHMARKS):
+        print(line)
     print(f"The leaderboard: helm-longctx serve --suite {suite} --output-path {output_path}")
 
 

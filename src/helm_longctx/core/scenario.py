@@ -9,8 +9,8 @@ from helm.benchmark.scenarios.scenario import Instance, Scenario, ScenarioMetada
 
 from helm_longctx.core.entry import check_entry
 from helm_longctx.core.instance import to_instance
-from helm_longctx.core.task import MAIN_METRIC, Benchmark
-from helm_longctx.errors import InputError
+from helm_longctx.core.task import MAIN_METRIC, Benchmark, Task
+from helm_longctx.errors import InputError, shorten
 from helm_longctx.sources.fetch import ensure
 from helm_longctx.sources.root import DataRoot
 
@@ -53,13 +53,27 @@ class LongContextScenario(Scenario):
             output_path: `<benchmark output>/scenarios/<name>`, given by HELM; our cache stands beside it.
         """
         root = DataRoot.of_scenario(output_path)
-        tasks, settings = self.entry.tasks, self.entry.settings
-        run_max_tokens = self.entry.max_tokens
         sources = [*self.entry.sources, *self.entry.judge_sources(root)]
         ensure(sources, root, self.entry.fetch_command(root))
-        for task in tasks:
+        for task in self.entry.tasks:
+            yield from self._instances_of(task, root)
+
+    def _instances_of(self, task: Task, root: DataRoot) -> Iterator[Instance]:
+        settings, count = self.entry.settings, 0
+        where = ", ".join(str(root / path) for path in task.paths(settings.length) if root.has(path))
+        try:
             for example in task.load(task, settings, root):
-                yield to_instance(task, settings, example, run_max_tokens)
+                count += 1
+                if not all(isinstance(reference, str) for reference in example.references):
+                    raise InputError(f"{where}: {example.id} has answers that are no strings")
+                yield to_instance(task, settings, example, self.entry.max_tokens)
+        except InputError:
+            raise
+        except (LookupError, TypeError, ValueError, AttributeError) as error:  # of a row that no loader thought of
+            what = f"{type(error).__name__}: {shorten(str(error))}"
+            raise InputError(f"{where}: a row is not as {task.name} has it ({what})") from error
+        if not count:
+            raise InputError(f"{where}: no row is left for {task.name}: it is other data, or texts are too short")
 
     def get_metadata(self) -> ScenarioMetadata:
         """What the leaderboard shows of the entry."""

@@ -17,8 +17,8 @@ from helm.common.object_spec import get_class_by_name
 from helm_longctx.core import context_end, middle
 from helm_longctx.core.fitted import Fitted
 from helm_longctx.core.style import Form
-from helm_longctx.core.torchvision import ignore_broken_torchvision
 from helm_longctx.errors import InputError
+from helm_longctx.torchvision import ignore_broken_torchvision
 
 CHAT_BUFFER = 100
 """Tokens left free for what a chat API puts around a user turn (HELMET model_utils.py, buffer)."""

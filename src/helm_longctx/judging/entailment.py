@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from helm_longctx.errors import InputError
 from helm_longctx.judging.judge import Judge, Question, find_judges
+from helm_longctx.torchvision import ignore_broken_torchvision
 
 if TYPE_CHECKING:
     from helm.clients.auto_client import AutoClient
@@ -176,6 +177,7 @@ class _Nli:
 
 
 def _load(name: str) -> _Nli:
+    ignore_broken_torchvision()
     import torch
     from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoModelForSequenceClassification, AutoTokenizer
     from transformers.utils.hub import cached_file, extract_commit_hash
@@ -184,10 +186,10 @@ def _load(name: str) -> _Nli:
     try:
         config = AutoConfig.from_pretrained(name)
         entailed = _entailment_label(name, config)
+        tokenizer = AutoTokenizer.from_pretrained(name)  # before the weights, which can be 45 GB
         kind = AutoModelForSeq2SeqLM if entailed is None else AutoModelForSequenceClassification
         # `dtype`, the later name of `torch_dtype`, is unknown to the oldest transformers that HELM takes.
         model = kind.from_pretrained(name, torch_dtype=torch.bfloat16 if gpu else torch.float32)
-        tokenizer = AutoTokenizer.from_pretrained(name)
         # Newer ones do not keep the commit in the configuration.
         commit = extract_commit_hash(cached_file(name, "config.json"), None)
     except InputError:

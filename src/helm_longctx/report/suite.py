@@ -10,7 +10,7 @@ import orjson
 from rich.table import Table
 
 from helm_longctx.core.entry import CLOSED_BOOK
-from helm_longctx.core.task import Benchmark
+from helm_longctx.core.task import MAIN_METRIC, Benchmark
 from helm_longctx.errors import InputError
 
 
@@ -68,6 +68,20 @@ def score_tables(folder: Path, benchmarks: Iterable[Benchmark]) -> list[Table]:
             if path.is_file():
                 tables += _rich_tables(title, orjson.loads(path.read_bytes())[0])
     return tables
+
+
+def unscored(folder: Path, benchmarks: Iterable[Benchmark]) -> Iterator[str]:
+    """For each run of a whole category of which a task has no score, a line that says so."""
+    entries = {name: (b.task_argument, category) for b in benchmarks for name, category in b.entries.items()}
+    for path in sorted(folder.glob("*/stats.json")):
+        arguments = orjson.loads((path.parent / "run_spec.json").read_bytes())["scenario_spec"].get("args", {})
+        task_argument, category = entries.get(arguments.get("entry"), (None, None))
+        if category is None or task_argument in arguments or "revision" not in arguments:
+            continue
+        names = [stat["name"] for stat in orjson.loads(path.read_bytes())]
+        scored = {name.get("sub_split") for name in names if name["name"] == MAIN_METRIC}
+        if scored and (lacking := [task.name for task in category.tasks if task.name not in scored]):
+            yield f"{path.parent.name}: the mean is without {', '.join(lacking)}, which has no score"
 
 
 def _rich_tables(title: str, table: dict[str, Any]) -> Iterator[Table]:

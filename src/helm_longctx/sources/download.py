@@ -6,15 +6,13 @@ import hashlib
 import io
 import logging
 import re
-import shutil
 from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from helm_longctx.errors import InputError
-from helm_longctx.sources.hub import USE_A_MIRROR, explain_failure
+from helm_longctx.sources.hub import USE_A_MIRROR
 
 if TYPE_CHECKING:
     from requests import PreparedRequest, Response
@@ -28,9 +26,6 @@ RETRY_AFTER_MOST = 300.0
 """The longest wait, in seconds, that a server may ask for."""
 TIMEOUTS = (30.0, 60.0)
 """Seconds for a connection, and between two pieces of an answer."""
-SPACE_MARGIN = 256 << 20
-"""Bytes that stay free on the disk."""
-
 _BLOCK = 1 << 16  # small: what of a block came before a connection was reset may be lost
 
 _log = logging.getLogger(__name__)
@@ -153,31 +148,6 @@ def retrying() -> Retrying:
         before_sleep=_tell,
         reraise=True,
     )
-
-
-def explain(error: Exception, folder: Path) -> str:
-    """A failed download and what to do, in one line without any URL."""
-    status = _status(error)
-    if status in (401, 403, 404):
-        return (
-            f"it is not there, or not for this login ({status}); set HF_TOKEN to a token with access, or {USE_A_MIRROR}"
-        )
-    if status:
-        return f"the server answered {status}; wait, or {USE_A_MIRROR}"
-    return explain_failure(error, folder)
-
-
-def check_space(folder: Path, size: int = 0) -> None:
-    """Refuse to go on if `size` bytes do not fit on the disk of `folder`.
-
-    Raises:
-        InputError: with what is needed and what is free.
-    """
-    needed, free = size + SPACE_MARGIN, shutil.disk_usage(folder).free
-    if free < needed:
-        raise InputError(
-            f"{folder} needs {needed / 1e9:.2f} GB of free disk space and has {free / 1e9:.2f} GB; make room"
-        )
 
 
 def _read(response: Response, count: int) -> bytes:

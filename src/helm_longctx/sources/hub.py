@@ -23,6 +23,7 @@ from typing import Literal
 import orjson
 
 from helm_longctx.errors import InputError
+from helm_longctx.sources.disk import check_space
 from helm_longctx.sources.root import DataRoot
 
 PARQUET_REVISION = "refs/convert/parquet"
@@ -31,6 +32,9 @@ TIMEOUT = 30
 
 USE_A_MIRROR = "put the data into a mirror folder and set HELM_LONGCTX_DATA"
 """What always helps, for errors."""
+
+NOT_THERE = "it is not there, or not for this login"
+"""Why a server refuses, for errors."""
 
 SOURCE = ".source.json"
 """Beside a file of a repository: which repository, commit and digest."""
@@ -143,7 +147,9 @@ def ensure(dataset: HubDataset, root: DataRoot, command: str) -> Path:
     if root.mirror:
         raise root.missing(dataset.paths, command)
     _log.warning("fetching %s from the hub into %s", dataset.repo_id, folder)
-    with explained(f"hub data set {dataset.repo_id}", folder, command):
+    with explained(
+        f"hub data set {dataset.repo_id}", folder, command, "it has no parquet conversion, or not for this login"
+    ):
         _fetch(dataset, folder)
     return folder
 
@@ -161,7 +167,8 @@ def ensure_file(file: HubFile, root: DataRoot, command: str) -> None:
     repo = os.environ.get(file.setting or "") or file.repo
     target = root / file.path
     _log.warning("fetching %s of %s from the hub into %s", file.name, repo, target.parent)
-    with explained(f"{file.name} of hub {file.kind} {repo}", target.parent, command):
+    copy = f"set {file.setting} to a repository with a copy of it, or " if file.setting else ""
+    with explained(f"{file.name} of hub {file.kind} {repo}", target.parent, command, helps=copy + USE_A_MIRROR):
         path, source = _fetched(repo, file.name, file.kind)
         _place(target, source, lambda part: shutil.copyfile(path, part))
 
@@ -184,13 +191,20 @@ def ensure_member(zipped: HubZip, root: DataRoot, command: str) -> None:
 
 
 @contextmanager
-def explained(what: str, folder: Path, command: str) -> Iterator[None]:
-    """Turn any failure of a download into one line that says what to do."""
+def explained(
+    what: str, folder: Path, command: str, refused: str = NOT_THERE, helps: str = USE_A_MIRROR
+) -> Iterator[None]:
+    """Turn any failure of a download into one line that says what to do.
+
+    Args:
+        refused: why the hub does not give it.
+        helps: what helps then, besides a token.
+    """
     try:
         yield
     except Exception as error:
         # Anything: which HTTP library's errors come through depends on huggingface_hub's version.
-        raise InputError(f"{what}: {explain_failure(error, folder)}; then run: {command}") from error
+        raise InputError(f"{what}: {explain_failure(error, folder, refused, helps)}; then run: {command}") from error
 
 
 def label_names(folder: Path, column: str) -> list[str]:
@@ -255,8 +269,6 @@ def _place(target: Path, source: object, write: Callable[[Path], object]) -> Non
 
 def _unzip(path: Path, member: str, target: Path) -> None:
     """One member, to a path that we chose, a block in memory at a time; its checksum is the zip file's."""
-    from helm_longctx.sources.download import check_space  # which takes its words for failures from here
-
     try:
         with zipfile.ZipFile(path) as archive:
             found = [name for name in archive.namelist() if name in (member, member.rsplit("/", 1)[-1])]
@@ -278,11 +290,16 @@ def download(
         digests: gets the file's SHA-256.
 
     Raises:
-        InputError: the digest is another.
+        InputError: the digest is another, or there is no room for it in the hub's cache.
     """
-    from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
+    from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url, try_to_load_from_cache
+    from huggingface_hub.constants import HF_HUB_CACHE
 
-    expected = get_hf_file_metadata(hf_hub_url(repo, name, repo_type=kind, revision=commit)).etag or ""
+    metadata = get_hf_file_metadata(hf_hub_url(repo, name, repo_type=kind, revision=commit))
+    expected = metadata.etag or ""
+    if not isinstance(try_to_load_from_cache(repo, name, repo_type=kind, revision=commit), str):
+        Path(HF_HUB_CACHE).mkdir(parents=True, exist_ok=True)
+        check_space(Path(HF_HUB_CACHE), metadata.size or 0)
     path = Path(hf_hub_download(repo, name, repo_type=kind, revision=commit))
     digests[name] = _sha256(path)
     if len(expected) == 64 and expected != digests[name]:
@@ -347,16 +364,15 @@ def _features(path: Path) -> dict[str, list[str]]:
         raise InputError(f"{path} has malformed label names; {USE_A_MIRROR}") from error
 
 
-def explain_failure(error: Exception, folder: Path) -> str:
+def explain_failure(error: Exception, folder: Path, refused: str = NOT_THERE, helps: str = USE_A_MIRROR) -> str:
     """A failure and what to do, in one line. Of others' texts it has none: a URL in them can carry a token."""
     if isinstance(error, InputError):
         return str(error)
     status = getattr(getattr(error, "response", None), "status_code", None)
     if status in (401, 403, 404):
-        what_helps = "set HF_TOKEN to a token with access"
-        return f"no parquet conversion of it for this login ({status}); {what_helps}, or {USE_A_MIRROR}"
+        return f"{refused} ({status}); set HF_TOKEN to a token with access, or {helps}"
     if status:
-        return f"the hub answered {status}; wait, or {USE_A_MIRROR}"
+        return f"the server answered {status}; wait, or {USE_A_MIRROR}"
     if isinstance(error, OSError) and error.strerror and not isinstance(error, (ConnectionError, TimeoutError)):
         return f"{error.strerror}; check space and rights in {folder} and in HF_HUB_CACHE"
     return f"the download failed ({type(error).__name__}); check the network and HF_ENDPOINT, or {USE_A_MIRROR}"

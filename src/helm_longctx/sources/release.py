@@ -22,7 +22,8 @@ import orjson
 
 from helm_longctx.errors import InputError
 from helm_longctx.sources import hub
-from helm_longctx.sources.download import ResumingStream, check_space, explain, retrying
+from helm_longctx.sources.disk import check_space
+from helm_longctx.sources.download import ResumingStream, retrying
 from helm_longctx.sources.root import DataRoot
 from helm_longctx.sources.unpack import BLOCK, Record, normal, unpack
 
@@ -128,7 +129,7 @@ def ensure(release: Release, paths: Sequence[str], root: DataRoot, command: str)
     except Exception as error:
         # Anything: which HTTP library's errors come through depends on huggingface_hub's version.
         source = f"the repository that {release.setting} names" if unpacked else f"release {release.repo}"
-        raise InputError(f"{source}: {explain(error, folder)}; then run: {command}") from error
+        raise InputError(f"{source}: {hub.explain_failure(error, folder)}; then run: {command}") from error
 
 
 def ensure_pinned(files: Sequence[PinnedFile], root: DataRoot, command: str) -> None:
@@ -143,7 +144,7 @@ def ensure_pinned(files: Sequence[PinnedFile], root: DataRoot, command: str) -> 
         try:
             _fetch_pinned(file, target)
         except Exception as error:
-            raise InputError(f"{target}: {explain(error, target.parent)}; then run: {command}") from error
+            raise InputError(f"{target}: {hub.explain_failure(error, target.parent)}; then run: {command}") from error
 
 
 def _absent(paths: Sequence[str], root: DataRoot, command: str) -> list[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO
 
 from helm_longctx.errors import InputError
-from helm_longctx.sources.download import check_space
+from helm_longctx.sources.disk import check_space
 from helm_longctx.sources.hub import USE_A_MIRROR
 
 BLOCK = 1 << 20

@@ -35,7 +35,7 @@ def load_narrativeqa(task: Task, settings: Settings, root: DataRoot) -> Iterator
     """The first 100 questions about texts of more than 131,072 tokens, the same at every length.
 
     Raises:
-        InputError: a file is malformed.
+        InputError: a file is malformed, or has too few demonstrations.
     """
     train, test, *_ = task.paths(settings.length)
     types = {"question": dict, "answers": list}
@@ -44,7 +44,7 @@ def load_narrativeqa(task: Task, settings: Settings, root: DataRoot) -> Iterator
     ]
     rows = JsonLines(root / test, {**types, "document": dict})
     ordered = rows.rows(shuffled(len(rows), settings.seed))
-    draws, shots = Reshuffles(settings.seed), task.demonstrations(settings)
+    draws, shots = Reshuffles(settings.seed), _drawn(task, settings, demos, root / train)
     measured = _measured(ordered, lambda row: str(row["document"].get("text")), _cutter(task, settings, root))
     long = ((row, text) for row, text, tokens in measured if tokens > LONGEST)
     for position, (row, text) in enumerate(islice(long, task.sample(settings))):
@@ -117,14 +117,14 @@ def load_lexsum(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exam
     """Law cases of at least 65,536 tokens that have a short summary.
 
     Raises:
-        InputError: a file is malformed.
+        InputError: a file is malformed, or has too few demonstrations.
     """
     train, validation, *_ = task.paths(settings.length)
     maybe = {"summary/short": (str, type(None))}
     demos = [row["summary/short"] for row in JsonLines(root / train, maybe) if row["summary/short"] is not None]
     rows = JsonLines(root / validation, {**maybe, "sources": list})
     short = [number for number, row in enumerate(rows) if row["summary/short"] is not None]
-    draws, shots = Reshuffles(settings.seed), task.demonstrations(settings)
+    draws, shots = Reshuffles(settings.seed), _drawn(task, settings, demos, root / train)
     # The official code draws for the training rows first, whose prompts it then does not use.
     draws.skip(len(demos))
     shown = {number: draws.next(len(demos))[:shots] for number in short}
@@ -166,6 +166,13 @@ def _example(
 def _judge_files(task: Task, what: str, root: DataRoot) -> list[str]:
     paths = task.judge_sources[what].paths if what in task.judge_sources else []
     return [path for path in paths if root.has(path)]
+
+
+def _drawn(task: Task, settings: Settings, demos: list[str], path: Path) -> int:
+    shots = task.demonstrations(settings)
+    if shots > len(demos):
+        raise InputError(f"{path}: shots={shots}, but there are only {len(demos)} demonstrations")
+    return shots
 
 
 def _cutter(task: Task, settings: Settings, root: DataRoot) -> Cutter:
