@@ -11,7 +11,8 @@ from helm_longctx.redaction.text import redacted
 
 
 def install_excepthook() -> None:
-    """In `helm-run`, print bad input as one line. Any other error is shown as before, without secrets. Idempotent."""
+    """In `helm-run`, print bad input as one line. Any other error is shown as before, without secrets and prompts.
+    Idempotent."""
     if sys.excepthook is not _excepthook:
         global _previous
         _previous, sys.excepthook = sys.excepthook, _excepthook
@@ -26,10 +27,21 @@ def _excepthook(kind: type[BaseException], error: BaseException, traceback: Trac
         print(f"helm-longctx: error: {line}", file=sys.stderr)
         return
     text = "".join(tracebacks.format_exception(kind, error, traceback))
-    if (clean := redacted(text)) == text:
+    if (clean := redacted(_without_prompts(text, error))) == text:
         _previous(kind, error, traceback)
     else:
         sys.stderr.write(clean)
+
+
+def _without_prompts(text: str, error: BaseException | None) -> str:
+    """A traceback in which the long messages of an error, and of what it came from, are cut."""
+    from helm_longctx.running.lean import LOG_LIMIT, short  # loads HELM, which a command may never need
+
+    while error is not None:
+        if len(message := str(error)) > LOG_LIMIT:
+            text = text.replace(message, short(message))
+        error = error.__cause__ or error.__context__
+    return text
 
 
 def explain(error: BaseException) -> str | None:
