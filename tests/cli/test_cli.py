@@ -250,3 +250,16 @@ def test_excepthook(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Monk
     assert "for model x; allowed: HELM's models" in second
     sys.excepthook(ValueError, ValueError("other"), None)
     assert capsys.readouterr().err == "ValueError: other\n"
+
+
+def test_no_prompt_in_a_traceback(capsys: pytest.CaptureFixture[str]) -> None:
+    """Of HELM's executor, whose error repeats the provider's, which may repeat the prompt."""
+    prompt = "a line of the prompt\n" * 1000
+    inner = ValueError(f"bad request: {prompt}")
+    outer = RuntimeError(f"{inner} Request: …")
+    outer.__cause__ = inner
+    errors._excepthook(RuntimeError, outer, None)
+    said = capsys.readouterr().err
+    assert "ValueError: bad request: a line" in said
+    assert "RuntimeError: bad request: a line" in said
+    assert len(said) < 1500

@@ -27,6 +27,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "Llama": {**SIZES, **GROUPED},
     "Qwen2": {**SIZES, **GROUPED},
     "Mistral": {**SIZES, **GROUPED, "sliding_window": 24},
+    "OPT": {**SIZES, "ffn_dim": 64, "word_embed_proj_dim": 32},
     "Mamba": {"hidden_size": 32, "num_hidden_layers": 2, "state_size": 4, "bos_token_id": 0, "eos_token_id": 1},
 }
 
@@ -47,15 +48,20 @@ def save_tokenizer(folder: Path) -> Any:
     return fast
 
 
-def save_model(folder: Path, family: str = "Llama", seed: int = 1, **changes: Any) -> Path:
+def save_model(
+    folder: Path, family: str = "Llama", seed: int = 1, positions: int | None = None, **changes: Any
+) -> Path:
     """A random model of a family, and its tokenizer.
 
     Args:
+        positions: that the model has; None for more than tests need.
         changes: to its generation configuration.
     """
     ignore_broken_torchvision()
     tokenizer = save_tokenizer(folder)
     config = getattr(transformers, f"{family}Config")(vocab_size=len(tokenizer), **FAMILIES[family])
+    if positions is not None:
+        config.max_position_embeddings = positions
     torch.manual_seed(seed)
     model = getattr(transformers, f"{family}ForCausalLM")(config)
     for name, value in changes.items():

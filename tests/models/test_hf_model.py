@@ -201,6 +201,22 @@ def test_tokens_of_another_model(llama: tuple[LocalModel, Any]) -> None:
         ask(llama[0], [0, 5000])
 
 
+def test_more_positions_than_the_model_has(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Rotary ones go on, and it is said once; a table of them ends, on a GPU for all later requests too."""
+    rotary, plain = load(save_model(tmp_path / "llama", positions=64))
+    table, _ = load(save_model(tmp_path / "opt", "OPT", positions=64))
+    book = prompts(10, (80,))[0]
+    assert [ask(rotary, book).tokens for _ in range(2)] == [expected(plain, book)] * 2
+    said = [message for message in caplog.messages if "was made for 64 positions" in message]
+    assert len(said) == 1
+    assert ask(table, book[:56]).tokens
+    with pytest.raises(
+        ModelError, match="opt has 64 positions, 65 are needed; give its deployment max_sequence_length"
+    ):
+        ask(table, book[:57])
+    assert len([message for message in caplog.messages if "was made for 64 positions" in message]) == 1
+
+
 def test_weights_are_loaded_once(tmp_path: Path) -> None:
     """By path, commit, type and attention."""
     path = str(save_model(tmp_path))

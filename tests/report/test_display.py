@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import html
 import json
+import logging
 import re
 import tracemalloc
 from pathlib import Path
@@ -19,8 +20,10 @@ from helm.benchmark.presentation.schema import Schema
 from helm.benchmark.run_spec import RunSpec
 from helm.common.codec import from_json
 
+from helm_longctx.errors import InputError
 from helm_longctx.report.display import OUTPUTS, write_display
 from helm_longctx.report.elision import LIMIT
+from helm_longctx.running.prompts import write_prompts
 from tests.fabricate_runs import CHINESE, ENGLISH, long_prompts, write_run
 
 ENTRY = "helmet_recall:task=json_kv,length=128k,model=longctx/null"
@@ -167,3 +170,37 @@ def test_memory(tmp_path: Path) -> None:
     finally:
         tracemalloc.stop()
     assert peak < 200 * 300_000 / 6
+
+
+@pytest.mark.parametrize("damaged", [b"", b"no zstd", None])
+def test_stored_prompts_that_are_damaged(
+    damaged: bytes | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The page goes without links, never with wrong ones, and it is said how many are missing."""
+    monkeypatch.setattr(logging.getLogger("helm"), "propagate", True)
+    run = write_run(tmp_path / "runs/s", ENTRY, long_prompts(2, 9_000))
+    whole = [prompt for prompt, _ in long_prompts(2, 9_000)]
+    write_prompts(run, zip("ab", whole, strict=True))
+    digests = iter(json.loads((run / "prompts.json").read_bytes())["prompts"])
+
+    def elide(state: Any) -> None:
+        state["instance"]["extra_data"]["full_prompt"] = {"sha256": next(digests), "characters": 9_000}
+        state["instance"]["input"]["text"] = state["request"]["prompt"] = "elided"
+
+    change_states(run, elide)
+    if damaged is None:
+        (run / "prompts.zst").unlink()
+    else:
+        (run / "prompts.zst").write_bytes(damaged)
+    assert [instance["input"]["text"] for instance in display(run)[0]] == ["elided"] * 2
+    assert not list(run.glob("prompts/*"))
+    assert "2 whole prompts cannot be shown" in caplog.text
+
+
+def test_statistics_that_are_cut_off(tmp_path: Path) -> None:
+    """They are named in one line."""
+    run = write_run(tmp_path / "runs/s", ENTRY, long_prompts(2, 9_000))
+    path = run / "per_instance_stats.json"
+    path.write_bytes(path.read_bytes()[:-50])
+    with pytest.raises(InputError, match=r"per_instance_stats\.json is not a whole file"):
+        display(run)

@@ -13,6 +13,7 @@ import yaml
 from helm.benchmark.presentation import summarize
 
 from helm_longctx.benchmarks import BENCHMARKS
+from helm_longctx.errors import InputError
 from helm_longctx.report import display
 from helm_longctx.report.schema import make_schema
 from helm_longctx.report.suite import run_groups
@@ -75,3 +76,14 @@ def test_tables_are_those_of_helm(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert {path.rsplit("/", 1)[1] for path in differing} == {"instances.json", "display_requests.json"}
     assert not [path for path in differing if "length=4k" in path]
     assert sum(len(ours[path]) for path in differing) < sum(len(stock[path]) for path in differing) / 2
+
+
+@pytest.mark.parametrize("name", ["stats", "run_spec"])
+def test_a_damaged_run_is_named(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In one line, before anything is made of the others."""
+    run = write_run(tmp_path / "benchmark_output/runs/s", next(iter(ENTRIES)), long_prompts(1, 5_000))
+    (tmp_path / "schema.yaml").write_text(yaml.safe_dump(make_schema(BENCHMARKS, run_groups(run.parent))))
+    path = run / f"{name}.json"
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(InputError, match=r"json_kv.*: run_spec.json or stats.json is damaged"):
+        summarized(tmp_path, monkeypatch, "--summarizer-class-name", SUMMARIZER)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from helm.common.request import GeneratedOutput, Request, RequestResult, Thinking, Token
 
+from helm_longctx.errors import InputError
 from helm_longctx.running.journal import NAME, Journal, request_name
 
 ANSWER = RequestResult(
@@ -54,6 +55,18 @@ def test_a_torn_end(tmp_path: Path, lost: int) -> None:
         journal.add("c", ANSWER)
     with Journal(tmp_path) as journal:
         assert journal.get("c") == ANSWER
+
+
+def test_damage_before_the_end(tmp_path: Path) -> None:
+    """It is told in one line: answers may have cost money, so they are not thrown away unasked."""
+    with Journal(tmp_path) as journal:
+        journal.add("a", ANSWER)
+        journal.add("b", ANSWER)
+    data = (tmp_path / NAME).read_bytes()
+    (tmp_path / NAME).write_bytes(b"\0" * 9 + data[9:])
+    with pytest.raises(InputError, match=f"{NAME} is damaged; without it, its answers are asked for again"):
+        Journal(tmp_path)
+    assert (tmp_path / NAME).read_bytes() == b"\0" * 9 + data[9:]
 
 
 def test_requests_are_told_apart() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -80,3 +81,42 @@ def test_unknown(tmp_path: Path) -> None:
     write_prompts(tmp_path, [("a", "one")])
     with pytest.raises(InputError, match="instance='b' is not allowed; allowed: a"):
         full_prompt(tmp_path, "b")
+
+
+@pytest.mark.parametrize("name", [prompts.TEXTS, prompts.INDEX])
+@pytest.mark.parametrize("damaged", [b"", b"no such form", None], ids=["empty", "other", "cut"])
+def test_a_damaged_file(name: str, damaged: bytes | None, tmp_path: Path) -> None:
+    """It is named, in one line."""
+    write_prompts(tmp_path, [("a", "one " * 500), ("b", random.Random(1).randbytes(500).hex())])
+    path = tmp_path / name
+    path.write_bytes(path.read_bytes()[:-200] if damaged is None else damaged)
+    with pytest.raises(InputError, match=f"{name} is (damaged|not a whole file)"):
+        full_prompt(tmp_path, "b")
+
+
+def test_an_elided_prompt_is_none(tmp_path: Path) -> None:
+    """Without the stored prompts HELM's files do not pass for them; what a stock run sent is taken as it stands."""
+
+    def states(extra: dict[str, object]) -> None:
+        instance = {"id": "a", "extra_data": extra}
+        state = {"instance": instance, "request": {"prompt": "[... left out ...] \ud800"}}
+        (tmp_path / "scenario_state.json").write_text(json.dumps({"request_states": [state]}))
+
+    states({"full_prompt": {"sha256": "0" * 64, "characters": 9_000}})
+    with pytest.raises(InputError, match=r"prompts\.json is missing, and scenario_state.json holds a only in part"):
+        full_prompt(tmp_path, "a")
+    states({})
+    assert full_prompt(tmp_path, "a") == "[... left out ...] \ud800"
+
+
+def test_writing_again_is_cut_off(tmp_path: Path) -> None:
+    """An index never tells of other texts than those beside it."""
+    write_prompts(tmp_path, [("a", "one")])
+
+    def broken() -> Iterator[tuple[str, str]]:
+        yield "a", "another"
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_prompts(tmp_path, broken())
+    assert not (tmp_path / prompts.INDEX).exists()

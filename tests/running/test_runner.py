@@ -23,7 +23,7 @@ from helm.common.codec import from_json
 from helm_longctx.core.adapter import TooLongError
 from helm_longctx.errors import InputError
 from helm_longctx.report.elision import LIMIT
-from helm_longctx.running import adapting
+from helm_longctx.running import adapting, asking
 from helm_longctx.running.asking import GIVE_UP
 from helm_longctx.running.journal import NAME
 from helm_longctx.running.prompts import full_prompt
@@ -128,6 +128,18 @@ def test_nothing_answered(entry: str, failed: int, tmp_path: Path, monkeypatch: 
     # What was in flight when it was given up fails too.
     assert failed <= int(said) <= len(PlainClient.asked) <= failed + 4
     assert not list(tmp_path.rglob("stats.json"))
+
+
+def test_progress_is_logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """Where there is no terminal the log says how far a run is, now and then."""
+    monkeypatch.setattr(logging.getLogger("helm"), "propagate", True)
+    caplog.set_level("INFO")
+    make_run(tmp_path / "short", PLAIN)
+    line = r"(\d+) of 12 requests, 0 failed, [\d,]+ input tokens per second, [\d:]+ left"
+    assert not re.findall(line, caplog.text)
+    monkeypatch.setattr(asking, "LOG_EVERY", 0.0)
+    make_run(tmp_path / "long", PLAIN)
+    assert re.findall(line, caplog.text) == [str(number) for number in range(1, 13)]
 
 
 def test_annotators_see_whole_prompts(tmp_path: Path) -> None:

@@ -18,6 +18,10 @@ GREEDY = {"do_sample": False, "temperature": None, "top_p": None, "top_k": None}
 """Settings of `generate`; those of sampling would be warned of in each request where a model comes with them."""
 
 
+ROTARY = ("rope_parameters", "rope_theta", "rope_scaling")
+"""Settings that a model with rotary positions has, in newer and older versions of transformers."""
+
+
 class ModelError(InputError, NonRetriableException):
     """Bad input that only the model shows; HELM need not try again."""
 
@@ -78,13 +82,14 @@ class LocalModel:
         self._model, self._vocabulary = model, model.get_input_embeddings().num_embeddings
         self._lock = threading.Lock()
         self._kept: KeptPrefix | None = None
-        self._reads_chunks, self._told = True, False
+        self._reads_chunks = True
+        self._told: set[str] = set()
 
     def generate(self, job: Job) -> Generation:
         """The tokens that `model.generate(do_sample=False)` gives.
 
         Raises:
-            ModelError: the prompt's tokens are not this model's.
+            ModelError: the prompt's tokens are not this model's, or more than it has positions for.
             OutOfMemoryError: the GPU has no room.
         """
         import torch
@@ -95,6 +100,7 @@ class LocalModel:
                 f"the tokenizer gives token {max(job.prompt)} and the model has only {self._vocabulary}:"
                 " the deployment's tokenizer_name is that of another model"
             )
+        self._check_positions(len(job.prompt) + job.max_tokens)
         with self._lock:
             try:
                 with torch.inference_mode():
@@ -170,7 +176,22 @@ class LocalModel:
         else:
             self._tell("has layers that do not keep all tokens (a sliding window, a state): no prefix is reused")
 
+    def _check_positions(self, needed: int) -> None:
+        """Rotary positions go on for ever, though the model was not trained on them; of others there is a table."""
+        config = self._model.config
+        positions = getattr(config, "max_position_embeddings", None) or needed
+        if needed <= positions:
+            return
+        advice = f"give its deployment max_sequence_length: {positions}, so that prompts are cut by the task's rule"
+        if not any(getattr(config, name, None) for name in ROTARY):
+            raise ModelError(f"{self._name} has {positions} positions, {needed} are needed; {advice}")
+        self._tell(f"was made for {positions} positions, and prompts with their answers need more; {advice}")
+
     def _tell(self, what: str) -> None:
-        if not self._told:
-            hwarn(f"{self._model.config.name_or_path or 'the model'} {what}")
-        self._told = True
+        if what not in self._told:
+            hwarn(f"{self._name} {what}")
+        self._told.add(what)
+
+    @property
+    def _name(self) -> str:
+        return self._model.config.name_or_path or "the model"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import tempfile
@@ -13,7 +14,9 @@ from typing import Any
 from helm.benchmark.presentation.run_display import write_run_display_json
 from helm.benchmark.presentation.schema import Schema
 from helm.benchmark.run_spec import RunSpec
+from helm.common.hierarchical_logger import hwarn
 
+from helm_longctx.errors import InputError
 from helm_longctx.report.elision import LIMIT, elided, evidence_of
 from helm_longctx.report.full_texts import FullTexts, file_name
 from helm_longctx.report.screen import input_html
@@ -30,7 +33,7 @@ def write_display(run: Path, run_spec: RunSpec, schema: Schema, skip_completed: 
     """Write a run's display files as HELM does, from a copy of its states in which long texts are elided.
 
     Raises:
-        InputError: the run's states cannot be read.
+        InputError: the run's states or statistics cannot be read.
     """
     done = skip_completed and all((run / name).is_file() for name in OUTPUTS)
     if done or not all((run / name).is_file() for name in INPUTS):
@@ -40,11 +43,16 @@ def write_display(run: Path, run_spec: RunSpec, schema: Schema, skip_completed: 
         copy, lean = Path(folder), LeanStates(FullTexts(run))
         rewrite_states(run / STATES, copy / STATES, lean.change)
         shutil.copyfile(run / STATISTICS, copy / STATISTICS)
-        with _helm_writes:
-            write_run_display_json(str(copy), run_spec, schema, skip_completed=False)
+        try:
+            with _helm_writes:
+                write_run_display_json(str(copy), run_spec, schema, skip_completed=False)
+        except json.JSONDecodeError as error:
+            raise InputError(f"{run / STATISTICS} is not a whole file; make that run again") from error
         for name in OUTPUTS:
             os.replace(copy / name, run / name)
     lean.finish()
+    if lean.missing:
+        hwarn(f"{run}: {lean.missing} whole prompts cannot be shown, prompts.zst is missing or damaged")
 
 
 class LeanStates:
@@ -52,12 +60,15 @@ class LeanStates:
 
     Args:
         texts: where they are kept.
+
+    `missing` counts the states whose whole prompt was stored once and is not there any more.
     """
 
     def __init__(self, texts: FullTexts):
         self._texts = texts
         self._texts.add_stored(LIMIT)
         self._prompts: dict[str, str] = {}
+        self.missing = 0
 
     def change(self, state: State) -> State:
         """The state for the screen. A request without an answer shows its error as one, else HELM could not show it."""
@@ -82,9 +93,10 @@ class LeanStates:
     def _whole(self, state: State) -> tuple[str | None, str | None]:
         """Digests of the whole prompt and of the text with the whole input, where they are too long for the page."""
         instance = state["instance"]
-        stored = (instance.get("extra_data") or {}).get("full_prompt", {}).get("sha256")
-        if stored in self._texts:
+        pointer = (instance.get("extra_data") or {}).get("full_prompt", {})
+        if (stored := pointer.get("sha256")) in self._texts:
             return stored, stored
+        self.missing += pointer.get("characters", 0) > LIMIT
         prompt, text = state["request"]["prompt"], instance["input"]["text"]
         sent = self._texts.add(prompt) if len(prompt) > LIMIT else None
         if len(text) <= LIMIT:

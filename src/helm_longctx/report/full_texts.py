@@ -7,6 +7,7 @@ import hashlib
 import html
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
@@ -34,13 +35,16 @@ class FullTexts:
 
     def add(self, text: str) -> str:
         """Keep a text; its digest."""
-        return self._keep(text.encode("utf-8", "surrogatepass"))
+        data = text.encode("utf-8", "surrogatepass")
+        return self._keep(hashlib.sha256(data).hexdigest(), data)
 
     def add_stored(self, limit: int) -> None:
-        """Keep the prompts of more than `limit` bytes that our runner stored, compressed together."""
-        for data in _stored(self._run):
-            if len(data) > limit:
-                self._keep(data)
+        """Keep the prompts of more than `limit` bytes that our runner stored, compressed together; those behind a
+        damaged place are left out."""
+        with suppress(OSError, ValueError, KeyError, zstandard.ZstdError):
+            for digest, data in _stored(self._run):
+                if len(data) > limit:
+                    self._keep(digest, data)
 
     def __contains__(self, digest: str) -> bool:
         return digest in self._used
@@ -67,8 +71,7 @@ class FullTexts:
         if names:
             (self._folder / INDEX).write_text(_index(self._run.name, digests), encoding="utf-8")
 
-    def _keep(self, data: bytes) -> str:
-        digest = hashlib.sha256(data).hexdigest()
+    def _keep(self, digest: str, data: bytes) -> str:
         self._used.add(digest)
         path = self._folder / file_name(digest)
         if not path.exists():
@@ -89,13 +92,17 @@ def file_name(digest: str) -> str:
     return f"{digest[:16]}.txt.gz"
 
 
-def _stored(run: Path) -> Iterator[bytes]:
+def _stored(run: Path) -> Iterator[tuple[str, bytes]]:
+    """Digest and text of each prompt; a `ValueError` where the text is another."""
     if (run / _PLACES).is_file():
         places = orjson.loads((run / _PLACES).read_bytes())["prompts"]
         with (run / _STORED).open("rb") as file:
             stream = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
-            for _, _, size in places.values():
-                yield stream.read(size)
+            for digest, (_, _, size) in places.items():
+                data = stream.read(size)
+                if hashlib.sha256(data).hexdigest() != digest:
+                    raise ValueError(f"{digest} is damaged")
+                yield digest, data
 
 
 def _index(title: str, digests: dict[str, str]) -> str:

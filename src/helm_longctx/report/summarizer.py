@@ -7,6 +7,7 @@ from pathlib import Path
 from helm.benchmark.presentation.summarize import Run, Summarizer
 from helm.common.general import parallel_map
 
+from helm_longctx.errors import InputError
 from helm_longctx.report.display import write_display
 
 
@@ -15,6 +16,17 @@ class LongContextSummarizer(Summarizer):
 
     Tables and statistics are HELM's.
     """
+
+    def read_run(self, run_path: str) -> Run:
+        """A run's spec and statistics.
+
+        Raises:
+            InputError: they are damaged.
+        """
+        try:
+            return super().read_run(run_path)
+        except (ValueError, KeyError, TypeError) as error:
+            raise InputError(f"{run_path}: run_spec.json or stats.json is damaged; make that run again") from error
 
     def write_run_display_json(self, skip_completed: bool) -> None:
         """Write the display files of all runs, of two side by side unless `num_threads` is one.

@@ -21,6 +21,9 @@ from helm_longctx.running.lean import short
 GIVE_UP = 10
 """Failures after which a run in which nothing was ever answered ends: the model cannot be reached."""
 
+LOG_EVERY = 60.0
+"""Seconds between two lines of progress in the log, where there is no terminal."""
+
 Ask = Callable[[Request], RequestResult]
 
 
@@ -78,12 +81,12 @@ class Asking:
 
 
 class Progress:
-    """Counts requests, and shows them with the time left on a terminal."""
+    """Counts requests, and shows them with the time left: on a terminal as a bar, else in the log."""
 
     def __init__(self, total: int):
         self._total, self._bar = total, tqdm(total=total, unit="request", disable=None)
         self._lock = Lock()
-        self._start = time.monotonic()
+        self._start = self._told = time.monotonic()
         self._answered = self._known = self._failed = self._tokens = 0
 
     def known(self) -> None:
@@ -104,6 +107,7 @@ class Progress:
             self._failed += not result.success
             self._bar.set_postfix({"tokens/s": f"{self._speed:,.0f}", "failed": self._failed}, refresh=False)
             self._bar.update()
+            self._log()
             if self._failed >= min(GIVE_UP, self._total) and not self._answered + self._known:
                 raise InputError(f"no request was answered, {self._failed} failed; the last: {result.error}")
 
@@ -115,6 +119,18 @@ class Progress:
             f"{self._speed:,.0f} input tokens per second"
         )
         return self._failed
+
+    def _log(self) -> None:
+        now = time.monotonic()
+        if not self._bar.disable or now - self._told < LOG_EVERY:
+            return
+        self._told = now
+        asked = self._answered + self._failed
+        left = (self._total - self._known - asked) * (now - self._start) / asked
+        hlog(
+            f"{self._known + asked} of {self._total} requests, {self._failed} failed, "
+            f"{self._speed:,.0f} input tokens per second, {tqdm.format_interval(left)} left"
+        )
 
     @property
     def _speed(self) -> float:

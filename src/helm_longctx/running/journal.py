@@ -15,6 +15,7 @@ from helm.common.general import asdict_without_nones
 from helm.common.key_value_store import request_to_key
 from helm.common.request import Request, RequestResult
 
+from helm_longctx.errors import InputError
 from helm_longctx.running.lean import digest
 
 NAME = "answers.jsonl"
@@ -25,6 +26,9 @@ class Journal:
 
     Args:
         run_path: the run's folder. The file stays there until `finish`, and tells that the run is not finished.
+
+    Raises:
+        InputError: the file is damaged elsewhere than at its end.
     """
 
     def __init__(self, run_path: Path):
@@ -37,10 +41,17 @@ class Journal:
         for line in self._file:
             if not line.endswith(b"\n"):
                 break
-            name, result = json.loads(line)
+            name, result = self._parsed(line)
             self._answers[name] = result
             whole += len(line)
         self._file.truncate(whole)
+
+    def _parsed(self, line: bytes) -> tuple[str, dict[str, Any]]:
+        try:
+            name, result = json.loads(line)
+        except ValueError as error:
+            raise InputError(f"{self._path} is damaged; without it, its answers are asked for again") from error
+        return name, result
 
     def __enter__(self) -> Journal:
         return self

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from helm.benchmark.adaptation.scenario_state import ScenarioState
 from helm.benchmark.metrics.metric import PerInstanceStats, Stat, create_metric
 from helm.benchmark.run_spec import RunSpec
 from helm.benchmark.runner import Runner, remove_per_instance_stats_nans, remove_stats_nans
-from helm.common.general import asdict_without_nones, write
+from helm.common.general import asdict_without_nones
 from helm.common.hierarchical_logger import htrack_block
 
 
@@ -27,7 +28,9 @@ def evaluated(runner: Runner, spec: RunSpec, state: ScenarioState) -> tuple[list
 
 
 def write_json(path: Path, content: Any) -> None:
-    """One of HELM's objects, or a list of them."""
+    """One of HELM's objects, or a list of them; the file is there whole or as it was, whenever the process ends."""
     several = isinstance(content, list)
     plain = [asdict_without_nones(part) for part in content] if several else asdict_without_nones(content)
-    write(str(path), json.dumps(plain, indent=2))
+    part = path.with_name(f"{path.name}.part")
+    part.write_text(json.dumps(plain, indent=2), encoding="utf-8")
+    os.replace(part, path)
