@@ -239,7 +239,7 @@ def test_a_mirror_that_is_no_folder(command: Command, monkeypatch: pytest.Monkey
 
 
 def test_excepthook(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """In helm-run bad input and unknown models are one line; other errors are shown as before."""
+    """In helm-run bad input and unknown models are one line; other errors look as always."""
     monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)
     errors.install_excepthook()
     errors.install_excepthook()

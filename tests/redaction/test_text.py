@@ -231,13 +231,16 @@ def hooks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("hooks")
-def test_uncaught_exceptions(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """What Python prints at its end; bad input is one line."""
-    monkeypatch.setattr(errors, "_previous", sys.excepthook)
-    for error in (ValueError(SECRET), errors.InputError(f"argument {SECRET}"), KeyError("harmless")):
-        errors._excepthook(type(error), error, None)
+@pytest.mark.parametrize("installed", [True, False])
+def test_uncaught_exceptions(installed: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    """What Python prints at its end; in helm-run bad input is one line."""
+    if installed:
+        errors.install_excepthook()
+    for error in (ValueError(SECRET), KeyError("harmless")):
+        sys.excepthook(type(error), error, None)
+    errors._excepthook(errors.InputError, errors.InputError(f"argument {SECRET}"), None)
     printed = capsys.readouterr().err
-    assert printed == f"ValueError: {MARK}\nhelm-longctx: error: argument {MARK}\nKeyError: 'harmless'\n"
+    assert printed == f"ValueError: {MARK}\nKeyError: 'harmless'\nhelm-longctx: error: argument {MARK}\n"
 
 
 class Unclosable:

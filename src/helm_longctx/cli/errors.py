@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import traceback as tracebacks
 from types import TracebackType
 
 from helm_longctx.errors import InputError
@@ -11,38 +10,20 @@ from helm_longctx.redaction.text import redacted
 
 
 def install_excepthook() -> None:
-    """In `helm-run`, print bad input as one line, and no prompt with any other error. Idempotent."""
-    if sys.excepthook is not _excepthook:
-        global _previous
-        _previous, sys.excepthook = sys.excepthook, _excepthook
-
-
-_previous = sys.__excepthook__
+    """In `helm-run`, print bad input as one line, and any other error without prompts and secrets. Idempotent."""
+    sys.excepthook = _excepthook
 
 
 def _excepthook(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
     if line := explain(error):
         print(f"helm-longctx: error: {line}", file=sys.stderr)
         return
-    text = "".join(tracebacks.format_exception(kind, error, traceback))
-    if (lean := _without_prompts(text, error)) == text:
-        _previous(kind, error, traceback)
-    else:
-        sys.stderr.write(redacted(lean))
+    from helm_longctx.running.lean import lean_traceback  # loads HELM, which a command may never need
+
+    sys.stderr.write(redacted(lean_traceback(error)))
 
 
 _excepthook.redacts = True  # type: ignore[attr-defined]
-
-
-def _without_prompts(text: str, error: BaseException | None) -> str:
-    """A traceback in which the long messages of an error, and of what it came from, are cut."""
-    from helm_longctx.running.lean import LOG_LIMIT, short  # loads HELM, which a command may never need
-
-    while error is not None:
-        if len(message := str(error)) > LOG_LIMIT:
-            text = text.replace(message, short(message))
-        error = error.__cause__ or error.__context__
-    return text
 
 
 def explain(error: BaseException) -> str | None:

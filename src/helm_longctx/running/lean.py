@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import traceback
 from dataclasses import fields
 from typing import Any
 
@@ -12,8 +13,8 @@ from helm.common.request import Request
 HEAD = 200
 """Characters of a long text that are shown."""
 
-LOG_LIMIT = 4000
-"""Characters of a log record that pass whole: a run spec or a traceback, but no long prompt."""
+LOG_LIMIT = 2000
+"""Characters of a log record, or of an error's message, that pass whole: a run spec, but no long prompt."""
 
 
 def digest(text: str) -> str:
@@ -21,25 +22,32 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def short(text: str, head: int = HEAD, tail: int = 0) -> str:
-    """A text, its middle or end replaced by how much is left out and the digest of the whole."""
-    if len(text) <= head + tail:
-        return text
-    left_out = f"… [{len(text):,} characters, sha256 {digest(text)[:12]}]"
-    return text[:head] + left_out + (f" …{text[-tail:]}" if tail else "")
+def short(text: str) -> str:
+    """The head of a text, how long the whole is, and its digest."""
+    return text if len(text) <= HEAD else f"{text[:HEAD]}… [{len(text):,} characters, sha256 {digest(text)[:12]}]"
+
+
+def lean_traceback(error: BaseException) -> str:
+    """A traceback, in which the long messages of an error and of what it came from are cut."""
+    text = "".join(traceback.format_exception(error))
+    cause: BaseException | None = error
+    while cause is not None:
+        if len(message := str(cause)) > LOG_LIMIT:
+            text = text.replace(message, short(message))
+        cause = cause.__cause__ or cause.__context__
+    return text
 
 
 class LeanFilter(logging.Filter):
-    """Cuts the middle out of long log records; a traceback keeps its first calls and its end."""
+    """Cuts long log records, and long messages in the tracebacks of others."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Never drops a record."""
         message = record.getMessage()
         if len(message) > LOG_LIMIT:
-            record.msg, record.args = short(message, LOG_LIMIT // 4, LOG_LIMIT // 4), ()
-        if record.exc_info and not record.exc_text:
-            text = logging.Formatter().formatException(record.exc_info)
-            record.exc_text = text if len(text) <= LOG_LIMIT else short(text, LOG_LIMIT // 4, LOG_LIMIT // 4)
+            record.msg, record.args = short(message), ()
+        if record.exc_info and record.exc_info[1] and not record.exc_text:
+            record.exc_text = lean_traceback(record.exc_info[1]).rstrip()
         return True
 
 

@@ -131,7 +131,12 @@ def _placed(run: Path, target: Path, files: dict[str, Any]) -> Path:
         shutil.copytree(run, made, copy_function=shutil.copy2)
         for stem, content in files.items():
             write_json(made / f"{stem}.json", content)
-        if target.exists():
-            target.rename(before)
-        made.rename(target)
+        try:
+            if target.exists():
+                target.rename(before)
+            made.rename(target)
+        except BaseException:  # an interrupt, too: what was there goes back before this folder is removed
+            if before.exists() and not target.exists():
+                before.rename(target)
+            raise
     return target
