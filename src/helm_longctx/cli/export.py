@@ -28,7 +28,8 @@ def export(
         check_picture("export", Path(picture))
     folder = suite_folder(output_path, suite)
     to.mkdir(parents=True, exist_ok=True)
-    check_folder("plot", to / picture)
+    if picture:
+        check_folder("plot", to / picture)
     rows = list(scores(folder))
     for name, count in (
         ("scores.csv", write_csv(to / "scores.csv", Score._fields, rows)),
