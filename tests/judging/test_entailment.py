@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import os
 import random
 import shutil
+import subprocess
+import sys
 import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import huggingface_hub
 import pytest
 from helm.clients.auto_client import AutoClient
 from helm.common.cache_backend_config import BlackHoleCacheBackendConfig
@@ -27,6 +32,7 @@ from helm_longctx.judging.entailment import (
 from helm_longctx.judging.judge import Judge
 from helm_longctx.judging.settings import WAIT
 from helm_longctx.torchvision import ignore_broken_torchvision
+from tests.sources.hub_server import COMMIT, Hub, serve
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -161,21 +167,36 @@ def test_a_t5_that_has_its_sentencepiece_model_alone(t5: Path, tmp_path: Path) -
         assert judge._loaded.tokenizer(text).input_ids == [*pieces.encode(text), 1]
 
 
-def test_the_commit_is_part_of_the_name(t5: Path, tmp_path: Path) -> None:
-    """As huggingface_hub's cache knows it; a second judge of the same model remembers what the first one said."""
-    commit = "0123456789" * 4
-    snapshot = tmp_path / "models--org--nli" / "snapshots" / commit
-    shutil.copytree(t5, snapshot)
-    assert HubEntailment(str(snapshot)).entails(pairs(1)) != [None]
-    judge = HubEntailment(str(snapshot))
-    remembering = CachedEntailment(judge, tmp_path / "verdicts.sqlite")
-    first = remembering.entails(pairs(5))
-    assert remembering.name == f"{snapshot}@{commit}"
-    judge.entails = lambda asked: [None] * len(asked)  # type: ignore[method-assign]
-    assert remembering.entails(pairs(5)) == first
-    unasked = HubEntailment(str(snapshot))
-    unasked.entails = judge.entails  # type: ignore[method-assign]
-    assert CachedEntailment(unasked, tmp_path / "verdicts.sqlite").entails(pairs(5)) == first
+def test_the_commit_is_part_of_the_name(t5: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a hub model, also where all verdicts are remembered and the hub is away: then nothing is loaded."""
+    asked, verdicts = pairs(5), tmp_path / "verdicts.sqlite"
+    code = (
+        "import json, sys; from pathlib import Path; from helm_longctx.judging.entailment import *\n"
+        "judge = CachedEntailment(HubEntailment('org/nli'), Path(sys.argv[1]))\n"
+        "print(json.dumps([judge.entails([tuple(pair) for pair in json.load(sys.stdin)]), judge.name]))"
+    )
+    with serve(Hub({"org/nli": {file.name: file.read_bytes() for file in t5.iterdir()}})) as hub:
+        environment = {**os.environ, "HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path), "HF_HUB_DISABLE_XET": "1"}
+        done = subprocess.run(
+            [sys.executable, "-c", code, verdicts], env=environment, input=json.dumps(asked), text=True, stdout=-1
+        )
+    said, name = json.loads(done.stdout)
+    assert name == f"org/nli@{COMMIT}"
+    assert said == HubEntailment(str(t5)).entails(asked)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.setattr(entailment, "_load", None)
+    later = CachedEntailment(HubEntailment("org/nli"), verdicts)
+    assert (later.entails(asked), later.name) == (said, name)
+
+
+def test_a_folder_has_the_name_of_its_files(t5: Path, tmp_path: Path) -> None:
+    """Other weights in the same place are another judge."""
+    shutil.copytree(t5, tmp_path / "nli")
+    name = HubEntailment(str(tmp_path / "nli")).name
+    assert name == HubEntailment(str(tmp_path / "nli")).name
+    os.utime(tmp_path / "nli/model.safetensors", (1, 1))
+    assert name != HubEntailment(str(tmp_path / "nli")).name
 
 
 def pairs(count: int, seed: int = 1) -> list[Pair]:
@@ -200,7 +221,7 @@ def test_batches_equal_the_official_rule_one_by_one(t5: Path, monkeypatch: pytes
     judge = HubEntailment(str(t5))
     assert judge.entails(asked) == expected
     assert set(expected) == {True, False}
-    assert judge.name == f"{t5}@local"
+    assert judge.name.startswith(f"{t5}@local-")
     assert not judge.official
     assert HubEntailment(TRUE_NLI).official
 
@@ -331,6 +352,7 @@ def test_who_judges(tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatc
     """Nobody, a deployment, a model on the hub, or the official judge where a GPU has room for it."""
     import helm_longctx.plugin  # noqa: F401
 
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
     client = AutoClient({}, str(tmp_path), BlackHoleCacheBackendConfig())
     assert find_entailment("none", client, tmp_path) is None
     monkeypatch.setattr(entailment, "_true_nli_fits", lambda: False)

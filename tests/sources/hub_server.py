@@ -72,7 +72,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(self.hub.status, b"{}", {"X-Error-Code": "RepoNotFound"} if self.hub.status == 401 else {}, body)
             return
         path = self.path.split("?")[0].replace("%2F", "/")
-        if match := re.fullmatch(r"/api/(?:datasets|models)/(.+?)(?:/revision/.+)?", path):
+        if re.fullmatch(r"/api/(?:datasets|models)/.+/tree/.+", path):  # of folders, which no repository here has
+            self._send(404, b"{}", {"X-Error-Code": "EntryNotFound"}, body)
+        elif match := re.fullmatch(r"/api/(?:datasets|models)/(.+?)(?:/revision/.+)?", path):
             self._info(match[1])
         elif match := re.fullmatch(r"(?:/datasets)?/(.+?)/resolve/[^/]+/(.+)", path):
             self._file(self.hub.repos.get(match[1], {}).get(match[2]), body)

@@ -9,6 +9,7 @@ import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -110,10 +111,20 @@ class HubEntailment:
     """
 
     def __init__(self, model: str):
-        self.name, self.official = model, model == TRUE_NLI
+        self.official = model == TRUE_NLI
         self._model = model
         self._lock = threading.Lock()
         self._loaded: _Nli | InputError | None = None
+
+    @cached_property
+    def name(self) -> str:
+        """The model with its commit, a folder with a digest; the model alone if nobody knows its commit."""
+        return "@".join(filter(None, (self._model, self._version)))
+
+    @cached_property
+    def _version(self) -> str | None:
+        # Without the weights: verdicts that are kept are found by it, and then nothing need be loaded.
+        return _digest(Path(self._model)) if Path(self._model).is_dir() else _commit(self._model)
 
     def entails(self, pairs: Sequence[Pair]) -> list[Verdict]:
         """A verdict for each pair.
@@ -134,18 +145,17 @@ class HubEntailment:
 
     def _load(self) -> None:
         try:
-            self._loaded = _load(self._model)
+            self._loaded = _load(self._model, self._version)
         except InputError as error:
             self._loaded = error  # the next instance need not try again
             raise
-        self.name = f"{self._model}@{self._loaded.commit or 'local'}"
 
 
 class _Nli:
     """A loaded model."""
 
-    def __init__(self, model: Any, tokenizer: Any, entailed: int | None, commit: str | None):
-        self.model, self.tokenizer, self.entailed, self.commit = model, tokenizer, entailed, commit
+    def __init__(self, model: Any, tokenizer: Any, entailed: int | None):
+        self.model, self.tokenizer, self.entailed = model, tokenizer, entailed
         self.longest = _positions(model)
 
     def entails(self, pairs: Sequence[Pair]) -> list[Verdict]:
@@ -176,22 +186,36 @@ class _Nli:
             return [int(best) == self.entailed for best in self.model(**padded).logits.argmax(dim=-1)]
 
 
-def _load(name: str) -> _Nli:
+def _commit(model: str) -> str | None:
+    """The commit of a hub model's main branch, or the one that was fetched last where the hub cannot be reached."""
+    from huggingface_hub import hf_hub_download
+
+    try:
+        return Path(hf_hub_download(model, "config.json")).parent.name
+    except Exception:  # whatever it is, it comes again when the model is loaded
+        return None
+
+
+def _digest(folder: Path) -> str:
+    """Another one when a file of the folder is another."""
+    files = sorted((file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in folder.iterdir())
+    return "local-" + hashlib.sha256(repr(files).encode()).hexdigest()[:12]
+
+
+def _load(name: str, version: str | None) -> _Nli:
     ignore_broken_torchvision()
     import torch
     from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoModelForSequenceClassification, AutoTokenizer
-    from transformers.utils.hub import cached_file, extract_commit_hash
 
+    revision = version or "main"  # a folder has none, and is not asked for it
     gpu = torch.cuda.is_available()
     try:
-        config = AutoConfig.from_pretrained(name)
+        config = AutoConfig.from_pretrained(name, revision=revision)
         entailed = _entailment_label(name, config)
-        tokenizer = AutoTokenizer.from_pretrained(name)  # before the weights, which can be 45 GB
+        tokenizer = AutoTokenizer.from_pretrained(name, revision=revision)  # before the weights, which can be 45 GB
         kind = AutoModelForSeq2SeqLM if entailed is None else AutoModelForSequenceClassification
         # `dtype`, the later name of `torch_dtype`, is unknown to the oldest transformers that HELM takes.
-        model = kind.from_pretrained(name, torch_dtype=torch.bfloat16 if gpu else torch.float32)
-        # Newer ones do not keep the commit in the configuration.
-        commit = extract_commit_hash(cached_file(name, "config.json"), None)
+        model = kind.from_pretrained(name, revision=revision, torch_dtype=torch.bfloat16 if gpu else torch.float32)
     except InputError:
         raise
     except Exception as error:  # of the hub, the disk, or a broken installation
@@ -199,7 +223,7 @@ def _load(name: str) -> _Nli:
             f"judge={name!r} is neither a deployment that HELM knows nor a model that can be loaded here"
             f" ({type(error).__name__}); see docs/citations.md"
         ) from error
-    return _Nli(model.to("cuda" if gpu else "cpu").eval(), tokenizer, entailed, commit)
+    return _Nli(model.to("cuda" if gpu else "cpu").eval(), tokenizer, entailed)
 
 
 def _entailment_label(name: str, config: Any) -> int | None:
@@ -276,7 +300,6 @@ class CachedEntailment:
 
     def __init__(self, judge: Entailment, path: Path | None):
         self._judge, self.official = judge, judge.official
-        self._asked = judge.name  # before a hub model is loaded, with which comes its commit
         self._lock = threading.Lock()
         if path:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -298,7 +321,7 @@ class CachedEntailment:
         return [known.get(key, given.get(key)) for key in keys]
 
     def _key(self, pair: Pair) -> str:
-        parts = (self._asked, *pair)
+        parts = (self._judge.name, *pair)
         return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
     def _known(self, keys: Sequence[str]) -> dict[str, bool]:
