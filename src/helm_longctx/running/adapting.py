@@ -8,9 +8,9 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
+from helm.benchmark import runner
 from helm.benchmark.adaptation.adapters.adapter import Adapter
 from helm.benchmark.adaptation.request_state import RequestState
-from helm.benchmark.runner import downsample_eval_instances
 from helm.benchmark.scenarios.scenario import EVAL_SPLITS, Instance
 
 from helm_longctx.core.adapter import TooLongError
@@ -28,7 +28,7 @@ def adapted(
     """
     kept = [_with_text(instance, spool.add(instance.input.text)) for instance in instances]
     if max_instances is not None:
-        kept = downsample_eval_instances(kept, max_instances, adapter.adapter_spec.eval_splits or EVAL_SPLITS)
+        kept = runner.downsample_eval_instances(kept, max_instances, adapter.adapter_spec.eval_splits or EVAL_SPLITS)
     states: list[RequestState] = []
     excess: list[tuple[str, int]] = []
     for batch in _batches(kept, parallelism):

@@ -1,0 +1,29 @@
+"""HELM's `-m` can draw from a benchmark's sample: scores then compare with nothing published, and that is said."""
+
+from __future__ import annotations
+
+import functools
+
+from helm.benchmark import runner
+from helm.benchmark.scenarios.scenario import Instance
+from helm.common.hierarchical_logger import hwarn
+
+
+def warn_of_subsamples() -> None:
+    """Make HELM say when it leaves out some of our instances, whichever runner is used. Idempotent."""
+    draw = runner.downsample_eval_instances
+    if hasattr(draw, "warns"):
+        return
+
+    @functools.wraps(draw)
+    def warning(instances: list[Instance], max_eval_instances: int, eval_splits: list[str]) -> list[Instance]:
+        kept: list[Instance] = draw(instances, max_eval_instances, eval_splits)
+        if len(kept) < len(instances) and "context_span" in (instances[0].extra_data or {}):
+            hwarn(
+                f"-m {max_eval_instances} draws {len(kept)} of {len(instances)} instances, which is not the benchmark's"
+                " sample: give -m 10000, or num_samples= for fewer as the benchmark draws them"
+            )
+        return kept
+
+    warning.warns = True  # type: ignore[attr-defined]
+    runner.downsample_eval_instances = warning
