@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -53,10 +54,12 @@ def plot(panels: Mapping[str, Curves], path: Path) -> None:
     rows = -(-len(panels) // COLUMNS)
     columns = min(COLUMNS, len(panels))
     installed = set(font_manager.get_font_names())
+    logging.getLogger(font_manager.__name__).setLevel(logging.ERROR)  # else it tells of each font without its weight
     with rc_context({"font.family": [font for font in FONTS if font in installed], "svg.fonttype": "none"}):
-        figure = Figure(figsize=(4.2 * columns, 3.2 * rows + 0.8), layout="constrained")
-        axes = figure.subplots(rows, columns, squeeze=False).flatten()
         models = sorted({model for panel in panels.values() for model in panel})
+        legend = 0.6 + 0.2 * -(-len(models) // columns)
+        figure = Figure(figsize=(4.2 * columns, 3.2 * rows + legend), layout="constrained")
+        axes = figure.subplots(rows, columns, squeeze=False).flatten()
         colors = {model: colormaps["tab20"](place % 20) for place, model in enumerate(models)}
         for axis, (title, panel) in zip(axes, panels.items(), strict=False):
             _draw(axis, title, panel, colors)
