@@ -79,8 +79,7 @@ class RubricAnnotator(JudgeAnnotator):
     def _questions(self, state: RequestState) -> dict[str, Question] | None:
         """What to ask about an answer: nothing if it is not judged; None if it should be and cannot."""
         rubric = RUBRICS.get(state.instance.sub_split or "")
-        answered = state.result and state.result.success and state.result.completions
-        if not (self._judges and rubric and answered):
+        if not (self._judges and rubric and _answered(state)):
             return {}
         try:
             record = _record(state)
@@ -88,13 +87,8 @@ class RubricAnnotator(JudgeAnnotator):
                 raise InputError(f"there is no {' and no '.join(absent)}: get it with helm-longctx fetch")
             return rubric.questions(Path(record["rubric"]), record)
         except Exception as error:  # whatever it is, the answers are paid for
-            self._tell(state, str(error) if isinstance(error, InputError) else type(error).__name__)
+            _tell_once(self._told, state, error)
             return None if self._named else {}
-
-    def _tell(self, state: RequestState, what: str) -> None:
-        if what not in self._told:
-            _log.error("%s, and maybe others, are not judged: %s", state.instance.id, what)
-        self._told.add(what)
 
 
 def _official(credentials: Mapping[str, Any]) -> list[str]:
@@ -121,6 +115,17 @@ def _found(name: str, client: AutoClient) -> Judge:
 def _reason(error: Exception) -> str:
     """Why a judge cannot be had."""
     return str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {shorten(redacted(str(error)))}"
+
+
+def _answered(state: RequestState) -> bool:
+    return bool(state.result and state.result.success and state.result.completions)
+
+
+def _tell_once(told: set[str], state: RequestState, error: Exception) -> None:
+    what = str(error) if isinstance(error, InputError) else type(error).__name__
+    if what not in told:
+        _log.error("%s, and maybe others, are not judged: %s", state.instance.id, what)
+    told.add(what)
 
 
 def _record(state: RequestState) -> Record:
@@ -180,16 +185,13 @@ class CitationAnnotator(JudgeAnnotator):
 
     def annotate(self, request_state: RequestState) -> dict[str, Any]:
         """What the metric reads; it never raises, since that would end the run. Empty if nobody judges."""
-        answered = request_state.result and request_state.result.success and request_state.result.completions
+        answered = _answered(request_state)
         if self._entailment is None or not answered:
             return {"failed": True} if self._unavailable and answered else {}
         try:
             return _judged(request_state, self._entailment)
         except Exception as error:  # whatever it is, the answers are paid for
-            what = str(error) if isinstance(error, InputError) else type(error).__name__
-            if what not in self._told:
-                _log.error("citations of %s, and maybe of others, are not judged: %s", request_state.instance.id, what)
-            self._told.add(what)
+            _tell_once(self._told, request_state, error)
             return {"failed": True}
 
 

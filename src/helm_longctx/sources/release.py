@@ -13,14 +13,14 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import orjson
 
 from helm_longctx.errors import InputError
+from helm_longctx.locks import locked
 from helm_longctx.sources import hub
 from helm_longctx.sources.disk import check_space
 from helm_longctx.sources.download import ResumingStream, retrying
@@ -254,29 +254,13 @@ def _place(records: Mapping[str, Record], part: Path, root: DataRoot, folder: Pa
     """Record what was fetched, then move it to its places: a record without its file does no harm."""
     for path in records:
         (root / path).parent.mkdir(parents=True, exist_ok=True)
-    with _locked(folder / ".release.lock"):
+    with locked(folder / ".release.lock", "a record of another fetch may be lost", hub.TIMEOUT):
         kept = {**_records(folder / "release.json"), **records}
         text = orjson.dumps(kept, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
         (part / "release.json").write_bytes(text)
         os.replace(part / "release.json", folder / "release.json")
         for path in records:
             os.replace(part / path, root / path)
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """One process at a time, so that no record is lost; where a disk has no locks, without."""
-    from filelock import FileLock
-
-    lock = FileLock(path, timeout=hub.TIMEOUT)
-    try:
-        lock.acquire()
-    except (NotImplementedError, OSError) as error:
-        _log.warning("%s cannot be locked (%s); going on", path, type(error).__name__)
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def _records(path: Path) -> Record:

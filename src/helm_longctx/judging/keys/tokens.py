@@ -9,12 +9,11 @@ import os
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
 from helm_longctx.judging.keys.oauth import ClientCredentials, Token, TokenError, request_token
+from helm_longctx.locks import locked
 
 PAUSE = 10
 """Seconds after a failure in which the server is left alone; who asks gets the same failure."""
@@ -65,7 +64,7 @@ class TokenSource:
             raise
 
     def _shared(self, refused: str | None) -> Token:
-        with _locked(self._file):
+        with locked(self._file.with_name(f"{self._file.name}.lock"), "tokens are not shared"):
             token = _read(self._file)
             if not _usable(token, refused):
                 token = request_token(self._client)
@@ -84,23 +83,6 @@ def token_source(client: ClientCredentials) -> TokenSource:
 
 def _usable(token: Token | None, refused: str | None) -> bool:
     return token is not None and token.value != refused and time.time() < token.fresh_until
-
-
-@contextmanager
-def _locked(file: Path) -> Iterator[None]:
-    """One process at a time asks for a token; where the folder cannot be written or locked, each for itself."""
-    from filelock import FileLock
-
-    lock = FileLock(f"{file}.lock")
-    try:
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        lock.acquire()
-    except (NotImplementedError, OSError) as error:
-        _log.warning("tokens are not shared: %s cannot be locked (%s)", lock.lock_file, type(error).__name__)
-    try:
-        yield
-    finally:
-        lock.release()
 
 
 def _read(file: Path) -> Token | None:
