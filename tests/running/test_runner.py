@@ -24,7 +24,7 @@ from helm_longctx.core.adapter import TooLongError
 from helm_longctx.errors import InputError
 from helm_longctx.report.elision import LIMIT
 from helm_longctx.running import adapting, asking
-from helm_longctx.running.asking import GIVE_UP
+from helm_longctx.running.breaker import GIVE_UP
 from helm_longctx.running.journal import NAME
 from helm_longctx.running.prompts import full_prompt
 from helm_longctx.running.spool import Spool
@@ -122,9 +122,11 @@ def test_helms_page_of_a_run_with_a_failure(tmp_path: Path, monkeypatch: pytest.
 def test_nothing_answered(entry: str, failed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A model that never answers makes no run, and is not asked for long."""
     monkeypatch.setattr(PlainClient, "fails", staticmethod(lambda prompt: True))
-    with pytest.raises(InputError, match=r"1 of 1 runs were not made: .* no request was answered") as told:
+    with pytest.raises(
+        InputError, match=r"1 of 1 runs were not made: .* requests failed, the last ones in a row: too_long"
+    ) as told:
         make_run(tmp_path, entry)
-    (said,) = re.findall(r"answered, (\d+) failed", str(told.value))
+    (said,) = re.findall(r"(\d+) requests failed", str(told.value))
     # What was in flight when it was given up fails too.
     assert failed <= int(said) <= len(PlainClient.asked) <= failed + 4
     assert not list(tmp_path.rglob("stats.json"))
@@ -135,11 +137,13 @@ def test_progress_is_logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cap
     monkeypatch.setattr(logging.getLogger("helm"), "propagate", True)
     caplog.set_level("INFO")
     make_run(tmp_path / "short", PLAIN)
-    line = r"(\d+) of 12 requests, 0 failed, [\d,]+ input tokens per second, [\d:]+ left"
+    line = r"(\d+) of 12 requests, 0 failed, [\d,]+ input tokens per second, [\d:]+ left; \d in flight, the oldest for"
     assert not re.findall(line, caplog.text)
     monkeypatch.setattr(asking, "LOG_EVERY", 0.0)
     make_run(tmp_path / "long", PLAIN)
-    assert re.findall(line, caplog.text) == [str(number) for number in range(1, 13)]
+    numbers = [int(number) for number in re.findall(line, caplog.text)]
+    assert [numbers[0], numbers[-1]] == [1, 12]
+    assert numbers == sorted(numbers)
 
 
 def test_annotators_see_whole_prompts(tmp_path: Path) -> None:

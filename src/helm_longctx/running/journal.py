@@ -61,6 +61,13 @@ class Journal:
     ) -> None:
         self._file.close()
 
+    def __len__(self) -> int:
+        return len(self._answers)
+
+    def summary(self) -> str:
+        """What a run that ends early leaves behind, and how to go on."""
+        return f"{len(self)} answers are kept in {self._path}, and the same command goes on from there"
+
     def get(self, name: str) -> RequestResult | None:
         """The answer to a request; None if there is none yet."""
         found = self._answers.get(name)

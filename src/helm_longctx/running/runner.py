@@ -31,7 +31,9 @@ from helm_longctx.running.lean import install_lean_logs
 from helm_longctx.running.order import by_prefix
 from helm_longctx.running.prompts import write_prompts
 from helm_longctx.running.results import evaluated, write_json
+from helm_longctx.running.sending import Sender
 from helm_longctx.running.spool import Spool
+from helm_longctx.running.stopping import stoppable
 
 
 class LongContextRunner(Runner):
@@ -90,9 +92,10 @@ class LongContextRunner(Runner):
         helm_runner._CURRENT_RUN_SPEC_NAME = run_spec.name
         run_path.mkdir(parents=True, exist_ok=True)
         scenario = create_scenario(run_spec.scenario_spec)
-        with Journal(run_path) as journal, Spool(run_path) as spool:
+        sender = Sender(self.executor.context, run_spec.adapter_spec.model_deployment)
+        with Journal(run_path) as journal, stoppable(journal.summary), Spool(run_path) as spool:
             states = self._adapt(run_spec, scenario, spool)
-            states, failed = self._ask(states, run_path, journal, spool)
+            states, failed = self._ask(states, run_path, sender, journal, spool)
             state = ScenarioState(run_spec.adapter_spec, states, run_spec.annotators)
             state = WholePromptAnnotations(self.annotator_executor, partial(prompt_of, spool=spool)).execute(state)
             self._write_results(run_path, run_spec, scenario, state)
@@ -107,13 +110,13 @@ class LongContextRunner(Runner):
             return adapted(instances, adapter, run_spec.adapter_spec.max_eval_instances, self._parallelism, spool)
 
     def _ask(
-        self, states: list[RequestState], run_path: Path, journal: Journal, spool: Spool
+        self, states: list[RequestState], run_path: Path, sender: Sender, journal: Journal, spool: Spool
     ) -> tuple[list[RequestState], int]:
         """The states with results in their order, and how many requests failed."""
         order = by_prefix(prompt_of(state, spool) for state in states)
         ordered = [states[number] for number in order]
         write_prompts(run_path, ((state.instance.id, prompt_of(state, spool)) for state in ordered))
-        asking = Asking(self.executor.context.make_request, partial(prompt_of, spool=spool), journal, len(states))
+        asking = Asking(sender, partial(prompt_of, spool=spool), journal, len(states))
         with htrack_block(f"{len(states)} requests"):
             answered = dict(zip(order, ask_all(ordered, asking, self._parallelism), strict=True))
             return [answered[number] for number in range(len(states))], asking.finish()

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import logging
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import replace
+from threading import Event
 
 from helm.clients.client import Client
 from helm.common.context import Context
-from helm.common.request import Request, RequestResult
-from tenacity import RetryCallState, Retrying, retry_if_exception, retry_if_result, stop_after_attempt
-from tenacity import wait_exponential_jitter as wait_longer_each_time
+from helm.common.local_context import LocalContext
+from helm.common.request import ErrorFlags, Request, RequestResult
+from helm.proxy.retry import NonRetriableException
+from tenacity import Retrying, retry_if_result, stop_after_attempt, wait_exponential, wait_random
 
-from helm_longctx.errors import InputError, shorten
+from helm_longctx.errors import InputError
+from helm_longctx.failures import Failure, failure_of, failure_of_error, named
 from helm_longctx.judging.calls import limited
 from helm_longctx.redaction.text import redacted
-from helm_longctx.running.failures import Failure, failure_of
+from helm_longctx.running.client_logs import logged_errors
+from helm_longctx.running.lean import short
 from helm_longctx.settings import number_setting
 
 TIMEOUT, DEFAULT_TIMEOUT = "HELM_LONGCTX_TIMEOUT", 1800.0
@@ -30,3 +31,115 @@ LONGEST_WAIT = 80.0
 
 TRIES = 6
 """How often a request is sent that fails for the time being; over as long a time as with HELM's own retries."""
+
+
+class RunStoppedError(Exception):
+    """The run has ended; nothing more is sent for it."""
+
+
+class Sender:
+    """Sends requests to one deployment, from several threads. HELM's own retries, which tell no error from another,
+    are not used.
+
+    Args:
+        context: HELM's.
+        deployment: a name that HELM knows.
+
+    Attributes:
+        limit: seconds that a request may take; None for a model in this process.
+
+    Raises:
+        InputError: the deployment's client cannot be made: a package or a key is missing, an argument is wrong.
+    """
+
+    def __init__(self, context: Context, deployment: str):
+        self.limit: float | None = number_setting(TIMEOUT, DEFAULT_TIMEOUT)
+        self._send, self._address = context.make_request, ""
+        if isinstance(context, LocalContext):
+            client = _client(context, deployment)
+            self.limit = _time_limit(client, self.limit)
+            self._send = limited(client, self.limit or DEFAULT_TIMEOUT).make_request
+            self._address = redacted(str(getattr(getattr(client, "client", None), "base_url", "")))
+        self._stopped, self._has_answered = Event(), False
+        first_wait = number_setting(WAIT, DEFAULT_WAIT)
+        self._attempts = Retrying(
+            stop=stop_after_attempt(TRIES),
+            wait=wait_exponential(first_wait, LONGEST_WAIT) + wait_random(0, first_wait),
+            sleep=self._sleep,
+            retry=retry_if_result(self._may_succeed_later),
+            retry_error_callback=lambda state: state.outcome and state.outcome.result(),
+        )
+
+    def __call__(self, request: Request) -> RequestResult:
+        """The result of the last attempt; the error of one that failed begins with its kind.
+
+        Raises:
+            InputError: bad input of a client.
+            RunStoppedError: `stop` was called.
+        """
+        return self._attempts(self._attempt, request)
+
+    def stop(self) -> None:
+        """Send nothing more, also not what waits for its next attempt."""
+        self._stopped.set()
+
+    def _attempt(self, request: Request) -> RequestResult:
+        with logged_errors() as errors:
+            try:
+                result = self._send(request)
+            except InputError:
+                raise
+            except Exception as error:  # clients raise what they like
+                errors.append(error)
+                flags = ErrorFlags(is_retriable=False) if isinstance(error, NonRetriableException) else None
+                text = f"{type(error).__name__}: {error}"
+                result = RequestResult(False, [], [], cached=False, error=text, error_flags=flags)
+        self._has_answered |= result.success
+        return result if result.success else self._explained(result, errors)
+
+    def _explained(self, result: RequestResult, errors: list[BaseException]) -> RequestResult:
+        """A failure whose error begins with its kind and ends with its cause: clients' own texts hide both."""
+        kind = failure_of_error(errors[-1]) if errors else failure_of(result)
+        if kind is Failure.UNREACHABLE and self._has_answered:
+            kind = Failure.TEMPORARY  # such a server is about to start again
+        where = f" at {self._address}" if kind is Failure.UNREACHABLE and self._address else ""
+        return replace(result, error=named(kind or Failure.UNKNOWN, f"{result.error}{_cause(errors)}{where}"))
+
+    @staticmethod
+    def _may_succeed_later(result: RequestResult) -> bool:
+        kind = None if result.success else failure_of(result)
+        is_final = result.error_flags is not None and result.error_flags.is_retriable is False
+        return kind is not None and kind.is_retriable and not is_final
+
+    def _sleep(self, seconds: float) -> None:
+        if self._stopped.wait(seconds):
+            raise RunStoppedError
+
+
+def _client(context: LocalContext, deployment: str) -> Client:
+    try:
+        return context.client._get_client(deployment)
+    except InputError:
+        raise
+    except Exception as error:
+        message = named(failure_of_error(error), redacted(f"{error}"))
+        raise InputError(f"{deployment} cannot be asked: {message}") from error
+
+
+def _time_limit(client: Client, limit: float) -> float | None:
+    """A deployment may allow more than the `limit` of the others; what runs here is as slow as the machine."""
+    if any(base.__module__.startswith(_IN_PROCESS) for base in type(client).__mro__):
+        return None
+    own = getattr(getattr(client, "client", None), "timeout", None)
+    return max(own, limit) if isinstance(own, int | float) else limit
+
+
+_IN_PROCESS = ("helm.clients.huggingface_client", "helm_longctx.models")
+
+
+def _cause(errors: list[BaseException]) -> str:
+    """The first of the exceptions that led to the last of `errors`, in brackets; empty if there is none."""
+    cause = errors[-1].__cause__ if errors else None
+    while cause is not None and cause.__cause__ is not None:
+        cause = cause.__cause__
+    return f" ({short(str(cause))})" if cause is not None and str(cause) else ""

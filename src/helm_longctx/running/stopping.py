@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
+from typing import Any
 
 GRACE = 2.0
 """Seconds that a process has to end in order; then it is ended."""
@@ -49,4 +50,4 @@ def stoppable(summary: Callable[[], str]) -> Iterator[None]:
                 signal.signal(number, _DEFAULT[number])
 
 
-_DEFAULT = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+_DEFAULT: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
