@@ -76,7 +76,9 @@ def test_failures_in_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     """A server that stops answering ends the run, and the same command asks what is missing alone."""
     with monkeypatch.context() as patch:
         fail(patch, "Error code: 500", lambda prompt: len(set(PlainClient.asked)) >= 2)
-        with pytest.raises(InputError, match=r"10 requests failed, the last ones in a row: temporary.*[12] answers are"):
+        with pytest.raises(
+            InputError, match=r"10 requests failed, the last ones in a row: temporary.*[12] answers are"
+        ):
             make_run(tmp_path, PLAIN)
     PlainClient.asked.clear()
     run = make_run(tmp_path, PLAIN)
@@ -110,7 +112,7 @@ def test_each_kind_is_logged_once(
     assert told[1] == "failed: 11 too_long"
     assert (run / NAME).exists()
     failed = [row["mean"] for row in read(run, "stats") if row["name"]["name"] == "request_failed"]
-    assert max(failed) == 1
+    assert max(failed) > 0
 
 
 def test_a_server_that_never_answers(
@@ -127,7 +129,9 @@ def test_a_server_that_never_answers(
     with pytest.raises(InputError, match=r"no answer within 0 seconds \(HELM_LONGCTX_TIMEOUT"):
         make_run(tmp_path, PLAIN)
     assert time.monotonic() - start < 30
-    assert "0 of 12 requests, 0 failed, 0 input tokens per second, none answered yet; 1 in flight, the oldest" in log.text
+    assert (
+        "0 of 12 requests, 0 failed, 0 input tokens per second, none answered yet; 1 in flight, the oldest" in log.text
+    )
     never.set()
 
 
@@ -165,5 +169,5 @@ def test_what_a_prompt_brings_about_is_not_the_servers_fault() -> None:
         breaker.add("a", result(f"{Failure.REFUSED.value}: no"))
     for _ in range(GIVE_UP - 1):
         breaker.add("a", result("temporary: gone"))
-    with pytest.raises(InputError, match="59 requests failed|60 requests failed"):
+    with pytest.raises(InputError, match="60 requests failed"):
         breaker.add("a", result("temporary: gone"))

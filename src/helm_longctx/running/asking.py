@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from helm.benchmark.adaptation.request_state import RequestState
 from helm.common.hierarchical_logger import hlog
-from helm.common.request import GeneratedOutput, Request, RequestResult
+from helm.common.request import GeneratedOutput, RequestResult
 from tqdm import tqdm
 
 from helm_longctx.errors import InputError
@@ -18,7 +18,7 @@ from helm_longctx.failures import Failure, named
 from helm_longctx.redaction.text import redacted
 from helm_longctx.running.breaker import Breaker
 from helm_longctx.running.calls import Calls
-from helm_longctx.running.journal import Journal, request_name
+from helm_longctx.running.journal import Journal
 from helm_longctx.running.lean import short
 from helm_longctx.running.sending import TIMEOUT, Sender
 
@@ -51,10 +51,10 @@ def ask_all(states: Sequence[RequestState], asking: Asking, parallelism: int) ->
                 results[number] = asking.count(states[number], call)
                 width = parallelism
             asking.progress.show(len(calls), calls.longest)
-    except InputError:
+    except InputError as error:
         asking.sender.stop()
         calls.settle(SETTLE)
-        raise
+        raise InputError(f"{error}; {asking.journal.summary()}") from error
     finally:
         asking.sender.stop()
     return [results[number] for number in range(len(states))]
@@ -70,18 +70,18 @@ class Asking:
         total: requests.
 
     Attributes:
-        sender: the same.
+        sender, journal: the same.
         progress: what the user sees.
     """
 
     def __init__(self, sender: Sender, prompt_of: Callable[[RequestState], str], journal: Journal, total: int):
-        self.sender, self._prompt_of, self._journal = sender, prompt_of, journal
+        self.sender, self._prompt_of, self.journal = sender, prompt_of, journal
         self.progress = Progress(total)
         self._breaker = Breaker(total, bool(journal))
 
     def recall(self, state: RequestState) -> RequestState | None:
         """The state with the result that it had before; None if it has to be asked."""
-        known = self._journal.get(_name(state))
+        known = self.journal.get(self._name(state))
         if known is None:
             return None
         self.progress.recall()
@@ -93,10 +93,12 @@ class Asking:
         Raises:
             InputError: bad input of a client.
         """
-        result = self._answer(replace(state.request, prompt=self._prompt_of(state)))
-        if result.success:
-            self._journal.add(_name(state), result)
-        return replace(state, result=result)
+        made = self.sender(replace(state.request, prompt=self._prompt_of(state)))
+        if not made.result.success:
+            return replace(state, result=_failed(made.result.error or ""))
+        self.journal.add(self._name(state), made.result)
+        made.keep_replies()
+        return replace(state, result=made.result)
 
     def count(self, state: RequestState, call: Future[RequestState] | None) -> RequestState:
         """The state with what came of asking for it, a call that is over, or None for one that took too long.
@@ -105,11 +107,8 @@ class Asking:
             InputError: as `Breaker.add`, or bad input of a client.
         """
         result = call.result().result if call else _failed(named(Failure.TEMPORARY, self._lateness))
-        self.progress.count(_tokens(state), result.success)
-        try:
-            self._breaker.add(state.instance.id, result, weight=1 if call else LATE)
-        except InputError as error:
-            raise InputError(f"{error}; {self._journal.summary()}") from None
+        self.progress.count(_tokens(state), result)
+        self._breaker.add(state.instance.id, result, weight=1 if call else LATE)
         return replace(state, result=result)
 
     @property
@@ -121,14 +120,8 @@ class Asking:
         self.progress.finish()
         return self._breaker.finish()
 
-    def _answer(self, request: Request) -> RequestResult:
-        try:
-            result = self.sender(request)
-        except InputError:
-            raise
-        except Exception as error:  # whatever it is, the other requests go on
-            return _failed(f"{type(error).__name__}: {error}")
-        return result if result.success and result.completions else _failed(result.error or "no completion")
+    def _name(self, state: RequestState) -> str:
+        return self.journal.name(state.request, state.instance.extra_data["full_prompt"]["sha256"])
 
 
 class Progress:
@@ -140,18 +133,19 @@ class Progress:
     def __init__(self, total: int):
         self._total, self._bar = total, tqdm(total=total, unit="request", disable=None)
         self._start = self._shown = time.monotonic()
-        self._answered = self._known = self._failed = self._tokens = 0
+        self._answered = self._known = self._cached = self._failed = self._tokens = 0
 
     def recall(self) -> None:
         """A request was answered before."""
         self._known += 1
         self._bar.update()
 
-    def count(self, tokens: int, success: bool) -> None:
+    def count(self, tokens: int, result: RequestResult) -> None:
         """A request came back."""
         self._tokens += tokens
-        self._answered += success
-        self._failed += not success
+        self._answered += result.success
+        self._cached += result.success and result.cached
+        self._failed += not result.success
         self._bar.update()
 
     def show(self, in_flight: int, longest: float) -> None:
@@ -180,17 +174,14 @@ class Progress:
         """Close the bar and log the totals."""
         self._bar.close()
         hlog(
-            f"{self._answered} requests answered, {self._known} before, {self._failed} failed; "
+            f"{self._answered} requests answered, {self._cached} of them from the request cache, "
+            f"{self._known} before, {self._failed} failed; "
             f"{self._speed:,.0f} input tokens per second"
         )
 
     @property
     def _speed(self) -> float:
         return self._tokens / max(time.monotonic() - self._start, 1e-9)
-
-
-def _name(state: RequestState) -> str:
-    return request_name(state.request, state.instance.extra_data["full_prompt"]["sha256"])
 
 
 def _tokens(state: RequestState) -> int:

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import logging
-import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
-_thread = threading.local()
 _helm = logging.getLogger("helm")
+_is_asking: ContextVar[bool] = ContextVar("is_asking", default=False)
 
 
 @contextmanager
-def logged_errors() -> Iterator[list[BaseException]]:
-    """Collect the exceptions that are logged in this thread, which then stand in no log.
+def quiet_clients() -> Iterator[None]:
+    """Within the block HELM's log gets no tracebacks, and anything else once for each place in the code.
 
-    HELM's clients log the exception and put only its last words into their result. Anything else that they log passes
-    once for each place in their code. At the level DEBUG nothing is held back.
+    Errors are in the results of requests, too, and are logged by kind. At the level DEBUG nothing is held back.
     """
     _helm.addFilter(_filter)
-    errors: list[BaseException] = []
-    _thread.errors = errors
+    token = _is_asking.set(True)
     try:
-        yield errors
+        yield
     finally:
-        del _thread.errors
+        _is_asking.reset(token)
 
 
 class _ClientFilter(logging.Filter):
@@ -34,17 +31,13 @@ class _ClientFilter(logging.Filter):
         self._places: set[tuple[str, int]] = set()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        errors: list[BaseException] | None = getattr(_thread, "errors", None)
-        if errors is None:
+        if not _is_asking.get() or _helm.isEnabledFor(logging.DEBUG):
             return True
         place = record.pathname, record.lineno
         is_new = place not in self._places
         self._places.add(place)
-        # The record's own exception is gone where a secret was taken out of it.
-        has_error = bool(record.exc_info or record.exc_text)
-        if has_error and (error := sys.exc_info()[1]):
-            errors.append(error)
-        return _helm.isEnabledFor(logging.DEBUG) or (is_new and not has_error)
+        # Where a secret was taken out of a traceback, the record has its text alone.
+        return is_new and not (record.exc_info or record.exc_text)
 
 
 _filter = _ClientFilter()

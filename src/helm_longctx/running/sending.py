@@ -8,15 +8,15 @@ from threading import Event
 from helm.clients.client import Client
 from helm.common.context import Context
 from helm.common.local_context import LocalContext
-from helm.common.request import ErrorFlags, Request, RequestResult
-from helm.proxy.retry import NonRetriableException
+from helm.common.request import Request
 from tenacity import Retrying, retry_if_result, stop_after_attempt, wait_exponential, wait_random
 
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, failure_of, failure_of_error, named
 from helm_longctx.judging.calls import limited
 from helm_longctx.redaction.text import redacted
-from helm_longctx.running.client_logs import logged_errors
+from helm_longctx.running.attempt import Attempt, attempt
+from helm_longctx.running.client_logs import quiet_clients
 from helm_longctx.running.lean import short
 from helm_longctx.settings import number_setting
 
@@ -70,8 +70,8 @@ class Sender:
             retry_error_callback=lambda state: state.outcome and state.outcome.result(),
         )
 
-    def __call__(self, request: Request) -> RequestResult:
-        """The result of the last attempt; the error of one that failed begins with its kind.
+    def __call__(self, request: Request) -> Attempt:
+        """The last attempt at a request.
 
         Raises:
             InputError: bad input of a client.
@@ -83,32 +83,28 @@ class Sender:
         """Send nothing more, also not what waits for its next attempt."""
         self._stopped.set()
 
-    def _attempt(self, request: Request) -> RequestResult:
-        with logged_errors() as errors:
-            try:
-                result = self._send(request)
-            except InputError:
-                raise
-            except Exception as error:  # clients raise what they like
-                errors.append(error)
-                flags = ErrorFlags(is_retriable=False) if isinstance(error, NonRetriableException) else None
-                text = f"{type(error).__name__}: {error}"
-                result = RequestResult(False, [], [], cached=False, error=text, error_flags=flags)
-        self._has_answered |= result.success
-        return result if result.success else self._explained(result, errors)
+    def _attempt(self, request: Request) -> Attempt:
+        with quiet_clients():
+            made = attempt(self._send, request)
+        if made.result.success:
+            self._has_answered = True
+        else:
+            made.result = replace(made.result, error=self._explained(made))
+        return made
 
-    def _explained(self, result: RequestResult, errors: list[BaseException]) -> RequestResult:
-        """A failure whose error begins with its kind and ends with its cause: clients' own texts hide both."""
-        kind = failure_of_error(errors[-1]) if errors else failure_of(result)
-        if kind is Failure.UNREACHABLE and self._has_answered:
-            kind = Failure.TEMPORARY  # such a server is about to start again
-        where = f" at {self._address}" if kind is Failure.UNREACHABLE and self._address else ""
-        return replace(result, error=named(kind or Failure.UNKNOWN, f"{result.error}{_cause(errors)}{where}"))
+    def _explained(self, made: Attempt) -> str:
+        """The error behind its kind, and with its cause, which clients leave out."""
+        error = f"{made.result.error}{_cause(made.error)}"
+        if failure_of(made.result) is not Failure.UNREACHABLE:
+            return error
+        if self._has_answered:  # such a server is about to start again
+            return named(Failure.TEMPORARY, error.removeprefix(f"{Failure.UNREACHABLE.value}: "))
+        return f"{error} at {self._address}" if self._address else error
 
     @staticmethod
-    def _may_succeed_later(result: RequestResult) -> bool:
-        kind = None if result.success else failure_of(result)
-        is_final = result.error_flags is not None and result.error_flags.is_retriable is False
+    def _may_succeed_later(made: Attempt) -> bool:
+        kind, flags = failure_of(made.result), made.result.error_flags
+        is_final = flags is not None and flags.is_retriable is False
         return kind is not None and kind.is_retriable and not is_final
 
     def _sleep(self, seconds: float) -> None:
@@ -137,9 +133,9 @@ def _time_limit(client: Client, limit: float) -> float | None:
 _IN_PROCESS = ("helm.clients.huggingface_client", "helm_longctx.models")
 
 
-def _cause(errors: list[BaseException]) -> str:
-    """The first of the exceptions that led to the last of `errors`, in brackets; empty if there is none."""
-    cause = errors[-1].__cause__ if errors else None
+def _cause(error: BaseException | None) -> str:
+    """The first of the exceptions that led to this one, in brackets; empty if there is none."""
+    cause = error and error.__cause__
     while cause is not None and cause.__cause__ is not None:
         cause = cause.__cause__
     return f" ({short(str(cause))})" if cause is not None and str(cause) else ""
