@@ -79,7 +79,7 @@ def build_run_spec(
             instance_prefix="",
             max_train_instances=0,
             num_outputs=1,
-            temperature=0.0,
+            temperature=entry.temperature,
             max_tokens=entry.max_tokens,
         ),
         metric_specs=[spec_of(MetricSpec, metric), spec_of(MetricSpec, InstancesPerSplitMetric)],
