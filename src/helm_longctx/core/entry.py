@@ -101,7 +101,13 @@ class Entry:
 
     def fetch_command(self, root: DataRoot) -> str:
         """What a user types to get it."""
-        return f"helm-longctx fetch {self.description}" + (f" --to {root.path}" if root.mirror else "")
+        return fetch_command([self], root)
+
+
+def fetch_command(entries: Iterable[Entry], root: DataRoot) -> str:
+    """What a user types to get the data of several entries."""
+    names = " ".join(entry.description for entry in entries)
+    return f"helm-longctx fetch {names}" + (f" --to {root.path}" if root.mirror else "")
 
 
 def group_name(benchmark: Benchmark, name: str, label: str, closed: bool = False) -> str:
@@ -147,9 +153,19 @@ def parse_entry(benchmarks: Iterable[Benchmark], text: str) -> Entry:
         InputError: the entry's form, name or arguments are wrong.
     """
     by_name = {name: benchmark for benchmark in benchmarks for name in benchmark.entries}
-    name, colon, rest = text.strip().partition(":")
+    name, arguments = split_entry(text)
     if name not in by_name:
         raise InputError(f"unknown run entry {shorten(name)}; allowed: {list_choices(name, by_name)}")
+    return check_entry(by_name[name], name, arguments)
+
+
+def split_entry(text: str) -> tuple[str, dict[str, str]]:
+    """A run entry's name and its arguments, unchecked.
+
+    Raises:
+        InputError: a part is not `name=value`, or a name stands twice.
+    """
+    name, colon, rest = text.strip().partition(":")
     arguments: dict[str, str] = {}
     for part in rest.split(",") if colon else []:
         key, equals, value = part.partition("=")
@@ -158,7 +174,7 @@ def parse_entry(benchmarks: Iterable[Benchmark], text: str) -> Entry:
         if key in arguments:
             raise InputError(f"{name}: {key} is given twice")
         arguments[key] = value
-    return check_entry(by_name[name], name, arguments)
+    return name, arguments
 
 
 def _tasks(benchmark: Benchmark, name: str, task: object) -> tuple[Task, ...]:
