@@ -1,8 +1,14 @@
-"""What `helm-run` loads through the entry-point group `helm`: imports, and nothing that can fail by itself."""
+"""What `helm-run` loads through the entry-point group `helm`: imports, and nothing that can fail by itself.
+
+A wrong command line ends the process here.
+"""
+
+import sys
 
 import helm_longctx.helmet.run_specs
 import helm_longctx.lv_eval.run_specs  # noqa: F401
 from helm_longctx.cli.errors import install_excepthook
+from helm_longctx.cli.helm_run import check_command_line
 from helm_longctx.core.subsample import warn_of_subsamples
 from helm_longctx.models.registration import register
 from helm_longctx.redaction.hooks import install_redaction
@@ -13,3 +19,4 @@ register()
 install_excepthook()
 install_lean_logs()
 warn_of_subsamples()
+check_command_line(sys.argv)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from helm_longctx.core.style import resolve_style
 from helm_longctx.core.truncation import Truncator
 from helm_longctx.errors import InputError
 from helm_longctx.sources.root import DataRoot
+from tests.core.tokenizers import tokenizer_of
 
 VLLM = "helm.clients.vllm_client"
 OURS = "helm_longctx.models.hf.LongContextHuggingFaceClient"
@@ -215,6 +217,67 @@ def test_the_length_itself_is_a_limit(words: str) -> None:
         [longer], 1
     )
     assert count(cut.request.prompt) <= 300
+
+
+def official_chat(tokenizer: Any, prompt: str, span: list[int], max_length: int, max_tokens: int) -> str:
+    """HELMET's model_utils.py, OpenAIModel.prepare_inputs, with the context's place in the prompt instead of fields."""
+    start, end = span
+    allowed = max_length - max_tokens - 100
+    excess = len(tokenizer.encode(f"Role: user\nContent: {prompt}").ids) - allowed
+    if excess <= 0:
+        return prompt
+    context = prompt[start:end]
+    return prompt[:start] + context[: tokenizer.encode(context).offsets[-excess][0]] + prompt[end:]
+
+
+def test_a_chat_is_counted_as_the_official_code_counts_it() -> None:
+    """With the header of a turn before it, so that cut chats are the same to the character."""
+    tokenizer = tokenizer_of("gpt_2")
+    (example,) = adapted(
+        "helmet_recall:task=json_kv,length=4k,num_samples=1", deploy("test/c", f"{VLLM}.VLLMChatClient")
+    )
+    prompt, extra = example.request.prompt, dict(example.instance.extra_data or {})
+    for window in (1500, 2500, 4000, 4001, 4002):
+        fitted = Truncator(window, lambda: tokenizer).fit(prompt, extra, 100, "chat")
+        assert fitted.cut
+        assert fitted.prompt == official_chat(tokenizer, prompt, extra["context_span"], window, 100)
+
+
+@pytest.mark.parametrize("thinking", [0, 32768])
+def test_thinking_takes_no_room_of_the_input(words: str, thinking: int) -> None:
+    """The official code cuts before it adds the budget (eval.py:69): a prompt that fits without thinking is sent whole."""
+    deployment = deploy("test/thinks", f"{VLLM}.VLLMClient", tokenizer_name=words, max_sequence_length=131072)
+    truncator = Truncator.for_deployment(deployment)
+    prompt = "w " * 117_070
+    extra = {"length": 131072, "context_span": [0, len(prompt)], "thinking_tokens": thinking}
+    assert not truncator.fit(prompt, extra, 100 + thinking, "completion").cut
+    longer = "w " * 140_000
+    cut = truncator.fit(longer, {**extra, "context_span": [0, len(longer)]}, 100 + thinking, "completion")
+    assert count(cut.prompt) == 131072 - 100
+
+
+def test_what_does_not_fit_without_its_context_is_an_error(words: str) -> None:
+    """The error names task, instance, tokens and what to do; `truncation=error` still names all prompts at once."""
+    tiny = deploy("test/tinier", f"{VLLM}.VLLMClient", tokenizer_name=words, max_sequence_length=70)
+    entry = "helmet_recall:task=ruler_niah_mk_2,length=4k,num_samples=2"
+    with pytest.raises(InputError) as caught:
+        adapted(entry, tiny)
+    assert re.search(
+        r"^ruler_niah_mk_2: instance ruler_niah_mk_2-0: its prompt has \d+ tokens without its context, and 20 fit; choose",
+        str(caught.value),
+    )
+    with pytest.raises(InputError, match="2 instances of ruler_niah_mk_2 are up to"):
+        adapted(entry, tiny, method=method_for("auto", "error"))
+
+
+def test_a_window_without_tokenizer_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    """Its prompts are never cut, whatever the window; one line says so."""
+    deployment = deploy("test/blind", f"{VLLM}.VLLMClient", max_sequence_length=60)
+    for _ in range(2):
+        assert not any(state.prompt_truncated for state in adapted(RECALL, deployment))
+    told = [record for record in caplog.records if "never cut" in record.message]
+    assert len(told) == 1
+    assert "'test/blind' has a window of 60 tokens and no tokenizer_name" in told[0].message
 
 
 def test_long_prompts_are_refused(words: str) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerFast
 
-from helm_longctx.core.context_end import Cut, _by_pieces, context_cutter
+from helm_longctx.core.context_end import Cut, NoRoomError, _by_pieces, context_cutter
 from helm_longctx.core.fitted import Fitted
 from helm_longctx.core.pieces import PieceTokenizer
 from helm_longctx.errors import InputError
@@ -21,14 +21,16 @@ from tests.core.tokenizers import LINES, tokenizer_of
 TEXT = st.lists(st.sampled_from(PARTS), max_size=12).map("".join)
 
 
-def official(tokenizer: Tokenizer, prompt: str, span: tuple[int, int], limit: int) -> str:
-    """As in HELMET's model_utils.py, but for a context that has fewer tokens than are too many."""
+def official(tokenizer: Tokenizer, prompt: str, span: tuple[int, int], limit: int) -> str | None:
+    """As in HELMET's model_utils.py; None where the prompt is too long even without its context."""
     start, end = span
     excess = len(tokenizer.encode(prompt).ids) - limit
-    offsets = tokenizer.encode(prompt[start:end]).offsets
+    context = tokenizer.encode(prompt[start:end])
     if excess <= 0:
         return prompt
-    return prompt[:start] + prompt[start:end][: offsets[-excess][0] if excess <= len(offsets) else 0] + prompt[end:]
+    if excess > len(context.ids) - tokenizer.num_special_tokens_to_add(is_pair=False):
+        return None
+    return prompt[:start] + prompt[start:end][: context.offsets[-excess][0]] + prompt[end:]
 
 
 @cache
@@ -42,9 +44,13 @@ def cutter(kind: str, size: int) -> PieceTokenizer:
 def test_the_official_rule(kind: str, before: str, context: str, after: str, limit: int, size: int) -> None:
     """Wherever the context stands and whatever the pieces are, the same characters are cut."""
     prompt, span = before + context + after, (len(before), len(before + context))
+    tokens, expected = len(tokenizer_of(kind).encode(prompt).ids), official(tokenizer_of(kind), prompt, span, limit)
+    if expected is None:
+        with pytest.raises(NoRoomError, match=f" tokens without its context, and {limit} fit"):
+            _by_pieces(cutter(kind, size), prompt, span, limit)
+        return
     fitted = _by_pieces(cutter(kind, size), prompt, span, limit)
-    tokens = len(tokenizer_of(kind).encode(prompt).ids)
-    assert fitted.prompt == official(tokenizer_of(kind), prompt, span, limit)
+    assert fitted.prompt == expected
     assert fitted.cut == (tokens > limit)
     assert fitted.tokens == (None if fitted.cut else tokens)
 
@@ -57,7 +63,9 @@ def test_long_prompts(kind: str) -> None:
     prompt, span = before + context + after, (len(before), len(before + context))
     tokens = len(tokenizer.encode(prompt).ids)
     for limit in (100, 2000, 3000, tokens - 40, tokens - 2, tokens - 1, tokens, tokens + 1):
-        assert cut(prompt, span, limit).prompt == official(tokenizer, prompt, span, limit)
+        expected = official(tokenizer, prompt, span, limit)
+        if expected is not None:
+            assert cut(prompt, span, limit).prompt == expected
 
 
 def test_a_prompt_far_too_long_is_not_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,7 +86,7 @@ def test_wrapped() -> None:
         wrapped = PreTrainedTokenizerFast(tokenizer_object=tokenizer_of(kind))
         prompt = " ".join(LINES)
         cuts: list[Cut] = [context_cutter(wrapped), context_cutter(tokenizer_of(kind))]
-        assert cuts[0](prompt, (5, 300), 300) == cuts[1](prompt, (5, 300), 300)
+        assert cuts[0](prompt, (5, 900), 600) == cuts[1](prompt, (5, 900), 600)
         assert cuts[0](prompt, (5, 300), 10**4).tokens == len(wrapped(prompt)["input_ids"])
 
 
@@ -90,7 +98,9 @@ def test_tiktoken() -> None:
     cut = context_cutter(encoding)
     assert cut("ab<|end|>yz", (2, 9), 8) == Fitted("ab<|enyz", cut=True)
     assert cut("ab<|end|>yz", (2, 9), 11) == Fitted("ab<|end|>yz", tokens=11)
-    assert cut("abcyz", (2, 3), 2) == Fitted("abyz", cut=True)
+    assert cut("abcyz", (2, 3), 4) == Fitted("abyz", cut=True)
+    with pytest.raises(NoRoomError, match="has 4 tokens without its context, and 3 fit"):
+        cut("abcyz", (2, 3), 3)
 
 
 def test_a_slow_tokenizer_cannot_cut() -> None:

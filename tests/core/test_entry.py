@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from helm_longctx.benchmarks import BENCHMARKS
-from helm_longctx.core.entry import parse_entry
+from helm_longctx.core.entry import ARGUMENTS, parse_entry
+from helm_longctx.core.task import EVERY_TASK
 from helm_longctx.errors import InputError
 
 
@@ -61,8 +62,14 @@ def test_every_argument() -> None:
         ("helmet_recall:length=8k,seed=99999999999", "seed='99999999999' is not allowed"),
         ("helmet_recall:length=8k,num_samples=0", "num_samples='0' is not allowed; allowed: a whole number from 1"),
         ("helmet_recall:length=8k,style=raw", "style='raw' is not allowed; allowed: auto, chat, completion"),
-        ("helmet_recall:length=8k,protocol=v2", "protocol='v2' is not allowed; allowed: paper, current"),
-        ("helmet_recall:length=8k,labels=natural_label", "these tasks have no label names"),
+        ("helmet_rag:length=8k,protocol=v2", "protocol='v2' is not allowed; allowed: paper, current"),
+        ("helmet_rag:length=8k,protocol=api", "protocol='api' is not allowed; allowed: paper, current"),
+        ("lv_eval:length=16k,protocol=current", "protocol='current' is not allowed; allowed: paper, api"),
+        ("helmet_recal:length=8k", "helmet_niah, lv_eval; did you mean helmet_recall?"),
+        ("helmet_recall:length=8k,num_sample=8", "judge; did you mean num_samples?"),
+        ("helmet_recall:length=8k, model=a/b", "there is a space around the argument ' model': write 'model'"),
+        ("helmet_recall:length=8k,num_samples=4294967295", "allowed: a whole number from 1 to 10000"),
+        ("helmet_icl:length=8k,shots=4294967295", "allowed: a whole number from 0 to 100000"),
         ("helmet_icl:length=8k,labels=names", "labels='names' is not allowed; allowed: integer, natural_label"),
         (f"helmet_recall:length=8k,task={'x' * 5000}", "…' is not allowed; allowed: json_kv"),
     ],
@@ -74,3 +81,48 @@ def test_mistakes(text: str, message: str) -> None:
     assert message in str(caught.value)
     assert len(str(caught.value)) < 400
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "lv_eval:length=16k,shots=7",
+            "shots='7' has no meaning for these tasks; allowed: dataset, length, num_samples",
+        ),
+        ("lv_eval:length=16k,seed=3", "seed='3' has no meaning for these tasks"),
+        ("helmet_recall:length=8k,protocol=paper", "protocol='paper' has no meaning for these tasks"),
+        ("helmet_recall:length=8k,labels=natural_label", "labels='natural_label' has no meaning for these tasks"),
+        ("helmet_rag:length=8k,judge=none", "judge='none' has no meaning for these tasks"),
+        ("helmet_recall:length=8k,context=none", "context='none' has no meaning for these tasks"),
+        (
+            "helmet_recall:task=ruler_niah_mv,length=8k,shots=1",
+            "shots='1' has no meaning for ruler_niah_mv; allowed: task",
+        ),
+        (
+            "helmet_ruler:length=8k,shots=0",
+            "shots='0' has no meaning for these tasks; allowed: task, length, seed, num",
+        ),
+        ("helmet_cite:task=asqa_nocite,length=8k,judge=none", "judge='none' has no meaning for asqa_nocite"),
+    ],
+)
+def test_an_argument_that_changes_nothing_is_refused(text: str, message: str) -> None:
+    """Whatever its value; those that have a meaning for the tasks are named."""
+    with pytest.raises(InputError) as caught:
+        parse_entry(BENCHMARKS, text)
+    assert message in str(caught.value)
+
+
+def test_an_argument_of_some_tasks_applies_to_them() -> None:
+    """JSON KV alone has demonstrations, NarrativeQA alone a judge: the category takes the argument."""
+    assert parse_entry(BENCHMARKS, "helmet_recall:length=8k,shots=1").settings.shots == 1
+    assert parse_entry(BENCHMARKS, "helmet_longqa:length=8k,judge=none").settings.judge == "none"
+
+
+def test_every_task_names_arguments_that_there_are() -> None:
+    """A task's declaration has no other name, and those of every task are not repeated."""
+    for benchmark in BENCHMARKS:
+        for task in benchmark.tasks:
+            assert set(task.arguments) <= {"seed", "shots", "labels", "context", "judge"}
+            assert set(EVERY_TASK) < set(ARGUMENTS)
+            assert "paper" in task.variants

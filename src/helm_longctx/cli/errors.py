@@ -15,8 +15,8 @@ def install_excepthook() -> None:
 
 
 def _excepthook(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
-    if line := explain(error):
-        print(f"helm-longctx: error: {line}", file=sys.stderr)
+    if explain(error):
+        print_error(error)
         return
     from helm_longctx.running.lean import lean_traceback  # loads HELM, which a command may never need
 
@@ -24,6 +24,11 @@ def _excepthook(kind: type[BaseException], error: BaseException, traceback: Trac
 
 
 _excepthook.redacts = True  # type: ignore[attr-defined]
+
+
+def print_error(error: BaseException) -> None:
+    """Print the one line that explains an error."""
+    print(f"helm-longctx: error: {explain(error)}", file=sys.stderr)
 
 
 def explain(error: BaseException) -> str | None:

@@ -50,7 +50,7 @@ def _prompt_lines(entry: Entry, style: Form | None, root: DataRoot) -> Iterator[
                 "length": length_label(entry.settings.length),
                 "prompt": _prompt(task, example, form),
                 "references": example.references,
-                "max_tokens": task.max_tokens + entry.settings.thinking_tokens,
+                "max_tokens": task.budget(entry.settings),
                 "stop": list(stop_sequences(task, entry.settings)) if form == "completion" else [],
             }
 

@@ -16,8 +16,10 @@ from helm.benchmark.scenarios.scenario import EVAL_SPLITS, Instance
 from helm.benchmark.window_services.tokenizer_service import TokenizerService
 from helm.common.request import Request
 
+from helm_longctx.core.context_end import NoRoomError
 from helm_longctx.core.fitted import Fitted
-from helm_longctx.core.style import Form, resolve_style, takes_both_forms
+from helm_longctx.core.messages import register_messages
+from helm_longctx.core.style import Form, resolve_style, sends_messages, takes_both_forms
 from helm_longctx.core.truncation import Truncator
 from helm_longctx.errors import InputError
 
@@ -65,6 +67,7 @@ class LongContextAdapter(Adapter):
             next((style for style in given if style != "error"), "auto"), adapter_spec.model_deployment
         )
         self.takes_both_forms = takes_both_forms(adapter_spec.model_deployment)
+        self.sends_messages = sends_messages(adapter_spec.model_deployment)
         self.truncator = Truncator.for_deployment(adapter_spec.model_deployment)
 
     def adapt(self, instances: list[Instance], parallelism: int) -> list[RequestState]:
@@ -72,10 +75,11 @@ class LongContextAdapter(Adapter):
 
         Raises:
             TooLongError: prompts do not fit, and `truncation=error`.
+            InputError: a prompt cannot be made to fit, or be sent as its protocol says.
         """
         evaluated = [instance for instance in instances if instance.split in EVAL_SPLITS]
         workers = min(parallelism, os.cpu_count() or 1)
-        states = _each(self._adapt, evaluated, workers)
+        states = _each(self._adapt_named, evaluated, workers)
         if self.refuses and any(state.prompt_truncated for state in states):
             excess = _each(self._excess, states, workers)
             raise TooLongError(
@@ -84,16 +88,22 @@ class LongContextAdapter(Adapter):
         trials = range(1, self.adapter_spec.num_trials)
         return states + [replace(s, request=replace(s.request, random=str(i))) for i in trials for s in states]
 
+    def _adapt_named(self, instance: Instance) -> RequestState:
+        try:
+            return self._adapt(instance)
+        except InputError as error:
+            raise InputError(f"{instance.sub_split}: instance {instance.id}: {error}") from error
+
     def _adapt(self, instance: Instance) -> RequestState:
         spec, extra = self.adapter_spec, instance.extra_data or {}
         max_tokens = self._max_tokens(extra)
         style: Form = self.style or ("chat" if extra["chat"] else "completion")
-        fitted = self.truncator.fit(_prompt(instance, style), extra, max_tokens, style)
+        fitted = self._fit(instance, max_tokens, style)
         request = Request(
             model=spec.model,
             model_deployment=spec.model_deployment,
             prompt=fitted.prompt,
-            messages=[] if self.takes_both_forms and style == "chat" else None,
+            messages=self._messages(extra, style),
             num_completions=spec.num_outputs,
             temperature=spec.temperature,
             max_tokens=max_tokens,
@@ -111,6 +121,27 @@ class LongContextAdapter(Adapter):
             num_train_instances=0,
             prompt_truncated=fitted.cut,
         )
+
+    def _fit(self, instance: Instance, max_tokens: int, style: Form) -> Fitted:
+        prompt = _prompt(instance, style)
+        try:
+            return self.truncator.fit(prompt, instance.extra_data or {}, max_tokens, style)
+        except NoRoomError:
+            if self.refuses:  # which names all prompts that are too long at once
+                return Fitted(prompt, cut=True)
+            raise
+
+    def _messages(self, extra: dict[str, Any], style: Form) -> list[dict[str, str]] | None:
+        """What stands before the prompt's turn in a chat (`complete_messages`); None for HELM's usual form."""
+        if system := extra.get("system"):
+            if style != "chat" or not self.sends_messages:
+                raise InputError(
+                    "the protocol has a system message, which this deployment is not sent; allowed: a chat by a client"
+                    " that is derived from HELM's OpenAIClient, as vLLM's is"
+                )
+            register_messages()
+            return [{"role": "system", "content": system}]
+        return [] if self.takes_both_forms and style == "chat" else None
 
     def _max_tokens(self, extra: dict[str, Any]) -> int:
         # A run expander that raises the spec's budget raises each task's by as much; one that lowers it is a cap.

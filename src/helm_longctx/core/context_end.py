@@ -4,6 +4,9 @@ Source: princeton-nlp/HELMET at 4526dfb, model_utils.py tokenize (local models) 
 tokens as the prompt has too many are taken from the end of its context, which is tokenized for that as a text of its
 own, special tokens included: a tokenizer that puts one at the end of every text gives it place 0, so that a prompt
 which has no more tokens too many than that loses its whole context, there and here.
+
+Where the prompt has more tokens too many than its context has, the official code fails with an IndexError (fast
+tokenizers) or sends a prompt that is too long (slow ones, tiktoken). Here that is an error that says so.
 """
 
 from __future__ import annotations
@@ -20,6 +23,21 @@ Cut = Callable[[str, Sequence[int], int], Fitted]
 """(prompt, [start, end) of its context in characters, most tokens) → the prompt that is sent."""
 
 
+class NoRoomError(InputError):
+    """A prompt does not fit, even without its context.
+
+    Args:
+        tokens: of the prompt without its context.
+        limit: the most that fit.
+    """
+
+    def __init__(self, tokens: int, limit: int):
+        super().__init__(
+            f"its prompt has {tokens} tokens without its context, and {limit} fit; choose a longer length, fewer shots"
+            " or a deployment with a larger window"
+        )
+
+
 def context_cutter(tokenizer: Any) -> Cut:
     """Cuts prompts by a tokenizer, also in several threads at a time.
 
@@ -27,6 +45,9 @@ def context_cutter(tokenizer: Any) -> Cut:
 
     Args:
         tokenizer: a Hugging Face tokenizer, a `tokenizers.Tokenizer` or a `tiktoken.Encoding`.
+
+    Returns:
+        A function that raises `NoRoomError` for a prompt that is too long even without its context.
     """
     if hasattr(tokenizer, "encode_ordinary"):
         return partial(_by_tiktoken, tokenizer)
@@ -49,6 +70,8 @@ def _by_pieces(tokenizer: PieceTokenizer, prompt: str, span: Sequence[int], limi
         # Where prompt and context share their pieces, they need not be read to know how many tokens are outside.
         context = text.pieces(start, end)
         outside = sum(map(text.size, set(pieces) - set(context))) - sum(map(text.size, set(context) - set(pieces)))
+        if limit < outside + len(tokenizer.before) + len(tokenizer.after):
+            raise NoRoomError(outside + len(tokenizer.before) + len(tokenizer.after), limit)
         place, _ = text.span(context, limit - outside)
         return Fitted(prompt[:place] + prompt[end:], cut=True)
 
@@ -60,7 +83,10 @@ def _by_tiktoken(encoding: Any, prompt: str, span: Sequence[int], limit: int) ->
     tokens = len(encoding.encode(prompt, disallowed_special=()))
     if tokens <= limit:
         return Fitted(prompt, tokens=tokens)
-    kept = encoding.encode(prompt[start:end], disallowed_special=())[: limit - tokens]
+    context = encoding.encode(prompt[start:end], disallowed_special=())
+    if tokens - limit > len(context):
+        raise NoRoomError(tokens - len(context), limit)
+    kept = context[: limit - tokens]
     return Fitted(prompt[:start] + encoding.decode(kept) + prompt[end:], cut=True)
 
 

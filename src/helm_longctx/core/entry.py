@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from helm_longctx.core.lengths import length_label, parse_length
-from helm_longctx.core.task import Benchmark, Category, Context, Labels, Protocol, Settings, Style, Task, Truncation
-from helm_longctx.errors import InputError, bad_argument, shorten
+from helm_longctx.core.task import Benchmark, Category, Context, Labels, Settings, Style, Task, Truncation
+from helm_longctx.errors import InputError, bad_argument, list_choices, shorten
 from helm_longctx.sources.fetch import Source
 from helm_longctx.sources.release import PinnedFile
 from helm_longctx.sources.root import DataRoot
@@ -28,6 +28,10 @@ ARGUMENTS = (
     "truncation",
     "judge",
 )
+MOST = 2**32 - 1
+MOST_SHOTS = 100_000
+"""More than fill the longest context; a small training set repeats its rows, so its end sets no limit."""
+
 CLOSED_BOOK = "closed"
 """In the names of run groups without context, so that they are never mixed with the others."""
 
@@ -74,7 +78,12 @@ class Entry:
     @property
     def max_tokens(self) -> int:
         """The largest output budget of its tasks, with what a thinking model gets to think."""
-        return max(task.max_tokens for task in self.tasks) + self.settings.thinking_tokens
+        return max(task.budget(self.settings) for task in self.tasks)
+
+    @property
+    def temperature(self) -> float:
+        """Of its requests: its protocol's, which its tasks share."""
+        return max(task.variant(self.settings).temperature for task in self.tasks)
 
     @property
     def sources(self) -> list[Source]:
@@ -92,7 +101,13 @@ class Entry:
 
     def fetch_command(self, root: DataRoot) -> str:
         """What a user types to get it."""
-        return f"helm-longctx fetch {self.description}" + (f" --to {root.path}" if root.mirror else "")
+        return fetch_command([self], root)
+
+
+def fetch_command(entries: Iterable[Entry], root: DataRoot) -> str:
+    """What a user types to get the data of several entries."""
+    names = " ".join(entry.description for entry in entries)
+    return f"helm-longctx fetch {names}" + (f" --to {root.path}" if root.mirror else "")
 
 
 def group_name(benchmark: Benchmark, name: str, label: str, closed: bool = False) -> str:
@@ -109,22 +124,24 @@ def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -
     known = [key for key in ARGUMENTS if key == benchmark.task_argument or key not in ("task", "dataset")]
     for key in arguments:
         if key not in known:
-            raise InputError(f"{name}: unknown argument {key}={shorten(arguments[key])}; allowed: {', '.join(known)}")
-    if "length" not in arguments:
-        raise InputError(f"{name}: length is missing; allowed: {_lengths(benchmark.entries[name].tasks)}")
+            raise _unknown(name, key, arguments[key], known)
     tasks = _tasks(benchmark, name, arguments.get(benchmark.task_argument))
+    _check_taken(name, arguments, tasks, known)
+    if "length" not in arguments:
+        raise InputError(f"{name}: length is missing; allowed: {_lengths(tasks)}")
+    samples = min((task.most_samples for task in tasks if task.most_samples is not None), default=MOST)
     settings = Settings(
         length=_length(name, arguments["length"], tasks),
-        shots=_whole(name, "shots", arguments.get("shots"), at_least=0),
-        seed=_whole(name, "seed", arguments.get("seed", 42), at_least=0) or 0,
-        num_samples=_whole(name, "num_samples", arguments.get("num_samples"), at_least=1),
+        shots=_whole(name, "shots", arguments.get("shots"), 0, MOST_SHOTS),
+        seed=_whole(name, "seed", arguments.get("seed", 42), 0) or 0,
+        num_samples=_whole(name, "num_samples", arguments.get("num_samples"), 1, samples),
         style=_choice(name, "style", arguments.get("style", "auto"), get_args(Style)),
-        protocol=_choice(name, "protocol", arguments.get("protocol", "paper"), get_args(Protocol)),
-        labels=_labels(name, arguments.get("labels", "integer"), tasks),
-        context=_context(name, arguments.get("context", "full"), tasks),
-        thinking_tokens=_whole(name, "thinking_tokens", arguments.get("thinking_tokens", 0), at_least=0) or 0,
+        protocol=_choice(name, "protocol", arguments.get("protocol", "paper"), _protocols(tasks)),
+        labels=_choice(name, "labels", arguments.get("labels", "integer"), get_args(Labels)),
+        context=_choice(name, "context", arguments.get("context", "full"), get_args(Context)),
+        thinking_tokens=_whole(name, "thinking_tokens", arguments.get("thinking_tokens", 0), 0) or 0,
         truncation=_choice(name, "truncation", arguments.get("truncation", "auto"), get_args(Truncation)),
-        judge=_judge(name, arguments.get("judge", "auto"), tasks),
+        judge=str(arguments.get("judge", "auto")),
     )
     return Entry(benchmark, name, tasks, settings, arguments)
 
@@ -136,9 +153,19 @@ def parse_entry(benchmarks: Iterable[Benchmark], text: str) -> Entry:
         InputError: the entry's form, name or arguments are wrong.
     """
     by_name = {name: benchmark for benchmark in benchmarks for name in benchmark.entries}
-    name, colon, rest = text.strip().partition(":")
+    name, arguments = split_entry(text)
     if name not in by_name:
-        raise InputError(f"unknown run entry {shorten(name)}; allowed: {', '.join(by_name)}")
+        raise InputError(f"unknown run entry {shorten(name)}; allowed: {list_choices(name, by_name)}")
+    return check_entry(by_name[name], name, arguments)
+
+
+def split_entry(text: str) -> tuple[str, dict[str, str]]:
+    """A run entry's name and its arguments, unchecked.
+
+    Raises:
+        InputError: a part is not `name=value`, or a name stands twice.
+    """
+    name, colon, rest = text.strip().partition(":")
     arguments: dict[str, str] = {}
     for part in rest.split(",") if colon else []:
         key, equals, value = part.partition("=")
@@ -147,7 +174,7 @@ def parse_entry(benchmarks: Iterable[Benchmark], text: str) -> Entry:
         if key in arguments:
             raise InputError(f"{name}: {key} is given twice")
         arguments[key] = value
-    return check_entry(by_name[name], name, arguments)
+    return name, arguments
 
 
 def _tasks(benchmark: Benchmark, name: str, task: object) -> tuple[Task, ...]:
@@ -175,15 +202,41 @@ def _lengths(tasks: tuple[Task, ...]) -> str:
     return ", ".join(length_label(length) for length in sorted(shared))
 
 
-def _whole(name: str, key: str, value: Any, at_least: int) -> int | None:
+def _unknown(name: str, key: str, value: Any, known: Iterable[str]) -> InputError:
+    if key.strip() != key:
+        return InputError(f"{name}: there is a space around the argument {shorten(key)}: write {shorten(key.strip())}")
+    return InputError(
+        f"{name}: unknown argument {shorten(key)[1:-1]}={shorten(value)}; allowed: {list_choices(key, known)}"
+    )
+
+
+def _check_taken(name: str, arguments: Mapping[str, Any], tasks: tuple[Task, ...], known: Iterable[str]) -> None:
+    """Each argument has a meaning for some of the tasks, to which it applies; `context` for all of them, since runs
+    without context are in groups of their own."""
+    some, every = (combine(*(task.taken for task in tasks)) for combine in (frozenset.union, frozenset.intersection))
+    taken = [key for key in known if key in ("task", "dataset") or key in (every if key == "context" else some)]
+    for key in arguments:
+        if key not in taken:
+            what = tasks[0].name if len(tasks) == 1 else "these tasks"
+            raise InputError(
+                f"{name}: {key}={shorten(arguments[key])} has no meaning for {what}; allowed: {', '.join(taken)}"
+            )
+
+
+def _protocols(tasks: tuple[Task, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(protocol for task in tasks for protocol in task.variants))
+
+
+def _whole(name: str, key: str, value: Any, at_least: int, at_most: int = MOST) -> int | None:
     if value is None:
         return None
     try:
         number = int(str(value))
     except ValueError:
         number = at_least - 1
-    if not at_least <= number < 2**32:
-        raise bad_argument(name, key, value, f"a whole number from {at_least}")
+    if not at_least <= number <= at_most:
+        limit = "" if at_most == MOST else f" to {at_most}"
+        raise bad_argument(name, key, value, f"a whole number from {at_least}{limit}")
     return number
 
 
@@ -191,23 +244,3 @@ def _choice(name: str, key: str, value: Any, allowed: tuple[Any, ...]) -> Any:
     if value not in allowed:
         raise bad_argument(name, key, value, allowed)
     return value
-
-
-def _labels(name: str, value: Any, tasks: tuple[Task, ...]) -> Labels:
-    if not all(task.labels for task in tasks) and value != "integer":
-        raise bad_argument(name, "labels", value, "integer (these tasks have no label names)")
-    chosen: Labels = _choice(name, "labels", value, get_args(Labels))
-    return chosen
-
-
-def _context(name: str, value: Any, tasks: tuple[Task, ...]) -> Context:
-    if not all(task.closed_book for task in tasks) and value != "full":
-        raise bad_argument(name, "context", value, "full (without their context these tasks ask nothing)")
-    chosen: Context = _choice(name, "context", value, get_args(Context))
-    return chosen
-
-
-def _judge(name: str, value: Any, tasks: tuple[Task, ...]) -> str:
-    if not any(task.judged for task in tasks) and value != "auto":
-        raise bad_argument(name, "judge", value, "auto (these tasks have no judge)")
-    return str(value)

@@ -27,7 +27,8 @@ def to_instance(task: Task, settings: Settings, example: Example, run_max_tokens
         "separator": task.template.separator,
         "answer_prefix": task.template.answer_prefix(fields),
         "stop": list(stop_sequences(task, settings)),
-        "max_tokens": task.max_tokens + settings.thinking_tokens,
+        "system": task.variant(settings).system,
+        "max_tokens": task.budget(settings),
         "run_max_tokens": run_max_tokens,
         "thinking_tokens": settings.thinking_tokens or None,
         "record": dict(example.record),
@@ -45,8 +46,5 @@ def to_instance(task: Task, settings: Settings, example: Example, run_max_tokens
 
 
 def stop_sequences(task: Task, settings: Settings) -> tuple[str, ...]:
-    """Where a completion stops: nowhere for the published tables, at a newline in the present official code.
-
-    A model that thinks stops nowhere (HELMET eval.py:74).
-    """
-    return task.stop if settings.protocol == "current" and not settings.thinking_tokens else ()
+    """Where a completion stops; a model that thinks stops nowhere (HELMET eval.py:74)."""
+    return () if settings.thinking_tokens else task.variant(settings).stop

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 from helm.benchmark.adaptation.adapter_spec import AdapterSpec
@@ -16,7 +17,7 @@ from helm.common.object_spec import ObjectSpec
 
 from helm_longctx.core.adapter import method_for
 from helm_longctx.core.annotator import JudgeAnnotator
-from helm_longctx.core.entry import Entry, check_entry
+from helm_longctx.core.entry import Entry, check_entry, fetch_command
 from helm_longctx.core.metric import LongContextMetric
 from helm_longctx.core.scenario import LongContextScenario
 from helm_longctx.sources.fetch import ensure
@@ -64,7 +65,7 @@ def build_run_spec(
     from helm.benchmark.metrics.basic_metrics import InstancesPerSplitMetric
 
     entry = check_entry(scenario.benchmark, name, arguments)
-    _check_data(entry)
+    check_data([entry])
     given = {key: value for key, value in entry.arguments.items() if key not in ("style", "truncation", "judge")}
     given["length"] = entry.settings.length
     return RunSpec(
@@ -79,7 +80,7 @@ def build_run_spec(
             instance_prefix="",
             max_train_instances=0,
             num_outputs=1,
-            temperature=0.0,
+            temperature=entry.temperature,
             max_tokens=entry.max_tokens,
         ),
         metric_specs=[spec_of(MetricSpec, metric), spec_of(MetricSpec, InstancesPerSplitMetric)],
@@ -96,8 +97,14 @@ def _annotators(entry: Entry, judge: type[JudgeAnnotator] | None) -> list[Annota
     return [AnnotatorSpec(f"{judge.__module__}.{judge.__qualname__}", {"judge": entry.settings.judge})]
 
 
-def _check_data(entry: Entry) -> None:
-    """With a mirror, what it lacks is said before any run starts."""
-    root = DataRoot.find()
+def check_data(entries: Sequence[Entry], benchmark_output: str | Path = "benchmark_output") -> None:
+    """With a mirror, see before any run starts that it has what entries need; a cache can be filled later.
+
+    Raises:
+        InputError: it lacks something; the message names all of it.
+    """
+    root = DataRoot.find(benchmark_output)
     if root.mirror:
-        ensure([*entry.sources, *entry.judge_sources(root)], root, entry.fetch_command(root))
+        needed = [(entry, [*entry.sources, *entry.judge_sources(root)]) for entry in entries]
+        lacking = [entry for entry, found in needed if any(not root.has(p) for s in found for p in s.paths)]
+        ensure([source for _, found in needed for source in found], root, fetch_command(lacking, root))

@@ -6,6 +6,7 @@ from typing import Literal
 
 from helm.benchmark.model_deployment_registry import ModelDeployment, get_model_deployment
 from helm.benchmark.model_metadata_registry import INSTRUCTION_FOLLOWING_MODEL_TAG, model_has_tag
+from helm.common.object_spec import get_class_by_name
 
 Form = Literal["chat", "completion"]
 
@@ -64,6 +65,13 @@ def resolve_style(style: str, deployment: str) -> Form | None:
 def takes_both_forms(deployment: str) -> bool:
     """Whether each request must say which form it has."""
     return bool(get_model_deployment(deployment).client_spec.class_name == BOTH_FORMS_CLIENT)
+
+
+def sends_messages(deployment: str) -> bool:
+    """Whether its client sends a request's `messages`, a system message among them: others drop them, or fail."""
+    client = get_model_deployment(deployment).client_spec.class_name
+    # HELM documents messages for OpenAI's client alone, from which those of other APIs are derived.
+    return any(base.__name__ == "OpenAIClient" for base in get_class_by_name(client).__mro__)
 
 
 def _form(chats: bool) -> Form:

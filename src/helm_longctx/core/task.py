@@ -15,7 +15,7 @@ from helm_longctx.sources.fetch import Source
 from helm_longctx.sources.root import DataRoot
 
 Style = Literal["auto", "chat", "completion"]
-Protocol = Literal["paper", "current"]
+Protocol = Literal["paper", "current", "api"]
 Labels = Literal["integer", "natural_label"]
 Context = Literal["full", "none"]
 Truncation = Literal["auto", "error"]
@@ -25,6 +25,9 @@ AnswerKind = Literal["label", "lookup", "span", "ranking", "citation", "choice",
 what follows the question's words; the words beside them; documents by the words that they share with the question, as a
 ranking or as cited sentences; the option whose words are near them; first sentences; the most frequent words; variables
 that hold a value."""
+
+EVERY_TASK = ("length", "num_samples", "style", "thinking_tokens", "truncation")
+"""Arguments of run entries that have a meaning for every task."""
 
 MAIN_METRIC = "longctx_score"
 """The official headline metric of every task, 0…1, under one name."""
@@ -52,6 +55,23 @@ class Example:
     input_tokens: int | None = None
     counter: str | None = None
     record: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Variant:
+    """How one protocol of the official code sends a task's prompts.
+
+    Args:
+        stop: stop sequences of completions. A chat has none, nor a model that thinks (HELMET eval.py:74).
+        system: the system message of chats.
+        temperature: of the requests.
+        max_tokens: the output budget; None for the task's.
+    """
+
+    stop: tuple[str, ...] = ()
+    system: str | None = None
+    temperature: float = 0.0
+    max_tokens: int | None = None
 
 
 @dataclass(frozen=True)
@@ -99,10 +119,10 @@ class Task:
         optional_sources: what is read at a length where it is there; only `helm-longctx fetch` gets it.
         any_length: whether it can be generated, for any length.
         chat: whether the official code uses the model's chat template.
-        stop: stop sequences of the present official code in completion form (`protocol=current`).
-        labels: whether the `labels` argument has a meaning.
-        closed_book: whether it can be asked without its context (`context=none`).
-        judged: whether a part of the score comes from a judge, whom the `judge` argument names.
+        arguments: the arguments of run entries that it takes besides `EVERY_TASK`: `seed`, `shots`, `labels`,
+            `context`, `judge`; and `protocol` where `variants` has several. Others are refused.
+        variants: what each value of `protocol` means.
+        most_samples: the largest `num_samples`: what a generator can make; None where the data itself ends.
         judge_sources: what a judge reads besides, by what it is: its `rubric`, the `keypoints` of summaries.
         cut: what of a prompt that is too long is cut: the end of its context, or its middle.
         answer_kind, null_answer: for the baseline models.
@@ -126,12 +146,34 @@ class Task:
     shots: int = 0
     any_length: bool = False
     chat: bool = False
-    stop: tuple[str, ...] = ()
-    labels: bool = False
-    closed_book: bool = False
-    judged: bool = False
+    arguments: tuple[str, ...] = ()
+    variants: Mapping[Protocol, Variant] = field(default_factory=lambda: {"paper": Variant()})
+    most_samples: int | None = None
     judge_sources: Mapping[str, Source] = field(default_factory=dict)
     cut: Cut = "context"
+
+    @property
+    def closed_book(self) -> bool:
+        """Whether it can be asked without its context (`context=none`)."""
+        return "context" in self.arguments
+
+    @property
+    def judged(self) -> bool:
+        """Whether a part of the score comes from a judge, whom the `judge` argument names."""
+        return "judge" in self.arguments
+
+    @property
+    def taken(self) -> frozenset[str]:
+        """Every argument of run entries that has a meaning for it."""
+        return frozenset((*EVERY_TASK, *self.arguments, *(["protocol"] if len(self.variants) > 1 else [])))
+
+    def variant(self, settings: Settings) -> Variant:
+        """How its prompts are sent: as the entry's protocol says, if that has a meaning for it."""
+        return self.variants.get(settings.protocol, self.variants["paper"])
+
+    def budget(self, settings: Settings) -> int:
+        """Output tokens of a request, with what a thinking model gets to think."""
+        return (self.variant(settings).max_tokens or self.max_tokens) + settings.thinking_tokens
 
     def scores(self, record: Record) -> Scores:
         """Official metrics and `longctx_score`; what cannot be computed is absent."""

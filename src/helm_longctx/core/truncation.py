@@ -6,12 +6,13 @@ HELMET cuts the end of the context (`context_end`), LV-Eval the middle of the pr
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any
 
 from helm.benchmark.model_deployment_registry import ModelDeployment, get_model_deployment
 from helm.benchmark.tokenizer_config_registry import TokenizerConfig, get_tokenizer_config
+from helm.common.hierarchical_logger import hwarn
 from helm.common.object_spec import get_class_by_name
 
 from helm_longctx.core import context_end, middle
@@ -22,6 +23,9 @@ from helm_longctx.torchvision import ignore_broken_torchvision
 
 CHAT_BUFFER = 100
 """Tokens left free for what a chat API puts around a user turn (HELMET model_utils.py, buffer)."""
+
+CHAT_HEADER = "Role: user\nContent: "
+"""What stands before a user turn where its tokens are counted (HELMET model_utils.py, OpenAIModel.prepare_inputs)."""
 
 # A byte-level tokenizer gives no more tokens than bytes, but for a few special ones at the ends.
 _SPECIAL_TOKENS = 8
@@ -49,6 +53,8 @@ class Truncator:
             deployment.max_sequence_and_generated_tokens_length,
         )
         known = [limit for limit in limits if limit is not None]
+        if known and not deployment.tokenizer_name:
+            _warn_of_no_tokenizer(name, min(known))
         window = min(known) if known and deployment.tokenizer_name else None
         return Truncator(window, cache(lambda: _tokenizer(deployment)))
 
@@ -56,26 +62,29 @@ class Truncator:
         """The prompt, cut by the task's rule if it is too long.
 
         Args:
-            extra: the instance's `extra_data`: `length`, `context_span`, and `thinking_tokens`, by which a thinking
-                model's output may exceed the length (HELMET eval.py:69).
-            max_tokens: the output budget, which the length includes.
+            extra: the instance's `extra_data`: `length`, `context_span`, `thinking_tokens`.
+            max_tokens: the output budget, `thinking_tokens` included.
 
         Raises:
+            NoRoomError: the prompt does not fit even without its context.
             InputError: the window leaves no room, also not for the question, or the deployment's tokenizer cannot be
                 used for cutting.
         """
         if self.window is None:
             return Fitted(prompt)
         limit = self._limit(extra, max_tokens, form)
-        if len(prompt) < limit and len(prompt.encode()) + _SPECIAL_TOKENS <= limit:
+        counted = _as_counted(prompt, extra, form)
+        if len(counted) < limit and len(counted.encode()) + _SPECIAL_TOKENS <= limit:
             return Fitted(prompt)
         if extra.get("cut") == "middle":
             return self._around_middle(prompt, extra.get("question"), limit)
-        return self._without_end(prompt, extra["context_span"], limit)
+        header = len(counted) - len(prompt)
+        fitted = self._without_end(counted, [place + header for place in extra["context_span"]], limit)
+        return replace(fitted, prompt=fitted.prompt[header:] if fitted.cut else prompt)
 
     def excess(self, prompt: str, extra: Mapping[str, Any], max_tokens: int, form: Form) -> int:
         """How many tokens a prompt that was cut had too many; the arguments are those of `fit`."""
-        return self._count(prompt) - self._limit(extra, max_tokens, form)
+        return self._count(_as_counted(prompt, extra, form)) - self._limit(extra, max_tokens, form)
 
     def _around_middle(self, prompt: str, question: str | None, limit: int) -> Fitted:
         fitted = self._without_middle(prompt, limit)
@@ -91,12 +100,14 @@ class Truncator:
     def _limit(self, extra: Mapping[str, Any], max_tokens: int, form: Form) -> int:
         assert self.window is not None
         if extra.get("cut") == "middle":
-            return self.window - max(middle.RESERVED, max_tokens + CHAT_BUFFER)
-        length = extra["length"] + extra.get("thinking_tokens", 0)
-        limit: int = min(self.window, length) - max_tokens - (CHAT_BUFFER if form == "chat" else 0)
+            limit = self.window - max(middle.RESERVED, max_tokens + CHAT_BUFFER)
+        else:
+            # The official code cuts first and adds the thinking afterwards, to output and length (eval.py:69).
+            max_tokens -= extra.get("thinking_tokens", 0)
+            limit = min(self.window, extra["length"]) - max_tokens - (CHAT_BUFFER if form == "chat" else 0)
         if limit <= 0:
             raise InputError(f"a window of {self.window} tokens leaves no room beside max_tokens={max_tokens}")
-        return limit
+        return int(limit)
 
     @cached_property
     def _count(self) -> Callable[[str], int]:
@@ -109,6 +120,18 @@ class Truncator:
     @cached_property
     def _without_end(self) -> context_end.Cut:
         return context_end.context_cutter(self.tokenizer())
+
+
+def _as_counted(prompt: str, extra: Mapping[str, Any], form: Form) -> str:
+    return CHAT_HEADER + prompt if form == "chat" and extra.get("cut") != "middle" else prompt
+
+
+@cache
+def _warn_of_no_tokenizer(deployment: str, window: int) -> None:
+    hwarn(
+        f"deployment {deployment!r} has a window of {window} tokens and no tokenizer_name: its prompts are never cut;"
+        " name a tokenizer in model_deployments.yaml to have them fit"
+    )
 
 
 def _tokenizer(deployment: ModelDeployment) -> Any:

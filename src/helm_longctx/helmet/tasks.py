@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 
 from helm_longctx.core.lengths import STANDARD
-from helm_longctx.core.task import AnswerKind, Benchmark, Category, Loader, Scorer, Task
+from helm_longctx.core.task import AnswerKind, Benchmark, Category, Loader, Protocol, Scorer, Task, Variant
 from helm_longctx.core.template import Template
 from helm_longctx.helmet import citations, prompts, published, scoring, verdicts
 from helm_longctx.helmet.data import alce, books, generate, needles, passages, ruler
@@ -20,6 +20,12 @@ from helm_longctx.helmet.release import COMMIT, REVISION, pinned, released
 from helm_longctx.sources.fetch import Source
 from helm_longctx.sources.hub import HubDataset, HubFile
 from helm_longctx.sources.release import PinnedFile, ReleaseFile
+
+STOPPED: dict[Protocol, Variant] = {"paper": Variant(), "current": Variant(stop=("\n",))}
+"""Published completions stop nowhere, those of the official code since 2025-08 at a newline."""
+
+MOST_GENERATED = 10_000
+"""Examples of a task that can be generated: a hundred times the official sample."""
 
 OFFICIAL = [STANDARD[label] for label in ("4k", "8k", "16k", "32k", "64k", "128k")]
 
@@ -73,6 +79,8 @@ def _ruler(
         null_answer="0",
         optional_sources=lambda length: _officially(length, f"ruler/{folder}/validation_{length}.jsonl"),
         any_length=True,
+        arguments=("seed",),
+        most_samples=MOST_GENERATED,
     )
 
 
@@ -113,6 +121,8 @@ JSON_KV = Task(
     shots=2,
     optional_sources=lambda length: _officially(length, f"json_kv/test_k{_PAIRS.get(length)}_dep6.jsonl"),
     any_length=True,
+    arguments=("shots", "seed"),
+    most_samples=MOST_GENERATED,
 )
 
 _PASSAGES = sizes(20, 50, 105, 220, 440, 1000, most=1000)
@@ -138,8 +148,8 @@ def _rag(name: str, title: str, test: str, demos: str, depths: int, load: Loader
         null_answer="the United States",
         shots=2,
         sources=sources,
-        stop=("\n",),
-        closed_book=True,
+        arguments=("shots", "seed", "context"),
+        variants=STOPPED,
     )
 
 
@@ -175,7 +185,8 @@ RERANK = (
         null_answer="1 > 2 > 3",
         shots=2,
         sources=lambda length: tuple(released(_MSMARCO.format(k=k)) for k in (_RANKED[length], 10)),
-        stop=("\n",),
+        arguments=("shots", "seed"),
+        variants=STOPPED,
     ),
 )
 
@@ -213,7 +224,7 @@ def _cite(name: str, title: str, correct: str, score: Scorer, metrics: tuple[str
             pinned(f"prompts/{prompt}.json", _PROMPT_FILES[prompt]),
         ),
         chat=True,
-        judged=not plain,
+        arguments=("shots", "seed") if plain else ("shots", "seed", "judge"),
     )
 
 
@@ -262,8 +273,7 @@ def _long_qa(
         shots=2,
         sources=lambda length: (*sources, LLAMA_2),
         chat=True,
-        closed_book=True,
-        judged=rubric is not None,
+        arguments=("shots", "seed", "context", "judge") if rubric else ("shots", "seed", "context"),
         judge_sources={"rubric": rubric} if rubric else {},
     )
 
@@ -353,7 +363,7 @@ def _summary(
         shots=2,
         sources=lambda length: (*needed, LLAMA_2),
         chat=True,
-        judged=True,
+        arguments=("shots", "seed", "judge"),
         judge_sources={"keypoints": keypoints, "rubric": _SUMMARY_RUBRIC},
     )
 
@@ -400,8 +410,8 @@ def _icl(name: str, title: str, hub: HubDataset, label: str, num_labels: int, sp
         null_answer="0",
         num_samples=500,
         sources=lambda length: (hub,),
-        stop=("\n",),
-        labels=True,
+        arguments=("shots", "seed", "labels"),
+        variants=STOPPED,
     )
 
 

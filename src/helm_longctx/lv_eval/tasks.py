@@ -7,7 +7,7 @@ from functools import partial
 from itertools import islice
 
 from helm_longctx.core.lengths import length_label
-from helm_longctx.core.task import Benchmark, Category, Example, Published, Settings, Task
+from helm_longctx.core.task import Benchmark, Category, Example, Protocol, Published, Settings, Task, Variant
 from helm_longctx.core.template import Template
 from helm_longctx.lv_eval import published
 from helm_longctx.lv_eval.data import rows
@@ -16,6 +16,15 @@ from helm_longctx.sources.hub import HubZip
 from helm_longctx.sources.root import DataRoot
 
 REPO = "Infinigence/LVEval"
+
+VARIANTS: dict[Protocol, Variant] = {
+    "paper": Variant(),
+    "api": Variant(system="You are a helpful assistant.", temperature=1.0, max_tokens=400),
+}
+"""How the official code asks local models (prediction.py) and APIs (prediction_gpt.py).
+
+To APIs it sends a system message, and neither `temperature` nor `max_tokens`. HELM's requests have both: 1 is OpenAI's
+default, and 400 tokens are what the 500 that a cut prompt leaves of the window have for an answer beside the chat."""
 
 
 def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
@@ -52,6 +61,7 @@ def _task(dataset: Dataset) -> Task:
         num_samples=dataset.rows,
         sources=partial(_zipped, dataset),
         chat=True,
+        variants=VARIANTS,
         cut="middle",
     )
 

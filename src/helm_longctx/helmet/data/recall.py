@@ -112,6 +112,8 @@ def _pairs(task: Task, length: int) -> int:
 
 
 def _json_kv(row: Row, where: str, shots: int) -> tuple[dict[str, str], list[str]]:
+    if shots > len(row["demos"]):
+        raise InputError(f"{where}: shots={shots}, but there are only {len(row['demos'])} demonstrations")
     try:
         demos = [prompts.JSON_KV_DEMO.format(key=key, value=value) for key, value in row["demos"][:shots]]
     except (TypeError, ValueError) as error:
