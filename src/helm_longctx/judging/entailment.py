@@ -111,7 +111,7 @@ class HubEntailment:
     model has too few positions gets no verdict.
 
     Args:
-        model: a folder, or a hub name, with `@` and a commit, tag or branch behind it. Without one the official judge is
+        model: a folder, or a hub name, with `@` and a commit, tag or branch behind it. Without it the official judge is
             loaded at its pinned commit, and another model at the newest commit of its main branch.
     """
 
