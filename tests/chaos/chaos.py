@@ -134,7 +134,7 @@ class Chaos:
     """Makes rounds, one after the other."""
 
     def __init__(self, forks: Forks, server: RestartableServer, folder: Path):
-        self._forks, self._server, self._folder = forks, server, folder
+        self.forks, self.server, self._folder = forks, server, folder
         self._undisturbed: dict[str, dict[str, Any]] = {}
         self.tally = Tally()
 
@@ -147,7 +147,7 @@ class Chaos:
         rng = random.Random(seed)
         entry = rng.choice(ENTRIES)
         expected = self._results_undisturbed(entry)
-        run = Run(self._forks, self._server, self._folder / str(seed), entry, rng, self.tally)
+        run = Run(self.forks, self.server, self._folder / str(seed), entry, rng, self.tally)
         for _ in range(rng.randint(1, 4)):
             if not run.is_complete:
                 run.attempt_disturbed()
@@ -164,20 +164,24 @@ class Chaos:
     def _results_undisturbed(self, entry: str) -> dict[str, Any]:
         if entry not in self._undisturbed:
             folder = self._folder / f"undisturbed{len(self._undisturbed)}"
-            run = Run(self._forks, self._server, folder, entry, random.Random(0), Tally())
+            run = Run(self.forks, self.server, folder, entry, random.Random(0), Tally())
             run.attempt_calmly()
             self._undisturbed[entry] = run.results()
         return self._undisturbed[entry]
 
 
 class Run:
-    """One run, attempted until it is complete."""
+    """One run, attempted until it is complete.
+
+    Attributes:
+        journaled: tags of the answers that stood in the journal when the last attempt had ended.
+    """
 
     def __init__(
         self, forks: Forks, server: RestartableServer, folder: Path, entry: str, rng: random.Random, tally: Tally
     ):
         self._forks, self._server, self._rng, self._tally = forks, server, rng, tally
-        self._folder, self._journaled = folder, set[str]()
+        self._folder, self.journaled = folder, set[str]()
         _write_deployment(folder, server.openai)
         server.forget()
         cache = [] if rng.random() < 0.5 else ["--disable-cache"]
@@ -261,11 +265,11 @@ class Run:
         """Nothing was asked that stood in the journal when the command was started."""
         asked = {tag(call.prompt) for call in self._server.calls}
         self._tally.requests += len(self._server.calls)
-        if again := asked & self._journaled:
+        if again := asked & self.journaled:
             raise ChaosError(f"{len(again)} requests were asked again, though their answers stand in the journal")
         journal = self._path / NAME if self._path else None
         lines = journal.read_bytes().split(b"\n")[:-1] if journal and journal.exists() else []
-        self._journaled = tags(b"\n".join(lines))
+        self.journaled = tags(b"\n".join(lines))
 
     def results(self) -> dict[str, Any]:
         """What must not depend on what happened meanwhile."""
