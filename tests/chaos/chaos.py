@@ -3,7 +3,7 @@
 Each round starts one run again and again while its server fails and its process is killed, and then without faults until it is
 complete. Two things must hold:
 
-- The results are those of an undisturbed run: statistics but for times, answers and prompts.
+- The results are those of an undisturbed run: answers, prompts, and statistics but for how answers came.
 - A request whose answer stands in the run's journal is never asked again.
 """
 
@@ -279,17 +279,17 @@ class Run:
         stats = json.loads((path / "stats.json").read_bytes())
         each = json.loads((path / "per_instance_stats.json").read_bytes())
         return {
-            "statistics": [row for row in stats if row["name"]["name"] not in TIMES],
+            "statistics": [row for row in stats if row["name"]["name"] not in DELIVERY],
             "statistics of instances": [
-                (row["instance_id"], [s for s in row["stats"] if s["name"]["name"] not in TIMES]) for row in each
+                (row["instance_id"], [s for s in row["stats"] if s["name"]["name"] not in DELIVERY]) for row in each
             ],
             "answers": [[answer["text"] for answer in state["result"]["completions"]] for state in states],
             "prompts": {state["instance"]["id"]: full_prompt(path, state["instance"]["id"]) for state in states},
         }
 
 
-TIMES = ("request_seconds",)
-"""Statistics of times."""
+DELIVERY = ("request_seconds", "request_cached")
+"""Statistics of how answers came: not of what they are."""
 
 
 def _write_deployment(folder: Path, address: str) -> None:
