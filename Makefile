@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PYTHON ?= python3
 PORT ?= 8000
 
-.PHONY: demo serve test lint docs bench bars browser clean
+.PHONY: demo serve test chaos lint docs bench bars browser clean
 
 $(VENV)/installed: setup.cfg pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -29,6 +29,10 @@ serve: $(VENV)/installed
 
 test: $(VENV)/installed-dev browser lint
 	$(BIN)/pytest --numprocesses 2 --dist loadscope --cov --cov-report term
+
+# Faults, kills and restarts at random. CHAOS_SECONDS= says for how long (600), CHAOS_SEED= repeats a round.
+chaos: $(VENV)/installed-dev
+	$(BIN)/python -m tests.chaos.chaos
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .

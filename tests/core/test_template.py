@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.core.task import Task
-from helm_longctx.core.template import CONTEXT, Template, _places
+from helm_longctx.core.template import CONTEXT, Template, _places, fill
 
 TASKS = [task for benchmark in BENCHMARKS for task in benchmark.tasks]
 WORD = st.text("abcxyz{}% 文é", min_size=1, max_size=30).map(str.strip).filter(bool)
@@ -48,3 +48,36 @@ def test_two_places_side_by_side() -> None:
     """Where nothing separates two places, the later takes the text."""
     template = Template("Go {demos}{context} Q: {question}", "A:")
     assert template.parse("Go abc Q: d") == {"demos": "", "context": "abc", "question": "d"}
+
+
+PIECES = st.lists(st.sampled_from(["{{", "}}", "{a}", "{b}", "{ID}", "a", "\n", "%s", "$a", "\\1"]))
+
+
+@given(pieces=PIECES, values=st.tuples(st.text(), st.text(), st.integers()))
+def test_a_template_of_a_file_is_filled_as_the_official_code_does(
+    pieces: list[str], values: tuple[str, str, int]
+) -> None:
+    """Where all its places are plain names; braces in values are text."""
+    fields = dict(zip(("a", "b", "ID"), values, strict=True))
+    assert fill("".join(pieces), fields) == "".join(pieces).format(**fields)
+
+
+@given(template=st.text("{}ab.[]!:0_ "))
+def test_any_text_is_a_template(template: str) -> None:
+    """Nothing raises."""
+    assert "secret" not in fill(template, {"a": "x", "b": Exposed()})
+
+
+class Exposed:
+    b = "secret"
+
+    def __str__(self) -> str:
+        return "y"
+
+
+@pytest.mark.parametrize(
+    "place", ["{a.__class__}", "{a[0]}", "{a!r}", "{a:>99}", "{}", "{0}", "{b}", "{a", "a}", '{"a": 1}', "{{{a.b}}}"]
+)
+def test_no_place_but_a_known_name(place: str) -> None:
+    """Attributes, items, conversions, widths and unknown names stay as they are written."""
+    assert fill(f"<{place}>", {"a": "value"}) == f"<{place}>".replace("{{{", "{{").replace("}}}", "}}")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from helm_longctx.errors import InputError
-from helm_longctx.helmet.data.alce import all_documents
+from helm_longctx.helmet.data.alce import all_documents, documents
 from helm_longctx.sources.root import DataRoot
 from tests.helmet.test_passages import load
 
@@ -46,6 +46,13 @@ def test_a_demonstration_belongs_to_a_row_of_the_file(mirror: DataRoot) -> None:
     }
     assert demos[5].items() <= demos[50].items()
     assert len(set(demos[50].values())) > 5
+
+
+def test_a_document_is_text() -> None:
+    """Braces in it, and in the prompt file's template, reach no attribute and raise nothing."""
+    docs = [{"title": "{ID}", "text": "{text.__class__} {"}]
+    shown = documents(docs, "[{ID}]({title}): {text} {title.__class__}", Path("x.json"))
+    assert shown == "[1]({ID}): {text.__class__} { {title.__class__}"
 
 
 def test_malformed_files(tmp_path: Path, mirror: DataRoot) -> None:

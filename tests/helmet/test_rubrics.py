@@ -64,6 +64,14 @@ def test_the_digest_is_of_the_templates(mirror: DataRoot) -> None:
     assert len({RUBRICS[task].digest(script(mirror, "summ")) for task in ("infbench_sum", "multi_lexsum")}) == 2
 
 
+def test_a_template_reaches_no_attribute(tmp_path: Path) -> None:
+    """Whoever gives another script gets its text, and no part of the program."""
+    text = "{parsed_output.__class__.__init__.__globals__} {other} {question} {{1}}"
+    (tmp_path / "x.py").write_text(f"judge_prompt = {text!r}")
+    (asked,) = RUBRICS["narrativeqa"].questions(tmp_path / "x.py", RECORD).values()
+    assert asked.prompt == "{parsed_output.__class__.__init__.__globals__} {other} Where {to}? {1}"
+
+
 @pytest.mark.parametrize(
     "text", ["judge_prompt = 3", "judge_prompt =", "raise SystemExit", b"\xff\xfe".decode("latin-1")]
 )

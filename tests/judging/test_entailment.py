@@ -22,6 +22,7 @@ from helm_longctx.errors import InputError
 from helm_longctx.judging import entailment
 from helm_longctx.judging.entailment import (
     TRUE_NLI,
+    TRUE_NLI_COMMIT,
     CachedEntailment,
     DeploymentEntailment,
     HubEntailment,
@@ -188,6 +189,44 @@ def test_the_commit_is_part_of_the_name(t5: Path, tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(entailment, "_load", None)
     later = CachedEntailment(HubEntailment("org/nli"), verdicts)
     assert (later.entails(asked), later.name) == (said, name)
+
+
+def test_what_is_downloaded_is_pinned(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A model is loaded at one commit: the official judge's, the one that is asked for, or that of a branch now."""
+    asked: list[str | None] = []
+
+    def download(model: str, file: str, revision: str | None) -> str:
+        asked.append(revision)
+        return str(tmp_path / COMMIT / file)
+
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
+    names = [TRUE_NLI, f"{TRUE_NLI}@{COMMIT}", f"{TRUE_NLI}@main", f"org/nli@{COMMIT}", "org/nli@v2", "org/nli"]
+    judges = [HubEntailment(name) for name in names]
+    assert [judge.name for judge in judges] == [
+        f"{TRUE_NLI}@{TRUE_NLI_COMMIT}", f"{TRUE_NLI}@{COMMIT}", f"{TRUE_NLI}@{COMMIT}", *[f"org/nli@{COMMIT}"] * 3
+    ]  # fmt: skip
+    assert asked == ["main", "v2", None]
+    assert [judge.official for judge in judges] == [True, *[False] * 5]
+
+
+def test_a_model_of_no_commit_is_not_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would be whatever the main branch holds at that moment."""
+    monkeypatch.setattr(entailment, "_commit", lambda model, revision: None)
+    monkeypatch.setattr(transformers.AutoConfig, "from_pretrained", lambda *arguments, **named: pytest.fail("loaded"))
+    with pytest.raises(InputError, match="nor a model that can be loaded here"):
+        HubEntailment("org/nli").entails([("a", "b")])
+
+
+def test_code_of_a_model_is_not_run(t5: Path, tmp_path: Path) -> None:
+    """Nor is anybody asked whether it may."""
+    shutil.copytree(t5, tmp_path / "nli")
+    config = json.loads((tmp_path / "nli/config.json").read_text())
+    names = {"AutoConfig": "code.Config", "AutoModelForSeq2SeqLM": "code.Model"}
+    (tmp_path / "nli/config.json").write_text(json.dumps({**config, "model_type": "other", "auto_map": names}))
+    (tmp_path / "nli/code.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
+    with pytest.raises(InputError, match="nor a model that can be loaded here"):
+        HubEntailment(str(tmp_path / "nli")).entails([("a", "b")])
+    assert not (tmp_path / "ran").exists()
 
 
 def test_a_folder_has_the_name_of_its_files(t5: Path, tmp_path: Path) -> None:
@@ -360,7 +399,7 @@ def test_who_judges(tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatc
     assert "no GPU has room" in caplog.text
     monkeypatch.setattr(entailment, "_true_nli_fits", lambda: True)
     for judge, name, official in (
-        ("auto", TRUE_NLI, True),
+        ("auto", f"{TRUE_NLI}@{TRUE_NLI_COMMIT}", True),
         ("org/nli", "org/nli", False),
         ("longctx/null", "longctx/null", False),
     ):

@@ -58,12 +58,12 @@ class TokenServer:
         life = {} if self.life is None else {"expires_in": self.life}
         return 200, self.answer or {"access_token": value, "token_type": "Bearer", **life}
 
-    def chat(self, headers: Any) -> tuple[int, dict[str, Any]]:
-        """The reply to a chat request; one without a valid key is told its key."""
+    def chat(self, headers: Any, path: str) -> tuple[int, dict[str, Any]]:
+        """The reply to a chat request; one without a valid key is told all that it sent."""
         key = headers["Authorization"].removeprefix("Bearer ")
         self.used.append(key)
         if key not in self.keys and (key in self.lost or self.tokens.get(key, 0) < time.time()):
-            return 401, {"error": {"message": f"Incorrect key: {key}; you sent {dict(headers)}", "code": 401}}
+            return 401, {"error": {"message": f"Incorrect key: {key}; you sent {dict(headers)} to {path}", "code": 401}}
         choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "fine"}}
         return 200, {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
 
@@ -82,7 +82,7 @@ def serve_tokens(**behaviour: Any) -> Iterator[TokenServer]:
             if self.path == "/token":
                 status, reply = state.token(self.headers, {k: v[0] for k, v in parse_qs(body).items()})
             else:
-                status, reply = state.chat(self.headers)
+                status, reply = state.chat(self.headers, self.path)
             content = json.dumps(reply).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")

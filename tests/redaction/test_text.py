@@ -20,6 +20,7 @@ from helm_longctx.redaction.logs import redact_logs
 from helm_longctx.redaction.text import (
     MARK,
     redacted,
+    register_arguments,
     register_credentials,
     register_environment,
     register_secret,
@@ -169,6 +170,36 @@ def test_what_is_registered() -> None:
     shown = "/home/somebody http://gateway.example"
     hidden = "env-key-0001 env-pass-0001 file-key-0001 deployment-key-0001 nested-token-0001"
     assert redacted(f"{shown} {hidden}") == " ".join([shown, *[MARK] * 5])
+
+
+def test_arguments_of_clients() -> None:
+    """Keys by name, all headers that gateways invent, keys and passwords in addresses, however deep."""
+    register_arguments(
+        {
+            "api_key": "argument-key-1",
+            "base_url": "https://me:pass%20word-1@gateway.example/v1?code=query-code-1&api-version=2026-01-01",
+            "default_headers": {
+                "Authorization": "Bearer header-token-1",
+                "X-Team": "header-team-1",
+                "anthropic-version": "2023-06-01",
+            },
+            "default_query": {"subscription-key": "query-key-1"},
+            "options": [{"auth": {"user": "nested-user-1", "list": ["nested-item-1"]}}],
+            "end_of_text_token": "<|endoftext|>",
+            "openai_model_name": "a-model-name",
+            "timeout": 600,
+        }
+    )
+    shown = "https://gateway.example/v1?api-version=2026-01-01 2023-06-01 <|endoftext|> a-model-name Bearer"
+    hidden = "argument-key-1 query-code-1 header-token-1 header-team-1 query-key-1 nested-user-1 nested-item-1"
+    assert redacted(f"{shown} {hidden}") == " ".join([shown, *[MARK] * 7])
+    assert redacted("(pass word-1)(pass%20word-1)") == f"({MARK})({MARK})"
+
+
+def test_credentials_with_an_address() -> None:
+    """HELM's credentials file has addresses too."""
+    register_credentials({"openaiBaseUrl": "https://gateway.example/v1?key=address-key-1"})
+    assert redacted("address-key-1") == MARK
 
 
 SECRET = "a-secret-of-the-log-tests"

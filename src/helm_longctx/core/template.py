@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import string
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,6 +10,24 @@ from functools import cached_property
 
 CONTEXT = "context"
 """The field that is long, and the only one that truncation may cut."""
+
+_PLACE = re.compile(r"\{\{|\}\}|\{(\w+)\}")
+"""A brace that is written twice, or a name in braces."""
+
+
+def fill(template: str, fields: Mapping[str, object]) -> str:
+    """A template that was read from a file, with the values of `fields` in its places.
+
+    It equals `str.format` where all places are plain names. It never looks up attributes or items of a value, and
+    leaves what is no place of `fields` as it is.
+    """
+
+    def value(place: re.Match[str]) -> str:
+        if place[1] is None:
+            return place[0][0]
+        return str(fields[place[1]]) if place[1] in fields else place[0]
+
+    return _PLACE.sub(value, template)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from functools import cache, partial
 from pathlib import Path
 
 from helm_longctx.core.task import Record
+from helm_longctx.core.template import fill
 from helm_longctx.errors import InputError
 from helm_longctx.helmet.scoring import parse_output
 from helm_longctx.helmet.verdicts import PARTS, read_answer, read_part
@@ -58,7 +59,7 @@ class Rubric:
             raise InputError(f"{script}: there is no text named {', '.join(absent)}; is it HELMET's script?")
         return {
             part: Question(
-                prompt=templates[name].format(**fields),
+                prompt=fill(templates[name], fields),
                 read=partial(self.read, part),
                 max_tokens=self.max_tokens,
                 temperature=0.1,

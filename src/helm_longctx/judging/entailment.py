@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import math
+import re
 import sqlite3
 import threading
 from collections.abc import Iterator, Sequence
@@ -28,6 +29,9 @@ Verdict = bool | None
 
 TRUE_NLI = "google/t5_xxl_true_nli_mixture"
 """HELMET's judge, of 11 billion parameters."""
+
+TRUE_NLI_COMMIT = "aa6cfe1dd4257853bfdd772992045f41bfc14988"
+"""The commit of the official judge that is loaded."""
 
 TRUE_NLI_BYTES = 24 * 1024**3
 """Free GPU memory that it needs in bfloat16, with room for its inputs."""
@@ -69,7 +73,7 @@ def find_entailment(judge: str, client: AutoClient, folder: Path) -> Entailment 
     """The judge that an argument names; None if nobody judges.
 
     Args:
-        judge: `auto`, `none`, the name of a HELM deployment, or an NLI model on the hub.
+        judge: `auto`, `none`, the name of a HELM deployment, or an NLI model on the hub, `name` or `name@revision`.
         client: for a deployment.
         folder: where verdicts are kept.
     """
@@ -107,12 +111,16 @@ class HubEntailment:
     model has too few positions gets no verdict.
 
     Args:
-        model: hub name, or a folder.
+        model: a folder, or a hub name, with `@` and a commit, tag or branch behind it. Without it the official judge is
+            loaded at its pinned commit, and another model at the newest commit of its main branch.
     """
 
     def __init__(self, model: str):
-        self.official = model == TRUE_NLI
-        self._model = model
+        self._folder = Path(model) if Path(model).is_dir() else None
+        self._model, _, self._revision = (model, "", "") if self._folder else model.partition("@")
+        if self._model == TRUE_NLI:
+            self._revision = self._revision or TRUE_NLI_COMMIT
+        self.official = (self._model, self._revision) == (TRUE_NLI, TRUE_NLI_COMMIT)
         self._lock = threading.Lock()
         self._loaded: _Nli | InputError | None = None
 
@@ -124,7 +132,7 @@ class HubEntailment:
     @cached_property
     def _version(self) -> str | None:
         # Without the weights: verdicts that are kept are found by it, and then nothing need be loaded.
-        return _digest(Path(self._model)) if Path(self._model).is_dir() else _commit(self._model)
+        return _digest(self._folder) if self._folder else _commit(self._model, self._revision)
 
     def entails(self, pairs: Sequence[Pair]) -> list[Verdict]:
         """A verdict for each pair.
@@ -186,12 +194,14 @@ class _Nli:
             return [int(best) == self.entailed for best in self.model(**padded).logits.argmax(dim=-1)]
 
 
-def _commit(model: str) -> str | None:
-    """The commit of a hub model's main branch, or the one that was fetched last where the hub cannot be reached."""
+def _commit(model: str, revision: str) -> str | None:
+    """The commit of a hub model's revision, or the one that was fetched last where the hub cannot be reached."""
     from huggingface_hub import hf_hub_download
 
+    if re.fullmatch(r"[0-9a-f]{40}", revision):
+        return revision
     try:
-        return Path(hf_hub_download(model, "config.json")).parent.name
+        return Path(hf_hub_download(model, "config.json", revision=revision or None)).parent.name
     except Exception:  # whatever it is, it comes again when the model is loaded
         return None
 
@@ -207,15 +217,18 @@ def _load(name: str, version: str | None) -> _Nli:
     import torch
     from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoModelForSequenceClassification, AutoTokenizer
 
-    revision = version or "main"  # a folder has none, and is not asked for it
     gpu = torch.cuda.is_available()
+    # A folder has no revision, and is not asked for one.
+    pinned: dict[str, Any] = {"revision": version, "trust_remote_code": False}
     try:
-        config = AutoConfig.from_pretrained(name, revision=revision)
+        if version is None:
+            raise LookupError("no commit is known")
+        config = AutoConfig.from_pretrained(name, **pinned)
         entailed = _entailment_label(name, config)
-        tokenizer = AutoTokenizer.from_pretrained(name, revision=revision)  # before the weights, which can be 45 GB
+        tokenizer = AutoTokenizer.from_pretrained(name, **pinned)  # before the weights, which can be 45 GB
         kind = AutoModelForSeq2SeqLM if entailed is None else AutoModelForSequenceClassification
         # `dtype`, the later name of `torch_dtype`, is unknown to the oldest transformers that HELM takes.
-        model = kind.from_pretrained(name, revision=revision, torch_dtype=torch.bfloat16 if gpu else torch.float32)
+        model = kind.from_pretrained(name, **pinned, torch_dtype=torch.bfloat16 if gpu else torch.float32)
     except InputError:
         raise
     except Exception as error:  # of the hub, the disk, or a broken installation

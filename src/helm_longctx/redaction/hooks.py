@@ -7,20 +7,38 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from helm.benchmark.model_deployment_registry import DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT, ModelDeployment
 from helm.clients.auto_client import AutoClient
 from helm.common.request import Request, RequestResult
 
 from helm_longctx.redaction.logs import redact_logs
-from helm_longctx.redaction.text import redacted, register_credentials, register_environment
+from helm_longctx.redaction.text import redacted, register_arguments, register_credentials, register_environment
 from helm_longctx.redaction.uncaught import redact_uncaught
 
 
 def install_redaction() -> None:
     """Redact the logs and errors of this process. Idempotent."""
     register_environment()
+    register_deployments()
     redact_logs()
     redact_uncaught()
     redact_requests()
+
+
+def register_deployments() -> None:
+    """Register what the arguments of clients hold, of all deployments: of the present ones, and of others when made."""
+    for deployment in DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.values():
+        register_arguments(deployment.client_spec.args)
+    if hasattr(ModelDeployment, "redacts"):
+        return
+    init = ModelDeployment.__post_init__
+
+    @functools.wraps(init)
+    def registering(self: ModelDeployment) -> None:
+        register_arguments(self.client_spec.args)
+        init(self)
+
+    ModelDeployment.__post_init__, ModelDeployment.redacts = registering, True
 
 
 def redact_requests() -> None:

@@ -14,7 +14,7 @@ import re
 import threading
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import quote, quote_plus
+from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
 MARK = "[redacted]"
 
@@ -23,6 +23,22 @@ SHORTEST = 8
 
 SECRET_NAME = re.compile(r"(key|token|secret|password|passwd)$", re.IGNORECASE)
 """Names of environment variables and credentials whose values are secrets."""
+
+_SECRET_ARGUMENT = re.compile(
+    r"(keys?|tokens?|secrets?|passw(or)?d|passphrase|credentials?|auth|authorization|cookies?|sig(nature)?)$", re.I
+)
+"""Names of arguments of clients, and of parameters in addresses, whose values are secrets."""
+
+_HEADERS = re.compile(r"headers?$", re.I)
+"""Names of arguments that hold HTTP headers: gateways invent names, so that every value counts as a secret."""
+
+_PLAIN_HEADER = re.compile(
+    r"(accept(-.*)?|content-type|user-agent|http-referer|referer|x-title|.*-(beta|version))$", re.I
+)
+"""Headers whose values are no secrets."""
+
+_SPECIAL_TOKEN = re.compile(r"<[^<>]*>")
+"""`<|endoftext|>` is the value of an argument whose name ends in `token`, and no secret."""
 
 _NAMED = (
     r"(?i:(?:api|access|account|private|subscription)[-_ ]?key|client[-_]?secret|passw(?:or)?d|id[-_]?token"
@@ -115,14 +131,48 @@ def register_environment(environment: Mapping[str, str] = os.environ) -> None:
             register_secret(value)
 
 
+def register_arguments(value: object, name: str = "", secret: bool = False) -> None:
+    """Register what the arguments of a client hold, however deep: keys, headers, and passwords and keys in addresses.
+
+    Args:
+        value: the arguments, or one of them.
+        name: of the argument.
+        secret: whether all texts within are secrets, whatever their names.
+    """
+    secret = secret or bool(_SECRET_ARGUMENT.search(name))
+    if isinstance(value, Mapping):
+        headers = bool(_HEADERS.search(name))
+        for key, item in value.items():
+            register_arguments(item, str(key), secret or (headers and not _PLAIN_HEADER.match(str(key))))
+    elif isinstance(value, list | tuple):
+        for item in value:
+            register_arguments(item, name, secret)
+    elif isinstance(value, str) and secret and not _SPECIAL_TOKEN.fullmatch(value):
+        for part in {value, value.split()[-1]} if value.strip() else ():  # `Bearer …`: servers quote the key alone
+            register_secret(part)
+    elif isinstance(value, str) and "://" in value:
+        _register_address(value)
+
+
+def _register_address(address: str) -> None:
+    try:
+        parts = urlsplit(address)
+    except ValueError:  # no address
+        return
+    if parts.password:
+        register_secret(unquote(parts.password))
+    for name, value in parse_qsl(parts.query):
+        register_arguments(value, name, secret=name == "code")  # as Azure's functions call their key
+
+
 def register_credentials(credentials: Mapping[str, Any], all_secret: bool = False) -> None:
     """Register what HELM's credentials hold: names such as `openaiApiKey`, and all under `deployments`."""
     for name, value in credentials.items():
         secret = all_secret or bool(SECRET_NAME.search(name))
         if isinstance(value, Mapping):
             register_credentials(value, secret or name == "deployments")
-        elif isinstance(value, str) and secret:
-            register_secret(value)
+        else:
+            register_arguments(value, secret=secret)
 
 
 def _written(value: str) -> set[str]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from helm_longctx.core.sampling import shuffled
 from helm_longctx.core.task import Example, Settings, Task
-from helm_longctx.core.template import CONTEXT
+from helm_longctx.core.template import CONTEXT, fill
 from helm_longctx.errors import InputError
 from helm_longctx.sources.jsonl import JsonArray, Row
 from helm_longctx.sources.root import DataRoot
@@ -78,10 +78,9 @@ def documents(docs: list[Row], template: str, path: Path) -> str:
     Raises:
         InputError: one lacks a title or a text.
     """
-    try:
-        return "\n\n".join(template.format(**doc, ID=number) for number, doc in enumerate(docs, 1))
-    except (KeyError, TypeError) as error:
-        raise InputError(f"{path}: column 'docs' must be a list of documents with title and text") from error
+    if not all(isinstance(doc, Mapping) and "title" in doc and "text" in doc for doc in docs):
+        raise InputError(f"{path}: column 'docs' must be a list of documents with title and text")
+    return "\n\n".join(fill(template, {**doc, "ID": number}) for number, doc in enumerate(docs, 1))
 
 
 def _protocol(path: Path) -> Mapping[str, Any]:
@@ -105,7 +104,7 @@ def _demonstrations(protocol: Mapping[str, Any], shots: int, seed: int) -> Itera
 
 def _demonstration(demo: Row, protocol: Mapping[str, Any]) -> str:
     context = documents(demo["docs"], protocol["doc_prompt"], Path("demonstrations"))
-    return str(protocol["demo_prompt"].format(**demo, instruction=protocol["instruction"], context=context))
+    return fill(protocol["demo_prompt"], {**demo, "instruction": protocol["instruction"], "context": context})
 
 
 def _references(row: Row) -> list[str]:
