@@ -109,7 +109,7 @@ def test_each_kind_is_logged_once(
     warnings = [record.getMessage() for record in log.records if record.levelno >= logging.WARNING]
     told = [line for line in warnings if "too_long" in line]
     assert len(told) == 2
-    assert told[1] == "failed: 11 too_long"
+    assert told[1].strip() == "failed: 11 too_long"
     assert (run / NAME).exists()
     failed = [row["mean"] for row in read(run, "stats") if row["name"]["name"] == "request_failed"]
     assert max(failed) > 0
