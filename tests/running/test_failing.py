@@ -9,15 +9,17 @@ from pathlib import Path
 from threading import Event
 
 import pytest
+from helm.common.hierarchical_logger import hexception
 from helm.common.request import Request, RequestResult
 
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure
 from helm_longctx.running import asking, calls
 from helm_longctx.running.breaker import GIVE_UP, Breaker
+from helm_longctx.running.calls import Calls
 from helm_longctx.running.journal import NAME
 from helm_longctx.running.sending import TIMEOUT, TRIES
-from tests.running.making import ENTRY, PlainClient, make_run, read
+from tests.running.making import ENTRY, PlainClient, make_run
 
 PLAIN = ENTRY + "test/plain"
 
@@ -38,6 +40,10 @@ def fail(monkeypatch: pytest.MonkeyPatch, error: str, where: Callable[[str], boo
         if not where(request.prompt):
             return answer(self, request)
         self.asked.append(request.prompt)
+        try:
+            raise ValueError(error)
+        except ValueError as raised:
+            hexception(raised)  # as HELM's clients do
         return RequestResult(False, [], [], False, error=error)
 
     monkeypatch.setattr(PlainClient, "make_request", make_request)
@@ -109,10 +115,9 @@ def test_each_kind_is_logged_once(
     warnings = [record.getMessage() for record in log.records if record.levelno >= logging.WARNING]
     told = [line for line in warnings if "too_long" in line]
     assert len(told) == 2
-    assert told[1] == "failed: 11 too_long"
+    assert told[1].strip() == "failed: 11 too_long"
+    assert "Traceback" not in log.text
     assert (run / NAME).exists()
-    failed = [row["mean"] for row in read(run, "stats") if row["name"]["name"] == "request_failed"]
-    assert max(failed) > 0
 
 
 def test_a_server_that_never_answers(
@@ -126,7 +131,7 @@ def test_a_server_that_never_answers(
     never = Event()
     monkeypatch.setattr(PlainClient, "make_request", lambda self, request: never.wait())
     start = time.monotonic()
-    with pytest.raises(InputError, match=r"no answer within 0 seconds \(HELM_LONGCTX_TIMEOUT"):
+    with pytest.raises(InputError, match=r"no answer within 0.4 seconds \(HELM_LONGCTX_TIMEOUT"):
         make_run(tmp_path, PLAIN)
     assert time.monotonic() - start < 30
     assert (
@@ -135,27 +140,23 @@ def test_a_server_that_never_answers(
     never.set()
 
 
-def test_a_late_answer_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It counts as failed in this run, and is not asked for again."""
-    monkeypatch.setattr(calls, "TICK", 0.05)
-    make_run(tmp_path / "all", PLAIN)
-    slow, answer, late = PlainClient.asked[5], PlainClient.make_request, Event()
+def test_a_call_that_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits for it, but it goes on: an answer that comes late is kept."""
+    monkeypatch.setattr(calls, "TICK", 0.01)
+    late, done = Event(), Event()
 
-    def make_request(self: PlainClient, request: Request) -> RequestResult:
-        if request.prompt == slow:
-            late.wait(30)
-        elif len(PlainClient.asked) > 20:
-            late.set()
-        return answer(self, request)
+    def call(item: str) -> None:
+        late.wait(60)
+        done.set()
 
-    with monkeypatch.context() as patch:
-        patch.setenv(TIMEOUT, "2")
-        patch.setattr(PlainClient, "make_request", make_request)
-        run = make_run(tmp_path, PLAIN)
-    PlainClient.asked.clear()
-    make_run(tmp_path, PLAIN)
-    assert len(PlainClient.asked) <= 1
-    assert not (run / NAME).exists()
+    running = Calls(call, limit=0.05)
+    running.start(7, "a")
+    given_up: list[tuple[int, object]] = []
+    while running:
+        given_up += running.wait()
+    assert given_up == [(7, None)]
+    late.set()
+    assert done.wait(60)
 
 
 def result(error: str | None) -> RequestResult:

@@ -123,7 +123,7 @@ def test_nothing_answered(entry: str, failed: int, tmp_path: Path, monkeypatch: 
     """A model that never answers makes no run, and is not asked for long."""
     monkeypatch.setattr(PlainClient, "fails", staticmethod(lambda prompt: True))
     with pytest.raises(
-        InputError, match=r"1 of 1 runs were not made: .* requests failed, the last ones in a row: too_long"
+        InputError, match=r"1 of 1 runs were not made: .* requests failed, the last ones in a row: bad_request"
     ) as told:
         make_run(tmp_path, entry)
     (said,) = re.findall(r"(\d+) requests failed", str(told.value))

@@ -57,6 +57,7 @@ def ask_all(states: Sequence[RequestState], asking: Asking, parallelism: int) ->
         raise InputError(f"{error}; {asking.journal.summary()}") from error
     finally:
         asking.sender.stop()
+        asking.progress.close()
     return [results[number] for number in range(len(states))]
 
 
@@ -113,7 +114,7 @@ class Asking:
 
     @property
     def _lateness(self) -> str:
-        return f"no answer within {self.sender.limit:,.0f} seconds ({TIMEOUT} sets them)"
+        return f"no answer within {self.sender.limit:g} seconds ({TIMEOUT} sets them)"
 
     def finish(self) -> int:
         """Log the totals; how many requests failed."""
@@ -170,9 +171,12 @@ class Progress:
         else:
             self._bar.set_postfix_str(f"tokens/s={self._speed:,.0f}, failed={self._failed}, {waiting}")
 
-    def finish(self) -> None:
-        """Close the bar and log the totals."""
+    def close(self) -> None:
+        """Leave the terminal to others."""
         self._bar.close()
+
+    def finish(self) -> None:
+        """Log the totals."""
         hlog(
             f"{self._answered} requests answered, {self._cached} of them from the request cache, "
             f"{self._known} before, {self._failed} failed; "

@@ -97,7 +97,7 @@ def _hook_stores() -> None:
         return watched(opens, repr(config))
 
     create_key_value_store.knows_longctx = True  # type: ignore[attr-defined]
-    helm_cache.create_key_value_store = create_key_value_store  # type: ignore[assignment]
+    helm_cache.create_key_value_store = create_key_value_store
 
 
 def _hook_clients() -> None:
@@ -112,7 +112,7 @@ def _hook_clients() -> None:
             return client
 
     _get_client.knows_longctx = True  # type: ignore[attr-defined]
-    AutoClient._get_client = _get_client  # type: ignore[method-assign]
+    AutoClient._get_client = _get_client
 
 
 def _hookable(owner: Any, name: str) -> Any:

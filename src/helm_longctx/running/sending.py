@@ -87,7 +87,7 @@ class Sender:
         with quiet_clients():
             made = attempt(self._send, request)
         if made.result.success:
-            self._has_answered = True
+            self._has_answered |= not made.result.cached
         else:
             made.result = replace(made.result, error=self._explained(made))
         return made
@@ -118,7 +118,7 @@ def _client(context: LocalContext, deployment: str) -> Client:
     except InputError:
         raise
     except Exception as error:
-        message = named(failure_of_error(error), redacted(f"{error}"))
+        message = named(failure_of_error(error), short(redacted(str(error))))
         raise InputError(f"{deployment} cannot be asked: {message}") from error
 
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
-GRACE = 2.0
+GRACE = 1.0
 """Seconds that a process has to end in order; then it is ended."""
 
 
