@@ -158,12 +158,15 @@ def test_doctor(tmp_path: Path) -> None:
 
 
 def test_doctor_finds_what_is_broken(tmp_path: Path) -> None:
-    """A wrong mirror and unreadable credentials are reported with status 1."""
+    """A wrong mirror and unreadable credentials and YAML, which HELM reads before plugins, are reported with status 1."""
     (tmp_path / "prod_env").mkdir()
+    (tmp_path / "prod_env/model_deployments.yaml").write_text("model_deployments:\n  - name: [\n")
     (tmp_path / "prod_env/credentials.conf").write_text('key: "sk-secret\n{{{')
     done = run("helm-longctx", "doctor", "--no-run", folder=tmp_path, HELM_LONGCTX_DATA="/no/such/folder")
     assert done.returncode == 1
     assert "BROKEN  data: HELM_LONGCTX_DATA='/no/such/folder' is not a folder" in done.stdout
+    assert "BROKEN  configuration: in prod_env: while parsing" in done.stdout
+    assert 'in "prod_env/model_deployments.yaml", line 3, column 1' in done.stdout
     assert "BROKEN  credentials: prod_env/credentials.conf is not a HOCON file" in done.stdout
     assert "sk-secret" not in done.stdout + done.stderr
 

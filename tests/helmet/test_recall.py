@@ -55,6 +55,15 @@ def test_1m(task: Task) -> None:
     assert 0.9 * 2**20 < example.input_tokens + task.max_tokens <= 2**20
 
 
+@pytest.mark.parametrize("official", [False, True])
+def test_more_demonstrations_than_there_are_are_refused(mirror: DataRoot, official: bool) -> None:
+    """The official code sends fewer than were asked for, silently."""
+    task, root = HELMET.task("json_kv"), mirror if official else EMPTY
+    assert examples(task, "8k", ",shots=2,num_samples=1", root)[0].source == ("official" if official else "generated")
+    with pytest.raises(InputError, match=r"shots=9, but there are only \d demonstrations"):
+        examples(task, "8k", ",shots=9,num_samples=1", root)
+
+
 @TASKS
 def test_answers_stand_at_their_depth(task: Task) -> None:
     """Evidence is in the context once, at the recorded depth, evenly from start to end."""

@@ -74,6 +74,25 @@ def test_numbers_that_no_file_can_hold() -> None:
     assert read_part("precision", '{"precision": 1, "sentence_count": 1e300}') == {"precision": 1}
 
 
+def test_not_a_number() -> None:
+    """NaN is what the official script makes of it, comparison by comparison; what is not finite is in no mean."""
+    replies = {
+        "fluency": '{"fluency": 1}',
+        "recall": '{"recall": NaN}',
+        "precision": '{"precision": 1, "sentence_count": 2}',
+    }
+    expected = {"judge_f1": 0, "judge_precision": 0.5, "judge_fluency": 1}
+    assert judged_summary(replies, ["a"]) == expected
+    fluent = {**replies, "fluency": '{"fluency": NaN}', "recall": '{"recall": 1}'}
+    assert judged_summary(fluent, ["a"]) == {"judge_recall": 1, "judge_precision": 0.5}
+    assert judged_answer('{"fluency": 1, "correctness": NaN}') == {}
+    record = {"prediction": "a", "references": ["a"], "keypoints": ["a"]}
+    for jury in ({"a/b": replies, "c/d": fluent}, {"c/d": fluent, "a/b": replies}):
+        scores = HELMET.task("infbench_sum").scores({**record, "jury": {"replies": jury}})
+        assert {name: scores[name] for name in expected} == expected
+        assert "judge_recall" not in scores
+
+
 def test_the_headline() -> None:
     """With a readable reply there is a headline."""
     record = {"prediction": "a", "references": ["a"], "judge": 'x {"fluency": 1, "correctness": 2}'}

@@ -18,6 +18,7 @@ from pyhocon import ConfigFactory
 from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.core.task import MAIN_METRIC
 from helm_longctx.errors import InputError
+from helm_longctx.redaction.text import redacted
 from helm_longctx.sources.root import DataRoot
 
 TINY_RUN = "helmet_recall:task=ruler_niah_mk_2,length=4k,num_samples=2,model=longctx/lexical"
@@ -25,9 +26,14 @@ VERSIONS = ("helm-longctx", "crfm-helm", "datasets", "transformers", "torch", "h
 
 Finding = tuple[bool, str]
 
+_LONGEST_REASON = 400
+"""Characters of what a reader says of a file."""
+
 
 def doctor(
-    local_path: Annotated[Path, typer.Option(help="HELM's --local-path, for credentials.conf.")] = Path("prod_env"),
+    local_path: Annotated[
+        Path, typer.Option(help="HELM's --local-path, for its YAML files and credentials.conf.")
+    ] = Path("prod_env"),
     run: Annotated[bool, typer.Option(help="Also make a tiny run end to end.")] = True,
 ) -> None:
     """Check the installation; every line says what was found. Exit status 1 if something is broken."""
@@ -36,6 +42,7 @@ def doctor(
         ("plugin", _plugin),
         ("adapter", _adapter),
         ("data", _data),
+        ("configuration", lambda: _configuration(local_path)),
         ("credentials", lambda: _credentials(local_path)),
     ]
     if run:
@@ -91,6 +98,19 @@ def _data() -> Iterator[Finding]:
         yield False, str(error)
         return
     yield True, f"{'mirror' if root.mirror else 'cache'} {root.path}; see helm-longctx list"
+
+
+def _configuration(local_path: Path) -> Iterator[Finding]:
+    """What `helm-run` reads before it loads plugins; where that fails, it ends in a traceback."""
+    from helm.benchmark.config_registry import register_configs_from_directory
+
+    try:
+        register_configs_from_directory(str(local_path))
+    except Exception as error:  # of YAML, or of what stands in it
+        yield False, f"in {local_path}: {redacted(' '.join(str(error).split()))[:_LONGEST_REASON]}"
+        return
+    found = sorted(path.name for path in local_path.glob("*.yaml"))
+    yield True, f"in {local_path}: {', '.join(found) or 'none'}"
 
 
 def _credentials(local_path: Path) -> Iterator[Finding]:

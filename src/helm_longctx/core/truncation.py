@@ -103,7 +103,9 @@ class Truncator:
             limit = self.window - max(middle.RESERVED, max_tokens + CHAT_BUFFER)
         else:
             # The official code cuts first and adds the thinking afterwards, to output and length (eval.py:69).
-            max_tokens -= extra.get("thinking_tokens", 0)
+            thinking = extra.get("thinking_tokens", 0)
+            # Where a run expander caps the output below that, the cap is all there is.
+            max_tokens -= thinking if max_tokens > thinking else 0
             limit = min(self.window, extra["length"]) - max_tokens - (CHAT_BUFFER if form == "chat" else 0)
         if limit <= 0:
             raise InputError(f"a window of {self.window} tokens leaves no room beside max_tokens={max_tokens}")

@@ -32,7 +32,7 @@ PARTS = {"fluency": ("fluency",), "recall": ("recall",), "precision": ("precisio
 def read_answer(reply: Any) -> dict[str, float] | None:
     """Fluency (0 or 1) and correctness (0 to 3) of an answer; None if the reply has not both."""
     verdict = _object(reply)
-    return _numbers(verdict, _ANSWER) if _scores(lambda: _answer(verdict)) else None
+    return _numbers(verdict, _ANSWER) if "judge_score" in _scores(lambda: _answer(verdict)) else None
 
 
 def read_part(part: str, reply: Any) -> dict[str, float] | None:
@@ -42,14 +42,17 @@ def read_part(part: str, reply: Any) -> dict[str, float] | None:
 
 
 def judged_answer(reply: Any) -> Scores:
-    """Fluency times correctness, over 3; nothing if the reply cannot be read."""
-    return _scores(lambda: _answer(_object(reply)))
+    """Fluency times correctness, over 3; nothing if the reply cannot be read, or that is no finite number."""
+    scores = _scores(lambda: _answer(_object(reply)))
+    return scores if "judge_score" in scores else {}
 
 
 def judged_summary(replies: Any, keypoints: Sequence[str]) -> Scores:
     """Key points that a summary has, sentences of it that are right, and their F1 if it is fluent.
 
     Recall and precision can be above 1, as in the official code; nothing if one of the three replies cannot be read.
+    Python reads NaN and infinity in JSON, and what the official script makes of them stands: with a NaN for recall F1
+    is 0, as no comparison with NaN is true. A number that is not finite itself is left out.
     """
     return _scores(lambda: _summary({part: _object(replies[part], fenced=True) for part in PARTS}, len(keypoints)))
 
@@ -81,10 +84,9 @@ def _numbers(verdict: Mapping[str, Any], names: Sequence[str]) -> dict[str, floa
 
 
 def _scores(reckon: Callable[[], Scores]) -> Scores:
-    """What comes out where the official script makes numbers, which a mean must survive; else nothing."""
+    """What comes out where the official script makes numbers, but for those that no mean survives; else nothing."""
     try:
-        scores = reckon()
-        return scores if all(map(math.isfinite, scores.values())) else {}
+        return {name: value for name, value in reckon().items() if math.isfinite(value)}
     except (LookupError, TypeError, OverflowError):  # an absent name, another kind of value, more than a float holds
         return {}
 
@@ -99,9 +101,9 @@ def judged(record: Record, headline: str, worth: Callable[[Any], Scores]) -> Sco
     if not record.get("jury"):
         return worth(record.get("judge"))
     each = {judge: worth(replies) for judge, replies in record["jury"]["replies"].items()}
-    given = {judge: scores for judge, scores in each.items() if scores}
-    first = next(iter(given.values()), {})
-    mean = {name: fmean(scores[name] for scores in given.values()) for name in first}
+    given = {judge: scores for judge, scores in each.items() if headline in scores}
+    names = dict.fromkeys(name for scores in given.values() for name in scores)
+    mean = {name: fmean(scores[name] for scores in given.values() if name in scores) for name in names}
     mean[f"{headline}_strict"] = mean.get(headline, 0.0)
     if len(each) > 1:
         by_judge = {f"{headline}{BY_JUDGE}{judge}": scores[headline] for judge, scores in given.items()}
