@@ -66,13 +66,14 @@ class Tally:
     requests: int = 0
     restarts: int = 0
     torn: int = 0
+    slowest_end: float = 0.0
     signals: Counter[str] = field(default_factory=Counter)
     faults: Counter[str] = field(default_factory=Counter)
 
     def __str__(self) -> str:
         done = f"{self.rounds} rounds, {self.attempts} attempts, {self.requests} requests, {self.restarts} restarts"
         counts = ", ".join(f"{name} {count}" for name, count in (self.signals + self.faults).most_common())
-        return f"{done}, {self.torn} torn journals; {counts}"
+        return f"{done}, {self.torn} torn journals, at most {self.slowest_end:.1f} s from a signal to the end; {counts}"
 
 
 class Forks:
@@ -96,16 +97,15 @@ class Forks:
 
 
 class Attempt:
-    """A process, and its exit status when it has ended."""
+    """A process that runs until it has ended."""
 
     def __init__(self, process: int, replies: IO[str]):
         self._process = process
         self._ended = threading.Event()
-        self.status = 0
         threading.Thread(target=self._wait, args=(replies,), daemon=True).start()
 
     def _wait(self, replies: IO[str]) -> None:
-        self.status = int(replies.readline())
+        replies.readline()
         self._ended.set()
 
     def ended(self, within: float) -> bool:
@@ -124,7 +124,8 @@ def forks() -> Iterator[Forks]:
     path = os.pathsep.join([str(ROOT), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.chaos.child"],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": path},
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": path, "HELM_LONGCTX_WAIT": "0.01"},
     )  # fmt: skip
     with process:
         yield Forks(process)
@@ -237,11 +238,13 @@ class Run:
         attempt.ended(self._rng.uniform(0, 0.1))
 
     def _end(self, attempt: Attempt, what: signal.Signals) -> None:
+        start = time.monotonic()
         attempt.send(what)
         self._tally.signals[what.name] += 1
         if not attempt.ended(PATIENCE):
             attempt.send(signal.SIGKILL)
             raise ChaosError(f"{what.name} did not end it within {PATIENCE:.0f} s")
+        self._tally.slowest_end = max(self._tally.slowest_end, time.monotonic() - start)
 
     def _wait(self, attempt: Attempt) -> None:
         if not attempt.ended(PATIENCE):
