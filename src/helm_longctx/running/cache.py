@@ -12,11 +12,15 @@ from helm.common.cache import KeyValueStoreCacheConfig, SqliteCacheConfig
 from helm.common.cache_backend_config import SqliteCacheBackendConfig
 from helm.common.key_value_store import KeyValueStore, SqliteKeyValueStore, request_to_key
 
+from helm_longctx.running.cache_file import CacheFile
 from helm_longctx.running.lean import digest
 
 
 class DigestStore(SqliteKeyValueStore):
     """The same file as HELM's store. What HELM's own runner put there is found too."""
+
+    def __init__(self, path: str):
+        self._sqlite_dict = CacheFile(path)
 
     def contains(self, key: Mapping[str, Any]) -> bool:
         """Whether it holds a response, under either key."""
@@ -42,8 +46,14 @@ class DigestCacheBackendConfig(SqliteCacheBackendConfig):
     """Gives every client of a run a `DigestStore`."""
 
     def get_cache_config(self, shard_name: str) -> DigestCacheConfig:
-        """The shard's file is that of HELM's own runner."""
-        return DigestCacheConfig(super().get_cache_config(shard_name).path)
+        """The shard's file is that of HELM's own runner.
+
+        Raises:
+            InputError: it cannot be used.
+        """
+        path = super().get_cache_config(shard_name).path
+        CacheFile(path).check()
+        return DigestCacheConfig(path)
 
 
 def with_digest_cache(spec: ExecutionSpec) -> ExecutionSpec:

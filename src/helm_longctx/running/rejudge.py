@@ -28,7 +28,7 @@ from helm_longctx.locks import LOCK, locked_run
 from helm_longctx.running.annotating import WholePromptAnnotations
 from helm_longctx.running.cache import with_digest_cache
 from helm_longctx.running.disk import named_if_full
-from helm_longctx.running.prompts import full_prompt
+from helm_longctx.running.prompts import stored_prompt
 from helm_longctx.running.results import evaluated, write_json
 
 
@@ -150,7 +150,10 @@ def judged_runs(suite: Path) -> Iterator[Path]:
 
 def _prompt(run: Path, state: RequestState) -> str:
     """Whole only where it was cut: what a model was shown is asked of no other prompt."""
-    prompt: str = full_prompt(run, state.instance.id) if state.prompt_truncated else state.request.prompt
+    stored = (state.instance.extra_data or {}).get("full_prompt")
+    if state.prompt_truncated and stored:
+        return stored_prompt(run, stored["sha256"], state.instance.id)
+    prompt: str = state.request.prompt
     return prompt
 
 

@@ -31,7 +31,7 @@ from helm_longctx.running.disk import named_if_full
 from helm_longctx.running.journal import Journal
 from helm_longctx.running.lean import install_lean_logs
 from helm_longctx.running.order import by_prefix
-from helm_longctx.running.prompts import write_prompts
+from helm_longctx.running.prompts import instance_names, write_prompts
 from helm_longctx.running.results import cut_files, evaluated, write_json
 from helm_longctx.running.spool import Spool
 
@@ -132,7 +132,11 @@ class LongContextRunner(Runner):
         """The states with results in their order, and how many requests failed."""
         order = by_prefix(prompt_of(state, spool) for state in states)
         ordered = [states[number] for number in order]
-        write_prompts(run_path, ((state.instance.id, prompt_of(state, spool)) for state in ordered))
+        names = instance_names(
+            (state.instance.id, state.instance.sub_split, state.instance.extra_data["full_prompt"]["sha256"])
+            for state in states
+        )
+        write_prompts(run_path, ((names[number], prompt_of(states[number], spool)) for number in order))
         asking = Asking(self.executor.context.make_request, partial(prompt_of, spool=spool), journal, len(states))
         with htrack_block(f"{len(states)} requests"):
             answered = dict(zip(order, ask_all(ordered, asking, self._parallelism), strict=True))
