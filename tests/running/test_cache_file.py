@@ -13,6 +13,7 @@ from helm.common.cache import get_all_from_sqlite
 from helm.common.key_value_store import SqliteKeyValueStore
 
 from helm_longctx.errors import InputError
+from helm_longctx.models import lexical
 from helm_longctx.running import cache_file
 from helm_longctx.running.cache import DigestStore
 from tests.running.making import ENTRY, CachedClient, make_run, means
@@ -82,6 +83,7 @@ class Breaking(list[str]):
         self._file = file
 
     def append(self, prompt: str) -> None:
+        """As a list's."""
         super().append(prompt)
         if len(self) == 5:
             self._file.write_bytes(b"no database" * 500)
@@ -89,29 +91,21 @@ class Breaking(list[str]):
 
 def test_no_room(tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch, log: pytest.LogCaptureFixture) -> None:
     """The answers count; that they are not cached is said once."""
-    connect = sqlite3.connect
+    connect, answer = sqlite3.connect, lexical.answer
 
     def full(*arguments: Any, **named: Any) -> sqlite3.Connection:
         connection = connect(*arguments, **named)
-        connection.execute("PRAGMA max_page_count=4")  # a table, its index, and one or two pages of rows
+        connection.execute("PRAGMA max_page_count=4")  # a table, its index, and a page or two of rows
         return connection
 
-    monkeypatch.setattr(cache_file.sqlite3, "connect", full)
-    monkeypatch.setattr(cache_file, "pickle", LargeValues())
-    run = make_run(tmp_path / "full", ENTRY)
+    monkeypatch.setattr(lexical, "answer", lambda prompt: answer(prompt) + " " * 3000)
+    with monkeypatch.context() as patch:
+        patch.setattr(sqlite3, "connect", full)
+        run = make_run(tmp_path / "full", ENTRY)
     assert log.text.count("answers are not cached from here on") == 1
     assert "(database or disk is full): make room on its disk" in log.text
-    monkeypatch.undo()
+    assert "Traceback" not in log.text
     assert means(run) == means(make_run(tmp_path / "room", ENTRY))
-
-
-class LargeValues:
-    """Pickled values of half a page."""
-
-    loads, UnpicklingError = staticmethod(cache_file.pickle.loads), cache_file.pickle.UnpicklingError
-
-    def dumps(self, value: Any) -> bytes:
-        return cache_file.pickle.dumps(value).ljust(2000, b"\0")
 
 
 def test_a_reader_does_not_stop_a_write_for_ever(file: Path, log: pytest.LogCaptureFixture) -> None:

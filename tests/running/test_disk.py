@@ -48,6 +48,6 @@ def test_answers_do_not_fit(tmp_path: Path, limit: Limit, monkeypatch: pytest.Mo
 def test_prompts_do_not_fit(tmp_path: Path, limit: Limit) -> None:
     """Nothing is asked then."""
     limit(100_000)
-    with pytest.raises(InputError, match="runs/s/helmet_recall.* cannot be written: File too large"):
+    with pytest.raises(InputError, match=r"runs/s/helmet_recall.* cannot be written: File too large"):
         make_run(tmp_path, ENTRY + "test/plain")
     assert PlainClient.asked == []

@@ -15,7 +15,8 @@ from helm_longctx.errors import bad_argument
 def show(
     run: Annotated[str, typer.Argument(help="A run's folder, or its name under any suite of --output-path.")],
     instance: Annotated[
-        str, typer.Argument(help="The instance's id, as on the run's page; if several share it, the error has their names.")
+        str,
+        typer.Argument(help="The instance's id, as on the run's page; if several share it, the error has their names."),
     ],
     output_path: OutputPath = Path("benchmark_output"),
 ) -> None:
