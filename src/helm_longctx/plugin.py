@@ -12,11 +12,13 @@ from helm_longctx.cli.helm_run import check_command_line
 from helm_longctx.core.subsample import warn_of_subsamples
 from helm_longctx.models.registration import register
 from helm_longctx.redaction.hooks import install_redaction
+from helm_longctx.running.clock import install_steady_clock
 from helm_longctx.running.lean import install_lean_logs
 
 install_redaction()
 register()
 install_excepthook()
 install_lean_logs()
+install_steady_clock()
 warn_of_subsamples()
 check_command_line(sys.argv)
