@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from enum import Enum
 
 from helm.common.request import RequestResult
+from helm.proxy.retry import NonRetriableException
 
 
 class Failure(Enum):
@@ -146,9 +147,8 @@ def failure_of(result: RequestResult) -> Failure | None:
     stands in a text's place.
     """
     if not result.success:
-        kind = failure_of_text(result.error or "")
         final = result.error_flags is not None and result.error_flags.is_retriable is False
-        return Failure.BAD_REQUEST if final and kind is Failure.UNKNOWN else kind
+        return _final(failure_of_text(result.error or ""), final)
     if any(is_refusal((completion.finish_reason or {}).get("reason")) for completion in result.completions):
         return Failure.REFUSED
     if not result.completions or any(not isinstance(completion.text, str) for completion in result.completions):
@@ -169,7 +169,8 @@ def failure_of_error(error: BaseException) -> Failure:
     if any(isinstance(each, ImportError) for each in chain):
         return Failure.MISSING_PACKAGE
     status = next((found for each in chain if (found := _status(each)) is not None), None)
-    return _failure("; ".join(f"{type(each).__name__}: {each}" for each in chain), status)
+    kind = _failure("; ".join(f"{type(each).__name__}: {each}" for each in chain), status)
+    return _final(kind, any(isinstance(each, NonRetriableException) for each in chain))
 
 
 def named(kind: Failure, error: str) -> str:
@@ -204,6 +205,11 @@ def _failure(text: str, status: int | None) -> Failure:
     if _MALFORMED.search(text):
         return Failure.MALFORMED
     return Failure.TEMPORARY if _TEMPORARY.search(text) else Failure.UNKNOWN
+
+
+def _final(kind: Failure, final: bool) -> Failure:
+    """What a client says is of no use to try again is no unknown failure."""
+    return Failure.BAD_REQUEST if final and kind is Failure.UNKNOWN else kind
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

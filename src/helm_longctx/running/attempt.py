@@ -10,8 +10,7 @@ from typing import Any, Protocol
 
 from helm.common.hierarchical_logger import hwarn
 from helm.common.key_value_store import request_to_key
-from helm.common.request import ErrorFlags, Request, RequestResult
-from helm.proxy.retry import NonRetriableException
+from helm.common.request import Request, RequestResult
 
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, failure_of, failure_of_error, failure_of_text, is_refusal, named
@@ -77,8 +76,7 @@ class Attempt:
         error = named(kind or Failure.UNKNOWN, self._reason(outcome))
         if isinstance(outcome, RequestResult):
             return replace(outcome, success=False, completions=[], cached=False, error=error)
-        flags = ErrorFlags(is_retriable=False) if isinstance(outcome, NonRetriableException) else None
-        return RequestResult(False, [], [], False, error=error, error_flags=flags)
+        return RequestResult(False, [], [], False, error=error)
 
     def _failure(self, outcome: RequestResult | Exception) -> Failure | None:
         if any(map(_is_refused, self.replies)):
