@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from difflib import get_close_matches
+
+_LONGEST_NAME = 200
+"""Characters of a value that are compared with names: whole prompts would take minutes."""
 
 
 class InputError(ValueError):
@@ -10,9 +14,17 @@ class InputError(ValueError):
 
 
 def bad_argument(where: str, name: str, value: object, allowed: Iterable[object] | str) -> InputError:
-    """An `InputError` that names the argument, the value and what is allowed."""
-    choices = allowed if isinstance(allowed, str) else ", ".join(str(choice) for choice in allowed)
+    """An `InputError` that names the argument, the value, what is allowed, and which of these comes nearest."""
+    choices = allowed if isinstance(allowed, str) else list_choices(value, allowed)
     return InputError(f"{where}: {name}={shorten(value)} is not allowed; allowed: {choices}")
+
+
+def list_choices(value: object, allowed: Iterable[object]) -> str:
+    """What is allowed, for an error about `value`: `a, b`, or `a, b; did you mean b?` where one is spelled alike."""
+    names = [str(choice) for choice in allowed]
+    by_lower = {name.lower(): name for name in names}
+    nearest = get_close_matches(str(value)[:_LONGEST_NAME].lower(), by_lower, n=1)
+    return ", ".join(names) + (f"; did you mean {by_lower[nearest[0]]}?" if nearest else "")
 
 
 def shorten(value: object, limit: int = 80) -> str:
