@@ -9,12 +9,14 @@ _LONGEST_NAME = 200
 """Characters of a value that are compared with names: whole prompts would take minutes."""
 
 
-UNFIT = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
-"""What code raises at data of another form than it was written for."""
-
-
 class InputError(ValueError):
     """Bad input: a run-entry argument, an option, a file. The message is one line that a user can act on."""
+
+
+def is_unfit(error: BaseException) -> bool:
+    """Whether it is what code raises at data of another form than it was written for; of Rust's it is a panic."""
+    kinds = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
+    return isinstance(error, kinds) or type(error).__name__ == "PanicException"
 
 
 def bad_argument(where: str, name: str, value: object, allowed: Iterable[object] | str) -> InputError:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from helm_longctx.core.shapes import TEXT, TEXTS
 from helm_longctx.core.task import Example, Settings, Task
-from helm_longctx.errors import UNFIT, InputError, shorten
+from helm_longctx.errors import InputError, is_unfit, shorten
 from helm_longctx.sources.root import DataRoot
 
 
@@ -24,7 +24,9 @@ def load_examples(task: Task, settings: Settings, root: DataRoot) -> Iterator[Ex
             yield example
     except InputError:
         raise
-    except UNFIT as error:  # of a row that no loader thought of
+    except BaseException as error:
+        if not is_unfit(error):
+            raise
         what = f"{type(error).__name__}: {shorten(str(error))}"
         raise InputError(f"{where}: a row is not as {task.name} has it ({what})") from error
     if not count:
