@@ -17,6 +17,7 @@ from helm_longctx.errors import InputError
 from helm_longctx.helmet.tasks import HELMET
 from helm_longctx.report.confs import conf_files
 from helm_longctx.sources.root import ENVIRONMENT, DataRoot
+from tests.fabricate_runs import write_run
 from tests.lv_eval.fabricate import build_lv_eval
 
 
@@ -238,6 +239,18 @@ def test_prompts_of_malformed_files(
     assert str(tmp_path / "mirror" / path) in command.err
     assert told in command.err
     assert command.err.count("\n") == 1
+
+
+def test_summarize_of_damaged_runs(command: Command, tmp_path: Path) -> None:
+    """What HELM's summarizer stumbles over is one line that names the suite."""
+    run = write_run(
+        tmp_path / "benchmark_output/runs/s", "helmet_recall:task=json_kv,length=8k,model=longctx/null", [("p", "a")]
+    )
+    stats = json.loads((run / "stats.json").read_text())
+    (run / "stats.json").write_text(json.dumps(stats * 2))
+    assert command("summarize", "--suite", "s") == 2
+    assert "benchmark_output/runs/s: helm-summarize cannot read its runs (ValueError: " in command.err
+    assert "Traceback" not in command.err
 
 
 def test_version(command: Command) -> None:

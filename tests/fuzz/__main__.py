@@ -37,11 +37,13 @@ def run_kind(kind: Kind, seed: int, cases: int | None) -> list[Failure]:
     """Run a kind's cases on each of its targets; each failure is printed with the command that repeats it."""
     start, failures = time.monotonic(), []
     for target in kind.targets:
+        begun = time.monotonic()
         for number in range(cases or kind.cases):
             if failure := run_case(kind, target, number, seed):
                 failures.append(failure)
                 print(f"FAILED {failure.case}: {failure.about}", flush=True)
                 print(f"  again: python -m tests.fuzz --seed {seed} --case {failure.case}", flush=True)
+        print(f"{kind.name}/{target}: {cases or kind.cases} cases in {time.monotonic() - begun:.0f} s", flush=True)
     count = len(kind.targets) * (cases or kind.cases)
     print(f"{kind.name}: {count} cases in {time.monotonic() - start:.0f} s, {len(failures)} failures", flush=True)
     return failures

@@ -7,7 +7,7 @@ import os
 import random
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
@@ -16,14 +16,12 @@ from unittest import mock
 
 from helm.common.general import asdict_without_nones
 
+import helm_longctx.plugin  # noqa: F401  # scenarios
 from helm_longctx.benchmarks import BENCHMARKS
-from helm_longctx.core.lengths import STANDARD
 from helm_longctx.core.scenario import LongContextScenario
 from helm_longctx.core.task import Benchmark, Task
 from helm_longctx.errors import InputError
 from helm_longctx.helmet.data import books
-from helm_longctx.helmet.scenario import HelmetScenario
-from helm_longctx.lv_eval.scenario import LvEvalScenario
 from helm_longctx.sources.root import ENVIRONMENT
 from tests.fabricate import build_mirror
 from tests.fuzz.cases import Kind, check_line
@@ -31,8 +29,9 @@ from tests.fuzz.mutate import dumped, mutated, mutated_bytes
 from tests.lv_eval.fabricate import build_lv_eval
 from tests.tasks import entry_of
 
-SCENARIOS: dict[str, type[LongContextScenario]] = {"helmet": HelmetScenario, "lv_eval": LvEvalScenario}
-LENGTHS = {"helmet": "8k", "lv_eval": "16k"}
+SCENARIOS = {scenario.benchmark.name: scenario for scenario in LongContextScenario.__subclasses__()}
+BUILDERS: tuple[Callable[[Path], object], ...] = (build_mirror, build_lv_eval)
+"""What fabricates the data of all benchmarks."""
 ROWS, LONGEST_TEXT = 12, 3000
 TASKS = {task.name: (benchmark, task) for benchmark in BENCHMARKS for task in benchmark.tasks}
 
@@ -43,10 +42,10 @@ def small_mirror() -> Path:
     kept = tempfile.TemporaryDirectory(prefix="fuzz-mirror-")
     _kept.append(kept)
     with tempfile.TemporaryDirectory() as whole:
-        build_mirror(Path(whole))
-        build_lv_eval(Path(whole))
-        for benchmark, task in TASKS.values():
-            for path in _paths(benchmark, task):
+        for build in BUILDERS:
+            build(Path(whole))
+        for _, task in TASKS.values():
+            for path in _paths(task):
                 _write_small(Path(whole) / path, Path(kept.name) / path)
     return Path(kept.name)
 
@@ -54,9 +53,18 @@ def small_mirror() -> Path:
 _kept: list[tempfile.TemporaryDirectory[str]] = []
 
 
-def _paths(benchmark: Benchmark, task: Task) -> list[str]:
-    length = STANDARD[LENGTHS[benchmark.name]]
-    return [path for source in task.all_sources(length) for path in source.paths]
+def length_of(task: Task) -> int:
+    """8k, else the shortest length that it has."""
+    return 8192 if 8192 in task.sizes else min(task.sizes)
+
+
+def fabricated(task: Task) -> list[str]:
+    """The files that the task, its judge included, reads in the fabricated mirror."""
+    return [path for path in _paths(task) if (small_mirror() / path).is_file()]
+
+
+def _paths(task: Task) -> list[str]:
+    return [path for source in task.all_sources(length_of(task)) for path in source.paths]
 
 
 def _write_small(source: Path, target: Path) -> None:
@@ -97,7 +105,7 @@ def run(loader: str, rng: random.Random) -> None:
     """Load a task from a mirror of which one file is mutated."""
     benchmark, task = rng.choice(LOADERS[loader])
     mirror = small_mirror()
-    paths = [path for path in _paths(benchmark, task) if (mirror / path).is_file()]
+    paths = fabricated(task)
     changed = rng.choice(paths)
     with tempfile.TemporaryDirectory(prefix="fuzz-case-") as folder:
         for path in paths:
@@ -132,7 +140,7 @@ def _short_books() -> Iterator[None]:
 
 
 def _load(benchmark: Benchmark, task: Task) -> None:
-    arguments = {benchmark.task_argument: task.name, "length": LENGTHS[benchmark.name], "num_samples": 5}
+    arguments = {benchmark.task_argument: task.name, "length": length_of(task), "num_samples": 5}
     try:
         scenario = SCENARIOS[benchmark.name](entry_of(task), benchmark.revision, **arguments)
         instances = list(scenario.iter_instances("benchmark_output/scenarios/x"))

@@ -12,7 +12,7 @@ from typing import Any
 from tests.fabricate import score_records
 from tests.fuzz.cases import Kind, check_finite
 from tests.fuzz.commands import check, run_command
-from tests.fuzz.loaders import LENGTHS, TASKS
+from tests.fuzz.loaders import TASKS, length_of
 from tests.fuzz.mutate import dumped, mutated, mutated_bytes
 from tests.helmet.fabricate_replies import answer_replies, summary_replies
 from tests.tasks import entry_of
@@ -59,7 +59,7 @@ def run(target: str, rng: random.Random) -> None:
     place = rng.randrange(len(records))
     records[place] = mutated(records[place], rng)
     data = b"".join(dumped(record, rng) + b"\n" for record in records)
-    entry = f"{entry_of(task)}:{benchmark.task_argument}={name},length={LENGTHS[benchmark.name]}"
+    entry = f"{entry_of(task)}:{benchmark.task_argument}={name},length={length_of(task)}"
     with tempfile.TemporaryDirectory(prefix="fuzz-records-") as folder:
         path = Path(folder) / "records.jsonl"
         path.write_bytes(mutated_bytes(data, rng) if rng.random() < 0.1 else data)

@@ -30,6 +30,11 @@ def test_mutated_input(kind: Kind, target: str, count: int) -> None:
     assert [failure for failure in failures if failure] == []
 
 
+def test_every_task_has_fabricated_data() -> None:
+    """A task without it is never fuzzed: `BUILDERS` lacks what fabricates its benchmark."""
+    assert [name for name, (_, task) in loaders.TASKS.items() if not loaders.fabricated(task)] == []
+
+
 def test_a_case_is_the_same_again() -> None:
     """The seed and the case's name alone make it."""
     drawn: list[float] = []
