@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PYTHON ?= python3
 PORT ?= 8000
 
-.PHONY: demo serve test chaos lint docs bench bars browser clean
+.PHONY: demo serve test chaos fuzz lint docs bench bars browser clean
 
 $(VENV)/installed: setup.cfg pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -49,6 +49,11 @@ bench: $(VENV)/installed
 
 bars: $(VENV)/installed-dev browser
 	$(BIN)/python bench/bars.py
+
+# Mutated input for every reader; again with other cases: make fuzz SEED=2
+SEED ?= 20260
+fuzz: $(VENV)/installed-dev
+	$(BIN)/python -m tests.fuzz --seed $(SEED)
 
 # The leaderboard is tested in a real browser.
 browser:

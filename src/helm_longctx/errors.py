@@ -13,6 +13,12 @@ class InputError(ValueError):
     """Bad input: a run-entry argument, an option, a file. The message is one line that a user can act on."""
 
 
+def is_unfit(error: BaseException) -> bool:
+    """Whether it is what code raises at data of another form than it was written for; of Rust's it is a panic."""
+    kinds = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
+    return isinstance(error, kinds) or type(error).__name__ == "PanicException"
+
+
 def bad_argument(where: str, name: str, value: object, allowed: Iterable[object] | str) -> InputError:
     """An `InputError` that names the argument, the value, what is allowed, and which of these comes nearest."""
     choices = allowed if isinstance(allowed, str) else list_choices(value, allowed)

@@ -13,7 +13,7 @@ from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.cli.console import print_table
 from helm_longctx.cli.options import LocalPath, OutputPath, Suite
 from helm_longctx.core.lengths import parse_length
-from helm_longctx.errors import bad_argument
+from helm_longctx.errors import InputError, bad_argument, is_unfit, shorten
 from helm_longctx.report.reference import write_reference
 from helm_longctx.report.schema import make_schema
 from helm_longctx.report.suite import run_groups, score_tables, suite_folder, suite_path, unscored
@@ -47,7 +47,15 @@ def summarize(
     sys.argv = ["helm-summarize", "--suite", suite, "--schema-path", str(schema_path)]
     sys.argv += ["--output-path", str(output_path), "--local-path", str(local_path)]
     sys.argv += ["--summarizer-class-name", "helm_longctx.report.LongContextSummarizer"]
-    helm_summarize.main()
+    try:
+        helm_summarize.main()
+    except Exception as error:
+        if not is_unfit(error):
+            raise
+        what = f"{type(error).__name__}: {shorten(str(error))}"
+        raise InputError(
+            f"{folder}: helm-summarize cannot read its runs ({what}); make the damaged run again"
+        ) from error
     for table in score_tables(folder, BENCHMARKS):
         print_table(table)
     for line in unscored(folder, BENCHMARKS):

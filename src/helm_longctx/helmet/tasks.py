@@ -11,7 +11,7 @@ from functools import partial
 from helm_longctx.core.lengths import STANDARD
 from helm_longctx.core.task import AnswerKind, Benchmark, Category, Loader, Protocol, Scorer, Task, Variant
 from helm_longctx.core.template import Template
-from helm_longctx.helmet import citations, prompts, published, scoring, verdicts
+from helm_longctx.helmet import citations, prompts, published, records, scoring, verdicts
 from helm_longctx.helmet.data import alce, books, generate, needles, passages, ruler
 from helm_longctx.helmet.data.icl import Split, load_icl, split_named, split_tenth
 from helm_longctx.helmet.data.llama import LLAMA_2
@@ -178,6 +178,7 @@ RERANK = (
         unit="passages",
         load=passages.load_rerank,
         score=scoring.score_rerank,
+        record=records.RANKING,
         headline=("NDCG@10",),
         metrics=scoring.RANKING_METRICS,
         max_tokens=200,
@@ -225,6 +226,7 @@ def _cite(name: str, title: str, correct: str, score: Scorer, metrics: tuple[str
         ),
         chat=True,
         arguments=("shots", "seed") if plain else ("shots", "seed", "judge"),
+        record=records.CITED[data],
     )
 
 
@@ -275,6 +277,7 @@ def _long_qa(
         chat=True,
         arguments=("shots", "seed", "context", "judge") if rubric else ("shots", "seed", "context"),
         judge_sources={"rubric": rubric} if rubric else {},
+        record=records.REPLIES if rubric else {},
     )
 
 
@@ -365,6 +368,7 @@ def _summary(
         chat=True,
         arguments=("shots", "seed", "judge"),
         judge_sources={"keypoints": keypoints, "rubric": _SUMMARY_RUBRIC},
+        record=records.SUMMARY,
     )
 
 

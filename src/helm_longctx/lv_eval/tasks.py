@@ -7,6 +7,7 @@ from functools import partial
 from itertools import islice
 
 from helm_longctx.core.lengths import length_label
+from helm_longctx.core.shapes import TEXT
 from helm_longctx.core.task import Benchmark, Category, Example, Protocol, Published, Settings, Task, Variant
 from helm_longctx.core.template import Template
 from helm_longctx.lv_eval import published
@@ -63,6 +64,7 @@ def _task(dataset: Dataset) -> Task:
         chat=True,
         variants=VARIANTS,
         cut="middle",
+        record={"answer_keywords": TEXT},
     )
 
 

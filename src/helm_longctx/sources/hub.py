@@ -23,7 +23,7 @@ from typing import Literal
 import orjson
 
 from helm_longctx.errors import InputError
-from helm_longctx.sources.disk import check_space
+from helm_longctx.sources.disk import check_space, check_unpacked
 from helm_longctx.sources.root import DataRoot
 
 PARQUET_REVISION = "refs/convert/parquet"
@@ -274,7 +274,9 @@ def _unzip(path: Path, member: str, target: Path) -> None:
             found = [name for name in archive.namelist() if name in (member, member.rsplit("/", 1)[-1])]
             if len(found) != 1:
                 raise InputError(f"it has {len(found) or 'no'} files {member}; {USE_A_MIRROR}")
-            check_space(target.parent, archive.getinfo(found[0]).file_size)  # more than that is never unpacked
+            size = archive.getinfo(found[0]).file_size  # more than that is never unpacked
+            check_unpacked(member, size, path.stat().st_size)
+            check_space(target.parent, size)
             with archive.open(found[0]) as content, target.open("wb") as out:
                 shutil.copyfileobj(content, out, 1 << 20)
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:

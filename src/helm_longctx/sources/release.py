@@ -27,6 +27,9 @@ from helm_longctx.sources.download import ResumingStream, retrying
 from helm_longctx.sources.root import DataRoot
 from helm_longctx.sources.unpack import BLOCK, Record, normal, unpack
 
+MOST_PINNED = 16 << 20
+"""Bytes of a pinned file, at most: a server that never ends would fill the disk."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -160,9 +163,10 @@ def _fetch_pinned(file: PinnedFile, target: Path) -> None:
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=target.parent) as name:
         part = Path(name) / "0"
         with ResumingStream(file.url) as stream:
-            with part.open("wb") as out:
-                shutil.copyfileobj(io.BufferedReader(stream), out)
+            size = part.write_bytes(io.BufferedReader(stream).read(MOST_PINNED))
             found = stream.digest.hexdigest()
+        if size == MOST_PINNED:
+            raise InputError(f"what was downloaded has more than {MOST_PINNED} bytes; {hub.USE_A_MIRROR}")
         if found != file.sha256:
             raise InputError(f"what was downloaded has SHA-256 {found}, expected {file.sha256}; {hub.USE_A_MIRROR}")
         os.replace(part, target)

@@ -7,14 +7,28 @@ import hashlib
 import tarfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import IO, Any, BinaryIO, cast
 
 from helm_longctx.errors import InputError
-from helm_longctx.sources.disk import check_space
+from helm_longctx.sources.disk import check_space, check_unpacked
 from helm_longctx.sources.hub import USE_A_MIRROR
 
 BLOCK = 1 << 20
 """Bytes in memory at a time."""
+
+MOST_NAMES = 1 << 20
+"""Bytes that a header's further names and attributes may have."""
+
+MOST_ENDS = 10
+"""How often the end of an archive may be read. tarfile passes over a member of 2**60 bytes by reading on and on."""
+
+_NAMES = (
+    tarfile.GNUTYPE_LONGNAME,
+    tarfile.GNUTYPE_LONGLINK,
+    tarfile.XHDTYPE,
+    tarfile.XGLTYPE,
+    tarfile.SOLARIS_XHDTYPE,
+)
 
 Record = dict[str, Any]
 
@@ -37,8 +51,8 @@ def unpack(source: BinaryIO, archive: str, wanted: Mapping[str, str], part: Path
     try:
         # gzip rather than tarfile's "r|gz": that one takes a cut archive for a whole one, and inflates without limit.
         with (
-            gzip.GzipFile(fileobj=source, mode="rb") as plain,
-            tarfile.open(fileobj=plain, mode="r|", bufsize=BLOCK) as members,
+            _Inflated(source, archive) as plain,
+            tarfile.open(fileobj=plain, mode="r|", bufsize=BLOCK, tarinfo=_Member) as members,
         ):
             for member in members:
                 name = normal(member.name)
@@ -55,6 +69,46 @@ def unpack(source: BinaryIO, archive: str, wanted: Mapping[str, str], part: Path
     except Exception as error:  # tarfile lets through what its parsing raises
         raise _malformed(archive, error) from error
     return records
+
+
+class _Counted:
+    """A stream that counts the bytes that are read of it."""
+
+    def __init__(self, source: BinaryIO):
+        self._source, self.count = source, 0
+
+    def read(self, size: int = -1) -> bytes:
+        data = self._source.read(size)
+        self.count += len(data)
+        return data
+
+
+class _Inflated(gzip.GzipFile):
+    """What a gzip file holds; reading ends where that is out of all proportion to its size."""
+
+    def __init__(self, source: BinaryIO, archive: str):
+        self._packed, self._archive, self._ends = _Counted(source), archive, 0
+        super().__init__(fileobj=cast(BinaryIO, self._packed), mode="rb")
+
+    def read(self, size: int | None = -1) -> bytes:
+        data = super().read(size)
+        self._ends += not data
+        if self._ends > MOST_ENDS:
+            raise EOFError("a member says that it goes on after the end of the archive")
+        check_unpacked(self._archive, self.tell(), self._packed.count)
+        return data
+
+
+class _Member(tarfile.TarInfo):
+    """A header. Those that hold the name of the next member are read into memory whole, so they must be small."""
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> _Member:
+        """From its bytes."""
+        member = super().frombuf(buf, encoding, errors)
+        if member.size > MOST_NAMES and member.type in _NAMES:
+            raise tarfile.ReadError("a header is too large")
+        return member
 
 
 def _malformed(archive: str, error: Exception) -> InputError:

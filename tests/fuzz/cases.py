@@ -1,0 +1,176 @@
+"""A case of fuzzing: made from a seed and its own name alone, judged in a limited time, and easy to make again."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from helm_longctx.errors import InputError
+
+SEED = 20260
+LIMIT = 60.0
+"""Seconds that a case may take; a busy machine makes quick ones slow."""
+
+FILE_LIMIT = 512 << 20
+"""Bytes that a case in a process of its own may write into one file."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of input.
+
+    Args:
+        name: of the kind.
+        targets: what reads such input.
+        cases: how many `make fuzz` runs for each target.
+        run: runs one case on a target with its own random generator; it raises anything if the outcome is wrong.
+    """
+
+    name: str
+    targets: Sequence[str]
+    cases: int
+    run: Callable[[str, random.Random], None]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A case whose outcome is wrong."""
+
+    case: str
+    about: str
+
+
+class HangError(BaseException):
+    """A case took too long. No `Exception`: code under test may catch those."""
+
+
+def run_case(kind: Kind, target: str, number: int, seed: int, limit: float = LIMIT) -> Failure | None:
+    """Run one case; what is wrong with its outcome, or None."""
+    case = f"{kind.name}/{target}/{number}"
+    try:
+        with limited(limit):
+            kind.run(target, random.Random(f"{seed}/{case}"))
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # a panic in Rust is no Exception
+        return Failure(case, about(error))
+    return None
+
+
+def about(error: BaseException) -> str:
+    """What went wrong and where, without the mutated text."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if "/helm" in f.filename or "/fuzz/" in f.filename]
+    where = " < ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in frames[::-1][:4])
+    return f"{type(error).__name__}: {str(error)[:600]} ({where})"
+
+
+@contextmanager
+def limited(seconds: float) -> Iterator[None]:
+    """Raise `HangError` in code that takes longer. For the main thread."""
+
+    def stop(signum: int, frame: object) -> NoReturn:
+        raise HangError(f"no outcome after {seconds:.0f} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def check_line(error: InputError) -> None:
+    """An error for a user is one line of a length that a person reads."""
+    message = str(error)
+    assert message, "the error says nothing"
+    assert "\n" not in message, f"the error has several lines: {message!r}"
+    assert len(message) < 3000, f"the error has {len(message)} characters"
+
+
+def check_finite(value: Any) -> None:
+    """Every reader of JSON can read the value."""
+    json.dumps(value, allow_nan=False)
+
+
+@dataclass(frozen=True)
+class Done:
+    """A process that ended."""
+
+    status: int
+    out: bytes
+    err: str
+
+
+def run_forked(act: Callable[[], object], folder: Path, limit: float = LIMIT) -> Done:
+    """Run `act` in a process of its own, in `folder`; `SystemExit` gives its status.
+
+    The process has what this one has imported, so that it starts at once.
+
+    Raises:
+        HangError: it took too long; it is killed.
+    """
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        child = os.fork()
+        if not child:
+            _become(act, folder, out.fileno(), err.fileno())
+        status = _wait(child, limit)
+        for file in (out, err):
+            file.seek(0)
+        return Done(status, out.read(), err.read().decode("utf-8", "replace"))
+
+
+def _become(act: Callable[[], object], folder: Path, out: int, err: int) -> NoReturn:
+    status = 70
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        os.setsid()
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(out, 1)
+        os.dup2(err, 2)
+        sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
+        sys.stderr = os.fdopen(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False)  # as Python has it
+        resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_LIMIT, FILE_LIMIT))
+        os.chdir(folder)
+        act()
+        status = 0
+    except SystemExit as error:
+        status = error.code if isinstance(error.code, int) else int(error.code is not None)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(status)
+
+
+def _wait(child: int, limit: float) -> int:
+    """The child's exit status, or minus the number of the signal that ended it."""
+    end = time.monotonic() + limit
+    try:
+        while time.monotonic() < end:
+            done, status = os.waitpid(child, os.WNOHANG)
+            if done:
+                child = 0
+                return os.waitstatus_to_exitcode(status)
+            time.sleep(0.005)
+        raise HangError(f"no outcome after {limit:.0f} s")
+    finally:
+        if child:
+            os.killpg(child, signal.SIGKILL)
+            os.waitpid(child, 0)

@@ -1,0 +1,103 @@
+"""Replies of judges: a verdict that can be reckoned with, or none; never an error."""
+
+from __future__ import annotations
+
+import random
+from functools import cache
+from typing import Any
+from unittest import mock
+
+from helm.clients.client import Client
+from helm.common.request import GeneratedOutput, Request, RequestResult
+
+from helm_longctx.helmet import scoring
+from helm_longctx.helmet.verdicts import PARTS, judged_answer, judged_summary, read_answer, read_part
+from helm_longctx.judging import entailment
+from helm_longctx.judging.judge import Judge, Question
+from helm_longctx.judging.settings import WAIT
+from tests.fuzz.cases import Kind, check_finite
+from tests.fuzz.mutate import ODD_VALUES, mutated_text
+from tests.helmet.fabricate_replies import answer_replies, summary_replies
+
+HOSTILE = (
+    "{" * 100_000,
+    "}" * 100_000,
+    "{}" * 50_000,
+    '{"fluency":' * 5000,
+    "```json" * 10_000,
+    "1" * 100_000,
+    "{" * 50_000 + "}" * 50_000,
+)
+
+
+@cache
+def _known() -> list[str]:
+    summaries = [reply for case in summary_replies() for reply in (case.fluency, case.recall, case.precision)]
+    return [reply for reply in (*answer_replies(), *summaries) if reply is not None]
+
+
+def _reply(rng: random.Random) -> Any:
+    kind = rng.random()
+    if kind < 0.02:
+        return rng.choice(HOSTILE)
+    if kind < 0.1:
+        return rng.choice(ODD_VALUES)
+    text = rng.choice(_known())
+    for _ in range(rng.randint(0, 4)):
+        text = mutated_text(text, rng)
+    return text
+
+
+def _check_verdict(verdict: Any) -> None:
+    assert verdict is None or isinstance(verdict, dict), verdict
+    check_finite(verdict)
+
+
+def _answers(rng: random.Random) -> None:
+    reply = _reply(rng)
+    _check_verdict(read_answer(reply))
+    check_finite(judged_answer(reply))
+    jury = {"replies": {f"judge{number}": _reply(rng) for number in range(rng.randint(1, 3))}}
+    check_finite(scoring.score_narrativeqa({"prediction": "a", "references": ["a"], "jury": jury}))
+
+
+def _summaries(rng: random.Random) -> None:
+    replies = {part: _reply(rng) for part in PARTS}
+    for part, reply in replies.items():
+        _check_verdict(read_part(part, reply))
+    check_finite(judged_summary(rng.choice((replies, _reply(rng))), ["point"] * rng.randint(0, 3)))
+
+
+def _entailments(rng: random.Random) -> None:
+    reply = _reply(rng)
+    if isinstance(reply, str):
+        _check_verdict(entailment._read(reply))
+
+
+class _OddClient(Client):
+    """A client whose results are of any form."""
+
+    def __init__(self, rng: random.Random):
+        self._rng = rng
+
+    def make_request(self, request: Request) -> RequestResult:
+        kind, rng = self._rng.random(), self._rng
+        if kind < 0.1:
+            raise rng.choice((ValueError, KeyError, RuntimeError, OSError))(str(_reply(rng)))
+        outputs = [GeneratedOutput(_reply(rng), 0.0, [], finish_reason=rng.choice((None, {}, {"reason": "length"})))]
+        error = rng.choice((None, "", "Content blocked by OpenAI filter", "status code 400", "KeyError: 'x'"))
+        time = rng.choice((None, 0.1))
+        return RequestResult(kind < 0.7, [], rng.choice((outputs, [])), rng.random() < 0.5, time, error=error)
+
+
+def _calls(rng: random.Random) -> None:
+    with mock.patch.dict("os.environ", {WAIT: "0.000001"}):
+        judge = Judge("tests/odd", "tests/odd", _OddClient(rng))
+        reply = judge.ask(Question("prompt", rng.choice((read_answer, entailment._read)), 16, 0.0, 1.0, 0))
+    _check_verdict(reply.verdict)
+    assert reply.verdict is None or reply.error is None
+    assert reply.verdict is not None or reply.error, "neither a verdict nor an error"
+
+
+_READERS = {"answers": _answers, "summaries": _summaries, "entailments": _entailments, "calls": _calls}
+KIND = Kind("judges", tuple(_READERS), 10_000, lambda target, rng: _READERS[target](rng))

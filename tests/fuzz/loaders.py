@@ -1,0 +1,158 @@
+"""Mutated data files: the outcome is examples that can be scored, or one line."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from helm.common.general import asdict_without_nones
+
+import helm_longctx.plugin  # noqa: F401  # scenarios
+from helm_longctx.benchmarks import BENCHMARKS
+from helm_longctx.core.scenario import LongContextScenario
+from helm_longctx.core.task import Benchmark, Task
+from helm_longctx.errors import InputError
+from helm_longctx.helmet.data import books
+from helm_longctx.sources.root import ENVIRONMENT
+from tests.fabricate import build_mirror
+from tests.fuzz.cases import Kind, check_line
+from tests.fuzz.mutate import dumped, mutated, mutated_bytes
+from tests.lv_eval.fabricate import build_lv_eval
+from tests.tasks import entry_of
+
+SCENARIOS = {scenario.benchmark.name: scenario for scenario in LongContextScenario.__subclasses__()}
+BUILDERS: tuple[Callable[[Path], object], ...] = (build_mirror, build_lv_eval)
+"""What fabricates the data of all benchmarks."""
+ROWS, LONGEST_TEXT = 12, 3000
+TASKS = {task.name: (benchmark, task) for benchmark in BENCHMARKS for task in benchmark.tasks}
+
+
+@cache
+def small_mirror() -> Path:
+    """The fabricated mirror with few rows and short texts; made once, removed when the process ends."""
+    kept = tempfile.TemporaryDirectory(prefix="fuzz-mirror-")
+    _kept.append(kept)
+    with tempfile.TemporaryDirectory() as whole:
+        for build in BUILDERS:
+            build(Path(whole))
+        for _, task in TASKS.values():
+            for path in _paths(task):
+                _write_small(Path(whole) / path, Path(kept.name) / path)
+    return Path(kept.name)
+
+
+_kept: list[tempfile.TemporaryDirectory[str]] = []
+
+
+def length_of(task: Task) -> int:
+    """8k, else the shortest length that it has."""
+    return 8192 if 8192 in task.sizes else min(task.sizes)
+
+
+def fabricated(task: Task) -> list[str]:
+    """The files that the task, its judge included, reads in the fabricated mirror."""
+    return [path for path in _paths(task) if (small_mirror() / path).is_file()]
+
+
+def _paths(task: Task) -> list[str]:
+    return [path for source in task.all_sources(length_of(task)) for path in source.paths]
+
+
+def _write_small(source: Path, target: Path) -> None:
+    if not source.is_file() or target.is_file():
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if source.suffix == ".jsonl":
+        with source.open(encoding="utf-8") as lines:
+            rows = [json.loads(line) for line, _ in zip(lines, range(ROWS), strict=False)]
+        target.write_text("".join(json.dumps(_short(row)) + "\n" for row in rows), encoding="utf-8")
+    elif source.parent.name == "alce":
+        target.write_text(json.dumps(_short(json.loads(source.read_bytes())[:ROWS])), encoding="utf-8")
+    else:
+        shutil.copyfile(source, target)
+
+
+def _short(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _short(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_short(item) for item in value[:ROWS]]
+    return value[:LONGEST_TEXT] if isinstance(value, str) else value
+
+
+def _loader(task: Task) -> str:
+    """The name of the function that loads it."""
+    load = task.load.func if isinstance(task.load, partial) else task.load
+    return f"{load.__module__.rpartition('.')[-1]}.{load.__name__}"
+
+
+LOADERS = {
+    name: [row for row in TASKS.values() if _loader(row[1]) == name]
+    for name in dict.fromkeys(_loader(task) for _, task in TASKS.values())
+}
+
+
+def run(loader: str, rng: random.Random) -> None:
+    """Load a task from a mirror of which one file is mutated."""
+    benchmark, task = rng.choice(LOADERS[loader])
+    mirror = small_mirror()
+    paths = fabricated(task)
+    changed = rng.choice(paths)
+    with tempfile.TemporaryDirectory(prefix="fuzz-case-") as folder:
+        for path in paths:
+            target = Path(folder) / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if path == changed:
+                target.write_bytes(_mutated_file(mirror / path, rng))
+            else:
+                target.symlink_to(mirror / path)
+        with _short_books(), mock.patch.dict(os.environ, {ENVIRONMENT: folder}):
+            _load(benchmark, task)
+
+
+def _mutated_file(path: Path, rng: random.Random) -> bytes:
+    data = path.read_bytes()
+    if rng.random() < 0.15 or path.suffix == ".py":
+        return mutated_bytes(data, rng)
+    if path.suffix != ".jsonl":
+        return dumped(mutated(json.loads(data), rng), rng)
+    rows = [json.loads(line) for line in data.splitlines()]
+    for _ in range(rng.choice((1, 1, 2, len(rows)))):
+        place = rng.randrange(len(rows))
+        rows[place] = mutated(rows[place], rng)
+    return b"".join(dumped(row, rng) + b"\n" for row in rows)
+
+
+@contextmanager
+def _short_books() -> Iterator[None]:
+    """Books of which some lines are enough."""
+    with mock.patch.object(books, "LONG", 100), mock.patch.object(books, "LONGEST", 200):
+        yield
+
+
+def _load(benchmark: Benchmark, task: Task) -> None:
+    arguments = {benchmark.task_argument: task.name, "length": length_of(task), "num_samples": 5}
+    try:
+        scenario = SCENARIOS[benchmark.name](entry_of(task), benchmark.revision, **arguments)
+        instances = list(scenario.iter_instances("benchmark_output/scenarios/x"))
+    except InputError as error:
+        check_line(error)
+        return
+    assert instances, "there are neither examples nor an error"
+    for instance in instances:
+        json.dumps(asdict_without_nones(instance), allow_nan=False)
+        references = [reference.output.text for reference in instance.references]
+        record = {**(instance.extra_data or {})["record"], "prediction": "Answer: 1 > 2 [1].", "references": references}
+        task.scores(record)
+
+
+KIND = Kind("loaders", tuple(LOADERS), 1000, run)

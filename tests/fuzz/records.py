@@ -1,0 +1,77 @@
+"""Mutated records for `helm-longctx score`: a line of scores for each, or one line of error."""
+
+from __future__ import annotations
+
+import json
+import random
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from tests.fabricate import score_records
+from tests.fuzz.cases import Kind, check_finite
+from tests.fuzz.commands import check, run_command
+from tests.fuzz.loaders import TASKS, length_of
+from tests.fuzz.mutate import dumped, mutated, mutated_bytes
+from tests.helmet.fabricate_replies import answer_replies, summary_replies
+from tests.tasks import entry_of
+
+CITED = {
+    "judge": "x/y",
+    "official": True,
+    "recall": 0.5,
+    "precision": None,
+    "recall_shown": 1.0,
+    "precision_shown": 0.0,
+    "hidden": 1,
+}
+
+
+@cache
+def _records() -> dict[str, list[dict[str, Any]]]:
+    """Records as users have them, by task."""
+    found: dict[str, list[dict[str, Any]]] = {name: [] for name in TASKS}
+    for record in score_records():
+        found[record["task"]].append(record)
+    plain = {"prediction": "Answer: Lake Vel [1]. A river, a town", "references": ["Lake Vel", "Vel"]}
+    for name, (benchmark, _) in TASKS.items():
+        found[name].append({**plain, "answer_keywords": "Lake"} if benchmark.name == "lv_eval" else plain)
+    replies = [reply for reply in answer_replies() if reply]
+    for case in summary_replies()[::40]:
+        parts = {"fluency": case.fluency, "recall": case.recall, "precision": case.precision}
+        for name in ("infbench_sum", "multi_lexsum"):
+            found[name].append({**plain, "judge": parts, "keypoints": ["a"] * case.keypoints})
+            found[name].append({**plain, "jury": {"replies": {"a": parts, "b": parts}}, "keypoints": ["a", "b"]})
+    found["narrativeqa"] += [{**plain, "judge": reply, "jury": {"replies": {"a": reply}}} for reply in replies[::20]]
+    for name in ("asqa", "asqa_nocite"):
+        found[name].append({**plain, "qa_pairs": [{"short_answers": ["Lake Vel", "x"]}], "citations": CITED})
+    for name in ("qampari", "qampari_nocite"):
+        found[name].append({**plain, "answers": [["a river"], ["a town", "b"]], "citations": CITED})
+    return found
+
+
+def run(target: str, rng: random.Random) -> None:
+    """Score a file of which one record, or the bytes, are mutated."""
+    name = rng.choice(list(TASKS))
+    benchmark, task = TASKS[name]
+    records = [rng.choice(_records()[name]) for _ in range(rng.randint(1, 3))]
+    place = rng.randrange(len(records))
+    records[place] = mutated(records[place], rng)
+    data = b"".join(dumped(record, rng) + b"\n" for record in records)
+    entry = f"{entry_of(task)}:{benchmark.task_argument}={name},length={length_of(task)}"
+    with tempfile.TemporaryDirectory(prefix="fuzz-records-") as folder:
+        path = Path(folder) / "records.jsonl"
+        path.write_bytes(mutated_bytes(data, rng) if rng.random() < 0.1 else data)
+        done = run_command(["score", entry, "--records", "records.jsonl"], Path(folder))
+        check(done, [name, path.read_bytes()[:600].decode("utf-8", "replace")])
+        if done.status == 0:
+            lines = done.out.decode().splitlines()
+            assert len(lines) == sum(not line.isspace() for line in path.read_bytes().splitlines(keepends=True)), (
+                "lines are missing"
+            )
+            for line in lines:
+                check_finite(json.loads(line))
+
+
+KIND = Kind("records", ("score",), 1000, run)

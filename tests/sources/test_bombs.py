@@ -1,0 +1,78 @@
+"""Small files that unpack to more than a disk holds, or that keep a reader busy for ever."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from helm_longctx.errors import InputError
+from helm_longctx.sources import disk, hub, release
+from helm_longctx.sources.unpack import unpack
+from tests.sources.release_server import ReleaseHub
+from tests.sources.releases import refused, root
+from tests.sources.test_release_files import PROMPTS
+
+ZEROS = gzip.compress(bytes(4 << 20))
+WANTED = {"data/x": "helmet/x"}
+
+
+def header(name: str, size: int, kind: bytes = tarfile.REGTYPE) -> bytes:
+    """Of a member that says to be so large."""
+    info = tarfile.TarInfo(name)
+    info.size, info.type = size, kind
+    return info.tobuf(tarfile.GNU_FORMAT)
+
+
+@pytest.mark.parametrize("name", ["data/x", "data/other"])
+def test_a_gzip_bomb(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether the member is wanted or not, reading ends soon after the size that is allowed."""
+    monkeypatch.setattr(disk, "ROOM", 8 << 20)
+    bomb = gzip.compress(header(name, 10**9)) + ZEROS * 100
+    with pytest.raises(InputError, match=r"data\.tar\.gz unpacks to more than 200 times its size"):
+        unpack(io.BytesIO(bomb), "data.tar.gz", WANTED, tmp_path)
+    assert sum(path.stat().st_size for path in tmp_path.rglob("x")) < 16 << 20
+
+
+def test_repeated_text_is_no_bomb(tmp_path: Path) -> None:
+    """Within the room that every archive has it may be packed as well as it can be."""
+    data = gzip.compress(header("data/x", 4 << 20)) + ZEROS + gzip.compress(bytes(1024))
+    assert unpack(io.BytesIO(data), "data.tar.gz", WANTED, tmp_path)["helmet/x"]["size"] == 4 << 20
+
+
+def test_a_member_that_never_ends(tmp_path: Path) -> None:
+    """A header that says 2**60 bytes; tarfile read on behind the archive's end for weeks."""
+    data = gzip.compress(header("data/other", 2**60) + bytes(2048))
+    with pytest.raises(InputError, match="not a whole gzip-compressed tar file"):
+        unpack(io.BytesIO(data), "data.tar.gz", WANTED, tmp_path)
+
+
+@pytest.mark.parametrize("kind", [tarfile.GNUTYPE_LONGNAME, tarfile.XHDTYPE, tarfile.XGLTYPE])
+def test_a_name_that_fills_memory(kind: bytes, tmp_path: Path) -> None:
+    """tarfile reads a long name whole, however long."""
+    data = gzip.compress(header("x", 2 << 20, kind) + bytes(2 << 20))
+    with pytest.raises(InputError, match="not a whole gzip-compressed tar file"):
+        unpack(io.BytesIO(data), "data.tar.gz", WANTED, tmp_path)
+
+
+def test_a_zip_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refused by what its table says; more than that never comes out."""
+    monkeypatch.setattr(disk, "ROOM", 1 << 20)
+    with zipfile.ZipFile(tmp_path / "set.zip", "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("set/a.jsonl", bytes(32 << 20))
+    with pytest.raises(InputError, match=r"set/a\.jsonl unpacks to more than 200 times its size"):
+        hub._unzip(tmp_path / "set.zip", "set/a.jsonl", tmp_path / "a.jsonl")
+    assert not (tmp_path / "a.jsonl").exists()
+
+
+def test_a_pinned_file_without_end(served: ReleaseHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A small file that is larger than any is not written."""
+    monkeypatch.setattr(release, "MOST_PINNED", 1000)
+    served.files["asqa"] = bytes(1_000_000)
+    file = release.PinnedFile(PROMPTS, f"{served.url}/files/asqa", "0" * 64)
+    message = refused(tmp_path, act=lambda path: release.ensure_pinned([file], root(path), "fetch it"))
+    assert "more than 1000 bytes" in message
