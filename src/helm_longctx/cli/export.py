@@ -7,8 +7,10 @@ from typing import Annotated
 
 import typer
 
+from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.cli.options import OutputPath, Suite, check_folder, check_picture
 from helm_longctx.report.export import Answer, Average, Score, answers, averages, scores, write_csv
+from helm_longctx.report.files import writing
 from helm_longctx.report.plot import curves, plot
 from helm_longctx.report.suite import suite_folder
 
@@ -22,21 +24,24 @@ def export(
     r"""Write scores.csv (every statistic of every task), averages.csv, answers.csv and a plot over length.
 
     The averages are over tasks at each length and over lengths of each task.
+    The column "lacking" says why a score is not comparable; in the plot its point is hollow.
     The plot needs matplotlib: pip install 'helm-longctx\[plot]'. With --plot '' there is none.
     """
     if picture:
         check_picture("export", Path(picture))
     folder = suite_folder(output_path, suite)
-    to.mkdir(parents=True, exist_ok=True)
+    with writing(to):
+        to.mkdir(parents=True, exist_ok=True)
     if picture:
         check_folder("plot", to / picture)
-    rows = list(scores(folder))
+    rows = list(scores(folder, BENCHMARKS))
+    means = list(averages(rows, BENCHMARKS))
     for name, count in (
         ("scores.csv", write_csv(to / "scores.csv", Score._fields, rows)),
-        ("averages.csv", write_csv(to / "averages.csv", Average._fields, averages(rows))),
+        ("averages.csv", write_csv(to / "averages.csv", Average._fields, means)),
         ("answers.csv", write_csv(to / "answers.csv", Answer._fields, answers(folder))),
     ):
         print(f"{to / name}: {count} rows")
     if picture:
-        plot(curves(rows), to / picture)
+        plot(curves(means), to / picture)
         print(to / picture)

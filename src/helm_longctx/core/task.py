@@ -102,7 +102,8 @@ class Task:
         stop: stop sequences of the present official code in completion form (`protocol=current`).
         labels: whether the `labels` argument has a meaning.
         closed_book: whether it can be asked without its context (`context=none`).
-        judged: whether a part of the score comes from a judge, whom the `judge` argument names.
+        official_judge: the benchmark's own, of whom a part of the score comes; None if nobody judges. The `judge`
+            argument can name another.
         judge_sources: what a judge reads besides, by what it is: its `rubric`, the `keypoints` of summaries.
         cut: what of a prompt that is too long is cut: the end of its context, or its middle.
         answer_kind, null_answer: for the baseline models.
@@ -129,9 +130,14 @@ class Task:
     stop: tuple[str, ...] = ()
     labels: bool = False
     closed_book: bool = False
-    judged: bool = False
+    official_judge: str | None = None
     judge_sources: Mapping[str, Source] = field(default_factory=dict)
     cut: Cut = "context"
+
+    @property
+    def judged(self) -> bool:
+        """Whether a part of the score comes from a judge."""
+        return self.official_judge is not None
 
     def scores(self, record: Record) -> Scores:
         """Official metrics and `longctx_score`; what cannot be computed is absent."""

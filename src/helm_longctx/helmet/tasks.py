@@ -17,6 +17,8 @@ from helm_longctx.helmet.data.icl import Split, load_icl, split_named, split_ten
 from helm_longctx.helmet.data.llama import LLAMA_2
 from helm_longctx.helmet.data.recall import load_json_kv, load_ruler
 from helm_longctx.helmet.release import COMMIT, REVISION, pinned, released
+from helm_longctx.helmet.rubrics import JUDGE
+from helm_longctx.judging.entailment import TRUE_NLI
 from helm_longctx.sources.fetch import Source
 from helm_longctx.sources.hub import HubDataset, HubFile
 from helm_longctx.sources.release import PinnedFile, ReleaseFile
@@ -213,7 +215,7 @@ def _cite(name: str, title: str, correct: str, score: Scorer, metrics: tuple[str
             pinned(f"prompts/{prompt}.json", _PROMPT_FILES[prompt]),
         ),
         chat=True,
-        judged=not plain,
+        official_judge=None if plain else TRUE_NLI,
     )
 
 
@@ -263,7 +265,7 @@ def _long_qa(
         sources=lambda length: (*sources, LLAMA_2),
         chat=True,
         closed_book=True,
-        judged=rubric is not None,
+        official_judge=JUDGE if rubric else None,
         judge_sources={"rubric": rubric} if rubric else {},
     )
 
@@ -353,7 +355,7 @@ def _summary(
         shots=2,
         sources=lambda length: (*needed, LLAMA_2),
         chat=True,
-        judged=True,
+        official_judge=JUDGE,
         judge_sources={"keypoints": keypoints, "rubric": _SUMMARY_RUBRIC},
     )
 
