@@ -47,10 +47,11 @@ class Lack(NamedTuple):
         """For people, without the task."""
         if self.kind in _SHARES:
             return f"{_SHARES[self.kind]}: {100 * float(self.detail):.3g} %"
+        if self.kind == "num_samples":
+            return "{} of the benchmark's {} examples".format(*self.detail.split("/"))
         return {
             "missing": "no score",
             "extra": "not of this category, but in its mean",
-            "num_samples": f"{self.detail} of the benchmark's examples",
             "subsampled": "instances drawn by -m",
             "judge": f"judged by {self.detail}",
         }[self.kind]
