@@ -17,6 +17,8 @@ from helm_longctx.report.marks import NOTES, cell_text
 _LONGEST_NAME = 255
 """Of a folder, in bytes, on usual file systems."""
 
+_NAMES = f"the name of a folder, of at most {_LONGEST_NAME} bytes"
+
 
 def suite_path(output_path: Path, suite: str) -> Path:
     """`<output path>/runs/<suite>`, whether it is there or not.
@@ -25,7 +27,7 @@ def suite_path(output_path: Path, suite: str) -> Path:
         InputError: the name would lead elsewhere.
     """
     if suite in ("", ".", "..") or Path(suite).name != suite or len(suite.encode()) > _LONGEST_NAME:
-        raise InputError(f"suite={shorten(suite)} is not allowed; allowed: the name of a folder")
+        raise InputError(f"suite={shorten(suite)} is not allowed; allowed: {_NAMES}")
     return output_path / "runs" / suite
 
 
