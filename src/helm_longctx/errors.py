@@ -9,6 +9,10 @@ _LONGEST_NAME = 200
 """Characters of a value that are compared with names: whole prompts would take minutes."""
 
 
+UNFIT = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
+"""What code raises at data of another form than it was written for."""
+
+
 class InputError(ValueError):
     """Bad input: a run-entry argument, an option, a file. The message is one line that a user can act on."""
 

@@ -145,7 +145,99 @@ def test_schema_and_confs(command: Command, tmp_path: Path) -> None:
     assert command("schema") == 0
     assert yaml.safe_load(command.out)["run_groups"][0]["name"] == "helmet"
     assert command("confs", tmp_path / "confs") == 0
+    assert command.out.splitlines() == [str(tmp_path / "confs" / name) for name in conf_files(BENCHMARKS)]
     assert {path.name for path in (tmp_path / "confs").glob("*")} == set(conf_files(BENCHMARKS))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["confs", "file/below"], "'file/below': Not a directory"),
+        (["confs", "taken"], "'taken/demo.conf': Is a directory"),
+        (["confs", "x" * 300], "File name too long"),
+        (["models", "--copy-to", "file/below"], "'file/below': Not a directory"),
+        (["models", "--copy-to", "/proc/none"], "'/proc/none': No such file or directory"),
+        (["export", "--suite", "s", "--plot", "", "--to", "file/below"], "'file/below': Not a directory"),
+        (["reference", "lv_eval", "--suite", "s", "-o", "file"], "Not a directory"),
+    ],
+)
+def test_targets_that_cannot_be_written(command: Command, tmp_path: Path, arguments: list[str], told: str) -> None:
+    """A folder or file that cannot be made is named in one line that says what to do."""
+    (tmp_path / "file").write_text("")
+    (tmp_path / "taken/demo.conf").mkdir(parents=True)
+    (tmp_path / "benchmark_output/runs/s").mkdir(parents=True)
+    assert command(*arguments) == 2
+    assert told in command.err
+    assert command.err.endswith("; name another path, or make it readable and writable\n")
+    assert command.err.count("\n") == 1
+
+
+ODD_FIELDS = [
+    ("rerank", "msmarco", "qrels", ["3"], "grades (whole numbers from 0 to 1000) by passage id, found ['3']"),
+    ("rerank", "msmarco", "qrels", {"3": "1"}, "found {'3': '1'}"),
+    ("rerank", "msmarco", "qrels", {"3": True}, "found {'3': True}"),
+    ("rerank", "msmarco", "qrels", {"3": 10**12}, "found {'3': 1000000000000}"),
+    ("rerank", "msmarco", "passages", "7", "passages must be a whole number, found '7'"),
+    ("longqa", "narrativeqa", "judge", ["x"], "judge must be a judge's reply"),
+    ("longqa", "narrativeqa", "jury", {"a": "b"}, "jury must be an object with 'replies'"),
+    ("longqa", "narrativeqa", "jury", {"replies": ["b"]}, "jury must be an object with 'replies'"),
+    ("longqa", "narrativeqa", "jury", "x", "jury must be an object with 'replies'"),
+    ("summ", "multi_lexsum", "keypoints", "one", "keypoints must be a list of texts, found 'one'"),
+    ("cite", "asqa", "qa_pairs", "x", "qa_pairs must be a list of objects with 'short_answers'"),
+    ("cite", "asqa", "qa_pairs", [{"short_answers": "ab"}], "qa_pairs must be a list of objects"),
+    ("cite", "asqa", "citations", [1], "citations must be what a judge of citations found, found [1]"),
+    ("cite", "qampari", "answers", ["Paris"], "answers must be a list of lists of texts, found ['Paris']"),
+]
+
+
+@pytest.mark.parametrize(("category", "task", "name", "value", "told"), ODD_FIELDS)
+def test_odd_fields_of_records(command: Command, category: str, task: str, name: str, value: object, told: str) -> None:
+    """A field of another kind than the metric reads is one line that names it; before, scores were wrong or there was
+    a traceback."""
+    Path("r").write_text(json.dumps({"prediction": "1 > 2", "references": ["1"], name: value}))
+    assert command("score", f"helmet_{category}:task={task},length=8k", "--records", "r") == 2
+    assert f"r: record 1: {name} must be" in command.err
+    assert told in command.err
+    assert command.err.count("\n") == 1
+    assert command.out == ""
+
+
+def test_odd_keywords_of_records(command: Command) -> None:
+    """LV-Eval's fields, too."""
+    Path("r").write_text('{"prediction": "", "references": ["a"], "answer_keywords": 3}')
+    assert command("score", "lv_eval:dataset=hotpotwikiqa_mixup,length=16k", "--records", "r") == 2
+    assert "r: record 1: answer_keywords must be text, found 3" in command.err
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "told"),
+    [
+        ("helmet/alce/asqa_eval_gtr_top2000.json", "{}", "not a JSON array"),
+        ("helmet/alce/asqa_eval_gtr_top2000.json", '[{"question": "a", "docs": []}', "not a whole JSON array"),
+        ("helmet/alce/asqa_eval_gtr_top2000.json", '[{"question": "a", "docs": [7]}]', "must be a list of documents"),
+        ("helmet/prompts/asqa_revised.json", "[]", "not a prompt file of HELMET's citation tasks"),
+        ("helmet/prompts/asqa_revised.json", '{"instruction": "", "demo_prompt": "", "doc_prompt": "", "demos": 5}', "a row is not as asqa has it"),
+    ],
+)  # fmt: skip
+def test_prompts_of_malformed_files(
+    command: Command,
+    mirror: DataRoot,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    path: str,
+    content: str,
+    told: str,
+) -> None:
+    """`prompts` says what is wrong with a file in one line, as a run does."""
+    for kept in ("helmet/alce/asqa_eval_gtr_top2000.json", "helmet/prompts/asqa_revised.json"):
+        target = tmp_path / "mirror" / kept
+        target.parent.mkdir(parents=True)
+        target.write_bytes((mirror / kept).read_bytes() if kept != path else content.encode())
+    monkeypatch.setenv(ENVIRONMENT, str(tmp_path / "mirror"))
+    assert command("prompts", "helmet_cite:task=asqa,length=8k", "--limit", 1) == 2
+    assert str(tmp_path / "mirror" / path) in command.err
+    assert told in command.err
+    assert command.err.count("\n") == 1
 
 
 def test_version(command: Command) -> None:

@@ -86,11 +86,11 @@ def test_a_damaged_file_is_named(name: str, damage: Callable[[bytes], bytes], tm
     assert not list(tmp_path.glob("x*"))
 
 
-def test_a_table_that_cannot_be_written(tmp_path: Path) -> None:
-    """The file is named."""
-    (tmp_path / "x.csv").mkdir()
-    with pytest.raises(InputError, match=r"x\.csv cannot be written \(Is a directory\); name another place"):
-        write_csv(tmp_path / "x.csv", ("a",), [(1,)])
-    assert write_csv(tmp_path / "y.csv", ("a",), [(1,)]) == 1
-    assert list(csv.reader((tmp_path / "y.csv").read_text("utf-8-sig").splitlines())) == [["a"], ["1"]]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["x.csv", "y.csv"]
+def test_tables_are_whole_or_not_there(tmp_path: Path) -> None:
+    """What was there stays if writing fails."""
+    path = tmp_path / "x.csv"
+    assert write_csv(path, ("a",), [(1,)]) == 1
+    with pytest.raises(ZeroDivisionError):
+        write_csv(path, ("a",), ((1 / number,) for number in (1, 0)))
+    assert list(csv.reader(path.read_text("utf-8-sig").splitlines())) == [["a"], ["1"]]
+    assert list(tmp_path.iterdir()) == [path]

@@ -56,10 +56,3 @@ def test_what_is_not_comparable_is_hollow(tmp_path: Path) -> None:
     plot({"a": {"b": {8192: Point(0.5)}}}, tmp_path / "plain.svg")
     assert LACKING in (tmp_path / "marked.svg").read_text(encoding="utf-8")
     assert LACKING not in (tmp_path / "plain.svg").read_text(encoding="utf-8")
-
-
-def test_a_picture_that_cannot_be_written(tmp_path: Path) -> None:
-    """One line names it."""
-    (tmp_path / "x.png").mkdir()
-    with pytest.raises(InputError, match=r"x\.png cannot be written \(Is a directory\)"):
-        plot({"a": {"b": {8192: Point(0.5)}}}, tmp_path / "x.png")

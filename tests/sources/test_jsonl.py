@@ -51,3 +51,22 @@ def test_what_is_wrong_is_said(kind: type[JsonLines | JsonArray], tmp_path: Path
     path.write_text('{"a": 1}' if kind is JsonLines else '[{"a": 1}]')
     with pytest.raises(InputError, match=r"rows(:1|: item 1): column 'a' must be str, found int"):
         list(kind(path, {"a": str}))
+
+
+@pytest.mark.parametrize(
+    "text", ["7", '{"a": 1}', '[{"a": 1}', '[{"a": 1}, {"b": ', '[{"a": "x', '[{"a": 1}]]}', '{"a": [{}]}']
+)
+def test_an_array_that_is_none_or_cut(text: str, tmp_path: Path) -> None:
+    """A file without its end must not pass for one with fewer rows."""
+    path = tmp_path / "rows"
+    path.write_text(text)
+    with pytest.raises(InputError, match=r"rows: not a (whole )?JSON array"):
+        JsonArray(path, {})
+
+
+def test_a_string_without_its_end_is_read_once(tmp_path: Path) -> None:
+    """Each of its escaped quotes could begin a string; looking for the end of each took hours."""
+    path = tmp_path / "rows"
+    path.write_text('[{"a": "' + r"\"" * 1_000_000)
+    with pytest.raises(InputError, match="not a whole JSON array"):
+        JsonArray(path, {})

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.cli.options import OutputPath, Suite, check_folder, check_picture
 from helm_longctx.report.export import Answer, Average, Score, answers, averages, scores, write_csv
-from helm_longctx.report.files import writing
 from helm_longctx.report.plot import curves, plot
 from helm_longctx.report.suite import suite_folder
 
@@ -30,18 +30,18 @@ def export(
     if picture:
         check_picture("export", Path(picture))
     folder = suite_folder(output_path, suite)
-    with writing(to):
-        to.mkdir(parents=True, exist_ok=True)
-    if picture:
-        check_folder("plot", to / picture)
+    to.mkdir(parents=True, exist_ok=True)
     rows = list(scores(folder, BENCHMARKS))
     means = list(averages(rows, BENCHMARKS))
-    for name, count in (
-        ("scores.csv", write_csv(to / "scores.csv", Score._fields, rows)),
-        ("averages.csv", write_csv(to / "averages.csv", Average._fields, means)),
-        ("answers.csv", write_csv(to / "answers.csv", Answer._fields, answers(folder))),
-    ):
-        print(f"{to / name}: {count} rows")
+    tables: dict[str, tuple[Sequence[str], Iterable[Sequence[Any]]]] = {
+        "scores.csv": (Score._fields, rows),
+        "averages.csv": (Average._fields, means),
+        "answers.csv": (Answer._fields, answers(folder)),
+    }
+    for option, name in (*(("to", table) for table in tables), ("plot", picture)):
+        check_folder(option, to / name if name else None)
+    for name, (columns, content) in tables.items():
+        print(f"{to / name}: {write_csv(to / name, columns, content)} rows")
     if picture:
         plot(curves(means), to / picture)
         print(to / picture)

@@ -25,7 +25,7 @@ from helm_longctx.cli import (
 from helm_longctx.cli.errors import explain
 from helm_longctx.errors import InputError
 from helm_longctx.redaction.logs import redact_logs
-from helm_longctx.redaction.text import register_environment
+from helm_longctx.redaction.text import redacted, register_environment
 from helm_longctx.redaction.uncaught import redact_uncaught
 
 app = typer.Typer(
@@ -77,3 +77,14 @@ def main() -> None:
         # A reader such as `head` has enough; without this, Python complains again at exit.
         sys.stderr.close()
         raise SystemExit(1) from None
+    except OSError as error:
+        if not error.strerror:  # of a network's library
+            raise
+        print(f"helm-longctx: error: {_explain_file(error)}", file=sys.stderr)
+        raise SystemExit(2) from None
+
+
+def _explain_file(error: OSError) -> str:
+    """One line for a file or folder that cannot be read or written, or a full disk."""
+    where = f"{str(error.filename)!r}: " if error.filename is not None else ""
+    return redacted(f"{where}{error.strerror}; name another path, or make it readable and writable")

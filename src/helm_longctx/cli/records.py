@@ -16,8 +16,9 @@ from helm_longctx.cli.options import OutputPath
 from helm_longctx.core.entry import Entry, parse_entry
 from helm_longctx.core.instance import stop_sequences
 from helm_longctx.core.lengths import length_label
+from helm_longctx.core.loading import load_examples
 from helm_longctx.core.style import Form
-from helm_longctx.core.task import Example, Record, Task
+from helm_longctx.core.task import Example, Record, Scores, Task
 from helm_longctx.errors import InputError, shorten
 from helm_longctx.sources.fetch import ensure
 from helm_longctx.sources.jsonl import JsonLines
@@ -43,7 +44,7 @@ def _prompt_lines(entry: Entry, style: Form | None, root: DataRoot) -> Iterator[
     ensure(entry.sources, root, entry.fetch_command(root))
     for task in entry.tasks:
         form = style or _official_form(entry, task)
-        for example in task.load(task, entry.settings, root):
+        for example in load_examples(task, entry.settings, root):
             yield {
                 "id": example.id,
                 "task": task.name,
@@ -83,13 +84,14 @@ def score(
         raise InputError(f"{checked.name}: task is missing; allowed: {', '.join(task.name for task in checked.tasks)}")
     rows = JsonLines(records, {"prediction": str, "references": list})
     for number, row in enumerate(rows, 1):
-        scores = checked.tasks[0].scores(_checked_record(row, f"{records}: record {number}"))
+        scores = _scores(checked.tasks[0], row, f"{records}: record {number}")
         sys.stdout.buffer.write(_json_line(scores))
     sys.stdout.flush()
 
 
-def _checked_record(row: Record, where: str) -> Record:
-    for reference in row["references"]:
+def _scores(task: Task, record: Record, where: str) -> Scores:
+    for reference in record["references"]:
         if not isinstance(reference, str):
             raise InputError(f"{where}: references must be strings, found {shorten(reference)}")
-    return row
+    task.check_record(record, where)
+    return task.scores(record)

@@ -69,7 +69,8 @@ def _data(task: Task, length: int, root: DataRoot) -> str:
 
 
 def confs(folder: Annotated[Path, typer.Argument(file_okay=False, help="Where to write them.")]) -> None:
-    """Write HELM run-entry files (`helm-run --conf-paths`), one a length and one for the demo."""
+    """Write HELM run-entry files (`helm-run --conf-paths`), one a length and one for the demo, and list them."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in conf_files(BENCHMARKS).items():
         (folder / name).write_text(text, encoding="utf-8")
+        print(folder / name)

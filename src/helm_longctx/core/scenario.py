@@ -9,8 +9,9 @@ from helm.benchmark.scenarios.scenario import Instance, Scenario, ScenarioMetada
 
 from helm_longctx.core.entry import check_entry
 from helm_longctx.core.instance import to_instance
-from helm_longctx.core.task import MAIN_METRIC, Benchmark, Task
-from helm_longctx.errors import InputError, shorten
+from helm_longctx.core.loading import load_examples
+from helm_longctx.core.task import MAIN_METRIC, Benchmark
+from helm_longctx.errors import InputError
 from helm_longctx.sources.fetch import ensure
 from helm_longctx.sources.root import DataRoot
 
@@ -56,24 +57,8 @@ class LongContextScenario(Scenario):
         sources = [*self.entry.sources, *self.entry.judge_sources(root)]
         ensure(sources, root, self.entry.fetch_command(root))
         for task in self.entry.tasks:
-            yield from self._instances_of(task, root)
-
-    def _instances_of(self, task: Task, root: DataRoot) -> Iterator[Instance]:
-        settings, count = self.entry.settings, 0
-        where = ", ".join(str(root / path) for path in task.paths(settings.length) if root.has(path))
-        try:
-            for example in task.load(task, settings, root):
-                count += 1
-                if not all(isinstance(reference, str) for reference in example.references):
-                    raise InputError(f"{where}: {example.id} has answers that are no strings")
-                yield to_instance(task, settings, example, self.entry.max_tokens)
-        except InputError:
-            raise
-        except (LookupError, TypeError, ValueError, AttributeError) as error:  # of a row that no loader thought of
-            what = f"{type(error).__name__}: {shorten(str(error))}"
-            raise InputError(f"{where}: a row is not as {task.name} has it ({what})") from error
-        if not count:
-            raise InputError(f"{where}: no row is left for {task.name}: it is other data, or texts are too short")
+            for example in load_examples(task, self.entry.settings, root):
+                yield to_instance(task, self.entry.settings, example, self.entry.max_tokens)
 
     def get_metadata(self) -> ScenarioMetadata:
         """What the leaderboard shows of the entry."""

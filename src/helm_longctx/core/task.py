@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
+from helm_longctx.core.shapes import Shape
 from helm_longctx.core.template import Template
 from helm_longctx.sources.fetch import Source
 from helm_longctx.sources.root import DataRoot
@@ -105,6 +106,7 @@ class Task:
         official_judge: the benchmark's own, of whom a part of the score comes; None if nobody judges. The `judge`
             argument can name another.
         judge_sources: what a judge reads besides, by what it is: its `rubric`, the `keypoints` of summaries.
+        record: what `score` reads of a record besides prediction and references, and its kind; a record may lack it.
         cut: what of a prompt that is too long is cut: the end of its context, or its middle.
         answer_kind, null_answer: for the baseline models.
     """
@@ -133,6 +135,20 @@ class Task:
     official_judge: str | None = None
     judge_sources: Mapping[str, Source] = field(default_factory=dict)
     cut: Cut = "context"
+    record: Mapping[str, Shape] = field(default_factory=dict)
+
+    def check_record(self, record: Record, where: str) -> None:
+        """Refuse a record that `score` cannot read.
+
+        Args:
+            where: it stands, for the error.
+
+        Raises:
+            InputError: a field is of another kind than the task's metric reads.
+        """
+        for name, shape in self.record.items():
+            if record.get(name) is not None:
+                shape.check(f"{where}: {name}", record[name])
 
     @property
     def judged(self) -> bool:

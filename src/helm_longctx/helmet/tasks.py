@@ -11,7 +11,7 @@ from functools import partial
 from helm_longctx.core.lengths import STANDARD
 from helm_longctx.core.task import AnswerKind, Benchmark, Category, Loader, Scorer, Task
 from helm_longctx.core.template import Template
-from helm_longctx.helmet import citations, prompts, published, scoring, verdicts
+from helm_longctx.helmet import citations, prompts, published, records, scoring, verdicts
 from helm_longctx.helmet.data import alce, books, generate, needles, passages, ruler
 from helm_longctx.helmet.data.icl import Split, load_icl, split_named, split_tenth
 from helm_longctx.helmet.data.llama import LLAMA_2
@@ -170,6 +170,7 @@ RERANK = (
         unit="passages",
         load=passages.load_rerank,
         score=scoring.score_rerank,
+        record=records.RANKING,
         headline=("NDCG@10",),
         metrics=scoring.RANKING_METRICS,
         max_tokens=200,
@@ -216,6 +217,7 @@ def _cite(name: str, title: str, correct: str, score: Scorer, metrics: tuple[str
         ),
         chat=True,
         official_judge=None if plain else TRUE_NLI,
+        record=records.CITED[data],
     )
 
 
@@ -267,6 +269,7 @@ def _long_qa(
         closed_book=True,
         official_judge=JUDGE if rubric else None,
         judge_sources={"rubric": rubric} if rubric else {},
+        record=records.REPLIES if rubric else {},
     )
 
 
@@ -357,6 +360,7 @@ def _summary(
         chat=True,
         official_judge=JUDGE,
         judge_sources={"keypoints": keypoints, "rubric": _SUMMARY_RUBRIC},
+        record=records.SUMMARY,
     )
 
 

@@ -7,6 +7,7 @@ from functools import partial
 from itertools import islice
 
 from helm_longctx.core.lengths import length_label
+from helm_longctx.core.shapes import TEXT
 from helm_longctx.core.task import Benchmark, Category, Example, Published, Settings, Task
 from helm_longctx.core.template import Template
 from helm_longctx.lv_eval import published
@@ -53,6 +54,7 @@ def _task(dataset: Dataset) -> Task:
         sources=partial(_zipped, dataset),
         chat=True,
         cut="middle",
+        record={"answer_keywords": TEXT},
     )
 
 

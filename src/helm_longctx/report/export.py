@@ -17,7 +17,7 @@ from helm_longctx.core.lengths import length_label
 from helm_longctx.core.metric_names import task_score
 from helm_longctx.core.task import MAIN_METRIC, Benchmark, Task
 from helm_longctx.report.comparability import Lack, find_outcome, task_lacks
-from helm_longctx.report.files import read_json, reading, writing
+from helm_longctx.report.files import read_json, reading
 
 
 class Score(NamedTuple):
@@ -143,23 +143,19 @@ def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]])
     """Write rows, whole or not at all; how many they were.
 
     With a byte-order mark, without which spreadsheets misread Chinese text.
-
-    Raises:
-        InputError: the file cannot be written.
     """
     count = 0
     part = path.with_name(f"{path.name}.part")
-    with writing(path):
-        try:
-            with part.open("w", encoding="utf-8-sig", errors="surrogatepass", newline="") as file:
-                table = csv.writer(file)
-                table.writerow(columns)
-                for row in rows:
-                    table.writerow(row)
-                    count += 1
-            os.replace(part, path)
-        finally:
-            part.unlink(missing_ok=True)
+    try:
+        with part.open("w", encoding="utf-8-sig", errors="surrogatepass", newline="") as file:
+            table = csv.writer(file)
+            table.writerow(columns)
+            for row in rows:
+                table.writerow(row)
+                count += 1
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
     return count
 
 

@@ -1,4 +1,4 @@
-"""Reading a run's files, which can be cut off or damaged, and writing where that may not be possible."""
+"""Reading a run's files, which can be cut off or damaged."""
 
 from __future__ import annotations
 
@@ -24,19 +24,6 @@ def reading(path: Path) -> Iterator[None]:
         yield
     except (OSError, ValueError, LookupError, TypeError, AttributeError, ijson.JSONError) as error:
         raise InputError(f"{path} cannot be read ({type(error).__name__}); make that run again") from error
-
-
-@contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """Whatever the system refuses inside is about that file or folder.
-
-    Raises:
-        InputError: it cannot be written.
-    """
-    try:
-        yield
-    except OSError as error:
-        raise InputError(f"{path} cannot be written ({error.strerror}); name another place") from error
 
 
 def read_json(path: Path) -> Any:

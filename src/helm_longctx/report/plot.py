@@ -11,7 +11,6 @@ from helm_longctx.core.averages import AVERAGE
 from helm_longctx.core.lengths import length_label, parse_length
 from helm_longctx.errors import InputError
 from helm_longctx.report.export import Average
-from helm_longctx.report.files import writing
 from helm_longctx.report.reference import MAKER
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ def plot(panels: Mapping[str, Curves], path: Path) -> None:
     """Draw the curves, a panel each; the file's ending (`.png`, `.svg`, `.pdf`) says in what form.
 
     Raises:
-        InputError: there is nothing to draw, or the file cannot be written.
+        InputError: there is nothing to draw.
     """
     if not panels:
         raise InputError("there are no scores to draw; run helm-run with this --suite first")
@@ -83,8 +82,7 @@ def plot(panels: Mapping[str, Curves], path: Path) -> None:
         if not all(point.comparable for curve in curves for point in curve.values()):
             handles[LACKING] = Line2D([], [], **_HOLLOW, color="black")
         figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=columns, fontsize="small")
-        with writing(path):
-            figure.savefig(path, dpi=150)
+        figure.savefig(path, dpi=150)
 
 
 def _draw(axis: Axes, title: str, panel: Curves, colors: Mapping[str, Any]) -> None:

@@ -15,7 +15,11 @@ from helm_longctx.errors import InputError
 Row = Mapping[str, Any]
 Types = Mapping[str, type | tuple[type, ...]]
 
-_STRING_OR_BRACE = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}]', re.DOTALL)
+_STRING_OR_BRACE = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[{}]', re.DOTALL)
+"""A string without its end goes to the end of the file: looking for one at every escaped quote would take hours."""
+
+_MARGIN = 4096
+"""Bytes at both ends of a file that may be blank."""
 
 
 class JsonRows:
@@ -104,6 +108,10 @@ class JsonArray(JsonRows):
             return
         number = depth = start = 0
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            if not data[:_MARGIN].strip():
+                return
+            if not data[:_MARGIN].lstrip().startswith(b"["):
+                raise InputError(f"{file.name}: not a JSON array: it does not begin with [")
             for match in _STRING_OR_BRACE.finditer(data):
                 if match[0] == b"{":
                     start = start if depth else match.start()
@@ -113,3 +121,5 @@ class JsonArray(JsonRows):
                     if depth == 0:
                         number += 1
                         yield number, start, match.end() - start
+            if depth or not data[-_MARGIN:].rstrip().endswith(b"]"):
+                raise InputError(f"{file.name}: not a whole JSON array: the file is cut or damaged")
