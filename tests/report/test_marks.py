@@ -45,7 +45,7 @@ def test_a_column_with_a_mark() -> None:
     assert values(marked, 2) == [0.1, 0.2, 0.3, 0.4]
     assert marked.header[-1].value == NOTES
     assert values(marked, 3) == [
-        None, "A: 6 of the benchmark's 100 examples (nq); A: requests without an answer: 50 % (nq)", None, None
+        None, "A: 6 of the benchmark's 100 examples (nq); A: failed requests: 50 % (nq)", None, None
     ]  # fmt: skip
     assert (marked.rows[1][1].number, marked.rows[1][1].lacking) == (99.5, FEW)
     assert "6 of the benchmark's 100 examples" in marked.rows[1][1].description

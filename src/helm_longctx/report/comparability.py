@@ -13,11 +13,11 @@ MARK = "†"
 """Stands at scores that are not comparable."""
 
 _SHARES = {
-    "request_failed": "requests without an answer",
-    "request_refused": "requests refused",
+    "request_failed": "failed requests",
+    "request_refused": "refused requests",
     "request_too_long": "requests too long for the model",
-    "judge_failed": "verdicts missing",
-    "prompt_cut": "prompts cut",
+    "judge_failed": "failed judgements",
+    "prompt_cut": "cut prompts",
 }
 """Statistics that are zero in a comparable run, and what they count."""
 
