@@ -33,11 +33,13 @@ def means(*states: RequestState) -> dict[tuple[str, str | None], float]:
 
 def test_means_and_conditions() -> None:
     """Scores are means over instances; what happened on the way stands beside them."""
-    got = means(state(0, " v1", depth=0.0), state(1, " v2", depth=0.29), state(2, "v1", depth=1.0, input_tokens=8))
+    got = means(
+        state(0, " v1", depth=0.0), state(1, " v2", depth=0.29, drawn_from=9), state(2, "v1", depth=1.0, input_tokens=8)
+    )
     assert got["longctx_score", "json_kv"] == got["substring_exact_match", "json_kv"] == pytest.approx(2 / 3)
     assert got["json_kv_score", "json_kv"] == pytest.approx(2 / 3)
     assert [got.get((f"longctx_score_at_depth_{d}", "json_kv")) for d in (0, 20, 40, 100)] == [1, 0, None, 1]
-    assert got["prompt_cut", "json_kv"] == pytest.approx(1 / 3)
+    assert got["prompt_cut", "json_kv"] == got["subsampled", "json_kv"] == pytest.approx(1 / 3)
     assert got["request_failed", "json_kv"] == got["generated_data", "json_kv"] == 0
     assert got["input_tokens", "json_kv"] == 8
     assert got["request_seconds", "json_kv"] == 1

@@ -29,13 +29,16 @@ def test_instances_that_are_left_out(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Of ours alone, and only if there are some."""
+    """Of ours alone, and only if there are some; those that are left know it."""
     monkeypatch.setattr(runner, "downsample_eval_instances", getattr(STOCK, "__wrapped__", STOCK))
     monkeypatch.setattr(logging.getLogger("helm"), "propagate", True)
     instances = [Instance(Input(str(n)), [], TEST_SPLIT, id=str(n), extra_data=extra) for n in range(10)]
     expected = runner.downsample_eval_instances(instances, limit, EVAL_SPLITS)
     warn_of_subsamples()
     warn_of_subsamples()
-    assert runner.downsample_eval_instances(instances, limit, EVAL_SPLITS) == expected
+    drawn = runner.downsample_eval_instances(instances, limit, EVAL_SPLITS)
+    assert [(each.extra_data or {}).get("drawn_from") for each in drawn] == [10 if told else None] * len(drawn)
+    assert [each.id for each in drawn] == [each.id for each in expected]
+    assert told or drawn == expected
     said = [message for message in caplog.messages if "not the benchmark's sample" in message]
     assert len(said) == told

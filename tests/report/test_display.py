@@ -85,6 +85,18 @@ def test_prompts_are_no_markup(tmp_path: Path) -> None:
     assert linked(run, text).startswith(evil)
 
 
+def test_short_inputs_are_no_markup(tmp_path: Path) -> None:
+    """The front end takes an input with such an image in it for HTML, so that is what it gets: the text as it stands."""
+    evil = '<br><img src="data:image;base64,x" onerror="alert(1)"><script>alert(1)</script>&amp;'
+    run = write_run(tmp_path / "runs/s", ENTRY, [(evil, "x"), ("<script>", "x")])
+    change_states(run, lambda state: state["instance"]["extra_data"].update(full_prompt={"sha256": "gone"}))
+    first, second = (instance["input"]["text"] for instance in display(run)[0])
+    assert html.escape(evil, quote=False) in first
+    assert "<script" not in first
+    assert first.count("<img") == 1
+    assert second == "<script>"  # shown as text
+
+
 def change_states(run: Path, change: Any) -> None:
     path = run / "scenario_state.json"
     content = json.loads(path.read_text())

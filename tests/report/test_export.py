@@ -2,31 +2,95 @@
 
 from __future__ import annotations
 
+import csv
+import json
+from collections.abc import Callable
+from itertools import chain
+from pathlib import Path
+
 import pytest
 
-from helm_longctx.report.export import Average, Score, averages
+from helm_longctx.benchmarks import BENCHMARKS
+from helm_longctx.errors import InputError
+from helm_longctx.helmet.tasks import HELMET
+from helm_longctx.report.export import Average, Score, answers, averages, scores, write_csv
+from tests.fabricate_runs import long_prompts, write_run
+
+ENTRY = "helmet_recall:task=json_kv,length=8k,num_samples=4,model=longctx/null"
 
 
 def score(task: str, length: str, value: float, metric: str = "longctx_score") -> Score:
-    return Score("run", "m", "lv_eval", task, length, "full", metric, value, 9)
+    return Score("run", "m", "lv_eval", task, length, "full", metric, value, 9, "")
 
 
 def test_averages() -> None:
     """Tasks at each length and lengths of each task, without weights; how many they are is told."""
     rows = [score("a", "16k", 0.2), score("b", "16k", 0.6), score("a", "32k", 0.3), score("a", "32k", 1, "f1")]
-    assert {(row.task, row.length): row[5:] for row in averages(rows)} == {
-        ("average", "16k"): (pytest.approx(0.4), 2),
-        ("average", "32k"): (0.3, 1),
-        ("a", "average"): (0.25, 2),
-        ("b", "average"): (0.6, 1),
+    assert {(row.task, row.length): row[5:] for row in averages(rows, ())} == {
+        ("average", "16k"): (pytest.approx(0.4), 2, ""),
+        ("average", "32k"): (0.3, 1, ""),
+        ("a", "average"): (0.25, 2, ""),
+        ("b", "average"): (0.6, 1, ""),
     }
-    assert next(averages(rows)) == Average("m", "lv_eval", "average", "16k", "full", pytest.approx(0.4), 2)
+    assert next(averages(rows, ())) == Average("m", "lv_eval", "average", "16k", "full", pytest.approx(0.4), 2, "")
 
 
 def test_runs_of_other_kinds_are_not_mixed() -> None:
     """Other entries and contexts have averages of their own."""
     rows = [score("a", "16k", 0.2), score("a", "16k", 0.4)._replace(context="none")]
     rows.append(score("a", "16k", 0.6)._replace(entry="helmet_rag"))
-    assert [(row.entry, row.context, row.score) for row in averages(rows) if row.length == "average"] == [
+    assert [(row.entry, row.context, row.score) for row in averages(rows, ()) if row.length == "average"] == [
         ("helmet_rag", "full", 0.6), ("lv_eval", "full", 0.2), ("lv_eval", "none", 0.4)
     ]  # fmt: skip
+
+
+def test_instances_are_counted(tmp_path: Path) -> None:
+    """Those that have the statistic: not those that failed, and each once, however often it was asked."""
+    run = write_run(tmp_path, ENTRY, long_prompts(4, 500))
+    path = run / "per_instance_stats.json"
+    rows = json.loads(path.read_text())
+    failed = {"name": {"name": "request_failed", "split": "test", "sub_split": "json_kv"}, "mean": 1.0}
+    rows[0]["stats"] = [failed]
+    path.write_text(json.dumps([*rows, *rows]))
+    stats = json.loads((run / "stats.json").read_text())
+    names = ("request_failed", "json_kv_score", "num_instances", "jury_alpha")
+    stats += [{"name": {**failed["name"], "name": name}, "mean": 4.0} for name in names]
+    (run / "stats.json").write_text(json.dumps(stats))
+    counts = {row.metric: row.instances for row in scores(tmp_path, BENCHMARKS)}
+    assert counts == {"longctx_score": 3, "request_failed": 1, "json_kv_score": 3, "num_instances": 4, "jury_alpha": 4}
+
+
+def test_what_is_lacking_is_said(tmp_path: Path) -> None:
+    """In a score's row and in those of its averages, with the tasks that no run has."""
+    write_run(tmp_path, ENTRY, long_prompts(4, 500))
+    rows = list(scores(tmp_path, BENCHMARKS))
+    assert [row.lacking for row in rows] == ["num_samples:json_kv=4/100"]
+    others = [task.name for task in HELMET.entries["helmet_recall"].tasks if task.name != "json_kv"]
+    assert {row.task: row.lacking.split(";") for row in averages(rows, BENCHMARKS)} == {
+        "average": [*(f"missing:{name}" for name in others), "num_samples:json_kv=4/100"],
+        "json_kv": ["num_samples:json_kv=4/100"],
+    }
+
+
+@pytest.mark.parametrize("name", ["run_spec", "stats", "per_instance_stats", "scenario_state"])
+@pytest.mark.parametrize(
+    "damage", [lambda data: data[:-40], lambda data: b"[1]", lambda data: b'{"request_states": [3]}']
+)
+def test_a_damaged_file_is_named(name: str, damage: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    """In one line, and no file is left half written."""
+    run = write_run(tmp_path / "s", ENTRY, long_prompts(2, 500))
+    path = run / f"{name}.json"
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(InputError, match=rf"{name}\.json cannot be read \(\w+\); make that run again"):
+        write_csv(tmp_path / "x.csv", (), chain(scores(tmp_path / "s", BENCHMARKS), answers(tmp_path / "s")))
+    assert not list(tmp_path.glob("x*"))
+
+
+def test_tables_are_whole_or_not_there(tmp_path: Path) -> None:
+    """What was there stays if writing fails."""
+    path = tmp_path / "x.csv"
+    assert write_csv(path, ("a",), [(1,)]) == 1
+    with pytest.raises(ZeroDivisionError):
+        write_csv(path, ("a",), ((1 / number,) for number in (1, 0)))
+    assert list(csv.reader(path.read_text("utf-8-sig").splitlines())) == [["a"], ["1"]]
+    assert list(tmp_path.iterdir()) == [path]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.cli.options import OutputPath, Suite, check_folder, check_picture
 from helm_longctx.report.export import Answer, Average, Score, answers, averages, scores, write_csv
 from helm_longctx.report.plot import curves, plot
@@ -22,21 +24,24 @@ def export(
     r"""Write scores.csv (every statistic of every task), averages.csv, answers.csv and a plot over length.
 
     The averages are over tasks at each length and over lengths of each task.
+    The column "lacking" says why a score is not comparable; in the plot its point is hollow.
     The plot needs matplotlib: pip install 'helm-longctx\[plot]'. With --plot '' there is none.
     """
     if picture:
         check_picture("export", Path(picture))
     folder = suite_folder(output_path, suite)
     to.mkdir(parents=True, exist_ok=True)
+    rows = list(scores(folder, BENCHMARKS))
+    means = list(averages(rows, BENCHMARKS))
+    tables: dict[str, tuple[Sequence[str], Iterable[Sequence[Any]]]] = {
+        "scores.csv": (Score._fields, rows),
+        "averages.csv": (Average._fields, means),
+        "answers.csv": (Answer._fields, answers(folder)),
+    }
+    for option, name in (*(("to", table) for table in tables), ("plot", picture)):
+        check_folder(option, to / name if name else None)
+    for name, (columns, content) in tables.items():
+        print(f"{to / name}: {write_csv(to / name, columns, content)} rows")
     if picture:
-        check_folder("plot", to / picture)
-    rows = list(scores(folder))
-    for name, count in (
-        ("scores.csv", write_csv(to / "scores.csv", Score._fields, rows)),
-        ("averages.csv", write_csv(to / "averages.csv", Average._fields, averages(rows))),
-        ("answers.csv", write_csv(to / "answers.csv", Answer._fields, answers(folder))),
-    ):
-        print(f"{to / name}: {count} rows")
-    if picture:
-        plot(curves(rows), to / picture)
+        plot(curves(means), to / picture)
         print(to / picture)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -16,7 +17,7 @@ from helm_longctx.core.lengths import parse_length
 from helm_longctx.errors import InputError, bad_argument, is_unfit, shorten
 from helm_longctx.report.reference import write_reference
 from helm_longctx.report.schema import make_schema
-from helm_longctx.report.suite import run_groups, score_tables, suite_folder, suite_path, unscored
+from helm_longctx.report.suite import notes, run_groups, score_tables, suite_folder, suite_path
 
 
 def schema(
@@ -58,7 +59,7 @@ def summarize(
         ) from error
     for table in score_tables(folder, BENCHMARKS):
         print_table(table)
-    for line in unscored(folder, BENCHMARKS):
+    for line in notes(folder, BENCHMARKS):
         print(line)
     print(f"The leaderboard: helm-longctx serve --suite {suite} --output-path {output_path}")
 
@@ -86,7 +87,12 @@ def serve(
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port on this machine.")] = 8000,
 ) -> None:
     """Run helm-server for a suite on the loopback address only (helm-server itself listens on every address)."""
-    suite_folder(output_path, suite)
+    folder = suite_folder(output_path, suite)
+    if not (folder / "groups.json").is_file():
+        raise InputError(
+            f"suite={suite!r} was not summarized; first run: helm-longctx summarize --suite {suite} -o {output_path}"
+        )
+    _check_port(port)
     from helm.benchmark import server
 
     run = server.app.run
@@ -94,3 +100,12 @@ def serve(
     sys.argv = ["helm-server", "--suite", suite, "--output-path", str(output_path), "--port", str(port)]
     print(f"Open http://127.0.0.1:{port}/#/leaderboard", file=sys.stderr)
     server.main()
+
+
+def _check_port(port: int) -> None:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the server does, so that it can start again
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise InputError(f"port={port} cannot be used ({error.strerror}); name another with --port") from error

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
+
+Score = TypeVar("Score")
 
 AVERAGE = "average"
 """Stands for a task or a length in the key of an average over them."""
@@ -18,9 +20,9 @@ class Cell(NamedTuple):
     length: str
 
 
-def averaged(cells: Mapping[Cell, float]) -> dict[Cell, list[float]]:
+def averaged(cells: Mapping[Cell, Score]) -> dict[Cell, list[Score]]:
     """For each average the scores whose unweighted mean it is: of tasks at a length, and of lengths for a task."""
-    groups: dict[Cell, list[float]] = defaultdict(list)
+    groups: dict[Cell, list[Score]] = defaultdict(list)
     for cell, score in cells.items():
         groups[cell._replace(task=AVERAGE)].append(score)
         groups[cell._replace(length=AVERAGE)].append(score)

@@ -86,6 +86,11 @@ CONDITIONS = {
     ),
     "jury_alpha": ("Jury's agreement", "Krippendorff's alpha of the scores that a jury's judges gave.", False),
     "prompt_cut": ("Cut prompts", "Share of prompts whose context was cut to fit.", None),
+    "subsampled": (
+        "Drawn by -m",
+        "Share of instances that HELM's -m drew from more; the benchmark's sample is another.",
+        None,
+    ),
     "generated_data": ("Generated data", "Share of instances that were generated, not read from official files.", None),
     "depth": ("Depth", "Where the evidence stands in the context, from 0 (start) to 1 (end).", None),
     "input_tokens": ("Input tokens", "Length of the prompt in Llama 2 tokens, or their estimate.", None),

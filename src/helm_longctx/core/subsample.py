@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 
 from helm.benchmark import runner
 from helm.benchmark.scenarios.scenario import Instance
@@ -23,6 +24,8 @@ def warn_of_subsamples() -> None:
                 f"-m {max_eval_instances} draws {len(kept)} of {len(instances)} instances, which is not the benchmark's"
                 " sample: give -m 10000, or num_samples= for fewer as the benchmark draws them"
             )
+            drawn = {"drawn_from": len(instances)}
+            kept = [replace(each, extra_data={**(each.extra_data or {}), **drawn}) for each in kept]
         return kept
 
     warning.warns = True  # type: ignore[attr-defined]

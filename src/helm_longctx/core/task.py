@@ -124,6 +124,8 @@ class Task:
             `context`, `judge`; and `protocol` where `variants` has several. Others are refused.
         variants: what each value of `protocol` means.
         most_samples: the largest `num_samples`: what a generator can make; None where the data itself ends.
+        official_judge: the benchmark's own, of whom a part of the score comes; None if nobody judges. The `judge`
+            argument can name another.
         judge_sources: what a judge reads besides, by what it is: its `rubric`, the `keypoints` of summaries.
         record: what `score` reads of a record besides prediction and references, and its kind; a record may lack it.
         cut: what of a prompt that is too long is cut: the end of its context, or its middle.
@@ -151,6 +153,7 @@ class Task:
     arguments: tuple[str, ...] = ()
     variants: Mapping[Protocol, Variant] = field(default_factory=lambda: {"paper": Variant()})
     most_samples: int | None = None
+    official_judge: str | None = None
     judge_sources: Mapping[str, Source] = field(default_factory=dict)
     cut: Cut = "context"
     record: Mapping[str, Shape] = field(default_factory=dict)

@@ -17,6 +17,8 @@ from helm_longctx.helmet.data.icl import Split, load_icl, split_named, split_ten
 from helm_longctx.helmet.data.llama import LLAMA_2
 from helm_longctx.helmet.data.recall import load_json_kv, load_ruler
 from helm_longctx.helmet.release import COMMIT, REVISION, pinned, released
+from helm_longctx.helmet.rubrics import JUDGE
+from helm_longctx.judging.entailment import TRUE_NLI
 from helm_longctx.sources.fetch import Source
 from helm_longctx.sources.hub import HubDataset, HubFile
 from helm_longctx.sources.release import PinnedFile, ReleaseFile
@@ -226,6 +228,7 @@ def _cite(name: str, title: str, correct: str, score: Scorer, metrics: tuple[str
         ),
         chat=True,
         arguments=("shots", "seed") if plain else ("shots", "seed", "judge"),
+        official_judge=None if plain else TRUE_NLI,
         record=records.CITED[data],
     )
 
@@ -276,6 +279,7 @@ def _long_qa(
         sources=lambda length: (*sources, LLAMA_2),
         chat=True,
         arguments=("shots", "seed", "context", "judge") if rubric else ("shots", "seed", "context"),
+        official_judge=JUDGE if rubric else None,
         judge_sources={"rubric": rubric} if rubric else {},
         record=records.REPLIES if rubric else {},
     )
@@ -367,6 +371,7 @@ def _summary(
         sources=lambda length: (*needed, LLAMA_2),
         chat=True,
         arguments=("shots", "seed", "judge"),
+        official_judge=JUDGE,
         judge_sources={"keypoints": keypoints, "rubric": _SUMMARY_RUBRIC},
         record=records.SUMMARY,
     )

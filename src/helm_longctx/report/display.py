@@ -19,7 +19,7 @@ from helm.common.hierarchical_logger import hwarn
 from helm_longctx.errors import InputError
 from helm_longctx.report.elision import LIMIT, elided, evidence_of
 from helm_longctx.report.full_texts import FullTexts, file_name
-from helm_longctx.report.screen import input_html
+from helm_longctx.report.screen import input_html, safe_input
 from helm_longctx.report.states import State, rewrite_states
 
 INPUTS = STATES, STATISTICS = "scenario_state.json", "per_instance_stats.json"
@@ -77,10 +77,10 @@ class LeanStates:
         if prompt:
             self._prompts[state["instance"]["id"]] = prompt
             shown["request"]["prompt"] = f"[whole prompt: {file_name(prompt)}]\n\n{shown['request']['prompt']}"
-        if text:
-            shown["instance"]["input"]["text"] = input_html(
-                shown["instance"]["input"]["text"], self._texts.link(text), self._texts.index
-            )
+        seen = shown["instance"]["input"]["text"]
+        shown["instance"]["input"]["text"] = (
+            input_html(seen, self._texts.link(text), self._texts.index) if text else safe_input(seen)
+        )
         result = shown.get("result")
         if result and not result["completions"]:
             result["completions"] = [{"text": f"[no answer: {result.get('error')}]", "logprob": 0, "tokens": []}]

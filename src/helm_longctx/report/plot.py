@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from helm_longctx.core.averages import AVERAGE
 from helm_longctx.core.lengths import length_label, parse_length
-from helm_longctx.core.task import MAIN_METRIC
 from helm_longctx.errors import InputError
-from helm_longctx.report.export import Score
+from helm_longctx.report.export import Average
 from helm_longctx.report.reference import MAKER
 
 if TYPE_CHECKING:
@@ -21,22 +19,33 @@ if TYPE_CHECKING:
 FONTS = ["DejaVu Sans", "Noto Sans CJK SC", "Source Han Sans SC", "WenQuanYi Zen Hei", "PingFang SC", "Microsoft YaHei"]
 """Matplotlib takes each character from the first that has it and is installed; the others are for Chinese text."""
 
-Curves = dict[str, dict[int, float]]
+
+class Point(NamedTuple):
+    """A score on a curve."""
+
+    score: float
+    comparable: bool = True
+
+
+Curves = dict[str, dict[int, Point]]
 """By model, scores by length in tokens."""
 
 COLUMNS = 3
 
+LACKING = "hollow: not comparable"
+"""In the legend; the tables of `export` say why."""
 
-def curves(scores: Iterable[Score]) -> dict[str, Curves]:
+_HOLLOW: dict[str, Any] = {"linestyle": "", "marker": "o", "markersize": 5, "markerfacecolor": "white"}
+
+
+def curves(averages: Iterable[Average]) -> dict[str, Curves]:
     """By panel (a run entry, or with `context=none` that too) the curve of each model: means over tasks."""
-    tasks: dict[tuple[str, str, int], list[float]] = defaultdict(list)
-    for score in scores:
-        if score.metric == MAIN_METRIC:
-            panel = score.entry if score.context == "full" else f"{score.entry}, context={score.context}"
-            tasks[panel, score.model, parse_length(score.length)].append(score.score)
+    means = [each for each in averages if each.task == AVERAGE]
     found: dict[str, Curves] = {}
-    for (panel, model, length), each in sorted(tasks.items()):
-        found.setdefault(panel, {}).setdefault(model, {})[length] = fmean(each)
+    for mean in sorted(means, key=lambda mean: (mean.entry, mean.context, mean.model, parse_length(mean.length))):
+        panel = mean.entry if mean.context == "full" else f"{mean.entry}, context={mean.context}"
+        curve = found.setdefault(panel, {}).setdefault(mean.model, {})
+        curve[parse_length(mean.length)] = Point(mean.score, not mean.lacking)
     return found
 
 
@@ -50,6 +59,7 @@ def plot(panels: Mapping[str, Curves], path: Path) -> None:
         raise InputError("there are no scores to draw; run helm-run with this --suite first")
     from matplotlib import colormaps, font_manager, rc_context
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
     rows = -(-len(panels) // COLUMNS)
     columns = min(COLUMNS, len(panels))
@@ -57,7 +67,7 @@ def plot(panels: Mapping[str, Curves], path: Path) -> None:
     logging.getLogger(font_manager.__name__).setLevel(logging.ERROR)  # else it tells of each font without its weight
     with rc_context({"font.family": [font for font in FONTS if font in installed], "svg.fonttype": "none"}):
         models = sorted({model for panel in panels.values() for model in panel})
-        legend = 0.6 + 0.2 * -(-len(models) // columns)
+        legend = 0.6 + 0.2 * -(-(len(models) + 1) // columns)
         figure = Figure(figsize=(4.2 * columns, 3.2 * rows + legend), layout="constrained")
         axes = figure.subplots(rows, columns, squeeze=False).flatten()
         colors = {model: colormaps["tab20"](place % 20) for place, model in enumerate(models)}
@@ -68,6 +78,9 @@ def plot(panels: Mapping[str, Curves], path: Path) -> None:
         handles = {
             label: handle for axis in axes for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
         }
+        curves = [curve for panel in panels.values() for curve in panel.values()]
+        if not all(point.comparable for curve in curves for point in curve.values()):
+            handles[LACKING] = Line2D([], [], **_HOLLOW, color="black")
         figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=columns, fontsize="small")
         figure.savefig(path, dpi=150)
 
@@ -76,10 +89,14 @@ def _draw(axis: Axes, title: str, panel: Curves, colors: Mapping[str, Any]) -> N
     lengths = sorted({length for curve in panel.values() for length in curve})
     for model, curve in panel.items():
         style = "--" if model.startswith(f"{MAKER}/") else "-"
-        axis.plot(list(curve), list(curve.values()), style, marker="o", markersize=3, color=colors[model], label=model)
+        scores = [point.score for point in curve.values()]
+        axis.plot(list(curve), scores, style, marker="o", markersize=3, color=colors[model], label=model)
+        hollow = {length: point.score for length, point in curve.items() if not point.comparable}
+        if hollow:
+            axis.plot(list(hollow), list(hollow.values()), **_HOLLOW, color=colors[model])
     axis.set_xscale("log", base=2)
     axis.set_xticks(lengths, [length_label(length) for length in lengths])
     axis.minorticks_off()
-    axis.set_ylim(0, max(1.0, *(score for curve in panel.values() for score in curve.values())) * 1.03)
+    axis.set_ylim(0, max(1.0, *(point.score for curve in panel.values() for point in curve.values())) * 1.03)
     axis.set_title(title, fontsize="medium")
     axis.grid(alpha=0.3)

@@ -12,6 +12,7 @@ import ijson
 import orjson
 
 from helm_longctx.errors import InputError, shorten
+from helm_longctx.report.files import reading
 from helm_longctx.sources.jsonl import JsonLines
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ def _table(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
 
 def _of_run(folder: Path) -> Iterator[Rating]:
     """The judged scores of each instance, and the numbers of judges' verdicts."""
-    try:
+    with reading(folder):
         for instance in orjson.loads((folder / "per_instance_stats.json").read_bytes()):
             for stat in instance["stats"]:
                 metric, _, judge = stat["name"]["name"].partition(":")
@@ -126,8 +127,6 @@ def _of_run(folder: Path) -> Iterator[Rating]:
             for state in ijson.items(file, "request_states.item", use_float=True):
                 for judge, metric, value in _verdicts(state.get("annotations") or {}):
                     yield Rating(folder.name, state["instance"]["id"], judge, metric, value)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, ijson.JSONError) as error:
-        raise InputError(f"{folder} cannot be read ({type(error).__name__}); make that run again") from error
 
 
 def _verdicts(annotations: Mapping[str, Any]) -> Iterator[tuple[str, str, float]]:

@@ -5,12 +5,19 @@ from __future__ import annotations
 import html
 import re
 
-# The front end shows an input that has an image in this form as HTML, any other as text. This image cannot be seen.
-_AS_HTML = '<br><img src="data:image;base64,R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7" alt="" hidden>'
+# The front end shows an input with this in it as HTML, any other as text.
+_MAKES_HTML = '<br><img src="data:image;base64'
+# An image of one pixel that cannot be seen.
+_AS_HTML = f'{_MAKES_HTML},R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7" alt="" hidden>'
 # What the front end has around a text.
 _BOX = "bg-base-200 p-2 block overflow-auto w-full max-h-[36rem] mb-2 whitespace-pre-wrap localize-text-direction"
 _EVIDENCE = re.compile(r"\[evidence, depth \d+%: [^\]]*\]")
 _LEFT_OUT = re.compile(r"\[\.\.\. [\d,]+ characters left out, [^\]]*\.\.\.\]")
+
+
+def safe_input(text: str) -> str:
+    """A text that the front end shows as it stands. Else what is in a prompt could be HTML there, and run scripts."""
+    return _boxed(html.escape(text, quote=False)) if _MAKES_HTML in text else text
 
 
 def input_html(text: str, link: str, index: str) -> str:
@@ -24,7 +31,11 @@ def input_html(text: str, link: str, index: str) -> str:
     body = _EVIDENCE.sub(r"<mark>\g<0></mark>", html.escape(text, quote=False))
     body = _LEFT_OUT.sub(lambda mark: _anchor(link, mark[0]), body)
     links = f"{_anchor(link, 'Whole prompt')} · {_anchor(index, 'all prompts of this run')}"
-    return f'<div>{links}</div><div class="{_BOX}">{body}</div>{_AS_HTML}'
+    return f"<div>{links}</div>{_boxed(body)}"
+
+
+def _boxed(body: str) -> str:
+    return f'<div class="{_BOX}">{body}</div>{_AS_HTML}'
 
 
 def _anchor(link: str, text: str) -> str:

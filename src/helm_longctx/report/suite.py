@@ -10,8 +10,14 @@ import orjson
 from rich.table import Table
 
 from helm_longctx.core.entry import CLOSED_BOOK
-from helm_longctx.core.task import MAIN_METRIC, Benchmark
-from helm_longctx.errors import InputError
+from helm_longctx.core.task import Benchmark
+from helm_longctx.errors import InputError, list_choices, shorten
+from helm_longctx.report.marks import NOTES, cell_text
+
+_LONGEST_NAME = 255
+"""Of a folder, in bytes, on usual file systems."""
+
+_NAMES = f"the name of a folder, of at most {_LONGEST_NAME} bytes"
 
 
 def suite_path(output_path: Path, suite: str) -> Path:
@@ -20,8 +26,8 @@ def suite_path(output_path: Path, suite: str) -> Path:
     Raises:
         InputError: the name would lead elsewhere.
     """
-    if suite in ("", ".", "..") or Path(suite).name != suite:
-        raise InputError(f"suite={suite!r} is not allowed; allowed: the name of a folder")
+    if suite in ("", ".", "..") or Path(suite).name != suite or len(suite.encode()) > _LONGEST_NAME:
+        raise InputError(f"suite={shorten(suite)} is not allowed; allowed: {_NAMES}")
     return output_path / "runs" / suite
 
 
@@ -34,9 +40,8 @@ def suite_folder(output_path: Path, suite: str) -> Path:
     folder = suite_path(output_path, suite)
     if not folder.is_dir():
         found = sorted(path.name for path in folder.parent.glob("*") if path.is_dir() and path.name != "latest")
-        raise InputError(
-            f"suite={suite!r} is not in {folder.parent}; allowed: {', '.join(found) or 'none is there yet'}"
-        )
+        choices = list_choices(suite, found) or "none is there yet"
+        raise InputError(f"suite={suite!r} is not in {folder.parent}; allowed: {choices}")
     return folder
 
 
@@ -60,32 +65,30 @@ def run_groups(folder: Path) -> set[str]:
 def score_tables(folder: Path, benchmarks: Iterable[Benchmark]) -> list[Table]:
     """For each benchmark with runs, its leaderboards: models by category, a table a length, with context and without;
     of a benchmark with one category, models by length."""
-    tables: list[Table] = []
+    return [table for title, found in _leaderboards(folder, benchmarks) for table in _rich_tables(title, found)]
+
+
+def notes(folder: Path, benchmarks: Iterable[Benchmark]) -> Iterator[str]:
+    """For each row of the leaderboards with scores that are not comparable, a line that says why."""
+    for title, table in _leaderboards(folder, benchmarks):
+        if table["header"][-1]["value"] == NOTES:
+            for row in table["rows"]:
+                if note := row[-1].get("value"):
+                    yield f"{NOTES}: {title}, {row[0]['value']}: {note}"
+
+
+def _leaderboards(folder: Path, benchmarks: Iterable[Benchmark]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Title and table of scores of each benchmark with runs, as helm-summarize wrote them."""
     for benchmark in benchmarks:
         closed = (f"{benchmark.name}_{CLOSED_BOOK}", f"{benchmark.title} closed book")
         for name, title in ((benchmark.name, benchmark.title), closed):
             path = folder / "groups" / f"{name}.json"
             if path.is_file():
-                tables += _rich_tables(title, orjson.loads(path.read_bytes())[0])
-    return tables
-
-
-def unscored(folder: Path, benchmarks: Iterable[Benchmark]) -> Iterator[str]:
-    """For each run of a whole category of which a task has no score, a line that says so."""
-    entries = {name: (b.task_argument, category) for b in benchmarks for name, category in b.entries.items()}
-    for path in sorted(folder.glob("*/stats.json")):
-        arguments = orjson.loads((path.parent / "run_spec.json").read_bytes())["scenario_spec"].get("args", {})
-        task_argument, category = entries.get(arguments.get("entry"), (None, None))
-        if category is None or task_argument in arguments or "revision" not in arguments:
-            continue
-        names = [stat["name"] for stat in orjson.loads(path.read_bytes())]
-        scored = {name.get("sub_split") for name in names if name["name"] == MAIN_METRIC}
-        if scored and (lacking := [task.name for task in category.tasks if task.name not in scored]):
-            yield f"{path.parent.name}: the mean is without {', '.join(lacking)}, which has no score"
+                yield title, orjson.loads(path.read_bytes())[0]
 
 
 def _rich_tables(title: str, table: dict[str, Any]) -> Iterator[Table]:
-    model, *names = [column["value"].removesuffix(" - Score") for column in table["header"]]
+    model, *names = [cell["value"].removesuffix(" - Score") for cell in table["header"] if cell["value"] != NOTES]
     columns = [name.rpartition(" ") for name in names]  # `Re-rank 8k`, or of one category `8k`
     lengths = dict.fromkeys(label for _, _, label in columns) if any(category for category, *_ in columns) else [""]
     for length in lengths:
@@ -95,9 +98,5 @@ def _rich_tables(title: str, table: dict[str, Any]) -> Iterator[Table]:
         for category, _, label in (columns[place - 1] for place in places):
             shown.add_column(category or label, overflow="fold")
         for row in table["rows"]:
-            shown.add_row(*(_cell(row[place].get("value")) for place in (0, *places)))
+            shown.add_row(*(cell_text(row[place]) for place in (0, *places)))
         yield shown
-
-
-def _cell(value: object) -> str:
-    return f"{value:.3f}" if isinstance(value, float) else "" if value is None else str(value)

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
+from helm.benchmark.presentation.schema import MetricNameMatcher
 from helm.benchmark.presentation.summarize import Run, Summarizer
-from helm.common.general import parallel_map
+from helm.benchmark.presentation.table import Cell, Table
+from helm.common.general import asdict_without_nones, parallel_map
 
+from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.errors import InputError
+from helm_longctx.report.comparability import Outcome, cell_lacks, describe, find_lacks, find_outcome
 from helm_longctx.report.display import write_display
+from helm_longctx.report.marks import mark_table, tag_run, with_lacks
 
 
 class LongContextSummarizer(Summarizer):
-    """HELM's summarizer, whose display files stay small at any length of prompts: see `write_display`.
+    """HELM's summarizer, whose display files stay small at any length of prompts (`write_display`), and whose tables
+    and pages mark what is not comparable (`marks.py`).
 
-    Tables and statistics are HELM's.
+    All other numbers are HELM's.
     """
 
     def read_run(self, run_path: str) -> Run:
@@ -28,6 +36,16 @@ class LongContextSummarizer(Summarizer):
         except (ValueError, KeyError, TypeError) as error:
             raise InputError(f"{run_path}: run_spec.json or stats.json is damaged; make that run again") from error
 
+    def create_cell(self, runs: list[Run], matcher: MetricNameMatcher, *arguments: Any, **options: Any) -> Cell:
+        """HELM's cell; one of ours also knows what is lacking to its score."""
+        cell = super().create_cell(runs, matcher, *arguments, **options)
+        outcomes = [outcome for run in runs if (outcome := self._outcome(run))]
+        return with_lacks(cell, cell_lacks(matcher.name, matcher.sub_split, outcomes))
+
+    def create_group_table(self, *arguments: Any, **options: Any) -> Table:
+        """HELM's table, with marks."""
+        return mark_table(super().create_group_table(*arguments, **options))
+
     def write_run_display_json(self, skip_completed: bool) -> None:
         """Write the display files of all runs, of two side by side unless `num_threads` is one.
 
@@ -36,5 +54,17 @@ class LongContextSummarizer(Summarizer):
 
         def process(run: Run) -> None:
             write_display(Path(run.run_path), run.run_spec, self.schema, skip_completed)
+            if outcome := self._outcome(run):
+                tag_run(Path(run.run_path), describe(find_lacks(outcome.tasks, [outcome])))
 
         parallel_map(process, self.runs, parallelism=min(self.num_threads, 2))
+
+    def _outcome(self, run: Run) -> Outcome | None:
+        if run.run_path not in self._outcomes:
+            spec, stats = asdict_without_nones(run.run_spec), map(asdict_without_nones, run.stats)
+            self._outcomes[run.run_path] = find_outcome(spec, stats, BENCHMARKS)
+        return self._outcomes[run.run_path]
+
+    @cached_property
+    def _outcomes(self) -> dict[str, Outcome | None]:
+        return {}

@@ -1,0 +1,110 @@
+"""`serve`, `export` and suites' names: each mistake is one line."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_cli import Command, command  # noqa: F401  # the fixture
+from tests.fabricate_runs import long_prompts, write_run
+
+ENTRY = "helmet_recall:task=json_kv,length=8k,model=longctx/null"
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Path:
+    """A suite with one run."""
+    return write_run(tmp_path / "benchmark_output/runs/mine", ENTRY, long_prompts(2, 500)).parent
+
+
+def told(command: Command, *arguments: object) -> str:  # noqa: F811
+    """The one line of an error."""
+    assert command(*arguments) == 2
+    assert command.out == ""
+    assert command.err.count("\n") == 1
+    return command.err
+
+
+def test_a_suite_that_was_not_summarized(command: Command, suite: Path) -> None:  # noqa: F811
+    """The line names the command that does."""
+    line = told(command, "serve", "--suite", "mine")
+    assert "'mine' was not summarized; first run: helm-longctx summarize --suite mine -o benchmark_output\n" in line
+
+
+def test_a_used_port(command: Command, suite: Path) -> None:  # noqa: F811
+    """The line names the port, and what to do."""
+    (suite / "groups.json").write_text("[]")
+    with socket.socket() as used:
+        used.bind(("127.0.0.1", 0))
+        used.listen()
+        port = used.getsockname()[1]
+        line = told(command, "serve", "--suite", "mine", "--port", port)
+    assert f"port={port} cannot be used (Address already in use); name another with --port" in line
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("mien", "suite='mien' is not in benchmark_output/runs; allowed: mine; did you mean mine?\n"),
+        ("zzz", "suite='zzz' is not in benchmark_output/runs; allowed: mine\n"),
+        ("x" * 5000, "…' is not allowed; allowed: the name of a folder, of at most 255 bytes\n"),
+        ("a/b", "suite='a/b' is not allowed; allowed: the name of a folder, of at most 255 bytes\n"),
+    ],
+)
+def test_suites_names(name: str, message: str, command: Command, suite: Path) -> None:  # noqa: F811
+    """The nearest is suggested."""
+    for arguments in (["serve"], ["export"], ["summarize"], ["schema"]):
+        line = told(command, *arguments, "--suite", name)
+        assert line.endswith(message)
+        assert len(line) < 300
+
+
+@pytest.mark.parametrize("name", ["run_spec", "stats", "per_instance_stats", "scenario_state"])
+def test_export_of_a_damaged_run(name: str, command: Command, suite: Path) -> None:  # noqa: F811
+    """The line names the file."""
+    (path,) = suite.glob(f"*/{name}.json")
+    path.write_bytes(path.read_bytes()[:-30])
+    command("export", "--suite", "mine")
+    assert command.err.count("\n") == 1
+    assert f"{path.relative_to(suite.parent.parent.parent)} cannot be read (" in command.err
+
+
+@pytest.mark.parametrize(
+    ("blocked", "arguments", "message"),
+    [
+        ("file/", ["--to", "file/x"], "'file/x': Not a directory; name another path"),
+        ("out/scores.csv/", [], "to='out/scores.csv' is a folder; name a file"),
+        ("out/scores.png/", [], "plot='out/scores.png' is a folder; name a file"),
+        (None, ["--plot", f"{'x' * 300}.png"], ".png': File name too long; name another path"),
+    ],
+)
+def test_places_that_cannot_be_written(
+    blocked: str | None,
+    arguments: list[str],
+    message: str,
+    command: Command,  # noqa: F811
+    suite: Path,
+) -> None:
+    """The line names them."""
+    if blocked == "file/":
+        Path("file").write_text("")
+    elif blocked:
+        Path(blocked).mkdir(parents=True)
+    assert (
+        command("export", "--suite", "mine", *(arguments if "--to" in arguments else ["--to", "out", *arguments])) == 2
+    )
+    assert command.err.count("\n") == 1
+    assert message in command.err
+
+
+def test_export(command: Command, suite: Path) -> None:  # noqa: F811
+    """All is written, and listed."""
+    assert command("export", "--suite", "mine", "--to", "out") == 0
+    assert command.out.split("\n")[:-1] == [
+        "out/scores.csv: 1 rows", "out/averages.csv: 2 rows", "out/answers.csv: 2 rows", "out/scores.png"
+    ]  # fmt: skip
+    header, row = (Path("out/scores.csv").read_text("utf-8-sig")).splitlines()
+    assert header.split(",")[-3:] == ["score", "instances", "lacking"]
+    assert row.endswith(",longctx_score,1.0,2,")

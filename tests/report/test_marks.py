@@ -1,0 +1,73 @@
+"""Marks in HELM's tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from helm.benchmark.presentation.table import Cell, HeaderCell, Table
+
+from helm_longctx.report.comparability import Lack
+from helm_longctx.report.marks import NOTES, cell_text, mark_table, with_lacks
+
+FEW = [Lack("num_samples", "nq", "6/100"), Lack("request_failed", "nq", "0.5")]
+NO_SCORE = [Lack("missing", "popqa")]
+
+
+def table(*columns: list[tuple[float | None, list[Lack]]], lower_is_better: bool | None = False) -> Table:
+    header = [HeaderCell("Model"), *(HeaderCell(f"{n} - Score", lower_is_better=lower_is_better) for n in "AB")]
+    rows = [
+        [Cell(f"m{number}"), *(with_lacks(Cell(value, "mean", style={"font-weight": "bold"}), lacks) for value, lacks in row)]
+        for number, row in enumerate(zip(*columns, strict=True))
+    ]  # fmt: skip
+    return Table("t", header[: len(columns) + 1], rows)
+
+
+def values(marked: Table, place: int = 1) -> list[Any]:
+    return [row[place].value for row in marked.rows]
+
+
+def test_a_table_without_marks_is_helms() -> None:
+    """The same object, whose numbers are numbers."""
+    plain = table([(0.5, []), (None, FEW)])
+    assert mark_table(plain) is plain
+
+
+def test_a_column_with_a_mark() -> None:
+    """Texts of one width sort as numbers do; only what is comparable can be the best; all numbers are kept."""
+    marked = mark_table(
+        table([(12.3456, []), (99.5, FEW), (3.25, []), (None, [])], [(0.1, []), (0.2, []), (0.3, []), (0.4, [])])
+    )
+    texts = values(marked)
+    assert texts == ["12.345600", "99.500 †", " 3.250000", None]
+    assert sorted(texts[:3]) == [texts[2], texts[0], texts[1]]
+    assert [float(text) for text in (texts[0], texts[2])] == [12.3456, 3.25]
+    assert [row[1].style for row in marked.rows[:3]] == [{"font-weight": "bold"}, {}, {}]
+    assert values(marked, 2) == [0.1, 0.2, 0.3, 0.4]
+    assert marked.header[-1].value == NOTES
+    assert values(marked, 3) == [
+        None, "A: 6 of the benchmark's 100 examples (nq); A: failed requests: 50 % (nq)", None, None
+    ]  # fmt: skip
+    assert (marked.rows[1][1].number, marked.rows[1][1].lacking) == (99.5, FEW)
+    assert "6 of the benchmark's 100 examples" in marked.rows[1][1].description
+
+
+def test_reasons_are_told_once() -> None:
+    """With the columns that they are about."""
+    marked = mark_table(table([(0.5, NO_SCORE), (0.5, [])], [(0.25, [*NO_SCORE, *FEW[:1]]), (0.75, [])]))
+    assert values(marked, 3) == ["A, B: no score (popqa); B: 6 of the benchmark's 100 examples (nq)", None]
+
+
+def test_the_best_where_lower_is_better_or_nothing_is() -> None:
+    """A column of marks alone has none."""
+    for better, bold in ((True, [False, True, False]), (None, [False] * 3)):
+        marked = mark_table(table([(0.1, FEW), (0.2, []), (0.3, [])], lower_is_better=better))
+        assert [bool(row[1].style) for row in marked.rows] == bold
+    assert mark_table(table([(0.1, FEW)])).rows[0][1].style == {}
+
+
+def test_texts_in_a_terminal() -> None:
+    """As in the browser, with three decimals."""
+    assert cell_text({"value": "0.500 †", "number": 0.5, "lacking": [["missing", "nq", ""]]}) == "0.500 †"
+    assert [cell_text(cell) for cell in ({"value": "0.400000", "number": 0.4}, {"value": 0.3}, {}, {"value": "m"})] == [
+        "0.400", "0.300", "", "m"
+    ]  # fmt: skip
