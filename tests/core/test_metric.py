@@ -50,6 +50,34 @@ def test_failed_requests_are_counted_and_not_scored() -> None:
     assert got["request_failed", "json_kv"] == pytest.approx(2 / 3)
 
 
+def test_refused_and_too_long_requests_are_counted_apart() -> None:
+    """By what HELM's clients report, be it as a success; none of them is scored, nor counted twice."""
+    flagged, filtered, too_long, broken = (state(number, "") for number in range(4))
+    policy = {"reason": "The prompt violates OpenAI's content policy. See https://labs.openai.com"}
+    flagged.result.completions = [GeneratedOutput("", 0, [], finish_reason=policy)]
+    for failed, error in ((filtered, "Content blocked by OpenAI filter"), (too_long, "too_long: "), (broken, "no")):
+        failed.result.success, failed.result.error = False, error
+    got = means(flagged, filtered, too_long, broken, state(4, "v1"))
+    assert got["longctx_score", "json_kv"] == 1
+    assert [got[f"request_{kind}", "json_kv"] for kind in ("refused", "too_long", "failed")] == [0.4, 0.2, 0.2]
+
+
+def test_an_answer_without_a_text_is_a_failure() -> None:
+    """Some clients hand on whatever stands in its place."""
+    broken = state(0, "")
+    broken.result.completions = [GeneratedOutput(None, 0, [])]
+    got = means(broken, state(1, "v1"))
+    assert got["longctx_score", "json_kv"] == 1
+    assert got["request_failed", "json_kv"] == 0.5
+
+
+def test_answers_from_the_cache() -> None:
+    """Their share is a statistic."""
+    cached = state(0, "v1")
+    cached.result.cached = True
+    assert means(cached, state(1, "v1"), state(2, None))["request_cached", "json_kv"] == 0.5
+
+
 def test_an_empty_answer_is_the_models_fault() -> None:
     """An empty output of a request that succeeded scores 0."""
     got = means(state(0, ""))

@@ -29,7 +29,6 @@ TASKS = {
     "infbench_sum": "helmet_summ:task=infbench_sum,length=8k",
     "multi_lexsum": "helmet_summ:task=multi_lexsum,length=8k",
 }
-PASSING = [fault for fault in Fault if fault is not Fault.UNAUTHORIZED]
 ENVIRONMENT = {"HELM_LONGCTX_JUDGE_WAIT": "0.01", "HELM_LONGCTX_JUDGE_TIMEOUT": "10", "ANTHROPIC_API_KEY": "sk-none"}
 LASTING = (Fault.SERVER_ERROR, Fault.REFUSED, Fault.UNREADABLE, Fault.SHORT)
 
@@ -41,8 +40,8 @@ def fails_for_ever(prompt: str, before: int) -> Fault | None:
 
 PLANS = {
     "tests/plain": faults.none,
-    "tests/faulty": faults.share(0.2, PASSING, seed=5),
-    "tests/anthropic": faults.share(0.2, PASSING, seed=6),
+    "tests/faulty": faults.share(0.2, faults.PASSING, seed=5),
+    "tests/anthropic": faults.share(0.2, faults.PASSING, seed=6),
     "tests/broken": fails_for_ever,
 }
 

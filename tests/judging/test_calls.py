@@ -75,7 +75,7 @@ def without_faults(reply: Reply) -> None:
 
 
 @pytest.mark.parametrize("kind", ["openai", "anthropic", "anthropic stream"])
-@pytest.mark.parametrize("fault", [fault for fault in Fault if fault is not Fault.UNAUTHORIZED], indirect=True)
+@pytest.mark.parametrize("fault", faults.PASSING, indirect=True)
 def test_one_fault(kind: str, fault: Fault, server: Server, tmp_path: Path) -> None:
     """The verdict comes all the same, once; a later run asks nothing."""
     server.plan = faults.first(fault)
@@ -87,7 +87,7 @@ def test_one_fault(kind: str, fault: Fault, server: Server, tmp_path: Path) -> N
     assert asked_again(server.calls) == []
 
 
-@pytest.mark.parametrize("fault", [fault for fault in Fault if fault is not Fault.UNAUTHORIZED], indirect=True)
+@pytest.mark.parametrize("fault", faults.PASSING, indirect=True)
 def test_nothing_but_faults(fault: Fault, server: Server, tmp_path: Path) -> None:
     """There is no verdict, and a reason; what HELM's cache holds is asked for thrice, what it does not six times."""
     server.plan = faults.always(fault)
@@ -150,7 +150,7 @@ def test_a_refused_key(kind: str, server: Server, tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["openai", "anthropic"])
 def test_many_faults(kind: str, server: Server, tmp_path: Path) -> None:
     """At three calls in ten lost, in threads, equal questions among them, every verdict comes once and stays."""
-    kinds = [fault for fault in Fault if fault not in {*KEPT, Fault.UNAUTHORIZED, Fault.TIMEOUT}]
+    kinds = [fault for fault in faults.PASSING if fault not in {*KEPT, Fault.TIMEOUT}]
     server.plan = faults.share(0.3, kinds, seed=3)
     asked = [question(f"How good is {number % 20}?") for number in range(40)]
     asking = judge(kind, server, tmp_path)

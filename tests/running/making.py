@@ -142,6 +142,7 @@ def read(run: Path, name: str) -> Any:
 
 
 def means(run: Path) -> dict[tuple[str, ...], float]:
-    """Every statistic of a run but those that measure time."""
-    rows = [row for row in read(run, "stats") if row["name"]["name"] != "request_seconds"]
+    """Every statistic of a run but those that say how it was made."""
+    apart = ("request_seconds", "request_cached")
+    rows = [row for row in read(run, "stats") if row["name"]["name"] not in apart]
     return {tuple(map(str, row["name"].values())): row.get("mean") for row in rows}

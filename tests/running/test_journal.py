@@ -9,7 +9,7 @@ import pytest
 from helm.common.request import GeneratedOutput, Request, RequestResult, Thinking, Token
 
 from helm_longctx.errors import InputError
-from helm_longctx.running.journal import NAME, Journal, request_name
+from helm_longctx.running.journal import NAME, Journal
 
 ANSWER = RequestResult(
     success=True,
@@ -69,9 +69,31 @@ def test_damage_before_the_end(tmp_path: Path) -> None:
     assert (tmp_path / NAME).read_bytes() == b"\0" * 9 + data[9:]
 
 
-def test_requests_are_told_apart() -> None:
-    """Any field of a request makes it another."""
+@pytest.mark.parametrize("line", ["7", "[7, {}]", '["a"]', '["a", [1]]', "{}"])
+def test_lines_that_are_no_answers(line: str, tmp_path: Path) -> None:
+    """They are damage as well."""
+    (tmp_path / NAME).write_text(line + "\n")
+    with pytest.raises(InputError, match="is damaged"):
+        Journal(tmp_path)
+
+
+def test_answers_without_a_text(tmp_path: Path) -> None:
+    """Earlier versions wrote answers whose text is null: they are read, and do not count."""
+    with Journal(tmp_path) as journal:
+        for name, text in (("null", None), ("list", ["x"]), ("empty", "")):
+            journal.add(name, replace(ANSWER, completions=[GeneratedOutput(text, 0, [])]))  # type: ignore[arg-type]
+        journal.add("none", replace(ANSWER, completions=[]))
+    with Journal(tmp_path) as journal:
+        assert [name for name in ("null", "list", "none", "empty") if journal.get(name)] == ["empty"]
+
+
+def test_requests_are_told_apart(tmp_path: Path) -> None:
+    """Any field of a request makes it another, and so does another server."""
     request = Request(prompt="p", model="a/b", model_deployment="a/b")
     others = [replace(request, random="1"), replace(request, stop_sequences=["\n"])]
-    assert len({request_name(known, "d") for known in (request, *others)} | {request_name(request, "e")}) == 4
-    assert request_name(request, "d") == request_name(replace(request, prompt="elided otherwise"), "d")
+    with Journal(tmp_path, "here") as journal:
+        names = [journal.name(known, "d") for known in (request, *others)] + [journal.name(request, "e")]
+        assert journal.name(replace(request, prompt="elided otherwise"), "d") == names[0]
+    with Journal(tmp_path, "there") as journal:
+        names.append(journal.name(request, "d"))
+    assert len(set(names)) == 5

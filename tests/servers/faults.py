@@ -22,13 +22,31 @@ class Fault(Enum):
     PAGE = "200 with a page of a proxy"
     STRANGE = "200 with an error in the body"
     REFUSED = "the model refuses"
+    FLAGGED = "400: OpenAI's content policy refuses the prompt"
+    TOO_LONG = "400: the prompt exceeds the model's context"
+    NULL = "an answer whose text is null"
+    NO_CHOICES = "an answer with an empty list of choices"
+    NO_LOGPROBS = "a completion without log-probabilities"
     FILTERED = "a content filter removes the answer"
     EMPTY = "an answer without text"
     SHORT = "the answer has reached the limit of tokens"
     UNREADABLE = "another text than was asked for"
 
 
-STATUS = {Fault.RATE_LIMIT: 429, Fault.SERVER_ERROR: 500, Fault.OVERLOADED: 503, Fault.UNAUTHORIZED: 401}
+STATUS = {
+    Fault.RATE_LIMIT: 429,
+    Fault.SERVER_ERROR: 500,
+    Fault.OVERLOADED: 503,
+    Fault.UNAUTHORIZED: 401,
+    Fault.FLAGGED: 400,
+    Fault.TOO_LONG: 400,
+}
+
+OPENAI_ONLY = {Fault.NULL, Fault.NO_CHOICES, Fault.NO_LOGPROBS}
+"""Odd replies in OpenAI's protocol."""
+
+PASSING = [fault for fault in Fault if fault not in {Fault.UNAUTHORIZED, Fault.FLAGGED, Fault.TOO_LONG, *OPENAI_ONLY}]
+"""Faults in every protocol after which the same call may succeed."""
 
 Plan = Callable[[str, int], "Fault | None"]
 """From a prompt, and how often it was asked before, to what goes wrong: the same in whatever order threads ask."""

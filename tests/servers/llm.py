@@ -160,11 +160,12 @@ class _Handler(BaseHTTPRequestHandler):
             self._stream(call)
         else:
             content = PROTOCOLS[self.path].whole(call.body, self.service.reply(call))
+            content = _ODD.get(call.fault, _as_it_is)(content)
             self._send(json.dumps(content), call.fault)
 
     def _error(self, call: Call, status: int) -> None:
         kind, extra = "api_error", {}
-        message = f"It went wrong. Your key: {call.key}" if call.fault is Fault.UNAUTHORIZED else "It went wrong."
+        message = _MESSAGES.get(call.fault, "It went wrong.").format(key=call.key)
         if call.fault is Fault.RATE_LIMIT:
             kind, extra = "rate_limit_error", {"Retry-After": RETRY_AFTER}
         if call.fault is Fault.OVERLOADED and call.path == "/v1/messages":
@@ -223,6 +224,29 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(content)
 
+
+_MESSAGES: dict[Fault | None, str] = {
+    Fault.UNAUTHORIZED: "It went wrong. Your key: {key}",
+    Fault.FLAGGED: "Invalid prompt: your prompt was flagged as potentially violating our usage policy.",
+    Fault.TOO_LONG: "This model's maximum context length is 8192 tokens. Please reduce the length of the messages.",
+}
+
+
+def _as_it_is(content: Body) -> Body:
+    return content
+
+
+def _without_text(content: Body) -> Body:
+    (choice,) = content["choices"]
+    odd = {"message": {"role": "assistant", "content": None}} if "message" in choice else {"text": None}
+    return {**content, "choices": [{**choice, **odd}]}
+
+
+_ODD: dict[Fault | None, Callable[[Body], Body]] = {
+    Fault.NULL: _without_text,
+    Fault.NO_CHOICES: lambda content: {**content, "choices": []},
+    Fault.NO_LOGPROBS: lambda content: {**content, "choices": [{**content["choices"][0], "logprobs": None}]},
+}
 
 _BROKEN = {
     Fault.TIMEOUT: _Handler._wait,

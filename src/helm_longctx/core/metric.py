@@ -11,15 +11,23 @@ from helm.benchmark.metrics.metric_name import MetricName
 from helm.benchmark.metrics.metric_service import MetricService
 from helm.benchmark.metrics.statistic import Stat
 
-from helm_longctx.core.metric_names import DEPTHS, depth_score, metric_fields, task_score
+from helm_longctx.core.metric_names import (
+    DEPTHS,
+    FAILURE_METRICS,
+    OTHER_FAILURES,
+    depth_score,
+    metric_fields,
+    task_score,
+)
 from helm_longctx.core.task import MAIN_METRIC, Benchmark, Record
 from helm_longctx.core.thinking import without_thinking
+from helm_longctx.failures import Failure, failure_of
 
 
 class LongContextMetric(Metric):
     """Scores by the task that an instance's sub-split names. A benchmark's metric is a subclass that names its table.
 
-    A request that failed has no score: it is counted in `request_failed`, and means are over the others.
+    A request without an answer has no score: it is counted by why it has none, and means are over the others.
     """
 
     benchmark: Benchmark
@@ -62,13 +70,16 @@ class LongContextMetric(Metric):
 
     def _values(self, state: RequestState) -> Iterator[tuple[str, float]]:
         extra = state.instance.extra_data or {}
-        answered = bool(state.result and state.result.success and state.result.completions)
-        if answered:
+        failure = failure_of(state.result) if state.result else Failure.UNKNOWN
+        if state.result and failure is None:
+            yield "request_cached", float(state.result.cached)
             yield from self._scores(state, extra.get("depth"))
         for name in ("depth", "input_tokens", "prompt_tokens"):
             if name in extra:
                 yield name, extra[name]
-        yield "request_failed", float(not answered)
+        counted = failure and FAILURE_METRICS.get(failure, OTHER_FAILURES)
+        for name in (*FAILURE_METRICS.values(), OTHER_FAILURES):
+            yield name, float(name == counted)
         if notes := [note for note in (state.annotations or {}).values() if note]:
             yield "judge_failed", max(float(note.get("failed", 0)) for note in notes)
         yield "prompt_cut", float(state.prompt_truncated)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from helm_longctx.core.task import MAIN_METRIC, Benchmark, Task
+from helm_longctx.failures import Failure
 
 DEPTHS = (0, 20, 40, 60, 80, 100)
 """Depths in percent by which scores are reported; an instance counts at the nearest."""
@@ -56,8 +57,28 @@ _OFFICIAL = {
     "hidden_citations": ("Hidden citations", "Citations of documents that the prompt did not show."),
 }
 
+FAILURE_METRICS = {Failure.TOO_LONG: "request_too_long", Failure.REFUSED: "request_refused"}
+"""Failures that are counted apart: they say something of the model, and come again."""
+
+OTHER_FAILURES = "request_failed"
+
 CONDITIONS = {
-    "request_failed": ("Failed requests", "Share of requests without an answer; they are not in the means.", True),
+    "request_too_long": (
+        "Too long",
+        "Share of requests that the server refused because they exceed the model's context; not in the means.",
+        True,
+    ),
+    "request_refused": (
+        "Refused",
+        "Share of requests that a content policy or filter left without an answer; not in the means.",
+        True,
+    ),
+    "request_failed": (
+        "Failed requests",
+        "Share of requests without an answer for another reason; not in the means.",
+        True,
+    ),
+    "request_cached": ("From the cache", "Share of answers that came from HELM's request cache.", None),
     "judge_failed": (
         "Failed judgements",
         "Share of answers without a judge's verdict, of a jury the share of its verdicts; not in the means.",

@@ -14,6 +14,7 @@ from helm_longctx.core.annotator import JudgeAnnotator
 from helm_longctx.core.metric import scored_record
 from helm_longctx.core.task import Record
 from helm_longctx.errors import InputError, shorten
+from helm_longctx.failures import failure_of
 from helm_longctx.helmet import citations
 from helm_longctx.helmet.data.alce import all_documents
 from helm_longctx.helmet.rubrics import ANSWER, JUDGE, RUBRICS
@@ -118,7 +119,7 @@ def _reason(error: Exception) -> str:
 
 
 def _answered(state: RequestState) -> bool:
-    return bool(state.result and state.result.success and state.result.completions)
+    return state.result is not None and failure_of(state.result) is None
 
 
 def _tell_once(told: set[str], state: RequestState, error: Exception) -> None:

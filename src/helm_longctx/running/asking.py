@@ -15,7 +15,8 @@ from tqdm import tqdm
 
 from helm_longctx.errors import InputError
 from helm_longctx.redaction.text import redacted
-from helm_longctx.running.journal import Journal, request_name
+from helm_longctx.running.attempt import attempt
+from helm_longctx.running.journal import Journal
 from helm_longctx.running.lean import short
 
 GIVE_UP = 10
@@ -53,15 +54,13 @@ class Asking:
         Raises:
             InputError: bad input of a client, or nothing was answered at all.
         """
-        name = request_name(state.request, state.instance.extra_data["full_prompt"]["sha256"])
+        name = self._journal.name(state.request, state.instance.extra_data["full_prompt"]["sha256"])
         if known := self._journal.get(name):
             self._progress.known()
             return replace(state, result=known)
         request = replace(state.request, prompt=self._prompt_of(state))
-        result = self._answer(request)
-        if result.success:
-            self._journal.add(name, result)
-        else:
+        result = self._answer(name, request)
+        if not result.success:
             hwarn(f"request for {state.instance.id} failed: {result.error}")
         self._progress.asked(_tokens(state, request.prompt), result)
         return replace(state, result=result)
@@ -70,14 +69,14 @@ class Asking:
         """Log the totals; how many requests failed."""
         return self._progress.finish()
 
-    def _answer(self, request: Request) -> RequestResult:
-        try:
-            result = self._ask(request)
-        except InputError:
-            raise
-        except Exception as error:  # whatever it is, the other requests go on
-            return _failed(f"{type(error).__name__}: {error}")
-        return result if result.success and result.completions else _failed(result.error or "no completion")
+    def _answer(self, name: str, request: Request) -> RequestResult:
+        """An answer, which the journal and then the cache keep, or a failure, which neither does."""
+        made = attempt(self._ask, request)
+        if not made.result.success:
+            return _failed(made.result.error or "")
+        self._journal.add(name, made.result)
+        made.keep_replies()
+        return made.result
 
 
 class Progress:
@@ -87,7 +86,7 @@ class Progress:
         self._total, self._bar = total, tqdm(total=total, unit="request", disable=None)
         self._lock = Lock()
         self._start = self._told = time.monotonic()
-        self._answered = self._known = self._failed = self._tokens = 0
+        self._answered = self._known = self._cached = self._failed = self._tokens = 0
 
     def known(self) -> None:
         """A request was answered before."""
@@ -104,6 +103,7 @@ class Progress:
         with self._lock:
             self._tokens += tokens
             self._answered += result.success
+            self._cached += result.success and result.cached
             self._failed += not result.success
             self._bar.set_postfix({"tokens/s": f"{self._speed:,.0f}", "failed": self._failed}, refresh=False)
             self._bar.update()
@@ -115,7 +115,8 @@ class Progress:
         """Close the bar and log the totals; how many requests failed."""
         self._bar.close()
         hlog(
-            f"{self._answered} requests answered, {self._known} before, {self._failed} failed; "
+            f"{self._answered} requests answered, {self._cached} of them from the request cache, "
+            f"{self._known} before, {self._failed} failed; "
             f"{self._speed:,.0f} input tokens per second"
         )
         return self._failed

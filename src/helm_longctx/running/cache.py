@@ -1,40 +1,66 @@
-"""HELM's request cache without the requests: a row is found by the request's digest, and holds the response alone."""
+"""HELM's request cache without the requests: a row is found by a digest of the server and the request."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import helm.common.cache as helm_cache
 from helm.benchmark.executor import ExecutionSpec
+from helm.clients.auto_client import AutoClient
+from helm.clients.client import Client
 from helm.common.cache import KeyValueStoreCacheConfig, SqliteCacheConfig
 from helm.common.cache_backend_config import SqliteCacheBackendConfig
-from helm.common.key_value_store import KeyValueStore, SqliteKeyValueStore, request_to_key
+from helm.common.key_value_store import SqliteKeyValueStore, request_to_key
 
+from helm_longctx.running.attempt import Store, watched
 from helm_longctx.running.lean import digest
+from helm_longctx.running.servers import server_digest
+
+_server: ContextVar[str] = ContextVar("server", default="")
+"""The server of the client that is being made, whose caches are made with it."""
 
 
 class DigestStore(SqliteKeyValueStore):
-    """The same file as HELM's store. What HELM's own runner put there is found too."""
+    """The same file as HELM's store, with rows of our own.
+
+    What HELM's own runner put there is not found: its rows do not tell which server gave an answer.
+
+    Args:
+        path: the file.
+        server: whose replies they are; empty for caches that are of no deployment.
+    """
+
+    def __init__(self, path: str, server: str = ""):
+        super().__init__(path)
+        self._server = server
 
     def contains(self, key: Mapping[str, Any]) -> bool:
-        """Whether it holds a response, under either key."""
-        return super().contains(_short_key(key)) or super().contains(key)
+        """Whether it holds the server's reply to a request."""
+        return super().contains(self._digest(key))
 
     def get(self, key: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The response, under either key; None if there is none."""
-        found: dict[str, Any] | None = super().get(_short_key(key)) or super().get(key)
+        """The server's reply to a request; None if there is none."""
+        found: dict[str, Any] | None = super().get(self._digest(key))
         return found
 
     def put(self, key: Mapping[str, Any], value: dict[str, Any]) -> None:
-        """Keep a response under the digest."""
-        super().put(_short_key(key), value)
+        """Keep a reply."""
+        super().put(self._digest(key), value)
+
+    def _digest(self, key: Mapping[str, Any]) -> dict[str, str]:
+        return {"sha256": digest(f"{self._server}\0{request_to_key(key)}")}
 
 
 @dataclass(frozen=True)
 class DigestCacheConfig(SqliteCacheConfig):
     """Names a `DigestStore` to HELM."""
+
+    server: str
 
 
 @dataclass(frozen=True)
@@ -43,34 +69,64 @@ class DigestCacheBackendConfig(SqliteCacheBackendConfig):
 
     def get_cache_config(self, shard_name: str) -> DigestCacheConfig:
         """The shard's file is that of HELM's own runner."""
-        return DigestCacheConfig(super().get_cache_config(shard_name).path)
+        return DigestCacheConfig(super().get_cache_config(shard_name).path, _server.get())
 
 
 def with_digest_cache(spec: ExecutionSpec) -> ExecutionSpec:
     """The spec, its SQLite cache replaced by ours; no cache and MongoDB stay as the user chose.
 
     Raises:
-        RuntimeError: this HELM makes its stores elsewhere.
+        RuntimeError: this HELM makes its stores or its clients elsewhere.
     """
+    _hook_stores()
+    _hook_clients()
     if spec.sqlite_cache_backend_config is None:
         return spec
-    _register_store()
     return replace(spec, sqlite_cache_backend_config=DigestCacheBackendConfig(spec.sqlite_cache_backend_config.path))
 
 
-def _register_store() -> None:
-    theirs = getattr(helm_cache, "create_key_value_store", None)
+def _hook_stores() -> None:
+    """HELM's caches open our stores, and every store knows of the attempt that it is opened for."""
+    theirs = _hookable(helm_cache, "create_key_value_store")
     if theirs is None:
-        raise RuntimeError("helm-longctx: HELM's create_key_value_store is gone; this version of HELM is not supported")
-    if getattr(theirs, "knows_longctx", False):
         return
 
-    def create_key_value_store(config: KeyValueStoreCacheConfig) -> KeyValueStore:
-        return DigestStore(config.path) if isinstance(config, DigestCacheConfig) else theirs(config)
+    def create_key_value_store(config: KeyValueStoreCacheConfig) -> AbstractContextManager[Store]:
+        ours = isinstance(config, DigestCacheConfig)
+        opens = partial(DigestStore, config.path, config.server) if ours else partial(theirs, config)
+        return watched(opens, repr(config))
 
     create_key_value_store.knows_longctx = True  # type: ignore[attr-defined]
     helm_cache.create_key_value_store = create_key_value_store
 
 
-def _short_key(key: Mapping[str, Any]) -> dict[str, str]:
-    return {"sha256": digest(request_to_key(key))}
+def _hook_clients() -> None:
+    """The caches of a client are made for its server."""
+    theirs = _hookable(AutoClient, "_get_client")
+    if theirs is None:
+        return
+
+    def _get_client(self: AutoClient, model_deployment_name: str) -> Client:
+        with _making_client_of(server_digest(model_deployment_name, self.credentials)):
+            client: Client = theirs(self, model_deployment_name)
+            return client
+
+    _get_client.knows_longctx = True  # type: ignore[attr-defined]
+    AutoClient._get_client = _get_client
+
+
+def _hookable(owner: Any, name: str) -> Any:
+    """HELM's function; None if it is ours already."""
+    theirs = getattr(owner, name, None)
+    if theirs is None:
+        raise RuntimeError(f"helm-longctx: HELM's {name} is gone; this version of HELM is not supported")
+    return None if getattr(theirs, "knows_longctx", False) else theirs
+
+
+@contextmanager
+def _making_client_of(server: str) -> Iterator[None]:
+    token = _server.set(server)
+    try:
+        yield
+    finally:
+        _server.reset(token)

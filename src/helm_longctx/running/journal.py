@@ -16,6 +16,7 @@ from helm.common.key_value_store import request_to_key
 from helm.common.request import Request, RequestResult
 
 from helm_longctx.errors import InputError
+from helm_longctx.failures import failure_of
 from helm_longctx.running.lean import digest
 
 NAME = "answers.jsonl"
@@ -26,13 +27,14 @@ class Journal:
 
     Args:
         run_path: the run's folder. The file stays there until `finish`, and tells that the run is not finished.
+        server: tells answers of one server from those of another (see `server_digest`).
 
     Raises:
         InputError: the file is damaged elsewhere than at its end.
     """
 
-    def __init__(self, run_path: Path):
-        self._path = run_path / NAME
+    def __init__(self, run_path: Path, server: str = ""):
+        self._path, self._server = run_path / NAME, server
         self._file = self._path.open("a+b")
         self._lock = Lock()
         self._answers: dict[str, dict[str, Any]] = {}
@@ -49,7 +51,9 @@ class Journal:
     def _parsed(self, line: bytes) -> tuple[str, dict[str, Any]]:
         try:
             name, result = json.loads(line)
-        except ValueError as error:
+            if not (isinstance(name, str) and isinstance(result, dict)):
+                raise ValueError("no answer")
+        except (ValueError, TypeError) as error:
             raise InputError(f"{self._path} is damaged; without it, its answers are asked for again") from error
         return name, result
 
@@ -61,11 +65,19 @@ class Journal:
     ) -> None:
         self._file.close()
 
+    def name(self, request: Request, prompt_digest: str) -> str:
+        """A digest of all that is sent, and where; the prompt, which may be elided in the request, by its own."""
+        sent = request_to_key(asdict(replace(request, prompt=prompt_digest)))
+        return digest(f"{self._server}\0{sent}")
+
     def get(self, name: str) -> RequestResult | None:
-        """The answer to a request; None if there is none yet."""
-        found = self._answers.get(name)
-        # HELM's clients give whole numbers where floats are declared.
-        return None if found is None else dacite.from_dict(RequestResult, found, dacite.Config(check_types=False))
+        """The answer to a request; None if there is none yet, or what stands there is none."""
+        try:
+            # HELM's clients give whole numbers where floats are declared.
+            found = dacite.from_dict(RequestResult, self._answers[name], dacite.Config(check_types=False))
+        except (KeyError, dacite.DaciteError):
+            return None
+        return found if failure_of(found) is None else None
 
     def add(self, name: str, result: RequestResult) -> None:
         """Keep an answer; it is on disk when this returns."""
@@ -80,8 +92,3 @@ class Journal:
         """The run's files hold every answer now."""
         self._file.close()
         self._path.unlink()
-
-
-def request_name(request: Request, prompt_digest: str) -> str:
-    """A digest of all that is sent; the prompt, which may be elided in the request, counts by its own."""
-    return digest(request_to_key(asdict(replace(request, prompt=prompt_digest))))

@@ -31,6 +31,7 @@ from helm_longctx.running.lean import install_lean_logs
 from helm_longctx.running.order import by_prefix
 from helm_longctx.running.prompts import write_prompts
 from helm_longctx.running.results import evaluated, write_json
+from helm_longctx.running.servers import server_digest
 from helm_longctx.running.spool import Spool
 
 
@@ -90,7 +91,7 @@ class LongContextRunner(Runner):
         helm_runner._CURRENT_RUN_SPEC_NAME = run_spec.name
         run_path.mkdir(parents=True, exist_ok=True)
         scenario = create_scenario(run_spec.scenario_spec)
-        with Journal(run_path) as journal, Spool(run_path) as spool:
+        with Journal(run_path, self._server(run_spec)) as journal, Spool(run_path) as spool:
             states = self._adapt(run_spec, scenario, spool)
             states, failed = self._ask(states, run_path, journal, spool)
             state = ScenarioState(run_spec.adapter_spec, states, run_spec.annotators)
@@ -117,6 +118,12 @@ class LongContextRunner(Runner):
         with htrack_block(f"{len(states)} requests"):
             answered = dict(zip(order, ask_all(ordered, asking, self._parallelism), strict=True))
             return [answered[number] for number in range(len(states))], asking.finish()
+
+    def _server(self, run_spec: RunSpec) -> str:
+        credentials = self.annotator_executor.factory.credentials
+        return server_digest(
+            run_spec.adapter_spec.model_deployment, credentials, self.executor.execution_spec.url or None
+        )
 
     def _write_results(self, run_path: Path, run_spec: RunSpec, scenario: Any, state: ScenarioState) -> None:
         """HELM's files of a run, in its order: a run with the last of them is complete."""

@@ -1,0 +1,235 @@
+"""Why a request has no usable answer: HELM's clients say it in exceptions, in results and in texts of their own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from enum import Enum
+
+from helm.common.request import RequestResult
+from helm.proxy.retry import NonRetriableException
+
+
+class Failure(Enum):
+    """A kind of failure. Its value is the name that errors begin with."""
+
+    TOO_LONG = "too_long"
+    """The prompt exceeds the model's context."""
+    REFUSED = "refused"
+    """A content policy or filter refused the prompt or the answer."""
+    UNKNOWN_MODEL = "unknown_model"
+    """The server, or HELM, does not know the model."""
+    BAD_KEY = "bad_key"
+    """The key is missing, wrong, or not allowed to use the model."""
+    QUOTA = "quota"
+    """The account has no money or no allowance left for such a request."""
+    BAD_REQUEST = "bad_request"
+    """The server or the client does not accept the request as it is."""
+    UNREACHABLE = "unreachable"
+    """There is no such server: a refused connection, an unknown host, a wrong address."""
+    MISSING_PACKAGE = "missing_package"
+    """A Python package is not installed."""
+    MALFORMED = "malformed"
+    """An answer came that is none: another shape, no choices, no text, no JSON."""
+    TEMPORARY = "temporary"
+    """A rate limit, an overloaded or broken server, a timeout, a dropped connection."""
+    UNKNOWN = "unknown"
+    """Nothing tells why."""
+
+    @property
+    def is_retriable(self) -> bool:
+        """Whether the same request may succeed in a moment."""
+        return self in (Failure.TEMPORARY, Failure.UNKNOWN)
+
+    @property
+    def ends_run(self) -> bool:
+        """Whether every other request to the same deployment fails in the same way."""
+        return self in _OF_DEPLOYMENT
+
+
+_OF_DEPLOYMENT = {
+    Failure.UNKNOWN_MODEL,
+    Failure.BAD_KEY,
+    Failure.QUOTA,
+    Failure.UNREACHABLE,
+    Failure.MISSING_PACKAGE,
+}
+
+_WORDS = [
+    (kind, re.compile(words, re.IGNORECASE | re.DOTALL))
+    for kind, words in [
+        (Failure.MISSING_PACKAGE, r"optional dependency .{1,60} is not installed|no module named|cannot import name"),
+        (Failure.BAD_REQUEST, r"unexpected keyword argument|missing \d+ required"),
+        (Failure.QUOTA, r"request too large .{0,120}(?:tokens per min|TPM)"),
+        (
+            Failure.TOO_LONG,
+            r"context_length_exceeded|string_above_max_length|request_too_large|maximum context length|max_model_len"
+            r"|(?:exceed\w*|longer than|larger than|beyond) .{0,60}(?:context (?:length|window|size)|max \()"
+            r"|context (?:length|window|size) .{0,40}exceeded"
+            r"|(?:prompt|input|inputs|request)(?: is| are)? too (?:long|large)|too many (?:input |prompt )?tokens"
+            r"|reduce the length of|input token count .{0,60}exceeds|input length and `max_tokens` exceed"
+            r"|longer than the (?:maximum )?model|`?inputs`? tokens \+ `?max_new_tokens`? must be",
+        ),
+        (
+            Failure.REFUSED,
+            r"content[ _]filter|content[ _]policy|content management|ResponsibleAIPolicy|content moderation"
+            r"|(?:content|prompt|predictions?) (?:was )?blocked|blocked by content|was flagged|received refusal"
+            r"|not allowed by our safety|for safety reasons|violates (?:safety|usage)|safety filter"
+            r"|stop_reason['\"]?: ?['\"]refusal",
+        ),
+        (
+            Failure.UNKNOWN_MODEL,
+            r"model_not_found|unknown model|no such model|DeploymentNotFound|not a valid model|decommissioned"
+            r"|model(?:s/| deployment|:)? ?.{0,120}(?:does not exist|not found|(?:is|are) not available|not_found)"
+            r"|not_found_error.{0,60}model|deployment for this resource does not exist|client for model deployment",
+        ),
+        # Google says the same of a limit a minute, and then when to try again.
+        (Failure.QUOTA, r"insufficient_quota|exceeded your current quota(?!.*retry)|credit balance|payment required"),
+        (
+            Failure.BAD_KEY,
+            r"(?:invalid|incorrect|wrong|missing|no|valid) (?:api[ _-]?|x-api-)key|invalid_api_key|api key (?:is )?not"
+            r"|authentication_error|permission_error|unauthori[sz]ed|authentication method|api_key client option"
+            r"|no token from|expired token|token (?:has )?expired",
+        ),
+        (
+            Failure.UNREACHABLE,
+            r"connection refused|name or service not known|nodename nor servname|getaddrinfo|name resolution"
+            r"|failed to resolve|no address associated|no route to host|network is unreachable"
+            r"|certificate verify failed|missing an 'https?://|invalid url|no connection adapters",
+        ),
+    ]
+]
+"""What errors say of themselves, whatever their status; the first that is found counts."""
+
+_STATUS = {
+    401: Failure.BAD_KEY,
+    402: Failure.QUOTA,
+    403: Failure.BAD_KEY,
+    404: Failure.UNREACHABLE,  # no word of the model: the address is wrong
+    405: Failure.UNREACHABLE,
+    408: Failure.TEMPORARY,
+    409: Failure.TEMPORARY,
+    413: Failure.TOO_LONG,
+    425: Failure.TEMPORARY,
+    429: Failure.TEMPORARY,
+}
+"""What a status says where the words do not; others from 400 are a bad request, from 500 a fault of the server."""
+
+_IN_TEXT = re.compile(
+    r"\b(?:error code|status(?:[ _]code)?|http(?:/[\d.]+)?|code)\W{1,4}([45]\d\d)\b"
+    r"|\b([45]\d\d) (?:client|server) error|^([45]\d\d)\b",
+    re.IGNORECASE,
+)
+
+_TEMPORARY = re.compile(
+    r"rate[ _]?limit|too many requests|overloaded|time[d-]? ?out|connection (?:error|reset|aborted|broken)"
+    r"|server disconnected|closed connection|incomplete (?:chunked )?read|broken pipe|temporarily|bad gateway"
+    r"|service unavailable|internal server error|remoteprotocolerror|resource_exhausted|eof occurred|remote end closed",
+    re.IGNORECASE,
+)
+_MALFORMED = re.compile(
+    r"^(?:\w+: )*(?:KeyError|TypeError|IndexError|AttributeError|AssertionError|ValidationError|JSONDecodeError)\b"
+    r"|validation errors? for |Expecting value: line|Response content was|empty content|did not contain text"
+    r"|non-text content|no completion",
+    re.IGNORECASE,
+)
+
+_NAMED = re.compile(rf"^({'|'.join(kind.value for kind in Failure)}): ")
+
+_HEAD, _TAIL = 1000, 500
+"""Characters of an error that are read: what lies between can be a prompt, and prompts hold any words."""
+
+
+def failure_of(result: RequestResult) -> Failure | None:
+    """Why a result is no answer; None if it is one, be it an empty text.
+
+    HELM's client for OpenAI reports a flagged prompt as a success with an empty text, and clients hand on whatever
+    stands in a text's place.
+    """
+    if not result.success:
+        final = result.error_flags is not None and result.error_flags.is_retriable is False
+        return _final(failure_of_text(result.error or ""), final)
+    if any(is_refusal((completion.finish_reason or {}).get("reason")) for completion in result.completions):
+        return Failure.REFUSED
+    if not result.completions or any(not isinstance(completion.text, str) for completion in result.completions):
+        return Failure.MALFORMED
+    return None
+
+
+def failure_of_text(error: str) -> Failure:
+    """What an error's text says. One that begins with a kind's name (see `named`) is of that kind."""
+    if known := _NAMED.match(error):
+        return Failure(known[1])
+    return _failure(error, None)
+
+
+def failure_of_error(error: BaseException) -> Failure:
+    """What an exception says, with those that it came from: their statuses, types and texts."""
+    chain = list(_chain(error))
+    if any(isinstance(each, ImportError) for each in chain):
+        return Failure.MISSING_PACKAGE
+    status = next((found for each in chain if (found := _status(each)) is not None), None)
+    kind = _failure("; ".join(f"{type(each).__name__}: {each}" for each in chain), status)
+    return _final(kind, any(isinstance(each, NonRetriableException) for each in chain))
+
+
+def named(kind: Failure, error: str) -> str:
+    """An error that says its kind first, so that it can be counted later, also where its end was cut."""
+    return error if _NAMED.match(error) else f"{kind.value}: {error}"
+
+
+def is_refusal(reason: object) -> bool:
+    """Whether a reason for which an answer ended says that a policy ended it."""
+    words = str(getattr(reason, "value", reason)).lower()
+    return words in _REFUSALS or "content policy" in words
+
+
+_REFUSALS = {
+    *("content_filter", "content_filtered", "refusal", "guardrail_intervened"),
+    *("safety", "prohibited_content", "blocklist", "recitation", "spii"),  # Google's
+}
+
+
+def _failure(text: str, status: int | None) -> Failure:
+    text = text if len(text) <= _HEAD + _TAIL else f"{text[:_HEAD]} {text[-_TAIL:]}"
+    if status is None and (found := _IN_TEXT.search(text)):
+        status = int(next(filter(None, found.groups())))
+    # A fault of the server says nothing of the request, whatever its page says.
+    if status is not None and status >= 500:
+        return Failure.TEMPORARY
+    for kind, words in _WORDS:
+        if words.search(text):
+            return kind
+    if status is not None:
+        return _STATUS.get(status, Failure.BAD_REQUEST)
+    if _MALFORMED.search(text):
+        return Failure.MALFORMED
+    return Failure.TEMPORARY if _TEMPORARY.search(text) else Failure.UNKNOWN
+
+
+def _final(kind: Failure, final: bool) -> Failure:
+    """What a client says is of no use to try again is no unknown failure."""
+    return Failure.BAD_REQUEST if final and kind is Failure.UNKNOWN else kind
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    seen: list[BaseException] = []
+    following: BaseException | None = error
+    while following is not None and following not in seen:
+        yield following
+        seen.append(following)
+        following = following.__cause__ or (None if following.__suppress_context__ else following.__context__)
+
+
+def _status(error: BaseException) -> int | None:
+    """The HTTP status that a provider's library puts into its errors, each in its own place."""
+    response = getattr(error, "response", None)
+    places = [
+        getattr(error, "status_code", None),
+        getattr(response, "status_code", None),
+        getattr(error, "http_status", None),
+        getattr(error, "code", None),
+    ]
+    if isinstance(response, dict):  # Amazon's
+        places.append(response.get("ResponseMetadata", {}).get("HTTPStatusCode"))
+    return next((int(place) for place in places if isinstance(place, int) and 400 <= place < 600), None)

@@ -1,0 +1,127 @@
+"""What a client got and cached in one attempt decides whether there is an answer."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helm.common.cache import BlackHoleCacheConfig, Cache, CacheConfig, SqliteCacheConfig
+from helm.common.request import GeneratedOutput, Request, RequestResult, wrap_request_time
+from helm.proxy.retry import NonRetriableException
+
+from helm_longctx.running.attempt import attempt
+from helm_longctx.running.cache import DigestCacheConfig, DigestStore, _hook_stores
+
+REQUEST = Request(prompt="p")
+
+
+@pytest.fixture(params=["ours", "helm's", "none"])
+def cache(request: pytest.FixtureRequest, tmp_path: Path) -> Cache:
+    """A cache of each sort."""
+    _hook_stores()
+    path = str(tmp_path / "a.sqlite")
+    configs: dict[str, CacheConfig] = {
+        "ours": DigestCacheConfig(path, "server"),
+        "helm's": SqliteCacheConfig(path),
+        "none": BlackHoleCacheConfig(),
+    }
+    return Cache(configs[request.param])
+
+
+def client(cache: Cache, reply: dict[str, Any], times: int = 1) -> Callable[[Request], RequestResult]:
+    """A client as HELM's are: it caches the reply, takes its time out of it, and calls it an answer."""
+
+    def send(request: Request) -> RequestResult:
+        for _ in range(times):
+            got, cached = cache.get({"prompt": request.prompt}, wrap_request_time(lambda: dict(reply)))
+            seconds = got.pop("request_time")
+        return RequestResult(True, [], [GeneratedOutput(got.get("text", "Half"), 0, [])], cached, seconds)
+
+    return send
+
+
+class FinishReason(str, Enum):
+    """As Google's."""
+
+    SAFETY = "SAFETY"
+
+
+ODD = [
+    ({"type": "message", "stop_reason": "refusal"}, "refused: "),
+    ({"candidates": [{"finish_reason": FinishReason.SAFETY}]}, "refused: "),
+    ({"choices": [{"finish_reason": "content_filter"}]}, "refused: "),
+    ({"choices": [{"message": {"content": None, "refusal": "I cannot."}}], "text": None}, "refused: "),
+    ({"choices": [{"message": {"content": None}}], "text": None}, "malformed: the server's answer has no text"),
+    ({"error": {"message": "Slow down", "code": 429}, "text": None}, "temporary: the server answered with an error"),
+    ({"error": {"message": "Odd"}, "text": None}, "malformed: the server answered with an error"),
+]
+
+
+@pytest.mark.parametrize(("reply", "error"), ODD)
+def test_replies_that_are_no_answers(reply: dict[str, Any], error: str, cache: Cache) -> None:
+    """Also where the client calls them answers; the cache does not get them."""
+    made = attempt(client(cache, reply), REQUEST)
+    assert not made.result.success
+    assert made.result.error.startswith(error)
+    assert attempt(client(cache, {"text": "x"}), REQUEST).result.completions[0].text == "x"
+
+
+def test_replies_are_kept_whole_when_told(tmp_path: Path) -> None:
+    """Not before; then as they came, also where the client asks its cache twice, and takes parts out."""
+    _hook_stores()
+    cache = Cache(DigestCacheConfig(str(tmp_path / "a.sqlite"), "server"))
+    made = attempt(client(cache, {"text": "x"}, times=2), REQUEST)
+    assert made.result.cached
+    other = attempt(client(cache, {"text": "y"}), REQUEST)
+    assert other.result.completions[0].text == "y"
+    made.keep_replies()
+    again = attempt(client(cache, {"text": "z"}), REQUEST).result
+    assert again.cached
+    assert again.completions[0].text == "x"
+    assert again.request_time is not None
+
+
+def test_causes_that_clients_leave_out(cache: Cache) -> None:
+    """HELM's results have the text of an error alone; its causes say more."""
+
+    def fail() -> dict[str, Any]:
+        raise ConnectionError("Connection error.") from ConnectionRefusedError(111, "Connection refused")
+
+    def send(request: Request) -> RequestResult:
+        try:
+            cache.get({"prompt": request.prompt}, fail)
+        except ConnectionError as error:
+            return RequestResult(False, [], [], False, error=f"OpenAI error: {error}")
+        raise AssertionError
+
+    assert attempt(send, REQUEST).result.error == "unreachable: OpenAI error: Connection error."
+
+
+def test_exceptions_of_clients() -> None:
+    """They are results."""
+
+    def send(request: Request) -> RequestResult:
+        raise NonRetriableException("not so")
+
+    assert attempt(send, REQUEST).result.error == "bad_request: NonRetriableException: not so"
+
+
+def test_a_cache_that_cannot_be_written(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer is there all the same, and the log says where it is not."""
+
+    def put(self: DigestStore, key: object, value: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    _hook_stores()
+    monkeypatch.setattr(logging.getLogger("helm"), "propagate", True)
+    monkeypatch.setattr(DigestStore, "put", put)
+    made = attempt(client(Cache(DigestCacheConfig(str(tmp_path / "a.sqlite"), "")), {"text": "x"}), REQUEST)
+    made.keep_replies()
+    assert made.result.success
+    assert "an answer is not in the request cache (OSError: [Errno 28] No space left on device)" in caplog.text
