@@ -156,7 +156,7 @@ def test_imports_go_one_way() -> None:
         if part in benchmarks:
             assert parts <= {part, "core", "judging", "redaction", "sources", "errors", "failures"}, path
         if part == "judging":
-            assert parts <= {"judging", "redaction", "errors", "locks", "torchvision"}, path
+            assert parts <= {"judging", "redaction", "errors", "locks", "settings", "torchvision"}, path
         if part == "redaction":
             assert parts <= {"redaction"}, path
         if part in {"judging", "models", "report", "running", "redaction"}:

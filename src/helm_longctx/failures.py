@@ -89,12 +89,12 @@ _WORDS = [
             Failure.BAD_KEY,
             r"(?:invalid|incorrect|wrong|missing|no|valid) (?:api[ _-]?|x-api-)key|invalid_api_key|api key (?:is )?not"
             r"|authentication_error|permission_error|unauthori[sz]ed|authentication method|api_key client option"
-            r"|no token from|expired token|token (?:has )?expired",
+            r"|missing credentials|no token from|expired token|token (?:has )?expired",
         ),
         (
             Failure.UNREACHABLE,
             r"connection refused|name or service not known|nodename nor servname|getaddrinfo|name resolution"
-            r"|failed to resolve|no address associated|no route to host|network is unreachable"
+            r"|connecttimeout|failed to resolve|no address associated|no route to host|network is unreachable"
             r"|certificate verify failed|missing an 'https?://|invalid url|no connection adapters",
         ),
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import zlib
 from pathlib import Path
 
@@ -106,7 +107,10 @@ def test_ranking_and_ruler(suite: Path) -> None:
 
 
 def test_citations_judged_by_a_deployment(tmp_path: Path, mirror: DataRoot) -> None:
-    """A language model as judge gives other names than the official judge; its failures are counted, not scored."""
+    """A language model as judge gives other names than the official judge; its failures are counted, not scored.
+
+    Judged again from another output folder, the documents are read there.
+    """
 
     def answer(prompt: str) -> str:
         return "1" if zlib.crc32(prompt.encode()) % 12 else "maybe"
@@ -120,8 +124,16 @@ def test_citations_judged_by_a_deployment(tmp_path: Path, mirror: DataRoot) -> N
         arguments = ("--run-entries", entry, "--suite", "s", "-m", 99, "--local-path", "models")
         with punkt.installed(tmp_path / "nltk_data") as data:
             made = run("helm-run", *arguments, folder=tmp_path, HELM_LONGCTX_DATA=str(mirror.path), NLTK_DATA=str(data))
+            shutil.copytree(tmp_path / "benchmark_output/runs", tmp_path / "moved/runs")
+            shutil.copytree(mirror.path, tmp_path / "moved/scenarios/helm_longctx")
+            again = ("rejudge", "-o", "moved", "--suite", "s", "--local-path", "models")
+            judged = run("helm-longctx", *again, folder=tmp_path, NLTK_DATA=str(data))
         assert made.returncode == 0, made.stdout[-3000:] + made.stderr
+        assert judged.returncode == 0, judged.stderr
     assert server.calls
+    (name,) = (path.name for path in (tmp_path / "moved/runs/s").glob("helmet_cite*"))
+    first, second = (tmp_path / folder / "runs/s" / name / "stats.json" for folder in ("benchmark_output", "moved"))
+    assert second.read_text() == first.read_text()
     (folder,) = (tmp_path / "benchmark_output/runs/s").glob("helmet_cite*")
     found = stats(tmp_path, folder.name)
     for task in ("asqa", "qampari"):

@@ -199,7 +199,9 @@ def test_rejudge(suite: Suite, tmp_path: Path, mirror: DataRoot) -> None:
     environment = {**ENVIRONMENT, "HELM_LONGCTX_JUDGE_READINGS": "6", "HELM_LONGCTX_DATA": str(mirror.path)}
     options = ["--suite", "s", "--local-path", folder / "models"]
     name = suite.run("narrativeqa", "tests/broken")
-    run("helm-longctx", "rejudge", *options, name, folder=folder, **environment)
+    failed = sum(bool(found["judge_failed"]) for found in suite.scores("narrativeqa", "tests/broken").values())
+    made = run("helm-longctx", "rejudge", *options, name, folder=folder, **environment)
+    assert f"{name}: {failed} verdicts recovered, 0 still missing" in made.stderr.splitlines()
     copied = replace(suite, folder=folder)
     assert copied.scores("narrativeqa", "tests/broken") == suite.scores("narrativeqa", "tests/plain")
     assert len(broken.calls) > before
@@ -207,6 +209,13 @@ def test_rejudge(suite: Suite, tmp_path: Path, mirror: DataRoot) -> None:
     refused = run("helm-longctx", "rejudge", *options, name, "--judge", "tests/plain", folder=folder, **environment)
     assert refused.returncode == 2
     assert "--to" in refused.stderr
+    rival = suite.run("narrativeqa", "tests/faulty")
+    refused = run(
+        "helm-longctx", "rejudge", *options, name, rival, "--judge", "none", "--to", "one", folder=folder, **environment
+    )
+    assert refused.returncode == 2
+    assert f"runs {name} and {rival} would both be written to" in refused.stderr.splitlines()[-1]
+    assert not list(folder.glob("benchmark_output/runs/one/helmet*"))
     nobody = ["--judge", "none", "--to", "nobody"]
     made = run("helm-longctx", "rejudge", *options, name, *nobody, folder=folder, **environment)
     target = folder / "benchmark_output/runs/nobody" / suite.run("narrativeqa", "none")

@@ -17,7 +17,7 @@ from helm.common.cache import SqliteCacheConfig
 from helm_longctx.judging.calls import TRIES, limited
 from helm_longctx.judging.judge import Judge, Question, Reply, send_seeds
 from helm_longctx.judging.jury import ask_all
-from helm_longctx.judging.settings import TIMEOUT, WAIT
+from helm_longctx.judging.settings import TIMEOUT, WAIT, setting
 from tests.servers import faults
 from tests.servers.faults import Fault
 from tests.servers.llm import Server, asked_again, serve
@@ -66,7 +66,7 @@ def judge(kind: str, server: Server, folder: Path) -> Judge:
         client = AnthropicMessagesClient(cache, api_key="sk", stream=kind == "anthropic stream")
         # Its own retries wait half a second; a deployment cannot say otherwise.
         client.client = client.client.with_options(max_retries=0)
-    return Judge(f"{kind}/j", "j/j", limited(client))
+    return Judge(f"{kind}/j", "j/j", limited(client, setting(TIMEOUT)))
 
 
 def without_faults(reply: Reply) -> None:
@@ -172,5 +172,6 @@ def test_a_deployments_own_timeout_stays(server: Server, tmp_path: Path) -> None
     """Ours is for those that have none."""
     cache = SqliteCacheConfig(str(tmp_path / "cache.sqlite"))
     own = OpenAIClient(cache, api_key="sk", base_url=server.openai, timeout=7)
-    assert limited(own).client.timeout == 7
-    assert limited(AnthropicMessagesClient(cache, api_key="sk")).client.timeout == 60
+    assert limited(own, 60).client.timeout == 7
+    timeout = limited(AnthropicMessagesClient(cache, api_key="sk"), 60).client.timeout
+    assert [timeout.read, timeout.connect] == [60, 5]

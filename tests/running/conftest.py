@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from helm_longctx.running.sending import WAIT
 from tests.running import making
 
 
@@ -11,3 +12,4 @@ def clients(monkeypatch: pytest.MonkeyPatch) -> None:
     making.register()
     monkeypatch.setattr(making.PlainClient, "asked", [])
     monkeypatch.setattr(making.CachedClient, "asked", [])
+    monkeypatch.setenv(WAIT, "0.01")

@@ -17,6 +17,7 @@ from helm.benchmark.model_deployment_registry import (
     ModelDeployment,
     register_model_deployment,
 )
+from helm.benchmark.run_spec import RunSpec
 from helm.benchmark.run_spec_factory import construct_run_specs
 from helm.benchmark.runner import Runner
 from helm.clients.client import CachingClient, Client
@@ -118,9 +119,19 @@ def make_run(
     **flags: bool,
 ) -> Path:
     """Make one run; its folder."""
+    spec = spec_of(entry, at_most, annotators)
+    make_runner(folder, runner, cache, **flags).run_all([spec])
+    return folder / "benchmark_output/runs/s" / spec.name
+
+
+def spec_of(entry: str, at_most: int = 1000, annotators: list[AnnotatorSpec] | None = None) -> RunSpec:
     (spec,) = construct_run_specs(parse_object_spec(entry))
     adapter_spec = replace(spec.adapter_spec, max_eval_instances=at_most, num_train_trials=1)
-    spec = replace(spec, adapter_spec=adapter_spec, annotators=annotators or spec.annotators)
+    return replace(spec, adapter_spec=adapter_spec, annotators=annotators or spec.annotators)
+
+
+def make_runner(folder: Path, runner: type[Runner] = LongContextRunner, cache: bool = True, **flags: bool) -> Runner:
+    """A runner whose output folder and cache stand in a folder."""
     (folder / "cache").mkdir(parents=True, exist_ok=True)
     execution = ExecutionSpec(
         url=None,
@@ -132,9 +143,7 @@ def make_run(
     )
     names = ("skip_instances", "cache_instances", "cache_instances_only", "skip_completed_runs", "exit_on_error")
     chosen = {name: flags.get(name, False) for name in names}
-    output = folder / "benchmark_output"
-    runner(execution, output_path=str(output), suite="s", **chosen).run_all([spec])
-    return output / "runs/s" / spec.name
+    return runner(execution, output_path=str(folder / "benchmark_output"), suite="s", **chosen)
 
 
 def read(run: Path, name: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import traceback
 
 import pytest
 from helm.common.hierarchical_logger import hexception, hlog
@@ -53,6 +54,34 @@ def test_logged_exceptions(log: pytest.LogCaptureFixture) -> None:
     assert log.text.count("test_logged_exceptions") == 2
     assert "ValueError: not begin the needle" in log.text
     assert log.text.rstrip().endswith("sha256 16ea60596b88]")
+
+
+def ping(calls: int, message: str) -> None:
+    """Raise at the end of many calls; Python shortens a traceback where one line calls itself."""
+    if not calls:
+        raise RuntimeError(message)
+    pong(calls - 1, message)
+
+
+def pong(calls: int, message: str) -> None:
+    ping(calls, message)
+
+
+@pytest.mark.parametrize("message", ["the reason", PROMPT], ids=["short", "long"])
+def test_tracebacks_as_text(message: str, log: pytest.LogCaptureFixture) -> None:
+    """HELM logs them so when a run fails: the head and the exception at the end are there, and no prompt."""
+    try:
+        ping(50, message)
+    except RuntimeError:
+        text = traceback.format_exc()
+        assert len(text) > 3 * LOG_LIMIT
+        hlog(f"Error when running a:b=c:\n{text}")
+    (told,) = log.messages
+    assert len(told) <= LOG_LIMIT
+    assert told.startswith("Error when running a:b=c:\nTraceback")
+    assert "\nRuntimeError: the reason" in told or "\nRuntimeError: begin the needle is here" in told
+    assert "sha256" in told
+    assert told.count("the needle is here") < 40
 
 
 def test_a_request_in_an_exception() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,14 +22,15 @@ from helm.benchmark.scenarios.scenario import Input, Instance
 from helm.common.codec import from_json
 
 from helm_longctx.core.adapter import TooLongError
+from helm_longctx.core.scenario import LongContextScenario
 from helm_longctx.errors import InputError
 from helm_longctx.report.elision import LIMIT
-from helm_longctx.running import adapting, asking
-from helm_longctx.running.asking import GIVE_UP
+from helm_longctx.running import LongContextRunner, adapting, asking
+from helm_longctx.running.breaker import GIVE_UP
 from helm_longctx.running.journal import NAME
 from helm_longctx.running.prompts import full_prompt
 from helm_longctx.running.spool import Spool
-from tests.running.making import ENTRY, PlainClient, make_run, means, read
+from tests.running.making import ENTRY, PlainClient, make_run, make_runner, means, read, spec_of
 
 PLAIN = ENTRY + "test/plain"
 
@@ -122,9 +124,11 @@ def test_helms_page_of_a_run_with_a_failure(tmp_path: Path, monkeypatch: pytest.
 def test_nothing_answered(entry: str, failed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A model that never answers makes no run, and is not asked for long."""
     monkeypatch.setattr(PlainClient, "fails", staticmethod(lambda prompt: True))
-    with pytest.raises(InputError, match=r"1 of 1 runs were not made: .* no request was answered") as told:
+    with pytest.raises(
+        InputError, match=r"1 of 1 runs were not made: .* requests failed, the last ones in a row: bad_request"
+    ) as told:
         make_run(tmp_path, entry)
-    (said,) = re.findall(r"answered, (\d+) failed", str(told.value))
+    (said,) = re.findall(r"(\d+) requests failed", str(told.value))
     # What was in flight when it was given up fails too.
     assert failed <= int(said) <= len(PlainClient.asked) <= failed + 4
     assert not list(tmp_path.rglob("stats.json"))
@@ -135,11 +139,13 @@ def test_progress_is_logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cap
     monkeypatch.setattr(logging.getLogger("helm"), "propagate", True)
     caplog.set_level("INFO")
     make_run(tmp_path / "short", PLAIN)
-    line = r"(\d+) of 12 requests, 0 failed, [\d,]+ input tokens per second, [\d:]+ left"
+    line = r"(\d+) of 12 requests, 0 failed, [\d,]+ input tokens per second, [\d:]+ left; \d in flight, the oldest for"
     assert not re.findall(line, caplog.text)
     monkeypatch.setattr(asking, "LOG_EVERY", 0.0)
     make_run(tmp_path / "long", PLAIN)
-    assert re.findall(line, caplog.text) == [str(number) for number in range(1, 13)]
+    numbers = [int(number) for number in re.findall(line, caplog.text)]
+    assert [numbers[0], numbers[-1]] == [1, 12]
+    assert numbers == sorted(numbers)
 
 
 def test_annotators_see_whole_prompts(tmp_path: Path) -> None:
@@ -168,6 +174,35 @@ def test_errors_that_are_no_input_errors(tmp_path: Path) -> None:
     assert len(PlainClient.asked) == 12
     make_run(tmp_path, PLAIN)
     assert len(PlainClient.asked) == 12
+
+
+def test_both_kinds_of_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that is refused and one that breaks are both named, in one line."""
+    monkeypatch.setattr(PlainClient, "fails", staticmethod(lambda prompt: '"' in prompt[:200]))
+    refused = spec_of(PLAIN.replace("length", "task=json_kv,length"))
+    broken = spec_of(PLAIN, annotators=[AnnotatorSpec("tests.running.making.Broken")])
+    with pytest.raises(InputError) as told:
+        make_runner(tmp_path).run_all([broken, refused])
+    why = str(told.value)
+    assert why.startswith(f"1 of 2 runs were not made: {refused.name}: 3 requests failed, the last ones in a row")
+    assert why.endswith(f'Failed runs: ["{broken.name}"]: their errors are in the log')
+
+
+def test_instances_that_share_an_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sub-splits may count alike. Each prompt comes back by a name; the id alone is refused, with the names."""
+    instances_of = LongContextScenario._instances_of
+
+    def numbered(*arguments: Any) -> Iterator[Instance]:
+        return (replace(instance, id=instance.id.rpartition("-")[2]) for instance in instances_of(*arguments))
+
+    monkeypatch.setattr(LongContextScenario, "_instances_of", numbered)
+    tasks = ("json_kv", "ruler_niah_mk_2", "ruler_niah_mk_3", "ruler_niah_mv")
+    names = [f"1#{number}:{task}" for number, task in enumerate(tasks, 1)]
+    for runner in (LongContextRunner, Runner):
+        run = make_run(tmp_path / runner.__name__, PLAIN, runner)
+        assert len({full_prompt(run, name) for name in names} & set(PlainClient.asked)) == 4
+        with pytest.raises(InputError, match=f"instance='1' is not allowed; allowed: {', '.join(names)}, which share"):
+            full_prompt(run, "1")
 
 
 def test_refusals_are_counted_over_all_batches(tmp_path: Path) -> None:

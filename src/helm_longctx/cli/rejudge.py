@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -23,7 +24,8 @@ def rejudge(
 ) -> None:
     """Judge the answers of finished runs again, without asking the model; the judge's own replies are cached too.
 
-    With the run's own judge only calls that failed are made again, and the run's files are replaced.
+    With the run's own judge only calls that failed are made again, and the run's files are replaced. Standard error
+    says how many verdicts were recovered, and how many are still missing.
     HELM_LONGCTX_JUDGE_READINGS=6 also asks again what no reply could be read of.
     """
     folder = suite_folder(output_path, suite)
@@ -38,5 +40,8 @@ def rejudge(
     if not chosen:
         raise InputError(f"suite {suite} has no run with a judge; name a run and --judge")
     rejudger = Rejudger(output_path, to or suite, local_path)
-    for run in chosen:
-        print(rejudger.rejudge(run, judge))
+    for run, spec in rejudger.specs(chosen, judge).items():
+        result = rejudger.rejudge(run, spec)
+        count = f"{result.given} verdicts given" if judge else f"{result.recovered} verdicts recovered"
+        print(f"{run.name}: {count}, {result.missing} still missing", file=sys.stderr)
+        print(result.folder, flush=True)

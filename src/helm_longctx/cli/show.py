@@ -14,7 +14,10 @@ from helm_longctx.errors import bad_argument
 
 def show(
     run: Annotated[str, typer.Argument(help="A run's folder, or its name under any suite of --output-path.")],
-    instance: Annotated[str, typer.Argument(help="The instance's id, as on the run's page.")],
+    instance: Annotated[
+        str,
+        typer.Argument(help="The instance's id, as on the run's page; if several share it, the error has their names."),
+    ],
     output_path: OutputPath = Path("benchmark_output"),
 ) -> None:
     """Print the whole prompt that was sent for an instance: exactly its bytes, with no newline added."""

@@ -84,7 +84,8 @@ class LongContextMetric(Metric):
             yield "judge_failed", max(float(note.get("failed", 0)) for note in notes)
         yield "prompt_cut", float(state.prompt_truncated)
         yield "generated_data", float(extra["source"] == "generated")
-        if state.result and state.result.request_time is not None:
+        # Caches and runs of before hold negative times: the system's clock was set back during the request.
+        if state.result and state.result.request_time is not None and state.result.request_time >= 0:
             yield "request_seconds", state.result.request_time
 
     def _scores(self, state: RequestState, depth: float | None) -> Iterator[tuple[str, float]]:

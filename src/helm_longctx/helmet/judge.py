@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from helm.benchmark.adaptation.request_state import RequestState
+from helm.benchmark.runner import get_benchmark_output_path
 from helm.clients.auto_client import AutoClient
 
 from helm_longctx.core.annotator import JudgeAnnotator
@@ -18,12 +19,14 @@ from helm_longctx.failures import failure_of
 from helm_longctx.helmet import citations
 from helm_longctx.helmet.data.alce import all_documents
 from helm_longctx.helmet.rubrics import ANSWER, JUDGE, RUBRICS
+from helm_longctx.helmet.tasks import HELMET
 from helm_longctx.judging.entailment import Entailment, find_entailment, is_deployment
 from helm_longctx.judging.judge import Judge, Question, Reply, check_judges, find_judges
 from helm_longctx.judging.jury import ask_all
 from helm_longctx.judging.keys.client import UnavailableClient, check_credentials, has_credentials
 from helm_longctx.judging.settings import check_settings
 from helm_longctx.redaction.text import redacted
+from helm_longctx.sources.root import DataRoot
 
 _log = logging.getLogger(__name__)
 
@@ -86,7 +89,7 @@ class RubricAnnotator(JudgeAnnotator):
             record = _record(state)
             if absent := [name for name in rubric.needs if name not in record]:
                 raise InputError(f"there is no {' and no '.join(absent)}: get it with helm-longctx fetch")
-            return rubric.questions(Path(record["rubric"]), record)
+            return rubric.questions(_rubric_file(state, record), record)
         except Exception as error:  # whatever it is, the answers are paid for
             _tell_once(self._told, state, error)
             return None if self._named else {}
@@ -133,6 +136,18 @@ def _record(state: RequestState) -> Record:
     return {**scored_record(state), "question": (state.instance.extra_data or {}).get("question")}
 
 
+def _rubric_file(state: RequestState, record: Record) -> Path:
+    """The script that the run was made with; where it was moved, the same one in the present output folder."""
+    file = Path(record["rubric"])
+    if file.is_file():
+        return file
+    return _data_root() / HELMET.task(state.instance.sub_split or "").judge_sources["rubric"].paths[0]
+
+
+def _data_root() -> DataRoot:
+    return DataRoot.find(get_benchmark_output_path())
+
+
 def _annotation(state: RequestState, judges: list[Judge], replies: Mapping[str, Mapping[str, Reply]]) -> dict[str, Any]:
     """What was asked of whom, and what they said, as plain data."""
     rubric, record = RUBRICS[state.instance.sub_split or ""], _record(state)
@@ -146,7 +161,7 @@ def _annotation(state: RequestState, judges: list[Judge], replies: Mapping[str, 
         "replies": said,
         "verdicts": {judge: {part: r.verdict for part, r in parts.items()} for judge, parts in replies.items()},
         "judges": {judge.name: judge.model for judge in judges},
-        "rubric": rubric.digest(Path(record["rubric"])),
+        "rubric": rubric.digest(_rubric_file(state, record)),
         "failed": len(failed) / len(replies),
         **({"errors": errors} if errors else {}),
     }
@@ -199,7 +214,7 @@ class CitationAnnotator(JudgeAnnotator):
 def _judged(state: RequestState, entailment: Entailment) -> dict[str, Any]:
     record = scored_record(state)
     where = record["documents"]
-    documents = all_documents(where["file"], where["item"])
+    documents = all_documents(where["file"], where["item"], _data_root())
 
     def shown(number: int) -> bool:
         return number < where["shown"] and (

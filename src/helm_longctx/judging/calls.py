@@ -10,7 +10,7 @@ from tenacity import Retrying, retry_if_result, stop_after_attempt
 from tenacity import wait_random_exponential as wait_randomly
 
 from helm_longctx.errors import shorten
-from helm_longctx.judging.settings import TIMEOUT, WAIT, setting
+from helm_longctx.judging.settings import WAIT, setting
 from helm_longctx.redaction.text import redacted
 
 if TYPE_CHECKING:
@@ -87,10 +87,15 @@ def _can_be_made_again(result: RequestResult) -> bool:
     return not _is_final(result) or result.error == NO_CONTENT
 
 
-def limited(client: Client) -> Client:
-    """A HELM client whose provider's library gives up after `TIMEOUT`, unless the deployment has its own `timeout`."""
+def limited(client: Client, seconds: float) -> Client:
+    """A HELM client whose provider's library gives up after `seconds`, unless the deployment has its own `timeout`.
+
+    The library's own limit on connecting stays where it is shorter.
+    """
     library = getattr(client, "client", None)
+    theirs = getattr(library, "timeout", 0)
     # What a deployment says is a number; what a library has by itself is an object of several.
-    if library is not None and not isinstance(getattr(library, "timeout", 0), int | float | None):
-        client.client = library.with_options(timeout=setting(TIMEOUT))
+    if library is not None and not isinstance(theirs, int | float | None):
+        timeout = type(theirs)(seconds, connect=min(seconds, theirs.connect or seconds))
+        client.client = library.with_options(timeout=timeout)
     return client

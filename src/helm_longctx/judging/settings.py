@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-
-from helm_longctx.errors import InputError
+from helm_longctx.settings import number_setting
 
 WAIT = "HELM_LONGCTX_JUDGE_WAIT"
 """The longest first wait after a failed call in seconds; it doubles with each."""
@@ -27,15 +25,7 @@ def setting(name: str) -> float:
     Raises:
         InputError: it is no number above 0; READINGS and PARALLEL are whole numbers.
     """
-    given = os.environ.get(name) or str(DEFAULTS[name])
-    try:
-        number = float(given)
-    except ValueError:
-        number = 0.0
-    whole = name in (READINGS, PARALLEL)
-    if not 0 < number < 1e6 or (whole and number % 1):
-        raise InputError(f"{name}={given!r} is not allowed; allowed: a {'whole ' if whole else ''}number above 0")
-    return number
+    return number_setting(name, DEFAULTS[name], whole=name in (READINGS, PARALLEL))
 
 
 def check_settings() -> None:

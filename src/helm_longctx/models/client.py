@@ -21,7 +21,7 @@ class BaselineClient(Client):
 
     def make_request(self, request: Request) -> RequestResult:
         """One completion, the same for every sample, cut at the first stop sequence."""
-        start = time.time()
+        begun, start = time.time(), time.perf_counter()
         text = self.answer(request.prompt)
         for stop in request.stop_sequences:
             text = text.split(stop, 1)[0]
@@ -30,8 +30,8 @@ class BaselineClient(Client):
             embedding=[],
             completions=[GeneratedOutput(text=text, logprob=0, tokens=[])] * request.num_completions,
             cached=False,
-            request_time=time.time() - start,
-            request_datetime=int(start),
+            request_time=time.perf_counter() - start,
+            request_datetime=int(begun),
         )
 
 

@@ -18,6 +18,7 @@ from helm.common.cache_backend_config import SqliteCacheBackendConfig
 from helm.common.key_value_store import SqliteKeyValueStore, request_to_key
 
 from helm_longctx.running.attempt import Store, watched
+from helm_longctx.running.cache_file import CacheFile
 from helm_longctx.running.lean import digest
 from helm_longctx.running.servers import server_digest
 
@@ -36,7 +37,7 @@ class DigestStore(SqliteKeyValueStore):
     """
 
     def __init__(self, path: str, server: str = ""):
-        super().__init__(path)
+        self._sqlite_dict = CacheFile(path)
         self._server = server
 
     def contains(self, key: Mapping[str, Any]) -> bool:
@@ -68,8 +69,14 @@ class DigestCacheBackendConfig(SqliteCacheBackendConfig):
     """Gives every client of a run a `DigestStore`."""
 
     def get_cache_config(self, shard_name: str) -> DigestCacheConfig:
-        """The shard's file is that of HELM's own runner."""
-        return DigestCacheConfig(super().get_cache_config(shard_name).path, _server.get())
+        """The shard's file is that of HELM's own runner.
+
+        Raises:
+            InputError: it cannot be used.
+        """
+        path = super().get_cache_config(shard_name).path
+        CacheFile(path).check()
+        return DigestCacheConfig(path, _server.get())
 
 
 def with_digest_cache(spec: ExecutionSpec) -> ExecutionSpec:

@@ -65,6 +65,13 @@ class Journal:
     ) -> None:
         self._file.close()
 
+    def __len__(self) -> int:
+        return len(self._answers)
+
+    def summary(self) -> str:
+        """What a run that ends early leaves behind, and how to go on."""
+        return f"{len(self)} answers are kept in {self._path}, and the same command goes on from there"
+
     def name(self, request: Request, prompt_digest: str) -> str:
         """A digest of all that is sent, and where; the prompt, which may be elided in the request, by its own."""
         sent = request_to_key(asdict(replace(request, prompt=prompt_digest)))

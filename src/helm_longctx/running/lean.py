@@ -1,9 +1,10 @@
-"""No prompt in a log line or an exception: the head and a digest stand for a long text."""
+"""No prompt in a log line or an exception: the head and a digest stand for a long text, in the log also its end."""
 
 from __future__ import annotations
 
 import hashlib
 import logging
+import sys
 import traceback
 from dataclasses import fields
 from typing import Any
@@ -16,6 +17,9 @@ HEAD = 200
 LOG_LIMIT = 2000
 """Characters of a log record, or of an error's message, that pass whole: a run spec, but no long prompt."""
 
+TAIL = 1000
+"""Characters of a longer log record's end that are shown: a traceback has its exception there."""
+
 
 def digest(text: str) -> str:
     """SHA-256 of a text, hexadecimal; of its UTF-8 form, lone surrogates included."""
@@ -27,10 +31,19 @@ def short(text: str) -> str:
     return text if len(text) <= HEAD else f"{text[:HEAD]}… [{len(text):,} characters, sha256 {digest(text)[:12]}]"
 
 
+def without_middle(text: str) -> str:
+    """As `short`, and the end of the text behind it."""
+    return f"{short(text)} … {text[-TAIL:]}"
+
+
 def lean_traceback(error: BaseException) -> str:
     """A traceback, in which the long messages of an error and of what it came from are cut."""
-    text = "".join(traceback.format_exception(error))
-    cause: BaseException | None = error
+    return _with_short_messages("".join(traceback.format_exception(error)), error)
+
+
+def _with_short_messages(text: str, error: BaseException | None) -> str:
+    """A text in which the long messages of an error, and of what it came from, are cut."""
+    cause = error
     while cause is not None:
         if len(message := str(cause)) > LOG_LIMIT:
             text = text.replace(message, short(message))
@@ -39,13 +52,15 @@ def lean_traceback(error: BaseException) -> str:
 
 
 class LeanFilter(logging.Filter):
-    """Cuts long log records, and long messages in the tracebacks of others."""
+    """Cuts the middle of long log records, and long messages in tracebacks."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Never drops a record."""
         message = record.getMessage()
         if len(message) > LOG_LIMIT:
-            record.msg, record.args = short(message), ()
+            # HELM also logs tracebacks as text, while it handles the exception.
+            message = _with_short_messages(message, sys.exc_info()[1])
+            record.msg, record.args = without_middle(message) if len(message) > LOG_LIMIT else message, ()
         if record.exc_info and record.exc_info[1] and not record.exc_text:
             record.exc_text = lean_traceback(record.exc_info[1]).rstrip()
         return True

@@ -29,7 +29,7 @@ def write_prompts(run_path: Path, prompts: Iterable[tuple[str, str]]) -> None:
     """Write a run's prompts. The index comes last: where there is one, the texts are those that it tells of.
 
     Args:
-        prompts: (instance id, prompt), in an order that puts alike ones together. One that was there is not stored again.
+        prompts: (instance's name, prompt), in an order that puts alike ones together. One that was there is not stored again.
     """
     parameters = zstandard.ZstdCompressionParameters.from_level(3, window_log=_WINDOW_LOG, enable_ldm=True)
     compressor = zstandard.ZstdCompressor(compression_params=parameters)
@@ -38,8 +38,8 @@ def write_prompts(run_path: Path, prompts: Iterable[tuple[str, str]]) -> None:
     frame = start = 0
     (run_path / INDEX).unlink(missing_ok=True)
     with (run_path / TEXTS).open("wb") as file, compressor.stream_writer(file, closefd=False) as stream:
-        for instance_id, prompt in prompts:
-            index[instance_id] = name = digest(prompt)
+        for instance, prompt in prompts:
+            index[instance] = name = digest(prompt)
             if name in places:
                 continue
             if start >= _FRAME:
@@ -54,21 +54,56 @@ def write_prompts(run_path: Path, prompts: Iterable[tuple[str, str]]) -> None:
     os.replace(part, run_path / INDEX)
 
 
-def full_prompt(run_path: Path, instance_id: str) -> str:
+def instance_names(prompts: Iterable[tuple[str, str | None, str]]) -> list[str]:
+    """A name for each instance of a run: its id, unless instances with other prompts have the same id.
+
+    Those get a number, and their sub-split: `q7#1:asqa`, `q7#2:qampari`.
+
+    Args:
+        prompts: (instance id, sub-split, digest of the prompt), in the data's order.
+    """
+    rows = list(prompts)
+    numbers: dict[str, dict[str, int]] = {}
+    for instance_id, _, sent in rows:
+        same = numbers.setdefault(instance_id, {})
+        same.setdefault(sent, len(same) + 1)
+    return [
+        f"{name}#{numbers[name][sent]}" + (f":{sub_split}" if sub_split else "") if len(numbers[name]) > 1 else name
+        for name, sub_split, sent in rows
+    ]
+
+
+def full_prompt(run_path: Path, instance: str) -> str:
     """The prompt that was sent for an instance, as it was sent; of HELM's own runner's runs too.
 
+    Args:
+        instance: its id, or its name (see `instance_names`) where instances share an id.
+
     Raises:
-        InputError: there is no such run or instance, a file is damaged, or the stored text is not what was sent.
+        InputError: there is no such run, no such instance or several, a file is damaged, or the stored text is not what
+            was sent.
     """
     if not (run_path / INDEX).is_file():
-        return _stock_prompt(run_path, instance_id)
+        return _stock_prompt(run_path, instance)
+    name = _chosen(run_path, _parsed(run_path / INDEX)["instances"], instance)
+    return stored_prompt(run_path, name, instance)
+
+
+def stored_prompt(run_path: Path, sent: str, instance: str) -> str:
+    """The prompt of which our runner sent this digest.
+
+    Args:
+        instance: is named where it is damaged.
+
+    Raises:
+        InputError: a file is damaged, or the stored text is not what was sent.
+    """
     index = _parsed(run_path / INDEX)
-    name = _chosen(run_path, index["instances"], instance_id)
-    with suppress(OSError, UnicodeError, zstandard.ZstdError):
-        prompt = _text(run_path / TEXTS, *index["prompts"][name])
-        if digest(prompt) == name:
+    with suppress(OSError, KeyError, UnicodeError, zstandard.ZstdError):
+        prompt = _text(run_path / TEXTS, *index["prompts"][sent])
+        if digest(prompt) == sent:
             return prompt
-    raise InputError(f"{run_path / TEXTS} is damaged: the prompt of {instance_id} is not what was sent")
+    raise InputError(f"{run_path / TEXTS} is damaged: the prompt of {instance} is not what was sent")
 
 
 def _text(path: Path, frame: int, start: int, size: int) -> str:
@@ -79,16 +114,20 @@ def _text(path: Path, frame: int, start: int, size: int) -> str:
             return stream.read(size).decode("utf-8", "surrogatepass")
 
 
-def _stock_prompt(run_path: Path, instance_id: str) -> str:
+def _stock_prompt(run_path: Path, name: str) -> str:
     path = run_path / "scenario_state.json"
     if not path.is_file():
         raise InputError(f"{run_path} is not the folder of a run that has begun")
-    states = {state["instance"]["id"]: state for state in reversed(_parsed(path)["request_states"])}
-    state = _chosen(run_path, states, instance_id)
+    states = _parsed(path)["request_states"]
+    names = instance_names(
+        (state["instance"]["id"], state["instance"].get("sub_split"), digest(state["request"]["prompt"]))
+        for state in states
+    )
+    state = _chosen(run_path, dict(zip(names, states, strict=True)), name)
     prompt: str = state["request"]["prompt"]
     sent = (state["instance"].get("extra_data") or {}).get("full_prompt", {}).get("sha256")
     if sent not in (None, digest(prompt)):
-        raise InputError(f"{run_path / INDEX} is missing, and {path.name} holds {instance_id} only in part")
+        raise InputError(f"{run_path / INDEX} is missing, and {path.name} holds {name} only in part")
     return prompt
 
 
@@ -99,8 +138,10 @@ def _parsed(path: Path) -> Any:
         raise InputError(f"{path} is not a whole file; make that run again") from error
 
 
-def _chosen(run_path: Path, by_instance: dict[str, Any], instance_id: str) -> Any:
-    if instance_id not in by_instance:
-        some = list(by_instance)[:3]
-        raise bad_argument(run_path.name, "instance", instance_id, f"{', '.join(some)} … ({len(by_instance)} in all)")
-    return by_instance[instance_id]
+def _chosen(run_path: Path, by_name: dict[str, Any], name: str) -> Any:
+    if name in by_name:
+        return by_name[name]
+    if shared := [other for other in by_name if other.rpartition("#")[0] == name]:
+        raise bad_argument(run_path.name, "instance", name, f"{', '.join(shared)}, which share this name")
+    some = list(by_name)[:3]
+    raise bad_argument(run_path.name, "instance", name, f"{', '.join(some)} … ({len(by_name)} in all)")

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import orjson
 from helm.benchmark.adaptation.request_state import RequestState
 from helm.benchmark.adaptation.scenario_state import ScenarioState
 from helm.benchmark.annotation.annotator import AnnotatorSpec
 from helm.benchmark.executor import ExecutionSpec
 from helm.benchmark.run_spec import RunSpec, get_run_spec_function
-from helm.benchmark.runner import Runner
+from helm.benchmark.runner import Runner, set_benchmark_output_path
 from helm.common.cache_backend_config import SqliteCacheBackendConfig
 from helm.common.codec import from_json
 from helm.proxy.services.service import CACHE_DIR
@@ -24,16 +24,36 @@ from helm.proxy.services.service import CACHE_DIR
 from helm_longctx.core.annotator import check_annotators
 from helm_longctx.core.entry import ARGUMENTS
 from helm_longctx.errors import InputError
+from helm_longctx.locks import LOCK, locked_run
 from helm_longctx.running.annotating import WholePromptAnnotations
 from helm_longctx.running.cache import with_digest_cache
-from helm_longctx.running.prompts import full_prompt
+from helm_longctx.running.disk import named_if_full
+from helm_longctx.running.prompts import stored_prompt
 from helm_longctx.running.results import evaluated, write_json
+
+
+@dataclass(frozen=True)
+class Rejudgment:
+    """A run that was judged again. A verdict is what one judge says of one answer.
+
+    Args:
+        folder: of the result.
+        given: verdicts that there are.
+        recovered: how many more they are than before.
+        missing: verdicts that a judge owes.
+    """
+
+    folder: Path
+    given: int
+    recovered: int
+    missing: int
 
 
 class Rejudger(Runner):
     """HELM's runner without its first half: what a run's model answered is read from the run's files."""
 
     def __init__(self, output_path: Path, suite: str, local_path: Path):
+        set_benchmark_output_path(str(output_path))  # annotators find data there
         cache = local_path / CACHE_DIR
         cache.mkdir(parents=True, exist_ok=True)
         spec = ExecutionSpec(
@@ -54,26 +74,61 @@ class Rejudger(Runner):
             exit_on_error=True,
         )
 
-    def rejudge(self, run: Path, judge: str | None) -> Path:
+    def specs(self, runs: Iterable[Path], judge: str | None) -> dict[Path, RunSpec]:
+        """For each run, by its folder, the spec of its result; a judge that is given is part of its name.
+
+        Args:
+            judge: as in a run entry; None for each run's own.
+
+        Raises:
+            InputError: a run cannot be judged so, or two results would have one name.
+        """
+        specs: dict[Path, RunSpec] = {}
+        for run in dict.fromkeys(runs):
+            spec = _judged_by(_read(run / "run_spec.json", RunSpec), judge)
+            if rivals := [other.name for other, its in specs.items() if its.name == spec.name]:
+                raise InputError(
+                    f"runs {rivals[0]} and {run.name} would both be written to {spec.name}; judge them in two "
+                    "commands, each with its own --to"
+                )
+            check_annotators(spec.annotators or [], self.annotator_executor.factory.credentials)
+            specs[run] = spec
+        return specs
+
+    def rejudge(self, run: Path, spec: RunSpec) -> Rejudgment:
         """Judge a run's answers again and make its statistics anew.
 
         Args:
             run: its folder.
-            judge: as in a run entry; None for the run's own.
-
-        Returns:
-            The folder of the result, in the runner's suite; a judge that was given is part of its name.
+            spec: of the result, which goes to the runner's suite.
 
         Raises:
-            InputError: the run cannot be judged so.
+            InputError: the run cannot be read, is in use by another process, or the disk is full.
         """
-        spec = _judged_by(_read(run / "run_spec.json", RunSpec), judge)
-        check_annotators(spec.annotators or [], self.annotator_executor.factory.credentials)
-        state = _unjudged(_read(run / "scenario_state.json", ScenarioState), spec.annotators)
-        state = WholePromptAnnotations(self.annotator_executor, partial(_prompt, run)).execute(state)
-        stats, each = evaluated(self, spec, state)
-        files = {"run_spec": spec, "scenario_state": state, "stats": stats, "per_instance_stats": each}
-        return _placed(run, Path(self.runs_path) / spec.name, files)
+        target = Path(self.runs_path) / spec.name
+        with ExitStack() as stack:
+            for folder in {run.resolve(), target.resolve()}:
+                if folder.is_dir():
+                    stack.enter_context(locked_run(folder))
+            stack.enter_context(named_if_full(target, f"{run} is as it was"))
+            before = _read(run / "scenario_state.json", ScenarioState)
+            state = _unjudged(before, spec.annotators)
+            state = WholePromptAnnotations(self.annotator_executor, partial(_prompt, run)).execute(state)
+            stats, each = evaluated(self, spec, state)
+            files = {"run_spec": spec, "scenario_state": state, "stats": stats, "per_instance_stats": each}
+            _place(run, target, files)
+        (given_before, _), (given, missing) = _verdicts(before), _verdicts(state)
+        return Rejudgment(target, given, max(0, given - given_before), missing)
+
+
+def _verdicts(state: ScenarioState) -> tuple[int, int]:
+    """How many verdicts a run has, and how many are missing."""
+    given = missing = 0
+    for note in (note for each in state.request_states for note in (each.annotations or {}).values() if note):
+        judges = len(note.get("judges", ())) or 1
+        failed = round(float(note.get("failed", 0)) * judges)
+        given, missing = given + judges - failed, missing + failed
+    return given, missing
 
 
 def _unjudged(state: ScenarioState, annotators: list[AnnotatorSpec] | None) -> ScenarioState:
@@ -83,15 +138,22 @@ def _unjudged(state: ScenarioState, annotators: list[AnnotatorSpec] | None) -> S
 
 
 def judged_runs(suite: Path) -> Iterator[Path]:
-    """The finished runs of a suite that have a judge."""
+    """The finished runs of a suite that have a judge.
+
+    Raises:
+        InputError: a run's spec cannot be read.
+    """
     for path in sorted(suite.glob("*/scenario_state.json")):
-        if orjson.loads((path.parent / "run_spec.json").read_bytes()).get("annotators"):
+        if _read(path.parent / "run_spec.json", RunSpec).annotators:
             yield path.parent
 
 
 def _prompt(run: Path, state: RequestState) -> str:
     """Whole only where it was cut: what a model was shown is asked of no other prompt."""
-    prompt: str = full_prompt(run, state.instance.id) if state.prompt_truncated else state.request.prompt
+    stored = (state.instance.extra_data or {}).get("full_prompt")
+    if state.prompt_truncated and stored:
+        return stored_prompt(run, stored["sha256"], state.instance.id)
+    prompt: str = state.request.prompt
     return prompt
 
 
@@ -124,11 +186,11 @@ def _read(path: Path, kind: type[Any]) -> Any:
         raise InputError(f"{path} cannot be read ({type(error).__name__}); make that run again") from error
 
 
-def _placed(run: Path, target: Path, files: dict[str, Any]) -> Path:
+def _place(run: Path, target: Path, files: dict[str, Any]) -> None:
     """The run with other files, put in its place whole."""
     with tempfile.TemporaryDirectory(prefix=".rejudged-", dir=target.parent) as name:
         made, before = Path(name) / "run", Path(name) / "before"
-        shutil.copytree(run, made, copy_function=shutil.copy2)
+        shutil.copytree(run, made, ignore=shutil.ignore_patterns(f"{LOCK}*"))
         for stem, content in files.items():
             write_json(made / f"{stem}.json", content)
         try:
@@ -139,4 +201,3 @@ def _placed(run: Path, target: Path, files: dict[str, Any]) -> Path:
             if before.exists() and not target.exists():
                 before.rename(target)
             raise
-    return target

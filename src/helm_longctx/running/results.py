@@ -14,6 +14,9 @@ from helm.benchmark.runner import Runner, remove_per_instance_stats_nans, remove
 from helm.common.general import asdict_without_nones
 from helm.common.hierarchical_logger import htrack_block
 
+_END = 16
+"""Bytes of a file's end that are read."""
+
 
 def evaluated(runner: Runner, spec: RunSpec, state: ScenarioState) -> tuple[list[Stat], list[PerInstanceStats]]:
     """What a run's metrics say of its answers: of the whole, and of each instance."""
@@ -32,5 +35,27 @@ def write_json(path: Path, content: Any) -> None:
     several = isinstance(content, list)
     plain = [asdict_without_nones(part) for part in content] if several else asdict_without_nones(content)
     part = path.with_name(f"{path.name}.part")
-    part.write_text(json.dumps(plain, indent=2), encoding="utf-8")
+    with part.open("w", encoding="utf-8") as file:
+        file.write(json.dumps(plain, indent=2))
+        file.flush()
+        os.fsync(file.fileno())
     os.replace(part, path)
+
+
+def cut_files(run_path: Path) -> list[str]:
+    """Names of HELM's files of a run that are missing or lack their end. Only the ends are read.
+
+    HELM indents its JSON, so that the bracket that closes a file is the only one at the beginning of a line.
+    """
+    names = [f"{stem}.json" for stem in ("run_spec", "scenario", "scenario_state", "stats", "per_instance_stats")]
+    return [name for name in names if not _has_end(run_path / name)]
+
+
+def _has_end(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - _END))
+            end = file.read().rstrip()
+    except OSError:
+        return False
+    return end.endswith((b"\n}", b"\n]")) or end in (b"{}", b"[]")

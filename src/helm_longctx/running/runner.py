@@ -12,7 +12,7 @@ from helm.benchmark.adaptation.request_state import RequestState
 from helm.benchmark.adaptation.scenario_state import ScenarioState
 from helm.benchmark.executor import ExecutionSpec
 from helm.benchmark.run_spec import RunSpec
-from helm.benchmark.runner import Runner
+from helm.benchmark.runner import Runner, RunnerError
 from helm.benchmark.scenarios.scenario import create_scenario, get_scenario_cache_path
 from helm.common.cache import cache_stats
 from helm.common.hierarchical_logger import herror, hlog, htrack_block
@@ -21,18 +21,22 @@ from helm_longctx.core.adapter import METHOD
 from helm_longctx.core.annotator import check_annotators
 from helm_longctx.core.scenario import LongContextScenario
 from helm_longctx.errors import InputError
+from helm_longctx.locks import locked_run
 from helm_longctx.running import journal as journals
 from helm_longctx.running.adapting import adapted, prompt_of
 from helm_longctx.running.annotating import WholePromptAnnotations
 from helm_longctx.running.asking import Asking, ask_all
 from helm_longctx.running.cache import with_digest_cache
+from helm_longctx.running.disk import named_if_full
 from helm_longctx.running.journal import Journal
 from helm_longctx.running.lean import install_lean_logs
 from helm_longctx.running.order import by_prefix
-from helm_longctx.running.prompts import write_prompts
-from helm_longctx.running.results import evaluated, write_json
+from helm_longctx.running.prompts import instance_names, write_prompts
+from helm_longctx.running.results import cut_files, evaluated, write_json
+from helm_longctx.running.sending import Sender
 from helm_longctx.running.servers import server_digest
 from helm_longctx.running.spool import Spool
+from helm_longctx.running.stopping import stoppable
 
 
 class LongContextRunner(Runner):
@@ -53,12 +57,18 @@ class LongContextRunner(Runner):
         """Make all runs.
 
         Raises:
-            InputError: some could not be made; the message says which and why.
+            InputError: some could not be made; the message says which and why. It also names those that HELM tells of.
+            RunnerError: only runs that HELM tells of could not be made.
         """
         self._refused: list[str] = []
-        super().run_all(run_specs)
+        try:
+            super().run_all(run_specs)
+        except RunnerError as error:
+            if not self._refused:
+                raise
+            raise InputError(f"{self._refusals(run_specs)}. {error}: their errors are in the log") from error
         if self._refused:
-            raise InputError(f"{len(self._refused)} of {len(run_specs)} runs were not made: {'; '.join(self._refused)}")
+            raise InputError(self._refusals(run_specs))
 
     def run_one(self, run_spec: RunSpec) -> None:
         """Make one run; bad input is noted, not raised, unless `--exit-on-error` says so."""
@@ -73,27 +83,41 @@ class LongContextRunner(Runner):
             self._refused.append(f"{run_spec.name}: {error}")
             herror(self._refused[-1])
 
+    def _refusals(self, run_specs: list[RunSpec]) -> str:
+        return f"{len(self._refused)} of {len(run_specs)} runs were not made: {'; '.join(self._refused)}"
+
     def _is_streamed(self, run_spec: RunSpec) -> bool:
         as_helm_does = self.skip_instances or self.cache_instances or self.dry_run
         ours = run_spec.adapter_spec.method.split("_")[0] == METHOD
         return ours and not as_helm_does and not run_spec.data_augmenter_spec.perturbation_specs
 
     def _is_run_completed(self, run_path: str) -> bool:
-        """Also not while answers are missing."""
-        return super()._is_run_completed(run_path) and not (Path(run_path) / journals.NAME).exists()
+        """Also not while answers are missing, nor where a file is cut."""
+        folder = Path(run_path)
+        if not super()._is_run_completed(run_path) or (folder / journals.NAME).exists():
+            return False
+        if cut := cut_files(folder):
+            hlog(f"{run_path} is made again: {', '.join(cut)} has no end")
+        return not cut
 
     def _run_streamed(self, run_spec: RunSpec) -> None:
         run_path = Path(self._get_run_path(run_spec))
-        if self.skip_completed_runs and self._is_run_completed(str(run_path)):
-            hlog(f"Skipping run {run_spec.name} because run is completed and all output files exist.")
-            return
+        kept = f"the answers that came are kept in {run_path / journals.NAME}"
+        with locked_run(run_path), named_if_full(run_path, kept):
+            if self.skip_completed_runs and self._is_run_completed(str(run_path)):
+                hlog(f"Skipping run {run_spec.name} because run is completed and all output files exist.")
+            else:
+                self._make(run_spec, run_path)
+
+    def _make(self, run_spec: RunSpec, run_path: Path) -> None:
         check_annotators(run_spec.annotators or [], self.annotator_executor.factory.credentials)
         helm_runner._CURRENT_RUN_SPEC_NAME = run_spec.name
-        run_path.mkdir(parents=True, exist_ok=True)
         scenario = create_scenario(run_spec.scenario_spec)
-        with Journal(run_path, self._server(run_spec)) as journal, Spool(run_path) as spool:
+        sender = Sender(self.executor.context, run_spec.adapter_spec.model_deployment)
+        journal = Journal(run_path, self._server(run_spec))
+        with journal, stoppable(journal.summary), Spool(run_path) as spool:
             states = self._adapt(run_spec, scenario, spool)
-            states, failed = self._ask(states, run_path, journal, spool)
+            states, failed = self._ask(states, run_path, sender, journal, spool)
             state = ScenarioState(run_spec.adapter_spec, states, run_spec.annotators)
             state = WholePromptAnnotations(self.annotator_executor, partial(prompt_of, spool=spool)).execute(state)
             self._write_results(run_path, run_spec, scenario, state)
@@ -108,13 +132,17 @@ class LongContextRunner(Runner):
             return adapted(instances, adapter, run_spec.adapter_spec.max_eval_instances, self._parallelism, spool)
 
     def _ask(
-        self, states: list[RequestState], run_path: Path, journal: Journal, spool: Spool
+        self, states: list[RequestState], run_path: Path, sender: Sender, journal: Journal, spool: Spool
     ) -> tuple[list[RequestState], int]:
         """The states with results in their order, and how many requests failed."""
         order = by_prefix(prompt_of(state, spool) for state in states)
         ordered = [states[number] for number in order]
-        write_prompts(run_path, ((state.instance.id, prompt_of(state, spool)) for state in ordered))
-        asking = Asking(self.executor.context.make_request, partial(prompt_of, spool=spool), journal, len(states))
+        names = instance_names(
+            (state.instance.id, state.instance.sub_split, state.instance.extra_data["full_prompt"]["sha256"])
+            for state in states
+        )
+        write_prompts(run_path, ((names[number], prompt_of(states[number], spool)) for number in order))
+        asking = Asking(sender, partial(prompt_of, spool=spool), journal, len(states))
         with htrack_block(f"{len(states)} requests"):
             answered = dict(zip(order, ask_all(ordered, asking, self._parallelism), strict=True))
             return [answered[number] for number in range(len(states))], asking.finish()

@@ -51,13 +51,13 @@ def load_alce(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exampl
         yield Example(f"{task.name}-{position}", fields, _references(row), "official", record=record)
 
 
-def all_documents(path: str, item: int) -> list[Row]:
+def all_documents(path: str, item: int, root: DataRoot) -> list[Row]:
     """An item's documents, also those that no prompt shows.
 
     Args:
-        path: under the data root from which the task was loaded last in this process, else under the default one.
+        path: under the data root from which the task was loaded last in this process, else under `root`.
     """
-    rows = _opened.get(path) or _open(DataRoot.find() / path)
+    rows = _opened.get(path) or _open(root / path)
     (row,) = rows.rows([item])
     docs: list[Row] = row["docs"]
     return docs

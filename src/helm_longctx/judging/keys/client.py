@@ -14,6 +14,7 @@ from helm.common.request import Request, RequestResult
 from helm_longctx.judging.calls import limited
 from helm_longctx.judging.keys.find import IN_FILE, FoundKey, UnavailableJudgeError, find_key, judge_prefix, variable
 from helm_longctx.judging.keys.renewal import RenewingClient, failure
+from helm_longctx.judging.settings import TIMEOUT, setting
 from helm_longctx.redaction.hooks import install_redaction
 from helm_longctx.redaction.text import register_credentials
 
@@ -37,13 +38,13 @@ def judge_client(deployment: str, client: AutoClient) -> Client:
     found = find_key(known, client.credentials)
     if found is None:
         _warn_unused(known)
-        return limited(client._get_client(deployment))
+        return limited(client._get_client(deployment), setting(TIMEOUT))
     _tell(known, found)
 
     def build(key: str) -> Client:
         credentials = {**client.credentials, f"{known.host_organization}ApiKey": key}
         made = AutoClient(credentials, client.file_storage_path, client.cache_backend_config)
-        return limited(made._get_client(deployment))
+        return limited(made._get_client(deployment), setting(TIMEOUT))
 
     return RenewingClient(build, found.keys, found.origin)
 

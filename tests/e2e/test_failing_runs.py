@@ -1,0 +1,159 @@
+"""What cannot work ends `helm-run` in seconds and in few lines, and a run that hangs can be stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from helm_longctx.models import lexical
+from helm_longctx.running.journal import NAME
+from tests.e2e.commands import BIN
+from tests.e2e.test_runs import ROOT, RUNNER
+from tests.servers import faults
+from tests.servers.faults import Fault
+from tests.servers.llm import asked_again, serve
+
+ENTRY = "helmet_recall:task=json_kv,length=4k,num_samples=12,model=vllm/llama-3.1-8b-instruct-chat"
+
+
+def start(folder: Path, address: str, **environment: str) -> subprocess.Popen[bytes]:
+    """`helm-run` on twelve requests to an address, through HELM's client for OpenAI's protocol."""
+    for path in (ROOT / "src/helm_longctx/config").glob("*.yaml"):
+        (folder / path.name).write_text(path.read_text().replace("http://localhost:8000/v1/", address))
+    command = [str(BIN / "helm-run"), "--run-entries", ENTRY, "-m", "99", "--suite", "s", "-n", "3"]
+    command += ["--local-path", str(folder), "--disable-cache", *RUNNER]
+    with (folder / "log").open("wb") as log:
+        return subprocess.Popen(command, cwd=folder, stdout=log, stderr=log, env={**os.environ, **environment})
+
+
+def trouble(log: str) -> list[str]:
+    """The lines of warnings, errors and tracebacks in a log, but for data that is generated instead of read."""
+    marks = re.compile(r" (WARNING|ERROR|CRITICAL) |^\s+File |^Traceback|^\w*(Error|Exception)\b|error:")
+    lines = [line for line in log.splitlines() if "nltk" not in line]
+    return [line for line in lines if marks.search(line)]
+
+
+def seconds(log: str) -> float:
+    """From the begin of a run to the last line with a time."""
+    times = {line: line[:23] for line in log.splitlines() if re.match(r"\d{4}-\d\d-\d\d ", line)}
+    first = next(time for line, time in times.items() if "Running helmet_recall" in line)
+    start, end = (datetime.strptime(text, "%Y-%m-%d %H:%M:%S,%f") for text in (first, list(times.values())[-1]))
+    return (end - start).total_seconds()
+
+
+@contextmanager
+def closed_port() -> Iterator[str]:
+    """An address at which nobody listens."""
+    with socket.socket() as taken:  # bound, and so nobody else's
+        taken.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{taken.getsockname()[1]}/v1/"
+
+
+@contextmanager
+def other_keys() -> Iterator[str]:
+    """A server for which every key is wrong."""
+    with serve(lexical.answer, faults.always(Fault.UNAUTHORIZED)) as server:
+        yield server.openai
+
+
+@contextmanager
+def other_models() -> Iterator[str]:
+    """A server of other models, which answers as vLLM does."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            content = {
+                "object": "error",
+                "message": "The model `m` does not exist.",
+                "type": "NotFoundError",
+                "code": 404,
+            }
+            self.send_response(404)
+            self.send_header("Content-Type", "application/json")
+            self.end_headers()
+            self.wfile.write(json.dumps(content).encode())
+
+    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=http.serve_forever, args=(0.05,), daemon=True).start()
+    yield f"http://127.0.0.1:{http.server_port}/v1/"
+    http.shutdown()
+    http.server_close()
+
+
+@pytest.mark.parametrize(
+    ("server", "error"),
+    [
+        (closed_port, r"unreachable: .*Connection refused.* at http://127.0.0.1:\d+/v1/"),
+        (other_keys, "bad_key: .*401"),
+        (other_models, "unknown_model: .*The model `m` does not exist"),
+    ],
+)
+def test_what_every_request_would_meet(server: Callable[[], Iterator[str]], error: str, tmp_path: Path) -> None:
+    """The first request ends the run, within ten lines; how to go on is said."""
+    with server() as address:  # type: ignore[attr-defined]
+        status = start(tmp_path, address).wait(240)
+    log = (tmp_path / "log").read_text()
+    assert status == 1, log
+    assert 0 < len(trouble(log)) < 10, log
+    assert re.search(error, log)
+    assert "the same command goes on from there" in log
+    assert seconds(log) < 60
+    print(f"{server.__name__}: {seconds(log):.1f} s, {len(trouble(log))} lines")
+
+
+def test_a_missing_package(tmp_path: Path) -> None:
+    """It is named before anything is read or sent."""
+    (tmp_path / "stub/openai").mkdir(parents=True)
+    (tmp_path / "stub/openai/__init__.py").write_text(
+        'raise ModuleNotFoundError("No module named \'openai\'", name="openai")'
+    )
+    path = f"{tmp_path / 'stub'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
+    assert start(tmp_path, "http://127.0.0.1:9/v1/", PYTHONPATH=path).wait(240) == 1
+    log = (tmp_path / "log").read_text()
+    assert "cannot be asked: missing_package: No module named 'openai'" in log
+    assert 0 < len(trouble(log)) < 10, log
+    assert seconds(log) < 60
+    print(f"missing package: {seconds(log):.1f} s, {len(trouble(log))} lines")
+
+
+@pytest.mark.parametrize(
+    ("number", "status", "fault"), [(signal.SIGINT, 130, Fault.TIMEOUT), (signal.SIGTERM, 143, Fault.SERVER_ERROR)]
+)
+def test_stopped(number: signal.Signals, status: int, fault: Fault, tmp_path: Path) -> None:
+    """In the middle of a stall, or between two attempts: at once, with what was answered, and the run can go on."""
+    with serve(lexical.answer) as server:
+        server.plan = lambda prompt, before: fault if len(server.calls) >= 5 else None
+        process = start(tmp_path, server.openai, HELM_LONGCTX_WAIT="100")
+        deadline = time.monotonic() + 120
+        while len(server.calls) < 8 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        time.sleep(3)  # until each is stuck
+        begin = time.monotonic()
+        process.send_signal(number)
+        assert process.wait(60) == status
+        took = time.monotonic() - begin
+        log = (tmp_path / "log").read_text()
+        assert f"stopped by {number.name}: 5 answers are kept in " in log
+        assert "Traceback" not in log
+        (run,) = tmp_path.glob("benchmark_output/runs/s/helmet*")
+        assert len((run / NAME).read_bytes().splitlines()) == 5
+        server.plan = faults.none
+        assert start(tmp_path, server.openai).wait(240) == 0
+        assert not (run / NAME).exists()
+        assert asked_again(server.calls) == []
+    assert took < 15
+    print(f"{number.name}: {took:.1f} s")

@@ -1,0 +1,129 @@
+"""A request cache that cannot be used is named in one line, and no paid answer is lost to it."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helm.common.cache import get_all_from_sqlite
+from helm.common.key_value_store import SqliteKeyValueStore
+
+from helm_longctx.errors import InputError
+from helm_longctx.models import lexical
+from helm_longctx.running import cache_file
+from helm_longctx.running.cache import DigestStore
+from tests.running.making import ENTRY, CachedClient, make_run, means
+
+ENTRY += "test/cached"
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file that the client's answers go to, where nobody waits long for another process."""
+    monkeypatch.setattr(cache_file, "WAIT", 0.1)
+    (tmp_path / "cache").mkdir()
+    return tmp_path / "cache/test.sqlite"
+
+
+@pytest.fixture
+def log(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> pytest.LogCaptureFixture:
+    monkeypatch.setattr(logging.getLogger("helm"), "propagate", True)
+    return caplog
+
+
+def connected(file: Path) -> Any:
+    """Another process, as SQLite sees it."""
+    return closing(sqlite3.connect(file, isolation_level=None))
+
+
+def refused(folder: Path) -> str:
+    """Why a run is not made; nothing was asked."""
+    with pytest.raises(InputError) as told:
+        make_run(folder, ENTRY)
+    assert CachedClient.asked == []
+    return str(told.value)
+
+
+@pytest.mark.parametrize("content", [b"no database" * 500, b"SQLite format 3\0" + b"\xff" * 4080])
+def test_no_database(tmp_path: Path, file: Path, content: bytes) -> None:
+    """The file is named, with what to do."""
+    file.write_bytes(content)
+    why = refused(tmp_path)
+    assert f"the request cache {file} cannot be used" in why
+    assert "remove that file, or give helm-run --disable-cache" in why
+
+
+def test_another_process_writes(tmp_path: Path, file: Path) -> None:
+    """A file that stays locked is named."""
+    with connected(file) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        assert "(database is locked): wait until no other process uses it" in refused(tmp_path)
+
+
+def test_it_breaks_while_the_run_goes_on(tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run ends and can go on: what was answered before is kept."""
+    monkeypatch.setattr(CachedClient, "asked", asked := Breaking(file))
+    with pytest.raises(InputError, match=r"cache/test\.sqlite cannot be used .*remove that file"):
+        make_run(tmp_path, ENTRY)
+    assert 5 <= len(asked) < 12
+    file.unlink()
+    known = len(asked)
+    make_run(tmp_path, ENTRY)
+    assert len(asked) == 12 == known + len(set(asked[known:]) - set(asked[:known]))
+
+
+class Breaking(list[str]):
+    """What was asked; at the fifth question the file is overwritten."""
+
+    def __init__(self, file: Path):
+        self._file = file
+
+    def append(self, prompt: str) -> None:
+        """As a list's."""
+        super().append(prompt)
+        if len(self) == 5:
+            self._file.write_bytes(b"no database" * 500)
+
+
+def test_no_room(tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch, log: pytest.LogCaptureFixture) -> None:
+    """The answers count; that they are not cached is said once."""
+    connect, answer = sqlite3.connect, lexical.answer
+
+    def full(*arguments: Any, **named: Any) -> sqlite3.Connection:
+        connection = connect(*arguments, **named)
+        connection.execute("PRAGMA max_page_count=4")  # a table, its index, and a page or two of rows
+        return connection
+
+    monkeypatch.setattr(lexical, "answer", lambda prompt: answer(prompt) + " " * 3000)
+    with monkeypatch.context() as patch:
+        patch.setattr(sqlite3, "connect", full)
+        run = make_run(tmp_path / "full", ENTRY)
+    assert log.text.count("answers are not cached from here on") == 1
+    assert "(database or disk is full): make room on its disk" in log.text
+    assert "Traceback" not in log.text
+    assert means(run) == means(make_run(tmp_path / "room", ENTRY))
+
+
+def test_a_reader_does_not_stop_a_write_for_ever(file: Path, log: pytest.LogCaptureFixture) -> None:
+    """SqliteDict's thread ends with a commit that fails, and then nobody answers."""
+    with DigestStore(str(file)) as store, connected(file) as other:
+        store.put({"p": 1}, {"text": "one"})
+        other.execute("BEGIN")
+        other.execute("SELECT * FROM unnamed").fetchall()
+        store.put({"p": 2}, {"text": "two"})
+        assert "database is locked" in log.text
+        assert [store.get({"p": number}) for number in (1, 2)] == [{"text": "one"}, None]
+
+
+def test_helms_store_and_ours_read_each_other(file: Path) -> None:
+    """Rows have the same form."""
+    with SqliteKeyValueStore(str(file)) as theirs:
+        theirs.put({"p": 1}, {"text": "one"})
+    with DigestStore(str(file)) as ours:
+        ours.put({"p": 2}, {"text": "two"})
+        assert [value for _, value in ours.get_all()] == [{"text": "one"}, {"text": "two"}]
+    assert [value for _, value in get_all_from_sqlite(str(file))] == [{"text": "one"}, {"text": "two"}]

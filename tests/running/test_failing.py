@@ -1,0 +1,174 @@
+"""Requests that fail or hang: what is tried again, what is logged, and when a run ends so that it can go on."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from pathlib import Path
+from threading import Event
+
+import pytest
+from helm.common.hierarchical_logger import hexception
+from helm.common.request import Request, RequestResult
+
+from helm_longctx.errors import InputError
+from helm_longctx.failures import Failure
+from helm_longctx.running import asking, calls
+from helm_longctx.running.breaker import GIVE_UP, Breaker
+from helm_longctx.running.calls import Calls
+from helm_longctx.running.journal import NAME
+from helm_longctx.running.sending import TIMEOUT, TRIES
+from tests.running.making import ENTRY, PlainClient, make_run
+
+PLAIN = ENTRY + "test/plain"
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    """HELM's log."""
+    monkeypatch.setattr(logging.getLogger("helm"), "propagate", True)
+    caplog.set_level("INFO")
+    return caplog
+
+
+def fail(monkeypatch: pytest.MonkeyPatch, error: str, where: Callable[[str], bool] = lambda prompt: True) -> None:
+    """Let the client's requests fail with an error."""
+    answer = PlainClient.make_request
+
+    def make_request(self: PlainClient, request: Request) -> RequestResult:
+        if not where(request.prompt):
+            return answer(self, request)
+        self.asked.append(request.prompt)
+        try:
+            raise ValueError(error)
+        except ValueError as raised:
+            hexception(raised)  # as HELM's clients do
+        return RequestResult(False, [], [], False, error=error)
+
+    monkeypatch.setattr(PlainClient, "make_request", make_request)
+
+
+def test_temporary_failures_are_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And a request that was answered at last has not failed."""
+    fail(monkeypatch, "Error code: 503", lambda prompt: PlainClient.asked.count(prompt) < TRIES - 1)
+    run = make_run(tmp_path, PLAIN)
+    assert len(PlainClient.asked) == 12 * TRIES
+    assert not (run / NAME).exists()
+
+
+@pytest.mark.parametrize(
+    ("error", "asked"),
+    [
+        ("Error code: 400 - bad parameter", GIVE_UP),
+        ("Error code: 400 - maximum context length is 4096 tokens", GIVE_UP),
+        ("Error code: 401 - wrong", 1),
+        ("Error code: 404 - the model m does not exist", 1),
+        ("[Errno 111] Connection refused", 1),
+        ("No module named 'openai'", 1),
+        ("Error code: 429 - insufficient_quota", 1),
+    ],
+)
+def test_other_failures_are_not(error: str, asked: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What every further request would meet ends the run with the first, alone; the rest after ten in a row."""
+    fail(monkeypatch, error)
+    with pytest.raises(InputError, match="0 answers are kept"):
+        make_run(tmp_path, PLAIN)
+    assert asked <= len(PlainClient.asked) <= asked + (asked > 1)
+    assert len(PlainClient.asked) == len(set(PlainClient.asked))
+
+
+def test_failures_in_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that stops answering ends the run, and the same command asks what is missing alone."""
+    with monkeypatch.context() as patch:
+        fail(patch, "Error code: 500", lambda prompt: len(set(PlainClient.asked)) >= 2)
+        with pytest.raises(
+            InputError, match=r"10 requests failed, the last ones in a row: temporary.*[12] answers are"
+        ):
+            make_run(tmp_path, PLAIN)
+    PlainClient.asked.clear()
+    run = make_run(tmp_path, PLAIN)
+    assert 10 <= len(PlainClient.asked) <= 11
+    assert not (run / NAME).exists()
+
+
+def test_a_server_that_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once it has answered, a refused connection is tried again."""
+    last: list[str] = []
+
+    def first_time(prompt: str) -> bool:
+        last.append(prompt)
+        return len(set(last)) > 1 and last.count(prompt) == 1
+
+    fail(monkeypatch, "[Errno 111] Connection refused", first_time)
+    assert not (make_run(tmp_path, PLAIN) / NAME).exists()
+
+
+def test_each_kind_is_logged_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: pytest.LogCaptureFixture
+) -> None:
+    """With its number at the end; what prompts themselves bring about never ends a run in which others are answered."""
+    make_run(tmp_path / "all", PLAIN)
+    answered = PlainClient.asked[0]
+    fail(monkeypatch, "Error code: 400 - maximum context length is 4096 tokens", lambda prompt: prompt != answered)
+    run = make_run(tmp_path, PLAIN)
+    warnings = [record.getMessage() for record in log.records if record.levelno >= logging.WARNING]
+    told = [line for line in warnings if "too_long" in line]
+    assert len(told) == 2
+    assert told[1].strip() == "failed: 11 too_long"
+    assert "Traceback" not in log.text
+    assert (run / NAME).exists()
+
+
+def test_a_server_that_never_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: pytest.LogCaptureFixture
+) -> None:
+    """The log says what is in flight and for how long; after the time for two requests the run ends."""
+    monkeypatch.setenv(TIMEOUT, "0.4")
+    monkeypatch.setattr(asking, "LOG_EVERY", 0.1)
+    monkeypatch.setattr(asking, "SETTLE", 0.1)
+    monkeypatch.setattr(calls, "TICK", 0.05)
+    never = Event()
+    monkeypatch.setattr(PlainClient, "make_request", lambda self, request: never.wait())
+    start = time.monotonic()
+    with pytest.raises(InputError, match=r"no answer within 0.4 seconds \(HELM_LONGCTX_TIMEOUT"):
+        make_run(tmp_path, PLAIN)
+    assert time.monotonic() - start < 30
+    assert (
+        "0 of 12 requests, 0 failed, 0 input tokens per second, none answered yet; 1 in flight, the oldest" in log.text
+    )
+    never.set()
+
+
+def test_a_call_that_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits for it, but it goes on: an answer that comes late is kept."""
+    monkeypatch.setattr(calls, "TICK", 0.01)
+    late, done = Event(), Event()
+
+    def call(item: str) -> None:
+        late.wait(60)
+        done.set()
+
+    running = Calls(call, limit=0.05)
+    running.start(7, "a")
+    given_up: list[tuple[int, object]] = []
+    while running:
+        given_up += running.wait()
+    assert given_up == [(7, None)]
+    late.set()
+    assert done.wait(60)
+
+
+def result(error: str | None) -> RequestResult:
+    return RequestResult(error is None, [], [], False, error=error)
+
+
+def test_what_a_prompt_brings_about_is_not_the_servers_fault() -> None:
+    """Refusals count as failures in a row only until something was answered."""
+    breaker = Breaker(100, has_answers=True)
+    for _ in range(50):
+        breaker.add("a", result(f"{Failure.REFUSED.value}: no"))
+    for _ in range(GIVE_UP - 1):
+        breaker.add("a", result("temporary: gone"))
+    with pytest.raises(InputError, match="60 requests failed"):
+        breaker.add("a", result("temporary: gone"))

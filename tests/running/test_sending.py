@@ -1,0 +1,61 @@
+"""How long a request may take, by deployment; and clients that cannot be made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helm.benchmark.model_deployment_registry import ClientSpec, ModelDeployment, register_model_deployment
+from helm.common.local_context import LocalContext
+
+from helm_longctx.errors import InputError
+from helm_longctx.running.sending import DEFAULT_TIMEOUT, TIMEOUT, Sender
+
+OPENAI = "helm.clients.openai_client.OpenAIClient"
+
+
+def sender(folder: Path, class_name: str, **arguments: Any) -> Sender:
+    name = f"test/{class_name.rpartition('.')[2]}-{'-'.join(map(str, arguments.values()))}"
+    spec = ClientSpec(class_name, arguments)
+    register_model_deployment(ModelDeployment(name=name, client_spec=spec, model_name="longctx/lexical"))
+    return Sender(LocalContext(str(folder)), name)
+
+
+@pytest.mark.parametrize(
+    ("class_name", "arguments", "limit"),
+    [
+        (OPENAI, {"api_key": "sk"}, DEFAULT_TIMEOUT),
+        (OPENAI, {"api_key": "sk", "timeout": 7}, DEFAULT_TIMEOUT),
+        (OPENAI, {"api_key": "sk", "timeout": 7200}, 7200),
+        ("tests.running.making.PlainClient", {}, DEFAULT_TIMEOUT),
+        ("helm_longctx.models.client.NullClient", {}, None),
+    ],
+)
+def test_limits(class_name: str, arguments: dict[str, Any], limit: float | None, tmp_path: Path) -> None:
+    """A deployment may allow more than the others; what runs in this process has all the time it needs."""
+    assert sender(tmp_path, class_name, **arguments).limit == limit
+
+
+def test_a_wrong_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is refused by name."""
+    monkeypatch.setenv(TIMEOUT, "soon")
+    with pytest.raises(InputError, match=f"{TIMEOUT}='soon' is not allowed; allowed: a number above 0"):
+        sender(tmp_path, "helm_longctx.models.client.NullClient")
+
+
+@pytest.mark.parametrize(
+    ("class_name", "arguments", "error"),
+    [
+        (OPENAI, {}, "bad_key: .*api_key"),
+        (OPENAI, {"api_key": "sk", "no_such": 1}, "bad_request: .*no_such"),
+        ("no.such.Client", {}, "missing_package: No module named 'no'"),
+    ],
+)
+def test_clients_that_cannot_be_made(
+    class_name: str, arguments: dict[str, Any], error: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One line names the deployment and what is missing."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with pytest.raises(InputError, match=rf"test/\w+-\S* cannot be asked: {error}"):
+        sender(tmp_path, class_name, **arguments)
