@@ -102,7 +102,7 @@ class LongContextRunner(Runner):
 
     def _run_streamed(self, run_spec: RunSpec) -> None:
         run_path = Path(self._get_run_path(run_spec))
-        kept = f"the answers that came are kept in {run_path / journals.NAME}"
+        kept = f"what was answered is kept in the run's {journals.NAME}"
         with locked_run(run_path), named_if_full(run_path, kept):
             if self.skip_completed_runs and self._is_run_completed(str(run_path)):
                 hlog(f"Skipping run {run_spec.name} because run is completed and all output files exist.")
