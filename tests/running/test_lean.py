@@ -9,6 +9,7 @@ import pytest
 from helm.common.hierarchical_logger import hexception, hlog
 from helm.common.request import Request
 
+from helm_longctx.redaction.text import redacted, register_secret
 from helm_longctx.running.lean import LOG_LIMIT, install_lean_logs, short
 
 PROMPT = "begin " + "the needle is here " * 50_000 + "end"
@@ -22,6 +23,16 @@ def log(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> py
     monkeypatch.setattr(logging.getLogger("helm"), "propagate", True)
     caplog.set_level("INFO")
     return caplog
+
+
+@pytest.mark.parametrize("before", [0, 170, 185, 195, 210])
+def test_no_half_of_a_secret(before: int) -> None:
+    """What stands where a text is cut is known as a secret only as long as it is whole."""
+    secret = "opaque.Zq7-" * 8
+    register_secret(secret)
+    cut = redacted(short(" " * before + secret + " " * 200))
+    assert "opaque" not in cut
+    assert "Zq7" not in cut
 
 
 def test_short() -> None:

@@ -11,8 +11,13 @@ from typing import Any
 
 from helm.common.request import Request
 
+from helm_longctx.redaction.text import redacted
+
 HEAD = 200
 """Characters of a long text that are shown."""
+
+LONGEST_SECRET = 8192
+"""Characters; tokens of gateways have thousands."""
 
 LOG_LIMIT = 2000
 """Characters of a log record, or of an error's message, that pass whole: a run spec, but no long prompt."""
@@ -28,7 +33,11 @@ def digest(text: str) -> str:
 
 def short(text: str) -> str:
     """The head of a text, how long the whole is, and its digest."""
-    return text if len(text) <= HEAD else f"{text[:HEAD]}… [{len(text):,} characters, sha256 {digest(text)[:12]}]"
+    if len(text) <= HEAD:
+        return text
+    # The half of a secret that is cut in two would not be found later.
+    head = redacted(text[: HEAD + LONGEST_SECRET])[:HEAD]
+    return f"{head}… [{len(text):,} characters, sha256 {digest(text)[:12]}]"
 
 
 def without_middle(text: str) -> str:

@@ -1,0 +1,63 @@
+"""What is redacted of a client's results, and from when on a deployment's keys are known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from helm.benchmark.model_deployment_registry import (
+    DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT,
+    ClientSpec,
+    ModelDeployment,
+)
+from helm.clients.auto_client import AutoClient
+from helm.clients.client import Client
+from helm.common.cache_backend_config import BlackHoleCacheBackendConfig
+from helm.common.request import ErrorFlags, GeneratedOutput, Request, RequestResult
+
+from helm_longctx.redaction.hooks import install_redaction
+from helm_longctx.redaction.text import MARK, redacted
+
+KEY = "deployment-key-Zq7Zq7"
+
+
+class EchoClient(Client):
+    """Repeats its key, in its answer and in its error."""
+
+    def __init__(self, api_key: str):
+        self._key = api_key
+
+    def make_request(self, request: Request) -> RequestResult:
+        """An answer, or an error."""
+        completion = GeneratedOutput(text=self._key, logprob=0, tokens=[])
+        flags = ErrorFlags(is_retriable=False)
+        success = request.prompt == "answer"
+        return RequestResult(success, [], [completion], False, error=f"wrong: {self._key}", error_flags=flags)
+
+
+def deployment() -> ModelDeployment:
+    return ModelDeployment("test/echo", ClientSpec(f"{__name__}.EchoClient", {"api_key": KEY}))
+
+
+def test_errors_are_redacted_and_answers_are_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An answer is evidence: docs/security.md says that it stays as it came."""
+    install_redaction()
+    monkeypatch.setitem(DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT, "test/echo", deployment())
+    client = AutoClient({}, str(tmp_path), BlackHoleCacheBackendConfig())
+    for prompt in ("answer", "error"):
+        request = Request(model="test/echo", model_deployment="test/echo", prompt=prompt)
+        result = client.make_request(request)
+        assert (result.completions[0].text, result.error) == (KEY, f"wrong: {MARK}")
+
+
+def test_keys_are_known_before_a_client_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of deployments that were there first, and of those that come later."""
+    install_redaction()
+    deployment()
+    assert redacted(f"wrong: {KEY}") == f"wrong: {MARK}"
+    there = ModelDeployment("test/there", ClientSpec("none", {}))
+    there.client_spec.args["api_key"] = "other-key-Zq7Zq7"
+    monkeypatch.setitem(DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT, "test/there", there)
+    assert "other-key-Zq7Zq7" in redacted("other-key-Zq7Zq7")
+    install_redaction()
+    assert redacted("other-key-Zq7Zq7") == MARK
