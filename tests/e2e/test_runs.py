@@ -72,10 +72,10 @@ def test_vllm_chat_and_completions(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        ("helmet_recall:length=9,model=longctx/null", "length=9 is not allowed"),
+        ("helmet_recall:length=9,model=longctx/null", "length='9' is not allowed"),
         (
             "helmet_recall:length=8k,model=no/model",
-            "Unknown model or no default model deployment found for model no/model",
+            "model='no/model' is no model; allowed: HELM's models, those of --local-path, and `helm-longctx models`",
         ),
         ("helmet_recall:length=8k,style=x,model=longctx/null", "style='x' is not allowed"),
         (

@@ -29,11 +29,11 @@ def load_json_kv(task: Task, settings: Settings, root: DataRoot) -> Iterable[Exa
     """One key to look up in a JSON object of `sizes[length]` pairs, after two looked-up keys.
 
     Raises:
-        InputError: the official file is there but malformed.
+        InputError: the official file is there but malformed, or there are fewer demonstrations than `shots` asks for.
     """
     types: Types = {CONTEXT: str, "question": str, "answer": _TEXTS, "demos": list, "num_kvs": int}
     shots = task.demonstrations(settings)
-    convert = partial(_json_kv, shots=shots)
+    convert = partial(_json_kv, shots=shots, at_least=settings.shots or 0)
     if rows := _official_rows(task, settings, root, types):
         return _official(task, settings, rows, convert)
     pairs = _pairs(task, settings.length)
@@ -111,9 +111,9 @@ def _pairs(task: Task, length: int) -> int:
     raise InputError(f"{task.name}: length={length} is outside {points[0]} to {points[-1]}")
 
 
-def _json_kv(row: Row, where: str, shots: int) -> tuple[dict[str, str], list[str]]:
-    if shots > len(row["demos"]):
-        raise InputError(f"{where}: shots={shots}, but there are only {len(row['demos'])} demonstrations")
+def _json_kv(row: Row, where: str, shots: int, at_least: int) -> tuple[dict[str, str], list[str]]:
+    if at_least > len(row["demos"]):
+        raise InputError(f"{where}: shots={at_least}, but there are only {len(row['demos'])} demonstrations")
     try:
         demos = [prompts.JSON_KV_DEMO.format(key=key, value=value) for key, value in row["demos"][:shots]]
     except (TypeError, ValueError) as error:
