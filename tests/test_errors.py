@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from helm_longctx.errors import bad_argument, list_choices
+from helm_longctx.errors import bad_argument, is_unfit, list_choices
 
 TASKS = ["json_kv", "ruler_niah_mk_2", "nq"]
 
@@ -23,3 +23,13 @@ def test_a_typo_gets_the_nearest_name(value: str, nearest: str) -> None:
 def test_what_is_like_no_name_gets_no_suggestion(value: object) -> None:
     """Nor does a value of any type or size break the message."""
     assert list_choices(value, TASKS) == "json_kv, ruler_niah_mk_2, nq"
+
+
+def test_errors_of_data() -> None:
+    """Also within groups, which HELM's reader of run files raises; not those of the machine, nor a wish to stop."""
+
+    class GroupError(Exception):
+        exceptions = (TypeError(), OSError())
+
+    assert all(map(is_unfit, (KeyError(), UnicodeError(), OverflowError(), RecursionError(), GroupError())))
+    assert not any(map(is_unfit, (OSError(), MemoryError(), KeyboardInterrupt(), RuntimeError())))

@@ -14,9 +14,13 @@ class InputError(ValueError):
 
 
 def is_unfit(error: BaseException) -> bool:
-    """Whether it is what code raises at data of another form than it was written for; of Rust's it is a panic."""
+    """Whether it is what code raises at data of another form than it was written for.
+
+    Code in Rust panics, and HELM's reader of its own files raises groups of such errors.
+    """
     kinds = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
-    return isinstance(error, kinds) or type(error).__name__ == "PanicException"
+    group = getattr(error, "exceptions", ())
+    return isinstance(error, kinds) or type(error).__name__ == "PanicException" or any(map(is_unfit, group))
 
 
 def bad_argument(where: str, name: str, value: object, allowed: Iterable[object] | str) -> InputError:
