@@ -14,6 +14,7 @@ from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.errors import InputError
 from helm_longctx.helmet.tasks import HELMET
 from helm_longctx.report.export import Average, Score, answers, averages, scores, write_csv
+from helm_longctx.report.reference import write_reference
 from tests.fabricate_runs import long_prompts, write_run
 
 ENTRY = "helmet_recall:task=json_kv,length=8k,num_samples=4,model=longctx/null"
@@ -70,6 +71,16 @@ def test_what_is_lacking_is_said(tmp_path: Path) -> None:
         "average": [*(f"missing:{name}" for name in others), "num_samples:json_kv=4/100"],
         "json_kv": ["num_samples:json_kv=4/100"],
     }
+
+
+def test_published_scores_lack_nothing(tmp_path: Path) -> None:
+    """Those of a whole category have no tasks, and of how many instances they are nobody says."""
+    write_reference(HELMET, tmp_path, ["GPT-4o-08*"], 131072)
+    rows = list(scores(tmp_path, BENCHMARKS))
+    means = [row for row in averages(rows, BENCHMARKS) if row.task == "average"]
+    assert means
+    assert {row.lacking for row in (*rows, *means)} == {""}
+    assert {row.instances for row in rows} == {None}
 
 
 @pytest.mark.parametrize("name", ["run_spec", "stats", "per_instance_stats", "scenario_state"])
