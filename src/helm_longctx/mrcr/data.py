@@ -1,7 +1,7 @@
 """MRCR's rows: conversations that end with the request for one of several similar answers.
 
-Source: the hub data set openai/mrcr and its card (bins, count of tokens); the bins as intervals (length/2, length] as in
-princeton-nlp/HELMET at 5dde2de, data_module/mrcr.py. There is no template: a row's messages are the prompt.
+Source: the hub data set openai/mrcr and its card (bins, count of tokens); the bins as intervals (length/2, length]
+as in princeton-nlp/HELMET at 5dde2de, data_module/mrcr.py. There is no template: a row's messages are the prompt.
 """
 
 from __future__ import annotations

@@ -106,10 +106,17 @@ def _object_id(kind: str, content: bytes) -> str:
 
 
 def _download(folder: RepositoryFolder, part: Path) -> Path:
+    import requests
+
     check_space(part)
     archive = part / "archive"
-    with ResumingStream(folder.url) as stream, archive.open("wb") as out:
-        shutil.copyfileobj(io.BufferedReader(stream), out)
+    try:
+        with ResumingStream(folder.url) as stream, archive.open("wb") as out:
+            shutil.copyfileobj(io.BufferedReader(stream), out)
+    except requests.HTTPError as error:
+        raise InputError(
+            f"the server answered {error.response.status_code} for {folder.url}; {USE_A_MIRROR}"
+        ) from error
     return archive
 
 
