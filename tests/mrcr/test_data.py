@@ -65,6 +65,7 @@ def test_ends_of_bins(tmp_path: Path, tokens: int, bins: int) -> None:
         ({"prompt": "[{"}, ": row 1: column 'prompt' must be JSON of messages with role and content (JSONDecodeError)"),
         ({"prompt": "[1]"}, ": row 1: column 'prompt' must be JSON of messages with role and content (TypeError)"),
         ({"prompt": '[{"role": "user"}]'}, ": row 1: column 'prompt' must be JSON of messages with role and content (KeyError)"),
+        ({"prompt": '[{"role": 1, "content": "x"}]'}, ": row 1: column 'prompt' must be JSON of messages with role and content (TypeError)"),
         ({"prompt": json.dumps(MESSAGES[:2])}, ": row 1: column 'prompt' must end with a message of the user"),
         ({"prompt": "[]"}, ": row 1: column 'prompt' must end with a message of the user"),
     ],

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,6 @@ LENGTHS = {
 """Tokens of all messages and the answer, at most, by the length's label."""
 SAMPLE = 100
 """Rows of each bin."""
-ROLES = ("system", "user", "assistant")
 
 COLUMNS: Types = {
     "prompt": str,
@@ -58,7 +57,7 @@ class Conversation:
         messages: the prompt; the last one is the user's.
         answer: the expected output, with the random string before it.
         random_string: what the output has to begin with.
-        needle: place of the message that is asked for, from 0.
+        needle: the row's `desired_msg_index`, the place of the turn that is asked for among the messages, from 0.
         tokens: of all messages and the answer.
     """
 
@@ -71,7 +70,7 @@ class Conversation:
 
     @property
     def depth(self) -> float:
-        """Where the wanted message stands, 0 (first) to 1 (last)."""
+        """Where the wanted turn stands, 0 (first message) to 1 (last)."""
         return min(self.needle / max(len(self.messages) - 1, 1), 1.0)
 
     @property
@@ -122,7 +121,8 @@ def o200k_counter() -> CountTokens:
             f"tiktoken cannot load the encoding o200k_base ({type(error).__name__}); check the network, or set "
             "TIKTOKEN_CACHE_DIR to a folder that has it"
         ) from error
-    return lambda text: len(encoding.encode_ordinary(text))
+    # A text that comes again, in this conversation or in another, is not counted again.
+    return lru_cache(1 << 14)(lambda text: len(encoding.encode_ordinary(text)))
 
 
 def _messages(row: Row, where: str) -> tuple[Message, ...]:
@@ -139,8 +139,8 @@ def _messages(row: Row, where: str) -> tuple[Message, ...]:
 
 def _message(item: Any) -> Message:
     role, text = item["role"], item["content"]
-    if role not in ROLES or not isinstance(text, str):
-        raise ValueError("no message")
+    if not isinstance(role, str) or not isinstance(text, str):
+        raise TypeError("role and content must be texts")
     return Message(role, text)
 
 
