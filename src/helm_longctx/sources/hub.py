@@ -187,7 +187,7 @@ def ensure_member(zipped: HubZip, root: DataRoot, command: str) -> None:
     _log.warning("fetching %s of %s from the hub into %s", zipped.name, zipped.repo, target.parent)
     with explained(f"{zipped.name} of hub dataset {zipped.repo}", target.parent, command):
         path, source = _fetched(zipped.repo, zipped.name, "dataset")
-        _place(target, source, lambda part: _unzip(path, zipped.member, part))
+        _place(target, source, lambda part: unzip(path, zipped.member, part))
 
 
 @contextmanager
@@ -267,8 +267,12 @@ def _place(target: Path, source: object, write: Callable[[Path], object]) -> Non
         os.replace(data, target)
 
 
-def _unzip(path: Path, member: str, target: Path) -> None:
-    """One member, to a path that we chose, a block in memory at a time; its checksum is the zip file's."""
+def unzip(path: Path, member: str, target: Path) -> None:
+    """Write one member of a zip file to `target`, a block in memory at a time; the zip file's checksum is checked.
+
+    Raises:
+        InputError: the file is no whole zip file, or the member is not in it exactly once.
+    """
     try:
         with zipfile.ZipFile(path) as archive:
             found = [name for name in archive.namelist() if name in (member, member.rsplit("/", 1)[-1])]
@@ -303,7 +307,7 @@ def download(
         Path(HF_HUB_CACHE).mkdir(parents=True, exist_ok=True)
         check_space(Path(HF_HUB_CACHE), metadata.size or 0)
     path = Path(hf_hub_download(repo, name, repo_type=kind, revision=commit))
-    digests[name] = _sha256(path)
+    digests[name] = sha256_of(path)
     if len(expected) == 64 and expected != digests[name]:
         # The link and what it points to: the hub's cache would serve the bad bytes again.
         for file in (path.resolve(), path):
@@ -312,7 +316,8 @@ def download(
     return path
 
 
-def _sha256(path: Path) -> str:
+def sha256_of(path: Path) -> str:
+    """The SHA-256 of a file's content, in hexadecimal digits."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while block := file.read(1 << 20):

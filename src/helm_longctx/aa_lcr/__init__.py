@@ -1,0 +1,1 @@
+"""AA-LCR: Artificial Analysis' long-context reasoning, as NVIDIA packages it."""

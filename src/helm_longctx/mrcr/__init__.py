@@ -1,0 +1,1 @@
+"""OpenAI's MRCR: multi-round co-reference resolution in long conversations."""

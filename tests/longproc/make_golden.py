@@ -1,0 +1,83 @@
+"""Writes golden.json: what the official code gives on the fabricated data.
+
+    python -m tests.longproc.make_golden --official FOLDER
+
+FOLDER: a checkout of princeton-pli/LongProc at 78e873a. Its requirements are pandas, PyYAML and tqdm. The official code
+runs in a process of its own. Its evaluator of C++ is replaced: nothing is compiled. Its evaluator of countdown calls
+`eval` on parts of the outputs; the outputs are the fabricated ones alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from helm_longctx.longproc.data import TASKS
+from tests.longproc.fabricate import build_longproc, cases
+
+OFFICIAL = """
+import contextlib, io, json, sys
+from longproc import longproc_data
+
+longproc_data.evaluate_spoc_code = lambda code, tests: (True, "")
+task = json.load(sys.stdin)
+loaded = {}
+for name in task["names"]:
+    loaded[name] = longproc_data.load_longproc_data(name, task["root"])
+scores = []
+for name, number, output in task["cases"]:
+    data, evaluate = loaded[name]
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            found, _ = evaluate(output, data[number])
+        scores.append({key: float(value) for key, value in found.items()})
+    except Exception as error:
+        scores.append(type(error).__name__)
+print(json.dumps({"data": {name: data for name, (data, _) in loaded.items()}, "scores": scores}))
+"""
+
+
+def digest(texts: Iterable[str]) -> str:
+    """One SHA-256 of all texts and their order."""
+    return hashlib.sha256(b"".join(hashlib.sha256(text.encode()).digest() for text in texts)).hexdigest()
+
+
+def item_text(item: object) -> str:
+    """An official item as text, whatever the order of its fields."""
+    return json.dumps(item, sort_keys=True)
+
+
+def main() -> None:
+    """Runs the official code and writes its results beside this file."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--official", type=Path, required=True, metavar="FOLDER")
+    official = parser.parse_args().official.resolve()
+    with tempfile.TemporaryDirectory() as folder:
+        root = build_longproc(Path(folder) / "data")
+        task = {
+            "root": str(root),
+            "names": [f"{name}_{level}" for name, files in TASKS.items() for level in files.levels],
+            "cases": [(f"{name}_{level}", number, output) for name, level, number, output in cases(root)],
+        }
+        script = f"import sys; sys.path.insert(0, {str(official)!r})\n{OFFICIAL}"
+        command = [sys.executable, "-X", "utf8", "-c", script]
+        done = subprocess.run(command, input=json.dumps(task), capture_output=True, text=True, cwd=folder)
+    if done.returncode:
+        sys.exit(done.stderr)
+    found = json.loads(done.stdout)
+    golden = {
+        "prompts": {name: digest(row["input_prompt"] for row in rows) for name, rows in found["data"].items()},
+        "items": {name: digest(item_text(row["item"]) for row in rows) for name, rows in found["data"].items()},
+        "scores": [json.dumps(scores) for scores in found["scores"]],  # one line each
+    }
+    Path(__file__).with_name("golden.json").write_text(json.dumps(golden, indent=0) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,75 @@
+"""Prompts, items and scores equal the official code's, which was run on the same data (make_golden.py)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from helm_longctx.longproc.data import TASKS, problems
+from helm_longctx.longproc.scoring import SCORERS
+from tests.longproc.fabricate import build_longproc, cases
+from tests.longproc.make_golden import digest, item_text
+
+GOLDEN = json.loads((Path(__file__).parent / "golden.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_longproc(tmp_path_factory.mktemp("longproc") / "data")
+
+
+def test_every_task_and_level_is_golden() -> None:
+    """The golden file covers all tasks at all their levels."""
+    assert set(GOLDEN["prompts"]) == {f"{name}_{level}" for name, files in TASKS.items() for level in files.levels}
+
+
+@pytest.mark.parametrize("name", GOLDEN["prompts"])
+def test_prompts_and_items(name: str, root: Path) -> None:
+    """Every prompt, every field of an item (the reference among them) and the order are the official ones."""
+    task, level = name.rsplit("_", 1)
+    found = list(problems(task, level, root))
+    assert [problem.number for problem in found] == list(range(len(found)))
+    assert digest(problem.prompt for problem in found) == GOLDEN["prompts"][name]
+    assert digest(item_text(problem.item) for problem in found) == GOLDEN["items"][name]
+
+
+Scored = list[tuple[str, str, dict[str, float], Any]]
+"""Task, output, our scores, and the official ones or what was raised."""
+
+
+@pytest.fixture(scope="module")
+def scored(root: Path) -> Scored:
+    items = {
+        (task, level, problem.number): problem.item
+        for task, files in TASKS.items()
+        for level in files.levels
+        for problem in problems(task, level, root)
+    }
+    return [
+        (task, output, SCORERS[task]({"prediction": output, "item": items[task, level, number]}), json.loads(official))
+        for (task, level, number, output), official in zip(cases(root), GOLDEN["scores"], strict=True)
+    ]
+
+
+def test_scores(scored: Scored) -> None:
+    """Every score of every output is the official one; without execution there is no accuracy of code."""
+    for task, output, scores, official in scored:
+        if isinstance(official, dict):
+            kept = {"extraction_rate"} if task == "pseudo_to_code" else set(official)
+            assert scores == {name: official[name] for name in kept}, (task, output[:80])
+        else:
+            assert task == "countdown", official
+            assert scores["accuracy"] == 0.0
+    assert sum(isinstance(official, str) for *_, official in scored) >= 10
+
+
+def test_golden_scores_say_something(scored: Scored) -> None:
+    """In every task some outputs are right, some are wrong, and some are in between."""
+    for task in TASKS:
+        values = [tuple(scores.values()) for name, _, scores, _ in scored if name == task]
+        assert max(values)[0] == 1
+        assert min(values)[0] == 0
+        assert task == "pseudo_to_code" or sum(any(0 < value < 1 for value in row) for row in values) > 10

@@ -1,0 +1,128 @@
+"""Properties of the evaluators that hold for any output."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from helm_longctx.longproc import countdown, scoring, travel
+
+OPERANDS = st.one_of(
+    st.integers(-40, 40).map(str),
+    st.sampled_from(["05", "00", "1_0", "0_0", "1__0", "- 5", "+5", "0x1", "1.5", "", "3 ", "\t3", "１", "1e1", "(4)"]),
+)
+RESULTS = st.one_of(st.integers(-80, 400).map(str), st.sampled_from(["", "x", " 3", "3.0", "1_0", "٣"]))
+
+
+@st.composite
+def equations(draw: st.DrawFn) -> str:
+    """Lines that are, or look like, equations; half of the plain ones hold."""
+    left = f"{draw(OPERANDS)}{draw(st.sampled_from([' ', '']))}{draw(st.sampled_from('+-*/'))} {draw(OPERANDS)}"
+    result = draw(RESULTS)
+    if draw(st.booleans()):
+        result = str(evaluated(left)).removesuffix(".0")
+    return f"{left} = {result}{draw(st.sampled_from(['', ' ', ' = 3', '.']))}"
+
+
+def evaluated(left: str) -> object:
+    try:
+        return eval(left)  # digits, signs and brackets alone
+    except (SyntaxError, ZeroDivisionError, TypeError):
+        return None
+
+
+def official_equation(line: str) -> bool | None:
+    """Whether an equation holds, by the official rule; None where that raises."""
+    sides = line.strip().split("=")
+    value = evaluated(sides[0])
+    sign = next((sign for sign in "+-*/" if sign in sides[0]), "")
+    if len(sides) != 2:
+        return False
+    if value is None:
+        return None
+    try:
+        a, b = sides[0].split(sign)
+        return value == int(sides[1]) and isinstance(int(a) + int(b), int)
+    except ValueError:
+        return False
+
+
+@given(equations())
+def test_equations(line: str) -> None:
+    """An equation holds if Python's value of its left side is the right one; what Python cannot evaluate is wrong."""
+    assert (countdown.read_equation(line) is not None) == bool(official_equation(line))
+
+
+@given(st.lists(st.integers(0, 60), min_size=4, max_size=4), st.integers(0, 100))
+def test_demonstrations_are_solutions(numbers: list[int], target: int) -> None:
+    """Every demonstration's solution is right, follows itself, and is what its tag holds."""
+    try:
+        solution, text = countdown.demonstrate(numbers, target)
+    except ValueError:
+        return
+    assert countdown.is_solution(numbers, target, "\n".join(solution))
+    assert scoring.extract_tag(text, "Solution") == "\n".join(solution)
+    item = {"nums": numbers, "target": target, "reference_output": text}
+    assert scoring.score_countdown({"prediction": text, "item": item})["accuracy"] == 1
+    half = text[: len(text) // 2]
+    assert scoring.score_countdown({"prediction": half, "item": item})["accuracy"] == 0
+
+
+CELLS = st.text(st.sampled_from("aB1 the\t\n\"'\r,é€\x00"), max_size=60)
+
+
+@given(CELLS, CELLS)
+def test_tables(output: str, reference: str) -> None:
+    """Any text is a table or none; scores are between 0 and 1, and the reference itself is right or no table."""
+    record = {"prediction": output, "item": {"reference_output": reference}}
+    assert all(0 <= value <= 1 for value in scoring.score_html_to_tsv(record).values())
+    own = scoring.score_html_to_tsv({"prediction": reference, "item": {"reference_output": reference}})
+    assert set(own.values()) in ({0.0}, {1.0}) or "```" in reference
+
+
+@given(st.text(st.sampled_from("ab-\n \u2028\x0b'\u2019"), max_size=40))
+def test_beliefs(text: str) -> None:
+    """A text's own beliefs are right, also where it has none."""
+    assert scoring.score_tom_tracking({"prediction": text, "item": {"reference_output": text}})["accuracy"] == 1
+
+
+@given(st.text(st.sampled_from("<Route>/ab\n"), max_size=40))
+def test_tags(text: str) -> None:
+    """A tag's text never has white space around it."""
+    found = scoring.extract_tag(text, "Route")
+    assert found is None or found == found.strip()
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_items(wrapped: bool) -> None:
+    """A record's item may be the whole official data point, or the item in it."""
+    item = {"reference_output": "From A, take a bus to B."}
+    record = {"prediction": "<Route>From A, take a bus to B.</Route>", "item": {"item": item} if wrapped else item}
+    assert scoring.score_path_traversal(record)["accuracy"] == 1
+
+
+def test_beliefs_where_none_are_expected() -> None:
+    """The official code divides by zero; here there is no score."""
+    assert scoring.score_tom_tracking({"prediction": "- x", "item": {"reference_output": "none"}}) == {}
+
+
+def test_code_is_not_run() -> None:
+    """Without execution there is no accuracy."""
+    record = {"prediction": "```c++\nint main() {}\n```", "item": {"reference_output": ""}}
+    assert scoring.score_pseudo_to_code(record) == {"extraction_rate": 1}
+
+
+def test_equations_run_no_code() -> None:
+    """Text of a model is parsed, never evaluated."""
+    assert countdown.read_equation("__import__('time').sleep(60) + 1 = 1") is None
+    assert not countdown.is_solution([1, 2, 3, 4], 10, "9**9**9 + 1 = 1\n\n")
+
+
+def test_plans_that_repeat_themselves() -> None:
+    """A line of thousands of days is read in a moment."""
+    start = time.monotonic()
+    assert travel.read_plan("Day 1 from A " * 2000) == []
+    assert time.monotonic() - start < 20

@@ -1,0 +1,79 @@
+"""MRCR's rows and odd outputs, fabricated; the same on every machine. Bins are small here: lengths are those of `BINS`."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import tiktoken
+
+from helm_longctx.mrcr.data import NEEDLES, PATH
+from tests.fabricate_words import words, write
+
+BINS = {"8k": 128, "16k": 256, "32k": 512}
+"""Tokens of the fabricated bins, in place of the official ones."""
+ROWS = 60
+
+
+def encoding() -> tiktoken.Encoding:
+    """A small encoding: single bytes, and the space joined with a letter."""
+    ranks = {bytes([byte]): byte for byte in range(256)}
+    ranks |= {f" {letter}".encode(): 256 + number for number, letter in enumerate("abcdefghijklmnopqrstuvwxyz")}
+    return tiktoken.Encoding("small", pat_str=r" ?\w+|\W", mergeable_ranks=ranks, special_tokens={})
+
+
+def build_mrcr(root: Path) -> Path:
+    """The data set's only split."""
+    rng = random.Random(8)
+    write(root / PATH, (_row(rng) for _ in range(ROWS)))
+    return root / PATH
+
+
+def _row(rng: random.Random) -> dict[str, Any]:
+    needles = rng.choice(NEEDLES)
+    turns = [
+        (f"write a poem about {words(rng, 1)}", f"{words(rng, rng.randint(1, 9))} 詩") for _ in range(rng.randint(1, 5))
+    ]
+    wanted, prefix = rng.randrange(len(turns)), f"{rng.getrandbits(40):x}Q"
+    pairs = [(("user", ask), ("assistant", text)) for ask, text in turns]
+    messages = [{"role": role, "content": text} for pair in pairs for role, text in pair]
+    messages.append({"role": "user", "content": f"Prepend {prefix} to the poem {wanted + 1}."})
+    return {
+        "prompt": json.dumps(messages), "answer": prefix + turns[wanted][1], "random_string_to_prepend": prefix,
+        "n_needles": needles, "desired_msg_index": 2 * wanted + 1, "total_messages": len(messages),
+        "n_chars": sum(len(message["content"]) for message in messages), "date_added": "04-12-2025",
+    }  # fmt: skip
+
+
+def records() -> list[dict[str, str]]:
+    """Outputs, answers and the random string."""
+    rng = random.Random(9)
+    found = []
+    for number in range(12):
+        prefix = ["Ab3xQ", "", "xx", "naïve"][number % 4]
+        text = "aaaa" if number == 2 else words(rng, 4 if number % 2 else 60)
+        for output in _outputs(rng, prefix, text):
+            found.append({"prediction": output, "answer": prefix + text, "random_string_to_prepend": prefix})
+    return found
+
+
+def _outputs(rng: random.Random, prefix: str, text: str) -> Iterator[str]:
+    shuffled = text.split()
+    rng.shuffle(shuffled)
+    texts = (
+        text,
+        "",
+        text[: len(text) // 2],
+        text * 2,
+        text.upper(),
+        " ".join(shuffled),
+        text[::-1],
+        words(rng, 30),
+        "詩\n",
+    )
+    for given in texts:
+        yield from (prefix + given, given, f" {prefix}{given}", f"{prefix}{prefix}{given}", f"{prefix} {given}\n")
+    yield prefix.lower() + text

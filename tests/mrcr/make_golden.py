@@ -1,0 +1,72 @@
+"""Writes golden.json: what the official code gives on the fabricated data.
+
+    python -m tests.mrcr.make_golden --official FOLDER
+
+FOLDER: a checkout of princeton-nlp/HELMET at 5dde2de. Its requirements are `datasets` and tiktoken. Of it only
+data_module/mrcr.py runs, in a process of its own; there the data set, the encoding and the lengths of the bins are the
+fabricated ones.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.mrcr.fabricate import BINS, build_mrcr, records
+
+OFFICIAL = """
+import importlib.util, json, os, sys, types
+import datasets, tiktoken
+from tests.mrcr.fabricate import encoding
+
+datasets.disable_progress_bars()
+task = json.load(sys.stdin)
+with open(task["path"], encoding="utf-8") as file:
+    rows = [{**json.loads(line), "number": number} for number, line in enumerate(file)]
+datasets.load_dataset = lambda name: {"train": datasets.Dataset.from_list(rows)}
+tiktoken.get_encoding = lambda name: encoding()
+base = types.ModuleType("data_module.base")
+base.register_task = lambda name, **facts: None
+sys.modules |= {"data_module": types.ModuleType("data_module"), "data_module.base": base}
+spec = importlib.util.spec_from_file_location("mrcr", os.path.join(task["official"], "data_module", "mrcr.py"))
+mrcr = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(mrcr)
+mrcr._MRCR_LENGTHS = task["bins"]
+golden = {"rows": {}, "scores": []}
+for needles in (2, 4, 8):
+    for label in task["bins"]:
+        loaded = mrcr.load_mrcr(f"mrcr_{needles}_{label}", None, None)
+        golden["rows"][f"{needles} {label}"] = [
+            [row["number"], [[message["role"], message["content"]] for message in row["prompt"]]]
+            for row in loaded["data"]]
+for record in task["records"]:
+    scores, _ = loaded["post_process"]({"output": record["prediction"]}, record)
+    golden["scores"].append(scores["score"])
+print("GOLDEN" + json.dumps(golden))
+"""
+
+
+def main() -> None:
+    """Runs the official code and writes its results beside this file."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--official", type=Path, required=True, metavar="FOLDER")
+    official = parser.parse_args().official.resolve()
+    with tempfile.TemporaryDirectory() as folder:
+        path = build_mrcr(Path(folder))
+        task = {"official": str(official), "path": str(path), "bins": BINS, "records": records()}
+        command = [sys.executable, "-X", "utf8", "-c", OFFICIAL]
+        done = subprocess.run(command, input=json.dumps(task), capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(done.stderr)
+    golden = json.loads(done.stdout.rpartition("GOLDEN")[2])
+    golden["rows"] = {name: json.dumps(rows, ensure_ascii=False) for name, rows in golden["rows"].items()}
+    text = json.dumps(golden, indent=0, ensure_ascii=False)
+    Path(__file__).with_name("golden.json").write_text(text + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

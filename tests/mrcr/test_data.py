@@ -1,0 +1,118 @@
+"""Rows that are not as the hub has them end in one line; the count of tokens."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tiktoken
+from hypothesis import given
+from hypothesis import strategies as st
+
+from helm_longctx.errors import InputError
+from helm_longctx.mrcr.data import LENGTHS, SOURCE, Conversation, Message, conversations, o200k_counter
+from helm_longctx.mrcr.scoring import score
+from tests.fabricate_words import write
+
+MESSAGES = [
+    {"role": "user", "content": "write a poem"},
+    {"role": "assistant", "content": "roses"},
+    {"role": "user", "content": "Prepend Q to the poem"},
+]
+ROW: dict[str, Any] = {
+    "prompt": json.dumps(MESSAGES), "answer": "Qroses", "random_string_to_prepend": "Q", "n_needles": 2,
+    "desired_msg_index": 1, "total_messages": 3,
+}  # fmt: skip
+
+
+def found(tmp_path: Path, *rows: dict[str, Any], length: int = 8192, tokens: int = 2000) -> list[Conversation]:
+    """Conversations of rows, each of whose texts counts so many tokens."""
+    write(tmp_path / "train.jsonl", rows)
+    return list(conversations(tmp_path / "train.jsonl", 2, length, lambda text: tokens))
+
+
+def test_lengths() -> None:
+    """Eight bins from 8k to 1m."""
+    assert LENGTHS == {"8k": 8192, "16k": 16384, "32k": 32768, "64k": 65536, "128k": 131072, "256k": 262144,
+                       "512k": 524288, "1m": 1048576}  # fmt: skip
+
+
+def test_the_mirror_holds_what_is_read() -> None:
+    """Rows lie where every hub data set lies; labels have no names here."""
+    assert SOURCE.paths == ["hub/openai__mrcr/train.jsonl"]
+
+
+def test_a_conversation(tmp_path: Path) -> None:
+    """Messages, record and depth of a row; rows with other needles are numbered, too."""
+    (row,) = found(tmp_path, {**ROW, "n_needles": 4}, ROW)
+    assert (row.number, row.tokens, row.depth) == (1, 8000, 0.5)
+    assert row.messages[1] == Message("assistant", "roses")
+    assert score({"prediction": "Qroses", **row.record}) == {"score": 1.0}
+
+
+@pytest.mark.parametrize(("tokens", "bins"), [(1024, 0), (1025, 1), (2048, 1), (2049, 0)])
+def test_ends_of_bins(tmp_path: Path, tokens: int, bins: int) -> None:
+    """A bin begins above half its length and ends with its length; the answer counts."""
+    assert len(found(tmp_path, ROW, tokens=tokens)) == bins
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"answer": None}, ":1: column 'answer' must be str, found NoneType"),
+        ({"prompt": "[{"}, ": row 1: column 'prompt' must be JSON of messages with role and content (JSONDecodeError)"),
+        ({"prompt": "[1]"}, ": row 1: column 'prompt' must be JSON of messages with role and content (TypeError)"),
+        ({"prompt": '[{"role": "user"}]'}, ": row 1: column 'prompt' must be JSON of messages with role and content (KeyError)"),
+        ({"prompt": '[{"role": 1, "content": "x"}]'}, ": row 1: column 'prompt' must be JSON of messages with role and content (TypeError)"),
+        ({"prompt": json.dumps(MESSAGES[:2])}, ": row 1: column 'prompt' must end with a message of the user"),
+        ({"prompt": "[]"}, ": row 1: column 'prompt' must end with a message of the user"),
+    ],
+)  # fmt: skip
+def test_malformed_rows(tmp_path: Path, fields: dict[str, Any], message: str) -> None:
+    """The error names the file, the row and the column."""
+    with pytest.raises(InputError) as caught:
+        found(tmp_path, {**ROW, **fields})
+    assert str(caught.value) == f"{tmp_path / 'train.jsonl'}{message}"
+
+
+def test_arguments(tmp_path: Path) -> None:
+    """Other needles and lengths are refused."""
+    with pytest.raises(InputError, match="mrcr: needles=3 is not allowed; allowed: 2, 4, 8"):
+        next(conversations(tmp_path, 3, 8192))
+    with pytest.raises(InputError, match="mrcr: length=4096 is not allowed; allowed: 8k, 16k"):
+        next(conversations(tmp_path, 2, 4096))
+
+
+def test_without_the_encoding(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where tiktoken cannot get its file, the error says what to do."""
+
+    def fail(name: str) -> None:
+        raise ConnectionError(f"no {name}")
+
+    monkeypatch.setattr(tiktoken, "get_encoding", fail)
+    o200k_counter.cache_clear()
+    with pytest.raises(
+        InputError, match=r"o200k_base \(ConnectionError\); check the network, or set TIKTOKEN_CACHE_DIR"
+    ):
+        o200k_counter()
+
+
+def test_special_tokens_count_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names of special tokens in a conversation raise nothing."""
+    ranks = {bytes([byte]): byte for byte in range(256)}
+    small = tiktoken.Encoding("s", pat_str=r".", mergeable_ranks=ranks, special_tokens={"<|endoftext|>": 256})
+    monkeypatch.setattr(tiktoken, "get_encoding", lambda name: small)
+    o200k_counter.cache_clear()
+    assert o200k_counter()("<|endoftext|>") == 13
+    o200k_counter.cache_clear()
+
+
+@given(st.text(max_size=30), st.text(max_size=30), st.text(max_size=5))
+def test_scores(output: str, answer: str, prefix: str) -> None:
+    """Scores are between 0 and 1; the answer itself has 1, and what does not begin with the random string 0."""
+    record = {"answer": prefix + answer, "random_string_to_prepend": prefix}
+    assert 0 <= score({"prediction": output, **record})["score"] <= 1
+    assert score({"prediction": prefix + answer, **record})["score"] == 1
+    assert output.startswith(prefix) or score({"prediction": output, **record})["score"] == 0

@@ -1,0 +1,61 @@
+"""Conversations, bins and scores equal the official code's, which was run on the same data (make_golden.py)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from helm.benchmark.metrics.openai_mrcr_metrics import OpenAIMRCRMetric
+from helm.benchmark.scenarios.scenario import CORRECT_TAG
+
+from helm_longctx.mrcr import data
+from helm_longctx.mrcr.scoring import score
+from tests.mrcr.fabricate import BINS, build_mrcr, encoding, records
+
+GOLDEN = json.loads((Path(__file__).parent / "golden.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_mrcr(tmp_path_factory.mktemp("mrcr"))
+
+
+@pytest.mark.parametrize("case", GOLDEN["rows"])
+def test_conversations(case: str, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rows of each bin, their order, and all messages with their roles are the official ones."""
+    needles, label = case.split()
+    monkeypatch.setattr(data, "LENGTHS", BINS)
+    count = encoding().encode
+    found = data.conversations(path, int(needles), BINS[label], lambda text: len(count(text)))
+    rows = [[row.number, [[message.role, message.text] for message in row.messages]] for row in found]
+    assert rows == json.loads(GOLDEN["rows"][case])
+
+
+def test_golden_bins_say_something() -> None:
+    """Every number of needles has bins, and several rows."""
+    assert set(GOLDEN["rows"]) == {f"{needles} {label}" for needles in data.NEEDLES for label in BINS}
+    assert all(sum(len(json.loads(rows)) for case, rows in GOLDEN["rows"].items() if case[0] == str(needles)) > 4
+               for needles in data.NEEDLES)  # fmt: skip
+
+
+def test_scores() -> None:
+    """Every score is the official one, digit for digit; some are 0, some 1, many in between."""
+    scores = [score(record)["score"] for record in records()]
+    assert scores == GOLDEN["scores"]
+    assert {0.0, 1.0} < set(scores)
+    assert sum(0 < value < 1 for value in scores) > 50
+
+
+def test_scores_are_those_of_helm() -> None:
+    """HELM's own metric gives the same."""
+    for record in records():
+        reference = SimpleNamespace(output=SimpleNamespace(text=record["answer"]), tags=[CORRECT_TAG])
+        extra = {"random_string_to_prepend": record["random_string_to_prepend"]}
+        state = SimpleNamespace(
+            result=SimpleNamespace(completions=[SimpleNamespace(text=record["prediction"])]),
+            instance=SimpleNamespace(references=[reference], extra_data=extra),
+        )
+        (stat,) = OpenAIMRCRMetric().evaluate_generation(None, state, None, "")  # type: ignore[arg-type]
+        assert score(record)["score"] == stat.mean

