@@ -21,7 +21,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from helm_longctx.core.lengths import STANDARD
+from helm_longctx.protocol.lengths import STANDARD
 
 HERE = Path(__file__).resolve().parent
 

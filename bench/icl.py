@@ -9,9 +9,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from helm_longctx.core.entry import parse_entry
-from helm_longctx.core.lengths import STANDARD
-from helm_longctx.helmet.tasks import HELMET
+from helm_longctx.benchmarks.helmet.tasks import HELMET
+from helm_longctx.protocol.entry import parse_entry
+from helm_longctx.protocol.lengths import STANDARD
 from helm_longctx.sources.hub import HubDataset
 from helm_longctx.sources.root import DataRoot
 

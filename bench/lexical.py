@@ -7,11 +7,11 @@ import random
 import time
 from pathlib import Path
 
-from helm_longctx.core.entry import parse_entry
-from helm_longctx.core.task import MAIN_METRIC, Task
-from helm_longctx.core.template import CONTEXT
-from helm_longctx.helmet.tasks import HELMET
+from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.models import lexical
+from helm_longctx.protocol.entry import parse_entry
+from helm_longctx.protocol.task import MAIN_METRIC, Task
+from helm_longctx.protocol.template import CONTEXT
 from helm_longctx.sources.root import DataRoot
 
 NOWHERE = DataRoot(Path("nowhere"), mirror=False)

@@ -33,12 +33,12 @@ from helm.common.local_context import LocalContext
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
-from helm_longctx.core.entry import parse_entry
-from helm_longctx.core.instance import to_instance
-from helm_longctx.core.lengths import STANDARD
-from helm_longctx.core.task import Example
-from helm_longctx.core.template import CONTEXT
-from helm_longctx.helmet.tasks import HELMET
+from helm_longctx.benchmarks.helmet.tasks import HELMET
+from helm_longctx.helm.instance import to_instance
+from helm_longctx.protocol.entry import parse_entry
+from helm_longctx.protocol.lengths import STANDARD
+from helm_longctx.protocol.task import Example
+from helm_longctx.protocol.template import CONTEXT
 
 LENGTHS = ("8k", "32k", "128k", "512k", "1m")
 BUDGET = 100

@@ -37,8 +37,8 @@ def fabricate(root: Path) -> None:
 
 def ours(root: Path, helmet: Path) -> int:
     """Characters of all prompts."""
-    from helm_longctx.core.entry import parse_entry
-    from helm_longctx.helmet.tasks import HELMET
+    from helm_longctx.benchmarks.helmet.tasks import HELMET
+    from helm_longctx.protocol.entry import parse_entry
     from helm_longctx.sources.root import DataRoot
 
     task = HELMET.task("nq")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from helm_longctx.benchmarks import BENCHMARKS
-from helm_longctx.core.task import Task
+from helm_longctx.protocol.task import Task
 
 
 def entry_of(task: Task) -> str:

@@ -25,11 +25,11 @@ from helm.common.object_spec import parse_object_spec
 
 import helm_longctx.plugin  # noqa: F401  # what helm-run loads
 from helm_longctx.benchmarks import BENCHMARKS
-from helm_longctx.core.entry import ARGUMENTS, CLOSED_BOOK
-from helm_longctx.core.lengths import STANDARD, length_label
-from helm_longctx.core.metric_names import metric_fields
-from helm_longctx.core.style import HUGGING_FACE_CLIENT, RAW_TEXT_CLIENTS
-from helm_longctx.core.task import MAIN_METRIC
+from helm_longctx.helm.style import HUGGING_FACE_CLIENT, RAW_TEXT_CLIENTS
+from helm_longctx.protocol.entry import ARGUMENTS, CLOSED_BOOK
+from helm_longctx.protocol.lengths import STANDARD, length_label
+from helm_longctx.protocol.metric_names import metric_fields
+from helm_longctx.protocol.task import MAIN_METRIC
 from helm_longctx.report.confs import conf_files
 from helm_longctx.report.schema import make_schema
 
@@ -58,7 +58,7 @@ def test_run_specs(entry: str) -> None:
     assert spec.adapter_spec.max_tokens == max(task.max_tokens for task in scenario.entry.tasks)
     annotator = "CitationAnnotator" if entry.startswith("helmet_cite") else "RubricAnnotator"
     assert [a.class_name for a in spec.annotators or []] == (
-        [f"helm_longctx.helmet.judge.{annotator}"] if any(t.judged for t in scenario.entry.tasks) else []
+        [f"helm_longctx.benchmarks.helmet.judge.{annotator}"] if any(t.judged for t in scenario.entry.tasks) else []
     )
 
 

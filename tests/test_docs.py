@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from helm_longctx.benchmarks import BENCHMARKS
+from helm_longctx.benchmarks.helmet.tasks import HELMET
+from helm_longctx.benchmarks.lv_eval.tasks import LV_EVAL
 from helm_longctx.cli.main import app
-from helm_longctx.core.entry import ARGUMENTS
-from helm_longctx.core.lengths import STANDARD
-from helm_longctx.core.metric_names import headline_text
-from helm_longctx.core.task import Task
-from helm_longctx.helmet.tasks import HELMET
-from helm_longctx.lv_eval.tasks import LV_EVAL
+from helm_longctx.protocol.entry import ARGUMENTS
+from helm_longctx.protocol.lengths import STANDARD
+from helm_longctx.protocol.metric_names import headline_text
+from helm_longctx.protocol.task import Task
 from helm_longctx.sources.hub import HubDataset, HubFile
 from helm_longctx.sources.release import ReleaseFile
 from tests.tasks import entry_of

@@ -1,7 +1,7 @@
 """Long-context evaluation for Stanford HELM: benchmarks as scenarios, adapter, metrics and run entries."""
 
 from helm_longctx._version import VERSION
-from helm_longctx.core.adapter import register_adapter
+from helm_longctx.helm.adapter import register_adapter
 
 __version__ = VERSION
 

@@ -6,7 +6,7 @@ import csv
 import random
 from pathlib import Path
 
-from helm_longctx.aa_lcr.data import COLUMNS, PATH
+from helm_longctx.benchmarks.aa_lcr.data import COLUMNS, PATH
 from tests.fabricate_words import words
 
 ROWS = 12

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from helm_longctx.aa_lcr.data import questions
+from helm_longctx.benchmarks.aa_lcr.data import questions
 from helm_longctx.errors import InputError
 from tests.aa_lcr.fabricate import build_aa_lcr
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from helm_longctx.aa_lcr.data import questions
-from helm_longctx.aa_lcr.scoring import judge_prompt, mean_over_questions, read_verdict, score
+from helm_longctx.benchmarks.aa_lcr.data import questions
+from helm_longctx.benchmarks.aa_lcr.scoring import judge_prompt, mean_over_questions, read_verdict, score
 from tests.aa_lcr.fabricate import ROWS, build_aa_lcr, candidates, replies
 from tests.longproc.make_golden import digest
 

@@ -27,8 +27,8 @@ from typing import IO, Any
 
 import yaml
 
-from helm_longctx.running.journal import NAME
-from helm_longctx.running.prompts import full_prompt
+from helm_longctx.runs.journal import NAME
+from helm_longctx.runs.prompts import full_prompt
 from tests.chaos.server import RestartableServer, serve, tag, tags
 from tests.judging.deployments import write_judges
 from tests.servers import faults

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from helm_longctx.helmet.judge_check import checks
+from helm_longctx.benchmarks.helmet.judge_check import checks
 from helm_longctx.judging import agreement
 from helm_longctx.judging.settings import WAIT
 from helm_longctx.sources.root import ENVIRONMENT, DataRoot

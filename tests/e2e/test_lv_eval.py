@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from helm_longctx.lv_eval.tasks import LV_EVAL
+from helm_longctx.benchmarks.lv_eval.tasks import LV_EVAL
 from tests.e2e.commands import BIN, helm_run, run
 from tests.e2e.test_leaderboard import stats, table
 from tests.lv_eval.fabricate import build_lv_eval

@@ -12,7 +12,7 @@ import pytest
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 
-from helm_longctx.helmet.tasks import HELMET
+from helm_longctx.benchmarks.helmet.tasks import HELMET
 from tests.e2e.browser import open_page, shown
 from tests.e2e.commands import run
 from tests.fabricate_runs import long_prompts, write_run

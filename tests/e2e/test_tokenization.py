@@ -12,8 +12,8 @@ import yaml
 from transformers import PreTrainedTokenizerFast
 
 from helm_longctx.models import lexical
-from tests.core.tokenizers import tokenizer_of
 from tests.e2e.commands import run
+from tests.protocol.tokenizers import tokenizer_of
 from tests.servers.llm import serve
 
 CLIENTS = {

@@ -10,8 +10,8 @@ from unittest import mock
 from helm.clients.client import Client
 from helm.common.request import GeneratedOutput, Request, RequestResult
 
-from helm_longctx.helmet import scoring
-from helm_longctx.helmet.verdicts import PARTS, judged_answer, judged_summary, read_answer, read_part
+from helm_longctx.benchmarks.helmet import scoring
+from helm_longctx.benchmarks.helmet.verdicts import PARTS, judged_answer, judged_summary, read_answer, read_part
 from helm_longctx.judging import entailment
 from helm_longctx.judging.judge import Judge, Question
 from helm_longctx.judging.settings import WAIT

@@ -18,10 +18,10 @@ from helm.common.general import asdict_without_nones
 
 import helm_longctx.plugin  # noqa: F401  # scenarios
 from helm_longctx.benchmarks import BENCHMARKS
-from helm_longctx.core.scenario import LongContextScenario
-from helm_longctx.core.task import Benchmark, Task
+from helm_longctx.benchmarks.helmet.data import books
 from helm_longctx.errors import InputError
-from helm_longctx.helmet.data import books
+from helm_longctx.helm.scenario import LongContextScenario
+from helm_longctx.protocol.task import Benchmark, Task
 from helm_longctx.sources.root import ENVIRONMENT
 from tests.fabricate import build_mirror
 from tests.fuzz.cases import Kind, check_line

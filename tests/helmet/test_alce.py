@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from helm_longctx.benchmarks.helmet.data.alce import all_documents, documents
 from helm_longctx.errors import InputError
-from helm_longctx.helmet.data.alce import all_documents, documents
 from helm_longctx.sources.root import DataRoot
 from tests.helmet.test_passages import load
 
@@ -82,6 +82,6 @@ def test_malformed_files(tmp_path: Path, mirror: DataRoot) -> None:
 
 
 def _forget() -> None:
-    from helm_longctx.helmet.data import alce
+    from helm_longctx.benchmarks.helmet.data import alce
 
     alce._open.cache_clear()

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helm_longctx.core.sampling import Reshuffles
-from helm_longctx.core.text import Cutter
+from helm_longctx.benchmarks.helmet.prompts import OMITTED
 from helm_longctx.errors import InputError
-from helm_longctx.helmet.prompts import OMITTED
+from helm_longctx.protocol.sampling import Reshuffles
+from helm_longctx.protocol.text import Cutter
 from helm_longctx.sources.root import DataRoot
 from tests.fabricate_books import llama_like
 from tests.fabricate_words import write

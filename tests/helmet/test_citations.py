@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from helm_longctx.benchmarks.helmet import citations
+from helm_longctx.benchmarks.helmet.citations import Claim, judge_citations, judge_record
+from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.errors import InputError
-from helm_longctx.helmet import citations
-from helm_longctx.helmet.citations import Claim, judge_citations, judge_record
-from helm_longctx.helmet.tasks import HELMET
 from helm_longctx.judging.entailment import Pair, Verdict
 from tests import punkt
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from helm_longctx.benchmarks import BENCHMARKS
-from helm_longctx.core.entry import parse_entry
-from helm_longctx.core.task import MAIN_METRIC
-from helm_longctx.helmet.tasks import HELMET
+from helm_longctx.benchmarks.helmet.tasks import HELMET
+from helm_longctx.protocol.entry import parse_entry
+from helm_longctx.protocol.task import MAIN_METRIC
 from helm_longctx.sources.root import DataRoot
 from tests.fabricate import score_records
 from tests.tasks import entry_of

@@ -15,8 +15,8 @@ from helm.clients.auto_client import AutoClient
 from helm.common.cache_backend_config import BlackHoleCacheBackendConfig
 
 import helm_longctx.plugin  # noqa: F401  # registers the deployments
-from helm_longctx.helmet.judge import CitationAnnotator, RubricAnnotator
-from helm_longctx.helmet.tasks import HELMET
+from helm_longctx.benchmarks.helmet.judge import CitationAnnotator, RubricAnnotator
+from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.sources.root import DataRoot
 from tests.helmet.test_passages import load
 from tests.judging.deployments import write_judges
@@ -113,7 +113,7 @@ def test_documents_cut_from_the_prompt_were_not_shown(
             return [True] * len(pairs)
 
     monkeypatch.setattr(entailment, "find_entailment", lambda *arguments: Yes())
-    monkeypatch.setattr("helm_longctx.helmet.judge.find_entailment", lambda *arguments: Yes())
+    monkeypatch.setattr("helm_longctx.benchmarks.helmet.judge.find_entailment", lambda *arguments: Yes())
     annotator = CitationAnnotator("x", None, str(tmp_path))  # type: ignore[arg-type]
     (state,) = states(mirror, 1)
     whole = annotator.annotate(state)

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from helm_longctx.benchmarks.helmet.scenario import HelmetScenario
+from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.errors import InputError
-from helm_longctx.helmet.scenario import HelmetScenario
-from helm_longctx.helmet.tasks import HELMET
 from helm_longctx.sources.root import DataRoot
 
 MSMARCO = "helmet/msmarco/test_reranking_data_k50_dep3.jsonl"

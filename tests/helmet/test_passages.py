@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from helm_longctx.benchmarks import BENCHMARKS
-from helm_longctx.core.entry import parse_entry
-from helm_longctx.core.task import Example
+from helm_longctx.benchmarks.helmet.data.passages import Demonstrations
 from helm_longctx.errors import InputError
-from helm_longctx.helmet.data.passages import Demonstrations
+from helm_longctx.protocol.entry import parse_entry
+from helm_longctx.protocol.task import Example
 from helm_longctx.sources.root import DataRoot
 from tests.fabricate_words import write
 

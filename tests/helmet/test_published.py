@@ -8,9 +8,9 @@ from pathlib import Path
 import orjson
 import pytest
 
-from helm_longctx.core.lengths import STANDARD
+from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.errors import InputError
-from helm_longctx.helmet.tasks import HELMET
+from helm_longctx.protocol.lengths import STANDARD
 from helm_longctx.report.reference import write_reference
 
 

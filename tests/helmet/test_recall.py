@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from helm_longctx.benchmarks import BENCHMARKS
-from helm_longctx.core.entry import parse_entry
-from helm_longctx.core.task import Example, Task
-from helm_longctx.core.text import estimate_tokens
+from helm_longctx.benchmarks.helmet.data.llama import LLAMA_2
+from helm_longctx.benchmarks.helmet.data.recall import evidence_depth
+from helm_longctx.benchmarks.helmet.tasks import HELMET, RULER
 from helm_longctx.errors import InputError
-from helm_longctx.helmet.data.llama import LLAMA_2
-from helm_longctx.helmet.data.recall import evidence_depth
-from helm_longctx.helmet.tasks import HELMET, RULER
+from helm_longctx.protocol.entry import parse_entry
+from helm_longctx.protocol.task import Example, Task
+from helm_longctx.protocol.text import estimate_tokens
 from helm_longctx.sources.root import DataRoot
 from tests.tasks import entry_of
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from helm_longctx.benchmarks.helmet.rubrics import RUBRICS
 from helm_longctx.errors import InputError
-from helm_longctx.helmet.rubrics import RUBRICS
 from helm_longctx.sources.root import DataRoot
 from tests.fabricate_books import RUBRICS as TEMPLATES
 

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helm_longctx.core.template import Template
-from helm_longctx.helmet import prompts
-from helm_longctx.helmet.data import needles, ruler
-from helm_longctx.helmet.data.generate import Maker
-from helm_longctx.helmet.data.recall import _ruler, evidence_depth
+from helm_longctx.benchmarks.helmet import prompts
+from helm_longctx.benchmarks.helmet.data import needles, ruler
+from helm_longctx.benchmarks.helmet.data.generate import Maker
+from helm_longctx.benchmarks.helmet.data.recall import _ruler, evidence_depth
+from helm_longctx.protocol.template import Template
 from helm_longctx.sources.jsonl import Row
 
 NEEDLE = Template(prompts.NIAH_USER, prompts.NIAH_PREFIX)

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helm_longctx.core.task import MAIN_METRIC
-from helm_longctx.helmet import scoring
-from helm_longctx.helmet.tasks import HELMET
+from helm_longctx.benchmarks.helmet import scoring
+from helm_longctx.benchmarks.helmet.tasks import HELMET
+from helm_longctx.protocol.task import MAIN_METRIC
 
 TEXT = st.text(max_size=60) | st.text("aA the1.:\n ", max_size=40)
 REFERENCES = st.lists(TEXT, min_size=1, max_size=4)

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helm_longctx.helmet.tasks import HELMET
-from helm_longctx.helmet.verdicts import judged_answer, judged_summary, read_answer, read_part
+from helm_longctx.benchmarks.helmet.tasks import HELMET
+from helm_longctx.benchmarks.helmet.verdicts import judged_answer, judged_summary, read_answer, read_part
 
 PIECES = st.sampled_from(
     ['{"fluency": 1, "correctness": 2}', '{"fluency": 0, "correctness": 3}', "{", "}", "```json", "```", "text ", "\n", "{}",

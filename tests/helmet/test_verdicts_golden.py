@@ -9,8 +9,8 @@ from statistics import fmean
 
 import pytest
 
-from helm_longctx.core.task import Scores
-from helm_longctx.helmet.verdicts import judged_answer, judged_summary, read_answer, read_part
+from helm_longctx.benchmarks.helmet.verdicts import judged_answer, judged_summary, read_answer, read_part
+from helm_longctx.protocol.task import Scores
 from tests.helmet.fabricate_replies import LAST, Judged, answer_replies, summary_replies, verdict
 
 GOLDEN = json.loads(Path(__file__).with_name("golden_verdicts.json").read_text(encoding="utf-8"))

@@ -13,7 +13,7 @@ from helm.benchmark.config_registry import register_configs_from_directory
 from helm.clients.auto_client import AutoClient
 from helm.common.cache_backend_config import SqliteCacheBackendConfig
 
-from helm_longctx.helmet.judge_check import checks
+from helm_longctx.benchmarks.helmet.judge_check import checks
 from helm_longctx.judging import agreement
 from helm_longctx.judging.check.items import Check, observe
 from helm_longctx.judging.check.measures import Measure, agreements, by_kind, measures

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from helm_longctx.benchmarks.helmet.judge import RubricAnnotator
 from helm_longctx.errors import InputError
-from helm_longctx.helmet.judge import RubricAnnotator
 from helm_longctx.judging.settings import DEFAULTS, PARALLEL, READINGS, TIMEOUT, WAIT, setting
 
 

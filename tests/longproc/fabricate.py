@@ -11,9 +11,9 @@ from typing import Any
 
 import yaml
 
-from helm_longctx.longproc.data import LEVELS, TASKS, problems
-from helm_longctx.longproc.travel import Trip, format_plan
-from helm_longctx.longproc.travel import _Search as TravelSearch
+from helm_longctx.benchmarks.longproc.data import LEVELS, TASKS, problems
+from helm_longctx.benchmarks.longproc.travel import Trip, format_plan
+from helm_longctx.benchmarks.longproc.travel import _Search as TravelSearch
 from tests.fabricate_words import words
 
 ROWS = 4

@@ -18,7 +18,7 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from helm_longctx.longproc.data import TASKS
+from helm_longctx.benchmarks.longproc.data import TASKS
 from tests.longproc.fabricate import build_longproc, cases
 
 OFFICIAL = """

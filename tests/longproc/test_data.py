@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from helm_longctx.benchmarks.longproc.data import TASKS, problems, source
 from helm_longctx.errors import InputError
-from helm_longctx.longproc.data import TASKS, problems, source
 from tests.longproc.fabricate import build_longproc
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from helm_longctx.longproc.data import TASKS, problems
-from helm_longctx.longproc.scoring import SCORERS
+from helm_longctx.benchmarks.longproc.data import TASKS, problems
+from helm_longctx.benchmarks.longproc.scoring import SCORERS
 from tests.longproc.fabricate import build_longproc, cases
 from tests.longproc.make_golden import digest, item_text
 

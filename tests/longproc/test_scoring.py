@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helm_longctx.longproc import countdown, scoring, travel
+from helm_longctx.benchmarks.longproc import countdown, scoring, travel
 
 OPERANDS = st.one_of(
     st.integers(-40, 40).map(str),

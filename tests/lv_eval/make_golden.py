@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from helm_longctx.lv_eval.datasets import DATASETS
+from helm_longctx.benchmarks.lv_eval.datasets import DATASETS
 from tests.lv_eval.fabricate import WINDOWS, build_lv_eval, score_records, tokenizers, truncation_prompts
 
 OFFICIAL = """

@@ -11,7 +11,7 @@ from helm.benchmark.runner import Runner
 
 from helm_longctx.errors import InputError
 from helm_longctx.running import LongContextRunner
-from helm_longctx.running.prompts import full_prompt
+from helm_longctx.runs.prompts import full_prompt
 from helm_longctx.sources.root import ENVIRONMENT
 from tests.lv_eval.fabricate import build_lv_eval
 from tests.running.making import make_run, means, read

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from helm_longctx.benchmarks.lv_eval.confusion import confusion
 from helm_longctx.errors import InputError
-from helm_longctx.lv_eval.confusion import confusion
 
 ENGLISH = {
     "question": "What is the name of the scientist widely acclaimed as the foundational figure of modern physics?",

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from helm_longctx.benchmarks.lv_eval.data import confusing_facts, rows
+from helm_longctx.benchmarks.lv_eval.datasets import DATASETS, LENGTHS
 from helm_longctx.errors import InputError
-from helm_longctx.lv_eval.data import confusing_facts, rows
-from helm_longctx.lv_eval.datasets import DATASETS, LENGTHS
 from tests.lv_eval.fabricate import ROWS, build_lv_eval
 
 ROW = {

@@ -6,7 +6,7 @@ import string
 
 import pytest
 
-from helm_longctx.lv_eval.datasets import DATASETS, REVISION
+from helm_longctx.benchmarks.lv_eval.datasets import DATASETS, REVISION
 
 EACH = pytest.mark.parametrize("dataset", DATASETS, ids=lambda dataset: dataset.name)
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from helm_longctx.core.middle import middle_cutter
-from helm_longctx.lv_eval.data import rows
-from helm_longctx.lv_eval.datasets import DATASETS, LENGTHS
+from helm_longctx.benchmarks.lv_eval.data import rows
+from helm_longctx.benchmarks.lv_eval.datasets import DATASETS, LENGTHS
+from helm_longctx.protocol.middle import middle_cutter
 from tests.lv_eval.fabricate import WINDOWS, build_lv_eval, score_records, tokenizers, truncation_prompts
 
 BY_NAME = {dataset.name: dataset for dataset in DATASETS}

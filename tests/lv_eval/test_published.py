@@ -7,9 +7,9 @@ from statistics import fmean
 
 import pytest
 
-from helm_longctx.core.averages import AVERAGE, Cell, averaged
-from helm_longctx.lv_eval.datasets import DATASETS, LENGTHS
-from helm_longctx.lv_eval.published import read_cells, scores
+from helm_longctx.benchmarks.lv_eval.datasets import DATASETS, LENGTHS
+from helm_longctx.benchmarks.lv_eval.published import read_cells, scores
+from helm_longctx.protocol.averages import AVERAGE, Cell, averaged
 
 NAMES = {dataset.name for dataset in DATASETS}
 PRINTED = read_cells((Path(__file__).parent / "published_averages.csv").read_text(encoding="utf-8"))

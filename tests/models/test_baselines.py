@@ -15,12 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helm_longctx.benchmarks import BENCHMARKS
-from helm_longctx.core.entry import parse_entry
-from helm_longctx.core.task import MAIN_METRIC, Task
-from helm_longctx.helmet.tasks import HELMET, ICL
+from helm_longctx.benchmarks.helmet.tasks import HELMET, ICL
 from helm_longctx.models import lexical
 from helm_longctx.models.forms import recognise
 from helm_longctx.models.registration import register
+from helm_longctx.protocol.entry import parse_entry
+from helm_longctx.protocol.task import MAIN_METRIC, Task
 from helm_longctx.sources.root import DataRoot
 from tests.tasks import entry_of
 

@@ -14,10 +14,10 @@ from helm.common.cache_backend_config import BlackHoleCacheBackendConfig
 from helm.common.request import Request
 
 from helm_longctx.benchmarks import BENCHMARKS
-from helm_longctx.core.task import Task
-from helm_longctx.core.template import CONTEXT
 from helm_longctx.models.client import LexicalClient, NullClient
 from helm_longctx.models.registration import register
+from helm_longctx.protocol.task import Task
+from helm_longctx.protocol.template import CONTEXT
 
 TASKS = [task for benchmark in BENCHMARKS for task in benchmark.tasks]
 JSON_KV = next(task for task in TASKS if task.name == "json_kv")

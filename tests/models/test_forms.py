@@ -5,9 +5,9 @@ import time
 import pytest
 
 from helm_longctx.benchmarks import BENCHMARKS
-from helm_longctx.core.task import Task
-from helm_longctx.core.template import CONTEXT
 from helm_longctx.models.forms import recognise
+from helm_longctx.protocol.task import Task
+from helm_longctx.protocol.template import CONTEXT
 
 TASKS = [task for benchmark in BENCHMARKS for task in benchmark.tasks]
 FIELDS = {"question": "red-fox", "input": "red-fox", "query": "red-fox", "type_needle_v": "number", "demos": "Key: a\n\n", "demo": "", "demo_text": "",

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helm_longctx.benchmarks import BENCHMARKS
-from helm_longctx.core.task import AnswerKind, Example, Task
-from helm_longctx.core.template import CONTEXT
 from helm_longctx.models import lexical
 from helm_longctx.models.units import words
+from helm_longctx.protocol.task import AnswerKind, Example, Task
+from helm_longctx.protocol.template import CONTEXT
 
 TASKS = [task for benchmark in BENCHMARKS for task in benchmark.tasks]
 RECALL = [task for task in TASKS if task.any_length and task.answer_kind == "lookup"]

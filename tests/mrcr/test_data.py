@@ -11,9 +11,9 @@ import tiktoken
 from hypothesis import given
 from hypothesis import strategies as st
 
+from helm_longctx.benchmarks.mrcr.data import LENGTHS, SOURCE, Conversation, Message, conversations, o200k_counter
+from helm_longctx.benchmarks.mrcr.scoring import score
 from helm_longctx.errors import InputError
-from helm_longctx.mrcr.data import LENGTHS, SOURCE, Conversation, Message, conversations, o200k_counter
-from helm_longctx.mrcr.scoring import score
 from tests.fabricate_words import write
 
 MESSAGES = [

@@ -10,8 +10,8 @@ import pytest
 from helm.benchmark.metrics.openai_mrcr_metrics import OpenAIMRCRMetric
 from helm.benchmark.scenarios.scenario import CORRECT_TAG
 
-from helm_longctx.mrcr import data
-from helm_longctx.mrcr.scoring import score
+from helm_longctx.benchmarks.mrcr import data
+from helm_longctx.benchmarks.mrcr.scoring import score
 from tests.mrcr.fabricate import BINS, build_mrcr, encoding, records
 
 GOLDEN = json.loads((Path(__file__).parent / "golden.json").read_text(encoding="utf-8"))

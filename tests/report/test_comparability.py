@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from helm_longctx.core.task import Task
-from helm_longctx.helmet.tasks import HELMET
+from helm_longctx.benchmarks.helmet.tasks import HELMET
+from helm_longctx.protocol.task import Task
 from helm_longctx.report.comparability import Lack, Outcome, cell_lacks, describe, find_lacks, find_outcome
 
 RECALL = HELMET.entries["helmet_recall"].tasks

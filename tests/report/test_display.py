@@ -22,8 +22,8 @@ from helm.common.codec import from_json
 
 from helm_longctx.errors import InputError
 from helm_longctx.report.display import OUTPUTS, write_display
-from helm_longctx.report.elision import LIMIT
-from helm_longctx.running.prompts import write_prompts
+from helm_longctx.runs.elision import LIMIT
+from helm_longctx.runs.prompts import write_prompts
 from tests.fabricate_runs import CHINESE, ENGLISH, long_prompts, write_run
 
 ENTRY = "helmet_recall:task=json_kv,length=128k,model=longctx/null"

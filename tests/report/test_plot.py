@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.errors import InputError
-from helm_longctx.helmet.tasks import HELMET
 from helm_longctx.report.export import Score, averages
 from helm_longctx.report.plot import LACKING, Point, curves, plot
 

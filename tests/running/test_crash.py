@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from helm_longctx.models import lexical
-from helm_longctx.running.journal import NAME
+from helm_longctx.runs.journal import NAME
 from tests.e2e.commands import BIN
 from tests.e2e.test_runs import RUNNER
 from tests.running.making import make_run, means

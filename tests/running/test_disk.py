@@ -10,7 +10,7 @@ import pytest
 from helm.common.request import Request, RequestResult
 
 from helm_longctx.errors import InputError
-from helm_longctx.running.journal import NAME
+from helm_longctx.runs.journal import NAME
 from tests.running.making import ENTRY, PlainClient, answered, make_run
 
 Limit = Callable[[int], None]

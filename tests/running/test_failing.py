@@ -17,8 +17,8 @@ from helm_longctx.failures import Failure
 from helm_longctx.running import asking, calls
 from helm_longctx.running.breaker import GIVE_UP, Breaker
 from helm_longctx.running.calls import Calls
-from helm_longctx.running.journal import NAME
 from helm_longctx.running.sending import TIMEOUT, TRIES
+from helm_longctx.runs.journal import NAME
 from tests.running.making import ENTRY, PlainClient, make_run
 
 PLAIN = ENTRY + "test/plain"

@@ -21,15 +21,15 @@ from helm.benchmark.runner import Runner, RunnerError
 from helm.benchmark.scenarios.scenario import Input, Instance
 from helm.common.codec import from_json
 
-from helm_longctx.core.adapter import TooLongError
-from helm_longctx.core.scenario import LongContextScenario
 from helm_longctx.errors import InputError
-from helm_longctx.report.elision import LIMIT
+from helm_longctx.helm.adapter import TooLongError
+from helm_longctx.helm.scenario import LongContextScenario
 from helm_longctx.running import LongContextRunner, adapting, asking
 from helm_longctx.running.breaker import GIVE_UP
-from helm_longctx.running.journal import NAME
-from helm_longctx.running.prompts import full_prompt
-from helm_longctx.running.spool import Spool
+from helm_longctx.runs.elision import LIMIT
+from helm_longctx.runs.journal import NAME
+from helm_longctx.runs.prompts import full_prompt
+from helm_longctx.runs.spool import Spool
 from tests.running.making import ENTRY, PlainClient, make_run, make_runner, means, read, spec_of
 
 PLAIN = ENTRY + "test/plain"

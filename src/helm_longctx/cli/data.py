@@ -9,8 +9,8 @@ import typer
 
 from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.cli.options import OutputPath
-from helm_longctx.core.entry import parse_entry
-from helm_longctx.core.lengths import length_label
+from helm_longctx.protocol.entry import parse_entry
+from helm_longctx.protocol.lengths import length_label
 from helm_longctx.sources.fetch import ensure
 from helm_longctx.sources.root import DataRoot
 

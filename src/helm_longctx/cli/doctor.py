@@ -16,8 +16,8 @@ import typer
 from pyhocon import ConfigFactory
 
 from helm_longctx.benchmarks import BENCHMARKS
-from helm_longctx.core.task import MAIN_METRIC
 from helm_longctx.errors import InputError
+from helm_longctx.protocol.task import MAIN_METRIC
 from helm_longctx.redaction.text import redacted
 from helm_longctx.sources.root import DataRoot
 

@@ -18,7 +18,7 @@ def _excepthook(kind: type[BaseException], error: BaseException, traceback: Trac
     if explain(error):
         print_error(error)
         return
-    from helm_longctx.running.lean import lean_traceback  # loads HELM, which a command may never need
+    from helm_longctx.redaction.lean import lean_traceback  # loads HELM, which a command may never need
 
     sys.stderr.write(redacted(lean_traceback(error)))
 

@@ -27,9 +27,9 @@ from helm.common.object_spec import get_class_by_name
 
 from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.cli.errors import print_error
-from helm_longctx.core.entry import Entry, check_entry, split_entry
-from helm_longctx.core.specs import check_data
 from helm_longctx.errors import InputError, shorten
+from helm_longctx.helm.run_specs import check_data
+from helm_longctx.protocol.entry import Entry, check_entry, split_entry
 
 OURS = {name: benchmark for benchmark in BENCHMARKS for name in benchmark.entries}
 RUNNER = "helm_longctx.running.LongContextRunner"

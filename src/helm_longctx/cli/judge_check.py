@@ -69,7 +69,7 @@ def judge_check(
 
 def _observed(judge: str, repeats: int, output_path: Path, local_path: Path) -> pd.DataFrame:
     client = _client(local_path)
-    from helm_longctx.helmet.judge_check import checks
+    from helm_longctx.benchmarks.helmet.judge_check import checks
     from helm_longctx.judging.check.items import observe
     from helm_longctx.judging.judge import find_judges
 

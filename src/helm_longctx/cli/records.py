@@ -13,13 +13,13 @@ import typer
 
 from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.cli.options import OutputPath
-from helm_longctx.core.entry import Entry, parse_entry
-from helm_longctx.core.instance import stop_sequences
-from helm_longctx.core.lengths import length_label
-from helm_longctx.core.loading import load_examples
-from helm_longctx.core.style import Form
-from helm_longctx.core.task import Example, Record, Scores, Task
 from helm_longctx.errors import InputError, shorten
+from helm_longctx.helm.instance import stop_sequences
+from helm_longctx.helm.style import Form
+from helm_longctx.protocol.entry import Entry, parse_entry
+from helm_longctx.protocol.lengths import length_label
+from helm_longctx.protocol.loading import load_examples
+from helm_longctx.protocol.task import Example, Record, Scores, Task
 from helm_longctx.sources.fetch import ensure
 from helm_longctx.sources.jsonl import JsonLines
 from helm_longctx.sources.root import DataRoot

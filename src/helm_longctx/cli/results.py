@@ -13,8 +13,8 @@ import yaml
 from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.cli.console import print_table
 from helm_longctx.cli.options import LocalPath, OutputPath, Suite
-from helm_longctx.core.lengths import parse_length
 from helm_longctx.errors import InputError, bad_argument, is_unfit, shorten
+from helm_longctx.protocol.lengths import parse_length
 from helm_longctx.report.reference import write_reference
 from helm_longctx.report.schema import make_schema
 from helm_longctx.report.suite import notes, run_groups, score_tables, suite_folder, suite_path

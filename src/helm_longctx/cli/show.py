@@ -21,7 +21,7 @@ def show(
     output_path: OutputPath = Path("benchmark_output"),
 ) -> None:
     """Print the whole prompt that was sent for an instance: exactly its bytes, with no newline added."""
-    from helm_longctx.running.prompts import full_prompt
+    from helm_longctx.runs.prompts import full_prompt
 
     prompt = full_prompt(_run_folder(run, output_path), instance)
     sys.stdout.buffer.write(prompt.encode("utf-8", "surrogatepass"))

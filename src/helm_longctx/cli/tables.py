@@ -13,9 +13,9 @@ from rich.table import Table
 from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.cli.console import print_table
 from helm_longctx.cli.options import OutputPath
-from helm_longctx.core.lengths import length_label, parse_length
-from helm_longctx.core.metric_names import headline_text
-from helm_longctx.core.task import Task
+from helm_longctx.protocol.lengths import length_label, parse_length
+from helm_longctx.protocol.metric_names import headline_text
+from helm_longctx.protocol.task import Task
 from helm_longctx.report.confs import conf_files
 from helm_longctx.sources.root import DataRoot
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from helm_longctx.benchmarks import BENCHMARKS
-from helm_longctx.core.task import Task
+from helm_longctx.protocol.task import Task
 
 
 def recognise(prompt: str) -> tuple[Task, dict[str, str]] | None:

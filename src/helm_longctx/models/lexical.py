@@ -7,10 +7,10 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 
-from helm_longctx.core.task import AnswerKind
-from helm_longctx.core.template import CONTEXT
 from helm_longctx.models.forms import recognise
 from helm_longctx.models.units import Units, best, words
+from helm_longctx.protocol.task import AnswerKind
+from helm_longctx.protocol.template import CONTEXT
 
 DEMONSTRATIONS = {"demos", "demo", "demo_text", "example"}
 """Fields of a template that show solved examples."""

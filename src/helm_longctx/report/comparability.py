@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from helm_longctx.core.metric_names import CONDITIONS, DEPTHS, depth_score, task_score
-from helm_longctx.core.task import MAIN_METRIC, Benchmark, Category, Task
+from helm_longctx.protocol.metric_names import CONDITIONS, DEPTHS, depth_score, task_score
+from helm_longctx.protocol.task import MAIN_METRIC, Benchmark, Category, Task
 
 MARK = "†"
 """Stands at scores that are not comparable."""

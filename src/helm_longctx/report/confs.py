@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from helm_longctx.core.lengths import length_label
-from helm_longctx.core.task import Benchmark
+from helm_longctx.protocol.lengths import length_label
+from helm_longctx.protocol.task import Benchmark
 
 DEMO_LENGTHS = (8192, 32768, 131072)
 DEMO_SAMPLES = 10

@@ -17,10 +17,10 @@ from helm.benchmark.run_spec import RunSpec
 from helm.common.hierarchical_logger import hwarn
 
 from helm_longctx.errors import InputError
-from helm_longctx.report.elision import LIMIT, elided, evidence_of
 from helm_longctx.report.full_texts import FullTexts, file_name
 from helm_longctx.report.screen import input_html, safe_input
-from helm_longctx.report.states import State, rewrite_states
+from helm_longctx.runs.elision import LIMIT, elided, evidence_of
+from helm_longctx.runs.states import State, rewrite_states
 
 INPUTS = STATES, STATISTICS = "scenario_state.json", "per_instance_stats.json"
 OUTPUTS = ("instances.json", "display_predictions.json", "display_requests.json")

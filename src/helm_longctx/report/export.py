@@ -12,10 +12,10 @@ from typing import Any, BinaryIO, NamedTuple
 
 import ijson
 
-from helm_longctx.core.averages import AVERAGE, Cell, averaged
-from helm_longctx.core.lengths import length_label
-from helm_longctx.core.metric_names import task_score
-from helm_longctx.core.task import MAIN_METRIC, Benchmark, Task
+from helm_longctx.protocol.averages import AVERAGE, Cell, averaged
+from helm_longctx.protocol.lengths import length_label
+from helm_longctx.protocol.metric_names import task_score
+from helm_longctx.protocol.task import MAIN_METRIC, Benchmark, Task
 from helm_longctx.report.comparability import Lack, find_outcome, task_lacks
 from helm_longctx.report.files import read_json, reading
 

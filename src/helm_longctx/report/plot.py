@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from helm_longctx.core.averages import AVERAGE
-from helm_longctx.core.lengths import length_label, parse_length
 from helm_longctx.errors import InputError
+from helm_longctx.protocol.averages import AVERAGE
+from helm_longctx.protocol.lengths import length_label, parse_length
 from helm_longctx.report.export import Average
 from helm_longctx.report.reference import MAKER
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import orjson
 
-from helm_longctx.core.entry import check_entry
-from helm_longctx.core.lengths import length_label
-from helm_longctx.core.metric_names import task_score
-from helm_longctx.core.task import MAIN_METRIC, Benchmark, Published
 from helm_longctx.errors import InputError
+from helm_longctx.protocol.entry import check_entry
+from helm_longctx.protocol.lengths import length_label
+from helm_longctx.protocol.metric_names import task_score
+from helm_longctx.protocol.task import MAIN_METRIC, Benchmark, Published
 
 MAKER = "published"
 """What the models' names begin with: these scores were not run here."""
@@ -54,7 +54,7 @@ def _write(benchmark: Benchmark, row: Published, folder: Path) -> Path:
     spec = {
         "name": run.name,
         "scenario_spec": {
-            "class_name": "helm_longctx.core.scenario.LongContextScenario",
+            "class_name": "helm_longctx.helm.scenario.LongContextScenario",
             "args": {"entry": entry, "length": row.length, MAKER: benchmark.url},
         },
         "adapter_spec": {"method": "longctx", "model": f"{MAKER}/{row.model}", "model_deployment": ""},

@@ -6,11 +6,11 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
-from helm_longctx.core.entry import CLOSED_BOOK, group_name
-from helm_longctx.core.lengths import length_label, parse_length
-from helm_longctx.core.metric_names import CONDITIONS, DEPTHS, depth_score, headline_text, metric_fields, task_score
-from helm_longctx.core.task import MAIN_METRIC, Benchmark, Category
 from helm_longctx.errors import InputError
+from helm_longctx.protocol.entry import CLOSED_BOOK, group_name
+from helm_longctx.protocol.lengths import length_label, parse_length
+from helm_longctx.protocol.metric_names import CONDITIONS, DEPTHS, depth_score, headline_text, metric_fields, task_score
+from helm_longctx.protocol.task import MAIN_METRIC, Benchmark, Category
 
 Group = dict[str, Any]
 

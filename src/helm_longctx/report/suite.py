@@ -9,9 +9,9 @@ from typing import Any
 import orjson
 from rich.table import Table
 
-from helm_longctx.core.entry import CLOSED_BOOK
-from helm_longctx.core.task import Benchmark
 from helm_longctx.errors import InputError, list_choices, shorten
+from helm_longctx.protocol.entry import CLOSED_BOOK
+from helm_longctx.protocol.task import Benchmark
 from helm_longctx.report.marks import NOTES, cell_text
 
 _LONGEST_NAME = 255

@@ -13,9 +13,9 @@ from helm.benchmark.adaptation.adapters.adapter import Adapter
 from helm.benchmark.adaptation.request_state import RequestState
 from helm.benchmark.scenarios.scenario import EVAL_SPLITS, Instance
 
-from helm_longctx.core.adapter import TooLongError
-from helm_longctx.report.elision import elided, evidence_of
-from helm_longctx.running.spool import Spool
+from helm_longctx.helm.adapter import TooLongError
+from helm_longctx.runs.elision import elided, evidence_of
+from helm_longctx.runs.spool import Spool
 
 
 def adapted(

@@ -15,12 +15,12 @@ from tqdm import tqdm
 
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, named
+from helm_longctx.redaction.lean import short
 from helm_longctx.redaction.text import redacted
 from helm_longctx.running.breaker import Breaker
 from helm_longctx.running.calls import Calls
-from helm_longctx.running.journal import Journal
-from helm_longctx.running.lean import short
 from helm_longctx.running.sending import TIMEOUT, Sender
+from helm_longctx.runs.journal import Journal
 
 LATE = 5
 """Failures that a request counts for which had no answer within its time: it has cost that time."""

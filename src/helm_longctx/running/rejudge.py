@@ -21,15 +21,15 @@ from helm.common.cache_backend_config import SqliteCacheBackendConfig
 from helm.common.codec import from_json
 from helm.proxy.services.service import CACHE_DIR
 
-from helm_longctx.core.annotator import check_annotators
-from helm_longctx.core.entry import ARGUMENTS
 from helm_longctx.errors import InputError
+from helm_longctx.helm.annotator import check_annotators
 from helm_longctx.locks import LOCK, lock_run
+from helm_longctx.protocol.entry import ARGUMENTS
 from helm_longctx.running.annotating import WholePromptAnnotations
 from helm_longctx.running.cache import with_digest_cache
 from helm_longctx.running.disk import name_full_disk
-from helm_longctx.running.prompts import stored_prompt
-from helm_longctx.running.results import evaluated, write_json
+from helm_longctx.runs.prompts import stored_prompt
+from helm_longctx.runs.results import evaluated, write_json
 
 
 @dataclass(frozen=True)

@@ -17,26 +17,26 @@ from helm.benchmark.scenarios.scenario import create_scenario, get_scenario_cach
 from helm.common.cache import cache_stats
 from helm.common.hierarchical_logger import herror, hlog, htrack_block
 
-from helm_longctx.core.adapter import METHOD
-from helm_longctx.core.annotator import check_annotators
-from helm_longctx.core.scenario import LongContextScenario
 from helm_longctx.errors import InputError
+from helm_longctx.helm.adapter import METHOD
+from helm_longctx.helm.annotator import check_annotators
+from helm_longctx.helm.scenario import LongContextScenario
 from helm_longctx.locks import lock_run
-from helm_longctx.running import journal as journals
+from helm_longctx.redaction.lean import install_lean_logs
 from helm_longctx.running.adapting import adapted, prompt_of
 from helm_longctx.running.annotating import WholePromptAnnotations
 from helm_longctx.running.asking import Asking, ask_all
 from helm_longctx.running.cache import with_digest_cache
 from helm_longctx.running.disk import name_full_disk
-from helm_longctx.running.journal import Journal
-from helm_longctx.running.lean import install_lean_logs
 from helm_longctx.running.order import by_prefix
-from helm_longctx.running.prompts import instance_names, write_prompts
-from helm_longctx.running.results import cut_files, evaluated, write_json
 from helm_longctx.running.sending import Sender
 from helm_longctx.running.servers import server_digest
-from helm_longctx.running.spool import Spool
 from helm_longctx.running.stopping import stoppable
+from helm_longctx.runs import journal as journals
+from helm_longctx.runs.journal import Journal
+from helm_longctx.runs.prompts import instance_names, write_prompts
+from helm_longctx.runs.results import cut_files, evaluated, write_json
+from helm_longctx.runs.spool import Spool
 
 
 class LongContextRunner(Runner):

@@ -14,10 +14,10 @@ from tenacity import Retrying, retry_if_result, stop_after_attempt, wait_exponen
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, failure_of, failure_of_error, named
 from helm_longctx.judging.calls import limited
+from helm_longctx.redaction.lean import short
 from helm_longctx.redaction.text import redacted
 from helm_longctx.running.attempt import Attempt, attempt
 from helm_longctx.running.client_logs import quiet_clients
-from helm_longctx.running.lean import short
 from helm_longctx.settings import number_setting
 
 TIMEOUT, DEFAULT_TIMEOUT = "HELM_LONGCTX_TIMEOUT", 1800.0

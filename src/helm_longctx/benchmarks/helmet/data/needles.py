@@ -1,0 +1,125 @@
+"""Generators of the form of RULER's needle tasks, seeded, for any length.
+
+The form is that of HELMET's files, which hsiehjackson/RULER's scripts made; the text is our own. A row has the columns
+that the official file has, and `depth`.
+"""
+
+from __future__ import annotations
+
+import random
+from functools import cache
+
+from wonderwords import RandomWord
+
+from helm_longctx.benchmarks.helmet.data.filler import sentence
+from helm_longctx.benchmarks.helmet.data.generate import uuid
+from helm_longctx.benchmarks.helmet.prompts import NIAH_NEEDLE
+from helm_longctx.protocol.template import CONTEXT
+from helm_longctx.sources.jsonl import Row
+
+KEYS = 4
+"""Keys in a haystack of niah_multikey_1 and niah_multiquery."""
+
+VALUES = 4
+"""Values of the key that niah_multivalue asks for."""
+
+NOISE = "The lamp is lit. The door is shut. The floor is swept. Sit down now. Rest for a while."
+
+
+def niah_noise(lines: int, rng: random.Random, depth: float) -> Row:
+    """niah_single_1: one word key with a number in a passage that is repeated."""
+    (key,), value = word_keys(1, rng), _number(rng)
+    haystack = [NOISE] * lines
+    haystack.insert(round(depth * lines), _needle("numbers", key, value))
+    return _asked("\n".join(haystack), "number", key, [value], depth)
+
+
+def niah_prose(sentences: int, rng: random.Random, depth: float) -> Row:
+    """niah_single_2: one word key with a number in prose."""
+    (key,), value = word_keys(1, rng), _number(rng)
+    prose = _in_prose([_needle("numbers", key, value)], sentences, rng, depth)
+    return _asked(prose, "number", key, [value], depth)
+
+
+def niah_prose_uuid(sentences: int, rng: random.Random, depth: float) -> Row:
+    """niah_single_3: one word key with a UUID in prose."""
+    (key,), value = word_keys(1, rng), uuid(rng)
+    prose = _in_prose([_needle("uuids", key, value)], sentences, rng, depth)
+    return _asked(prose, "uuid", key, [value], depth)
+
+
+def niah_multikey_prose(sentences: int, rng: random.Random, depth: float) -> Row:
+    """niah_multikey_1: four word keys with a number each in prose; the one at `depth` is asked for."""
+    context, keys, values = _four_in_prose(sentences, rng, depth)
+    return _asked(context, "number", keys[0], values[:1], depth)
+
+
+def niah_multiquery(sentences: int, rng: random.Random, depth: float) -> Row:
+    """niah_multiquery: four word keys with a number each in prose, all asked for, the first at `depth`."""
+    context, keys, values = _four_in_prose(sentences, rng, depth)
+    return _asked(context, "numbers", f"{', '.join(keys[:-1])}, and {keys[-1]}", values, depth)
+
+
+def niah_words(needles: int, rng: random.Random, depth: float) -> Row:
+    """niah_multikey_2: a haystack of needles, word keys with numbers; one is asked for."""
+    return _all_needles([(key, _number(rng)) for key in word_keys(needles, rng)], "numbers", depth)
+
+
+def niah_uuids(needles: int, rng: random.Random, depth: float) -> Row:
+    """niah_multikey_3: a haystack of needles, UUID keys with UUIDs; one is asked for."""
+    return _all_needles([(uuid(rng), uuid(rng)) for _ in range(needles)], "uuids", depth)
+
+
+def niah_values(sentences: int, rng: random.Random, depth: float) -> Row:
+    """niah_multivalue: one word key with four numbers in prose, the first at `depth`, the others anywhere."""
+    (key,), values = word_keys(1, rng), [_number(rng) for _ in range(VALUES)]
+    needles = [_needle("numbers", key, value) for value in values]
+    return _asked(_in_prose(needles, max(VALUES, sentences), rng, depth), "numbers", key, values, depth)
+
+
+def word_keys(count: int, rng: random.Random) -> list[str]:
+    """Distinct keys such as `quick-hedgehog`, at most as many as there are."""
+    adjectives, nouns = _words()
+    keys = len(adjectives) * len(nouns)
+    numbers = rng.sample(range(keys), min(count, keys))
+    return [f"{adjectives[n % len(adjectives)]}-{nouns[n // len(adjectives)]}" for n in numbers]
+
+
+def _needle(kind: str, key: str, value: str) -> str:
+    return NIAH_NEEDLE.format(type_needle_v=kind, key=key, value=value)
+
+
+def _asked(context: str, kind: str, query: str, answers: list[str], depth: float) -> Row:
+    return {CONTEXT: context, "query": query, "type_needle_v": kind, "answer": answers, "depth": depth}
+
+
+def _four_in_prose(sentences: int, rng: random.Random, depth: float) -> tuple[str, list[str], list[str]]:
+    keys, values = word_keys(KEYS, rng), [str(n) for n in rng.sample(range(1_000_000, 10_000_000), KEYS)]
+    needles = [_needle("numbers", key, value) for key, value in zip(keys, values, strict=True)]
+    return _in_prose(needles, sentences, rng, depth), keys, values
+
+
+def _in_prose(needles: list[str], sentences: int, rng: random.Random, depth: float) -> str:
+    """The first needle at `depth`, the others anywhere."""
+    prose = [sentence(rng) for _ in range(sentences)]
+    places = [round(depth * sentences), *(rng.randrange(sentences + 1) for _ in needles[1:])]
+    for place, needle in sorted(zip(places, needles, strict=True), reverse=True):
+        prose.insert(place, needle)
+    return " ".join(prose)
+
+
+def _all_needles(pairs: list[tuple[str, str]], kind: str, depth: float) -> Row:
+    query, answer = pairs[round(depth * (len(pairs) - 1))]
+    return _asked("\n".join(_needle(kind, *pair) for pair in pairs), kind[:-1], query, [answer], depth)
+
+
+def _number(rng: random.Random) -> str:
+    return str(rng.randrange(1_000_000, 10_000_000))
+
+
+@cache
+def _words() -> tuple[list[str], list[str]]:
+    words = RandomWord()
+    kinds = (words.filter(include_categories=[kind]) for kind in ("adjective", "noun"))
+    adjectives, nouns = (sorted({w.lower() for w in kind if w.isascii() and w.isalpha()}) for kind in kinds)
+    return adjectives, nouns

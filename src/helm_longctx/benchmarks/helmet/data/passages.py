@@ -1,0 +1,193 @@
+"""Questions over passages: RAG (KILT, PopQA) and re-ranking (MS MARCO), with demonstrations drawn by the question.
+
+Source: princeton-nlp/HELMET at 4526dfb, data.py load_qa and load_msmarco_rerank.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from helm_longctx.benchmarks.helmet import prompts
+from helm_longctx.errors import InputError
+from helm_longctx.protocol.sampling import shuffled, text_seed
+from helm_longctx.protocol.task import Example, Settings, Task
+from helm_longctx.protocol.template import CONTEXT
+from helm_longctx.sources.jsonl import JsonLines, Row, Types
+from helm_longctx.sources.root import DataRoot
+
+_QA_TYPES: Types = {"question": str, "answers": list, "ctxs": list}
+_RERANK_TYPES: Types = {"qid": str, "query": str, "ctxs": list}
+
+
+def load_qa(
+    task: Task, settings: Settings, root: DataRoot, popularity: float | None = None, demos_from_test: bool = False
+) -> Iterator[Example]:
+    """100 questions with all their depths, in file order.
+
+    Args:
+        popularity: keep questions whose subject has a lower decimal logarithm of monthly page views (`s_pop`).
+        demos_from_test: the demonstrations are of the same split, so a question's own rows are taken out.
+
+    Raises:
+        InputError: a file is malformed, or has too few demonstrations.
+    """
+    file, demo_file = (root / path for path in task.paths(settings.length))
+    types = {**_QA_TYPES, "s_pop": (int, float)} if popularity is not None else _QA_TYPES
+    rows, demos = JsonLines(file, types), list(JsonLines(demo_file, types))
+    wanted = partial(_less_popular, threshold=popularity)
+    key = "id" if "id" in next(iter(rows)) else "question"
+    kept = [(number, row.get(key)) for number, row in enumerate(rows) if wanted(row)]
+    chosen = sample_questions([own for _, own in kept], task.sample(settings), settings.seed, file)
+    numbers = [number for number, own in kept if own in chosen]
+    pool = Demonstrations([demo for demo in demos if wanted(demo)], key, demo_file, task.demonstrations(settings))
+    for position, row in enumerate(rows.rows(numbers)):
+        shown = pool.draw(row.get(key), without_own=demos_from_test)
+        fields = {
+            "demos": "".join(_qa_demo(demo, demo_file) + "\n\n" for demo in shown),
+            CONTEXT: "" if settings.context == "none" else _documents(row, _qa_passage, file),
+            "question": row["question"],
+        }
+        yield Example(f"{task.name}-{position}", fields, row["answers"], "official", _depth(row, fields[CONTEXT]))
+
+
+def load_rerank(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
+    """100 queries with all their depths, in file order; the reference is the passages' ids, most relevant first.
+
+    Raises:
+        InputError: a file is malformed, or has too few demonstrations.
+    """
+    file, demo_file = (root / path for path in task.paths(settings.length))
+    rows, demos = JsonLines(file, _RERANK_TYPES), list(JsonLines(demo_file, _RERANK_TYPES))
+    queries = [row["qid"] for row in rows]
+    chosen = sample_questions(queries, task.sample(settings), settings.seed, file)
+    numbers = [number for number, qid in enumerate(queries) if qid in chosen]
+    # With many demonstrations the official code leaves out all test queries at once, else each example's own.
+    at_once = len(demos) > 2 * len(numbers)
+    left = [demo for demo in demos if demo["qid"] not in chosen] if at_once else demos
+    pool = Demonstrations(left, "qid", demo_file, task.demonstrations(settings))
+    passages = 0
+    for position, row in enumerate(rows.rows(numbers)):
+        passages = passages or len(row["ctxs"])
+        passage = _rerank_passage(row)
+        shown = pool.draw(row["qid"], without_own=not at_once)
+        fields = {
+            "demos": "".join(_rerank_demo(demo, passage, demo_file) for demo in shown),
+            CONTEXT: _documents(row, passage, file),
+            "question": row["query"],
+        }
+        record = {"qrels": {p["id"]: int(p["label"]) for p in row["ctxs"]}, "passages": passages}
+        yield Example(
+            f"{task.name}-{position}", fields, [_ranking(row)], "official", _relevant_depth(row), record=record
+        )
+
+
+def sample_questions(keys: list[Any], count: int, seed: int, file: Path) -> set[Any]:
+    """`count` of the distinct keys, as Python's generator draws them from the sorted ones.
+
+    Raises:
+        InputError: the keys cannot be sorted.
+    """
+    try:
+        distinct = sorted(set(keys))
+    except TypeError as error:
+        raise InputError(f"{file}: ids must be all strings or all numbers") from error
+    return set(random.Random(seed).sample(distinct, min(count, len(distinct))))
+
+
+class Demonstrations:
+    """Draws demonstrations by a question's key: the same for all its depths.
+
+    Args:
+        rows: what to draw from.
+        key: the column that tells questions apart; of rows with the same one, the first drawn counts.
+        shots: how many to draw.
+    """
+
+    def __init__(self, rows: list[Row], key: str, file: Path, shots: int):
+        self.keys, self.rows, self.file, self.shots = [row.get(key) for row in rows], rows, file, shots
+
+    def draw(self, own: Any, without_own: bool) -> list[Row]:
+        """The demonstrations of a question.
+
+        Raises:
+            InputError: there are fewer than `shots`.
+        """
+        if not self.shots:
+            return []
+        left = [number for number, key in enumerate(self.keys) if key != own or not without_own]
+        drawn: dict[Any, Row] = {}
+        for place in shuffled(len(left), text_seed(str(own))):
+            number = left[place]
+            drawn.setdefault(self.keys[number], self.rows[number])
+            if len(drawn) == self.shots:
+                return list(drawn.values())
+        raise InputError(f"{self.file}: shots={self.shots}, but only {len(drawn)} demonstrations can be drawn")
+
+
+def _less_popular(row: Row, threshold: float | None) -> bool:
+    return threshold is None or bool(row["s_pop"] > 0 and math.log10(row["s_pop"]) < threshold)
+
+
+def _documents(row: Row, passage: Callable[[Row], str], file: Path) -> str:
+    try:
+        return "\n\n".join(map(passage, row["ctxs"]))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{file}: column 'ctxs' must be a list of passages with text") from error
+
+
+def _qa_passage(passage: Row) -> str:
+    return prompts.QA_PASSAGE.format(title=passage["title"], text=passage["text"])
+
+
+def _qa_demo(demo: Row, file: Path) -> str:
+    if not demo["answers"]:
+        raise InputError(f"{file}: a demonstration has no answer")
+    documents = _documents(demo, _qa_passage, file)
+    return prompts.QA_DEMO.format(documents=documents, question=demo["question"], answer=demo["answers"][0])
+
+
+def _rerank_passage(row: Row) -> Callable[[Row], str]:
+    """The test query's passages say whether titles are shown, in its demonstrations too."""
+    titled = bool(row["ctxs"]) and "title" in row["ctxs"][0]
+    template = prompts.RERANK_TITLED_PASSAGE if titled else prompts.RERANK_PASSAGE
+    return lambda passage: template.format(id=passage["id"], title=passage.get("title"), text=passage["text"])
+
+
+def _rerank_demo(demo: Row, passage: Callable[[Row], str], file: Path) -> str:
+    documents = _documents(demo, passage, file)
+    return prompts.RERANK_DEMO.format(documents=documents, query=demo["query"], ranking=_ranking(demo))
+
+
+def _ranking(row: Row) -> str:
+    by_label = sorted(row["ctxs"], key=lambda passage: int(passage["label"]), reverse=True)
+    return " > ".join(passage["id"] for passage in by_label)
+
+
+def _depth(row: Row, context: str) -> float | None:
+    """What the file says, if it is a share of the context; else where the answers stand in it, on average."""
+    given = row.get("depth")
+    if not context or (isinstance(given, float | int) and 0 <= given <= 1):
+        return given if context else None
+    if all("has_answer" in passage for passage in row["ctxs"]):
+        return _mean_place([passage["has_answer"] for passage in row["ctxs"]])
+    text = context.lower()
+    answers = (re.escape(str(answer).lower()) for answer in row["answers"] if answer)
+    places = [match.start() / len(text) for answer in answers for match in re.finditer(answer, text)]
+    return sum(places) / len(places) if places else None
+
+
+def _relevant_depth(row: Row) -> float | None:
+    """Where the passages of the highest grade stand, on average; None if all have the same."""
+    grades = [int(passage["label"]) for passage in row["ctxs"]]
+    return _mean_place([grade == max(grades) for grade in grades]) if len(set(grades)) > 1 else None
+
+
+def _mean_place(marks: list[bool]) -> float | None:
+    places = [number / max(1, len(marks) - 1) for number, mark in enumerate(marks) if mark]
+    return sum(places) / len(places) if places else None

@@ -1,0 +1,145 @@
+"""Key-value and needle tasks from HELMET's release, else generated.
+
+Source of the official order: princeton-nlp/HELMET at 4526dfb, data.py load_json_kv, load_ruler, load_data.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+from helm_longctx.benchmarks.helmet import prompts
+from helm_longctx.benchmarks.helmet.data import generate
+from helm_longctx.benchmarks.helmet.data.llama import ruler
+from helm_longctx.errors import InputError
+from helm_longctx.protocol.sampling import shuffled
+from helm_longctx.protocol.task import Example, Settings, Task
+from helm_longctx.protocol.template import CONTEXT
+from helm_longctx.sources.jsonl import JsonLines, Row, Types
+from helm_longctx.sources.root import DataRoot
+
+_TEXTS = (str, list)
+_log = logging.getLogger(__name__)
+
+
+def load_json_kv(task: Task, settings: Settings, root: DataRoot) -> Iterable[Example]:
+    """One key to look up in a JSON object of `sizes[length]` pairs, after two looked-up keys.
+
+    Raises:
+        InputError: the official file is there but malformed, or there are fewer demonstrations than `shots` asks for.
+    """
+    types: Types = {CONTEXT: str, "question": str, "answer": _TEXTS, "demos": list, "num_kvs": int}
+    shots = task.demonstrations(settings)
+    convert = partial(_json_kv, shots=shots, at_least=settings.shots or 0)
+    if rows := _official_rows(task, settings, root, types):
+        return _official(task, settings, rows, convert)
+    pairs = _pairs(task, settings.length)
+    return _generated(task, settings, root, partial(generate.fitting, generate.json_kv, at_most=pairs), convert)
+
+
+def load_ruler(task: Task, settings: Settings, root: DataRoot, make: generate.Maker) -> Iterable[Example]:
+    """RULER's tasks. There are no demonstrations, whatever `shots` says.
+
+    Raises:
+        InputError: the official file is there but malformed.
+    """
+    convert = partial(_ruler, names=task.template.names)
+    if rows := _official_rows(task, settings, root, {CONTEXT: str}):
+        return _official(task, settings, rows, convert)
+    return _generated(task, settings, root, partial(generate.fitting, make), convert)
+
+
+Convert = Callable[[Row, str], tuple[dict[str, str], list[str]]]
+"""(row, where it stands) → template fields and references."""
+
+
+def _official_rows(task: Task, settings: Settings, root: DataRoot, types: Types) -> JsonLines | None:
+    for path in task.paths(settings.length):
+        if root.has(path):
+            return JsonLines(root / path, types)
+    _log.warning("%s: %s has no official file for it; generating examples of its form", task.name, root.path)
+    return None
+
+
+def _official(task: Task, settings: Settings, rows: JsonLines, convert: Convert) -> Iterator[Example]:
+    numbers = shuffled(len(rows), settings.seed)[: task.sample(settings)]
+    for position, (number, row) in enumerate(zip(numbers, rows.rows(numbers), strict=True)):
+        fields, references = convert(row, f"{rows.path}: row {number + 1}")
+        depth = _depth(row, references) if task.answer_kind in ("lookup", "span") else None
+        yield Example(f"{task.name}-{position}", fields, references, "official", depth)
+
+
+def _generated(
+    task: Task, settings: Settings, root: DataRoot, fitting: Callable[..., Any], convert: Convert
+) -> Iterator[Example]:
+    counter = ruler(root)
+
+    def measure(rows: list[Row]) -> list[int]:
+        fields = (convert(row, task.name)[0] for row in rows)
+        return counter.count([task.template.user_turn(f) + task.template.suffix(f) for f in fields])
+
+    count = task.sample(settings)
+    rows, lengths = fitting(count, settings.seed, settings.length - task.max_tokens, measure)
+    for position, (row, tokens) in enumerate(zip(rows, lengths, strict=True)):
+        fields, references = convert(row, task.name)
+        yield Example(
+            f"{task.name}-{position}", fields, references, "generated", row.get("depth"), tokens, counter.name
+        )
+
+
+def _depth(row: Row, references: list[str]) -> float | None:
+    """What the file says, if it is a share of the context; else where the answers are found."""
+    given = row.get("depth")
+    return given if isinstance(given, float | int) and 0 <= given <= 1 else evidence_depth(row[CONTEXT], references)
+
+
+def evidence_depth(context: str, answers: Iterable[str]) -> float | None:
+    """Mean relative position of the answers that the context holds; None if it holds none."""
+    places = [at / max(1, len(context)) for at in map(context.find, answers) if at >= 0]
+    return sum(places) / len(places) if places else None
+
+
+def _pairs(task: Task, length: int) -> int:
+    """Key-value pairs for any length: on the line through the official sizes, so that any length fits as they do."""
+    points = sorted(task.sizes)
+    for low, high in pairwise(points):
+        if low <= length <= high:
+            return task.sizes[low] + (task.sizes[high] - task.sizes[low]) * (length - low) // (high - low)
+    raise InputError(f"{task.name}: length={length} is outside {points[0]} to {points[-1]}")
+
+
+def _json_kv(row: Row, where: str, shots: int, at_least: int) -> tuple[dict[str, str], list[str]]:
+    if at_least > len(row["demos"]):
+        raise InputError(f"{where}: shots={at_least}, but there are only {len(row['demos'])} demonstrations")
+    try:
+        demos = [prompts.JSON_KV_DEMO.format(key=key, value=value) for key, value in row["demos"][:shots]]
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{where}: column 'demos' must be a list of [key, value]") from error
+    fields = {
+        CONTEXT: row[CONTEXT],
+        "question": row["question"],
+        "demos": "\n\n".join(demos) + ("\n\n" if shots > 0 else ""),
+    }
+    return fields, _texts(row["answer"], "answer", where)
+
+
+def _ruler(row: Row, where: str, names: frozenset[str]) -> tuple[dict[str, str], list[str]]:
+    values = {
+        **row,
+        "question": row.get("query", row.get("question", "")),
+        "example": f"{row['example']}\n\n" if row.get("example") else "",
+    }
+    if absent := sorted(names - {name for name, value in values.items() if value is not None}):
+        raise InputError(f"{where}: columns are missing: {', '.join(absent)}")
+    column = "answer" if "answer" in row else "outputs"
+    return {name: str(values[name]) for name in names}, _texts(row.get(column), column, where)
+
+
+def _texts(value: object, column: str, where: str) -> list[str]:
+    texts = [value] if isinstance(value, str) else value
+    if not (isinstance(texts, list) and texts and all(isinstance(text, str) for text in texts)):
+        raise InputError(f"{where}: column {column!r} must be a string or a list of strings, and not empty")
+    return texts

@@ -1,0 +1,51 @@
+"""HELMET's rubrics on answers and summaries whose verdicts are known: the set that judges are checked with.
+
+The stories, questions, answers and verdicts in judge_check.jsonl are ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from importlib import resources
+from pathlib import Path
+
+from helm_longctx.benchmarks.helmet.rubrics import ANSWER, RUBRICS
+from helm_longctx.benchmarks.helmet.tasks import HELMET
+from helm_longctx.benchmarks.helmet.verdicts import judged_answer, judged_summary
+from helm_longctx.judging.check.items import Check, Item
+from helm_longctx.protocol.task import Record
+from helm_longctx.sources.fetch import ensure
+from helm_longctx.sources.jsonl import JsonLines
+from helm_longctx.sources.root import DataRoot
+
+ITEMS = Path(str(resources.files("helm_longctx.benchmarks.helmet") / "judge_check.jsonl"))
+
+_COLUMNS: dict[str, type | tuple[type, ...]] = {"id": str, "task": str, "kind": str, "record": dict, "expected": dict}
+
+
+def checks(root: DataRoot) -> list[Check]:
+    """The set, asked by the official rubrics, which are fetched if they are not there.
+
+    Raises:
+        InputError: the rubrics are missing and may not be downloaded, or a download fails.
+    """
+    items = [Item(**row) for row in JsonLines(ITEMS, _COLUMNS)]
+    rubrics = {task: HELMET.task(task).judge_sources["rubric"] for task in dict.fromkeys(item.task for item in items)}
+    ensure(rubrics.values(), root, "helm-longctx fetch helmet_longqa:length=8k helmet_summ:length=8k")
+    return [_check(item, root / rubrics[item.task].paths[0]) for item in items]
+
+
+def _check(item: Item, rubric: Path) -> Check:
+    return Check(item, RUBRICS[item.task].questions(rubric, item.record), partial(_WORTH[item.task], item.record))
+
+
+def _answer(record: Record, replies: Mapping[str, str]) -> float | None:
+    return judged_answer(replies[ANSWER]).get("judge_score")
+
+
+def _summary(record: Record, replies: Mapping[str, str]) -> float | None:
+    return judged_summary(replies, record["keypoints"]).get("judge_f1")
+
+
+_WORTH = {"narrativeqa": _answer, "infbench_sum": _summary}

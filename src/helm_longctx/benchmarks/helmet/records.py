@@ -1,0 +1,56 @@
+"""What HELMET's scorers read of a record, besides its prediction and references."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from helm_longctx.protocol.shapes import TEXTS, Shape, are_all, is_number, is_text, is_whole
+
+HIGHEST_GRADE = 1000
+"""trec_eval counts the grades in a table of this size."""
+
+_CITED = ("recall", "precision", "recall_shown", "precision_shown")
+
+
+def _is_qrels(value: Any) -> bool:
+    return isinstance(value, dict) and all(is_whole(grade) and 0 <= grade <= HIGHEST_GRADE for grade in value.values())
+
+
+def _is_reply(value: Any) -> bool:
+    parts = value.values() if isinstance(value, dict) else [value]
+    return all(part is None or is_text(part) for part in parts)
+
+
+def _is_jury(value: Any) -> bool:
+    replies = value.get("replies") if isinstance(value, dict) else None
+    return value == {} or (isinstance(replies, dict) and all(map(_is_reply, replies.values())))
+
+
+def _has_short_answers(value: Any) -> bool:
+    return isinstance(value, dict) and TEXTS.fits(value.get("short_answers"))
+
+
+def _are_judged_citations(value: Any) -> bool:
+    if not isinstance(value, dict):
+        return False
+    numbers = [value[name] for name in (*_CITED, "hidden") if value.get(name) is not None]
+    whole = isinstance(value.get("official"), bool) and "hidden" in value
+    return all(map(is_number, numbers)) and (whole or "judge" not in value)
+
+
+REPLIES = {
+    "judge": Shape("a judge's reply, or an object of its replies by part", _is_reply),
+    "jury": Shape("an object with 'replies', an object of replies by judge", _is_jury),
+}
+SUMMARY = {**REPLIES, "keypoints": TEXTS}
+RANKING = {
+    "qrels": Shape(f"an object of grades (whole numbers from 0 to {HIGHEST_GRADE}) by passage id", _is_qrels),
+    "passages": Shape("a whole number", is_whole),
+}
+_CITATIONS = {"citations": Shape("what a judge of citations found", _are_judged_citations)}
+_PAIRS = Shape("a list of objects with 'short_answers', a list of texts", are_all(_has_short_answers))
+CITED = {
+    "asqa": {**_CITATIONS, "qa_pairs": _PAIRS},
+    "qampari": {**_CITATIONS, "answers": Shape("a list of lists of texts", are_all(TEXTS.fits))},
+}
+"""By data set."""

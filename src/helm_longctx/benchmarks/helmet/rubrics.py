@@ -1,0 +1,124 @@
+"""What HELMET asks a judge: its own rubrics, read from the pinned release and never from here.
+
+Source: princeton-nlp/HELMET at 4526dfb, scripts/eval_gpt4_longqa.py and scripts/eval_gpt4_summ.py; sampling settings
+also model_utils.py OpenAIModel.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+
+from helm_longctx.benchmarks.helmet.scoring import parse_output
+from helm_longctx.benchmarks.helmet.verdicts import PARTS, read_answer, read_part
+from helm_longctx.errors import InputError
+from helm_longctx.judging.judge import Question, Verdict
+from helm_longctx.protocol.task import Record
+from helm_longctx.protocol.template import fill
+
+JUDGE = "openai/gpt-4o-2024-05-13"
+"""The official judge."""
+
+ANSWER = "answer"
+"""The one part that a judge of answers is asked."""
+
+
+@dataclass(frozen=True)
+class Rubric:
+    """How the answers of a task are judged.
+
+    Args:
+        prompts: for each part that a judge is asked, the name of its template in the official script.
+        max_tokens: of a reply.
+        fields: from a scored record to the templates' places.
+        needs: what the record must hold for that: `rubric` is the script's path.
+        read: from a part and a reply about it to the verdict.
+    """
+
+    prompts: Mapping[str, str]
+    max_tokens: int
+    fields: Callable[[Record], Mapping[str, object]]
+    needs: tuple[str, ...]
+    read: Callable[[str, str], Verdict | None]
+
+    def questions(self, script: Path, record: Record) -> dict[str, Question]:
+        """What to ask about a record, by part.
+
+        Args:
+            script: the official one, or a file with the same constants. It is read, never run.
+
+        Raises:
+            InputError: the script lacks a template.
+        """
+        templates, fields = _constants(script), self.fields(record)
+        if absent := [name for name in self.prompts.values() if name not in templates]:
+            raise InputError(f"{script}: there is no text named {', '.join(absent)}; is it HELMET's script?")
+        return {
+            part: Question(
+                prompt=fill(templates[name], fields),
+                read=partial(self.read, part),
+                max_tokens=self.max_tokens,
+                temperature=0.1,
+                top_p=0.9,
+                seed=42,
+            )
+            for part, name in self.prompts.items()
+        }
+
+    def digest(self, script: Path) -> str:
+        """SHA-256 of the templates, in the order of the parts."""
+        templates = _constants(script)
+        texts = "\0".join(templates.get(name, "") for name in self.prompts.values())
+        return hashlib.sha256(texts.encode()).hexdigest()
+
+
+def _answer(record: Record) -> dict[str, object]:
+    output = parse_output(record["prediction"].replace("\n", " "))
+    # The official code formats the list itself.
+    return {"question": record["question"], "correct_answers": record["references"], "parsed_output": output}
+
+
+def _summary(record: Record, expert: str) -> dict[str, object]:
+    summary = record["prediction"].strip()
+    keypoints = "\n".join(f"{number}. {point}" for number, point in enumerate(record["keypoints"], 1))
+    return {"text": summary, "summary": summary, "keypoints": keypoints, "expert_summary": expert}
+
+
+def _summary_rubric(suffix: str, expert: Callable[[Record], str], *needs: str) -> Rubric:
+    return Rubric(
+        prompts={part: f"{part}_prompt{suffix}" for part in PARTS},
+        max_tokens=4096,
+        fields=lambda record: _summary(record, expert(record)),
+        needs=("rubric", "keypoints", *needs),
+        read=read_part,
+    )
+
+
+RUBRICS = {
+    "narrativeqa": Rubric({ANSWER: "judge_prompt"}, 2048, _answer, ("rubric",), lambda part, reply: read_answer(reply)),
+    "infbench_sum": _summary_rubric("_book", lambda record: record["references"][0]),
+    "multi_lexsum": _summary_rubric("", lambda record: record["long_summary"], "long_summary"),
+}
+"""By task."""
+
+
+@cache
+def _constants(script: Path) -> dict[str, str]:
+    """The texts that a module assigns to names."""
+    try:
+        module = ast.parse(script.read_text(encoding="utf-8"))
+    except (OSError, SyntaxError, ValueError) as error:
+        raise InputError(f"{script}: HELMET's script cannot be read ({type(error).__name__})") from error
+    return {
+        target.id: statement.value.value
+        for statement in module.body
+        if isinstance(statement, ast.Assign)
+        and isinstance(statement.value, ast.Constant)
+        and isinstance(statement.value.value, str)
+        for target in statement.targets
+        if isinstance(target, ast.Name)
+    }

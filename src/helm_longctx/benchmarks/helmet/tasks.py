@@ -1,0 +1,460 @@
+"""HELMET's tasks: the one table that everything else is derived from.
+
+Sizes, budgets and sample sizes: princeton-nlp/HELMET at 4526dfb, scripts/generate_configs.py (4k to 128k). Beyond
+128k the sizes go on in proportion where the data has so much; those lengths have no published numbers.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from helm_longctx.benchmarks.helmet import citations, prompts, published, records, scoring, verdicts
+from helm_longctx.benchmarks.helmet.data import alce, books, generate, needles, passages, ruler
+from helm_longctx.benchmarks.helmet.data.icl import Split, load_icl, split_named, split_tenth
+from helm_longctx.benchmarks.helmet.data.llama import LLAMA_2
+from helm_longctx.benchmarks.helmet.data.recall import load_json_kv, load_ruler
+from helm_longctx.benchmarks.helmet.release import COMMIT, REVISION, pinned, released
+from helm_longctx.benchmarks.helmet.rubrics import JUDGE
+from helm_longctx.judging.entailment import TRUE_NLI
+from helm_longctx.protocol.lengths import STANDARD
+from helm_longctx.protocol.task import AnswerKind, Benchmark, Category, Loader, Protocol, Scorer, Task, Variant
+from helm_longctx.protocol.template import Template
+from helm_longctx.sources.fetch import Source
+from helm_longctx.sources.hub import HubDataset, HubFile
+from helm_longctx.sources.release import PinnedFile, ReleaseFile
+
+STOPPED: dict[Protocol, Variant] = {"paper": Variant(), "current": Variant(stop=("\n",))}
+"""Published completions stop nowhere, those of the official code since 2025-08 at a newline."""
+
+MOST_GENERATED = 10_000
+"""Examples of a task that can be generated: a hundred times the official sample."""
+
+OFFICIAL = [STANDARD[label] for label in ("4k", "8k", "16k", "32k", "64k", "128k")]
+
+
+def sizes(*official: int, most: int | None = None) -> dict[int, int]:
+    """Units for 4k, 8k, … 128k, then in proportion up to 1m.
+
+    Args:
+        most: what the data has; longer lengths than it fills are left out.
+    """
+    beyond = [length for length in STANDARD.values() if length > OFFICIAL[-1]]
+    further = {length: official[-1] * length // OFFICIAL[-1] for length in beyond}
+    known = dict(zip(OFFICIAL, official, strict=True))
+    return known | {length: units for length, units in further.items() if most is None or units <= most}
+
+
+def _officially(length: int, path: str) -> tuple[ReleaseFile, ...]:
+    return (released(path),) if length in OFFICIAL else ()
+
+
+_NEEDLE = Template(prompts.NIAH_USER, prompts.NIAH_PREFIX)
+_NEEDLES = Template(prompts.NIAH_MULTI_USER, prompts.NIAH_MULTI_PREFIX)
+_CHAIN = Template(prompts.VT_USER, prompts.VT_PREFIX)
+_COMMON = Template(prompts.CWE_USER, prompts.CWE_PREFIX)
+_FREQUENT = Template(prompts.FWE_USER, prompts.FWE_PREFIX)
+_DOCUMENTS = Template(prompts.RULER_QA_USER, prompts.RULER_QA_PREFIX)
+
+
+def _ruler(
+    name: str,
+    title: str,
+    folder: str,
+    make: generate.Maker,
+    max_tokens: int,
+    template: Template = _NEEDLE,
+    answer_kind: AnswerKind = "lookup",
+) -> Task:
+    answered = template is _DOCUMENTS
+    return Task(
+        name=f"ruler_{name}",
+        title=title,
+        template=template,
+        sizes={length: length for length in STANDARD.values()},
+        unit="tokens",
+        load=partial(load_ruler, make=make),
+        score=scoring.score_qa if answered else scoring.score_ruler,
+        headline=("substring_exact_match",) if answered else ("ruler_recall",),
+        metrics=scoring.ANSWER_METRICS if answered else ("ruler_recall",),
+        max_tokens=max_tokens,
+        answer_kind=answer_kind,
+        null_answer="0",
+        optional_sources=lambda length: _officially(length, f"ruler/{folder}/validation_{length}.jsonl"),
+        any_length=True,
+        arguments=("seed",),
+        most_samples=MOST_GENERATED,
+    )
+
+
+NIAH = _ruler("niah_s_2", "NIAH", "niah_single_2", needles.niah_prose, 50)
+MK_2 = _ruler("niah_mk_2", "RULER MK Needle", "niah_multikey_2", needles.niah_words, 50)
+MK_3 = _ruler("niah_mk_3", "RULER MK UUID", "niah_multikey_3", needles.niah_uuids, 100)
+MV = _ruler("niah_mv", "RULER MV", "niah_multivalue", needles.niah_values, 50, _NEEDLES)
+RULER = (
+    _ruler("niah_s_1", "NIAH Repeat", "niah_single_1", needles.niah_noise, 50),
+    NIAH,
+    _ruler("niah_s_3", "NIAH UUID", "niah_single_3", needles.niah_prose_uuid, 50),
+    _ruler("niah_mk_1", "RULER MK Essay", "niah_multikey_1", needles.niah_multikey_prose, 50),
+    MK_2,
+    MK_3,
+    _ruler("niah_mq", "RULER MQ", "niah_multiquery", needles.niah_multiquery, 100, _NEEDLES),
+    MV,
+    _ruler("cwe", "RULER CWE", "cwe", ruler.common_words, 100, _COMMON, "frequency"),
+    _ruler("fwe", "RULER FWE", "fwe", ruler.frequent_words, 50, _FREQUENT, "frequency"),
+    _ruler("vt", "RULER VT", "vt", ruler.variable_tracking, 50, _CHAIN, "chain"),
+    _ruler("qa_1", "RULER SQuAD", "qa_1", ruler.one_hop_questions, 50, _DOCUMENTS, "span"),
+    _ruler("qa_2", "RULER HotpotQA", "qa_2", ruler.two_hop_questions, 50, _DOCUMENTS, "span"),
+)
+
+_PAIRS = sizes(50, 105, 220, 440, 900, 1800)
+JSON_KV = Task(
+    name="json_kv",
+    title="JSON KV",
+    template=Template(prompts.JSON_KV_USER, prompts.JSON_KV_PREFIX),
+    sizes=_PAIRS,
+    unit="pairs",
+    load=load_json_kv,
+    score=scoring.score_json_kv,
+    headline=("substring_exact_match",),
+    metrics=scoring.ANSWER_METRICS,
+    max_tokens=100,
+    answer_kind="lookup",
+    null_answer="00000000-0000-0000-0000-000000000000",
+    shots=2,
+    optional_sources=lambda length: _officially(length, f"json_kv/test_k{_PAIRS.get(length)}_dep6.jsonl"),
+    any_length=True,
+    arguments=("shots", "seed"),
+    most_samples=MOST_GENERATED,
+)
+
+_PASSAGES = sizes(20, 50, 105, 220, 440, 1000, most=1000)
+
+
+def _rag(name: str, title: str, test: str, demos: str, depths: int, load: Loader) -> Task:
+    def sources(length: int) -> tuple[ReleaseFile, ...]:
+        files = (test.format(k=_PASSAGES[length]), demos.format(k=3))
+        return tuple(released(f"kilt/{file}_dep{depths}.jsonl") for file in files)
+
+    return Task(
+        name=name,
+        title=title,
+        template=Template(prompts.QA_USER, prompts.QA_PREFIX),
+        sizes=_PASSAGES,
+        unit="passages",
+        load=load,
+        score=scoring.score_qa,
+        headline=("substring_exact_match",),
+        metrics=scoring.ANSWER_METRICS,
+        max_tokens=20,
+        answer_kind="span",
+        null_answer="the United States",
+        shots=2,
+        sources=sources,
+        arguments=("shots", "seed", "context"),
+        variants=STOPPED,
+    )
+
+
+def _kilt(name: str, title: str, depths: int = 6) -> Task:
+    test, demos = (f"{name}-{split}-multikilt_1000_k{{k}}" for split in ("dev", "train"))
+    return _rag(name, title, test, demos, depths, passages.load_qa)
+
+
+_POPQA = "popqa_test_1000_k{k}"
+_load_popqa = partial(passages.load_qa, popularity=3.0, demos_from_test=True)
+RAG = (
+    _kilt("nq", "NQ"),
+    _kilt("triviaqa", "TriviaQA"),
+    _kilt("hotpotqa", "HotpotQA", depths=3),
+    _rag("popqa", "PopQA", _POPQA, _POPQA, 6, _load_popqa),
+)
+
+_RANKED = sizes(14, 50, 130, 285, 600, 1000, most=1000)
+_MSMARCO = "msmarco/test_reranking_data_k{k}_dep3.jsonl"
+RERANK = (
+    Task(
+        name="msmarco",
+        title="MS MARCO",
+        template=Template(prompts.RERANK_USER, prompts.RERANK_PREFIX),
+        sizes=_RANKED,
+        unit="passages",
+        load=passages.load_rerank,
+        score=scoring.score_rerank,
+        record=records.RANKING,
+        headline=("NDCG@10",),
+        metrics=scoring.RANKING_METRICS,
+        max_tokens=200,
+        answer_kind="ranking",
+        null_answer="1 > 2 > 3",
+        shots=2,
+        sources=lambda length: tuple(released(_MSMARCO.format(k=k)) for k in (_RANKED[length], 10)),
+        arguments=("shots", "seed"),
+        variants=STOPPED,
+    ),
+)
+
+_CITED = sizes(8, 30, 75, 165, 345, 700, most=2000)
+
+
+_PROMPT_FILES = {
+    "asqa_revised": "99ebb9d7371895dc352a7f9135ef9e84c3757a9d9d4ce2091b4e2b1d7c39299c",
+    "asqa_nocite": "512b525835de1d2d610334d31d002ffa9396474ac141c31ad12adec8d121ac8f",
+    "qampari_revised": "d73e184ec6d9fd6ba821ea1e537d2dec96be602aa693706862acc1b3d9586104",
+    "qampari_nocite": "0f2c2762e5a96031004c4220e3f3c9b65f6359b5fc44187ef687ae7127a8f4a1",
+}
+"""Instructions and demonstrations in HELMET's repository, by their SHA-256."""
+
+
+def _cite(name: str, title: str, correct: str, score: Scorer, metrics: tuple[str, ...]) -> Task:
+    data, _, plain = name.partition("_")
+    prompt = name if plain else f"{name}_revised"
+    return Task(
+        name=name,
+        title=title,
+        template=Template(prompts.CITE_USER, prompts.CITE_PREFIX, separator="\n\n"),
+        sizes=_CITED,
+        unit="documents",
+        load=alce.load_alce,
+        score=score,
+        headline=(correct,) if plain else (correct, *citations.OFFICIAL),
+        metrics=metrics if plain else (*metrics, *citations.METRICS),
+        max_tokens=600 if plain else 300,
+        answer_kind="citation",
+        null_answer="It is not known [1].",
+        shots=0 if plain else 2,
+        sources=lambda length: (
+            released(f"alce/{data}_eval_gtr_top2000.json"),
+            pinned(f"prompts/{prompt}.json", _PROMPT_FILES[prompt]),
+        ),
+        chat=True,
+        arguments=("shots", "seed") if plain else ("shots", "seed", "judge"),
+        official_judge=None if plain else TRUE_NLI,
+        record=records.CITED[data],
+    )
+
+
+_ASQA = ("str_em", citations.score_asqa, citations.ASQA_METRICS)
+_QAMPARI = ("qampari_rec_top5", citations.score_qampari, citations.QAMPARI_METRICS)
+CITE = (_cite("asqa", "ASQA", *_ASQA), _cite("qampari", "QAMPARI", *_QAMPARI))
+NOCITE = (
+    _cite("asqa_nocite", "ASQA without citations", *_ASQA),
+    _cite("qampari_nocite", "QAMPARI without citations", *_QAMPARI),
+)
+
+
+def _text_sizes(max_tokens: int, around: int = 200) -> dict[int, int]:
+    """Tokens of text; `around` is left for what stands around it. Texts need not have more than 128k."""
+    return {length: length - around - max_tokens for length in OFFICIAL}
+
+
+_JUDGED_ANSWER = (*scoring.ANSWER_METRICS, *verdicts.ANSWER_METRICS)
+
+
+def _long_qa(
+    name: str,
+    title: str,
+    template: Template,
+    load: Loader,
+    score: Scorer,
+    headline: str,
+    max_tokens: int,
+    answer_kind: AnswerKind,
+    *sources: Source,
+    rubric: PinnedFile | None = None,
+) -> Task:
+    return Task(
+        name=name,
+        title=title,
+        template=template,
+        sizes=_text_sizes(max_tokens),
+        unit="tokens of text",
+        load=load,
+        score=score,
+        headline=(headline,),
+        metrics=_JUDGED_ANSWER if rubric else scoring.ANSWER_METRICS,
+        max_tokens=max_tokens,
+        answer_kind=answer_kind,
+        null_answer="A",
+        shots=2,
+        sources=lambda length: (*sources, LLAMA_2),
+        chat=True,
+        arguments=("shots", "seed", "context", "judge") if rubric else ("shots", "seed", "context"),
+        official_judge=JUDGE if rubric else None,
+        judge_sources={"rubric": rubric} if rubric else {},
+        record=records.REPLIES if rubric else {},
+    )
+
+
+def _infbench(split: str) -> HubFile:
+    path = f"hub/xinrongzhang2022__infinitebench/{split}.jsonl"
+    return HubFile("xinrongzhang2022/InfiniteBench", f"{split}.jsonl", path)
+
+
+_NARRATIVEQA_ROWS = {"train": 32747, "test": 10557}
+_NARRATIVEQA_COLUMNS = {"train": ("question", "answers"), "test": ("document.text", "question", "answers")}
+LONGQA = (
+    _long_qa(
+        "narrativeqa",
+        "NarrativeQA",
+        Template(prompts.NARRATIVEQA_USER, prompts.NARRATIVEQA_PREFIX),
+        books.load_narrativeqa,
+        scoring.score_narrativeqa,
+        "judge_score",
+        100,
+        "span",
+        HubDataset(
+            "narrativeqa",
+            _NARRATIVEQA_ROWS,
+            repo="deepmind/narrativeqa",
+            columns=_NARRATIVEQA_COLUMNS,
+            labelled=False,
+        ),
+        rubric=pinned(
+            "scripts/eval_gpt4_longqa.py", "9297b773cdfda8bc4f7bd52ebdac35bbd5cfefc3b3f716730dc8fdf6b910c3b7"
+        ),
+    ),
+    _long_qa(
+        "infbench_qa",
+        "InfiniteBench QA",
+        Template(prompts.INFBENCH_QA_USER, prompts.INFBENCH_PREFIX, separator="\n\n"),
+        partial(books.load_infbench, convert=books.infbench_question, demo=prompts.INFBENCH_QA_DEMO),
+        scoring.score_qa,
+        "rougeL_f1",
+        10,
+        "span",
+        _infbench("longbook_qa_eng"),
+    ),
+    _long_qa(
+        "infbench_choice",
+        "InfiniteBench MC",
+        Template(prompts.INFBENCH_CHOICE_USER, prompts.INFBENCH_PREFIX, separator="\n\n"),
+        partial(books.load_infbench, convert=books.infbench_choice, demo=prompts.INFBENCH_CHOICE_DEMO),
+        scoring.score_choice,
+        "exact_match",
+        10,
+        "choice",
+        _infbench("longbook_choice_eng"),
+    ),
+)
+
+
+_SUMMARY_RUBRIC = pinned(
+    "scripts/eval_gpt4_summ.py", "ad89dd22953326c4036772da97d00904dbaf74129b04e5ea9cc8f6cf75b70bde"
+)
+
+
+def _summary(
+    name: str,
+    title: str,
+    template: Template,
+    load: Loader,
+    score: Scorer,
+    max_tokens: int,
+    around: int,
+    *sources: Source,
+) -> Task:
+    *needed, keypoints = sources
+    return Task(
+        name=name,
+        title=title,
+        template=template,
+        sizes=_text_sizes(max_tokens, around),
+        unit="tokens of text",
+        load=load,
+        score=score,
+        headline=("judge_f1",),
+        metrics=(*scoring.ANSWER_METRICS, *verdicts.SUMMARY_METRICS),
+        max_tokens=max_tokens,
+        answer_kind="summary",
+        null_answer="It is a long text.",
+        shots=2,
+        sources=lambda length: (*needed, LLAMA_2),
+        chat=True,
+        arguments=("shots", "seed", "judge"),
+        official_judge=JUDGE,
+        judge_sources={"keypoints": keypoints, "rubric": _SUMMARY_RUBRIC},
+        record=records.SUMMARY,
+    )
+
+
+SUMM = (
+    _summary(
+        "infbench_sum",
+        "InfiniteBench Sum",
+        Template(prompts.INFBENCH_SUM_USER, prompts.INFBENCH_SUM_PREFIX, separator="\n\n"),
+        partial(books.load_infbench, convert=books.infbench_book, demo=prompts.INFBENCH_SUM_DEMO),
+        scoring.score_book_summary,
+        1200,
+        200,
+        _infbench("longbook_sum_eng"),
+        released("infbench/longbook_sum_eng_keypoints.jsonl"),
+    ),
+    _summary(
+        "multi_lexsum",
+        "Multi-LexSum",
+        Template(prompts.LEXSUM_USER, prompts.LEXSUM_PREFIX, separator="\n\n"),
+        books.load_lexsum,
+        scoring.score_lexsum,
+        400,
+        300,
+        HubDataset("allenai/multi_lexsum", {"train": 3177, "validation": 454}, parquet="v20230518", labelled=False),
+        released("multi_lexsum/multi_lexsum_val.jsonl"),
+    ),
+)
+
+
+def _icl(name: str, title: str, hub: HubDataset, label: str, num_labels: int, split: Split, *shots: int) -> Task:
+    return Task(
+        name=name,
+        title=title,
+        template=Template(prompts.ICL_USER, prompts.ICL_PREFIX),
+        sizes=sizes(*shots),
+        unit="shots",
+        load=partial(load_icl, label=label, num_labels=num_labels, split=split),
+        score=scoring.score_icl,
+        headline=("exact_match",),
+        metrics=scoring.ANSWER_METRICS,
+        max_tokens=20,
+        answer_kind="label",
+        null_answer="0",
+        num_samples=500,
+        sources=lambda length: (hub,),
+        arguments=("shots", "seed", "labels"),
+        variants=STOPPED,
+    )
+
+
+_TREC = HubDataset("CogComp/trec", {"train": 5452, "test": 500})
+_BANKING = HubDataset("PolyAI/banking77", {"train": 10003, "test": 3080})
+_CLINIC = HubDataset("clinc_oos", {"train": 15250, "validation": 3100}, config="plus", repo="clinc/clinc_oos")
+_NLU = HubDataset("xingkunliuxtracta/nlu_evaluation_data", {"train": 25715})
+_TEST = split_named("train", "test")
+_VALIDATION = split_named("train", "validation")
+
+ICL = (
+    _icl("trec_coarse", "TREC Coarse", _TREC, "coarse_label", 6, _TEST, 200, 400, 800, 1600, 3300, 6600),
+    _icl("trec_fine", "TREC Fine", _TREC, "fine_label", 50, _TEST, 200, 400, 800, 1600, 3200, 6400),
+    _icl("banking77", "BANKING77", _BANKING, "label", 77, _TEST, 180, 360, 720, 1450, 2900, 5900),
+    _icl("clinic150", "CLINIC150", _CLINIC, "intent", 151, _VALIDATION, 220, 440, 880, 1750, 3525, 7050),
+    _icl("nlu", "NLU", _NLU, "label", 68, split_tenth, 250, 510, 1020, 2040, 4080, 8296),
+)
+
+HELMET = Benchmark(
+    name="helmet",
+    title="HELMET",
+    description="How to Evaluate Long-context Models Effectively and Thoroughly (arXiv 2410.02694)",
+    revision=REVISION,
+    url=f"https://github.com/princeton-nlp/HELMET/tree/{COMMIT[:7]}",
+    categories=(
+        Category("recall", "Recall", (JSON_KV, MK_2, MK_3, MV)),
+        Category("rag", "RAG", RAG),
+        Category("icl", "ICL", ICL),
+        Category("cite", "Cite", CITE, variants=NOCITE),
+        Category("rerank", "Re-rank", RERANK),
+        Category("longqa", "LongQA", LONGQA),
+        Category("summ", "Summ", SUMM),
+        Category("ruler", "RULER", RULER, averaged=False),
+        Category("niah", "NIAH", (NIAH,), averaged=False),
+    ),
+    published=published.results,
+)

@@ -1,0 +1,186 @@
+"""Countdown: the search that LongProc demonstrates and expects, and the checks of a model's search and solution.
+
+Source: princeton-pli/LongProc at 78e873a, longproc/countdown_evaluator.py. The official check evaluates the model's
+equations as Python code; here they are parsed, and what Python would not evaluate is wrong.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+
+from helm_longctx.benchmarks.longproc import prompts
+
+Number = int | float
+LARGEST = 2000
+"""Intermediate results from here on are dropped."""
+
+_OPERATIONS: dict[str, Callable[[int, int], Number]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+}
+_PYTHON_INTEGER = re.compile(r"[ \t\f]*-?(?:0(?:_?0)*|[1-9](?:_?[0-9])*)[ \t\f]*")
+
+
+def demonstrate(numbers: Sequence[int], target: int) -> tuple[list[str], str]:
+    """The equations of the first solution that the search finds, and the demonstration: search and solution.
+
+    Args:
+        numbers: four whole numbers of at least 0.
+
+    Raises:
+        ValueError: no order of operations reaches the target.
+    """
+    search = _Search(target)
+    solution = search.run(list(numbers))
+    if solution is None:
+        raise ValueError("the numbers cannot reach the target")
+    return solution, prompts.COUNTDOWN_DEMONSTRATION.format(search="".join(search.log), solution=solution)
+
+
+def demonstrations() -> str:
+    """The examples that every prompt has."""
+    return "\n\n".join(
+        prompts.COUNTDOWN_EXAMPLE.format(numbers=numbers, target=target, demonstration=demonstrate(numbers, target)[1])
+        for numbers, target in prompts.COUNTDOWN_EXAMPLES
+    )
+
+
+@dataclass
+class _Search:
+    """A depth-first search that writes down every step."""
+
+    target: int
+    log: list[str] = field(default_factory=list)
+
+    def run(self, numbers: list[int]) -> list[str] | None:
+        """Search from the given numbers; the equations of the first solution, None if there is none."""
+        pairs = list(combinations(numbers, 2))
+        self.log.append(prompts.COUNTDOWN_START.format(numbers=numbers, target=self.target, pairs=pairs))
+        return self._combine(numbers, 0)
+
+    def _combine(self, numbers: list[int], depth: int) -> list[str] | None:
+        """Try all operations on all pairs. The last two numbers are the only pair, and get no line of their own."""
+        depth += len(numbers) > 2
+        for first, second, left in _pairs(numbers):
+            if left:
+                self._write(depth, prompts.COUNTDOWN_PICK.format(a=first, b=second, left=left))
+            for equation, result in _results(max(first, second), min(first, second)):
+                rest = self._follow(equation, result, left, depth + 1)
+                if rest is not None:
+                    return [equation, *rest]
+        return None
+
+    def _follow(self, equation: str, result: Number | None, left: list[int], depth: int) -> list[str] | None:
+        """Search on with a result; the equations that come after it, None if this branch is dropped."""
+        if result is None or result % 1 or result >= LARGEST:
+            self._write(depth, _reason_to_drop(result).format(equation=equation, result=result))
+            return None
+        if not left:
+            hit = result == self.target
+            line = prompts.COUNTDOWN_HIT if hit else prompts.COUNTDOWN_MISS
+            self._write(depth, line.format(equation=equation, result=result, target=self.target))
+            return [] if hit else None
+        numbers = [int(result), *left]
+        line = prompts.COUNTDOWN_ADD + (prompts.COUNTDOWN_PAIRS if len(left) > 1 else prompts.COUNTDOWN_LAST_TWO)
+        values = {"numbers": numbers, "target": self.target, "pairs": list(combinations(numbers, 2))}
+        self._write(depth, line.format(equation=equation, result=result, **values))
+        return self._combine(numbers, depth)
+
+    def _write(self, depth: int, text: str) -> None:
+        self.log.append(f"\n{' ' * depth}|- {text}")
+
+
+def _pairs(numbers: list[int]) -> Iterator[tuple[int, int, list[int]]]:
+    """Two numbers in order, and those that are left."""
+    for i, j in combinations(range(len(numbers)), 2):
+        yield numbers[i], numbers[j], [number for k, number in enumerate(numbers) if k not in (i, j)]
+
+
+def _results(a: int, b: int) -> Iterator[tuple[str, Number | None]]:
+    """The four operations on a >= b as equations, and their results; None for a division by zero."""
+    for sign in "+-*":
+        result = _OPERATIONS[sign](a, b)
+        yield f"{a} {sign} {b} = {result}", result
+    if b == 0:
+        yield f"{a} / {b} (invalid operation)", None
+    elif a % b == 0:
+        yield f"{a} / {b} = {a // b}", a // b
+    else:
+        yield f"{a} / {b} = {a / b:.1f}", a / b
+
+
+def _reason_to_drop(result: Number | None) -> str:
+    if result is None:
+        return prompts.COUNTDOWN_INVALID
+    return prompts.COUNTDOWN_DECIMAL if result % 1 else prompts.COUNTDOWN_TOO_LARGE
+
+
+def is_solution(numbers: Sequence[int], target: int, text: str) -> bool:
+    """Whether three lines such as `40 - 19 = 21` use every number once and end at the target."""
+    left = list(numbers)
+    lines = text.split("\n")
+    if len(lines) != 3:
+        return False
+    for line in lines:
+        equation = read_equation(line)
+        if equation is None:
+            return False
+        *operands, result = equation
+        for operand in operands:
+            if operand not in left:
+                return False
+            left.remove(operand)
+        left.append(result)
+    return left[0] == target
+
+
+def read_equation(line: str) -> tuple[int, int, int] | None:
+    """Both operands and the result of an equation that holds; None for any other line.
+
+    The first sign of `+-*/`, in this order, that occurs in the line splits it, so `-5 - 3 = -8` is none.
+    """
+    left, *right = line.strip().split("=")
+    sign = next((sign for sign in _OPERATIONS if sign in left), None)
+    if len(right) != 1 or sign is None:
+        return None
+    operands = left.split(sign)
+    if len(operands) != 2 or not all(map(_PYTHON_INTEGER.fullmatch, operands)):
+        return None
+    try:
+        a, b, result = int(operands[0]), int(operands[1]), int(right[0])
+        return (a, b, result) if _OPERATIONS[sign](a, b) == result else None
+    except (ValueError, ArithmeticError):
+        return None
+
+
+def search_accuracy(search: str, expected: str) -> float:
+    """How far a search follows the expected one: the index of the last line compared, over their number.
+
+    The first line is not counted. As in the official code, a search that agrees to its end has n - 1 of n, and one that
+    ends after the first line has -1 of n.
+    """
+    first, *lines = search.strip().split("\n")
+    expected_first, *expected_lines = expected.strip().split("\n")
+    if first != expected_first or not expected_lines:
+        return 0.0
+    index = -1
+    for index, pair in enumerate(zip(lines, expected_lines, strict=False)):  # noqa: B007  # read after the loop
+        if not _same_step(*pair):
+            break
+    return index / len(expected_lines)
+
+
+def _same_step(line: str, expected: str) -> bool:
+    """Whether both do the same: a try may differ behind its `=`, but for whether the branch is dropped."""
+    if "Pick two numbers" in expected or "|- Try" not in expected:
+        return line == expected
+    dropped = "drop this branch"
+    return line == expected or (
+        line.split("=")[0] == expected.split("=")[0] and (dropped in line) == (dropped in expected)
+    )

@@ -1,0 +1,288 @@
+"""LongProc's files: problems as the official loader gives them.
+
+Source: princeton-pli/LongProc at 78e873a, longproc/longproc_data.py (`load_longproc_data` and `_load_*_data`). Budgets
+and the sample are those of its add-on for HELMET (princeton-nlp/HELMET, branch longproc, longproc_addon/configs).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from helm_longctx.benchmarks.longproc import countdown, prompts, travel
+from helm_longctx.errors import InputError, bad_argument
+from helm_longctx.sources.jsonl import JsonArray, Row, Types
+from helm_longctx.sources.repository import RepositoryFolder
+
+REPOSITORY = "princeton-pli/LongProc"
+COMMIT = "78e873ae395e42625fba7942bbb92713de08b2a6"
+TREE = "cd956a28f34f1c402bd2916295bcdd8446ed97e0"
+"""Git's id of the folder `data` at that commit."""
+FOLDER = "longproc"
+"""Under the data root; it has the content of the repository's folder `data`."""
+
+LEVELS = {"0.5k": 512, "2k": 2048, "8k": 8192}
+"""Output tokens of a level."""
+BUDGETS = {"0.5k": 1024, "2k": 3072, "8k": 10240}
+"""Output tokens that a model may write at a level."""
+SAMPLE, SEED = 100, 42
+"""Problems that are asked, the first of `datasets.Dataset.shuffle(SEED)`."""
+
+_TEMPLATES = "prompts.yaml"
+_TRAVEL_EXAMPLES = "travel_planning_icl_examples.json"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One data point.
+
+    Args:
+        number: its place in the official order, from 0; in travel planning among the problems of the level.
+        prompt: the user's turn.
+        item: the official `item`: the template's fields, `reference_output`, and what the evaluator reads.
+    """
+
+    number: int
+    prompt: str
+    item: Mapping[str, Any]
+
+    @property
+    def reference(self) -> str:
+        """The expected output."""
+        return str(self.item["reference_output"])
+
+
+@dataclass(frozen=True)
+class Files:
+    """A task's files and how a row becomes a data point.
+
+    Args:
+        levels: names of the levels that there are.
+        columns: what every row must have.
+        item: the official `item` of a row in a folder.
+        file: the file's name, with `{level}` where there is one for each level.
+        demonstrations: what stands for `{demonstration}` in the template, from the folder.
+        fields: the template's other places; needed only with demonstrations.
+        wanted: whether a row belongs to a level, given in output tokens.
+    """
+
+    levels: tuple[str, ...]
+    columns: Types
+    item: Callable[[Row, Path], dict[str, Any]]
+    file: str
+    demonstrations: Callable[[Path], str] | None = None
+    fields: tuple[str, ...] = ()
+    wanted: Callable[[Row, int], bool] = field(default=lambda row, tokens: True)
+
+
+def problems(task: str, level: str, root: Path) -> Iterator[Problem]:
+    """All problems of a task at a level in the official order, one in memory at a time.
+
+    Args:
+        level: one of the task's levels, e.g. "0.5k".
+        root: the folder that has the content of the repository's folder `data`.
+
+    Raises:
+        InputError: the task or the level does not exist, or a file is absent or malformed.
+    """
+    files = TASKS.get(task)
+    if files is None:
+        raise bad_argument("longproc", "task", task, TASKS)
+    if level not in files.levels:
+        raise bad_argument(f"longproc:task={task}", "length", level, files.levels)
+    folder = root / task
+    template = _template(files, folder)
+    path = folder / files.file.format(level=level)
+    number = 0
+    for index, row in enumerate(JsonArray(path, files.columns), 1):
+        if files.wanted(row, LEVELS[level]):
+            yield _problem(number, template, files, row, path, index)
+            number += 1
+
+
+def _problem(number: int, template: str, files: Files, row: Row, path: Path, index: int) -> Problem:
+    try:
+        item = files.item(row, path.parent)
+    except InputError as error:
+        raise InputError(f"{path}: item {index}: {error}") from error
+    return Problem(number, _filled(template, path.with_name(_TEMPLATES), item), item)
+
+
+def _template(files: Files, folder: Path) -> str:
+    """The official template. Where it has demonstrations, it is filled twice, and braces are read twice."""
+    path = folder / _TEMPLATES
+    try:
+        template = yaml.safe_load(path.read_text(encoding="utf-8"))["USER_PROMPT"]
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from error
+    except (yaml.YAMLError, LookupError, TypeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: not a YAML file with the field USER_PROMPT ({type(error).__name__})") from error
+    if files.demonstrations is None:
+        return str(template)
+    places = {name: f"{{{name}}}" for name in files.fields}
+    return _filled(str(template), path, {"demonstration": files.demonstrations(folder), **places})
+
+
+def _filled(template: str, path: Path, fields: Mapping[str, Any]) -> str:
+    try:
+        return template.format(**fields)
+    except (LookupError, ValueError) as error:
+        raise InputError(f"{path}: USER_PROMPT is not this task's template: {type(error).__name__}: {error}") from error
+
+
+def _table(row: Row, folder: Path) -> dict[str, Any]:
+    try:
+        page = (folder / row["html_path"]).read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise InputError(f"column 'html_path' names no readable page ({type(error).__name__})") from error
+    names = ("task_id", "website_id", "task_topic", "task_description", "tsv_header", "filtering_instruction")
+    return {**{name: row[name] for name in names}, "html_str": page, "reference_output": row["gt"]}
+
+
+def _code(row: Row, folder: Path) -> dict[str, Any]:
+    return {
+        "pseudocode": _joined(row, "pseudocode_lines"),
+        "reference_output": _joined(row, "code_lines"),
+        "testcases": row["testcases"],
+        "problem_id": row["problem_id"],
+    }
+
+
+def _joined(row: Row, column: str) -> str:
+    if not all(isinstance(line, str) for line in row[column]):
+        raise InputError(f"column {column!r} must hold texts alone")
+    return "\n".join(row[column])
+
+
+def _route(row: Row, folder: Path) -> dict[str, Any]:
+    if len(row["question_repr"]) < 2:
+        raise InputError("column 'question_repr' must hold two cities")
+    source, target = row["question_repr"][:2]
+    return {
+        "city_context": row["context_nl"],
+        "src_city": source,
+        "dst_city": target,
+        "reference_output": row["answer_nl"],
+    }
+
+
+def _story(row: Row, folder: Path) -> dict[str, Any]:
+    names = ("story_components", "story", "question")
+    return {**{name: row[name] for name in names}, "reference_output": row["solution"]}
+
+
+def _equations(row: Row, folder: Path) -> dict[str, Any]:
+    numbers, target = row["nums"], row["target"]
+    if len(numbers) != 4 or not all(type(number) is int and number >= 0 for number in numbers):
+        raise InputError("column 'nums' must hold four whole numbers of at least 0")
+    try:
+        solution, demonstration = countdown.demonstrate(numbers, target)
+    except ValueError as error:
+        raise InputError(f"column 'nums': {error}") from error
+    return {"nums": numbers, "target": target, "solution": solution, "reference_output": demonstration}
+
+
+def _trip(row: Row, folder: Path) -> dict[str, Any]:
+    names = ("id", "ground_truth_plan", "ground_truth_cities", "ground_truth_durations")
+    return {
+        **{name: row[name] for name in names},
+        "problem": row["disambig_question_text"],
+        "reference_output": _procedure(row),
+    }
+
+
+def _procedure(row: Row) -> str:
+    try:
+        return travel.demonstrate(travel.Trip.of(row))
+    except (LookupError, TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"column 'constraints' gives no plan ({type(error).__name__})") from error
+
+
+@cache
+def _countdown_demonstrations(folder: Path) -> str:
+    return countdown.demonstrations()
+
+
+def _travel_demonstrations(folder: Path) -> str:
+    rows = JsonArray(folder / _TRAVEL_EXAMPLES, _TRAVEL_COLUMNS)
+    examples = [{"problem": row["disambig_question_text"], "solution": _procedure(row)} for row in rows]
+    return "\n\n".join(prompts.TRAVEL_EXAMPLE.format(**example) for example in examples)
+
+
+def _in_range(row: Row, tokens: int) -> bool:
+    """The one file of travel planning holds both levels: below 2,048 tokens, and from 4,096 below 8,192."""
+    least = 0 if tokens <= 2048 else tokens // 2
+    return least <= float(row["estimated_output_tokens"]) < tokens
+
+
+_TEXT = str
+_TRAVEL_COLUMNS: Types = {
+    "id": _TEXT,
+    "disambig_question_text": _TEXT,
+    "ground_truth_plan": _TEXT,
+    "ground_truth_cities": _TEXT,
+    "ground_truth_durations": _TEXT,
+    "num_cities": int,
+    "constraints": list,
+    "connected_cities": list,
+}
+
+TASKS: Mapping[str, Files] = {
+    "html_to_tsv": Files(
+        tuple(LEVELS),
+        dict.fromkeys(
+            ("task_id", "website_id", "html_path", "task_topic", "task_description", "gt", "tsv_header",
+             "filtering_instruction"), _TEXT,
+        ),
+        _table,
+        "html_to_tsv_{level}.json",
+    ),
+    "pseudo_to_code": Files(
+        ("0.5k", "2k"),
+        {"pseudocode_lines": list, "code_lines": list, "testcases": list, "problem_id": _TEXT},
+        _code,
+        "pseudo_to_code_{level}.json",
+    ),
+    "path_traversal": Files(
+        tuple(LEVELS),
+        {"context_nl": _TEXT, "question_repr": list, "answer_nl": _TEXT},
+        _route,
+        "path_traversal_{level}.json",
+    ),
+    "tom_tracking": Files(
+        tuple(LEVELS),
+        dict.fromkeys(("story_components", "story", "question", "solution"), _TEXT),
+        _story,
+        "tom_tracking_{level}.json",
+    ),
+    "countdown": Files(
+        tuple(LEVELS),
+        {"nums": list, "target": int},
+        _equations,
+        "countdown_{level}.json",
+        demonstrations=_countdown_demonstrations,
+        fields=("nums", "target"),
+    ),
+    "travel_planning": Files(
+        ("2k", "8k"),
+        {**_TRAVEL_COLUMNS, "estimated_output_tokens": (int, float)},
+        _trip,
+        "travel_planning_all.json",
+        demonstrations=_travel_demonstrations,
+        fields=("problem",),
+        wanted=_in_range,
+    ),
+}  # fmt: skip
+"""By task."""
+
+
+def source(task: str, level: str) -> RepositoryFolder:
+    """What a task reads at a level: files of the repository's folder `data`, which is fetched whole."""
+    files = TASKS[task]
+    names = [files.file.format(level=level), _TEMPLATES, *([_TRAVEL_EXAMPLES] if task == "travel_planning" else [])]
+    return RepositoryFolder(REPOSITORY, COMMIT, "data", TREE, FOLDER, tuple(f"{task}/{name}" for name in names))

@@ -1,0 +1,170 @@
+"""LongProc's evaluators: pure functions that equal the official ones on any output that those can read.
+
+Source: princeton-pli/LongProc at 78e873a, longproc/longproc_data.py (`eval_*`), longproc/html_to_tsv_evaluator.py and
+longproc/tom_tracking_evaluator.py.
+
+A record has `prediction` and `item`: the official data point, or the `item` in it. Of this, `reference_output` is read,
+for countdown also `nums` and `target`, for travel planning `ground_truth_cities` and `ground_truth_durations`.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+import string
+from collections.abc import Callable, Mapping, Sequence
+from itertools import takewhile
+from typing import Any
+
+from helm_longctx.benchmarks.longproc import countdown, prompts, travel
+
+Record = Mapping[str, Any]
+Scores = dict[str, float]
+
+TABLE_METRICS = ("f1", "precision", "recall", "extraction_rate")
+PROCEDURE_METRICS = ("accuracy", "partial_accuracy", "extraction_rate")
+CODE_METRICS = ("extraction_rate",)
+
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_PUNCTUATION_AND_APOSTROPHE = str.maketrans("", "", string.punctuation + "\u2019")
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_BELIEF_WORDS = re.compile(
+    r"\b(a|an|the|on|in|at|step|thinks|think|believes|believe|is|are|of|location|know|knows|belief)\b"
+)
+
+
+def score_html_to_tsv(record: Record) -> Scores:
+    """Rows of a table: F1, precision and recall without regard to order, case, spaces, punctuation and articles.
+
+    All are 0 if the output or the reference is no table, or if the tables have other numbers of columns.
+    """
+    output = record["prediction"]
+    fenced = re.search(r"```tsv([\s\S]*)```", output)
+    given = read_table(fenced[1] if fenced else output.split("```tsv")[1] if "```tsv" in output else output)
+    expected = read_table(_item(record)["reference_output"])
+    if not given or not expected or len(given[0]) != len(expected[0]):
+        return dict.fromkeys(TABLE_METRICS, 0.0)
+    precision = sum(row in expected for row in given) / len(given)
+    recall = sum(row in given for row in expected) / len(expected)
+    f1 = 2 * recall * precision / (recall + precision) if recall + precision else 0.0
+    return dict(zip(TABLE_METRICS, (f1, precision, recall, 1.0), strict=True))
+
+
+def read_table(text: str) -> list[tuple[str, ...]]:
+    """Normalized rows of tab-separated text, without its header; none if it is no table.
+
+    A row with another number of cells than the header counts as one of `N/A`; if it is the last, it is left out.
+    """
+    try:
+        header, *rows = csv.reader(text.strip().split("\n"), delimiter="\t")
+    except csv.Error:
+        return []
+    if len(set(header)) < len(header):
+        return []
+    if rows and len(rows[-1]) != len(header):
+        rows.pop()
+    filled = (row if len(row) == len(header) else ["N/A"] * len(header) for row in rows)
+    return [tuple(map(_normalize_cell, row)) for row in filled]
+
+
+def score_pseudo_to_code(record: Record) -> Scores:
+    """Whether the output has a fenced block of C++.
+
+    Accuracy is absent: the official evaluator compiles and runs the model's code, which is not done here.
+    """
+    code = re.search(r"```cpp([\s\S]*)```", record["prediction"].replace("```c++", "```cpp"))
+    return {"extraction_rate": float(code is not None)}
+
+
+def score_path_traversal(record: Record) -> Scores:
+    """Whether the route is the expected one, and which part of it was compared until a line differs, that included."""
+    route = extract_tag(record["prediction"], "Route")
+    if route is None:
+        return _procedure(0.0, 0.0, extracted=False)
+    expected = _item(record)["reference_output"].strip()
+    if route == expected:
+        return _procedure(1.0, 1.0)
+    lines, expected_lines = route.split("\n"), expected.split("\n")
+    compared = min(len(lines), len(expected_lines))
+    return _procedure(0.0, min(_agreeing(lines, expected_lines) + 1, compared) / len(expected_lines))
+
+
+def score_tom_tracking(record: Record) -> Scores:
+    """Whether all beliefs are the expected ones, and which part of them stands before the first that differs.
+
+    Nothing if no beliefs are expected but some are given: the official code divides by zero.
+    """
+    beliefs, expected = read_beliefs(record["prediction"]), read_beliefs(_item(record)["reference_output"])
+    if beliefs == expected:
+        return _procedure(1.0, 1.0)
+    return _procedure(0.0, _agreeing(beliefs, expected) / len(expected)) if expected else {}
+
+
+def read_beliefs(text: str) -> list[str]:
+    """Lines that begin with a hyphen, normalized; indented ones are dropped but for the first."""
+    lines = "\n".join(line for line in text.splitlines() if line.strip().startswith("-")).strip().split("\n")
+    beliefs = (_normalize_belief(line.removeprefix("-").strip()) for line in lines if line.startswith("-"))
+    return [belief for belief in beliefs if belief]
+
+
+def score_countdown(record: Record) -> Scores:
+    """Whether the equations reach the target; if not, how far the search follows the expected one."""
+    item, output = _item(record), record["prediction"]
+    solution = extract_tag(output, "Solution")
+    extracted = solution is not None
+    if solution is not None and countdown.is_solution(item["nums"], item["target"], solution):
+        return _procedure(1.0, 1.0)
+    if prompts.COUNTDOWN_SEARCH not in output:
+        return _procedure(0.0, 0.0, extracted)
+    search = output.split(prompts.COUNTDOWN_SEARCH)[-1]
+    expected = item["reference_output"].split(prompts.COUNTDOWN_SEARCH)[-1].split(prompts.COUNTDOWN_FOUND)[0]
+    return _procedure(0.0, countdown.search_accuracy(search, expected), extracted)
+
+
+def score_travel_planning(record: Record) -> Scores:
+    """Whether the plan has the expected cities and days; if not, how far the procedure follows the expected one."""
+    item, output = _item(record), record["prediction"]
+    plan = extract_tag(output, "Plan")
+    if plan is not None and travel.is_plan(item["ground_truth_cities"], item["ground_truth_durations"], plan):
+        return _procedure(1.0, 1.0)
+    return _procedure(0.0, travel.procedure_accuracy(output, item["reference_output"]), plan is not None)
+
+
+SCORERS: Mapping[str, Callable[[Record], Scores]] = {
+    "html_to_tsv": score_html_to_tsv,
+    "pseudo_to_code": score_pseudo_to_code,
+    "path_traversal": score_path_traversal,
+    "tom_tracking": score_tom_tracking,
+    "countdown": score_countdown,
+    "travel_planning": score_travel_planning,
+}
+"""By task."""
+
+
+def extract_tag(text: str, tag: str) -> str | None:
+    """What stands between the first opening and the first closing tag; None if one of them is absent."""
+    start, end = text.find(f"<{tag}>"), text.find(f"</{tag}>")
+    return None if -1 in (start, end) else text[start + len(tag) + 2 : end].strip()
+
+
+def _item(record: Record) -> Mapping[str, Any]:
+    item: Mapping[str, Any] = record["item"]
+    return item.get("item", item)
+
+
+def _procedure(accuracy: float, partial: float, extracted: bool = True) -> Scores:
+    return dict(zip(PROCEDURE_METRICS, (accuracy, partial, float(extracted)), strict=True))
+
+
+def _agreeing(lines: Sequence[str], expected: Sequence[str]) -> int:
+    """How many lines agree before the first that differs."""
+    pairs = zip(lines, expected, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
+def _normalize_cell(cell: str) -> str:
+    return "".join(_ARTICLES.sub(" ", cell.lower().translate(_PUNCTUATION)).split())
+
+
+def _normalize_belief(line: str) -> str:
+    return " ".join(_BELIEF_WORDS.sub(" ", line.lower().translate(_PUNCTUATION_AND_APOSTROPHE)).split())

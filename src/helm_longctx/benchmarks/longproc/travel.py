@@ -1,0 +1,252 @@
+"""Travel planning: the search that LongProc demonstrates and expects, and the checks of a model's procedure and plan.
+
+Source: princeton-pli/LongProc at 78e873a, longproc/travel_planning_evaluator.py, which has its reader of plans from
+NATURAL PLAN.
+"""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+from helm_longctx.benchmarks.longproc import prompts
+
+Constraint = Mapping[str, Any]
+
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_TOTAL_DAYS = re.compile(r"European cities for (\d+) days")
+_DAYS = re.compile(r"\d+-(\d+)")
+_FLIGHT = re.compile(r".*Day (\d+).*from (\w+) to (\w+)")
+
+
+@dataclass(frozen=True)
+class Stop:
+    """A city and the days in it, first and last included."""
+
+    city: str
+    days: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Trip:
+    """What a plan has to satisfy.
+
+    Args:
+        count: number of cities.
+        constraints: as in the official files: `type` "duration" (`city`, `num_days`) or "fixed" (`city`, `start_day`,
+            `end_day`); a fixed one stands behind its city's duration.
+        flights: pairs of cities.
+    """
+
+    count: int
+    constraints: Sequence[Constraint]
+    flights: frozenset[tuple[str, str]]
+
+    @staticmethod
+    def of(row: Mapping[str, Any]) -> Trip:
+        """The trip of an official row.
+
+        Raises:
+            LookupError, TypeError, ValueError: the row is malformed.
+        """
+        flights = frozenset((origin, city) for origin, city in row["connected_cities"])
+        return Trip(row["num_cities"], row["constraints"], flights)
+
+    @cached_property
+    def fixed(self) -> list[Constraint]:
+        """Constraints with fixed days, by arrival."""
+        return sorted((c for c in self.constraints if c["type"] == "fixed"), key=lambda c: int(c["start_day"]))
+
+    @cached_property
+    def free(self) -> list[Constraint]:
+        """Durations of the cities without fixed days, in the order of the constraints."""
+        fixed = {constraint["city"] for constraint in self.fixed}
+        return [c for c in self.constraints if c["type"] == "duration" and c["city"] not in fixed]
+
+
+def demonstrate(trip: Trip) -> str:
+    """The solving procedure and the first plan that it finds.
+
+    Raises:
+        LookupError, TypeError, ValueError: the trip is malformed or has no plan.
+    """
+    search = _Search(trip, [*_summary(trip)])
+    plan = search.arrange(1, [], trip.free)
+    if plan is None:
+        raise ValueError("no plan satisfies the constraints")
+    return prompts.TRAVEL_DEMONSTRATION.format(procedure="\n".join(search.log), plan=format_plan(plan))
+
+
+def format_plan(plan: Sequence[Stop]) -> str:
+    """The plan in the required format."""
+    lines = []
+    for number, (stop, following) in enumerate(pairwise([*plan, None])):
+        assert stop  # only the last is None
+        template = prompts.TRAVEL_STOP if number else prompts.TRAVEL_FIRST_STOP
+        lines.append(template.format(start=stop.start, end=stop.end, city=stop.city, days=stop.days))
+        if following:
+            lines.append(prompts.TRAVEL_FLY.format(end=stop.end, city=stop.city, next_city=following.city))
+    return "\n".join(lines)
+
+
+def _summary(trip: Trip) -> Iterator[str]:
+    """The first lines of the procedure: all cities, those with fixed days, those without."""
+    days = {constraint["city"]: constraint for constraint in trip.fixed}
+    yield prompts.TRAVEL_READ
+    for constraint in trip.constraints:
+        if constraint["type"] != "fixed":
+            city = constraint["city"]
+            template = prompts.TRAVEL_CITY_FIXED if city in days else prompts.TRAVEL_CITY
+            yield template.format(**{**days.get(city, {}), **constraint})
+    yield ""
+    yield prompts.TRAVEL_FIXED_HEADING if trip.fixed else prompts.TRAVEL_FIXED_NONE
+    yield from (prompts.TRAVEL_FIXED.format(**constraint) for constraint in trip.fixed)
+    yield ""
+    yield prompts.TRAVEL_FREE_HEADING if trip.free else prompts.TRAVEL_FREE_NONE
+    yield from (prompts.TRAVEL_CITY.format(**constraint) for constraint in trip.free)
+    yield ""
+
+
+@dataclass
+class _Search:
+    """A depth-first search that writes down every step."""
+
+    trip: Trip
+    log: list[str] = field(default_factory=list)
+
+    def arrange(self, day: int, plan: list[Stop], free: Sequence[Constraint]) -> list[Stop] | None:
+        """Complete a plan from a day on; None if this fails.
+
+        Args:
+            free: cities without fixed days that are not in the plan.
+        """
+        depth = len(plan) * 2
+        self._write(depth, prompts.TRAVEL_DAY, day=day, cities=_names(stop.city for stop in plan))
+        if len(plan) == self.trip.count:
+            self._write(depth, prompts.TRAVEL_COMPLETE, count=self.trip.count)
+            return plan
+        for stop in self._options(day, free, depth):
+            if self._is_feasible(stop, plan, depth + 1):
+                left = [city for city in free if city["city"] != stop.city]
+                complete = self.arrange(stop.end, [*plan, stop], left)
+                if complete is not None:
+                    return complete
+        self._write(depth + 1, prompts.TRAVEL_FAIL, day=day)
+        return None
+
+    def _options(self, day: int, free: Sequence[Constraint], depth: int) -> list[Stop]:
+        """The city whose days are fixed from this day on, else all free cities."""
+        self._write(depth, prompts.TRAVEL_CHECK_FIXED, day=day)
+        fixed = next((city for city in self.trip.fixed if city["start_day"] == day), None)
+        if fixed:
+            self._write(depth, prompts.TRAVEL_IS_FIXED, day=day, city=fixed["city"])
+            return [Stop(fixed["city"], fixed["end_day"] - day + 1, day, fixed["end_day"])]
+        self._write(depth, prompts.TRAVEL_IS_FREE, cities=_names(city["city"] for city in free))
+        return [Stop(city["city"], city["num_days"], day, day + city["num_days"] - 1) for city in free]
+
+    def _is_feasible(self, stop: Stop, plan: Sequence[Stop], depth: int) -> bool:
+        """Whether there is a flight to the stop and it ends before the next fixed days begin."""
+        self._write(depth, prompts.TRAVEL_TRY, city=stop.city, day=stop.start, days=stop.days, last=stop.end)
+        origin = plan[-1].city if plan else prompts.TRAVEL_START
+        self._write(depth, prompts.TRAVEL_CHECK_FLIGHT, origin=origin, city=stop.city)
+        if plan and (origin, stop.city) not in self.trip.flights:
+            self._write(depth, prompts.TRAVEL_NO_FLIGHT)
+            return False
+        self._write(depth, prompts.TRAVEL_FLIGHT)
+        feasible = self._is_in_time(stop, depth)
+        if feasible:
+            self._write(depth, prompts.TRAVEL_FEASIBLE)
+        return feasible
+
+    def _is_in_time(self, stop: Stop, depth: int) -> bool:
+        following = next((city for city in self.trip.fixed if city["start_day"] > stop.start), None)
+        if following is None:
+            self._write(depth, prompts.TRAVEL_CHECK_NO_NEXT, day=stop.start)
+            self._write(depth, prompts.TRAVEL_NO_NEXT)
+            return True
+        self._write(depth, prompts.TRAVEL_CHECK_NEXT, day=stop.start, **following)
+        late: bool = following["start_day"] < stop.end
+        self._write(
+            depth,
+            prompts.TRAVEL_LATE if late else prompts.TRAVEL_IN_TIME,
+            **{"city": stop.city, "end": stop.end, "next_city": following["city"], "start": following["start_day"]},
+        )
+        return not late
+
+    def _write(self, depth: int, template: str, **values: object) -> None:
+        indent = " " * depth + "|- " if depth else ""
+        self.log.append(indent + template.format(**values))
+
+
+def _names(cities: Iterator[str]) -> str:
+    return ", ".join(cities)
+
+
+def is_plan(cities: str, durations: str, text: str) -> bool:
+    """Whether a plan begins with the expected cities and days.
+
+    Args:
+        cities: expected, joined by `**`.
+        durations: days in them, joined by `**`.
+        text: the model's plan.
+    """
+    expected = [city for city in cities.split("**") if city]
+    days = [int(count) for count in durations.split("**") if count]
+    plan = read_plan(text)[: len(expected)]
+    return bool(expected) and plan == list(zip(expected, days, strict=False))
+
+
+def read_plan(text: str) -> list[tuple[str, int]]:
+    """Cities and days of a plan, from its lines about flights; none without a flight or a line about days.
+
+    Reading stops at the line whose last day is the number of days that a line `European cities for N days` announced.
+    """
+    flights: list[tuple[str, ...]] = []
+    total = last_day = None
+    for line in text.split("\n"):
+        if announced := _TOTAL_DAYS.search(line):
+            total = int(announced[1])
+        if days := _DAYS.search(line):
+            last_day = int(days[1])
+            if last_day == total:
+                break
+        if flight := _FLIGHT.match(line):
+            flights.append(flight.groups())
+    if last_day is None or not flights:
+        return []
+    cities = [flights[0][1], *(city for _, _, city in flights)]
+    turns = [1, *(int(day) for day, _, _ in flights), last_day]
+    return [(city, end - start + 1) for city, (start, end) in zip(cities, pairwise(turns), strict=True)]
+
+
+def procedure_accuracy(output: str, expected: str) -> float:
+    """How far an output follows the expected procedure: the index of the last line compared, over their number.
+
+    A line agrees if it contains the expected one, without regard to case, punctuation and articles. As in the official
+    code, an output that agrees to its end has n - 1 of n.
+    """
+    _, _, procedure = expected.replace(prompts.TRAVEL_FORMAT, "").partition(prompts.TRAVEL_SOLVING)
+    procedure = procedure.split(prompts.TRAVEL_SOLVING)[0]
+    expected_lines = _lines(prompts.TRAVEL_SOLVING + procedure)
+    output = output.replace(prompts.TRAVEL_FORMAT, "")
+    if prompts.TRAVEL_SOLVING in output:
+        output = prompts.TRAVEL_SOLVING + output.split(prompts.TRAVEL_SOLVING)[1]
+    index = 0
+    for index, (line, expected_line) in enumerate(zip(_lines(output), expected_lines, strict=False)):  # noqa: B007
+        if expected_line not in line:
+            break
+    return index / len(expected_lines)
+
+
+def _lines(text: str) -> list[str]:
+    """Lines that are not blank, in lower case, without punctuation, articles and extra white space."""
+    lines = (line for line in text.strip().split("\n") if line.strip())
+    return [" ".join(_ARTICLES.sub(" ", line.lower().translate(_PUNCTUATION)).split()) for line in lines]

@@ -1,0 +1,96 @@
+"""LV-Eval's eleven data sets: the table of facts about them.
+
+Source: infinigence/LVEval at 63e7ae9, config.py (templates, budgets, metrics), README.md (sizes, confusing facts).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from helm_longctx.benchmarks.lv_eval import prompts, scoring
+from helm_longctx.benchmarks.lv_eval.confusion import CONFUSED, confusion
+from helm_longctx.protocol.task import Record, Scorer, Scores
+
+REVISION = "infinigence/LVEval@63e7ae9"
+LENGTHS = {"16k": 16384, "32k": 32768, "64k": 65536, "128k": 131072, "256k": 262144}
+"""The official length levels. They are counts of English words or Chinese characters, not of tokens."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One of the official metrics.
+
+    Args:
+        official: the function's name in config.py.
+        score: pure; values in 0…1.
+        names: every name that `score` can return, the headline first.
+    """
+
+    official: str
+    score: Scorer
+    names: tuple[str, ...]
+
+
+GATED_EN = Metric("qa_f1_score_with_gold_ans", scoring.score_gated_en, scoring.GATED_METRICS)
+GATED_ZH = Metric("qa_f1_zh_score_with_gold_ans", scoring.score_gated_zh, scoring.GATED_METRICS)
+PLAIN_EN = Metric("qa_f1_score", scoring.score_plain_en, scoring.PLAIN_METRICS)
+PLAIN_ZH = Metric("qa_f1_zh_score", scoring.score_plain_zh, scoring.PLAIN_METRICS)
+ROUGE_ZH = Metric("rouge_zh_score_blacklist", scoring.score_rouge_zh, scoring.ROUGE_METRICS)
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A row of the table.
+
+    Args:
+        name: as in run entries and file names.
+        title: for people.
+        language: of contexts, questions and answers.
+        prompt: the template, with places `context` and `input`.
+        max_tokens: output budget.
+        rows: questions in each file.
+        confusing: whether sentences that mislead were put into the contexts.
+    """
+
+    name: str
+    title: str
+    language: Literal["en", "zh"]
+    prompt: str
+    metric: Metric
+    rows: int
+    max_tokens: int = 64
+    confusing: bool = False
+
+    @property
+    def headline(self) -> str:
+        """The metric that the published tables show."""
+        return self.metric.names[0]
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Every name that `score` can return."""
+        return (*self.metric.names, *((CONFUSED,) if self.confusing else ()))
+
+    def score(self, record: Record) -> Scores:
+        """The metric with its ingredients, and `confused` where that can be said."""
+        return {**self.metric.score(record), **(confusion(record) if self.confusing else {})}
+
+    def file(self, length: str) -> str:
+        """The official file under the data root for a length such as `16k`."""
+        return f"lveval/{self.name}/{self.name}_{length}.jsonl"
+
+
+DATASETS = (
+    Dataset("hotpotwikiqa_mixup", "HotpotWikiQA", "en", prompts.HOTPOTWIKIQA, GATED_EN, 124, confusing=True),
+    Dataset("loogle_SD_mixup", "LooGLE SD", "en", prompts.LOOGLE_SD, GATED_EN, 160),
+    Dataset("loogle_CR_mixup", "LooGLE CR", "en", prompts.LOOGLE_CR, GATED_EN, 99),
+    Dataset("loogle_MIR_mixup", "LooGLE MIR", "en", prompts.LOOGLE_MIR, GATED_EN, 139),
+    Dataset("multifieldqa_en_mixup", "MultiFieldQA en", "en", prompts.MULTIFIELDQA_EN, GATED_EN, 101, confusing=True),
+    Dataset("multifieldqa_zh_mixup", "MultiFieldQA zh", "zh", prompts.MULTIFIELDQA_ZH, GATED_ZH, 133, confusing=True),
+    Dataset("factrecall_en", "FactRecall en", "en", prompts.FACTRECALL_EN, PLAIN_EN, 200, 16, True),
+    Dataset("factrecall_zh", "FactRecall zh", "zh", prompts.FACTRECALL_ZH, PLAIN_ZH, 200, 16, True),
+    Dataset("cmrc_mixup", "CMRC", "zh", prompts.CMRC, GATED_ZH, 200),
+    Dataset("lic_mixup", "LIC", "zh", prompts.LIC, GATED_ZH, 197, confusing=True),
+    Dataset("dureader_mixup", "DuReader", "zh", prompts.DUREADER, ROUGE_ZH, 176),
+)

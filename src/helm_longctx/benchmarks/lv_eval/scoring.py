@@ -1,0 +1,101 @@
+"""LV-Eval's metrics: pure functions that equal the official code on any output.
+
+Source: infinigence/LVEval at 63e7ae9, metrics.py, and evaluation.py (scorer). Only the first reference counts there;
+without one an item scores 0. Where the official code divides by zero (keywords without a word), what depends on the
+keywords is absent.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from helm_longctx.benchmarks.lv_eval.rouge import rouge_l
+from helm_longctx.benchmarks.lv_eval.scoring_words import CHINESE, ENGLISH
+from helm_longctx.benchmarks.lv_eval.words import chinese_words, cut, english_words, normalize_chinese
+from helm_longctx.errors import InputError
+from helm_longctx.protocol.task import Record, Scorer, Scores
+
+GATED, PLAIN, ROUGE = "f1_gated", "f1", "rouge_l"
+GATED_METRICS = (GATED, "f1_before_gate", "keyword_recall")
+PLAIN_METRICS = (PLAIN,)
+ROUGE_METRICS = (ROUGE, "rouge_l_all_words")
+
+Words = Callable[[str], list[str]]
+
+
+def f1(given: Sequence[str], gold: Sequence[str]) -> float:
+    """F1 of two bags of words; 0 if they share none."""
+    shared = sum((Counter(given) & Counter(gold)).values())
+    if not shared:
+        return 0.0
+    precision, recall = shared / len(given), shared / len(gold)
+    return (2 * precision * recall) / (precision + recall)
+
+
+def text_of(record: Record, name: str) -> str:
+    """What the row has under a name; empty if it has nothing.
+
+    Raises:
+        InputError: it is no text.
+    """
+    text = record.get(name) or ""
+    if not isinstance(text, str):
+        raise InputError(f"{name} must be text or nothing, found {type(text).__name__}")
+    return text
+
+
+def _score_plain(record: Record, words: Words) -> Scores:
+    if not record["references"]:
+        return {PLAIN: 0.0}
+    return {PLAIN: f1(words(record["prediction"]), words(record["references"][0]))}
+
+
+def _score_gated(record: Record, words: Words, ignored: frozenset[str], least: float, always: bool) -> Scores:
+    """F1, but 0 if the output has less than `least` of the keywords.
+
+    Args:
+        ignored: words that are no hit, although they count as keywords to be found.
+        always: whether the reference stands in for missing keywords; if not, there is no gate then.
+    """
+    if not record["references"]:
+        return {GATED: 0.0}
+    reference = record["references"][0]
+    given = words(record["prediction"])
+    ungated = f1(given, words(reference))
+    keywords = text_of(record, "answer_keywords") or (reference if always else "")
+    if not keywords:
+        return {GATED: ungated, "f1_before_gate": ungated}
+    wanted = words(keywords)
+    if not wanted:
+        return {"f1_before_gate": ungated}
+    hits = Counter(given) & Counter(wanted)
+    recall = sum(count for word, count in hits.items() if word not in ignored) / len(wanted)
+    return {GATED: ungated if recall >= least else 0.0, "f1_before_gate": ungated, "keyword_recall": recall}
+
+
+score_gated_en: Scorer = partial(_score_gated, words=english_words, ignored=ENGLISH, least=0.2, always=False)
+"""Keyword-gated F1 of English answers (qa_f1_score_with_gold_ans)."""
+
+score_gated_zh: Scorer = partial(_score_gated, words=chinese_words, ignored=CHINESE, least=0.4, always=True)
+"""Keyword-gated F1 of Chinese answers (qa_f1_zh_score_with_gold_ans)."""
+
+score_plain_en: Scorer = partial(_score_plain, words=english_words)
+"""F1 of English answers, whatever the keywords (qa_f1_score)."""
+
+score_plain_zh: Scorer = partial(_score_plain, words=chinese_words)
+"""F1 of Chinese answers, whatever the keywords (qa_f1_zh_score)."""
+
+
+def score_rouge_zh(record: Record) -> Scores:
+    """ROUGE-L without uninformative words (rouge_zh_score_blacklist), and with them (rouge_zh_score)."""
+    if not record["references"]:
+        return {ROUGE: 0.0}
+    given, gold = (" ".join(cut(text)) for text in (record["prediction"], record["references"][0]))
+    return {ROUGE: rouge_l(_informative(given), _informative(gold)), "rouge_l_all_words": rouge_l(given, gold)}
+
+
+def _informative(spaced: str) -> str:
+    """The text's informative words, normalized: cut a second time, as the official code does."""
+    return " ".join(word for word in map(normalize_chinese, cut(spaced)) if word not in CHINESE)

@@ -1,0 +1,1 @@
+"""What HELM calls: scenario, adapter, metric, annotator, run specs."""

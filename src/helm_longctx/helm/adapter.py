@@ -1,0 +1,196 @@
+"""The one adapter for all tasks: an instance becomes one greedy request, in chat or completion form."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from helm.benchmark.adaptation.adapter_spec import AdapterSpec
+from helm.benchmark.adaptation.adapters.adapter import Adapter
+from helm.benchmark.adaptation.adapters.adapter_factory import AdapterFactory
+from helm.benchmark.adaptation.request_state import RequestState
+from helm.benchmark.scenarios.scenario import EVAL_SPLITS, Instance
+from helm.benchmark.window_services.tokenizer_service import TokenizerService
+from helm.common.request import Request
+
+from helm_longctx.errors import InputError
+from helm_longctx.helm.messages import register_messages
+from helm_longctx.helm.style import Form, resolve_style, sends_messages, takes_both_forms
+from helm_longctx.helm.truncation import Truncator
+from helm_longctx.protocol.context_end import NoRoomError
+from helm_longctx.protocol.fitted import Fitted
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+METHOD = "longctx"
+"""`AdapterSpec.method` without `style` and `truncation`; with them `longctx_chat`, `longctx_chat_error` and so on."""
+
+
+def method_for(style: str, truncation: str) -> str:
+    """The adapter method that carries these two arguments of a run entry."""
+    return "_".join((METHOD, *(value for value in (style, truncation) if value != "auto")))
+
+
+class TooLongError(InputError):
+    """Prompts that do not fit, where none may be cut.
+
+    Args:
+        excess: for each, its task and how many tokens it is too long.
+    """
+
+    def __init__(self, excess: Sequence[tuple[str, int]]):
+        self.excess = list(excess)
+        by_task: dict[str, list[int]] = {}
+        for task, tokens in excess:
+            by_task.setdefault(task, []).append(tokens)
+        said = (
+            f"{len(found)} instances of {task} are up to {max(found)} tokens too long"
+            for task, found in by_task.items()
+        )
+        super().__init__(
+            f"truncation=error: {', '.join(said)}; nothing was sent. Give truncation=auto or a shorter length"
+        )
+
+
+class LongContextAdapter(Adapter):
+    """Adapts instances of any of our scenarios. A prompt is neither logged nor copied more than its form needs."""
+
+    def __init__(self, adapter_spec: AdapterSpec, tokenizer_service: TokenizerService):
+        super().__init__(adapter_spec, tokenizer_service)
+        given = adapter_spec.method.split("_")[1:]
+        self.refuses = "error" in given
+        self.style = resolve_style(
+            next((style for style in given if style != "error"), "auto"), adapter_spec.model_deployment
+        )
+        self.takes_both_forms = takes_both_forms(adapter_spec.model_deployment)
+        self.sends_messages = sends_messages(adapter_spec.model_deployment)
+        self.truncator = Truncator.for_deployment(adapter_spec.model_deployment)
+
+    def adapt(self, instances: list[Instance], parallelism: int) -> list[RequestState]:
+        """One request an instance for each trial, in order; prompts are tokenized outside the GIL, in parallel.
+
+        Raises:
+            TooLongError: prompts do not fit, and `truncation=error`.
+            InputError: a prompt cannot be made to fit, or be sent as its protocol says.
+        """
+        evaluated = [instance for instance in instances if instance.split in EVAL_SPLITS]
+        workers = min(parallelism, os.cpu_count() or 1)
+        states = _each(self._adapt_named, evaluated, workers)
+        if self.refuses and any(state.prompt_truncated for state in states):
+            excess = _each(self._excess, states, workers)
+            raise TooLongError(
+                [(str(state.instance.sub_split), e) for state, e in zip(states, excess, strict=True) if e]
+            )
+        trials = range(1, self.adapter_spec.num_trials)
+        return states + [replace(s, request=replace(s.request, random=str(i))) for i in trials for s in states]
+
+    def _adapt_named(self, instance: Instance) -> RequestState:
+        try:
+            return self._adapt(instance)
+        except InputError as error:
+            raise InputError(f"{instance.sub_split}: instance {instance.id}: {error}") from error
+
+    def _adapt(self, instance: Instance) -> RequestState:
+        spec, extra = self.adapter_spec, instance.extra_data or {}
+        max_tokens = self._max_tokens(extra)
+        style: Form = self.style or ("chat" if extra["chat"] else "completion")
+        fitted = self._fit(instance, max_tokens, style)
+        request = Request(
+            model=spec.model,
+            model_deployment=spec.model_deployment,
+            prompt=fitted.prompt,
+            messages=self._messages(extra, style),
+            num_completions=spec.num_outputs,
+            temperature=spec.temperature,
+            max_tokens=max_tokens,
+            stop_sequences=[*spec.stop_sequences, *(extra["stop"] if style == "completion" else [])],
+            random=spec.random,
+        )
+        return RequestState(
+            instance=replace(instance, extra_data={**extra, "style": style, **_counted(fitted)}),
+            reference_index=None,
+            request_mode=None,
+            train_trial_index=0,
+            output_mapping=None,
+            request=request,
+            result=None,
+            num_train_instances=0,
+            prompt_truncated=fitted.cut,
+        )
+
+    def _fit(self, instance: Instance, max_tokens: int, style: Form) -> Fitted:
+        prompt = _prompt(instance, style)
+        try:
+            return self.truncator.fit(prompt, instance.extra_data or {}, max_tokens, style)
+        except NoRoomError:
+            if self.refuses:  # which names all prompts that are too long at once
+                return Fitted(prompt, cut=True)
+            raise
+
+    def _messages(self, extra: dict[str, Any], style: Form) -> list[dict[str, str]] | None:
+        """What stands before the prompt's turn in a chat (`complete_messages`); None for HELM's usual form."""
+        if system := extra.get("system"):
+            if style != "chat" or not self.sends_messages:
+                raise InputError(
+                    "the protocol has a system message, which this deployment is not sent; allowed: a chat by a client"
+                    " that is derived from HELM's OpenAIClient, as vLLM's is"
+                )
+            register_messages()
+            return [{"role": "system", "content": system}]
+        return [] if self.takes_both_forms and style == "chat" else None
+
+    def _max_tokens(self, extra: dict[str, Any]) -> int:
+        # A run expander that raises the spec's budget raises each task's by as much; one that lowers it is a cap.
+        raised = max(0, self.adapter_spec.max_tokens - extra["run_max_tokens"])
+        return min(int(extra["max_tokens"]) + raised, self.adapter_spec.max_tokens)
+
+    def _excess(self, state: RequestState) -> int:
+        if not state.prompt_truncated:
+            return 0
+        extra = state.instance.extra_data or {}
+        prompt = _prompt(state.instance, extra["style"])
+        return self.truncator.excess(prompt, extra, self._max_tokens(extra), extra["style"])
+
+
+def _prompt(instance: Instance, style: Form) -> str:
+    text, extra = str(instance.input.text), instance.extra_data or {}
+    return text if style == "chat" else text + (extra["separator"] + extra["answer_prefix"])
+
+
+def _counted(fitted: Fitted) -> dict[str, int]:
+    return {} if fitted.tokens is None else {"prompt_tokens": fitted.tokens}
+
+
+def _each(function: Callable[[Item], Result], items: list[Item], workers: int) -> list[Result]:
+    if workers < 2:
+        return [function(item) for item in items]
+    with ThreadPoolExecutor(workers) as pool:
+        return list(pool.map(function, items))
+
+
+def register_adapter() -> None:
+    """Make HELM's adapter factory know our methods; it is a closed chain, so its one function is wrapped, once.
+
+    Raises:
+        RuntimeError: this HELM has no such factory any more.
+    """
+    theirs = getattr(AdapterFactory, "get_adapter", None)
+    if theirs is None:
+        raise RuntimeError(
+            "helm-longctx: HELM's AdapterFactory.get_adapter is gone; this version of HELM is not supported"
+        )
+    if getattr(theirs, "knows_longctx", False):
+        return
+
+    def get_adapter(adapter_spec: AdapterSpec, tokenizer_service: TokenizerService) -> Adapter:
+        if adapter_spec.method.split("_")[0] == METHOD:
+            return LongContextAdapter(adapter_spec, tokenizer_service)
+        adapter: Adapter = theirs(adapter_spec, tokenizer_service)
+        return adapter
+
+    get_adapter.knows_longctx = True  # type: ignore[attr-defined]
+    AdapterFactory.get_adapter = staticmethod(get_adapter)

@@ -1,0 +1,110 @@
+"""Run specs from checked entries: everything a benchmark needs to be known to HELM."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from helm.benchmark.adaptation.adapter_spec import AdapterSpec
+from helm.benchmark.annotation.annotator import AnnotatorSpec
+from helm.benchmark.metrics.metric import MetricSpec
+from helm.benchmark.run_spec import RunSpec, run_spec_function
+from helm.benchmark.scenarios.scenario import ScenarioSpec
+from helm.common.object_spec import ObjectSpec
+
+from helm_longctx.helm.adapter import method_for
+from helm_longctx.helm.annotator import JudgeAnnotator
+from helm_longctx.helm.metric import LongContextMetric
+from helm_longctx.helm.scenario import LongContextScenario
+from helm_longctx.protocol.entry import Entry, check_entry, fetch_command
+from helm_longctx.sources.fetch import ensure
+from helm_longctx.sources.root import DataRoot
+
+Spec = TypeVar("Spec", bound=ObjectSpec)
+
+
+def spec_of(kind: type[Spec], cls: type, **arguments: Any) -> Spec:
+    """A HELM spec of a class, its arguments checked against the constructor now rather than in the run.
+
+    Raises:
+        TypeError: the constructor does not take them.
+    """
+    inspect.signature(cls).bind(**arguments)
+    return kind(class_name=f"{cls.__module__}.{cls.__qualname__}", args=arguments)
+
+
+def register_run_specs(
+    scenario: type[LongContextScenario], metric: type[LongContextMetric], judges: Mapping[str, type[JudgeAnnotator]]
+) -> None:
+    """Tell HELM the run entries of the scenario's benchmark.
+
+    Args:
+        judges: for a category whose tasks are judged, the annotator, which takes `judge`.
+    """
+    for entry, category in scenario.benchmark.entries.items():
+        run_spec_function(entry)(partial(build_run_spec, scenario, metric, judges.get(category.name), entry))
+
+
+def build_run_spec(
+    scenario: type[LongContextScenario],
+    metric: type[LongContextMetric],
+    judge: type[JudgeAnnotator] | None,
+    name: str,
+    /,
+    **arguments: Any,
+) -> RunSpec:
+    """The run spec of an entry.
+
+    Raises:
+        InputError: an argument is wrong, or data is missing where nothing may be downloaded.
+    """
+    # Here and not above: with it come scikit-learn and a look for NLTK data, which every helm-run would pay for.
+    from helm.benchmark.metrics.basic_metrics import InstancesPerSplitMetric
+
+    entry = check_entry(scenario.benchmark, name, arguments)
+    check_data([entry])
+    given = {key: value for key, value in entry.arguments.items() if key not in ("style", "truncation", "judge")}
+    given["length"] = entry.settings.length
+    return RunSpec(
+        name=entry.description,
+        scenario_spec=spec_of(ScenarioSpec, scenario, entry=name, revision=scenario.benchmark.revision, **given),
+        adapter_spec=AdapterSpec(
+            method=method_for(entry.settings.style, entry.settings.truncation),
+            input_prefix="",
+            input_suffix="",
+            output_prefix="",
+            output_suffix="",
+            instance_prefix="",
+            max_train_instances=0,
+            num_outputs=1,
+            temperature=entry.temperature,
+            max_tokens=entry.max_tokens,
+        ),
+        metric_specs=[spec_of(MetricSpec, metric), spec_of(MetricSpec, InstancesPerSplitMetric)],
+        annotators=_annotators(entry, judge),
+        groups=entry.groups,
+    )
+
+
+def _annotators(entry: Entry, judge: type[JudgeAnnotator] | None) -> list[AnnotatorSpec]:
+    """A judge is part of the run only where it has something to judge."""
+    if judge is None or entry.settings.judge == "none" or not any(task.judged for task in entry.tasks):
+        return []
+    judge.check(entry.settings.judge)
+    return [AnnotatorSpec(f"{judge.__module__}.{judge.__qualname__}", {"judge": entry.settings.judge})]
+
+
+def check_data(entries: Sequence[Entry], benchmark_output: str | Path = "benchmark_output") -> None:
+    """With a mirror, see before any run starts that it has what entries need; a cache can be filled later.
+
+    Raises:
+        InputError: it lacks something; the message names all of it.
+    """
+    root = DataRoot.find(benchmark_output)
+    if root.mirror:
+        needed = [(entry, [*entry.sources, *entry.judge_sources(root)]) for entry in entries]
+        lacking = [entry for entry, found in needed if any(not root.has(p) for s in found for p in s.paths)]
+        ensure([source for _, found in needed for source in found], root, fetch_command(lacking, root))

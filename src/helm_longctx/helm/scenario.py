@@ -1,0 +1,71 @@
+"""A benchmark's scenario: examples of the entry's tasks, in the official order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from helm.benchmark.scenarios.scenario import Instance, Scenario, ScenarioMetadata
+
+from helm_longctx.errors import InputError
+from helm_longctx.helm.instance import to_instance
+from helm_longctx.protocol.entry import check_entry
+from helm_longctx.protocol.loading import load_examples
+from helm_longctx.protocol.task import MAIN_METRIC, Benchmark
+from helm_longctx.sources.fetch import ensure
+from helm_longctx.sources.root import DataRoot
+
+
+class LongContextScenario(Scenario):
+    """Instances of a run entry's tasks; each task is a sub-split.
+
+    A benchmark's scenario is a subclass that names its table.
+
+    Args:
+        entry: run-entry name, e.g. `helmet_recall`.
+        revision: what the prompts and metrics follow; must be the installed package's.
+        arguments: the run entry's arguments.
+
+    Raises:
+        InputError: the arguments are wrong, or the run was made for another revision.
+    """
+
+    benchmark: Benchmark
+
+    def __init__(self, entry: str, revision: str, **arguments: Any):
+        if revision != self.benchmark.revision:
+            installed = self.benchmark.revision
+            raise InputError(f"{entry}: revision={revision!r} is not the installed package's, which is {installed!r}")
+        self.entry = check_entry(self.benchmark, entry, arguments)
+        self.name = self.benchmark.name
+        self.description = f"{self.benchmark.title}: {self.benchmark.description}"
+        self.tags = ["long_context"]
+        super().__init__()
+        self.definition_path = self.benchmark.url
+
+    def get_instances(self, output_path: str) -> list[Instance]:
+        """All instances, as HELM's runner wants them."""
+        return list(self.iter_instances(output_path))
+
+    def iter_instances(self, output_path: str) -> Iterator[Instance]:
+        """One instance after the other; reads or fetches data.
+
+        Args:
+            output_path: `<benchmark output>/scenarios/<name>`, given by HELM; our cache stands beside it.
+        """
+        root = DataRoot.of_scenario(output_path)
+        sources = [*self.entry.sources, *self.entry.judge_sources(root)]
+        ensure(sources, root, self.entry.fetch_command(root))
+        for task in self.entry.tasks:
+            for example in load_examples(task, self.entry.settings, root):
+                yield to_instance(task, self.entry.settings, example, self.entry.max_tokens)
+
+    def get_metadata(self) -> ScenarioMetadata:
+        """What the leaderboard shows of the entry."""
+        return ScenarioMetadata(
+            name=self.entry.groups[0],
+            main_metric=MAIN_METRIC,
+            main_split="test",
+            display_name=self.entry.title,
+            description=self.description,
+        )

@@ -1,0 +1,169 @@
+"""Fitting a prompt into its length and the deployment's window, by the task's rule.
+
+HELMET cuts the end of the context (`context_end`), LV-Eval the middle of the prompt (`middle`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from typing import Any
+
+from helm.benchmark.model_deployment_registry import ModelDeployment, get_model_deployment
+from helm.benchmark.tokenizer_config_registry import TokenizerConfig, get_tokenizer_config
+from helm.common.hierarchical_logger import hwarn
+from helm.common.object_spec import get_class_by_name
+
+from helm_longctx.errors import InputError
+from helm_longctx.helm.style import Form
+from helm_longctx.protocol import context_end, middle
+from helm_longctx.protocol.fitted import Fitted
+from helm_longctx.torchvision import ignore_broken_torchvision
+
+CHAT_BUFFER = 100
+"""Tokens left free for what a chat API puts around a user turn (HELMET model_utils.py, buffer)."""
+
+CHAT_HEADER = "Role: user\nContent: "
+"""What stands before a user turn where its tokens are counted (HELMET model_utils.py, OpenAIModel.prepare_inputs)."""
+
+# A byte-level tokenizer gives no more tokens than bytes, but for a few special ones at the ends.
+_SPECIAL_TOKENS = 8
+
+
+@dataclass(frozen=True)
+class Truncator:
+    """Cuts prompts for one deployment.
+
+    Args:
+        window: the deployment's window in tokens, output included; None if it gives none, and then nothing is cut.
+        tokenizer: makes the tokenizer when the first prompt could be too long.
+    """
+
+    window: int | None
+    tokenizer: Callable[[], Any]
+
+    @staticmethod
+    def for_deployment(name: str) -> Truncator:
+        """By the limits and the tokenizer of a HELM deployment."""
+        deployment = get_model_deployment(name)
+        limits = (
+            deployment.max_sequence_length,
+            deployment.max_request_length,
+            deployment.max_sequence_and_generated_tokens_length,
+        )
+        known = [limit for limit in limits if limit is not None]
+        if known and not deployment.tokenizer_name:
+            _warn_of_no_tokenizer(name, min(known))
+        window = min(known) if known and deployment.tokenizer_name else None
+        return Truncator(window, cache(lambda: _tokenizer(deployment)))
+
+    def fit(self, prompt: str, extra: Mapping[str, Any], max_tokens: int, form: Form) -> Fitted:
+        """The prompt, cut by the task's rule if it is too long.
+
+        Args:
+            extra: the instance's `extra_data`: `length`, `context_span`, `thinking_tokens`.
+            max_tokens: the output budget, `thinking_tokens` included.
+
+        Raises:
+            NoRoomError: the prompt does not fit even without its context.
+            InputError: the window leaves no room, also not for the question, or the deployment's tokenizer cannot be
+                used for cutting.
+        """
+        if self.window is None:
+            return Fitted(prompt)
+        limit = self._limit(extra, max_tokens, form)
+        counted = _as_counted(prompt, extra, form)
+        if len(counted) < limit and len(counted.encode()) + _SPECIAL_TOKENS <= limit:
+            return Fitted(prompt)
+        if extra.get("cut") == "middle":
+            return self._around_middle(prompt, extra.get("question"), limit)
+        header = len(counted) - len(prompt)
+        fitted = self._without_end(counted, [place + header for place in extra["context_span"]], limit)
+        return replace(fitted, prompt=fitted.prompt[header:] if fitted.cut else prompt)
+
+    def excess(self, prompt: str, extra: Mapping[str, Any], max_tokens: int, form: Form) -> int:
+        """How many tokens a prompt that was cut had too many; the arguments are those of `fit`."""
+        return self._count(_as_counted(prompt, extra, form)) - self._limit(extra, max_tokens, form)
+
+    def _around_middle(self, prompt: str, question: str | None, limit: int) -> Fitted:
+        fitted = self._without_middle(prompt, limit)
+        if fitted.cut and question:
+            needed = self._count(prompt[prompt.rfind(question) :])
+            if needed > limit // 2:
+                raise InputError(
+                    f"a window of {self.window} tokens would cut a question: {limit // 2} tokens of the prompt's end"
+                    f" stay, and the question takes {needed}"
+                )
+        return fitted
+
+    def _limit(self, extra: Mapping[str, Any], max_tokens: int, form: Form) -> int:
+        assert self.window is not None
+        if extra.get("cut") == "middle":
+            limit = self.window - max(middle.RESERVED, max_tokens + CHAT_BUFFER)
+        else:
+            # The official code cuts first and adds the thinking afterwards, to output and length (eval.py:69).
+            thinking = extra.get("thinking_tokens", 0)
+            # Where a run expander caps the output below that, the cap is all there is.
+            max_tokens -= thinking if max_tokens > thinking else 0
+            limit = min(self.window, extra["length"]) - max_tokens - (CHAT_BUFFER if form == "chat" else 0)
+        if limit <= 0:
+            raise InputError(f"a window of {self.window} tokens leaves no room beside max_tokens={max_tokens}")
+        return int(limit)
+
+    @cached_property
+    def _count(self) -> Callable[[str], int]:
+        return middle.token_counter(self.tokenizer())
+
+    @cached_property
+    def _without_middle(self) -> middle.Cut:
+        return middle.middle_cutter(self.tokenizer())
+
+    @cached_property
+    def _without_end(self) -> context_end.Cut:
+        return context_end.context_cutter(self.tokenizer())
+
+
+def _as_counted(prompt: str, extra: Mapping[str, Any], form: Form) -> str:
+    return CHAT_HEADER + prompt if form == "chat" and extra.get("cut") != "middle" else prompt
+
+
+@cache
+def _warn_of_no_tokenizer(deployment: str, window: int) -> None:
+    hwarn(
+        f"deployment {deployment!r} has a window of {window} tokens and no tokenizer_name: its prompts are never cut;"
+        " name a tokenizer in model_deployments.yaml to have them fit"
+    )
+
+
+def _tokenizer(deployment: ModelDeployment) -> Any:
+    assert deployment.tokenizer_name
+    config = get_tokenizer_config(deployment.tokenizer_name)
+    kind = config.tokenizer_spec.class_name if config else "none"
+    if config and kind in _KINDS:
+        return _KINDS[kind](config)
+    raise InputError(
+        f"deployment {deployment.name!r} has tokenizer {deployment.tokenizer_name!r} ({kind}), by which prompts cannot"
+        f" be cut; allowed: {', '.join(_KINDS)}, or a deployment without tokenizer_name, which is never cut"
+    )
+
+
+def _hugging_face(config: TokenizerConfig) -> Any:
+    ignore_broken_torchvision()
+    spec = config.tokenizer_spec
+    arguments = {"pretrained_model_name_or_path": config.name, **spec.args}
+    # Without HELM's lock, which would make threads wait for each other: what we use of it never changes.
+    with get_class_by_name(spec.class_name).get_tokenizer(helm_tokenizer_name=config.name, **arguments) as tokenizer:
+        return tokenizer
+
+
+def _tiktoken(config: TokenizerConfig) -> Any:
+    import tiktoken
+
+    return tiktoken.get_encoding(config.name.split("/")[-1])
+
+
+_KINDS: Mapping[str, Callable[[TokenizerConfig], Any]] = {
+    "helm.tokenizers.huggingface_tokenizer.HuggingFaceTokenizer": _hugging_face,
+    "helm.tokenizers.tiktoken_tokenizer.TiktokenTokenizer": _tiktoken,
+}

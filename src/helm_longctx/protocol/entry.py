@@ -1,0 +1,246 @@
+"""Run entries: from `helmet_recall:task=json_kv,length=8k` to checked settings, before anything is loaded or sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from helm_longctx.errors import InputError, bad_argument, list_choices, shorten
+from helm_longctx.protocol.lengths import length_label, parse_length
+from helm_longctx.protocol.task import Benchmark, Category, Context, Labels, Settings, Style, Task, Truncation
+from helm_longctx.sources.fetch import Source
+from helm_longctx.sources.release import PinnedFile
+from helm_longctx.sources.root import DataRoot
+
+ARGUMENTS = (
+    "task",
+    "dataset",
+    "length",
+    "shots",
+    "seed",
+    "num_samples",
+    "style",
+    "protocol",
+    "labels",
+    "context",
+    "thinking_tokens",
+    "truncation",
+    "judge",
+)
+MOST = 2**32 - 1
+MOST_SHOTS = 100_000
+"""More than fill the longest context; a small training set repeats its rows, so its end sets no limit."""
+
+CLOSED_BOOK = "closed"
+"""In the names of run groups without context, so that they are never mixed with the others."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A checked run entry without its model.
+
+    Args:
+        arguments: what was given, as given; it names the run.
+    """
+
+    benchmark: Benchmark
+    name: str
+    tasks: tuple[Task, ...]
+    settings: Settings
+    arguments: Mapping[str, Any]
+
+    @property
+    def category(self) -> Category:
+        """The category that the entry runs."""
+        return self.benchmark.entries[self.name]
+
+    @property
+    def groups(self) -> list[str]:
+        """Run groups: the category at this length, then each task at this length."""
+        names = (self.category.name, *(task.name for task in self.tasks))
+        closed = self.settings.context == "none"
+        return [group_name(self.benchmark, name, length_label(self.settings.length), closed) for name in names]
+
+    @property
+    def title(self) -> str:
+        """For people: `HELMET Recall 8k`, or with a single task its title."""
+        what = self.tasks[0].title if self.benchmark.task_argument in self.arguments else self.category.title
+        closed = "closed book" if self.settings.context == "none" else ""
+        return " ".join(filter(None, (self.benchmark.title, what, closed, length_label(self.settings.length))))
+
+    @property
+    def description(self) -> str:
+        """The entry as it is written, with its length in the shortest form."""
+        arguments = {**self.arguments, "length": length_label(self.settings.length)}
+        return self.name + ":" + ",".join(f"{key}={arguments[key]}" for key in ARGUMENTS if key in arguments)
+
+    @property
+    def max_tokens(self) -> int:
+        """The largest output budget of its tasks, with what a thinking model gets to think."""
+        return max(task.budget(self.settings) for task in self.tasks)
+
+    @property
+    def temperature(self) -> float:
+        """Of its requests: its protocol's, which its tasks share."""
+        return max(task.variant(self.settings).temperature for task in self.tasks)
+
+    @property
+    def sources(self) -> list[Source]:
+        """What must be there before it is run."""
+        return [source for task in self.tasks for source in task.sources(self.settings.length)]
+
+    def judge_sources(self, root: DataRoot) -> list[Source]:
+        """What a judge that is named must find. By default it is what is small, and from a mirror nothing: answers can
+        do without a judge."""
+        if self.settings.judge == "none":
+            return []
+        named = self.settings.judge != "auto"
+        every = [source for task in self.tasks for source in task.judge_sources.values()]
+        return [source for source in every if named or (isinstance(source, PinnedFile) and not root.mirror)]
+
+    def fetch_command(self, root: DataRoot) -> str:
+        """What a user types to get it."""
+        return fetch_command([self], root)
+
+
+def fetch_command(entries: Iterable[Entry], root: DataRoot) -> str:
+    """What a user types to get the data of several entries."""
+    names = " ".join(entry.description for entry in entries)
+    return f"helm-longctx fetch {names}" + (f" --to {root.path}" if root.mirror else "")
+
+
+def group_name(benchmark: Benchmark, name: str, label: str, closed: bool = False) -> str:
+    """The run group of a category or task at a length, e.g. `helmet_rag_8k`, without context `helmet_closed_rag_8k`."""
+    return "_".join(filter(None, (benchmark.name, CLOSED_BOOK if closed else "", name, label)))
+
+
+def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -> Entry:
+    """Check a run entry's arguments.
+
+    Raises:
+        InputError: an argument is unknown, missing or has a value that is not allowed for these tasks.
+    """
+    known = [key for key in ARGUMENTS if key == benchmark.task_argument or key not in ("task", "dataset")]
+    for key in arguments:
+        if key not in known:
+            raise _unknown(name, key, arguments[key], known)
+    tasks = _tasks(benchmark, name, arguments.get(benchmark.task_argument))
+    _check_taken(name, arguments, tasks, known)
+    if "length" not in arguments:
+        raise InputError(f"{name}: length is missing; allowed: {_lengths(tasks)}")
+    samples = min((task.most_samples for task in tasks if task.most_samples is not None), default=MOST)
+    settings = Settings(
+        length=_length(name, arguments["length"], tasks),
+        shots=_whole(name, "shots", arguments.get("shots"), 0, MOST_SHOTS),
+        seed=_whole(name, "seed", arguments.get("seed", 42), 0) or 0,
+        num_samples=_whole(name, "num_samples", arguments.get("num_samples"), 1, samples),
+        style=_choice(name, "style", arguments.get("style", "auto"), get_args(Style)),
+        protocol=_choice(name, "protocol", arguments.get("protocol", "paper"), _protocols(tasks)),
+        labels=_choice(name, "labels", arguments.get("labels", "integer"), get_args(Labels)),
+        context=_choice(name, "context", arguments.get("context", "full"), get_args(Context)),
+        thinking_tokens=_whole(name, "thinking_tokens", arguments.get("thinking_tokens", 0), 0) or 0,
+        truncation=_choice(name, "truncation", arguments.get("truncation", "auto"), get_args(Truncation)),
+        judge=str(arguments.get("judge", "auto")),
+    )
+    return Entry(benchmark, name, tasks, settings, arguments)
+
+
+def parse_entry(benchmarks: Iterable[Benchmark], text: str) -> Entry:
+    """Parse and check a run entry that names no model.
+
+    Raises:
+        InputError: the entry's form, name or arguments are wrong.
+    """
+    by_name = {name: benchmark for benchmark in benchmarks for name in benchmark.entries}
+    name, arguments = split_entry(text)
+    if name not in by_name:
+        raise InputError(f"unknown run entry {shorten(name)}; allowed: {list_choices(name, by_name)}")
+    return check_entry(by_name[name], name, arguments)
+
+
+def split_entry(text: str) -> tuple[str, dict[str, str]]:
+    """A run entry's name and its arguments, unchecked.
+
+    Raises:
+        InputError: a part is not `name=value`, or a name stands twice.
+    """
+    name, colon, rest = text.strip().partition(":")
+    arguments: dict[str, str] = {}
+    for part in rest.split(",") if colon else []:
+        key, equals, value = part.partition("=")
+        if not (key and equals and value):
+            raise InputError(f"{name}: expected name=value, found {shorten(part)}")
+        if key in arguments:
+            raise InputError(f"{name}: {key} is given twice")
+        arguments[key] = value
+    return name, arguments
+
+
+def _tasks(benchmark: Benchmark, name: str, task: object) -> tuple[Task, ...]:
+    category = benchmark.entries[name]
+    if task is None:
+        return category.tasks
+    every = (*category.tasks, *category.variants)
+    chosen = tuple(row for row in every if row.name == task)
+    if not chosen:
+        raise bad_argument(name, benchmark.task_argument, task, [row.name for row in every])
+    return chosen
+
+
+def _length(name: str, value: Any, tasks: tuple[Task, ...]) -> int:
+    length = parse_length(value, where=name)
+    if not all(task.any_length or length in task.sizes for task in tasks):
+        raise bad_argument(name, "length", value, _lengths(tasks))
+    return length
+
+
+def _lengths(tasks: tuple[Task, ...]) -> str:
+    if all(task.any_length for task in tasks):
+        return "any number of tokens from 4k to 1m"
+    shared = set.intersection(*(set(task.sizes) for task in tasks))
+    return ", ".join(length_label(length) for length in sorted(shared))
+
+
+def _unknown(name: str, key: str, value: Any, known: Iterable[str]) -> InputError:
+    if key.strip() != key:
+        return InputError(f"{name}: there is a space around the argument {shorten(key)}: write {shorten(key.strip())}")
+    return InputError(
+        f"{name}: unknown argument {shorten(key)[1:-1]}={shorten(value)}; allowed: {list_choices(key, known)}"
+    )
+
+
+def _check_taken(name: str, arguments: Mapping[str, Any], tasks: tuple[Task, ...], known: Iterable[str]) -> None:
+    """Each argument has a meaning for some of the tasks, to which it applies; `context` for all of them, since runs
+    without context are in groups of their own."""
+    some, every = (combine(*(task.taken for task in tasks)) for combine in (frozenset.union, frozenset.intersection))
+    taken = [key for key in known if key in ("task", "dataset") or key in (every if key == "context" else some)]
+    for key in arguments:
+        if key not in taken:
+            what = tasks[0].name if len(tasks) == 1 else "these tasks"
+            raise InputError(
+                f"{name}: {key}={shorten(arguments[key])} has no meaning for {what}; allowed: {', '.join(taken)}"
+            )
+
+
+def _protocols(tasks: tuple[Task, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(protocol for task in tasks for protocol in task.variants))
+
+
+def _whole(name: str, key: str, value: Any, at_least: int, at_most: int = MOST) -> int | None:
+    if value is None:
+        return None
+    try:
+        number = int(str(value))
+    except ValueError:
+        number = at_least - 1
+    if not at_least <= number <= at_most:
+        limit = "" if at_most == MOST else f" to {at_most}"
+        raise bad_argument(name, key, value, f"a whole number from {at_least}{limit}")
+    return number
+
+
+def _choice(name: str, key: str, value: Any, allowed: tuple[Any, ...]) -> Any:
+    if value not in allowed:
+        raise bad_argument(name, key, value, allowed)
+    return value

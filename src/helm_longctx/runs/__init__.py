@@ -1,0 +1,1 @@
+"""The format of a run's folder, written and read in one place."""

@@ -1,0 +1,384 @@
+"""The adapter: forms, budgets, stop sequences, cutting; and that HELM knows it."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helm.benchmark.adaptation.adapter_spec import ADAPT_GENERATION, AdapterSpec
+from helm.benchmark.adaptation.adapters.adapter_factory import AdapterFactory
+from helm.benchmark.adaptation.adapters.generation_adapter import GenerationAdapter
+from helm.benchmark.adaptation.request_state import RequestState
+from helm.benchmark.model_deployment_registry import ClientSpec, ModelDeployment, register_model_deployment
+from helm.benchmark.model_metadata_registry import ModelMetadata, register_model_metadata
+from helm.benchmark.scenarios.scenario import TEST_SPLIT, TRAIN_SPLIT
+from helm.benchmark.tokenizer_config_registry import TokenizerConfig, TokenizerSpec, register_tokenizer_config
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+from transformers import PreTrainedTokenizerFast
+
+from helm_longctx.benchmarks import BENCHMARKS
+from helm_longctx.errors import InputError
+from helm_longctx.helm.adapter import LongContextAdapter, method_for, register_adapter
+from helm_longctx.helm.instance import to_instance
+from helm_longctx.helm.style import resolve_style
+from helm_longctx.helm.truncation import Truncator
+from helm_longctx.protocol.entry import parse_entry
+from helm_longctx.protocol.fitted import Fitted
+from helm_longctx.sources.root import DataRoot
+from tests.protocol.tokenizers import tokenizer_of
+
+VLLM = "helm.clients.vllm_client"
+OURS = "helm_longctx.models.hf.LongContextHuggingFaceClient"
+
+
+def deploy(
+    name: str, client: str, tags: tuple[str, ...] = (), arguments: dict[str, Any] | None = None, **limits: Any
+) -> str:
+    register_model_metadata(ModelMetadata(name, "test", name, name, "open", None, list(tags)))
+    register_model_deployment(ModelDeployment(name, ClientSpec(client, arguments or {}), **limits))
+    return name
+
+
+def adapted(
+    entry: str, deployment: str, root: DataRoot | None = None, method: str = "longctx", **changes: Any
+) -> list[RequestState]:
+    checked = parse_entry(BENCHMARKS, entry)
+    budget = max(task.max_tokens for task in checked.tasks)
+    root = root or DataRoot(Path("nowhere"), mirror=False)
+    instances = [
+        to_instance(task, checked.settings, example, budget)
+        for task in checked.tasks
+        for example in task.load(task, checked.settings, root)
+    ]
+    spec = AdapterSpec(
+        method=method, model=deployment, model_deployment=deployment, max_tokens=budget, num_outputs=1, temperature=0.0
+    )
+    adapter = AdapterFactory.get_adapter(dataclasses.replace(spec, **changes), None)
+    return adapter.adapt(instances, parallelism=1)
+
+
+RECALL = "helmet_recall:length=4k,num_samples=1"
+
+
+def test_completion_form() -> None:
+    """A raw-text deployment gets the answer's prefix at the end, each task with its own budget and no stop."""
+    states = adapted(RECALL, deploy("test/raw", f"{VLLM}.VLLMClient"))
+    assert [s.request.max_tokens for s in states] == [100, 50, 100, 50]
+    assert [s.request.stop_sequences for s in states] == [[]] * 4
+    assert states[0].request.prompt.endswith("\nCorresponding value:")
+    assert states[1].request.prompt.endswith("mentioned in the provided text is")
+    assert {s.instance.extra_data["style"] for s in states if s.instance.extra_data} == {"completion"}
+    assert all(s.request.temperature == 0 for s in states)
+
+
+def test_chat_form() -> None:
+    """A chat deployment gets the user turn: the very text of the instance, not a copy."""
+    for state in adapted(RECALL, deploy("test/chat", f"{VLLM}.VLLMChatClient")):
+        assert state.request.prompt is state.instance.input.text
+        assert state.request.messages is None
+
+
+def test_style_overrides_the_deployment() -> None:
+    """`style=chat` and `style=completion` are kept whatever the deployment is."""
+    chat, raw = deploy("test/chat2", f"{VLLM}.VLLMChatClient"), deploy("test/raw2", f"{VLLM}.VLLMClient")
+    assert adapted(RECALL, chat, method="longctx_completion")[0].request.prompt.endswith("Corresponding value:")
+    assert not adapted(RECALL, raw, method="longctx_chat")[0].request.prompt.endswith("Corresponding value:")
+
+
+@pytest.mark.parametrize(
+    ("client", "tags", "arguments", "form"),
+    [
+        ("helm.clients.openai_client.OpenAIClient", (), {}, "chat"),
+        ("helm.clients.anthropic_client.AnthropicMessagesClient", (), {}, "chat"),
+        ("helm.clients.openai_client.OpenAILegacyCompletionsClient", ("INSTRUCTION_FOLLOWING_MODEL_TAG",), {}, "completion"),
+        ("helm.clients.huggingface_client.HuggingFaceClient", (), {}, "completion"),
+        ("helm.clients.huggingface_client.HuggingFaceClient", ("INSTRUCTION_FOLLOWING_MODEL_TAG",), {}, "chat"),
+        ("helm.clients.huggingface_client.HuggingFaceClient", ("INSTRUCTION_FOLLOWING_MODEL_TAG",), {"apply_chat_template": False}, "completion"),
+        ("helm.clients.huggingface_client.HuggingFaceClient", (), {"apply_chat_template": True}, "chat"),
+        (OURS, (), {}, "completion"),
+        (OURS, ("INSTRUCTION_FOLLOWING_MODEL_TAG",), {}, None),
+        ("my.plugin.Client", (), {}, "completion"),
+        ("my.plugin.Client", ("INSTRUCTION_FOLLOWING_MODEL_TAG",), {}, "chat"),
+    ],
+)  # fmt: skip
+def test_auto_style(client: str, tags: tuple[str, ...], arguments: dict[str, Any], form: str | None) -> None:
+    """`auto` goes by the client, its arguments, and where they do not tell by the model's tag; None is by the task."""
+    assert resolve_style("auto", deploy("test/auto", client, tags, arguments)) == form
+
+
+def test_a_deployment_of_both_forms(mirror: DataRoot) -> None:
+    """Ours sends each task in the official form; a chat says so by `messages`, and its prompt is the instance's text."""
+    chatty = deploy("test/both", OURS, ("INSTRUCTION_FOLLOWING_MODEL_TAG",))
+    (chat,) = adapted("helmet_cite:task=qampari_nocite,length=4k,num_samples=1", chatty, mirror)
+    assert chat.request.messages == []
+    assert chat.request.prompt is chat.instance.input.text
+    raw = adapted(RECALL, chatty)[0]
+    assert raw.request.messages is None
+    assert raw.request.prompt.endswith("Corresponding value:")
+    assert [s.instance.extra_data["style"] for s in (chat, raw)] == ["chat", "completion"]
+
+
+def test_styles_of_a_deployment_of_both_forms(mirror: DataRoot) -> None:
+    """`style` overrides the task's form, and a base model is sent no chat."""
+    cite = "helmet_cite:task=qampari_nocite,length=4k,num_samples=1"
+    chatty, base = deploy("test/both2", OURS, ("INSTRUCTION_FOLLOWING_MODEL_TAG",)), deploy("test/base", OURS)
+    assert adapted(RECALL, chatty, method="longctx_chat")[0].request.messages == []
+    assert adapted(cite, chatty, mirror, method="longctx_completion")[0].request.messages is None
+    assert adapted(cite, base, mirror)[0].request.messages is None
+
+
+def test_current_protocol_stops_at_newline(mirror: DataRoot) -> None:
+    """The present official code stops ICL completions at a newline, but no chat."""
+    entry = "helmet_icl:task=trec_coarse,length=4k,num_samples=1"
+    raw = deploy("test/raw3", f"{VLLM}.VLLMClient")
+    assert adapted(entry, raw, mirror)[0].request.stop_sequences == []
+    assert adapted(entry + ",protocol=current", raw, mirror)[0].request.stop_sequences == ["\n"]
+    assert adapted(entry + ",protocol=current", raw, mirror, method="longctx_chat")[0].request.stop_sequences == []
+
+
+def test_run_expanders_are_heeded() -> None:
+    """A changed budget, stop sequences, samples, temperature and trials of the adapter spec reach the request."""
+    raw = deploy("test/raw4", f"{VLLM}.VLLMClient")
+    states = adapted(RECALL, raw, max_tokens=110, stop_sequences=["#"], num_outputs=2, temperature=0.5, num_trials=2)
+    assert [s.request.max_tokens for s in states] == [110, 60, 110, 60] * 2
+    assert {(tuple(s.request.stop_sequences), s.request.num_completions, s.request.temperature) for s in states} == {
+        (("#",), 2, 0.5)
+    }
+    assert [s.request.random for s in states] == [None] * 4 + ["1"] * 4
+
+
+@pytest.mark.parametrize(
+    ("budget", "sent"), [(100, [100, 50, 100, 50]), (130, [130, 80, 130, 80]), (7, [7] * 4), (60, [60, 50, 60, 50])]
+)
+def test_changed_budgets(budget: int, sent: list[int]) -> None:
+    """A run expander's larger budget is added to each task's; a smaller one caps them."""
+    states = adapted(RECALL, deploy("test/raw7", f"{VLLM}.VLLMClient"), max_tokens=budget)
+    assert [s.request.max_tokens for s in states] == sent
+
+
+def test_training_instances_are_not_sent() -> None:
+    """Only evaluation splits are adapted."""
+    raw = deploy("test/raw5", f"{VLLM}.VLLMClient")
+    (state,) = adapted("helmet_recall:task=json_kv,length=4k,num_samples=1", raw)
+    adapter = AdapterFactory.get_adapter(AdapterSpec(method="longctx", model=raw, model_deployment=raw), None)
+    for split, sent in ((TRAIN_SPLIT, 0), (TEST_SPLIT, 1)):
+        assert len(adapter.adapt([dataclasses.replace(state.instance, split=split)], 1)) == sent
+
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A word tokenizer with a beginning token, saved and known to HELM; its name."""
+    folder = tmp_path_factory.mktemp("words")
+    tokenizer = Tokenizer(models.WordLevel({"<s>": 0, "?": 1}, unk_token="?"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.post_processor = processors.TemplateProcessing(single="<s> $A", special_tokens=[("<s>", 0)])
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token="<s>", unk_token="?").save_pretrained(folder)
+    kind = "helm.tokenizers.huggingface_tokenizer.HuggingFaceTokenizer"
+    register_tokenizer_config(
+        TokenizerConfig("test/words", TokenizerSpec(kind, {"pretrained_model_name_or_path": str(folder)}))
+    )
+    return "test/words"
+
+
+def count(text: str) -> int:
+    return 1 + len(pre_tokenizers.Whitespace().pre_tokenize_str(text))
+
+
+def test_long_prompts_lose_the_end_of_their_context(words: str) -> None:
+    """A prompt over the window is cut to exactly fit, at the end of the context; the question stays."""
+    free = deploy("test/free", f"{VLLM}.VLLMClient")
+    tight = deploy("test/tight", f"{VLLM}.VLLMClient", tokenizer_name=words, max_sequence_length=600)
+    entry = "helmet_recall:task=ruler_niah_mk_2,length=4k,num_samples=2"
+    for whole, cut in zip(adapted(entry, free), adapted(entry, tight), strict=True):
+        assert cut.prompt_truncated
+        assert not whole.prompt_truncated
+        assert count(cut.request.prompt) == 600 - 50
+        assert whole.instance.extra_data
+        _, end = whole.instance.extra_data["context_span"]
+        tail = whole.request.prompt[end:]
+        assert cut.request.prompt.endswith(tail)
+        assert whole.request.prompt[:end].startswith(cut.request.prompt[: -len(tail)])
+
+
+def test_the_length_itself_is_a_limit(words: str) -> None:
+    """With a wide window a prompt is cut to its length less the output, the official rule."""
+    wide = deploy("test/wide", f"{VLLM}.VLLMClient", tokenizer_name=words, max_sequence_length=10**6)
+    (state,) = adapted("helmet_recall:task=ruler_niah_mk_3,length=4k,num_samples=1", wide)
+    longer = dataclasses.replace(state.instance, extra_data={**(state.instance.extra_data or {}), "length": 500})
+    adapter = AdapterFactory.get_adapter(
+        AdapterSpec(method="longctx", model=wide, model_deployment=wide, max_tokens=100), None
+    )
+    (cut,) = adapter.adapt([longer], 1)
+    assert count(cut.request.prompt) == 400
+    (cut,) = AdapterFactory.get_adapter(dataclasses.replace(adapter.adapter_spec, method="longctx_chat"), None).adapt(
+        [longer], 1
+    )
+    assert count(cut.request.prompt) <= 300
+
+
+def official_chat(tokenizer: Any, prompt: str, span: list[int], max_length: int, max_tokens: int) -> str:
+    """HELMET's model_utils.py, OpenAIModel.prepare_inputs, with the context's place in the prompt instead of fields."""
+    start, end = span
+    allowed = max_length - max_tokens - 100
+    excess = len(tokenizer.encode(f"Role: user\nContent: {prompt}").ids) - allowed
+    if excess <= 0:
+        return prompt
+    context = prompt[start:end]
+    return prompt[:start] + context[: tokenizer.encode(context).offsets[-excess][0]] + prompt[end:]
+
+
+def test_a_chat_is_counted_as_the_official_code_counts_it() -> None:
+    """With the header of a turn before it, so that cut chats are the same to the character."""
+    tokenizer = tokenizer_of("gpt_2")
+    (example,) = adapted(
+        "helmet_recall:task=json_kv,length=4k,num_samples=1", deploy("test/c", f"{VLLM}.VLLMChatClient")
+    )
+    prompt, extra = example.request.prompt, dict(example.instance.extra_data or {})
+    for window in (1500, 2500, 4000, 4001, 4002):
+        fitted = Truncator(window, lambda: tokenizer).fit(prompt, extra, 100, "chat")
+        assert fitted.cut
+        assert fitted.prompt == official_chat(tokenizer, prompt, extra["context_span"], window, 100)
+
+
+@pytest.mark.parametrize("thinking", [0, 32768])
+def test_thinking_takes_no_room_of_the_input(words: str, thinking: int) -> None:
+    """The official code cuts before it adds the budget (eval.py:69): a prompt that fits without thinking is sent whole."""
+    deployment = deploy("test/thinks", f"{VLLM}.VLLMClient", tokenizer_name=words, max_sequence_length=131072)
+    truncator = Truncator.for_deployment(deployment)
+    prompt = "w " * 117_070
+    extra = {"length": 131072, "context_span": [0, len(prompt)], "thinking_tokens": thinking}
+    assert not truncator.fit(prompt, extra, 100 + thinking, "completion").cut
+    longer = "w " * 140_000
+    cut = truncator.fit(longer, {**extra, "context_span": [0, len(longer)]}, 100 + thinking, "completion")
+    assert count(cut.prompt) == 131072 - 100
+
+
+def test_what_does_not_fit_without_its_context_is_an_error(words: str) -> None:
+    """The error names task, instance, tokens and what to do; `truncation=error` still names all prompts at once."""
+    tiny = deploy("test/tinier", f"{VLLM}.VLLMClient", tokenizer_name=words, max_sequence_length=70)
+    entry = "helmet_recall:task=ruler_niah_mk_2,length=4k,num_samples=2"
+    with pytest.raises(InputError) as caught:
+        adapted(entry, tiny)
+    assert re.search(
+        r"^ruler_niah_mk_2: instance ruler_niah_mk_2-0: its prompt has \d+ tokens without its context, and 20 fit; choose",
+        str(caught.value),
+    )
+    with pytest.raises(InputError, match="2 instances of ruler_niah_mk_2 are up to"):
+        adapted(entry, tiny, method=method_for("auto", "error"))
+
+
+def test_a_window_without_tokenizer_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    """Its prompts are never cut, whatever the window; one line says so."""
+    deployment = deploy("test/blind", f"{VLLM}.VLLMClient", max_sequence_length=60)
+    for _ in range(2):
+        assert not any(state.prompt_truncated for state in adapted(RECALL, deployment))
+    told = [record for record in caplog.records if "never cut" in record.message]
+    assert len(told) == 1
+    assert "'test/blind' has a window of 60 tokens and no tokenizer_name" in told[0].message
+
+
+def test_long_prompts_are_refused(words: str) -> None:
+    """`truncation=error` says how many prompts of which task are too long and by how much; what fits is sent."""
+    entry = "helmet_recall:length=4k,num_samples=2"
+    tight = deploy("test/strict", f"{VLLM}.VLLMClient", tokenizer_name=words, max_sequence_length=2600)
+    tokens = {
+        task: [count(s.request.prompt) for s in adapted(entry, deploy("test/any", f"{VLLM}.VLLMClient")) if s.instance.sub_split == task]
+        for task in ("json_kv", "ruler_niah_mk_2", "ruler_niah_mk_3", "ruler_niah_mv")
+    }  # fmt: skip
+    budget = {"json_kv": 100, "ruler_niah_mk_2": 50, "ruler_niah_mk_3": 100, "ruler_niah_mv": 50}
+    excess = {task: [max(0, n - (2600 - budget[task])) for n in found] for task, found in tokens.items()}
+    assert 0 < sum(any(found) for found in excess.values()) < 4
+    with pytest.raises(InputError) as refused:
+        adapted(entry, tight, method=method_for("auto", "error"))
+    for task, found in excess.items():
+        said = f"{sum(n > 0 for n in found)} instances of {task} are up to {max(found)} tokens too long"
+        assert (said in str(refused.value)) == any(found)
+    fitting = next(task for task, found in excess.items() if not any(found))
+    assert adapted(f"{entry},task={fitting}", tight, method=method_for("completion", "error"))
+
+
+@pytest.mark.parametrize(
+    ("style", "truncation", "method"),
+    [
+        ("auto", "auto", "longctx"),
+        ("chat", "auto", "longctx_chat"),
+        ("auto", "error", "longctx_error"),
+        ("chat", "error", "longctx_chat_error"),
+    ],
+)
+def test_methods(style: str, truncation: str, method: str) -> None:
+    """The adapter's method carries the style and what happens to long prompts."""
+    deployment = deploy("test/methods", f"{VLLM}.VLLMClient")
+    assert method_for(style, truncation) == method
+    adapter = AdapterFactory.get_adapter(
+        AdapterSpec(method=method, model=deployment, model_deployment=deployment), None
+    )
+    assert (adapter.style, adapter.refuses) == ("chat" if style == "chat" else "completion", truncation == "error")
+
+
+def test_tokens_are_counted_once(words: str) -> None:
+    """A prompt that was read whole keeps its count; one that was cut or is surely short enough has none."""
+    entry = "helmet_recall:task=ruler_niah_mk_2,length=4k,num_samples=1"
+    wide = deploy("test/counted", f"{VLLM}.VLLMClient", tokenizer_name=words, max_sequence_length=10**6)
+    tight = deploy("test/uncounted", f"{VLLM}.VLLMClient", tokenizer_name=words, max_sequence_length=600)
+    (counted,), (cut,) = adapted(entry, wide), adapted(entry, tight)
+    assert counted.instance.extra_data["prompt_tokens"] == count(counted.request.prompt)
+    assert "prompt_tokens" not in cut.instance.extra_data
+
+
+def test_without_a_window_nothing_is_tokenized() -> None:
+    """A tokenizer that would fail is never made when the deployment gives no limit, or the prompt is short anyway."""
+    kind = "helm.tokenizers.huggingface_tokenizer.HuggingFaceTokenizer"
+    register_tokenizer_config(
+        TokenizerConfig("test/none", TokenizerSpec(kind, {"pretrained_model_name_or_path": "/nowhere"}))
+    )
+    unlimited = deploy("test/unlimited", f"{VLLM}.VLLMClient", tokenizer_name="test/none")
+    roomy = deploy("test/roomy", f"{VLLM}.VLLMClient", tokenizer_name="test/none", max_sequence_length=10**6)
+    assert adapted(RECALL, unlimited)
+    extra = {"length": 4096, "context_span": [0, 1]}
+    assert Truncator.for_deployment(roomy).fit("short", extra, 100, "completion") == Fitted("short")
+    with pytest.raises(Exception, match="nowhere"):
+        adapted("helmet_recall:task=json_kv,length=1m,num_samples=1", roomy)
+
+
+def test_a_tokenizer_that_cannot_cut_is_refused() -> None:
+    """A deployment whose tokenizer gives no offsets ends in a clear error, before anything is sent."""
+    register_tokenizer_config(
+        TokenizerConfig("test/odd", TokenizerSpec("helm.tokenizers.cohere_tokenizer.CohereTokenizer"))
+    )
+    odd = deploy("test/odd-model", f"{VLLM}.VLLMClient", tokenizer_name="test/odd", max_sequence_length=1000)
+    with pytest.raises(InputError, match="by which prompts cannot be cut; allowed: "):
+        adapted(RECALL, odd)
+
+
+def test_a_window_without_room_is_refused(words: str) -> None:
+    """A window smaller than the output is refused."""
+    tiny = deploy("test/tiny", f"{VLLM}.VLLMClient", tokenizer_name=words, max_sequence_length=60)
+    with pytest.raises(InputError, match="leaves no room"):
+        adapted(RECALL, tiny)
+
+
+def test_helm_has_the_hook_that_we_need() -> None:
+    """HELM's adapter factory is as we know it: ours are made by us, theirs by them, and registering twice is once."""
+    register_adapter()
+    raw = deploy("test/raw6", f"{VLLM}.VLLMClient")
+    for method, kind in (
+        ("longctx", LongContextAdapter),
+        ("longctx_chat", LongContextAdapter),
+        (ADAPT_GENERATION, GenerationAdapter),
+    ):
+        assert (
+            type(AdapterFactory.get_adapter(AdapterSpec(method=method, model=raw, model_deployment=raw), None)) is kind
+        )
+    with pytest.raises(ValueError, match="Invalid adaptation method"):
+        AdapterFactory.get_adapter(AdapterSpec(method="no such", model=raw, model_deployment=raw), None)
+
+
+def test_a_helm_without_the_hook_fails_loudly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If HELM changes its factory, registration says so."""
+    monkeypatch.delattr(AdapterFactory, "get_adapter")
+    with pytest.raises(RuntimeError, match="not supported"):
+        register_adapter()

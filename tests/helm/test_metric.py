@@ -1,0 +1,103 @@
+"""The metric: scores, depths, and requests that failed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from helm.benchmark.adaptation.adapter_spec import AdapterSpec
+from helm.benchmark.adaptation.request_state import RequestState
+from helm.benchmark.adaptation.scenario_state import ScenarioState
+from helm.benchmark.scenarios.scenario import CORRECT_TAG, Input, Instance, Output, Reference
+from helm.common.request import GeneratedOutput, Request, RequestResult
+
+from helm_longctx.benchmarks.helmet.scenario import HelmetMetric
+
+EXTRA = {"source": "official", "answer_prefix": "Corresponding value:", "style": "completion", "record": {}}
+
+
+def state(number: int, text: str | None, success: bool = True, task: str = "json_kv", **extra: Any) -> RequestState:
+    references = [Reference(Output("v1"), [CORRECT_TAG]), Reference(Output("not this"), [])]
+    instance = Instance(Input("p"), references, "test", task, f"{task}-{number}", extra_data={**EXTRA, **extra})
+    completions = [GeneratedOutput(text, 0, [])] if text is not None else []
+    result = RequestResult(success=success, embedding=[], completions=completions, cached=False, request_time=1.0)
+    return RequestState(instance, None, None, 0, None, Request(), result, 0, prompt_truncated=number == 0)
+
+
+def means(*states: RequestState) -> dict[tuple[str, str | None], float]:
+    scenario_state = ScenarioState(AdapterSpec(method="longctx", num_train_trials=1), list(states))
+    result = HelmetMetric().evaluate(scenario_state, None, "", 1)
+    assert len(result.per_instance_stats) == len(states)
+    return {(s.name.name, s.name.sub_split): s.mean for s in result.aggregated_stats if not s.name.perturbation}
+
+
+def test_means_and_conditions() -> None:
+    """Scores are means over instances; what happened on the way stands beside them."""
+    got = means(
+        state(0, " v1", depth=0.0), state(1, " v2", depth=0.29, drawn_from=9), state(2, "v1", depth=1.0, input_tokens=8)
+    )
+    assert got["longctx_score", "json_kv"] == got["substring_exact_match", "json_kv"] == pytest.approx(2 / 3)
+    assert got["json_kv_score", "json_kv"] == pytest.approx(2 / 3)
+    assert [got.get((f"longctx_score_at_depth_{d}", "json_kv")) for d in (0, 20, 40, 100)] == [1, 0, None, 1]
+    assert got["prompt_cut", "json_kv"] == got["subsampled", "json_kv"] == pytest.approx(1 / 3)
+    assert got["request_failed", "json_kv"] == got["generated_data", "json_kv"] == 0
+    assert got["input_tokens", "json_kv"] == 8
+    assert got["request_seconds", "json_kv"] == 1
+
+
+def test_failed_requests_are_counted_and_not_scored() -> None:
+    """A request without an answer is no zero: it is in `request_failed`, and the mean is over the others."""
+    got = means(state(0, "v1"), state(1, "", success=False), state(2, None))
+    assert got["longctx_score", "json_kv"] == 1
+    assert got["request_failed", "json_kv"] == pytest.approx(2 / 3)
+
+
+def test_refused_and_too_long_requests_are_counted_apart() -> None:
+    """By what HELM's clients report, be it as a success; none of them is scored, nor counted twice."""
+    flagged, filtered, too_long, broken = (state(number, "") for number in range(4))
+    policy = {"reason": "The prompt violates OpenAI's content policy. See https://labs.openai.com"}
+    flagged.result.completions = [GeneratedOutput("", 0, [], finish_reason=policy)]
+    for failed, error in ((filtered, "Content blocked by OpenAI filter"), (too_long, "too_long: "), (broken, "no")):
+        failed.result.success, failed.result.error = False, error
+    got = means(flagged, filtered, too_long, broken, state(4, "v1"))
+    assert got["longctx_score", "json_kv"] == 1
+    assert [got[f"request_{kind}", "json_kv"] for kind in ("refused", "too_long", "failed")] == [0.4, 0.2, 0.2]
+
+
+def test_an_answer_without_a_text_is_a_failure() -> None:
+    """Some clients hand on whatever stands in its place."""
+    broken = state(0, "")
+    broken.result.completions = [GeneratedOutput(None, 0, [])]
+    got = means(broken, state(1, "v1"))
+    assert got["longctx_score", "json_kv"] == 1
+    assert got["request_failed", "json_kv"] == 0.5
+
+
+def test_answers_from_the_cache() -> None:
+    """Their share is a statistic."""
+    cached = state(0, "v1")
+    cached.result.cached = True
+    assert means(cached, state(1, "v1"), state(2, None))["request_cached", "json_kv"] == 0.5
+
+
+def test_an_empty_answer_is_the_models_fault() -> None:
+    """An empty output of a request that succeeded scores 0."""
+    got = means(state(0, ""))
+    assert got["longctx_score", "json_kv"] == 0
+    assert got["request_failed", "json_kv"] == 0
+
+
+def test_the_prefix_is_scored_with_a_completion_only() -> None:
+    """RULER scores the whole output: after a completion the prefix counts, after a chat it does not."""
+    extra = {"answer_prefix": "it is v1 that"}
+    for style, score in (("completion", 1.0), ("chat", 0.0)):
+        got = means(state(0, "no", task="ruler_niah_mk_2", **{**extra, "style": style}))
+        assert got["longctx_score", "ruler_niah_mk_2"] == score
+
+
+def test_tasks_of_a_run_are_kept_apart() -> None:
+    """Each sub-split has its own statistics, and its score under the task's own name."""
+    got = means(state(0, "v1"), state(1, "x", task="ruler_niah_mk_2"))
+    assert got["json_kv_score", "json_kv"] == 1
+    assert got["ruler_niah_mk_2_score", "ruler_niah_mk_2"] == 0
+    assert ("json_kv_score", "ruler_niah_mk_2") not in got

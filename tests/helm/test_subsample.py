@@ -1,0 +1,44 @@
+"""HELM's own draw from a sample is told, and changed in nothing else."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+from helm.benchmark import runner
+from helm.benchmark.scenarios.scenario import EVAL_SPLITS, TEST_SPLIT, Input, Instance
+
+from helm_longctx.helm.subsample import warn_of_subsamples
+
+STOCK = runner.downsample_eval_instances
+
+
+@pytest.mark.parametrize(
+    ("extra", "limit", "told"),
+    [
+        ({"context_span": [0, 1]}, 3, True),
+        ({"context_span": [0, 1]}, 10, False),
+        ({"own": 1}, 3, False),
+        (None, 3, False),
+    ],
+)
+def test_instances_that_are_left_out(
+    extra: dict[str, object] | None,
+    limit: int,
+    told: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Of ours alone, and only if there are some; those that are left know it."""
+    monkeypatch.setattr(runner, "downsample_eval_instances", getattr(STOCK, "__wrapped__", STOCK))
+    monkeypatch.setattr(logging.getLogger("helm"), "propagate", True)
+    instances = [Instance(Input(str(n)), [], TEST_SPLIT, id=str(n), extra_data=extra) for n in range(10)]
+    expected = runner.downsample_eval_instances(instances, limit, EVAL_SPLITS)
+    warn_of_subsamples()
+    warn_of_subsamples()
+    drawn = runner.downsample_eval_instances(instances, limit, EVAL_SPLITS)
+    assert [(each.extra_data or {}).get("drawn_from") for each in drawn] == [10 if told else None] * len(drawn)
+    assert [each.id for each in drawn] == [each.id for each in expected]
+    assert told or drawn == expected
+    said = [message for message in caplog.messages if "not the benchmark's sample" in message]
+    assert len(said) == told

@@ -1,0 +1,118 @@
+"""Cutting prompts at the end of their context."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+import tiktoken
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import Tokenizer
+from transformers import PreTrainedTokenizerFast
+
+from helm_longctx.errors import InputError
+from helm_longctx.protocol.context_end import Cut, NoRoomError, _by_pieces, context_cutter
+from helm_longctx.protocol.fitted import Fitted
+from helm_longctx.protocol.pieces import PieceTokenizer
+from tests.protocol.test_pieces import EACH, PARTS
+from tests.protocol.tokenizers import LINES, tokenizer_of
+
+TEXT = st.lists(st.sampled_from(PARTS), max_size=12).map("".join)
+
+
+def official(tokenizer: Tokenizer, prompt: str, span: tuple[int, int], limit: int) -> str | None:
+    """As in HELMET's model_utils.py; None where the prompt is too long even without its context."""
+    start, end = span
+    excess = len(tokenizer.encode(prompt).ids) - limit
+    context = tokenizer.encode(prompt[start:end])
+    if excess <= 0:
+        return prompt
+    if excess > len(context.ids) - tokenizer.num_special_tokens_to_add(is_pair=False):
+        return None
+    return prompt[:start] + prompt[start:end][: context.offsets[-excess][0]] + prompt[end:]
+
+
+@cache
+def cutter(kind: str, size: int) -> PieceTokenizer:
+    return PieceTokenizer(tokenizer_of(kind), size)
+
+
+@EACH
+@settings(max_examples=50)
+@given(TEXT, TEXT, TEXT, st.integers(0, 250), st.sampled_from([20, 60]))
+def test_the_official_rule(kind: str, before: str, context: str, after: str, limit: int, size: int) -> None:
+    """Wherever the context stands and whatever the pieces are, the same characters are cut."""
+    prompt, span = before + context + after, (len(before), len(before + context))
+    tokens, expected = len(tokenizer_of(kind).encode(prompt).ids), official(tokenizer_of(kind), prompt, span, limit)
+    if expected is None:
+        with pytest.raises(NoRoomError, match=f" tokens without its context, and {limit} fit"):
+            _by_pieces(cutter(kind, size), prompt, span, limit)
+        return
+    fitted = _by_pieces(cutter(kind, size), prompt, span, limit)
+    assert fitted.prompt == expected
+    assert fitted.cut == (tokens > limit)
+    assert fitted.tokens == (None if fitted.cut else tokens)
+
+
+@EACH
+def test_long_prompts(kind: str) -> None:
+    """At the size that is used, from a token too many to many times too long."""
+    tokenizer, cut = tokenizer_of(kind), context_cutter(tokenizer_of(kind))
+    before, context, after = "Read this.\n\n", " ".join(LINES * 40), "\n\nWhat was built in 1987?"
+    prompt, span = before + context + after, (len(before), len(before + context))
+    tokens = len(tokenizer.encode(prompt).ids)
+    for limit in (100, 2000, 3000, tokens - 40, tokens - 2, tokens - 1, tokens, tokens + 1):
+        expected = official(tokenizer, prompt, span, limit)
+        if expected is not None:
+            assert cut(prompt, span, limit).prompt == expected
+
+
+def test_a_prompt_far_too_long_is_not_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The windows that are encoded are those at the start, and a few more."""
+    read: list[int] = []
+    encode = PieceTokenizer.encode
+    monkeypatch.setattr(
+        PieceTokenizer, "encode", lambda self, text, *a, **k: read.append(len(text)) or encode(self, text, *a, **k)
+    )
+    prompt = "q " + "the king of the town " * 50_000 + " q"
+    assert context_cutter(tokenizer_of("gpt_2"))(prompt, (2, len(prompt) - 2), 10_000).cut
+    assert sum(read) < 100_000
+
+
+def test_wrapped() -> None:
+    """Hugging Face's wrapper and what stands beneath it are cut alike."""
+    for kind in ("llama_3", "llama_2", "t5"):
+        wrapped = PreTrainedTokenizerFast(tokenizer_object=tokenizer_of(kind))
+        prompt = " ".join(LINES)
+        cuts: list[Cut] = [context_cutter(wrapped), context_cutter(tokenizer_of(kind))]
+        assert cuts[0](prompt, (5, 900), 600) == cuts[1](prompt, (5, 900), 600)
+        assert cuts[0](prompt, (5, 300), 10**4).tokens == len(wrapped(prompt)["input_ids"])
+
+
+def test_tiktoken() -> None:
+    """The official way for API models."""
+    encoding = tiktoken.Encoding(
+        "bytes", pat_str=".", mergeable_ranks={bytes([n]): n for n in range(256)}, special_tokens={"<|end|>": 256}
+    )
+    cut = context_cutter(encoding)
+    assert cut("ab<|end|>yz", (2, 9), 8) == Fitted("ab<|enyz", cut=True)
+    assert cut("ab<|end|>yz", (2, 9), 11) == Fitted("ab<|end|>yz", tokens=11)
+    assert cut("abcyz", (2, 3), 4) == Fitted("abyz", cut=True)
+    with pytest.raises(NoRoomError, match="has 4 tokens without its context, and 3 fit"):
+        cut("abcyz", (2, 3), 3)
+
+
+def test_a_slow_tokenizer_cannot_cut() -> None:
+    """It has no offsets; the official code ends in an error too. What fits is counted."""
+
+    class Slow:
+        is_fast = False
+
+        def __call__(self, text: str, **_: object) -> dict[str, list[int]]:
+            return {"input_ids": [0] * len(text)}
+
+    cut = context_cutter(Slow())
+    assert cut("abc", (0, 1), 3) == Fitted("abc", tokens=3)
+    with pytest.raises(InputError, match="has 3 tokens, 2 fit, and this tokenizer has no fast form"):
+        cut("abc", (0, 1), 2)

@@ -1,0 +1,128 @@
+"""Run entries: what is accepted, and what every mistake says."""
+
+from __future__ import annotations
+
+import pytest
+
+from helm_longctx.benchmarks import BENCHMARKS
+from helm_longctx.errors import InputError
+from helm_longctx.protocol.entry import ARGUMENTS, parse_entry
+from helm_longctx.protocol.task import EVERY_TASK
+
+
+def test_whole_category() -> None:
+    """Without a task an entry runs the category; its groups are the category's and each task's."""
+    entry = parse_entry(BENCHMARKS, "helmet_recall:length=131072")
+    assert [task.name for task in entry.tasks] == ["json_kv", "ruler_niah_mk_2", "ruler_niah_mk_3", "ruler_niah_mv"]
+    assert entry.groups[:2] == ["helmet_recall_128k", "helmet_json_kv_128k"]
+    assert entry.description == "helmet_recall:length=128k"
+    assert entry.title == "HELMET Recall 128k"
+
+
+def test_every_argument() -> None:
+    """All arguments reach the settings, and the description names what was given, in one order."""
+    text = (
+        "helmet_icl:style=chat,length=8K,task=nlu,seed=7,shots=12,num_samples=5,protocol=current,labels=natural_label"
+    )
+    entry = parse_entry(BENCHMARKS, text)
+    s = entry.settings
+    assert (s.length, s.seed, s.shots, s.num_samples, s.style, s.protocol, s.labels) == (
+        8192, 7, 12, 5, "chat", "current", "natural_label",
+    )  # fmt: skip
+    assert entry.description == (
+        "helmet_icl:task=nlu,length=8k,shots=12,seed=7,num_samples=5,style=chat,protocol=current,labels=natural_label"
+    )
+    assert entry.title == "HELMET NLU 8k"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "unknown run entry ''; allowed: helmet_recall"),
+        ("helmet", "unknown run entry 'helmet'"),
+        ("helmet_recall", "length is missing; allowed: any number of tokens"),
+        ("helmet_icl", "length is missing; allowed: 4k, 8k"),
+        ("helmet_recall:", "expected name=value, found ''"),
+        ("helmet_recall:8k", "expected name=value, found '8k'"),
+        ("helmet_recall:length=", "expected name=value, found 'length='"),
+        ("helmet_recall:length=8k,length=16k", "length is given twice"),
+        ("helmet_recall:length=8k,lenght=8k", "unknown argument lenght='8k'; allowed: task, length"),
+        ("helmet_recall:length=8k,model=a/b", "unknown argument model='a/b'"),
+        ("helmet_recall:length=eight", "length='eight' is not allowed; allowed: 4k"),
+        ("helmet_recall:length=2k", "length='2k' is not allowed"),
+        ("helmet_recall:length=2m", "length='2m' is not allowed"),
+        ("helmet_icl:length=10000", "length='10000' is not allowed; allowed: 4k, 8k"),
+        ("helmet_recall:length=8k,task=nq", "task='nq' is not allowed; allowed: json_kv, ruler_niah_mk_2"),
+        ("helmet_icl:length=8k,task=json_kv", "task='json_kv' is not allowed; allowed: trec_coarse"),
+        ("helmet_recall:length=8k,shots=-1", "shots='-1' is not allowed; allowed: a whole number from 0"),
+        ("helmet_recall:length=8k,shots=two", "shots='two' is not allowed"),
+        ("helmet_recall:length=8k,shots=1.5", "shots='1.5' is not allowed"),
+        ("helmet_recall:length=8k,truncation=left", "truncation='left' is not allowed; allowed: auto, error"),
+        ("helmet_recall:length=8k,seed=x", "seed='x' is not allowed"),
+        ("helmet_recall:length=8k,seed=99999999999", "seed='99999999999' is not allowed"),
+        ("helmet_recall:length=8k,num_samples=0", "num_samples='0' is not allowed; allowed: a whole number from 1"),
+        ("helmet_recall:length=8k,style=raw", "style='raw' is not allowed; allowed: auto, chat, completion"),
+        ("helmet_rag:length=8k,protocol=v2", "protocol='v2' is not allowed; allowed: paper, current"),
+        ("helmet_rag:length=8k,protocol=api", "protocol='api' is not allowed; allowed: paper, current"),
+        ("lv_eval:length=16k,protocol=current", "protocol='current' is not allowed; allowed: paper, api"),
+        ("helmet_recal:length=8k", "helmet_niah, lv_eval; did you mean helmet_recall?"),
+        ("helmet_recall:length=8k,num_sample=8", "judge; did you mean num_samples?"),
+        ("helmet_recall:length=8k, model=a/b", "there is a space around the argument ' model': write 'model'"),
+        ("helmet_recall:length=8k,num_samples=4294967295", "allowed: a whole number from 1 to 10000"),
+        ("helmet_icl:length=8k,shots=4294967295", "allowed: a whole number from 0 to 100000"),
+        ("helmet_icl:length=8k,labels=names", "labels='names' is not allowed; allowed: integer, natural_label"),
+        (f"helmet_recall:length=8k,task={'x' * 5000}", "…' is not allowed; allowed: json_kv"),
+    ],
+)
+def test_mistakes(text: str, message: str) -> None:
+    """Each ends in one line that names argument, value and what is allowed."""
+    with pytest.raises(InputError) as caught:
+        parse_entry(BENCHMARKS, text)
+    assert message in str(caught.value)
+    assert len(str(caught.value)) < 400
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "lv_eval:length=16k,shots=7",
+            "shots='7' has no meaning for these tasks; allowed: dataset, length, num_samples",
+        ),
+        ("lv_eval:length=16k,seed=3", "seed='3' has no meaning for these tasks"),
+        ("helmet_recall:length=8k,protocol=paper", "protocol='paper' has no meaning for these tasks"),
+        ("helmet_recall:length=8k,labels=natural_label", "labels='natural_label' has no meaning for these tasks"),
+        ("helmet_rag:length=8k,judge=none", "judge='none' has no meaning for these tasks"),
+        ("helmet_recall:length=8k,context=none", "context='none' has no meaning for these tasks"),
+        (
+            "helmet_recall:task=ruler_niah_mv,length=8k,shots=1",
+            "shots='1' has no meaning for ruler_niah_mv; allowed: task",
+        ),
+        (
+            "helmet_ruler:length=8k,shots=0",
+            "shots='0' has no meaning for these tasks; allowed: task, length, seed, num",
+        ),
+        ("helmet_cite:task=asqa_nocite,length=8k,judge=none", "judge='none' has no meaning for asqa_nocite"),
+    ],
+)
+def test_an_argument_that_changes_nothing_is_refused(text: str, message: str) -> None:
+    """Whatever its value; those that have a meaning for the tasks are named."""
+    with pytest.raises(InputError) as caught:
+        parse_entry(BENCHMARKS, text)
+    assert message in str(caught.value)
+
+
+def test_an_argument_of_some_tasks_applies_to_them() -> None:
+    """JSON KV alone has demonstrations, NarrativeQA alone a judge: the category takes the argument."""
+    assert parse_entry(BENCHMARKS, "helmet_recall:length=8k,shots=1").settings.shots == 1
+    assert parse_entry(BENCHMARKS, "helmet_longqa:length=8k,judge=none").settings.judge == "none"
+
+
+def test_every_task_names_arguments_that_there_are() -> None:
+    """A task's declaration has no other name, and those of every task are not repeated."""
+    for benchmark in BENCHMARKS:
+        for task in benchmark.tasks:
+            assert set(task.arguments) <= {"seed", "shots", "labels", "context", "judge"}
+            assert set(EVERY_TASK) < set(ARGUMENTS)
+            assert "paper" in task.variants

@@ -1,0 +1,83 @@
+"""Templates: rendered, and recognised again."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from helm_longctx.benchmarks import BENCHMARKS
+from helm_longctx.protocol.task import Task
+from helm_longctx.protocol.template import CONTEXT, Template, _places, fill
+
+TASKS = [task for benchmark in BENCHMARKS for task in benchmark.tasks]
+WORD = st.text("abcxyz{}% 文é", min_size=1, max_size=30).map(str.strip).filter(bool)
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
+@given(data=st.data())
+def test_a_prompt_is_taken_apart_again(task: Task, data: st.DataObject) -> None:
+    """From either form of a prompt its fields come back."""
+    literals, names = _places(task.template.user)
+    fields = {name: data.draw(WORD) for name in task.template.names}
+    # Of two places side by side the later takes the text.
+    fields |= {name: "" for name, literal in zip(names, literals[1:-1], strict=False) if not literal}
+    fields[CONTEXT] = "\n\n".join(data.draw(st.lists(WORD, max_size=5)))
+    user = task.template.user_turn(fields)
+    assert task.template.parse(user) == {name: fields[name] for name in names}
+    assert task.template.parse(user + task.template.suffix(fields)) == fields
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
+@given(context=st.text(), other=st.text())
+def test_context_span(task: Task, context: str, other: str) -> None:
+    """The span is exactly where the context stands in the user turn."""
+    fields = dict.fromkeys(_places(task.template.user)[1], other) | {CONTEXT: context}
+    start, end = task.template.context_span(fields)
+    assert task.template.user_turn(fields)[start:end] == context
+
+
+def test_another_template_is_not_recognised() -> None:
+    """A prompt of another form gives nothing."""
+    template = Template("Say {context} and {question}!", "Answer:")
+    assert template.parse("Say something!") is None
+    assert template.parse("") is None
+
+
+def test_two_places_side_by_side() -> None:
+    """Where nothing separates two places, the later takes the text."""
+    template = Template("Go {demos}{context} Q: {question}", "A:")
+    assert template.parse("Go abc Q: d") == {"demos": "", "context": "abc", "question": "d"}
+
+
+PIECES = st.lists(st.sampled_from(["{{", "}}", "{a}", "{b}", "{ID}", "a", "\n", "%s", "$a", "\\1"]))
+
+
+@given(pieces=PIECES, values=st.tuples(st.text(), st.text(), st.integers()))
+def test_a_template_of_a_file_is_filled_as_the_official_code_does(
+    pieces: list[str], values: tuple[str, str, int]
+) -> None:
+    """Where all its places are plain names; braces in values are text."""
+    fields = dict(zip(("a", "b", "ID"), values, strict=True))
+    assert fill("".join(pieces), fields) == "".join(pieces).format(**fields)
+
+
+@given(template=st.text("{}ab.[]!:0_ "))
+def test_any_text_is_a_template(template: str) -> None:
+    """Nothing raises."""
+    assert "secret" not in fill(template, {"a": "x", "b": Exposed()})
+
+
+class Exposed:
+    b = "secret"
+
+    def __str__(self) -> str:
+        return "y"
+
+
+@pytest.mark.parametrize(
+    "place", ["{a.__class__}", "{a[0]}", "{a!r}", "{a:>99}", "{}", "{0}", "{b}", "{a", "a}", '{"a": 1}', "{{{a.b}}}"]
+)
+def test_no_place_but_a_known_name(place: str) -> None:
+    """Attributes, items, conversions, widths and unknown names stay as they are written."""
+    assert fill(f"<{place}>", {"a": "value"}) == f"<{place}>".replace("{{{", "{{").replace("}}}", "}}")

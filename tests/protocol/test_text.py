@@ -1,0 +1,45 @@
+"""Token counts without and with a tokenizer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import Tokenizer, models, pre_tokenizers
+
+from helm_longctx.errors import InputError
+from helm_longctx.protocol.text import ESTIMATE, estimate_tokens, tokenizer_counter
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"), [("", 1), ("the", 2), ("morning", 3), ("12345", 6), ("a-b.", 5), ("a\nb", 4), ("文", 2)]
+)
+def test_estimate(text: str, tokens: int) -> None:
+    """Digits, marks and newlines count one; six letters count one; one more for the beginning."""
+    assert estimate_tokens(text) == tokens
+
+
+@given(st.text(), st.text())
+def test_estimate_adds_up(left: str, right: str) -> None:
+    """Two texts apart by a newline count as their sum and the newline."""
+    assert estimate_tokens(f"{left}\n{right}") == estimate_tokens(left) + estimate_tokens(right)
+
+
+def test_tokenizer_counts(tmp_path: Path) -> None:
+    """A saved tokenizer counts for itself."""
+    tokenizer = Tokenizer(models.WordLevel({"a": 0, "b": 1, "?": 2}, unk_token="?"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    counter = tokenizer_counter("org/words", tmp_path / "tokenizer.json")
+    assert counter.name == "org/words"
+    assert counter.count(["a b c", ""]) == [3, 0]
+    assert ESTIMATE.count(["a b c"]) == [4]
+
+
+def test_not_a_tokenizer(tmp_path: Path) -> None:
+    """A file that is no tokenizer is named."""
+    (tmp_path / "tokenizer.json").write_text("{}")
+    with pytest.raises(InputError, match="not a fast tokenizer file"):
+        tokenizer_counter("x", tmp_path / "tokenizer.json")

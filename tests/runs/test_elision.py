@@ -1,0 +1,88 @@
+"""Elided texts: short, in order, honest about what they leave out."""
+
+from __future__ import annotations
+
+import re
+
+import regex
+from hypothesis import given
+from hypothesis import strategies as st
+
+from helm_longctx.runs.elision import LIMIT, elided, evidence_of
+
+LEFT_OUT = re.compile(r"\n\n\[\.\.\. ([\d,]+) characters left out, depth (\d+)% to (\d+)% \.\.\.\]\n\n")
+EVIDENCE = re.compile(r"\[evidence, depth (\d+)%: ([^\]]*)\]")
+# Letters with marks, a family of joined signs, a flag, Hangul in parts, Chinese: what a careless cut would break.
+CLUSTERS = ["a", " ", "é", "\r\n", "👨‍👩‍👧", "🇨🇭", "각", "北", "。", "नि"]
+texts = st.builds(
+    lambda clusters, times, tail: "".join(clusters) * times + tail,
+    st.lists(st.sampled_from(CLUSTERS), min_size=1, max_size=40),
+    st.integers(0, 4000),
+    st.sampled_from(["", "end"]),
+)
+
+
+def pieces(shown: str) -> tuple[list[str], list[int]]:
+    """The parts that an elided text keeps, without marks, and how many characters are left out between them."""
+    parts = LEFT_OUT.split(shown)
+    return [EVIDENCE.sub(r"\2", part) for part in parts[::4]], [int(n.replace(",", "")) for n in parts[1::4]]
+
+
+@given(texts, st.lists(st.text("abcé北。 ", max_size=12), max_size=9))
+def test_nothing_is_lost_unsaid(text: str, evidence: list[str]) -> None:
+    """What is kept and the numbers of what is left out make up the text, in order; nothing shown is long."""
+    shown = elided(text, evidence)
+    assert len(shown) <= LIMIT
+    kept, left_out = pieces(shown)
+    place = 0
+    for part, missing in zip(kept, [*left_out, 0], strict=True):
+        assert text[place : place + len(part)] == part
+        place += len(part) + missing
+    assert place == len(text)
+    assert (shown == text) == (len(text) <= LIMIT)
+    assert elided(shown, evidence) == shown
+
+
+@given(texts)
+def test_no_cluster_is_cut(text: str) -> None:
+    """Every cut stands between grapheme clusters of the whole text."""
+    kept, left_out = pieces(elided(text))
+    places = {match.start() for match in regex.finditer(r"\X", text)} | {len(text)}
+    at = 0
+    for part, missing in zip(kept, [*left_out, 0], strict=True):
+        assert {at, at + len(part)} <= places
+        at += len(part) + missing
+
+
+@given(st.integers(0, 100), st.sampled_from(["the code is 4711-ß.", "密码是北京的春天", "x" * 5000]))
+def test_evidence_stands_in_place(percent: int, passage: str) -> None:
+    """A passage is shown where it is, with its depth; of a long one the beginning."""
+    at = 600_000 * percent // 100
+    text = "filler 填充 " * 60_000
+    text = text[:at] + " " + passage + " " + text[at:]
+    shown = elided(text, ["nowhere", passage])
+    (found,) = EVIDENCE.finditer(shown)
+    assert passage.startswith(found[2])
+    assert len(found[2]) == min(len(passage), 300)
+    assert abs(int(found[1]) - percent) <= 1
+
+
+def test_evidence_is_whole_words_that_tell() -> None:
+    """A part of a word is no evidence, nor is what is everywhere; the place that would be left out is preferred."""
+    text = "Paris first. " + "Parisian no 12 " * 1000 + "In Paris at last. " + "filler " * 1000
+    shown = elided(text, ["Paris", "12", " ", "no"])
+    assert [found[2] for found in EVIDENCE.finditer(shown)] == ["Paris"]
+    assert "In [evidence, depth 68%: Paris] at last." in shown
+
+
+def test_a_handful_of_places() -> None:
+    """However much evidence there is, five places are shown, the first ones given."""
+    text = "".join(f"needle-{number:05}{' filler' * 100}\n" for number in range(1000))
+    shown = elided(text, [f"needle-{number:05}" for number in range(900, 0, -100)])
+    assert [found[2] for found in EVIDENCE.finditer(shown)] == [f"needle-{n:05}" for n in (500, 600, 700, 800, 900)]
+
+
+def test_evidence_of_an_instance() -> None:
+    """Answers, then the most relevant passages."""
+    assert evidence_of(["Paris"], {"qrels": {"17": 1, "23": 3, "42": 3}}) == ["Paris", "23", "42"]
+    assert evidence_of([], {"qrels": {"17": 0}}) == evidence_of([], {}) == []

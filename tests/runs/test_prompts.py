@@ -1,0 +1,122 @@
+"""A run's prompts are stored once, and come back as they were."""
+
+from __future__ import annotations
+
+import json
+import random
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from helm_longctx.errors import InputError
+from helm_longctx.runs import prompts
+from helm_longctx.runs.prompts import full_prompt, write_prompts
+
+anything = st.text(st.characters(codec=None), max_size=50)  # lone surrogates too
+
+
+@settings(max_examples=30)
+@given(st.dictionaries(st.text(min_size=1, max_size=5), anything, max_size=8))
+def test_lossless(stored: dict[str, str]) -> None:
+    """Every prompt comes back, whatever its characters; equal ones too."""
+    with tempfile.TemporaryDirectory() as name:
+        write_prompts(Path(name), stored.items())
+        assert {instance: full_prompt(Path(name), instance) for instance in stored} == stored
+
+
+def test_frames(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Prompts of several frames come back, and any zstd reads all of them."""
+    monkeypatch.setattr(prompts, "_FRAME", 100)
+    stored = {str(number): f"{number} " * 30 for number in range(20)}
+    write_prompts(tmp_path, stored.items())
+    index = json.loads((tmp_path / prompts.INDEX).read_bytes())["prompts"]
+    assert len({frame for frame, _, _ in index.values()}) > 5
+    assert {number: full_prompt(tmp_path, number) for number in stored} == stored
+    with (tmp_path / prompts.TEXTS).open("rb") as file:
+        stream = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
+        assert stream.read().decode() == "".join(stored.values())
+
+
+def haystack(gold: str, at: int) -> str:
+    rng = random.Random(1)
+    passages = [rng.randbytes(150).hex() for _ in range(1000)]
+    return "\n".join([*passages[:at], gold, *passages[at:]])
+
+
+def test_what_prompts_share_is_stored_once(tmp_path: Path) -> None:
+    """A book with forty questions, and a haystack at six depths, take the room of one."""
+    one, many = tmp_path / "one", tmp_path / "many"
+    for folder in (one, many):
+        folder.mkdir()
+    book = haystack("", 0)
+    write_prompts(one, [("0", book)])
+    alike = [book + f"question {number}" for number in range(40)] + [
+        haystack("gold", 199 * depth) for depth in range(6)
+    ]
+    write_prompts(many, ((str(number), prompt) for number, prompt in enumerate(alike)))
+    assert (many / prompts.TEXTS).stat().st_size < 1.1 * (one / prompts.TEXTS).stat().st_size
+
+
+def test_damage_is_told(tmp_path: Path) -> None:
+    """A text that is not what was sent is refused."""
+    write_prompts(tmp_path, [("a", "one"), ("b", "two")])
+    path = tmp_path / prompts.INDEX
+    index = json.loads(path.read_bytes())
+    (first, second) = index["prompts"]
+    index["prompts"][first] = index["prompts"][second]
+    path.write_text(json.dumps(index))
+    with pytest.raises(InputError, match="damaged: the prompt of a"):
+        full_prompt(tmp_path, "a")
+
+
+def test_unknown(tmp_path: Path) -> None:
+    """A folder that is no run, and an instance that the run has not, are named."""
+    with pytest.raises(InputError, match="is not the folder of a run"):
+        full_prompt(tmp_path, "a")
+    write_prompts(tmp_path, [("a", "one")])
+    with pytest.raises(InputError, match="instance='b' is not allowed; allowed: a"):
+        full_prompt(tmp_path, "b")
+
+
+@pytest.mark.parametrize("name", [prompts.TEXTS, prompts.INDEX])
+@pytest.mark.parametrize("damaged", [b"", b"no such form", None], ids=["empty", "other", "cut"])
+def test_a_damaged_file(name: str, damaged: bytes | None, tmp_path: Path) -> None:
+    """It is named, in one line."""
+    write_prompts(tmp_path, [("a", "one " * 500), ("b", random.Random(1).randbytes(500).hex())])
+    path = tmp_path / name
+    path.write_bytes(path.read_bytes()[:-200] if damaged is None else damaged)
+    with pytest.raises(InputError, match=f"{name} is (damaged|not a whole file)"):
+        full_prompt(tmp_path, "b")
+
+
+def test_an_elided_prompt_is_none(tmp_path: Path) -> None:
+    """Without the stored prompts HELM's files do not pass for them; what a stock run sent is taken as it stands."""
+
+    def states(extra: dict[str, object]) -> None:
+        instance = {"id": "a", "extra_data": extra}
+        state = {"instance": instance, "request": {"prompt": "[... left out ...] \ud800"}}
+        (tmp_path / "scenario_state.json").write_text(json.dumps({"request_states": [state]}))
+
+    states({"full_prompt": {"sha256": "0" * 64, "characters": 9_000}})
+    with pytest.raises(InputError, match=r"prompts\.json is missing, and scenario_state.json holds a only in part"):
+        full_prompt(tmp_path, "a")
+    states({})
+    assert full_prompt(tmp_path, "a") == "[... left out ...] \ud800"
+
+
+def test_writing_again_is_cut_off(tmp_path: Path) -> None:
+    """An index never tells of other texts than those beside it."""
+    write_prompts(tmp_path, [("a", "one")])
+
+    def broken() -> Iterator[tuple[str, str]]:
+        yield "a", "another"
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_prompts(tmp_path, broken())
+    assert not (tmp_path / prompts.INDEX).exists()

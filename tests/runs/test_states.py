@@ -1,0 +1,70 @@
+"""Request states as a stream: whatever HELM writes is read, and nothing else is taken for it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from helm.benchmark.adaptation.adapter_spec import AdapterSpec
+from helm.benchmark.adaptation.scenario_state import ScenarioState
+from helm.common.general import asdict_without_nones
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from helm_longctx.errors import InputError
+from helm_longctx.runs.states import rewrite_states
+
+values = st.recursive(
+    st.none() | st.booleans() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+states = st.lists(st.dictionaries(st.text(min_size=1, max_size=5), values, min_size=1, max_size=3), max_size=4)
+# HELM writes lists with objects before and after the request states, at the same depth.
+around = {"adapter_spec": asdict_without_nones(AdapterSpec()), "annotator_specs": [{"class_name": "a.B", "args": {}}]}
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(states)
+def test_every_state_is_changed_once(tmp_path: Path, rows: list[dict[str, object]]) -> None:
+    """The copy has the same content but for the change, whatever stands in the states."""
+    source, target = tmp_path / "source.json", tmp_path / "target.json"
+    source.write_text(json.dumps({"request_states": rows, **around}, indent=2))
+    rewrite_states(source, target, lambda state: {"was": state})
+    assert json.loads(target.read_text()) == {"request_states": [{"was": row} for row in rows], **around}
+
+
+def test_not_a_number_passes(tmp_path: Path) -> None:
+    """HELM writes NaN, which is no JSON."""
+    source, target = tmp_path / "source.json", tmp_path / "target.json"
+    source.write_text(json.dumps({"request_states": [{"logprob": float("nan")}]}, indent=2))
+    rewrite_states(source, target, lambda state: state)
+    assert "NaN" in target.read_text()
+
+
+def test_no_states(tmp_path: Path) -> None:
+    """A run without instances is a run."""
+    source, target = tmp_path / "source.json", tmp_path / "target.json"
+    source.write_text(json.dumps(asdict_without_nones(ScenarioState(AdapterSpec(), [])), indent=2))
+    rewrite_states(source, target, lambda state: state)
+    assert target.read_text() == source.read_text()
+
+
+@pytest.mark.parametrize("kept", [0, 1, 40, 60, 100, 120])
+def test_a_file_that_is_cut_off(tmp_path: Path, kept: int) -> None:
+    """Half a file is an error that names it, wherever it ends."""
+    source = tmp_path / "source.json"
+    whole = json.dumps({"adapter_spec": {"method": "m"}, "request_states": [{"text": "a long text", "n": 1}]}, indent=2)
+    assert len(whole) > 120
+    source.write_text(whole[:kept])
+    with pytest.raises(InputError, match=r"source\.json is not a whole file"):
+        rewrite_states(source, tmp_path / "target.json", lambda state: state)
+
+
+def test_another_layout(tmp_path: Path) -> None:
+    """A file without line breaks was not written by HELM."""
+    source = tmp_path / "source.json"
+    source.write_text(json.dumps({"request_states": [{"text": "x"}]}))
+    with pytest.raises(InputError, match="as HELM writes it"):
+        rewrite_states(source, tmp_path / "target.json", lambda state: state)
