@@ -45,7 +45,7 @@ def main() -> None:
             settings = parse_entry([HELMET], f"helmet_icl:task={name},length=128k").settings
             start = time.perf_counter()
             prompts = [
-                task.template.user_turn(example.fields)
+                task.prompt(example).user_turn
                 for example in task.load(task, settings, DataRoot(Path(folder), mirror=True))
             ]
             ours = time.perf_counter() - start

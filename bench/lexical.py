@@ -26,8 +26,8 @@ def main() -> None:
     for task in (task for task in HELMET.tasks if task.any_length):
         for length in ("128k", "256k", "1m"):
             generated(task, length)
-    for kind, task in {task.answer_kind: task for task in HELMET.tasks}.items():
-        answered(kind, task)
+    for kind, task in {HELMET.baselines[task.name].kind: task for task in HELMET.tasks}.items():
+        answered(str(kind), task)
 
 
 def generated(task: Task, length: str) -> None:
@@ -37,7 +37,7 @@ def generated(task: Task, length: str) -> None:
     start = time.perf_counter()
     examples = list(task.load(task, settings, NOWHERE))
     built = time.perf_counter() - start
-    prompts = [task.template.user_turn(example.fields) for example in examples]
+    prompts = [task.prompt(example).user_turn for example in examples]
     start = time.perf_counter()
     answers = [lexical.answer(prompt) for prompt in prompts]
     answered = (time.perf_counter() - start) / len(prompts)
@@ -57,7 +57,7 @@ def answered(kind: str, task: Task, passages: int = 900) -> None:
     rng = random.Random(1)
     texts = (" ".join(rng.choices(WORDS.split(), k=100)) for _ in range(passages))
     made = "\n\n".join(PASSAGE.format(n=n, text=text, label=n % 9) for n, text in enumerate(texts, 1))
-    prompt = task.template.user_turn({**dict.fromkeys(task.template.names, "12"), **FIELDS, CONTEXT: made})
+    prompt = task.template.render({**dict.fromkeys(task.template.names, "12"), **FIELDS, CONTEXT: made}).user_turn
     start = time.perf_counter()
     lexical.answer(prompt)
     print(f"{kind}: {len(prompt) / 1e6:.2f} M characters, answered in {1000 * (time.perf_counter() - start):.0f} ms")

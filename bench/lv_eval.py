@@ -66,9 +66,7 @@ def ours(root: Path, tokenizer_file: Path, checkout: Path) -> list[str]:
     kept: list[str] = []
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         # A few whole prompts in memory at a time; the cut ones are kept.
-        while batch := [
-            task.template.user_turn(example.fields) for example in islice(examples, 2 * (os.cpu_count() or 1))
-        ]:
+        while batch := [task.prompt(example).user_turn for example in islice(examples, 2 * (os.cpu_count() or 1))]:
             kept += [fitted.prompt for fitted in pool.map(lambda prompt: cut(prompt, WINDOW - 500), batch)]
     return [hashlib.sha256(prompt.encode()).hexdigest() for prompt in kept]
 

@@ -126,7 +126,7 @@ def instance(length: str, size: int) -> Instance:
     task = HELMET.task("nq")
     settings = parse_entry([HELMET], f"helmet_recall:length={length}").settings
     fields = {**dict.fromkeys(task.template.names, "when?"), CONTEXT: text(size)}
-    return to_instance(task, settings, Example("1", fields, ["x"], "generated"), BUDGET)
+    return to_instance(HELMET, task, settings, Example("1", fields, ["x"], "generated"), BUDGET)
 
 
 def bare(tokenizer: Tokenizer, instance: Instance) -> list[int]:

@@ -44,7 +44,7 @@ def ours(root: Path, helmet: Path) -> int:
     task = HELMET.task("nq")
     settings = parse_entry([HELMET], "helmet_rag:task=nq,length=128k").settings
     examples = task.load(task, settings, DataRoot(root, mirror=True))
-    prompts = [task.template.user_turn(e.fields) + task.template.suffix(e.fields) for e in examples]
+    prompts = [task.prompt(example).text("completion") for example in examples]
     return sum(map(len, prompts))
 
 

@@ -5,16 +5,17 @@ A wrong command line ends the process here.
 
 import sys
 
-import helm_longctx.benchmarks.helmet.run_specs
-import helm_longctx.benchmarks.lv_eval.run_specs  # noqa: F401
+from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.cli.errors import install_excepthook
 from helm_longctx.cli.helm_run import check_command_line
+from helm_longctx.helm.run_specs import register_run_specs
 from helm_longctx.helm.subsample import warn_of_subsamples
 from helm_longctx.models.registration import register
 from helm_longctx.redaction.hooks import install_redaction
 from helm_longctx.redaction.lean import install_lean_logs
 from helm_longctx.running.clock import install_steady_clock
 
+register_run_specs(BENCHMARKS)
 install_redaction()
 register()
 install_excepthook()

@@ -27,6 +27,7 @@ from helm_longctx.helm.style import resolve_style
 from helm_longctx.helm.truncation import Truncator
 from helm_longctx.protocol.entry import parse_entry
 from helm_longctx.protocol.fitted import Fitted
+from helm_longctx.protocol.sample import Sample
 from helm_longctx.sources.root import DataRoot
 from tests.protocol.tokenizers import tokenizer_of
 
@@ -49,7 +50,7 @@ def adapted(
     budget = max(task.max_tokens for task in checked.tasks)
     root = root or DataRoot(Path("nowhere"), mirror=False)
     instances = [
-        to_instance(task, checked.settings, example, budget)
+        to_instance(checked.benchmark, task, checked.settings, example, budget)
         for task in checked.tasks
         for example in task.load(task, checked.settings, root)
     ]
@@ -338,8 +339,8 @@ def test_without_a_window_nothing_is_tokenized() -> None:
     unlimited = deploy("test/unlimited", f"{VLLM}.VLLMClient", tokenizer_name="test/none")
     roomy = deploy("test/roomy", f"{VLLM}.VLLMClient", tokenizer_name="test/none", max_sequence_length=10**6)
     assert adapted(RECALL, unlimited)
-    extra = {"length": 4096, "context_span": [0, 1]}
-    assert Truncator.for_deployment(roomy).fit("short", extra, 100, "completion") == Fitted("short")
+    sample = Sample("generated", 100, 100, length=4096, context_span=[0, 1])
+    assert Truncator.for_deployment(roomy).fit("short", sample, 100, "completion") == Fitted("short")
     with pytest.raises(Exception, match="nowhere"):
         adapted("helmet_recall:task=json_kv,length=1m,num_samples=1", roomy)
 

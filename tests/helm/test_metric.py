@@ -11,9 +11,16 @@ from helm.benchmark.adaptation.scenario_state import ScenarioState
 from helm.benchmark.scenarios.scenario import CORRECT_TAG, Input, Instance, Output, Reference
 from helm.common.request import GeneratedOutput, Request, RequestResult
 
-from helm_longctx.benchmarks.helmet.scenario import HelmetMetric
+from helm_longctx.helm.metric import LongContextMetric
 
-EXTRA = {"source": "official", "answer_prefix": "Corresponding value:", "style": "completion", "record": {}}
+EXTRA = {
+    "source": "official",
+    "max_tokens": 9,
+    "run_max_tokens": 9,
+    "answer_prefix": "Corresponding value:",
+    "style": "completion",
+    "record": {},
+}
 
 
 def state(number: int, text: str | None, success: bool = True, task: str = "json_kv", **extra: Any) -> RequestState:
@@ -26,7 +33,7 @@ def state(number: int, text: str | None, success: bool = True, task: str = "json
 
 def means(*states: RequestState) -> dict[tuple[str, str | None], float]:
     scenario_state = ScenarioState(AdapterSpec(method="longctx", num_train_trials=1), list(states))
-    result = HelmetMetric().evaluate(scenario_state, None, "", 1)
+    result = LongContextMetric("helmet").evaluate(scenario_state, None, "", 1)
     assert len(result.per_instance_stats) == len(states)
     return {(s.name.name, s.name.sub_split): s.mean for s in result.aggregated_stats if not s.name.perturbation}
 

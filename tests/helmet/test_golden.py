@@ -30,10 +30,10 @@ def test_prompts(case: str, mirror: DataRoot) -> None:
     # One after the other: all prompts of 128k are a gigabyte.
     for example in task.load(task, entry.settings, mirror):
         count += 1
-        user = task.template.user_turn(example.fields)
+        user = task.prompt(example).user_turn
         references = json.dumps(example.references, ensure_ascii=False)
         for sha, text in zip(
-            digests.values(), (user, user + task.template.suffix(example.fields), references), strict=True
+            digests.values(), (user, task.prompt(example).text("completion"), references), strict=True
         ):
             sha.update(hashlib.sha256(text.encode()).digest())
     found = {"count": count, **{name: sha.hexdigest() for name, sha in digests.items()}}

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from helm_longctx.benchmarks.helmet.scenario import HelmetScenario
 from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.errors import InputError
+from helm_longctx.helm.scenario import LongContextScenario
 from helm_longctx.sources.root import DataRoot
 
 MSMARCO = "helmet/msmarco/test_reranking_data_k50_dep3.jsonl"
@@ -52,7 +52,7 @@ def test_malformed_rows(
         change(row)
     (tmp_path / path).write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     monkeypatch.setenv("HELM_LONGCTX_DATA", str(tmp_path))
-    scenario = HelmetScenario(f"helmet_{entry}", HELMET.revision, task=task, length="8k")
+    scenario = LongContextScenario(f"helmet_{entry}", HELMET.revision, task=task, length="8k")
     with pytest.raises(InputError) as caught:
         list(scenario.iter_instances(str(tmp_path / "scenarios/helmet")))
     assert str(tmp_path / path) in str(caught.value)

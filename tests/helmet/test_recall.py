@@ -21,6 +21,7 @@ from helm_longctx.protocol.text import estimate_tokens
 from helm_longctx.sources.root import DataRoot
 from tests.tasks import entry_of
 
+WITHOUT_DEPTH = ("ruler_cwe", "ruler_fwe", "ruler_vt")
 TASKS = pytest.mark.parametrize("task", [HELMET.task("json_kv"), *RULER], ids=lambda task: task.name)
 EMPTY = DataRoot(Path("nowhere"), mirror=False)
 
@@ -31,7 +32,7 @@ def examples(task: Task, length: int | str, more: str = "", root: DataRoot = EMP
 
 
 def prompt(task: Task, example: Example) -> str:
-    return task.template.user_turn(example.fields) + task.template.suffix(example.fields)
+    return task.prompt(example).text("completion")
 
 
 @TASKS
@@ -68,7 +69,7 @@ def test_more_demonstrations_than_there_are_are_refused(mirror: DataRoot, offici
 def test_answers_stand_at_their_depth(task: Task) -> None:
     """Evidence is in the context once, at the recorded depth, evenly from start to end."""
     made = examples(task, "16k", ",num_samples=12")
-    if task.answer_kind not in ("lookup", "span"):
+    if task.name in WITHOUT_DEPTH:
         assert {example.depth for example in made} == {None}
         return
     assert [example.depth for example in made] == [0, 0.2, 0.4, 0.6, 0.8, 1.0] * 2
@@ -125,7 +126,7 @@ def test_official_files_come_first(task: Task, mirror: DataRoot) -> None:
     made = examples(task, "8k", root=mirror)
     assert len(made) == 100
     assert {example.source for example in made} == {"official"}
-    evident = task.answer_kind in ("lookup", "span")
+    evident = task.name not in WITHOUT_DEPTH
     assert evident == any(example.depth is not None for example in made)
 
 

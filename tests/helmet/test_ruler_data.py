@@ -85,7 +85,7 @@ def test_any_size_has_its_answers(make: Maker, units: int, seed: int, depth: flo
     assert all(answer and answer in row["context"] for answer in row["answer"])
     fields, references = _ruler(row, "here", template.names)
     assert references == row["answer"]
-    assert row["context"] in template.user_turn(fields) + template.suffix(fields)
+    assert row["context"] in template.render(fields).text("completion")
     assert ("depth" in row) == (make not in NO_DEPTH)
 
 

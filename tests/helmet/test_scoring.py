@@ -51,7 +51,7 @@ def test_the_right_answer_gets_1(task, answer: str) -> None:
 @given(prediction=TEXT, references=REFERENCES, seed=st.integers())
 def test_order_of_references_does_not_matter(task, prediction: str, references: list[str], seed: int) -> None:
     """References are a set, but for a choice, whose second one is the letter with its option."""
-    if task.answer_kind == "choice":
+    if task.name == "infbench_choice":
         return
     shuffled = random.Random(seed).sample(references, len(references))
     one, two = (task.scores({"prediction": prediction, "references": r}) for r in (references, shuffled))

@@ -38,9 +38,9 @@ def asked(
     entry = parse_entry(BENCHMARKS, f"{entry_of(task)}:task={task.name},length={length},num_samples={samples}")
     scores = []
     for example in task.load(task, entry.settings, root):
-        prompt, prefix = task.template.user_turn(example.fields), ""
+        prompt, prefix = task.prompt(example).user_turn, ""
         if not chat:
-            prompt, prefix = prompt + task.template.suffix(example.fields), task.template.answer_prefix(example.fields)
+            prompt, prefix = task.prompt(example).text("completion"), task.prompt(example).answer_prefix
         text = client.make_request(Request(model_deployment=model, model=model, prompt=prompt)).completions[0].text
         scores.append(task.scores({"prediction": prefix + text, "references": example.references})[MAIN_METRIC])
     return sum(scores) / len(scores)
@@ -79,7 +79,7 @@ def test_null_gets_what_its_constant_is_worth(task: Task, chat: bool, mirror: Da
     """The null baseline's score is the share of references that are its constant."""
     entry = parse_entry(BENCHMARKS, f"{entry_of(task)}:task={task.name},length=4k,num_samples=60")
     references = [example.references for example in task.load(task, entry.settings, mirror)]
-    floor = sum(reference == [task.null_answer] for reference in references) / len(references)
+    floor = sum(reference == [HELMET.baselines[task.name].constant] for reference in references) / len(references)
     assert asked(task, "4k", mirror, chat, "longctx/null", samples=60) == pytest.approx(floor)
 
 
@@ -95,7 +95,7 @@ def test_a_known_form_with_any_text(task: Task, data: st.DataObject) -> None:
     """Odd contexts and questions are answered too."""
     text = st.text("ab.\n:\"' label文", max_size=30)
     fields = {name: data.draw(text) for name in ("context", "question", "demos", "query", "type_needle_v")}
-    assert isinstance(lexical.answer(task.template.user_turn(fields) + task.template.suffix(fields)), str)
+    assert isinstance(lexical.answer(task.template.render(fields).text("completion")), str)
 
 
 def test_unknown_form() -> None:
@@ -109,7 +109,7 @@ def test_requests_are_heeded() -> None:
     register()
     client = AutoClient({}, "nowhere", BlackHoleCacheBackendConfig())
     task = RECALL[0]
-    prompt = task.template.user_turn({"context": '"k": "v-w",', "question": "k", "demos": ""})
+    prompt = task.template.render({"context": '"k": "v-w",', "question": "k", "demos": ""}).user_turn
     request = Request(
         model_deployment="longctx/lexical",
         model="longctx/lexical",

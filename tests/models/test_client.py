@@ -19,9 +19,10 @@ from helm_longctx.models.registration import register
 from helm_longctx.protocol.task import Task
 from helm_longctx.protocol.template import CONTEXT
 
+BASELINES = {name: baseline for benchmark in BENCHMARKS for name, baseline in benchmark.baselines.items()}
 TASKS = [task for benchmark in BENCHMARKS for task in benchmark.tasks]
 JSON_KV = next(task for task in TASKS if task.name == "json_kv")
-PROMPT = JSON_KV.template.user_turn({CONTEXT: '{\n "fox": "one two"\n}', "question": "fox", "demos": ""})
+PROMPT = JSON_KV.template.render({CONTEXT: '{\n "fox": "one two"\n}', "question": "fox", "demos": ""}).user_turn
 
 
 def test_result_shape() -> None:
@@ -47,8 +48,9 @@ def test_null_answers_the_task_s_constant(task: Task) -> None:
     """The null model gives the constant whatever the content, and nothing for another text."""
     fields = {name: "" if name.startswith(("demo", "example")) else "q" for name in task.template.names}
     fields |= {CONTEXT: "text", "type_needle_v": "number"}
-    assert NullClient().answer(task.template.user_turn(fields)) == task.null_answer
-    assert NullClient().answer(task.template.user_turn(fields) + task.template.suffix(fields)) == task.null_answer
+    prompt, constant = task.template.render(fields), BASELINES[task.name].constant
+    assert NullClient().answer(prompt.user_turn) == constant
+    assert NullClient().answer(prompt.text("completion")) == constant
     assert NullClient().answer("Who are you?") == ""
 
 
@@ -63,7 +65,9 @@ def test_registered_as_open_text_model_without_limits(name: str) -> None:
     assert (deployment.tokenizer_name, deployment.max_sequence_length) == (None, None)
 
 
-@pytest.mark.parametrize(("name", "text"), [("longctx/lexical", "two"), ("longctx/null", JSON_KV.null_answer)])
+@pytest.mark.parametrize(
+    ("name", "text"), [("longctx/lexical", "two"), ("longctx/null", BASELINES["json_kv"].constant)]
+)
 def test_helm_s_auto_client_makes_the_client(name: str, text: str, tmp_path: Path) -> None:
     """HELM makes the client by its class path and gets its answer, without a key."""
     register()

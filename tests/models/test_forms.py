@@ -18,8 +18,8 @@ def prompts(task: Task, context: str) -> list[str]:
     # Demonstrations right before the context cannot be told from it.
     demos = {"demos": ""} if "{demos}{context}" in task.template.user else {}
     fields = {**FIELDS, CONTEXT: context, **demos}
-    chat = task.template.user_turn(fields)
-    return [chat, chat + task.template.suffix(fields)]
+    chat = task.template.render(fields).user_turn
+    return [chat, task.template.render(fields).text("completion")]
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
@@ -28,16 +28,17 @@ def test_recognises_both_forms(task: Task) -> None:
     for prompt in prompts(task, "some text\n\nof two paragraphs"):
         found = recognise(prompt)
         assert found is not None
-        assert found[0].template == task.template
-        assert found[1][CONTEXT] == "some text\n\nof two paragraphs"
-        assert all(FIELDS[name] == value for name, value in found[1].items() if name not in (CONTEXT, "demos"))
+        assert found.template == task.template
+        assert found.fields[CONTEXT] == "some text\n\nof two paragraphs"
+        assert all(FIELDS[name] == value for name, value in found.fields.items() if name not in (CONTEXT, "demos"))
 
 
 def test_tasks_of_one_template_answer_alike() -> None:
     """Tasks that share a template need not be told apart: they share how they are answered."""
-    answers: dict[object, set[tuple[str, str]]] = {}
-    for task in TASKS:
-        answers.setdefault(task.template, set()).add((task.answer_kind, task.null_answer))
+    answers: dict[object, set[object]] = {}
+    for benchmark in BENCHMARKS:
+        for task in benchmark.tasks:
+            answers.setdefault(task.template, set()).add(benchmark.baselines[task.name])
     assert all(len(kinds) == 1 for kinds in answers.values())
 
 

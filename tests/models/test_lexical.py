@@ -10,12 +10,14 @@ from hypothesis import strategies as st
 from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.models import lexical
 from helm_longctx.models.units import words
-from helm_longctx.protocol.task import AnswerKind, Example, Task
+from helm_longctx.protocol.baseline import AnswerKind
+from helm_longctx.protocol.task import Example, Task
 from helm_longctx.protocol.template import CONTEXT
 
 TASKS = [task for benchmark in BENCHMARKS for task in benchmark.tasks]
-RECALL = [task for task in TASKS if task.any_length and task.answer_kind == "lookup"]
-ICL = next(task for task in TASKS if task.answer_kind == "label")
+KINDS = {name: baseline.kind for benchmark in BENCHMARKS for name, baseline in benchmark.baselines.items()}
+RECALL = [task for task in TASKS if task.any_length and KINDS[task.name] == "lookup"]
+ICL = next(task for task in TASKS if KINDS[task.name] == "label")
 
 TOPICS = {
     "7": ("my card was stolen", "block the card", "the card was lost in the street", "someone stole my card"),
@@ -26,11 +28,10 @@ TOPICS = {
 
 def scored(task: Task, example: Example, form: str) -> float:
     """The main score of the lexical model's answer, as the metric takes it."""
-    prompt = task.template.user_turn(example.fields)
+    prompt = task.prompt(example).user_turn
     prefix = ""
     if form == "completion":
-        prompt += task.template.suffix(example.fields)
-        prefix = task.template.answer_prefix(example.fields)
+        prompt, prefix = task.prompt(example).text("completion"), task.prompt(example).answer_prefix
     record = {"prediction": prefix + lexical.answer(prompt), "references": example.references}
     return task.scores(record)["longctx_score"]
 
@@ -113,7 +114,7 @@ def test_long_prompt_takes_no_time(task: Task) -> None:
     """Half a megabyte of prompt, about 128k tokens, is answered in well under a second."""
     context = "\n\n".join(f"the text number {i} of some words\nlabel: {i % 9}" for i in range(12_000))
     fields = {CONTEXT: context, "question": "the text number 77", "demos": ""}
-    prompt = task.template.user_turn(fields)
+    prompt = task.template.render(fields).user_turn
     assert len(prompt) > 500_000
     start = time.perf_counter()
     assert lexical.answer(prompt)
@@ -270,11 +271,11 @@ def test_chain_follows_the_order() -> None:
 @pytest.mark.parametrize("kind", ["span", "ranking"])
 def test_demonstrations_are_not_answered_from(kind: AnswerKind, form: str) -> None:
     """Solved examples right before the context are not taken for a part of it."""
-    task = next(task for task in TASKS if task.answer_kind == kind and "{demos}{context}" in task.template.user)
+    task = next(task for task in TASKS if KINDS[task.name] == kind and "{demos}{context}" in task.template.user)
     shown = HEADS[kind].format(n=5) + "Kiri dug the lake Vel."
     demo = f"{shown}\n\nQuestion: who?\n{task.template.prefix} 5\n\n"
     fields = {CONTEXT: passages(kind, 9), "question": "who dug the lake Vel?", "demos": demo * 2}
-    prompt = task.template.user_turn(fields) + (task.template.suffix(fields) if form == "completion" else "")
+    prompt = task.template.render(fields).text(form)
     said = lexical.answer(prompt)
     assert said.startswith("Anna Karst" if kind == "span" else "0 >")
     assert "Kiri" not in said
@@ -284,10 +285,10 @@ def test_demonstrations_are_not_answered_from(kind: AnswerKind, form: str) -> No
 @pytest.mark.parametrize("form", ["chat", "completion"])
 def test_cites_documents_of_the_whole_context(form: str) -> None:
     """Where the context follows the question, all of it is searched, and no demonstration's documents are."""
-    task = next(task for task in TASKS if task.answer_kind == "citation" and task.shots)
+    task = next(task for task in TASKS if KINDS[task.name] == "citation" and task.shots)
     demo = "Do.\n\nQuestion: who dug?\n\nDocument [9](Title: T): Kiri dug the lake.\n\nAnswer: Kiri [9].\n\n\n"
     fields = {CONTEXT: PASSAGES, "question": "who built the tower?", "demo_text": demo, "instruction": "Do."}
-    prompt = task.template.user_turn(fields) + (task.template.suffix(fields) if form == "completion" else "")
+    prompt = task.template.render(fields).text(form)
     said = lexical.answer(prompt)
     assert said.startswith("Anna Karst built the tower in 1887 [2].")
     assert "Kiri" not in said

@@ -13,6 +13,7 @@ from helm_longctx.helm.truncation import CHAT_BUFFER, Truncator
 from helm_longctx.protocol.fitted import Fitted
 from helm_longctx.protocol.middle import RESERVED, middle_cutter
 from helm_longctx.protocol.pieces import PieceTokenizer
+from helm_longctx.protocol.sample import Sample
 from tests.lv_eval.fabricate import tokenizers
 from tests.protocol.tokenizers import KINDS, LINES, tokenizer_of
 
@@ -83,12 +84,12 @@ def test_no_room(limit: int) -> None:
 def test_a_deployment_s_window(name: str, window: int, max_tokens: int) -> None:
     """The adapter cuts to the window less what is reserved, or less a larger output, whatever the nominal length."""
     tokenizer, prompt = TOKENIZERS[name], "the cat sat " * 300 + "question?"
-    extra = {"cut": "middle", "length": 16384, "context_span": [0, 9]}
+    sample = Sample("official", max_tokens, max_tokens, cut="middle")
     limit = window - max(RESERVED, max_tokens + CHAT_BUFFER)
-    fitted = Truncator(window, lambda: tokenizer).fit(prompt, extra, max_tokens, "chat")
+    fitted = Truncator(window, lambda: tokenizer).fit(prompt, sample, max_tokens, "chat")
     cut = CUTTERS[name](prompt, limit)
     assert (fitted.prompt, fitted.cut) == (cut.prompt, cut.cut)
-    assert Truncator(None, lambda: tokenizer).fit(prompt, extra, max_tokens, "chat") == Fitted(prompt)
+    assert Truncator(None, lambda: tokenizer).fit(prompt, sample, max_tokens, "chat") == Fitted(prompt)
 
 
 @EACH
@@ -98,8 +99,8 @@ def test_a_question_is_never_cut(name: str) -> None:
     half = len(TOKENIZERS[name].encode(f"{question}\nAnswer:").ids)
 
     def fit(limit: int) -> str:
-        extra = {"cut": "middle", "length": 16384, "context_span": [0, 9], "question": question}
-        return Truncator(limit + RESERVED, lambda: TOKENIZERS[name]).fit(prompt, extra, 64, "chat").prompt
+        sample = Sample("official", 64, 64, cut="middle", question=question)
+        return Truncator(limit + RESERVED, lambda: TOKENIZERS[name]).fit(prompt, sample, 64, "chat").prompt
 
     assert fit(2 * half) == CUTTERS[name](prompt, 2 * half).prompt
     assert fit(2 * half).endswith(f"{question}\nAnswer:")

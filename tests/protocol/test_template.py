@@ -23,18 +23,18 @@ def test_a_prompt_is_taken_apart_again(task: Task, data: st.DataObject) -> None:
     # Of two places side by side the later takes the text.
     fields |= {name: "" for name, literal in zip(names, literals[1:-1], strict=False) if not literal}
     fields[CONTEXT] = "\n\n".join(data.draw(st.lists(WORD, max_size=5)))
-    user = task.template.user_turn(fields)
+    user = task.template.render(fields).user_turn
     assert task.template.parse(user) == {name: fields[name] for name in names}
-    assert task.template.parse(user + task.template.suffix(fields)) == fields
+    assert task.template.parse(task.template.render(fields).text("completion")) == fields
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
 @given(context=st.text(), other=st.text())
 def test_context_span(task: Task, context: str, other: str) -> None:
     """The span is exactly where the context stands in the user turn."""
-    fields = dict.fromkeys(_places(task.template.user)[1], other) | {CONTEXT: context}
-    start, end = task.template.context_span(fields)
-    assert task.template.user_turn(fields)[start:end] == context
+    fields = dict.fromkeys(task.template.names, other) | {CONTEXT: context}
+    start, end = task.template.render(fields).context
+    assert task.template.render(fields).user_turn[start:end] == context
 
 
 def test_another_template_is_not_recognised() -> None:

@@ -10,7 +10,6 @@ import typer
 from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.cli.options import OutputPath
 from helm_longctx.protocol.entry import parse_entry
-from helm_longctx.protocol.lengths import length_label
 from helm_longctx.sources.fetch import ensure
 from helm_longctx.sources.root import DataRoot
 
@@ -41,7 +40,7 @@ def fetch(
     for path in (path for paths in sources for path in paths):
         print(root / path)
     for entry in checked:
-        label = length_label(entry.settings.length)
+        at = f" at {entry.label}" if entry.label else ""
         for task in entry.tasks:
             if not task.paths(entry.settings.length):
-                print(f"{task.name} at {label} has no official data: examples of its form are generated")
+                print(f"{task.name}{at} has no official data: examples of its form are generated")

@@ -15,11 +15,10 @@ from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.cli.options import OutputPath
 from helm_longctx.errors import InputError, shorten
 from helm_longctx.helm.instance import stop_sequences
-from helm_longctx.helm.style import Form
 from helm_longctx.protocol.entry import Entry, parse_entry
-from helm_longctx.protocol.lengths import length_label
 from helm_longctx.protocol.loading import load_examples
-from helm_longctx.protocol.task import Example, Record, Scores, Task
+from helm_longctx.protocol.prompt import Form, Prompt
+from helm_longctx.protocol.task import Record, Scores, Task
 from helm_longctx.sources.fetch import ensure
 from helm_longctx.sources.jsonl import JsonLines
 from helm_longctx.sources.root import DataRoot
@@ -48,8 +47,8 @@ def _prompt_lines(entry: Entry, style: Form | None, root: DataRoot) -> Iterator[
             yield {
                 "id": example.id,
                 "task": task.name,
-                "length": length_label(entry.settings.length),
-                "prompt": _prompt(task, example, form),
+                **({"length": entry.label} if entry.label else {}),
+                **_shown(task.prompt(example, task.variant(entry.settings).system), form),
                 "references": example.references,
                 "max_tokens": task.budget(entry.settings),
                 "stop": list(stop_sequences(task, entry.settings)) if form == "completion" else [],
@@ -69,9 +68,10 @@ def _official_form(entry: Entry, task: Task) -> Form:
     return "chat" if asked == "chat" or (asked == "auto" and task.chat) else "completion"
 
 
-def _prompt(task: Task, example: Example, form: Form) -> str:
-    suffix = task.template.suffix(example.fields) if form == "completion" else ""
-    return task.template.user_turn(example.fields) + suffix
+def _shown(prompt: Prompt, form: Form) -> dict[str, Any]:
+    """The prompt's text, and the messages of a conversation."""
+    messages = {} if prompt.has_one_turn else {"messages": prompt.messages}
+    return {"prompt": prompt.text(form), **messages}
 
 
 def score(

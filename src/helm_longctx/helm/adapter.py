@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from helm.benchmark.adaptation.adapter_spec import AdapterSpec
 from helm.benchmark.adaptation.adapters.adapter import Adapter
@@ -17,11 +17,12 @@ from helm.benchmark.window_services.tokenizer_service import TokenizerService
 from helm.common.request import Request
 
 from helm_longctx.errors import InputError
-from helm_longctx.helm.messages import register_messages
-from helm_longctx.helm.style import Form, resolve_style, sends_messages, takes_both_forms
+from helm_longctx.helm.style import resolve_style, sends_messages, takes_both_forms
 from helm_longctx.helm.truncation import Truncator
 from helm_longctx.protocol.context_end import NoRoomError
 from helm_longctx.protocol.fitted import Fitted
+from helm_longctx.protocol.prompt import Form
+from helm_longctx.protocol.sample import Sample
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -85,8 +86,7 @@ class LongContextAdapter(Adapter):
             raise TooLongError(
                 [(str(state.instance.sub_split), e) for state, e in zip(states, excess, strict=True) if e]
             )
-        trials = range(1, self.adapter_spec.num_trials)
-        return states + [replace(s, request=replace(s.request, random=str(i))) for i in trials for s in states]
+        return [_of_trial(state, trial) for trial in range(self.adapter_spec.num_trials) for state in states]
 
     def _adapt_named(self, instance: Instance) -> RequestState:
         try:
@@ -95,23 +95,24 @@ class LongContextAdapter(Adapter):
             raise InputError(f"{instance.sub_split}: instance {instance.id}: {error}") from error
 
     def _adapt(self, instance: Instance) -> RequestState:
-        spec, extra = self.adapter_spec, instance.extra_data or {}
-        max_tokens = self._max_tokens(extra)
-        style: Form = self.style or ("chat" if extra["chat"] else "completion")
-        fitted = self._fit(instance, max_tokens, style)
+        spec, sample = self.adapter_spec, Sample.from_json(instance.extra_data)
+        max_tokens = self._max_tokens(sample)
+        style: Form = self.style or ("chat" if sample.chat else "completion")
+        fitted = self._fit(instance, sample, max_tokens, style)
         request = Request(
             model=spec.model,
             model_deployment=spec.model_deployment,
-            prompt=fitted.prompt,
-            messages=self._messages(extra, style),
+            prompt="" if instance.input.messages else fitted.prompt,
+            messages=_messages(instance, fitted) or ([] if self.takes_both_forms and style == "chat" else None),
             num_completions=spec.num_outputs,
             temperature=spec.temperature,
             max_tokens=max_tokens,
-            stop_sequences=[*spec.stop_sequences, *(extra["stop"] if style == "completion" else [])],
+            stop_sequences=[*spec.stop_sequences, *(sample.stop if style == "completion" else [])],
             random=spec.random,
         )
+        sent = sample.extend(style=style, prompt_tokens=fitted.tokens)
         return RequestState(
-            instance=replace(instance, extra_data={**extra, "style": style, **_counted(fitted)}),
+            instance=replace(instance, extra_data=sent.to_json()),
             reference_index=None,
             request_mode=None,
             train_trial_index=0,
@@ -122,47 +123,52 @@ class LongContextAdapter(Adapter):
             prompt_truncated=fitted.cut,
         )
 
-    def _fit(self, instance: Instance, max_tokens: int, style: Form) -> Fitted:
-        prompt = _prompt(instance, style)
+    def _fit(self, instance: Instance, sample: Sample, max_tokens: int, style: Form) -> Fitted:
+        """The last turn as it fits."""
+        if instance.input.messages is not None and not (style == "chat" and self.sends_messages):
+            raise InputError(
+                f"the prompt is a conversation, which deployment {self.adapter_spec.model_deployment!r} is not sent"
+                f" (style={style}); allowed: a chat by a client that sends a request's messages, such as OpenAI's"
+            )
+        prompt = _prompt(instance, sample, style)
         try:
-            return self.truncator.fit(prompt, instance.extra_data or {}, max_tokens, style)
+            return self.truncator.fit(prompt, sample, max_tokens, style)
         except NoRoomError:
             if self.refuses:  # which names all prompts that are too long at once
                 return Fitted(prompt, cut=True)
             raise
 
-    def _messages(self, extra: dict[str, Any], style: Form) -> list[dict[str, str]] | None:
-        """What stands before the prompt's turn in a chat (`complete_messages`); None for HELM's usual form."""
-        if system := extra.get("system"):
-            if style != "chat" or not self.sends_messages:
-                raise InputError(
-                    "the protocol has a system message, which this deployment is not sent; allowed: a chat by a client"
-                    " that is derived from HELM's OpenAIClient, as vLLM's is"
-                )
-            register_messages()
-            return [{"role": "system", "content": system}]
-        return [] if self.takes_both_forms and style == "chat" else None
-
-    def _max_tokens(self, extra: dict[str, Any]) -> int:
+    def _max_tokens(self, sample: Sample) -> int:
         # A run expander that raises the spec's budget raises each task's by as much; one that lowers it is a cap.
-        raised = max(0, self.adapter_spec.max_tokens - extra["run_max_tokens"])
-        return min(int(extra["max_tokens"]) + raised, self.adapter_spec.max_tokens)
+        raised = max(0, self.adapter_spec.max_tokens - sample.run_max_tokens)
+        return min(sample.max_tokens + raised, self.adapter_spec.max_tokens)
 
     def _excess(self, state: RequestState) -> int:
         if not state.prompt_truncated:
             return 0
-        extra = state.instance.extra_data or {}
-        prompt = _prompt(state.instance, extra["style"])
-        return self.truncator.excess(prompt, extra, self._max_tokens(extra), extra["style"])
+        sample = Sample.from_json(state.instance.extra_data)
+        assert sample.style
+        prompt = _prompt(state.instance, sample, sample.style)
+        return self.truncator.excess(prompt, sample, self._max_tokens(sample), sample.style)
 
 
-def _prompt(instance: Instance, style: Form) -> str:
-    text, extra = str(instance.input.text), instance.extra_data or {}
-    return text if style == "chat" else text + (extra["separator"] + extra["answer_prefix"])
+def _prompt(instance: Instance, sample: Sample, style: Form) -> str:
+    """The user turn that can be cut: the only one, or a conversation's last."""
+    text = str(instance.input.messages[-1]["content"] if instance.input.messages else instance.input.text)
+    return text if style == "chat" else text + (sample.separator + sample.answer_prefix)
 
 
-def _counted(fitted: Fitted) -> dict[str, int]:
-    return {} if fitted.tokens is None else {"prompt_tokens": fitted.tokens}
+def _messages(instance: Instance, fitted: Fitted) -> list[dict[str, str]] | None:
+    """A conversation, its last turn as it fits; None for a prompt of one turn."""
+    messages = instance.input.messages
+    return [*messages[:-1], {**messages[-1], "content": fitted.prompt}] if messages else None
+
+
+def _of_trial(state: RequestState, trial: int) -> RequestState:
+    """The state of one repeat; HELM's cache tells repeats apart by `random`."""
+    if trial == 0:
+        return state
+    return replace(state, train_trial_index=trial, request=replace(state.request, random=str(trial)))
 
 
 def _each(function: Callable[[Item], Result], items: list[Item], workers: int) -> list[Result]:

@@ -1,48 +1,59 @@
-"""From an example to a HELM instance, and what the adapter and the metric read back from it."""
+"""From an example to a HELM instance."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from helm.benchmark.scenarios.scenario import CORRECT_TAG, TEST_SPLIT, Input, Instance, Output, Reference
 
-from helm_longctx.protocol.task import Example, Settings, Task
+from helm_longctx.protocol.prompt import Prompt
+from helm_longctx.protocol.sample import Sample
+from helm_longctx.protocol.task import Benchmark, Example, Settings, Task
 
 
-def to_instance(task: Task, settings: Settings, example: Example, run_max_tokens: int) -> Instance:
-    """One evaluation instance: its input is the chat form; `extra_data` says how the completion form differs.
+def to_instance(
+    benchmark: Benchmark, task: Task, settings: Settings, example: Example, run_max_tokens: int
+) -> Instance:
+    """One evaluation instance: its input is the chat form; `extra_data` is its `Sample`.
 
     Args:
         run_max_tokens: the run's output budget, which is the adapter spec's.
     """
-    fields = example.fields
-    extra: dict[str, Any] = {
-        "length": settings.length,
-        "question": next((fields[name] for name in ("question", "query", "input") if name in fields), None),
-        "depth": example.depth,
-        "source": example.source,
-        "input_tokens": example.input_tokens,
-        "counter": example.counter,
-        "context_span": list(task.template.context_span(fields)),
-        "separator": task.template.separator,
-        "answer_prefix": task.template.answer_prefix(fields),
-        "stop": list(stop_sequences(task, settings)),
-        "system": task.variant(settings).system,
-        "max_tokens": task.budget(settings),
-        "run_max_tokens": run_max_tokens,
-        "thinking_tokens": settings.thinking_tokens or None,
-        "record": dict(example.record),
-        "cut": task.cut,
-        "chat": task.chat,
-    }
+    prompt = task.prompt(example, task.variant(settings).system)
+    sample = Sample(
+        source=example.source,
+        max_tokens=task.budget(settings),
+        run_max_tokens=run_max_tokens,
+        chat=task.chat,
+        cut=task.cut,
+        length=settings.length if benchmark.axis and benchmark.axis.limits_prompt else None,
+        context_span=prompt.context,
+        separator=prompt.separator,
+        answer_prefix=prompt.answer_prefix,
+        prefix_scored=task.prefix_scored,
+        stop=stop_sequences(task, settings),
+        thinking_tokens=settings.thinking_tokens,
+        question=next(
+            (example.fields[name] for name in ("question", "query", "input") if name in example.fields), None
+        ),
+        depth=example.depth,
+        input_tokens=example.input_tokens,
+        counter=example.counter,
+        record=dict(example.record),
+    )
     return Instance(
-        input=Input(text=task.template.user_turn(fields)),
+        input=_input(prompt),
         references=[Reference(Output(text=text), tags=[CORRECT_TAG]) for text in example.references],
         split=TEST_SPLIT,
         sub_split=task.name,
         id=example.id,
-        extra_data={key: value for key, value in extra.items() if value is not None},
+        extra_data=sample.to_json(),
     )
+
+
+def _input(prompt: Prompt) -> Input:
+    """A user turn alone is a text, as HELM's pages expect it; any other conversation is messages."""
+    if prompt.has_one_turn:
+        return Input(text=prompt.user_turn)
+    return Input(messages=[dict(message) for message in prompt.messages])
 
 
 def stop_sequences(task: Task, settings: Settings) -> tuple[str, ...]:

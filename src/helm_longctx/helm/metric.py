@@ -1,36 +1,55 @@
-"""A benchmark's metric: the task's scores as HELM statistics, whole and by depth, and what went wrong beside them."""
+"""The metric of all benchmarks: scores as HELM statistics, whole and by depth, and what went wrong beside them."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
 from helm.benchmark.adaptation.adapter_spec import AdapterSpec
 from helm.benchmark.adaptation.request_state import RequestState
-from helm.benchmark.metrics.metric import Metric, MetricMetadata
+from helm.benchmark.adaptation.scenario_state import ScenarioState
+from helm.benchmark.metrics.metric import Metric, MetricMetadata, MetricResult, PerInstanceStats
 from helm.benchmark.metrics.metric_name import MetricName
 from helm.benchmark.metrics.metric_service import MetricService
 from helm.benchmark.metrics.statistic import Stat
 
+from helm_longctx.benchmarks import find_benchmark
 from helm_longctx.failures import Failure, failure_of
-from helm_longctx.protocol.metric_names import (
-    DEPTHS,
-    FAILURE_METRICS,
-    OTHER_FAILURES,
-    depth_score,
-    metric_fields,
-    task_score,
-)
-from helm_longctx.protocol.task import MAIN_METRIC, Benchmark, Record
+from helm_longctx.helm.jury import jury_stats
+from helm_longctx.protocol.metric_names import DEPTHS, depth_score, metric_fields, pass_at, task_score
+from helm_longctx.protocol.sample import Sample
+from helm_longctx.protocol.task import MAIN_METRIC, Record
 from helm_longctx.protocol.thinking import without_thinking
+
+FAILURE_METRICS = {Failure.TOO_LONG: "request_too_long", Failure.REFUSED: "request_refused"}
+"""Failures that are counted apart: they say something of the model, and come again."""
+
+OTHER_FAILURES = "request_failed"
 
 
 class LongContextMetric(Metric):
-    """Scores by the task that an instance's sub-split names. A benchmark's metric is a subclass that names its table.
+    """Scores by the task that an instance's sub-split names.
 
-    A request without an answer has no score: it is counted by why it has none, and means are over the others.
+    A request without an answer has no score: it is counted by why it has none, and means are over the others. Of
+    several repeats each is a trial to HELM, and a statistic is the mean of the trials' means.
+
+    Args:
+        benchmark: the name of the benchmark whose tasks these are.
     """
 
-    benchmark: Benchmark
+    def __init__(self, benchmark: str):
+        self.benchmark = find_benchmark(benchmark)
+
+    def evaluate(self, scenario_state: ScenarioState, *arguments: Any, **named: Any) -> MetricResult:
+        """All statistics of a run."""
+        spec = scenario_state.adapter_spec
+        # Our adapter makes a trial of each repeat; HELM's `evaluate` looks for trials by this number.
+        trials = replace(scenario_state, adapter_spec=replace(spec, num_train_trials=spec.num_trials))
+        result = super().evaluate(trials, *arguments, **named)
+        rows = result.per_instance_stats
+        return MetricResult([*result.aggregated_stats, *jury_stats(rows), *self._passes(rows, spec.num_trials)], rows)
 
     def evaluate_generation(
         self,
@@ -69,22 +88,22 @@ class LongContextMetric(Metric):
         ]
 
     def _values(self, state: RequestState) -> Iterator[tuple[str, float]]:
-        extra = state.instance.extra_data or {}
+        sample = Sample.from_json(state.instance.extra_data)
         failure = failure_of(state.result) if state.result else Failure.UNKNOWN
         if state.result and failure is None:
             yield "request_cached", float(state.result.cached)
-            yield from self._scores(state, extra.get("depth"))
+            yield from self._scores(state, sample.depth)
         for name in ("depth", "input_tokens", "prompt_tokens"):
-            if name in extra:
-                yield name, extra[name]
+            if (value := getattr(sample, name)) is not None:
+                yield name, value
         counted = failure and FAILURE_METRICS.get(failure, OTHER_FAILURES)
         for name in (*FAILURE_METRICS.values(), OTHER_FAILURES):
             yield name, float(name == counted)
         if notes := [note for note in (state.annotations or {}).values() if note]:
             yield "judge_failed", max(float(note.get("failed", 0)) for note in notes)
         yield "prompt_cut", float(state.prompt_truncated)
-        yield "generated_data", float(extra["source"] == "generated")
-        yield "subsampled", float("drawn_from" in extra)
+        yield "generated_data", float(sample.source == "generated")
+        yield "subsampled", float(sample.drawn_from is not None)
         # Caches and runs of before hold negative times: the system's clock was set back during the request.
         if state.result and state.result.request_time is not None and state.result.request_time >= 0:
             yield "request_seconds", state.result.request_time
@@ -101,14 +120,37 @@ class LongContextMetric(Metric):
                 yield depth_score(min(DEPTHS, key=lambda percent: abs(percent - 100 * depth))), score
         yield from scores.items()
 
+    def _passes(self, rows: list[PerInstanceStats], repeats: int) -> Iterator[Stat]:
+        """Of metrics that are a success or not, the share of questions with a success among all repeats."""
+        if repeats < 2:
+            return
+        best: dict[MetricName, dict[str, float]] = defaultdict(dict)
+        for row in rows:
+            for stat in row.stats:
+                if stat.mean is not None and self._is_success(stat.name):
+                    of_question = best[stat.name]
+                    of_question[row.instance_id] = max(stat.mean, of_question.get(row.instance_id, 0.0))
+        for name, by_question in best.items():
+            stat = Stat(replace(name, name=pass_at(repeats)))
+            for value in by_question.values():
+                stat.add(value)
+            yield stat
+
+    def _is_success(self, name: MetricName) -> bool:
+        """Whether it is the headline of its task, and 0 or 1 for each answer."""
+        if not name.sub_split or name.perturbation:
+            return False
+        headline = self.benchmark.task(name.sub_split).headline
+        return headline == (name.name,) and self.benchmark.metric(name.name).success
+
 
 def scored_record(state: RequestState) -> Record:
-    """What the scorer gets: the output, after a completion the answer's prefix before it (HELMET eval.py:101)."""
-    extra = state.instance.extra_data or {}
+    """What the scorer gets: the output, after a completion the answer prefix before it where the task scores it so."""
+    sample = Sample.from_json(state.instance.extra_data)
     assert state.result
-    prefix = extra["answer_prefix"] if extra["style"] == "completion" else ""
+    prefix = sample.answer_prefix if sample.style == "completion" and sample.prefix_scored else ""
     return {
-        **extra["record"],
+        **sample.record,
         **(state.annotations or {}),
         "prediction": without_thinking(prefix + state.result.completions[0].text),
         "references": [reference.output.text for reference in state.instance.all_correct_references],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,17 +13,21 @@ from helm.benchmark.annotation.annotator import AnnotatorSpec
 from helm.benchmark.metrics.metric import MetricSpec
 from helm.benchmark.run_spec import RunSpec, run_spec_function
 from helm.benchmark.scenarios.scenario import ScenarioSpec
-from helm.common.object_spec import ObjectSpec
+from helm.common.object_spec import ObjectSpec, get_class_by_name
 
 from helm_longctx.helm.adapter import method_for
 from helm_longctx.helm.annotator import JudgeAnnotator
 from helm_longctx.helm.metric import LongContextMetric
 from helm_longctx.helm.scenario import LongContextScenario
 from helm_longctx.protocol.entry import Entry, check_entry, fetch_command
+from helm_longctx.protocol.task import Benchmark
 from helm_longctx.sources.fetch import ensure
 from helm_longctx.sources.root import DataRoot
 
 Spec = TypeVar("Spec", bound=ObjectSpec)
+
+_OF_THE_REQUEST = ("style", "truncation", "judge", "repeats")
+"""Arguments that change no instance: the adapter spec and the annotators carry them."""
 
 
 def spec_of(kind: type[Spec], cls: type, **arguments: Any) -> Spec:
@@ -36,26 +40,14 @@ def spec_of(kind: type[Spec], cls: type, **arguments: Any) -> Spec:
     return kind(class_name=f"{cls.__module__}.{cls.__qualname__}", args=arguments)
 
 
-def register_run_specs(
-    scenario: type[LongContextScenario], metric: type[LongContextMetric], judges: Mapping[str, type[JudgeAnnotator]]
-) -> None:
-    """Tell HELM the run entries of the scenario's benchmark.
-
-    Args:
-        judges: for a category whose tasks are judged, the annotator, which takes `judge`.
-    """
-    for entry, category in scenario.benchmark.entries.items():
-        run_spec_function(entry)(partial(build_run_spec, scenario, metric, judges.get(category.name), entry))
+def register_run_specs(benchmarks: Iterable[Benchmark]) -> None:
+    """Tell HELM the run entries of benchmarks."""
+    for benchmark in benchmarks:
+        for entry in benchmark.entries:
+            run_spec_function(entry)(partial(build_run_spec, benchmark, entry))
 
 
-def build_run_spec(
-    scenario: type[LongContextScenario],
-    metric: type[LongContextMetric],
-    judge: type[JudgeAnnotator] | None,
-    name: str,
-    /,
-    **arguments: Any,
-) -> RunSpec:
+def build_run_spec(benchmark: Benchmark, name: str, /, **arguments: Any) -> RunSpec:
     """The run spec of an entry.
 
     Raises:
@@ -64,13 +56,14 @@ def build_run_spec(
     # Here and not above: with it come scikit-learn and a look for NLTK data, which every helm-run would pay for.
     from helm.benchmark.metrics.basic_metrics import InstancesPerSplitMetric
 
-    entry = check_entry(scenario.benchmark, name, arguments)
+    entry = check_entry(benchmark, name, arguments)
     check_data([entry])
-    given = {key: value for key, value in entry.arguments.items() if key not in ("style", "truncation", "judge")}
-    given["length"] = entry.settings.length
+    given = {key: value for key, value in entry.arguments.items() if key not in _OF_THE_REQUEST}
+    if entry.settings.length is not None:
+        given["length"] = entry.settings.length
     return RunSpec(
         name=entry.description,
-        scenario_spec=spec_of(ScenarioSpec, scenario, entry=name, revision=scenario.benchmark.revision, **given),
+        scenario_spec=spec_of(ScenarioSpec, LongContextScenario, entry=name, revision=benchmark.revision, **given),
         adapter_spec=AdapterSpec(
             method=method_for(entry.settings.style, entry.settings.truncation),
             input_prefix="",
@@ -80,21 +73,27 @@ def build_run_spec(
             instance_prefix="",
             max_train_instances=0,
             num_outputs=1,
+            num_trials=entry.repeats,
             temperature=entry.temperature,
             max_tokens=entry.max_tokens,
         ),
-        metric_specs=[spec_of(MetricSpec, metric), spec_of(MetricSpec, InstancesPerSplitMetric)],
-        annotators=_annotators(entry, judge),
+        metric_specs=[
+            spec_of(MetricSpec, LongContextMetric, benchmark=benchmark.name),
+            spec_of(MetricSpec, InstancesPerSplitMetric),
+        ],
+        annotators=_annotators(entry),
         groups=entry.groups,
     )
 
 
-def _annotators(entry: Entry, judge: type[JudgeAnnotator] | None) -> list[AnnotatorSpec]:
+def _annotators(entry: Entry) -> list[AnnotatorSpec]:
     """A judge is part of the run only where it has something to judge."""
-    if judge is None or entry.settings.judge == "none" or not any(task.judged for task in entry.tasks):
+    name, judge = entry.category.judge, entry.settings.judge
+    if not name or judge == "none" or not any(task.judged for task in entry.tasks):
         return []
-    judge.check(entry.settings.judge)
-    return [AnnotatorSpec(f"{judge.__module__}.{judge.__qualname__}", {"judge": entry.settings.judge})]
+    annotator: type[JudgeAnnotator] = get_class_by_name(name)
+    annotator.check(judge)
+    return [AnnotatorSpec(name, {"judge": judge})]
 
 
 def check_data(entries: Sequence[Entry], benchmark_output: str | Path = "benchmark_output") -> None:

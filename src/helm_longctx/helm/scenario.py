@@ -1,4 +1,4 @@
-"""A benchmark's scenario: examples of the entry's tasks, in the official order."""
+"""The scenario of all benchmarks: examples of the entry's tasks, in the official order."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import Any
 
 from helm.benchmark.scenarios.scenario import Instance, Scenario, ScenarioMetadata
 
+from helm_longctx.benchmarks import benchmark_of
 from helm_longctx.errors import InputError
 from helm_longctx.helm.instance import to_instance
 from helm_longctx.protocol.entry import check_entry
 from helm_longctx.protocol.loading import load_examples
-from helm_longctx.protocol.task import MAIN_METRIC, Benchmark
+from helm_longctx.protocol.task import MAIN_METRIC
 from helm_longctx.sources.fetch import ensure
 from helm_longctx.sources.root import DataRoot
 
@@ -19,10 +20,8 @@ from helm_longctx.sources.root import DataRoot
 class LongContextScenario(Scenario):
     """Instances of a run entry's tasks; each task is a sub-split.
 
-    A benchmark's scenario is a subclass that names its table.
-
     Args:
-        entry: run-entry name, e.g. `helmet_recall`.
+        entry: run-entry name, e.g. `helmet_recall`; it says which benchmark.
         revision: what the prompts and metrics follow; must be the installed package's.
         arguments: the run entry's arguments.
 
@@ -30,9 +29,8 @@ class LongContextScenario(Scenario):
         InputError: the arguments are wrong, or the run was made for another revision.
     """
 
-    benchmark: Benchmark
-
     def __init__(self, entry: str, revision: str, **arguments: Any):
+        self.benchmark = benchmark_of(entry)
         if revision != self.benchmark.revision:
             installed = self.benchmark.revision
             raise InputError(f"{entry}: revision={revision!r} is not the installed package's, which is {installed!r}")
@@ -58,7 +56,7 @@ class LongContextScenario(Scenario):
         ensure(sources, root, self.entry.fetch_command(root))
         for task in self.entry.tasks:
             for example in load_examples(task, self.entry.settings, root):
-                yield to_instance(task, self.entry.settings, example, self.entry.max_tokens)
+                yield to_instance(self.benchmark, task, self.entry.settings, example, self.entry.max_tokens)
 
     def get_metadata(self) -> ScenarioMetadata:
         """What the leaderboard shows of the entry."""

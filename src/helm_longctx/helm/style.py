@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from helm.benchmark.model_deployment_registry import ModelDeployment, get_model_deployment
 from helm.benchmark.model_metadata_registry import INSTRUCTION_FOLLOWING_MODEL_TAG, model_has_tag
 from helm.common.object_spec import get_class_by_name
 
-Form = Literal["chat", "completion"]
+from helm_longctx.protocol.prompt import Form
 
 RAW_TEXT_CLIENTS = frozenset(
     f"helm.clients.{name}"
@@ -24,6 +22,20 @@ RAW_TEXT_CLIENTS = frozenset(
     )
 )
 """HELM clients that send the prompt as it stands."""
+
+MESSAGE_CLIENTS = frozenset(
+    {
+        "OpenAIClient",
+        "OpenAIResponseClient",
+        "AnthropicMessagesClient",
+        "GoogleGenAIClient",
+        "HuggingFaceClient",
+        "LiteLLMCompletionClient",
+        "LongContextHuggingFaceClient",
+        "BaselineClient",
+    }
+)
+"""Clients, and those derived from them, that send a request's messages; HELM's others leave them out or fail."""
 
 HUGGING_FACE_CLIENT = "helm.clients.huggingface_client.HuggingFaceClient"
 
@@ -68,10 +80,9 @@ def takes_both_forms(deployment: str) -> bool:
 
 
 def sends_messages(deployment: str) -> bool:
-    """Whether its client sends a request's `messages`, a system message among them: others drop them, or fail."""
-    client = get_model_deployment(deployment).client_spec.class_name
-    # HELM documents messages for OpenAI's client alone, from which those of other APIs are derived.
-    return any(base.__name__ == "OpenAIClient" for base in get_class_by_name(client).__mro__)
+    """Whether its client sends a request's `messages`, a conversation or a system message among them."""
+    client = get_class_by_name(get_model_deployment(deployment).client_spec.class_name)
+    return any(base.__name__ in MESSAGE_CLIENTS for base in client.__mro__)
 
 
 def _form(chats: bool) -> Form:

@@ -16,9 +16,10 @@ from helm.common.hierarchical_logger import hwarn
 from helm.common.object_spec import get_class_by_name
 
 from helm_longctx.errors import InputError
-from helm_longctx.helm.style import Form
 from helm_longctx.protocol import context_end, middle
 from helm_longctx.protocol.fitted import Fitted
+from helm_longctx.protocol.prompt import Form
+from helm_longctx.protocol.sample import Sample
 from helm_longctx.torchvision import ignore_broken_torchvision
 
 CHAT_BUFFER = 100
@@ -58,11 +59,11 @@ class Truncator:
         window = min(known) if known and deployment.tokenizer_name else None
         return Truncator(window, cache(lambda: _tokenizer(deployment)))
 
-    def fit(self, prompt: str, extra: Mapping[str, Any], max_tokens: int, form: Form) -> Fitted:
+    def fit(self, prompt: str, sample: Sample, max_tokens: int, form: Form) -> Fitted:
         """The prompt, cut by the task's rule if it is too long.
 
         Args:
-            extra: the instance's `extra_data`: `length`, `context_span`, `thinking_tokens`.
+            sample: its `length`, `context_span`, `thinking_tokens`.
             max_tokens: the output budget, `thinking_tokens` included.
 
         Raises:
@@ -70,21 +71,22 @@ class Truncator:
             InputError: the window leaves no room, also not for the question, or the deployment's tokenizer cannot be
                 used for cutting.
         """
-        if self.window is None:
+        if self.window is None or sample.cut == "nothing":
             return Fitted(prompt)
-        limit = self._limit(extra, max_tokens, form)
-        counted = _as_counted(prompt, extra, form)
+        limit = self._limit(sample, max_tokens, form)
+        counted = _as_counted(prompt, sample, form)
         if len(counted) < limit and len(counted.encode()) + _SPECIAL_TOKENS <= limit:
             return Fitted(prompt)
-        if extra.get("cut") == "middle":
-            return self._around_middle(prompt, extra.get("question"), limit)
+        if sample.cut == "middle":
+            return self._around_middle(prompt, sample.question, limit)
+        assert sample.context_span is not None
         header = len(counted) - len(prompt)
-        fitted = self._without_end(counted, [place + header for place in extra["context_span"]], limit)
+        fitted = self._without_end(counted, [place + header for place in sample.context_span], limit)
         return replace(fitted, prompt=fitted.prompt[header:] if fitted.cut else prompt)
 
-    def excess(self, prompt: str, extra: Mapping[str, Any], max_tokens: int, form: Form) -> int:
+    def excess(self, prompt: str, sample: Sample, max_tokens: int, form: Form) -> int:
         """How many tokens a prompt that was cut had too many; the arguments are those of `fit`."""
-        return self._count(_as_counted(prompt, extra, form)) - self._limit(extra, max_tokens, form)
+        return self._count(_as_counted(prompt, sample, form)) - self._limit(sample, max_tokens, form)
 
     def _around_middle(self, prompt: str, question: str | None, limit: int) -> Fitted:
         fitted = self._without_middle(prompt, limit)
@@ -97,16 +99,16 @@ class Truncator:
                 )
         return fitted
 
-    def _limit(self, extra: Mapping[str, Any], max_tokens: int, form: Form) -> int:
+    def _limit(self, sample: Sample, max_tokens: int, form: Form) -> int:
         assert self.window is not None
-        if extra.get("cut") == "middle":
+        if sample.cut == "middle":
             limit = self.window - max(middle.RESERVED, max_tokens + CHAT_BUFFER)
         else:
             # The official code cuts first and adds the thinking afterwards, to output and length (eval.py:69).
-            thinking = extra.get("thinking_tokens", 0)
+            thinking = sample.thinking_tokens
             # Where a run expander caps the output below that, the cap is all there is.
             max_tokens -= thinking if max_tokens > thinking else 0
-            limit = min(self.window, extra["length"]) - max_tokens - (CHAT_BUFFER if form == "chat" else 0)
+            limit = min(self.window, sample.length or self.window) - max_tokens - (CHAT_BUFFER if form == "chat" else 0)
         if limit <= 0:
             raise InputError(f"a window of {self.window} tokens leaves no room beside max_tokens={max_tokens}")
         return int(limit)
@@ -124,8 +126,8 @@ class Truncator:
         return context_end.context_cutter(self.tokenizer())
 
 
-def _as_counted(prompt: str, extra: Mapping[str, Any], form: Form) -> str:
-    return CHAT_HEADER + prompt if form == "chat" and extra.get("cut") != "middle" else prompt
+def _as_counted(prompt: str, sample: Sample, form: Form) -> str:
+    return CHAT_HEADER + prompt if form == "chat" and sample.cut != "middle" else prompt
 
 
 @cache

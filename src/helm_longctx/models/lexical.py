@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 from helm_longctx.models.forms import recognise
 from helm_longctx.models.units import Units, best, words
-from helm_longctx.protocol.task import AnswerKind
+from helm_longctx.protocol.baseline import AnswerKind
 from helm_longctx.protocol.template import CONTEXT
 
 DEMONSTRATIONS = {"demos", "demo", "demo_text", "example"}
@@ -58,13 +58,15 @@ def answer(prompt: str) -> str:
     found = recognise(prompt)
     if found is None:
         return ""
-    task, fields = found
+    fields, template = found.fields, found.template
+    assert template is not None
+    assert isinstance(found.baseline.kind, str)
     context, question = fields[CONTEXT], " ".join(text for name, text in fields.items() if name not in NO_QUESTION)
     if any(not fields[name] for name in DEMONSTRATIONS & fields.keys()):
-        context = _without_demonstrations(context, task.template.prefix)
-    if task.answer_kind == "choice":
+        context = _without_demonstrations(context, template.prefix)
+    if found.baseline.kind == "choice":
         return option(context, question, fields["options"])
-    return _STRATEGIES[task.answer_kind](context, question)
+    return _STRATEGIES[found.baseline.kind](context, question)
 
 
 def _without_demonstrations(context: str, prefix: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from helm_longctx.errors import InputError, bad_argument, list_choices, shorten
-from helm_longctx.protocol.lengths import length_label, parse_length
+from helm_longctx.protocol.lengths import Axis, length_label, parse_length
 from helm_longctx.protocol.task import Benchmark, Category, Context, Labels, Settings, Style, Task, Truncation
 from helm_longctx.sources.fetch import Source
 from helm_longctx.sources.release import PinnedFile
@@ -27,8 +27,10 @@ ARGUMENTS = (
     "thinking_tokens",
     "truncation",
     "judge",
+    "repeats",
 )
 MOST = 2**32 - 1
+MOST_REPEATS = 1000
 MOST_SHOTS = 100_000
 """More than fill the longest context; a small training set repeats its rows, so its end sets no limit."""
 
@@ -60,20 +62,31 @@ class Entry:
         """Run groups: the category at this length, then each task at this length."""
         names = (self.category.name, *(task.name for task in self.tasks))
         closed = self.settings.context == "none"
-        return [group_name(self.benchmark, name, length_label(self.settings.length), closed) for name in names]
+        return [group_name(self.benchmark, name, self.label, closed) for name in names]
+
+    @property
+    def label(self) -> str:
+        """The length as it is written; empty if the benchmark has none."""
+        return "" if self.settings.length is None else length_label(self.settings.length)
+
+    @property
+    def repeats(self) -> int:
+        """How often each question is asked."""
+        return self.settings.repeats or max(task.repeats for task in self.tasks)
 
     @property
     def title(self) -> str:
         """For people: `HELMET Recall 8k`, or with a single task its title."""
         what = self.tasks[0].title if self.benchmark.task_argument in self.arguments else self.category.title
         closed = "closed book" if self.settings.context == "none" else ""
-        return " ".join(filter(None, (self.benchmark.title, what, closed, length_label(self.settings.length))))
+        return " ".join(filter(None, (self.benchmark.title, what, closed, self.label)))
 
     @property
     def description(self) -> str:
         """The entry as it is written, with its length in the shortest form."""
-        arguments = {**self.arguments, "length": length_label(self.settings.length)}
-        return self.name + ":" + ",".join(f"{key}={arguments[key]}" for key in ARGUMENTS if key in arguments)
+        arguments = {**self.arguments, **({"length": self.label} if self.label else {})}
+        written = ",".join(f"{key}={arguments[key]}" for key in ARGUMENTS if key in arguments)
+        return f"{self.name}:{written}" if written else self.name
 
     @property
     def max_tokens(self) -> int:
@@ -127,11 +140,9 @@ def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -
             raise _unknown(name, key, arguments[key], known)
     tasks = _tasks(benchmark, name, arguments.get(benchmark.task_argument))
     _check_taken(name, arguments, tasks, known)
-    if "length" not in arguments:
-        raise InputError(f"{name}: length is missing; allowed: {_lengths(tasks)}")
     samples = min((task.most_samples for task in tasks if task.most_samples is not None), default=MOST)
     settings = Settings(
-        length=_length(name, arguments["length"], tasks),
+        length=_length(benchmark, name, arguments.get("length"), tasks),
         shots=_whole(name, "shots", arguments.get("shots"), 0, MOST_SHOTS),
         seed=_whole(name, "seed", arguments.get("seed", 42), 0) or 0,
         num_samples=_whole(name, "num_samples", arguments.get("num_samples"), 1, samples),
@@ -142,6 +153,7 @@ def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -
         thinking_tokens=_whole(name, "thinking_tokens", arguments.get("thinking_tokens", 0), 0) or 0,
         truncation=_choice(name, "truncation", arguments.get("truncation", "auto"), get_args(Truncation)),
         judge=str(arguments.get("judge", "auto")),
+        repeats=_whole(name, "repeats", arguments.get("repeats"), 1, MOST_REPEATS),
     )
     return Entry(benchmark, name, tasks, settings, arguments)
 
@@ -188,16 +200,24 @@ def _tasks(benchmark: Benchmark, name: str, task: object) -> tuple[Task, ...]:
     return chosen
 
 
-def _length(name: str, value: Any, tasks: tuple[Task, ...]) -> int:
+def _length(benchmark: Benchmark, name: str, value: Any, tasks: tuple[Task, ...]) -> int | None:
+    axis = benchmark.axis
+    if axis is None:
+        if value is not None:
+            raise InputError(f"{name}: length={shorten(value)} is not allowed; {benchmark.title} has no lengths")
+        return None
+    if value is None:
+        raise InputError(f"{name}: length is missing; allowed: {_lengths(axis, tasks)}")
     length = parse_length(value, where=name)
-    if not all(task.any_length or length in task.sizes for task in tasks):
-        raise bad_argument(name, "length", value, _lengths(tasks))
+    at_any = axis.shortest <= length <= axis.longest
+    if not all((task.any_length and at_any) or length in task.sizes for task in tasks):
+        raise bad_argument(name, "length", value, _lengths(axis, tasks))
     return length
 
 
-def _lengths(tasks: tuple[Task, ...]) -> str:
+def _lengths(axis: Axis, tasks: tuple[Task, ...]) -> str:
     if all(task.any_length for task in tasks):
-        return "any number of tokens from 4k to 1m"
+        return f"any number of {axis.unit} from {length_label(axis.shortest)} to {length_label(axis.longest)}"
     shared = set.intersection(*(set(task.sizes) for task in tasks))
     return ", ".join(length_label(length) for length in sorted(shared))
 

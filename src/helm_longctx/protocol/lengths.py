@@ -1,34 +1,56 @@
-"""Lengths in tokens, and how they are written: `8k`, `131072`, `1m`."""
+"""What a length means, and how lengths are written: `8k`, `0.5k`, `131072`, `1m`."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from helm_longctx.errors import bad_argument
 
 STANDARD = {f"{k}k": k * 1024 for k in (4, 8, 16, 32, 64, 128, 256, 512)} | {"1m": 1024 * 1024}
 """The lengths that tables, run entries and leaderboards speak of, by label."""
 
-SHORTEST, LONGEST = STANDARD["4k"], STANDARD["1m"]
+SMALLEST, LARGEST = 512, 16 * 1024**2
+"""Any length that can be written."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """What the lengths of a benchmark count.
+
+    Args:
+        unit: what is counted, in the plural.
+        shortest, longest: of lengths that can be asked for where a task can be made at any length.
+        limits_prompt: whether prompt and output together must not have more tokens than the length says.
+    """
+
+    unit: str
+    shortest: int = STANDARD["4k"]
+    longest: int = STANDARD["1m"]
+    limits_prompt: bool = False
+
+
+INPUT_TOKENS = Axis("tokens", limits_prompt=True)
+"""Tokens of the prompt and the output together, as in HELMET and RULER."""
 
 
 def parse_length(value: str | int, where: str = "length") -> int:
-    """Tokens of `8k`, `8K`, `8192`, `"8192"` or `1m`.
+    """The number that `8k`, `8K`, `0.5k`, `8192`, `"8192"` or `1m` stands for.
 
     Raises:
-        InputError: not a length, or outside 4k…1m.
+        InputError: not a length.
     """
-    match = re.fullmatch(r"([1-9][0-9]{0,8})([km]?)", str(value).strip().lower())
-    tokens = int(match[1]) * {"": 1, "k": 1024, "m": 1024**2}[match[2]] if match else 0
-    if not SHORTEST <= tokens <= LONGEST:
-        raise bad_argument(
-            where, "length", value, f"{', '.join(STANDARD)} or a whole number of tokens, 4096 to 1048576"
-        )
-    return tokens
+    match = re.fullmatch(r"([1-9][0-9]{0,8}|0\.5)([km]?)", str(value).strip().lower())
+    number = float(match[1]) * {"": 1, "k": 1024, "m": 1024**2}[match[2]] if match else 0
+    if not SMALLEST <= number <= LARGEST:
+        raise bad_argument(where, "length", value, f"{', '.join(STANDARD)} or a whole number")
+    return int(number)
 
 
-def length_label(tokens: int) -> str:
-    """The shortest way to write a length: `128k` for 131072, `100000` for 100000."""
-    if tokens % 1024:
-        return str(tokens)
-    return f"{tokens // 1024**2}m" if tokens % 1024**2 == 0 else f"{tokens // 1024}k"
+def length_label(length: int) -> str:
+    """The shortest way to write a length: `128k` for 131072, `0.5k` for 512, `100000` for 100000."""
+    if length == SMALLEST:
+        return "0.5k"
+    if length % 1024:
+        return str(length)
+    return f"{length // 1024**2}m" if length % 1024**2 == 0 else f"{length // 1024}k"

@@ -1,15 +1,18 @@
-"""The task record: where examples come from, how one becomes a prompt, how an answer is scored, what a length means.
+"""The task record: where examples come from, how one becomes a prompt, how an answer is scored, what a level means.
 
 Everything that HELM needs is derived from these records; nothing else states a fact about a task.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
+from helm_longctx.protocol.baseline import Baseline
+from helm_longctx.protocol.lengths import INPUT_TOKENS, Axis
+from helm_longctx.protocol.prompt import Message, Prompt
 from helm_longctx.protocol.shapes import Shape
 from helm_longctx.protocol.template import Template
 from helm_longctx.sources.fetch import Source
@@ -20,14 +23,9 @@ Protocol = Literal["paper", "current", "api"]
 Labels = Literal["integer", "natural_label"]
 Context = Literal["full", "none"]
 Truncation = Literal["auto", "error"]
-Cut = Literal["context", "middle"]
-AnswerKind = Literal["label", "lookup", "span", "ranking", "citation", "choice", "summary", "frequency", "chain"]
-"""How a model without a neural network can look for an answer in the context: the label of the nearest demonstration;
-what follows the question's words; the words beside them; documents by the words that they share with the question, as a
-ranking or as cited sentences; the option whose words are near them; first sentences; the most frequent words; variables
-that hold a value."""
+Cut = Literal["context", "middle", "nothing"]
 
-EVERY_TASK = ("length", "num_samples", "style", "thinking_tokens", "truncation")
+EVERY_TASK = ("length", "num_samples", "style", "thinking_tokens", "truncation", "repeats")
 """Arguments of run entries that have a meaning for every task."""
 
 MAIN_METRIC = "longctx_score"
@@ -40,12 +38,13 @@ class Example:
 
     Args:
         id: unique in its task, the same whenever the same data is read.
-        fields: the template's places.
+        fields: the template's places; a question of its own stands under `question`, `query` or `input`.
         references: accepted answers, as the official code holds them.
         depth: where the evidence stands in the context, 0 (start) to 1 (end); None if that has no meaning.
         source: "official" files, "hub" data, or "generated".
         input_tokens: length of the completion prompt, where it was counted; `counter` says with what.
         record: what the scorer needs besides the references.
+        messages: the whole conversation, of tasks without a template.
     """
 
     id: str
@@ -56,6 +55,7 @@ class Example:
     input_tokens: int | None = None
     counter: str | None = None
     record: Mapping[str, Any] = field(default_factory=dict)
+    messages: Sequence[Message] = ()
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Variant:
 class Settings:
     """What a run entry asks for, checked. `None` means: as the official configuration has it."""
 
-    length: int
+    length: int | None
     shots: int | None = None
     seed: int = 42
     num_samples: int | None = None
@@ -90,6 +90,33 @@ class Settings:
     thinking_tokens: int = 0
     truncation: Truncation = "auto"
     judge: str = "auto"
+    repeats: int | None = None
+
+    @property
+    def level(self) -> int:
+        """The length of a benchmark that has an axis."""
+        assert self.length is not None
+        return self.length
+
+
+@dataclass(frozen=True)
+class Metric:
+    """An official metric: what its name means.
+
+    Args:
+        name: the official name, under which scores and statistics have it.
+        title, description: for people.
+        lower_is_better: None if neither direction is better.
+        range: smallest and largest value; None for counts and where the official code has no bound.
+        success: whether each value is 0 or 1, so that repeats give pass@k.
+    """
+
+    name: str
+    title: str
+    description: str
+    lower_is_better: bool | None = False
+    range: tuple[float, float] | None = (0.0, 1.0)
+    success: bool = False
 
 
 Record = Mapping[str, Any]
@@ -107,13 +134,13 @@ class Task:
     Args:
         name: as in run entries, e.g. `json_kv`.
         title: for people.
-        sizes: for each length in tokens, how many units fill it (pairs, shots, documents).
+        sizes: for each length, how many units fill it (pairs, shots, documents); empty if there is no axis.
         unit: what `sizes` counts, in the plural.
         load: examples in the official order; reads files, knows no HELM type.
         score: pure; returns official metric names and values in 0…1, without `longctx_score`.
         headline: the official metrics whose mean becomes `longctx_score`; nearly always one.
         metrics: every name that `score` can return.
-        max_tokens: output budget.
+        max_tokens: output budget in tokens, for all lengths or by length.
         num_samples: the official sample size.
         shots: the official number of demonstrations before the question.
         sources: what must be there at a length.
@@ -128,8 +155,10 @@ class Task:
             argument can name another.
         judge_sources: what a judge reads besides, by what it is: its `rubric`, the `keypoints` of summaries.
         record: what `score` reads of a record besides prediction and references, and its kind; a record may lack it.
-        cut: what of a prompt that is too long is cut: the end of its context, or its middle.
-        answer_kind, null_answer: for the baseline models.
+        cut: what of a prompt that is too long is cut: the end of its context, its middle, or nothing: it is then sent
+            as it is.
+        prefix_scored: whether the answer prefix of a completion stands before the output when it is scored.
+        repeats: how often the official protocol asks each question; a score is the mean.
     """
 
     name: str
@@ -141,11 +170,9 @@ class Task:
     score: Scorer
     headline: tuple[str, ...]
     metrics: tuple[str, ...]
-    max_tokens: int
-    answer_kind: AnswerKind
-    null_answer: str
-    sources: Callable[[int], tuple[Source, ...]] = lambda length: ()
-    optional_sources: Callable[[int], tuple[Source, ...]] = lambda length: ()
+    max_tokens: int | Mapping[int, int]
+    sources: Callable[[Any], tuple[Source, ...]] = lambda length: ()
+    optional_sources: Callable[[Any], tuple[Source, ...]] = lambda length: ()
     num_samples: int = 100
     shots: int = 0
     any_length: bool = False
@@ -157,6 +184,13 @@ class Task:
     judge_sources: Mapping[str, Source] = field(default_factory=dict)
     cut: Cut = "context"
     record: Mapping[str, Shape] = field(default_factory=dict)
+    prefix_scored: bool = True
+    repeats: int = 1
+
+    def prompt(self, example: Example, system: str | None = None) -> Prompt:
+        """What a model is asked, with the system message of a protocol that has one."""
+        prompt = Prompt(example.messages) if example.messages else self.template.render(example.fields)
+        return prompt.with_system(system) if system else prompt
 
     def check_record(self, record: Record, where: str) -> None:
         """Refuse a record that `score` cannot read.
@@ -179,20 +213,26 @@ class Task:
     @property
     def judged(self) -> bool:
         """Whether a part of the score comes from a judge, whom the `judge` argument names."""
-        return "judge" in self.arguments
+        return self.official_judge is not None
 
     @property
     def taken(self) -> frozenset[str]:
         """Every argument of run entries that has a meaning for it."""
-        return frozenset((*EVERY_TASK, *self.arguments, *(["protocol"] if len(self.variants) > 1 else [])))
+        further = (["protocol"] if len(self.variants) > 1 else []) + (["judge"] if self.judged else [])
+        return frozenset((*EVERY_TASK, *self.arguments, *further))
 
     def variant(self, settings: Settings) -> Variant:
         """How its prompts are sent: as the entry's protocol says, if that has a meaning for it."""
         return self.variants.get(settings.protocol, self.variants["paper"])
 
+    def output_tokens(self, settings: Settings) -> int:
+        """The official output budget."""
+        official = self.max_tokens if isinstance(self.max_tokens, int) else self.max_tokens[settings.level]
+        return self.variant(settings).max_tokens or official
+
     def budget(self, settings: Settings) -> int:
-        """Output tokens of a request, with what a thinking model gets to think."""
-        return (self.variant(settings).max_tokens or self.max_tokens) + settings.thinking_tokens
+        """Output tokens of a request: the official budget, and what a thinking model gets to think."""
+        return self.output_tokens(settings) + settings.thinking_tokens
 
     def scores(self, record: Record) -> Scores:
         """Official metrics and `longctx_score`; what cannot be computed is absent."""
@@ -209,11 +249,11 @@ class Task:
         """How many of them stand before the question."""
         return self.shots if settings.shots is None else settings.shots
 
-    def all_sources(self, length: int) -> list[Source]:
+    def all_sources(self, length: int | None) -> list[Source]:
         """Whatever can be got for it at a length."""
         return [*self.sources(length), *self.optional_sources(length), *self.judge_sources.values()]
 
-    def paths(self, length: int) -> list[str]:
+    def paths(self, length: int | None) -> list[str]:
         """Files under the data root that the task reads at a length, in the order of its sources."""
         return [p for sources in (self.sources, self.optional_sources) for s in sources(length) for p in s.paths]
 
@@ -227,6 +267,7 @@ class Category:
         tasks: those whose unweighted mean is the category's score.
         variants: further tasks, run only by name.
         averaged: whether the published tables have it as a column.
+        judge: class of the annotator that judges its answers, as `module.Class`; empty if nobody does.
     """
 
     name: str
@@ -234,6 +275,7 @@ class Category:
     tasks: tuple[Task, ...]
     variants: tuple[Task, ...] = ()
     averaged: bool = True
+    judge: str = ""
 
 
 @dataclass(frozen=True)
@@ -248,7 +290,7 @@ class Published:
 
     model: str
     category: str
-    length: int
+    length: int | None
     scores: Mapping[str, float]
 
 
@@ -263,6 +305,9 @@ class Benchmark:
         url: the official code at that commit.
         categories: the table, in the order of the published ones. A task can stand in several.
         task_argument: what run entries call a task.
+        metrics: what the names mean that the tasks' scorers return.
+        axis: what a length means; None if the benchmark has no lengths.
+        baselines: how models without a neural network answer, by task.
         published: results that can be put beside one's own.
     """
 
@@ -272,7 +317,10 @@ class Benchmark:
     revision: str
     url: str
     categories: tuple[Category, ...]
+    metrics: tuple[Metric, ...]
     task_argument: Literal["task", "dataset"] = "task"
+    axis: Axis | None = INPUT_TOKENS
+    baselines: Mapping[str, Baseline] = field(default_factory=dict)
     published: Callable[[], tuple[Published, ...]] = tuple
 
     @cached_property
@@ -293,6 +341,14 @@ class Benchmark:
             KeyError: there is none.
         """
         return {task.name: task for task in self.tasks}[name]
+
+    def metric(self, name: str) -> Metric:
+        """The metric of that name.
+
+        Raises:
+            KeyError: there is none.
+        """
+        return {metric.name: metric for metric in self.metrics}[name]
 
     @cached_property
     def lengths(self) -> list[int]:

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from helm_longctx.protocol.prompt import Prompt
+
 CONTEXT = "context"
 """The field that is long, and the only one that truncation may cut."""
 
@@ -49,22 +51,17 @@ class Template:
         """Its fields."""
         return frozenset(self._completion_places[1])
 
-    def user_turn(self, fields: Mapping[str, str]) -> str:
-        """The chat form."""
-        return self.user.format(**fields)
+    def render(self, fields: Mapping[str, str]) -> Prompt:
+        """The prompt of an example."""
+        return Prompt.of_text(
+            self.user.format(**fields), self.separator, self.prefix.format(**fields), self._context_span(fields)
+        )
 
-    def answer_prefix(self, fields: Mapping[str, str]) -> str:
-        """The start of the answer; the official code puts it before a completion's output when it scores."""
-        return self.prefix.format(**fields)
-
-    def suffix(self, fields: Mapping[str, str]) -> str:
-        """What turns the chat form into the completion form, at its end."""
-        return self.separator + self.answer_prefix(fields)
-
-    def context_span(self, fields: Mapping[str, str]) -> tuple[int, int]:
-        """Where the context stands in the user turn: [start, end) in characters."""
-        start = len(self.user[: self.user.index("{" + CONTEXT + "}")].format(**fields))
-        return start, start + len(fields[CONTEXT])
+    def _context_span(self, fields: Mapping[str, str]) -> tuple[int, int] | None:
+        """Where the context stands in the user turn: [start, end) in characters; None if there is none."""
+        before, place, _ = self.user.partition("{" + CONTEXT + "}")
+        start = len(before.format(**fields))
+        return (start, start + len(fields[CONTEXT])) if place else None
 
     def parse(self, prompt: str) -> dict[str, str] | None:
         """The fields of a rendered prompt, chat or completion form; None if it is another template's.
@@ -84,6 +81,10 @@ class Template:
     @cached_property
     def _completion_places(self) -> tuple[list[str], list[str]]:
         return _places(self.user + self.separator + self.prefix)
+
+
+NO_TEMPLATE = Template("", "")
+"""Of tasks whose examples bring their own messages."""
 
 
 def _places(text: str) -> tuple[list[str], list[str]]:

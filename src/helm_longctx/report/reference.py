@@ -48,7 +48,7 @@ def write_reference(
 
 def _write(benchmark: Benchmark, row: Published, folder: Path) -> Path:
     (entry,) = (name for name, category in benchmark.entries.items() if category.name == row.category)
-    checked = check_entry(benchmark, entry, {"length": length_label(row.length)})
+    checked = check_entry(benchmark, entry, {} if row.length is None else {"length": length_label(row.length)})
     run = folder / f"{checked.description},model={MAKER}_{row.model}"
     run.mkdir(parents=True, exist_ok=True)
     spec = {

@@ -29,7 +29,7 @@ def write_prompts(run_path: Path, prompts: Iterable[tuple[str, str]]) -> None:
     """Write a run's prompts. The index comes last: where there is one, the texts are those that it tells of.
 
     Args:
-        prompts: (instance's name, prompt), in an order that puts alike ones together. One that was there is not stored again.
+        prompts: (instance's name, prompt), in an order that puts alike ones together. Equal prompts are stored once.
     """
     parameters = zstandard.ZstdCompressionParameters.from_level(3, window_log=_WINDOW_LOG, enable_ldm=True)
     compressor = zstandard.ZstdCompressor(compression_params=parameters)

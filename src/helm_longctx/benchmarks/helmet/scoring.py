@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
-from helm_longctx.benchmarks.helmet.verdicts import judged, judged_answer, judged_summary
+from helm_longctx.benchmarks.helmet.verdicts import judged_answer, judged_summary
+from helm_longctx.judging.verdicts import judge_scores
 from helm_longctx.protocol.task import Record, Scores
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def score_qa(record: Record) -> Scores:
 
 def score_narrativeqa(record: Record) -> Scores:
     """As `score_qa`; with replies of a `judge` or a `jury` also what they are worth."""
-    return {**score_qa(record), **judged(record, "judge_score", judged_answer)}
+    return {**score_qa(record), **judge_scores(record, "judge_score", judged_answer)}
 
 
 def score_book_summary(record: Record) -> Scores:
@@ -67,7 +68,7 @@ def score_lexsum(record: Record) -> Scores:
 
 
 def _judged_summary(record: Record) -> Scores:
-    return judged(record, "judge_f1", partial(judged_summary, keypoints=record.get("keypoints", ())))
+    return judge_scores(record, "judge_f1", partial(judged_summary, keypoints=record.get("keypoints", ())))
 
 
 def score_choice(record: Record) -> Scores:

@@ -9,15 +9,17 @@ from __future__ import annotations
 from functools import partial
 
 from helm_longctx.benchmarks.helmet import citations, prompts, published, records, scoring, verdicts
+from helm_longctx.benchmarks.helmet.baselines import BASELINES
 from helm_longctx.benchmarks.helmet.data import alce, books, generate, needles, passages, ruler
 from helm_longctx.benchmarks.helmet.data.icl import Split, load_icl, split_named, split_tenth
 from helm_longctx.benchmarks.helmet.data.llama import LLAMA_2
 from helm_longctx.benchmarks.helmet.data.recall import load_json_kv, load_ruler
+from helm_longctx.benchmarks.helmet.metrics import METRICS
 from helm_longctx.benchmarks.helmet.release import COMMIT, REVISION, pinned, released
 from helm_longctx.benchmarks.helmet.rubrics import JUDGE
 from helm_longctx.judging.entailment import TRUE_NLI
 from helm_longctx.protocol.lengths import STANDARD
-from helm_longctx.protocol.task import AnswerKind, Benchmark, Category, Loader, Protocol, Scorer, Task, Variant
+from helm_longctx.protocol.task import Benchmark, Category, Loader, Protocol, Scorer, Task, Variant
 from helm_longctx.protocol.template import Template
 from helm_longctx.sources.fetch import Source
 from helm_longctx.sources.hub import HubDataset, HubFile
@@ -63,7 +65,7 @@ def _ruler(
     make: generate.Maker,
     max_tokens: int,
     template: Template = _NEEDLE,
-    answer_kind: AnswerKind = "lookup",
+    has_depth: bool = True,
 ) -> Task:
     answered = template is _DOCUMENTS
     return Task(
@@ -72,13 +74,11 @@ def _ruler(
         template=template,
         sizes={length: length for length in STANDARD.values()},
         unit="tokens",
-        load=partial(load_ruler, make=make),
+        load=partial(load_ruler, make=make, has_depth=has_depth),
         score=scoring.score_qa if answered else scoring.score_ruler,
         headline=("substring_exact_match",) if answered else ("ruler_recall",),
         metrics=scoring.ANSWER_METRICS if answered else ("ruler_recall",),
         max_tokens=max_tokens,
-        answer_kind=answer_kind,
-        null_answer="0",
         optional_sources=lambda length: _officially(length, f"ruler/{folder}/validation_{length}.jsonl"),
         any_length=True,
         arguments=("seed",),
@@ -99,11 +99,11 @@ RULER = (
     MK_3,
     _ruler("niah_mq", "RULER MQ", "niah_multiquery", needles.niah_multiquery, 100, _NEEDLES),
     MV,
-    _ruler("cwe", "RULER CWE", "cwe", ruler.common_words, 100, _COMMON, "frequency"),
-    _ruler("fwe", "RULER FWE", "fwe", ruler.frequent_words, 50, _FREQUENT, "frequency"),
-    _ruler("vt", "RULER VT", "vt", ruler.variable_tracking, 50, _CHAIN, "chain"),
-    _ruler("qa_1", "RULER SQuAD", "qa_1", ruler.one_hop_questions, 50, _DOCUMENTS, "span"),
-    _ruler("qa_2", "RULER HotpotQA", "qa_2", ruler.two_hop_questions, 50, _DOCUMENTS, "span"),
+    _ruler("cwe", "RULER CWE", "cwe", ruler.common_words, 100, _COMMON, False),
+    _ruler("fwe", "RULER FWE", "fwe", ruler.frequent_words, 50, _FREQUENT, False),
+    _ruler("vt", "RULER VT", "vt", ruler.variable_tracking, 50, _CHAIN, False),
+    _ruler("qa_1", "RULER SQuAD", "qa_1", ruler.one_hop_questions, 50, _DOCUMENTS),
+    _ruler("qa_2", "RULER HotpotQA", "qa_2", ruler.two_hop_questions, 50, _DOCUMENTS),
 )
 
 _PAIRS = sizes(50, 105, 220, 440, 900, 1800)
@@ -118,8 +118,6 @@ JSON_KV = Task(
     headline=("substring_exact_match",),
     metrics=scoring.ANSWER_METRICS,
     max_tokens=100,
-    answer_kind="lookup",
-    null_answer="00000000-0000-0000-0000-000000000000",
     shots=2,
     optional_sources=lambda length: _officially(length, f"json_kv/test_k{_PAIRS.get(length)}_dep6.jsonl"),
     any_length=True,
@@ -146,8 +144,6 @@ def _rag(name: str, title: str, test: str, demos: str, depths: int, load: Loader
         headline=("substring_exact_match",),
         metrics=scoring.ANSWER_METRICS,
         max_tokens=20,
-        answer_kind="span",
-        null_answer="the United States",
         shots=2,
         sources=sources,
         arguments=("shots", "seed", "context"),
@@ -184,8 +180,6 @@ RERANK = (
         headline=("NDCG@10",),
         metrics=scoring.RANKING_METRICS,
         max_tokens=200,
-        answer_kind="ranking",
-        null_answer="1 > 2 > 3",
         shots=2,
         sources=lambda length: tuple(released(_MSMARCO.format(k=k)) for k in (_RANKED[length], 10)),
         arguments=("shots", "seed"),
@@ -219,15 +213,13 @@ def _cite(name: str, title: str, correct: str, score: Scorer, metrics: tuple[str
         headline=(correct,) if plain else (correct, *citations.OFFICIAL),
         metrics=metrics if plain else (*metrics, *citations.METRICS),
         max_tokens=600 if plain else 300,
-        answer_kind="citation",
-        null_answer="It is not known [1].",
         shots=0 if plain else 2,
         sources=lambda length: (
             released(f"alce/{data}_eval_gtr_top2000.json"),
             pinned(f"prompts/{prompt}.json", _PROMPT_FILES[prompt]),
         ),
         chat=True,
-        arguments=("shots", "seed") if plain else ("shots", "seed", "judge"),
+        arguments=("shots", "seed"),
         official_judge=None if plain else TRUE_NLI,
         record=records.CITED[data],
     )
@@ -258,7 +250,6 @@ def _long_qa(
     score: Scorer,
     headline: str,
     max_tokens: int,
-    answer_kind: AnswerKind,
     *sources: Source,
     rubric: PinnedFile | None = None,
 ) -> Task:
@@ -273,12 +264,10 @@ def _long_qa(
         headline=(headline,),
         metrics=_JUDGED_ANSWER if rubric else scoring.ANSWER_METRICS,
         max_tokens=max_tokens,
-        answer_kind=answer_kind,
-        null_answer="A",
         shots=2,
         sources=lambda length: (*sources, LLAMA_2),
         chat=True,
-        arguments=("shots", "seed", "context", "judge") if rubric else ("shots", "seed", "context"),
+        arguments=("shots", "seed", "context"),
         official_judge=JUDGE if rubric else None,
         judge_sources={"rubric": rubric} if rubric else {},
         record=records.REPLIES if rubric else {},
@@ -301,7 +290,6 @@ LONGQA = (
         scoring.score_narrativeqa,
         "judge_score",
         100,
-        "span",
         HubDataset(
             "narrativeqa",
             _NARRATIVEQA_ROWS,
@@ -321,7 +309,6 @@ LONGQA = (
         scoring.score_qa,
         "rougeL_f1",
         10,
-        "span",
         _infbench("longbook_qa_eng"),
     ),
     _long_qa(
@@ -332,7 +319,6 @@ LONGQA = (
         scoring.score_choice,
         "exact_match",
         10,
-        "choice",
         _infbench("longbook_choice_eng"),
     ),
 )
@@ -365,12 +351,10 @@ def _summary(
         headline=("judge_f1",),
         metrics=(*scoring.ANSWER_METRICS, *verdicts.SUMMARY_METRICS),
         max_tokens=max_tokens,
-        answer_kind="summary",
-        null_answer="It is a long text.",
         shots=2,
         sources=lambda length: (*needed, LLAMA_2),
         chat=True,
-        arguments=("shots", "seed", "judge"),
+        arguments=("shots", "seed"),
         official_judge=JUDGE,
         judge_sources={"keypoints": keypoints, "rubric": _SUMMARY_RUBRIC},
         record=records.SUMMARY,
@@ -415,8 +399,6 @@ def _icl(name: str, title: str, hub: HubDataset, label: str, num_labels: int, sp
         headline=("exact_match",),
         metrics=scoring.ANSWER_METRICS,
         max_tokens=20,
-        answer_kind="label",
-        null_answer="0",
         num_samples=500,
         sources=lambda length: (hub,),
         arguments=("shots", "seed", "labels"),
@@ -439,6 +421,8 @@ ICL = (
     _icl("nlu", "NLU", _NLU, "label", 68, split_tenth, 250, 510, 1020, 2040, 4080, 8296),
 )
 
+_JUDGES = "helm_longctx.benchmarks.helmet.judge"
+
 HELMET = Benchmark(
     name="helmet",
     title="HELMET",
@@ -449,12 +433,14 @@ HELMET = Benchmark(
         Category("recall", "Recall", (JSON_KV, MK_2, MK_3, MV)),
         Category("rag", "RAG", RAG),
         Category("icl", "ICL", ICL),
-        Category("cite", "Cite", CITE, variants=NOCITE),
+        Category("cite", "Cite", CITE, variants=NOCITE, judge=f"{_JUDGES}.CitationAnnotator"),
         Category("rerank", "Re-rank", RERANK),
-        Category("longqa", "LongQA", LONGQA),
-        Category("summ", "Summ", SUMM),
+        Category("longqa", "LongQA", LONGQA, judge=f"{_JUDGES}.RubricAnnotator"),
+        Category("summ", "Summ", SUMM, judge=f"{_JUDGES}.RubricAnnotator"),
         Category("ruler", "RULER", RULER, averaged=False),
         Category("niah", "NIAH", (NIAH,), averaged=False),
     ),
+    metrics=METRICS,
+    baselines=BASELINES,
     published=published.results,
 )

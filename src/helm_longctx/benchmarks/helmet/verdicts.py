@@ -9,13 +9,9 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from statistics import fmean
 from typing import Any
 
-from helm_longctx.protocol.task import Record, Scores
-
-BY_JUDGE = ":"
-"""In the names of statistics between a score and the judge of a jury who gave it."""
+from helm_longctx.protocol.task import Scores
 
 LARGEST = 2**53
 """Of whole numbers that every reader of JSON knows."""
@@ -89,27 +85,6 @@ def _scores(reckon: Callable[[], Scores]) -> Scores:
         return {name: value for name, value in reckon().items() if math.isfinite(value)}
     except (LookupError, TypeError, OverflowError):  # an absent name, another kind of value, more than a float holds
         return {}
-
-
-def judged(record: Record, headline: str, worth: Callable[[Any], Scores]) -> Scores:
-    """What a `judge`'s replies are worth, or the mean over a `jury` of those that gave a verdict.
-
-    Args:
-        headline: of a jury it is also given strictly, 0 where no judge gave a verdict, and by judge.
-        worth: of one judge's replies.
-    """
-    if not record.get("jury"):
-        return worth(record.get("judge"))
-    each = {judge: worth(replies) for judge, replies in record["jury"]["replies"].items()}
-    given = {judge: scores for judge, scores in each.items() if headline in scores}
-    names = dict.fromkeys(name for scores in given.values() for name in scores)
-    mean = {name: fmean(scores[name] for scores in given.values() if name in scores) for name in names}
-    mean[f"{headline}_strict"] = mean.get(headline, 0.0)
-    if len(each) > 1:
-        by_judge = {f"{headline}{BY_JUDGE}{judge}": scores[headline] for judge, scores in given.items()}
-        spread = max(by_judge.values()) - min(by_judge.values()) if len(given) > 1 else None
-        mean |= by_judge if spread is None else {**by_judge, "judge_spread": spread}
-    return mean
 
 
 def _object(reply: Any, fenced: bool = False) -> Any:

@@ -9,7 +9,9 @@ from itertools import islice
 from helm_longctx.benchmarks.lv_eval import published
 from helm_longctx.benchmarks.lv_eval.data import rows
 from helm_longctx.benchmarks.lv_eval.datasets import DATASETS, LENGTHS, REVISION, Dataset
-from helm_longctx.protocol.lengths import length_label
+from helm_longctx.benchmarks.lv_eval.metrics import METRICS
+from helm_longctx.protocol.baseline import Baseline
+from helm_longctx.protocol.lengths import Axis, length_label
 from helm_longctx.protocol.shapes import TEXT
 from helm_longctx.protocol.task import Benchmark, Category, Example, Protocol, Published, Settings, Task, Variant
 from helm_longctx.protocol.template import Template
@@ -57,8 +59,6 @@ def _task(dataset: Dataset) -> Task:
         headline=(dataset.headline,),
         metrics=dataset.metrics,
         max_tokens=dataset.max_tokens,
-        answer_kind="span",
-        null_answer="the" if dataset.language == "en" else "的",
         num_samples=dataset.rows,
         sources=partial(_zipped, dataset),
         chat=True,
@@ -76,6 +76,9 @@ def results() -> tuple[Published, ...]:
     return tuple(Published(model, "", LENGTHS[length], scores) for (model, length), scores in found.items())
 
 
+WORDS = Axis("words or characters")
+"""English words or Chinese characters of the context; prompts are cut to the model's window, not to the length."""
+
 LV_EVAL = Benchmark(
     name="lv_eval",
     title="LV-Eval",
@@ -83,6 +86,9 @@ LV_EVAL = Benchmark(
     revision=REVISION,
     url="https://github.com/infinigence/LVEval/tree/63e7ae9",
     categories=(Category("", "", tuple(map(_task, DATASETS))),),
+    metrics=METRICS,
     task_argument="dataset",
+    axis=WORDS,
+    baselines={d.name: Baseline("span", "the" if d.language == "en" else "的") for d in DATASETS},
     published=results,
 )

@@ -36,7 +36,7 @@ def load_alce(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exampl
     by_row = [next(demos) for _ in range(len(rows))]
     numbers = shuffled(len(rows), settings.seed)[: task.sample(settings)]
     for position, (number, row) in enumerate(zip(numbers, rows.rows(numbers), strict=True)):
-        shown = row["docs"][: task.sizes[settings.length]]
+        shown = row["docs"][: task.sizes[settings.level]]
         fields = {
             "demo_text": by_row[number],
             "instruction": protocol["instruction"],

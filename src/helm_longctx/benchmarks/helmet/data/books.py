@@ -176,7 +176,7 @@ def _drawn(task: Task, settings: Settings, demos: list[str], path: Path) -> int:
 
 
 def _cutter(task: Task, settings: Settings, root: DataRoot) -> Cutter:
-    return cutter(root, task.sizes[settings.length])
+    return cutter(root, task.sizes[settings.level])
 
 
 def _measured(rows: Iterable[Row], text: Callable[[Row], str], cut: Cutter) -> Iterator[tuple[Row, str, int]]:

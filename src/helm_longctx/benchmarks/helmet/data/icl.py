@@ -76,7 +76,7 @@ def load_icl(
     if len(test) > sample:
         test = test.select(shuffled(len(test), settings.seed))
         test = test.select(Balance(test.labels).sample(sample, random.Random(settings.seed)))
-    shots = task.sizes[settings.length] if settings.shots is None else settings.shots
+    shots = task.sizes[settings.level] if settings.shots is None else settings.shots
     return _examples(task, train, test, shots, settings.seed, names or num_labels)
 
 

@@ -36,11 +36,13 @@ def load_json_kv(task: Task, settings: Settings, root: DataRoot) -> Iterable[Exa
     convert = partial(_json_kv, shots=shots, at_least=settings.shots or 0)
     if rows := _official_rows(task, settings, root, types):
         return _official(task, settings, rows, convert)
-    pairs = _pairs(task, settings.length)
+    pairs = _pairs(task, settings.level)
     return _generated(task, settings, root, partial(generate.fitting, generate.json_kv, at_most=pairs), convert)
 
 
-def load_ruler(task: Task, settings: Settings, root: DataRoot, make: generate.Maker) -> Iterable[Example]:
+def load_ruler(
+    task: Task, settings: Settings, root: DataRoot, make: generate.Maker, has_depth: bool
+) -> Iterable[Example]:
     """RULER's tasks. There are no demonstrations, whatever `shots` says.
 
     Raises:
@@ -48,7 +50,7 @@ def load_ruler(task: Task, settings: Settings, root: DataRoot, make: generate.Ma
     """
     convert = partial(_ruler, names=task.template.names)
     if rows := _official_rows(task, settings, root, {CONTEXT: str}):
-        return _official(task, settings, rows, convert)
+        return _official(task, settings, rows, convert, has_depth)
     return _generated(task, settings, root, partial(generate.fitting, make), convert)
 
 
@@ -64,11 +66,13 @@ def _official_rows(task: Task, settings: Settings, root: DataRoot, types: Types)
     return None
 
 
-def _official(task: Task, settings: Settings, rows: JsonLines, convert: Convert) -> Iterator[Example]:
+def _official(
+    task: Task, settings: Settings, rows: JsonLines, convert: Convert, has_depth: bool = True
+) -> Iterator[Example]:
     numbers = shuffled(len(rows), settings.seed)[: task.sample(settings)]
     for position, (number, row) in enumerate(zip(numbers, rows.rows(numbers), strict=True)):
         fields, references = convert(row, f"{rows.path}: row {number + 1}")
-        depth = _depth(row, references) if task.answer_kind in ("lookup", "span") else None
+        depth = _depth(row, references) if has_depth else None
         yield Example(f"{task.name}-{position}", fields, references, "official", depth)
 
 
@@ -79,10 +83,10 @@ def _generated(
 
     def measure(rows: list[Row]) -> list[int]:
         fields = (convert(row, task.name)[0] for row in rows)
-        return counter.count([task.template.user_turn(f) + task.template.suffix(f) for f in fields])
+        return counter.count([task.template.render(f).text("completion") for f in fields])
 
     count = task.sample(settings)
-    rows, lengths = fitting(count, settings.seed, settings.length - task.max_tokens, measure)
+    rows, lengths = fitting(count, settings.seed, settings.level - task.output_tokens(settings), measure)
     for position, (row, tokens) in enumerate(zip(rows, lengths, strict=True)):
         fields, references = convert(row, task.name)
         yield Example(
