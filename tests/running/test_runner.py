@@ -216,4 +216,4 @@ def test_refusals_are_counted_over_all_batches(tmp_path: Path) -> None:
 
     instances = [Instance(Input("x" * n), [], split="test", id=str(n)) for n in (3, 9, 4)]
     with Spool(tmp_path) as spool, pytest.raises(TooLongError, match="3 instances of a are up to 9 tokens too long"):
-        adapting.adapted(iter(instances), Refusing(), None, 1, spool)  # type: ignore[arg-type]
+        adapting.adapt(iter(instances), Refusing(), None, 1, spool)  # type: ignore[arg-type]

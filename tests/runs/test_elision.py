@@ -8,7 +8,7 @@ import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helm_longctx.runs.elision import LIMIT, elided, evidence_of
+from helm_longctx.runs.elision import LIMIT, elide, evidence_of
 
 LEFT_OUT = re.compile(r"\n\n\[\.\.\. ([\d,]+) characters left out, depth (\d+)% to (\d+)% \.\.\.\]\n\n")
 EVIDENCE = re.compile(r"\[evidence, depth (\d+)%: ([^\]]*)\]")
@@ -31,7 +31,7 @@ def pieces(shown: str) -> tuple[list[str], list[int]]:
 @given(texts, st.lists(st.text("abcé北。 ", max_size=12), max_size=9))
 def test_nothing_is_lost_unsaid(text: str, evidence: list[str]) -> None:
     """What is kept and the numbers of what is left out make up the text, in order; nothing shown is long."""
-    shown = elided(text, evidence)
+    shown = elide(text, evidence)
     assert len(shown) <= LIMIT
     kept, left_out = pieces(shown)
     place = 0
@@ -40,13 +40,13 @@ def test_nothing_is_lost_unsaid(text: str, evidence: list[str]) -> None:
         place += len(part) + missing
     assert place == len(text)
     assert (shown == text) == (len(text) <= LIMIT)
-    assert elided(shown, evidence) == shown
+    assert elide(shown, evidence) == shown
 
 
 @given(texts)
 def test_no_cluster_is_cut(text: str) -> None:
     """Every cut stands between grapheme clusters of the whole text."""
-    kept, left_out = pieces(elided(text))
+    kept, left_out = pieces(elide(text))
     places = {match.start() for match in regex.finditer(r"\X", text)} | {len(text)}
     at = 0
     for part, missing in zip(kept, [*left_out, 0], strict=True):
@@ -60,7 +60,7 @@ def test_evidence_stands_in_place(percent: int, passage: str) -> None:
     at = 600_000 * percent // 100
     text = "filler 填充 " * 60_000
     text = text[:at] + " " + passage + " " + text[at:]
-    shown = elided(text, ["nowhere", passage])
+    shown = elide(text, ["nowhere", passage])
     (found,) = EVIDENCE.finditer(shown)
     assert passage.startswith(found[2])
     assert len(found[2]) == min(len(passage), 300)
@@ -70,7 +70,7 @@ def test_evidence_stands_in_place(percent: int, passage: str) -> None:
 def test_evidence_is_whole_words_that_tell() -> None:
     """A part of a word is no evidence, nor is what is everywhere; the place that would be left out is preferred."""
     text = "Paris first. " + "Parisian no 12 " * 1000 + "In Paris at last. " + "filler " * 1000
-    shown = elided(text, ["Paris", "12", " ", "no"])
+    shown = elide(text, ["Paris", "12", " ", "no"])
     assert [found[2] for found in EVIDENCE.finditer(shown)] == ["Paris"]
     assert "In [evidence, depth 68%: Paris] at last." in shown
 
@@ -78,7 +78,7 @@ def test_evidence_is_whole_words_that_tell() -> None:
 def test_a_handful_of_places() -> None:
     """However much evidence there is, five places are shown, the first ones given."""
     text = "".join(f"needle-{number:05}{' filler' * 100}\n" for number in range(1000))
-    shown = elided(text, [f"needle-{number:05}" for number in range(900, 0, -100)])
+    shown = elide(text, [f"needle-{number:05}" for number in range(900, 0, -100)])
     assert [found[2] for found in EVIDENCE.finditer(shown)] == [f"needle-{n:05}" for n in (500, 600, 700, 800, 900)]
 
 

@@ -19,7 +19,8 @@ from helm.common.hierarchical_logger import hwarn
 from helm_longctx.errors import InputError
 from helm_longctx.report.full_texts import FullTexts, file_name
 from helm_longctx.report.screen import input_html, safe_input
-from helm_longctx.runs.elision import LIMIT, elided, evidence_of
+from helm_longctx.runs.conversation import elide_messages, to_text
+from helm_longctx.runs.elision import LIMIT, elide, evidence_of
 from helm_longctx.runs.states import State, rewrite_states
 
 INPUTS = STATES, STATISTICS = "scenario_state.json", "per_instance_stats.json"
@@ -72,19 +73,34 @@ class LeanStates:
 
     def change(self, state: State) -> State:
         """The state for the screen. A request without an answer shows its error as one, else HELM could not show it."""
-        shown: State = _elided(state, _evidence(state["instance"]))
+        evidence = _evidence(state["instance"])
+        shown: State = _elide(state, evidence)
         prompt, text = self._whole(state)
         if prompt:
             self._prompts[state["instance"]["id"]] = prompt
-            shown["request"]["prompt"] = f"[whole prompt: {file_name(prompt)}]\n\n{shown['request']['prompt']}"
-        seen = shown["instance"]["input"]["text"]
-        shown["instance"]["input"]["text"] = (
-            input_html(seen, self._texts.link(text), self._texts.index) if text else safe_input(seen)
-        )
+        self._show(shown["request"], "prompt", state["request"], evidence, prompt)
+        self._show(shown["instance"]["input"], "text", state["instance"]["input"], evidence, text)
         result = shown.get("result")
         if result and not result["completions"]:
             result["completions"] = [{"text": f"[no answer: {result.get('error')}]", "logprob": 0, "tokens": []}]
         return shown
+
+    def _show(self, shown: State, name: str, asked: State, evidence: Sequence[str], whole: str | None) -> None:
+        """Put what a request or an input asks in the form of the screen.
+
+        Args:
+            name: the field that has the text of a prompt.
+            whole: digest of the whole text, if it is too long for the page.
+        """
+        if messages := asked.get("messages"):
+            link = [{"role": "whole conversation", "content": file_name(whole)}] if whole else []
+            parts = [{**each, "content": safe_input(each["content"])} for each in elide_messages(messages, evidence)]
+            shown["messages"] = [*link, *parts]
+        elif name == "prompt":
+            shown[name] = f"[whole prompt: {file_name(whole)}]\n\n{shown[name]}" if whole else shown[name]
+        else:
+            text = shown[name]
+            shown[name] = input_html(text, self._texts.link(whole), self._texts.index) if whole else safe_input(text)
 
     def finish(self) -> None:
         """Write the list of prompts."""
@@ -97,7 +113,8 @@ class LeanStates:
         if (stored := pointer.get("sha256")) in self._texts:
             return stored, stored
         self.missing += pointer.get("characters", 0) > LIMIT
-        prompt, text = state["request"]["prompt"], instance["input"]["text"]
+        prompt = to_text(state["request"]["prompt"], state["request"].get("messages"))
+        text = to_text(instance["input"]["text"], instance["input"].get("messages"))
         sent = self._texts.add(prompt) if len(prompt) > LIMIT else None
         if len(text) <= LIMIT:
             return sent, None
@@ -109,9 +126,9 @@ def _evidence(instance: dict[str, Any]) -> list[str]:
     return evidence_of(references, (instance.get("extra_data") or {}).get("record", {}))
 
 
-def _elided(value: Any, evidence: Sequence[str]) -> Any:
+def _elide(value: Any, evidence: Sequence[str]) -> Any:
     if isinstance(value, str):
-        return elided(value, evidence)
+        return elide(value, evidence)
     if isinstance(value, dict):
-        return {key: _elided(part, evidence) for key, part in value.items()}
-    return [_elided(part, evidence) for part in value] if isinstance(value, list) else value
+        return {key: _elide(part, evidence) for key, part in value.items()}
+    return [_elide(part, evidence) for part in value] if isinstance(value, list) else value

@@ -6,18 +6,16 @@ import gzip
 import hashlib
 import html
 import os
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
-import orjson
 import zstandard
+
+from helm_longctx.runs.prompts import read_prompts
 
 FOLDER = "prompts"
 INDEX = "index.html"
-
-_STORED, _PLACES = "prompts.zst", "prompts.json"
 
 
 class FullTexts:
@@ -42,7 +40,7 @@ class FullTexts:
         """Keep the prompts of more than `limit` bytes that our runner stored, compressed together; those behind a
         damaged place are left out."""
         with suppress(OSError, ValueError, KeyError, zstandard.ZstdError):
-            for digest, data in _stored(self._run):
+            for digest, data in read_prompts(self._run):
                 if len(data) > limit:
                     self._keep(digest, data)
 
@@ -90,19 +88,6 @@ class FullTexts:
 def file_name(digest: str) -> str:
     """Of the text with this digest, in the folder."""
     return f"{digest[:16]}.txt.gz"
-
-
-def _stored(run: Path) -> Iterator[tuple[str, bytes]]:
-    """Digest and text of each prompt; a `ValueError` where the text is another."""
-    if (run / _PLACES).is_file():
-        places = orjson.loads((run / _PLACES).read_bytes())["prompts"]
-        with (run / _STORED).open("rb") as file:
-            stream = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
-            for digest, (_, _, size) in places.items():
-                data = stream.read(size)
-                if hashlib.sha256(data).hexdigest() != digest:
-                    raise ValueError(f"{digest} is damaged")
-                yield digest, data
 
 
 def _index(title: str, digests: dict[str, str]) -> str:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from helm.benchmark.adaptation.request_state import RequestState
 from helm.benchmark.annotation.annotator import Annotator
 from helm.benchmark.annotation_executor import AnnotationExecutor
+from helm.common.request import Request
 
 
 class WholePromptAnnotations(AnnotationExecutor):
@@ -15,12 +16,12 @@ class WholePromptAnnotations(AnnotationExecutor):
 
     Args:
         theirs: whose settings it has.
-        prompt_of: the whole prompt of a state.
+        whole_request: the request of a state with all that it asks.
     """
 
-    def __init__(self, theirs: AnnotationExecutor, prompt_of: Callable[[RequestState], str]):
+    def __init__(self, theirs: AnnotationExecutor, whole_request: Callable[[RequestState], Request]):
         self.execution_spec, self.factory = theirs.execution_spec, theirs.factory
-        self._prompt_of = prompt_of
+        self._whole_request = whole_request
 
     def process(self, annotators: list[Annotator], state: RequestState) -> RequestState:
         """The state with its annotations."""
@@ -33,4 +34,4 @@ class WholePromptAnnotations(AnnotationExecutor):
         return [replace(state, annotations=new.annotations) for state, new in zip(states, annotated, strict=True)]
 
     def _whole(self, state: RequestState) -> RequestState:
-        return replace(state, request=replace(state.request, prompt=self._prompt_of(state)))
+        return replace(state, request=self._whole_request(state))

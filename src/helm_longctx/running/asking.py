@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from helm.benchmark.adaptation.request_state import RequestState
 from helm.common.hierarchical_logger import hlog
-from helm.common.request import GeneratedOutput, RequestResult
+from helm.common.request import GeneratedOutput, Request, RequestResult
 from tqdm import tqdm
 
 from helm_longctx.errors import InputError
@@ -66,7 +66,7 @@ class Asking:
 
     Args:
         sender: what sends a request.
-        prompt_of: the whole prompt of a state, whose own may be elided.
+        whole_request: the request of a state with all that it asks; its own may be elided.
         journal: what was answered before a crash, and where answers are kept.
         total: requests.
 
@@ -75,8 +75,8 @@ class Asking:
         progress: what the user sees.
     """
 
-    def __init__(self, sender: Sender, prompt_of: Callable[[RequestState], str], journal: Journal, total: int):
-        self.sender, self._prompt_of, self.journal = sender, prompt_of, journal
+    def __init__(self, sender: Sender, whole_request: Callable[[RequestState], Request], journal: Journal, total: int):
+        self.sender, self._whole_request, self.journal = sender, whole_request, journal
         self.progress = Progress(total)
         self._breaker = Breaker(total, bool(journal))
 
@@ -94,7 +94,7 @@ class Asking:
         Raises:
             InputError: bad input of a client.
         """
-        made = self.sender(replace(state.request, prompt=self._prompt_of(state)))
+        made = self.sender(self._whole_request(state))
         if not made.result.success:
             return replace(state, result=_failed(made.result.error or ""))
         self.journal.add(self._name(state), made.result)

@@ -19,15 +19,18 @@ from helm.benchmark.run_spec import RunSpec, get_run_spec_function
 from helm.benchmark.runner import Runner, set_benchmark_output_path
 from helm.common.cache_backend_config import SqliteCacheBackendConfig
 from helm.common.codec import from_json
+from helm.common.request import Request
 from helm.proxy.services.service import CACHE_DIR
 
 from helm_longctx.errors import InputError
 from helm_longctx.helm.annotator import check_annotators
 from helm_longctx.locks import LOCK, lock_run
 from helm_longctx.protocol.entry import ARGUMENTS
+from helm_longctx.protocol.sample import Sample
 from helm_longctx.running.annotating import WholePromptAnnotations
 from helm_longctx.running.cache import with_digest_cache
 from helm_longctx.running.disk import name_full_disk
+from helm_longctx.runs.conversation import with_text
 from helm_longctx.runs.prompts import stored_prompt
 from helm_longctx.runs.results import evaluated, write_json
 
@@ -113,7 +116,7 @@ class Rejudger(Runner):
             stack.enter_context(name_full_disk(target, f"{run} is as it was"))
             before = _read(run / "scenario_state.json", ScenarioState)
             state = _unjudged(before, spec.annotators)
-            state = WholePromptAnnotations(self.annotator_executor, partial(_prompt, run)).execute(state)
+            state = WholePromptAnnotations(self.annotator_executor, partial(_whole_request, run)).execute(state)
             stats, each = evaluated(self, spec, state)
             files = {"run_spec": spec, "scenario_state": state, "stats": stats, "per_instance_stats": each}
             _place(run, target, files)
@@ -148,13 +151,12 @@ def judged_runs(suite: Path) -> Iterator[Path]:
             yield path.parent
 
 
-def _prompt(run: Path, state: RequestState) -> str:
+def _whole_request(run: Path, state: RequestState) -> Request:
     """Whole only where it was cut: what a model was shown is asked of no other prompt."""
-    stored = (state.instance.extra_data or {}).get("full_prompt")
-    if state.prompt_truncated and stored:
-        return stored_prompt(run, stored["sha256"], state.instance.id)
-    prompt: str = state.request.prompt
-    return prompt
+    stored = Sample.from_json(state.instance.extra_data).full_prompt if state.prompt_truncated else None
+    return (
+        with_text(state.request, stored_prompt(run, stored["sha256"], state.instance.id)) if stored else state.request
+    )
 
 
 def _judged_by(spec: RunSpec, judge: str | None) -> RunSpec:

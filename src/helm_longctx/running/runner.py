@@ -23,7 +23,7 @@ from helm_longctx.helm.annotator import check_annotators
 from helm_longctx.helm.scenario import LongContextScenario
 from helm_longctx.locks import lock_run
 from helm_longctx.redaction.lean import install_lean_logs
-from helm_longctx.running.adapting import adapted, prompt_of
+from helm_longctx.running.adapting import adapt, prompt_text, whole_request
 from helm_longctx.running.annotating import WholePromptAnnotations
 from helm_longctx.running.asking import Asking, ask_all
 from helm_longctx.running.cache import with_digest_cache
@@ -119,7 +119,7 @@ class LongContextRunner(Runner):
             states = self._adapt(run_spec, scenario, spool)
             states, failed = self._ask(states, run_path, sender, journal, spool)
             state = ScenarioState(run_spec.adapter_spec, states, run_spec.annotators)
-            state = WholePromptAnnotations(self.annotator_executor, partial(prompt_of, spool=spool)).execute(state)
+            state = WholePromptAnnotations(self.annotator_executor, partial(whole_request, spool=spool)).execute(state)
             self._write_results(run_path, run_spec, scenario, state)
             if not failed:
                 journal.finish()
@@ -129,20 +129,20 @@ class LongContextRunner(Runner):
         adapter = AdapterFactory.get_adapter(run_spec.adapter_spec, self.tokenizer_service)
         instances = scenario.iter_instances(get_scenario_cache_path(self.output_path, scenario.name))
         with htrack_block("prompts"):
-            return adapted(instances, adapter, run_spec.adapter_spec.max_eval_instances, self._parallelism, spool)
+            return adapt(instances, adapter, run_spec.adapter_spec.max_eval_instances, self._parallelism, spool)
 
     def _ask(
         self, states: list[RequestState], run_path: Path, sender: Sender, journal: Journal, spool: Spool
     ) -> tuple[list[RequestState], int]:
         """The states with results in their order, and how many requests failed."""
-        order = by_prefix(prompt_of(state, spool) for state in states)
+        order = by_prefix(prompt_text(state, spool) for state in states)
         ordered = [states[number] for number in order]
         names = instance_names(
             (state.instance.id, state.instance.sub_split, state.instance.extra_data["full_prompt"]["sha256"])
             for state in states
         )
-        write_prompts(run_path, ((names[number], prompt_of(states[number], spool)) for number in order))
-        asking = Asking(sender, partial(prompt_of, spool=spool), journal, len(states))
+        write_prompts(run_path, ((names[number], prompt_text(states[number], spool)) for number in order))
+        asking = Asking(sender, partial(whole_request, spool=spool), journal, len(states))
         with htrack_block(f"{len(states)} requests"):
             answered = dict(zip(order, ask_all(ordered, asking, self._parallelism), strict=True))
             return [answered[number] for number in range(len(states))], asking.finish()

@@ -26,7 +26,7 @@ _WORTH_A_MARK = 100
 Span = tuple[int, int]
 
 
-def elided(text: str, evidence: Sequence[str] = ()) -> str:
+def elide(text: str, evidence: Sequence[str] = ()) -> str:
     """A text that a page can show: its head, its tail, and what stands around each piece of evidence, in place.
 
     Each part left out is replaced by a mark that says how many characters it had and where, in percent of the text.

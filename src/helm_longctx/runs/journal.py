@@ -74,7 +74,8 @@ class Journal:
 
     def name(self, request: Request, prompt_digest: str) -> str:
         """A digest of all that is sent, and where; the prompt, which may be elided in the request, by its own."""
-        sent = request_to_key(asdict(replace(request, prompt=prompt_digest)))
+        messages = [] if request.messages else request.messages  # the digest is theirs
+        sent = request_to_key(asdict(replace(request, prompt=prompt_digest, messages=messages)))
         return digest(f"{self._server}\0{sent}")
 
     def get(self, name: str) -> RequestResult | None:

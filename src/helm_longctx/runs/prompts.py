@@ -6,9 +6,10 @@ a haystack at six depths takes the room of one. `zstd -dc prompts.zst` gives all
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ import zstandard
 
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.redaction.lean import digest
+from helm_longctx.runs.conversation import to_text
 
 TEXTS, INDEX = "prompts.zst", "prompts.json"
 _WINDOW_LOG = 25
@@ -54,6 +56,25 @@ def write_prompts(run_path: Path, prompts: Iterable[tuple[str, str]]) -> None:
     os.replace(part, run_path / INDEX)
 
 
+def read_prompts(run_path: Path) -> Iterator[tuple[str, bytes]]:
+    """Digest and UTF-8 text of each stored prompt, one in memory at a time; none where our runner stored none.
+
+    Raises:
+        ValueError: a text is not what was sent.
+        OSError, KeyError, zstandard.ZstdError: a file is damaged otherwise.
+    """
+    if not (run_path / INDEX).is_file():
+        return
+    places = orjson.loads((run_path / INDEX).read_bytes())["prompts"]
+    with (run_path / TEXTS).open("rb") as file:
+        stream = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
+        for name, (_, _, size) in places.items():
+            data = stream.read(size)
+            if hashlib.sha256(data).hexdigest() != name:
+                raise ValueError(f"{name} is damaged")
+            yield name, data
+
+
 def instance_names(prompts: Iterable[tuple[str, str | None, str]]) -> list[str]:
     """A name for each instance of a run: its id, unless instances with other prompts have the same id.
 
@@ -75,6 +96,8 @@ def instance_names(prompts: Iterable[tuple[str, str | None, str]]) -> list[str]:
 
 def full_prompt(run_path: Path, instance: str) -> str:
     """The prompt that was sent for an instance, as it was sent; of HELM's own runner's runs too.
+
+    A conversation is the JSON of its messages.
 
     Args:
         instance: its id, or its name (see `instance_names`) where instances share an id.
@@ -120,15 +143,18 @@ def _stock_prompt(run_path: Path, name: str) -> str:
         raise InputError(f"{run_path} is not the folder of a run that has begun")
     states = _parsed(path)["request_states"]
     names = instance_names(
-        (state["instance"]["id"], state["instance"].get("sub_split"), digest(state["request"]["prompt"]))
-        for state in states
+        (state["instance"]["id"], state["instance"].get("sub_split"), digest(_asked(state))) for state in states
     )
     state = _chosen(run_path, dict(zip(names, states, strict=True)), name)
-    prompt: str = state["request"]["prompt"]
+    prompt = _asked(state)
     sent = (state["instance"].get("extra_data") or {}).get("full_prompt", {}).get("sha256")
     if sent not in (None, digest(prompt)):
         raise InputError(f"{run_path / INDEX} is missing, and {path.name} holds {name} only in part")
     return prompt
+
+
+def _asked(state: dict[str, Any]) -> str:
+    return to_text(state["request"]["prompt"], state["request"].get("messages"))
 
 
 def _parsed(path: Path) -> Any:
