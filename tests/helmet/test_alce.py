@@ -19,7 +19,7 @@ def test_documents_that_no_prompt_shows_can_be_read(mirror: DataRoot) -> None:
     """A record leads to all documents of its item, of which the prompt shows the first."""
     for example in load("helmet_cite:task=asqa,length=4k,num_samples=9", mirror):
         where = example.record["documents"]
-        documents = all_documents(where["file"], where["item"])
+        documents = all_documents(where["file"], where["item"], mirror)
         assert (len(documents), where["shown"]) == (12, 8)
         shown = [document["text"] in example.fields["context"] for document in documents]
         assert shown[:8] == [True] * 8

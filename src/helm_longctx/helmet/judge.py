@@ -137,11 +137,9 @@ def _record(state: RequestState) -> Record:
 
 
 def _rubric_file(state: RequestState, record: Record) -> Path:
-    """The script that the run was made with; where it was moved, the same one in the present output folder."""
-    file = Path(record["rubric"])
-    if file.is_file():
-        return file
-    return _data_root() / HELMET.task(state.instance.sub_split or "").judge_sources["rubric"].paths[0]
+    """The official script in the present data; if it is not there, where the run had it."""
+    file = _data_root() / HELMET.task(state.instance.sub_split or "").judge_sources["rubric"].paths[0]
+    return file if file.is_file() else Path(record["rubric"])
 
 
 def _data_root() -> DataRoot:
