@@ -21,8 +21,8 @@ def stoppable(summary: Callable[[], str]) -> Iterator[None]:
     """Within the block Ctrl-C and SIGTERM print one line and end the process with status 130 or 143.
 
     Libraries may hold threads that nothing can interrupt, so the process ends without waiting for them, and one that is
-    not that far after `GRACE` ends as if killed: what a run keeps is on disk at any time. Signals that the user's shell ignores stay ignored, and a Python
-    prompt or notebook keeps its own Ctrl-C.
+    not that far after `GRACE` ends as if killed: what a run keeps is on disk at any time. Signals that the user's shell
+    ignores stay ignored, and a Python prompt or notebook keeps its own Ctrl-C.
 
     Args:
         summary: what is kept, for the line.
