@@ -185,7 +185,7 @@ def is_refusal(reason: object) -> bool:
 
 
 _REFUSALS = {
-    *("content_filter", "content_filtered", "refusal", "guardrail_intervened"),
+    *("content_filter", "content_filtered", "refusal", "guardrail_intervened", "error_toxic"),
     *("safety", "prohibited_content", "blocklist", "recitation", "spii"),  # Google's
 }
 

@@ -54,6 +54,8 @@ ODD = [
     ({"type": "message", "stop_reason": "refusal"}, "refused: "),
     ({"candidates": [{"finish_reason": FinishReason.SAFETY}]}, "refused: "),
     ({"choices": [{"finish_reason": "content_filter"}]}, "refused: "),
+    ({"status": "incomplete", "incomplete_details": {"reason": "content_filter"}}, "refused: "),
+    ({"stopReason": "guardrail_intervened"}, "refused: "),
     ({"choices": [{"message": {"content": None, "refusal": "I cannot."}}], "text": None}, "refused: "),
     ({"choices": [{"message": {"content": None}}], "text": None}, "malformed: the server's answer has no text"),
     ({"error": {"message": "Slow down", "code": 429}, "text": None}, "temporary: the server answered with an error"),

@@ -24,8 +24,9 @@ from tests.servers.llm import serve
 
 @pytest.fixture(autouse=True)
 def no_retries(monkeypatch: pytest.MonkeyPatch) -> None:
-    """HELM's own retries wait for minutes."""
+    """HELM's own retries wait for minutes, ours for seconds."""
     monkeypatch.setattr(auto_client, "retry_request", lambda function: function)
+    monkeypatch.setenv("HELM_LONGCTX_WAIT", "0.001")
 
 
 def mean(run: Path, name: str) -> float:

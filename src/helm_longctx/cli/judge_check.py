@@ -94,14 +94,15 @@ def _without_helms_log() -> Iterator[None]:
 def _client(local_path: Path) -> AutoClient:
     """HELM's client for any deployment, with the cache that helm-run has."""
     from helm.clients.auto_client import AutoClient
-    from helm.common.cache_backend_config import SqliteCacheBackendConfig
     from helm.common.general import get_credentials
     from helm.proxy.services.service import CACHE_DIR
+
+    from helm_longctx.running.cache import digest_cache
 
     fill_registries(local_path)
     cache = local_path / CACHE_DIR
     cache.mkdir(parents=True, exist_ok=True)
-    return AutoClient(get_credentials(str(local_path)), str(cache), SqliteCacheBackendConfig(str(cache)))
+    return AutoClient(get_credentials(str(local_path)), str(cache), digest_cache(str(cache)))
 
 
 def _kind_tables(kinds: Mapping[str, pd.DataFrame]) -> Iterator[Table]:

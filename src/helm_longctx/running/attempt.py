@@ -161,10 +161,15 @@ class _HoldingStore:
         return f"{self._name}\0{request_to_key(key)}"
 
 
+_REASONS = ("stop_reason", "stopReason", "finish_reason", "finishReason", "reason")
+"""Where protocols say why an answer ended."""
+
+
 def _is_refused(reply: RawReply) -> bool:
-    """Whether a policy ended or refused an answer, by OpenAI's, Anthropic's and Google's protocols."""
-    parts = [reply, *_dicts(reply.get("choices")), *_dicts(reply.get("candidates"))]
-    reasons = [part.get(name) for part in parts for name in ("stop_reason", "finish_reason", "finishReason")]
+    """Whether a policy ended or refused an answer, by OpenAI's, Anthropic's, Google's and Amazon's protocols."""
+    lists = [[reply, reply.get("incomplete_details")], reply.get("choices"), reply.get("candidates")]
+    parts = [part for each in lists for part in _dicts(each)]
+    reasons = [part.get(name) for part in parts for name in _REASONS]
     messages = [part.get("message") for part in parts]
     return any(map(is_refusal, reasons)) or any(isinstance(each, dict) and each.get("refusal") for each in messages)
 

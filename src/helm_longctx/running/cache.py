@@ -85,11 +85,20 @@ def with_digest_cache(spec: ExecutionSpec) -> ExecutionSpec:
     Raises:
         RuntimeError: this HELM makes its stores or its clients elsewhere.
     """
+    theirs = spec.sqlite_cache_backend_config
+    ours = digest_cache(theirs.path if theirs else "")
+    return replace(spec, sqlite_cache_backend_config=ours) if theirs else spec
+
+
+def digest_cache(folder: str) -> DigestCacheBackendConfig:
+    """What makes the caches of HELM's clients, in files in a folder.
+
+    Raises:
+        RuntimeError: as `with_digest_cache`.
+    """
     _hook_stores()
     _hook_clients()
-    if spec.sqlite_cache_backend_config is None:
-        return spec
-    return replace(spec, sqlite_cache_backend_config=DigestCacheBackendConfig(spec.sqlite_cache_backend_config.path))
+    return DigestCacheBackendConfig(folder)
 
 
 def _hook_stores() -> None:
