@@ -49,7 +49,7 @@ def locked(
 
 
 @contextmanager
-def locked_run(folder: Path) -> Iterator[None]:
+def lock_run(folder: Path) -> Iterator[None]:
     """Hold the lock of a run's folder. The system releases it when the process ends, however that happens.
 
     Args:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from helm_longctx.errors import InputError
-from helm_longctx.locks import locked_run
+from helm_longctx.locks import lock_run
 from helm_longctx.models import lexical
 from tests.running.making import ENTRY, PlainClient, make_run, spec_of
 from tests.running.test_crash import configure, start
@@ -21,8 +21,8 @@ from tests.servers.llm import serve
 HOLD = """
 import sys, time
 from pathlib import Path
-from helm_longctx.locks import locked_run
-with locked_run(Path(sys.argv[1])):
+from helm_longctx.locks import lock_run
+with lock_run(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(600)
 """
@@ -33,12 +33,12 @@ def test_a_killed_process_holds_no_lock(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE) as process:
         assert process.stdout
         assert process.stdout.readline() == b"held\n"
-        with pytest.raises(InputError) as refused, locked_run(tmp_path):
+        with pytest.raises(InputError) as refused, lock_run(tmp_path):
             pass
         process.kill()
     host = f"process {process.pid} on host {os.uname().nodename} since {time.strftime('%Y-')}"
     assert host in str(refused.value)
-    with locked_run(tmp_path):
+    with lock_run(tmp_path):
         assert (tmp_path / ".lock.holder").read_text().startswith(f"process {os.getpid()} on host")
     assert not (tmp_path / ".lock.holder").exists()
 
@@ -46,7 +46,7 @@ def test_a_killed_process_holds_no_lock(tmp_path: Path) -> None:
 def test_a_run_that_is_being_made(tmp_path: Path) -> None:
     """It is refused before anything is asked, and can be made when the lock is free."""
     run = tmp_path / "benchmark_output/runs/s" / spec_of(ENTRY + "test/plain").name
-    with locked_run(run), pytest.raises(InputError, match=f"is in use by process {os.getpid()} on host"):
+    with lock_run(run), pytest.raises(InputError, match=f"is in use by process {os.getpid()} on host"):
         make_run(tmp_path, ENTRY + "test/plain")
     assert PlainClient.asked == []
     make_run(tmp_path, ENTRY + "test/plain")

@@ -56,7 +56,7 @@ class CacheFile:
         Raises:
             CacheError: it cannot be used.
         """
-        with self._named(), self._connection() as connection:
+        with self._name_errors(), self._connection() as connection:
             connection.execute("BEGIN IMMEDIATE")
 
     def get(self, key: str) -> Any:
@@ -65,7 +65,7 @@ class CacheFile:
         Raises:
             CacheError: the file cannot be read.
         """
-        with self._named(), self._connection() as connection:
+        with self._name_errors(), self._connection() as connection:
             row = connection.execute("SELECT value FROM unnamed WHERE key = ?", (key,)).fetchone()
             return _value(row[0]) if row else None
 
@@ -74,7 +74,7 @@ class CacheFile:
 
     def items(self) -> Iterator[tuple[str, Any]]:
         """All keys and values, as they were written."""
-        with self._named(), self._connection() as connection:
+        with self._name_errors(), self._connection() as connection:
             for key, value in connection.execute("SELECT key, value FROM unnamed ORDER BY rowid"):
                 yield key, _value(value)
 
@@ -94,7 +94,7 @@ class CacheFile:
         """Each change is committed by itself."""
 
     def _write(self, statement: str, *values: object) -> None:
-        with self._named(), self._connection() as connection:
+        with self._name_errors(), self._connection() as connection:
             connection.execute(statement, values)
 
     @contextmanager
@@ -110,7 +110,7 @@ class CacheFile:
             connection.close()
 
     @contextmanager
-    def _named(self) -> Iterator[None]:
+    def _name_errors(self) -> Iterator[None]:
         try:
             yield
         except (sqlite3.Error, pickle.UnpicklingError, EOFError) as error:

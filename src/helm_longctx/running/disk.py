@@ -14,7 +14,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @contextmanager
-def named_if_full(folder: Path, kept: str) -> Iterator[None]:
+def name_full_disk(folder: Path, kept: str) -> Iterator[None]:
     """Name a full disk in one line.
 
     Args:

@@ -24,10 +24,10 @@ from helm.proxy.services.service import CACHE_DIR
 from helm_longctx.core.annotator import check_annotators
 from helm_longctx.core.entry import ARGUMENTS
 from helm_longctx.errors import InputError
-from helm_longctx.locks import LOCK, locked_run
+from helm_longctx.locks import LOCK, lock_run
 from helm_longctx.running.annotating import WholePromptAnnotations
 from helm_longctx.running.cache import with_digest_cache
-from helm_longctx.running.disk import named_if_full
+from helm_longctx.running.disk import name_full_disk
 from helm_longctx.running.prompts import stored_prompt
 from helm_longctx.running.results import evaluated, write_json
 
@@ -109,8 +109,8 @@ class Rejudger(Runner):
         with ExitStack() as stack:
             for folder in {run.resolve(), target.resolve()}:
                 if folder.is_dir():
-                    stack.enter_context(locked_run(folder))
-            stack.enter_context(named_if_full(target, f"{run} is as it was"))
+                    stack.enter_context(lock_run(folder))
+            stack.enter_context(name_full_disk(target, f"{run} is as it was"))
             before = _read(run / "scenario_state.json", ScenarioState)
             state = _unjudged(before, spec.annotators)
             state = WholePromptAnnotations(self.annotator_executor, partial(_prompt, run)).execute(state)

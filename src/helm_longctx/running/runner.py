@@ -21,13 +21,13 @@ from helm_longctx.core.adapter import METHOD
 from helm_longctx.core.annotator import check_annotators
 from helm_longctx.core.scenario import LongContextScenario
 from helm_longctx.errors import InputError
-from helm_longctx.locks import locked_run
+from helm_longctx.locks import lock_run
 from helm_longctx.running import journal as journals
 from helm_longctx.running.adapting import adapted, prompt_of
 from helm_longctx.running.annotating import WholePromptAnnotations
 from helm_longctx.running.asking import Asking, ask_all
 from helm_longctx.running.cache import with_digest_cache
-from helm_longctx.running.disk import named_if_full
+from helm_longctx.running.disk import name_full_disk
 from helm_longctx.running.journal import Journal
 from helm_longctx.running.lean import install_lean_logs
 from helm_longctx.running.order import by_prefix
@@ -97,13 +97,13 @@ class LongContextRunner(Runner):
         if not super()._is_run_completed(run_path) or (folder / journals.NAME).exists():
             return False
         if cut := cut_files(folder):
-            hlog(f"{run_path} is made again: {', '.join(cut)} has no end")
+            hlog(f"{run_path} is made again, because files lack their end: {', '.join(cut)}")
         return not cut
 
     def _run_streamed(self, run_spec: RunSpec) -> None:
         run_path = Path(self._get_run_path(run_spec))
         kept = f"what was answered is kept in the run's {journals.NAME}"
-        with locked_run(run_path), named_if_full(run_path, kept):
+        with lock_run(run_path), name_full_disk(run_path, kept):
             if self.skip_completed_runs and self._is_run_completed(str(run_path)):
                 hlog(f"Skipping run {run_spec.name} because run is completed and all output files exist.")
             else:

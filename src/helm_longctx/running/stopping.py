@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
@@ -12,16 +13,16 @@ from types import FrameType
 from typing import Any
 
 GRACE = 1.0
-"""Seconds that a process has to end in order; then it is ended."""
+"""Seconds that a process has to close its files; then it is ended."""
 
 
 @contextmanager
 def stoppable(summary: Callable[[], str]) -> Iterator[None]:
     """Within the block Ctrl-C and SIGTERM print one line and end the process with status 130 or 143.
 
-    Libraries may hold threads that nothing can interrupt, so a process that has not ended after `GRACE` is ended as if
-    killed: what a run keeps is on disk at any time. Signals that the user's shell ignores stay ignored, and a Python
-    prompt or notebook keeps its own Ctrl-C.
+    Libraries may hold threads that nothing can interrupt, so the process ends without waiting for them, and one that is
+    not that far after `GRACE` ends as if killed: what a run keeps is on disk at any time. Signals that the user's shell
+    ignores stay ignored, and a Python prompt or notebook keeps its own Ctrl-C.
 
     Args:
         summary: what is kept, for the line.
@@ -36,6 +37,9 @@ def stoppable(summary: Callable[[], str]) -> Iterator[None]:
         deadline = threading.Timer(GRACE, os._exit, [128 + number])
         deadline.daemon = True
         deadline.start()
+        # Last registered, first called: what the interpreter takes apart at its end takes seconds, and threads that
+        # are still in a library crash in it.
+        atexit.register(_leave, 128 + number)
         raise SystemExit(128 + number)
 
     in_charge = threading.current_thread() is threading.main_thread() and not hasattr(sys, "ps1")
@@ -48,6 +52,13 @@ def stoppable(summary: Callable[[], str]) -> Iterator[None]:
         for number in replaced:
             if signal.getsignal(number) is stop:
                 signal.signal(number, _DEFAULT[number])
+
+
+def _leave(status: int) -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(status)
 
 
 _DEFAULT: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
