@@ -72,8 +72,8 @@ class LongContextMetric(Metric):
         if notes := [note for note in (state.annotations or {}).values() if note]:
             yield "judge_failed", max(float(note.get("failed", 0)) for note in notes)
         yield "prompt_cut", float(state.prompt_truncated)
-        yield "generated_data", float(extra["source"] == "generated")
         yield "subsampled", float("drawn_from" in extra)
+        yield "generated_data", float(extra["source"] == "generated")
         if state.result and state.result.request_time is not None:
             yield "request_seconds", state.result.request_time
 
