@@ -83,6 +83,7 @@ class LongContextMetric(Metric):
         if notes := [note for note in (state.annotations or {}).values() if note]:
             yield "judge_failed", max(float(note.get("failed", 0)) for note in notes)
         yield "prompt_cut", float(state.prompt_truncated)
+        yield "generated_data", float(extra["source"] == "generated")
         yield "subsampled", float("drawn_from" in extra)
         # Caches and runs of before hold negative times: the system's clock was set back during the request.
         if state.result and state.result.request_time is not None and state.result.request_time >= 0:
