@@ -109,7 +109,7 @@ def test_no_room(tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch, lo
     with monkeypatch.context() as patch:
         patch.setattr(sqlite3, "connect", full)
         run = make_run(tmp_path / "full", ENTRY)
-    assert log.text.count("answers are not cached from here on") == 1
+    assert log.text.count("answers are not cached: ") == 1
     assert "(database or disk is full): make room on its disk" in log.text
     assert "Traceback" not in log.text
     assert means(run) == means(make_run(tmp_path / "room", ENTRY))
