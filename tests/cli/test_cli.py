@@ -156,6 +156,7 @@ def test_schema_and_confs(command: Command, tmp_path: Path) -> None:
         (["confs", "file/below"], "'file/below': Not a directory"),
         (["confs", "taken"], "'taken/demo.conf': Is a directory"),
         (["confs", "x" * 300], "File name too long"),
+        (["confs", "x" * 5000], "xxx…': File name too long"),
         (["models", "--copy-to", "file/below"], "'file/below': Not a directory"),
         (["models", "--copy-to", "/proc/none"], "'/proc/none': No such file or directory"),
         (["export", "--suite", "s", "--plot", "", "--to", "file/below"], "'file/below': Not a directory"),

@@ -22,11 +22,16 @@ ENTRY += "test/cached"
 
 
 @pytest.fixture
-def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The file that the client's answers go to, where nobody waits long for another process."""
-    monkeypatch.setattr(cache_file, "WAIT", 0.1)
+def file(tmp_path: Path) -> Path:
+    """The file that the client's answers go to."""
     (tmp_path / "cache").mkdir()
     return tmp_path / "cache/test.sqlite"
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits long for another process."""
+    monkeypatch.setattr(cache_file, "WAIT", 0.1)
 
 
 @pytest.fixture
@@ -57,6 +62,7 @@ def test_no_database(tmp_path: Path, file: Path, content: bytes) -> None:
     assert "remove that file, or give helm-run --disable-cache" in why
 
 
+@pytest.mark.usefixtures("impatient")
 def test_another_process_writes(tmp_path: Path, file: Path) -> None:
     """A file that stays locked is named."""
     with connected(file) as other:
@@ -67,17 +73,17 @@ def test_another_process_writes(tmp_path: Path, file: Path) -> None:
 def test_it_breaks_while_the_run_goes_on(tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The run ends and can go on: what was answered before is kept."""
     monkeypatch.setattr(CachedClient, "asked", asked := Breaking(file))
-    with pytest.raises(InputError, match=r"cache/test\.sqlite cannot be used .*remove that file"):
+    with pytest.raises(InputError, match=r"cache/test\.sqlite cannot be used \(unable to open"):
         make_run(tmp_path, ENTRY)
     assert 5 <= len(asked) < 12
-    file.unlink()
+    file.rmdir()
     known = len(asked)
     make_run(tmp_path, ENTRY)
     assert len(asked) == 12 == known + len(set(asked[known:]) - set(asked[:known]))
 
 
 class Breaking(list[str]):
-    """What was asked; at the fifth question the file is overwritten."""
+    """What was asked; at the fifth question a folder takes the cache's place."""
 
     def __init__(self, file: Path):
         self._file = file
@@ -86,7 +92,8 @@ class Breaking(list[str]):
         """As a list's."""
         super().append(prompt)
         if len(self) == 5:
-            self._file.write_bytes(b"no database" * 500)
+            self._file.unlink()
+            self._file.mkdir()
 
 
 def test_no_room(tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch, log: pytest.LogCaptureFixture) -> None:
@@ -102,12 +109,13 @@ def test_no_room(tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch, lo
     with monkeypatch.context() as patch:
         patch.setattr(sqlite3, "connect", full)
         run = make_run(tmp_path / "full", ENTRY)
-    assert log.text.count("answers are not cached from here on") == 1
+    assert log.text.count("answers are not cached: ") == 1
     assert "(database or disk is full): make room on its disk" in log.text
     assert "Traceback" not in log.text
     assert means(run) == means(make_run(tmp_path / "room", ENTRY))
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_reader_does_not_stop_a_write_for_ever(file: Path, log: pytest.LogCaptureFixture) -> None:
     """SqliteDict's thread ends with a commit that fails, and then nobody answers."""
     with DigestStore(str(file)) as store, connected(file) as other:

@@ -23,7 +23,7 @@ from helm_longctx.cli import (
     tables,
 )
 from helm_longctx.cli.errors import explain
-from helm_longctx.errors import InputError
+from helm_longctx.errors import InputError, shorten
 from helm_longctx.redaction.logs import redact_logs
 from helm_longctx.redaction.text import redacted, register_environment
 from helm_longctx.redaction.uncaught import redact_uncaught
@@ -86,5 +86,5 @@ def main() -> None:
 
 def _explain_file(error: OSError) -> str:
     """One line for a file or folder that cannot be read or written, or a full disk."""
-    where = f"{str(error.filename)!r}: " if error.filename is not None else ""
+    where = f"{shorten(str(error.filename), 200)}: " if error.filename is not None else ""
     return redacted(f"{where}{error.strerror}; name another path, or make it readable and writable")

@@ -28,7 +28,7 @@ _REMEDIES = {
 """What to do, by words of SQLite's errors. Of other errors the file is damaged, or no database."""
 
 _unwritable: set[str] = set()
-"""Files that could not be written, which was told."""
+"""Files whose last write failed, which was told."""
 
 
 class CacheError(InputError, NonRetriableException):
@@ -84,7 +84,7 @@ class CacheFile:
             self._write("REPLACE INTO unnamed (key, value) VALUES (?, ?)", key, pickle.dumps(value))
         except CacheError as error:
             if self._path not in _unwritable:
-                hwarn(f"answers are not cached from here on: {error}")
+                hwarn(f"answers are not cached: {error}")
             _unwritable.add(self._path)
 
     def __delitem__(self, key: str) -> None:
@@ -94,13 +94,15 @@ class CacheFile:
         """Each change is committed by itself."""
 
     def _write(self, statement: str, *values: object) -> None:
-        with self._name_errors(), self._connection() as connection:
+        """Once a write has failed, the next ones do not wait, until one succeeds."""
+        with self._name_errors(), self._connection(0 if self._path in _unwritable else WAIT) as connection:
             connection.execute(statement, values)
+        _unwritable.discard(self._path)
 
     @contextmanager
-    def _connection(self) -> Iterator[sqlite3.Connection]:
+    def _connection(self, wait: float | None = None) -> Iterator[sqlite3.Connection]:
         """A connection whose changes are committed at the end; without waiting for the disk, as HELM's are."""
-        connection = sqlite3.connect(self._path, timeout=0 if self._path in _unwritable else WAIT)
+        connection = sqlite3.connect(self._path, timeout=WAIT if wait is None else wait)
         try:
             connection.execute("PRAGMA synchronous=OFF")
             connection.execute(_TABLE)
