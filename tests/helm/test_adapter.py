@@ -237,11 +237,11 @@ def test_a_chat_is_counted_as_the_official_code_counts_it() -> None:
     (example,) = adapted(
         "helmet_recall:task=json_kv,length=4k,num_samples=1", deploy("test/c", f"{VLLM}.VLLMChatClient")
     )
-    prompt, extra = example.request.prompt, dict(example.instance.extra_data or {})
+    prompt, sample = example.request.prompt, Sample.from_json(example.instance.extra_data)
     for window in (1500, 2500, 4000, 4001, 4002):
-        fitted = Truncator(window, lambda: tokenizer).fit(prompt, extra, 100, "chat")
+        fitted = Truncator(window, lambda: tokenizer).fit(prompt, sample, 100, "chat")
         assert fitted.cut
-        assert fitted.prompt == official_chat(tokenizer, prompt, extra["context_span"], window, 100)
+        assert fitted.prompt == official_chat(tokenizer, prompt, sample.context_span, window, 100)
 
 
 @pytest.mark.parametrize("thinking", [0, 32768])
@@ -250,10 +250,12 @@ def test_thinking_takes_no_room_of_the_input(words: str, thinking: int) -> None:
     deployment = deploy("test/thinks", f"{VLLM}.VLLMClient", tokenizer_name=words, max_sequence_length=131072)
     truncator = Truncator.for_deployment(deployment)
     prompt = "w " * 117_070
-    extra = {"length": 131072, "context_span": [0, len(prompt)], "thinking_tokens": thinking}
-    assert not truncator.fit(prompt, extra, 100 + thinking, "completion").cut
+    sample = Sample(
+        "official", 100, 100, length=131072, context_span=[0, len(prompt)], thinking_tokens=thinking
+    )
+    assert not truncator.fit(prompt, sample, 100 + thinking, "completion").cut
     longer = "w " * 140_000
-    cut = truncator.fit(longer, {**extra, "context_span": [0, len(longer)]}, 100 + thinking, "completion")
+    cut = truncator.fit(longer, sample.extend(context_span=[0, len(longer)]), 100 + thinking, "completion")
     assert count(cut.prompt) == 131072 - 100
 
 

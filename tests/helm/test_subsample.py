@@ -9,6 +9,7 @@ from helm.benchmark import runner
 from helm.benchmark.scenarios.scenario import EVAL_SPLITS, TEST_SPLIT, Input, Instance
 
 from helm_longctx.helm.subsample import warn_of_subsamples
+from helm_longctx.protocol.sample import Sample
 
 STOCK = runner.downsample_eval_instances
 
@@ -16,8 +17,8 @@ STOCK = runner.downsample_eval_instances
 @pytest.mark.parametrize(
     ("extra", "limit", "told"),
     [
-        ({"context_span": [0, 1]}, 3, True),
-        ({"context_span": [0, 1]}, 10, False),
+        (Sample("official", 9, 9).to_json(), 3, True),
+        (Sample("official", 9, 9).to_json(), 10, False),
         ({"own": 1}, 3, False),
         (None, 3, False),
     ],
