@@ -250,9 +250,7 @@ def test_thinking_takes_no_room_of_the_input(words: str, thinking: int) -> None:
     deployment = deploy("test/thinks", f"{VLLM}.VLLMClient", tokenizer_name=words, max_sequence_length=131072)
     truncator = Truncator.for_deployment(deployment)
     prompt = "w " * 117_070
-    sample = Sample(
-        "official", 100, 100, length=131072, context_span=[0, len(prompt)], thinking_tokens=thinking
-    )
+    sample = Sample("official", 100, 100, length=131072, context_span=[0, len(prompt)], thinking_tokens=thinking)
     assert not truncator.fit(prompt, sample, 100 + thinking, "completion").cut
     longer = "w " * 140_000
     cut = truncator.fit(longer, sample.extend(context_span=[0, len(longer)]), 100 + thinking, "completion")
