@@ -6,8 +6,8 @@ A wrong command line ends the process here.
 import sys
 
 from helm_longctx.benchmarks import BENCHMARKS
-from helm_longctx.cli.errors import install_excepthook
-from helm_longctx.cli.helm_run import check_command_line
+from helm_longctx.helm.command_line import check_command_line
+from helm_longctx.helm.errors import install_excepthook
 from helm_longctx.helm.run_specs import register_run_specs
 from helm_longctx.helm.subsample import warn_of_subsamples
 from helm_longctx.models.registration import register

@@ -12,9 +12,9 @@ import yaml
 from helm_longctx._version import VERSION
 from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.benchmarks.helmet.tasks import HELMET
-from helm_longctx.cli import errors
 from helm_longctx.cli.main import main
 from helm_longctx.errors import InputError
+from helm_longctx.helm import errors
 from helm_longctx.report.confs import conf_files
 from helm_longctx.sources.root import ENVIRONMENT, DataRoot
 from tests.fabricate_runs import write_run

@@ -9,7 +9,7 @@ import pytest
 from helm.benchmark.run import build_parser
 
 import helm_longctx.plugin  # noqa: F401  # registers the entries and the baselines
-from helm_longctx.cli.helm_run import check_command_line, find_problems
+from helm_longctx.helm.command_line import check_command_line, find_problems
 from helm_longctx.sources.root import ENVIRONMENT
 from tests.e2e.commands import run
 

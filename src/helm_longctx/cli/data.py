@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from helm_longctx.benchmarks import BENCHMARKS
-from helm_longctx.cli.options import OutputPath
+from helm_longctx.cli.shared import OutputPath
 from helm_longctx.protocol.entry import parse_entry
 from helm_longctx.sources.fetch import ensure
 from helm_longctx.sources.root import DataRoot

@@ -12,8 +12,7 @@ import orjson
 import typer
 from rich.table import Table
 
-from helm_longctx.cli.console import print_table
-from helm_longctx.cli.options import JsonPath, check_folder
+from helm_longctx.cli.shared import JsonPath, check_folder, print_table
 
 if TYPE_CHECKING:
     from helm_longctx.judging.agreement import Agreement, Estimate

@@ -13,10 +13,16 @@ import orjson
 import typer
 from rich.table import Table
 
-from helm_longctx.cli.console import print_table
 from helm_longctx.cli.judge_agreement import agreement_data, agreement_table, number_text
-from helm_longctx.cli.options import JsonPath, LocalPath, OutputPath, check_folder, check_picture
-from helm_longctx.cli.registries import fill_registries
+from helm_longctx.cli.shared import (
+    JsonPath,
+    LocalPath,
+    OutputPath,
+    check_folder,
+    check_picture,
+    fill_registries,
+    print_table,
+)
 from helm_longctx.judging.settings import check_settings
 from helm_longctx.sources.root import DataRoot
 
@@ -46,7 +52,7 @@ def judge_check(
     check_settings()
     from helm_longctx.judging.check import measures, plotting
 
-    seen = _observed(judge, repeats, output_path, local_path)
+    seen = _observe(judge, repeats, output_path, local_path)
     by_judge = {str(name): rows for name, rows in seen.groupby("judge", sort=False)}
     kinds = {name: measures.by_kind(rows) for name, rows in by_judge.items()}
     measured = {name: measures.measures(rows) for name, rows in by_judge.items()}
@@ -67,7 +73,7 @@ def judge_check(
         plotting.draw(seen, plot)
 
 
-def _observed(judge: str, repeats: int, output_path: Path, local_path: Path) -> pd.DataFrame:
+def _observe(judge: str, repeats: int, output_path: Path, local_path: Path) -> pd.DataFrame:
     client = _client(local_path)
     from helm_longctx.benchmarks.helmet.judge_check import checks
     from helm_longctx.judging.check.items import observe

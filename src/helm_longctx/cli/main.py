@@ -19,11 +19,10 @@ from helm_longctx.cli import (
     records,
     rejudge,
     results,
-    show,
     tables,
 )
-from helm_longctx.cli.errors import explain
 from helm_longctx.errors import InputError, shorten
+from helm_longctx.helm.errors import explain
 from helm_longctx.redaction.logs import redact_logs
 from helm_longctx.redaction.text import redacted, register_environment
 from helm_longctx.redaction.uncaught import redact_uncaught
@@ -42,7 +41,7 @@ app.command("judge-agreement")(judge_agreement.judge_agreement)
 app.command("summarize")(results.summarize)
 app.command("serve")(results.serve)
 app.command("export")(export.export)
-app.command("show")(show.show)
+app.command("show")(records.show)
 app.command("reference")(results.reference)
 app.command("schema")(results.schema)
 app.command("confs")(tables.confs)

@@ -11,7 +11,7 @@ import typer
 import yaml
 from rich.table import Table
 
-from helm_longctx.cli.console import print_table
+from helm_longctx.cli.shared import print_table
 from helm_longctx.errors import InputError
 
 FILES = ("model_deployments.yaml", "model_metadata.yaml", "tokenizer_configs.yaml")

@@ -12,8 +12,8 @@ import orjson
 import typer
 
 from helm_longctx.benchmarks import BENCHMARKS
-from helm_longctx.cli.options import OutputPath
-from helm_longctx.errors import InputError, shorten
+from helm_longctx.cli.shared import OutputPath
+from helm_longctx.errors import InputError, bad_argument, shorten
 from helm_longctx.helm.instance import stop_sequences
 from helm_longctx.protocol.entry import Entry, parse_entry
 from helm_longctx.protocol.loading import load_examples
@@ -48,7 +48,7 @@ def _prompt_lines(entry: Entry, style: Form | None, root: DataRoot) -> Iterator[
                 "id": example.id,
                 "task": task.name,
                 **({"length": entry.label} if entry.label else {}),
-                **_shown(task.prompt(example, task.variant(entry.settings).system), form),
+                **_prompt_fields(task.prompt(example, task.variant(entry.settings).system), form),
                 "references": example.references,
                 "max_tokens": task.budget(entry.settings),
                 "stop": list(stop_sequences(task, entry.settings)) if form == "completion" else [],
@@ -68,7 +68,7 @@ def _official_form(entry: Entry, task: Task) -> Form:
     return "chat" if asked == "chat" or (asked == "auto" and task.chat) else "completion"
 
 
-def _shown(prompt: Prompt, form: Form) -> dict[str, Any]:
+def _prompt_fields(prompt: Prompt, form: Form) -> dict[str, Any]:
     """The prompt's text, and the messages of a conversation."""
     messages = {} if prompt.has_one_turn else {"messages": prompt.messages}
     return {"prompt": prompt.text(form), **messages}
@@ -95,3 +95,29 @@ def _scores(task: Task, record: Record, where: str) -> Scores:
             raise InputError(f"{where}: references must be strings, found {shorten(reference)}")
     task.check_record(record, where)
     return task.scores(record)
+
+
+def show(
+    run: Annotated[str, typer.Argument(help="A run's folder, or its name under any suite of --output-path.")],
+    instance: Annotated[
+        str,
+        typer.Argument(help="The instance's id, as on the run's page; if several share it, the error has their names."),
+    ],
+    output_path: OutputPath = Path("benchmark_output"),
+) -> None:
+    """Print the whole prompt that was sent for an instance: exactly its bytes, with no newline added."""
+    from helm_longctx.runs.prompts import full_prompt
+
+    prompt = full_prompt(_run_folder(run, output_path), instance)
+    sys.stdout.buffer.write(prompt.encode("utf-8", "surrogatepass"))
+
+
+def _run_folder(run: str, output_path: Path) -> Path:
+    if Path(run).is_dir():
+        return Path(run)
+    name = run.replace("/", "_")  # as HELM does in the names of models
+    found = [path for path in output_path.glob("runs/*/*") if path.is_dir() and path.name == name]
+    if len(found) != 1:
+        allowed = f"a folder, or the name of one run under {output_path / 'runs'}; {len(found)} have this name"
+        raise bad_argument("show", "run", run, allowed)
+    return found[0]

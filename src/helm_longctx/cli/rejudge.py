@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from helm_longctx.cli.options import LocalPath, OutputPath, Suite
-from helm_longctx.cli.registries import fill_registries
+from helm_longctx.cli.shared import LocalPath, OutputPath, Suite, fill_registries
 from helm_longctx.errors import InputError
 from helm_longctx.report.suite import suite_folder
 

@@ -11,8 +11,7 @@ import typer
 import yaml
 
 from helm_longctx.benchmarks import BENCHMARKS
-from helm_longctx.cli.console import print_table
-from helm_longctx.cli.options import LocalPath, OutputPath, Suite
+from helm_longctx.cli.shared import LocalPath, OutputPath, Suite, print_table
 from helm_longctx.errors import InputError, bad_argument, is_unfit, shorten
 from helm_longctx.protocol.lengths import parse_length
 from helm_longctx.report.reference import write_reference

@@ -11,8 +11,7 @@ import typer
 from rich.table import Table
 
 from helm_longctx.benchmarks import BENCHMARKS
-from helm_longctx.cli.console import print_table
-from helm_longctx.cli.options import OutputPath
+from helm_longctx.cli.shared import OutputPath, print_table
 from helm_longctx.protocol.lengths import length_label, parse_length
 from helm_longctx.protocol.metric_names import headline_text
 from helm_longctx.protocol.task import Task

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any, NamedTuple, TypeVar
 
 from helm_longctx.protocol.task import MAIN_METRIC, Benchmark, Task
 
@@ -94,3 +96,30 @@ def metric_fields(benchmark: Benchmark) -> list[dict[str, Any]]:
 def _field(name: str, title: str, about: str, lower: bool | None, short: str | None = None) -> dict[str, Any]:
     field = {"name": name, "display_name": title, "description": about, "lower_is_better": lower}
     return {**field, "short_display_name": short} if short else field
+
+
+Score = TypeVar("Score")
+
+AVERAGE = "average"
+"""Replaces the task or the length in the key of an average."""
+
+
+class Cell(NamedTuple):
+    """The key of a score in the tables; `length` is a label such as `16k`."""
+
+    model: str
+    task: str
+    length: str
+
+
+def group_for_averages(cells: Mapping[Cell, Score]) -> dict[Cell, list[Score]]:
+    """Group scores by the averages that are made of them, as in LV-Eval's published tables.
+
+    Returns:
+        For each average the scores of its unweighted mean: all tasks at one length, and all lengths of one task.
+    """
+    groups: dict[Cell, list[Score]] = defaultdict(list)
+    for cell, score in cells.items():
+        groups[cell._replace(task=AVERAGE)].append(score)
+        groups[cell._replace(length=AVERAGE)].append(score)
+    return groups

@@ -7,13 +7,13 @@ import hashlib
 import numpy as np
 
 
-def shuffled(count: int, seed: int) -> list[int]:
+def shuffle_order(count: int, seed: int) -> list[int]:
     """Row numbers as `datasets.Dataset.shuffle(seed)` orders them (NumPy's permutation, not Python's shuffle)."""
     order: list[int] = np.random.default_rng(seed).permutation(count).tolist()
     return order
 
 
-class Reshuffles:
+class UnseededShuffles:
     """What successive `Dataset.shuffle()` calls without a seed give after `numpy.random.seed(seed)`.
 
     The library takes such a call's seed from NumPy's global state, and steps that state once.
@@ -28,7 +28,7 @@ class Reshuffles:
         keys, position = state["key"], state["pos"]
         seed = keys[position] if position < len(keys) else keys[0]
         self.skip(1)
-        return shuffled(count, int(seed))
+        return shuffle_order(count, int(seed))
 
     def skip(self, calls: int) -> None:
         """As if so many calls had been made."""

@@ -23,7 +23,7 @@ Protocol = Literal["paper", "current", "api"]
 Labels = Literal["integer", "natural_label"]
 Context = Literal["full", "none"]
 Truncation = Literal["auto", "error"]
-Cut = Literal["context", "middle", "nothing"]
+CutRule = Literal["context", "middle", "nothing"]
 
 EVERY_TASK = ("length", "num_samples", "style", "thinking_tokens", "truncation", "repeats")
 """Arguments of run entries that have a meaning for every task."""
@@ -182,8 +182,8 @@ class Task:
     most_samples: int | None = None
     official_judge: str | None = None
     judge_sources: Mapping[str, Source] = field(default_factory=dict)
-    cut: Cut = "context"
-    record: Mapping[str, Shape] = field(default_factory=dict)
+    cut: CutRule = "context"
+    record_shapes: Mapping[str, Shape] = field(default_factory=dict)
     prefix_scored: bool = True
     repeats: int = 1
 
@@ -201,7 +201,7 @@ class Task:
         Raises:
             InputError: a field is of another kind than the task's metric reads.
         """
-        for name, shape in self.record.items():
+        for name, shape in self.record_shapes.items():
             if record.get(name) is not None:
                 shape.check(f"{where}: {name}", record[name])
 

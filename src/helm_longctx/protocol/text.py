@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.pieces import LongText, PieceTokenizer
+from helm_longctx.protocol.cutting.pieces import LongText, PieceTokenizer
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -42,7 +42,7 @@ def estimate_tokens(text: str) -> int:
 
 
 @dataclass(frozen=True)
-class Counter:
+class TokenCounter:
     """Counts tokens of texts, special tokens included.
 
     Args:
@@ -54,20 +54,22 @@ class Counter:
     count: Callable[[Sequence[str]], list[int]]
 
 
-ESTIMATE = Counter("estimate", lambda texts: [estimate_tokens(text) for text in texts])
+ESTIMATE = TokenCounter("estimate", lambda texts: [estimate_tokens(text) for text in texts])
 
 
-def tokenizer_counter(name: str, file: Path) -> Counter:
+def tokenizer_counter(name: str, file: Path) -> TokenCounter:
     """A counter by a saved fast tokenizer (`tokenizer.json`); texts are tokenized outside the GIL, in parallel.
 
     Raises:
         InputError: the file is not a tokenizer.
     """
     tokenizer = _load(file)
-    return Counter(name, lambda texts: [len(encoding.ids) for encoding in tokenizer.encode_batch_fast(list(texts))])
+    return TokenCounter(
+        name, lambda texts: [len(encoding.ids) for encoding in tokenizer.encode_batch_fast(list(texts))]
+    )
 
 
-class Cutter:
+class TextCutter:
     """Measures texts by a saved fast tokenizer and finds where the long ones are cut.
 
     A text of more than `limit` tokens keeps so many characters that it has `limit` with the ending put after it. Both

@@ -1,12 +1,15 @@
-"""Options that several commands have, and what is looked at before a command works for them."""
+"""What several commands share: options, checks of paths, tables, and HELM's registries."""
 
 from __future__ import annotations
 
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
+from rich.table import Table
 
 from helm_longctx.errors import InputError, bad_argument
 
@@ -40,3 +43,24 @@ def check_picture(command: str, path: Path) -> None:
         raise bad_argument(command, "plot", str(path), f"a file that ends in {', '.join(PICTURES)}")
     if find_spec("matplotlib") is None:
         raise InputError(f"plot={str(path)!r} needs matplotlib; install it with: pip install 'helm-longctx[plot]'")
+
+
+def print_table(table: Table) -> None:
+    """Print a table: as wide as the terminal, or 120 columns where standard output is not a terminal."""
+    Console(width=None if sys.stdout.isatty() else 120).print(table)
+
+
+def fill_registries(local_path: Path) -> None:
+    """Register with HELM what `helm-run` registers at its start.
+
+    These are HELM's own models and deployments, those of the YAML files in `local_path`, and this package's plugin.
+    """
+    from helm.benchmark.config_registry import (
+        register_builtin_configs_from_helm_package,
+        register_configs_from_directory,
+    )
+
+    import helm_longctx.plugin  # noqa: F401
+
+    register_builtin_configs_from_helm_package()
+    register_configs_from_directory(str(local_path))

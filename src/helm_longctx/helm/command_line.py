@@ -26,8 +26,8 @@ from helm.common.general import parse_hocon
 from helm.common.object_spec import get_class_by_name
 
 from helm_longctx.benchmarks import BENCHMARKS
-from helm_longctx.cli.errors import print_error
 from helm_longctx.errors import InputError, shorten
+from helm_longctx.helm.errors import print_error
 from helm_longctx.helm.run_specs import check_data
 from helm_longctx.protocol.entry import Entry, check_entry, split_entry
 
@@ -65,11 +65,11 @@ def find_problems(args: Namespace) -> Iterator[InputError]:
     if not (ours or _is_near(args.runner_class_name or "", [RUNNER]) or any(map(_is_our_conf, args.conf_paths))):
         return
     yield from (found for found in read if isinstance(found, InputError))
-    yield from _wrong_options(args)
+    yield from _check_options(args)
     entries = []
     for text in ours:
         try:
-            entries.append(_check(text, args))
+            entries.append(_check_entry(text, args))
         except InputError as error:
             yield error
     try:
@@ -90,7 +90,7 @@ def _read_conf(path: str, priority: int | None) -> list[str] | InputError:
         return InputError(f"--conf-paths {shorten(path)} is no file of run entries: {shorten(str(error))}")
 
 
-def _wrong_options(args: Namespace) -> Iterator[InputError]:
+def _check_options(args: Namespace) -> Iterator[InputError]:
     for option, value in (("-n", args.num_threads), ("-m", args.max_eval_instances)):
         if value < 1:
             yield InputError(f"{option} {value} is not allowed; allowed: a whole number from 1")
@@ -102,7 +102,7 @@ def _wrong_options(args: Namespace) -> Iterator[InputError]:
     if args.runner_class_name and not _is_runner(args.runner_class_name):
         yield InputError(f"--runner-class-name {shorten(args.runner_class_name)} is no runner; did you mean {RUNNER}?")
     for model in args.models_to_run or []:
-        if not _is_known(model, args):
+        if not _can_run(model, args):
             yield _unknown_model("--models-to-run ", model)
 
 
@@ -114,7 +114,7 @@ def _is_runner(name: str) -> bool:
     return isinstance(found, type) and issubclass(found, Runner)
 
 
-def _check(text: str, args: Namespace) -> Entry:
+def _check_entry(text: str, args: Namespace) -> Entry:
     """One of our entries with its model; HELM's run expanders are HELM's business."""
     name, arguments = split_entry(text)
     if name not in OURS:
@@ -124,12 +124,12 @@ def _check(text: str, args: Namespace) -> Entry:
         if wrong := [key for key in arguments if key.strip() == "model"]:
             raise InputError(f"{name}: there is a space around the argument {shorten(wrong[0])}: write 'model'")
         raise InputError(f"{name} names no model: add model=… to the entry, or --models-to-run")
-    if model and not _is_known(model, args):
+    if model and not _can_run(model, args):
         raise _unknown_model(f"{name}: model=", model)
     return check_entry(OURS[name], name, {k: value for k, value in arguments.items() if k not in RUN_EXPANDERS})
 
 
-def _is_known(model: str, args: Namespace) -> bool:
+def _can_run(model: str, args: Namespace) -> bool:
     """Whether HELM can run it. What is registered after this plugin is not known yet, and let through."""
     if args.plugins or args.enable_huggingface_models or args.enable_local_huggingface_models:
         return True
