@@ -1,6 +1,7 @@
-"""What `helm-run` loads through the entry-point group `helm`: imports, and nothing that can fail by itself.
+"""The module that HELM loads through the entry-point group `helm`. Importing it registers everything.
 
-A wrong command line ends the process here.
+It stays small, because HELM turns an exception raised here into a warning. A `helm-run` command line with a mistake ends
+the process here.
 """
 
 import sys

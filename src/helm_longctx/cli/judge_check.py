@@ -1,4 +1,4 @@
-"""`judge-check`: can a judge be trusted?"""
+"""`judge-check`: measure whether a judge can be trusted."""
 
 from __future__ import annotations
 
@@ -34,16 +34,19 @@ if TYPE_CHECKING:
 
 
 def judge_check(
-    judge: Annotated[str, typer.Option(help="A deployment that HELM knows, or several with + between them.")],
-    repeats: Annotated[int, typer.Option(min=1, help="How often every question is asked.")] = 3,
+    judge: Annotated[str, typer.Option(help="A HELM deployment, or several joined by +.")],
+    repeats: Annotated[int, typer.Option(min=1, help="How often each question is asked.")] = 3,
     json_path: JsonPath = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw it: a .png, .svg or .pdf file.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Plot file; the extension .png, .svg or .pdf selects the format.")
+    ] = None,
     output_path: OutputPath = Path("benchmark_output"),
     local_path: LocalPath = Path("prod_env"),
 ) -> None:
-    """Ask judges about answers whose verdict is known: right, wrong, padded, repeated, giving orders to the judge …
+    """Measure a judge's bias towards injected orders, padding and empty answers, and its consistency.
 
-    By HELMET's rubrics, through HELM and its request cache. A verdict that is missing is counted, never taken for zero.
+    Asks judges about answers whose correct verdict is known (right, wrong, padded, repeated, with orders to the judge
+    …), with HELMET's rubrics, through HELM and its request cache. A missing verdict is counted; it is not a zero.
     """
     if plot:
         check_picture("judge-check", plot)
@@ -87,7 +90,7 @@ def _observe(judge: str, repeats: int, output_path: Path, local_path: Path) -> p
 
 @contextmanager
 def _without_helms_log() -> Iterator[None]:
-    """HELM's clients log a traceback for each call that fails; here failures are counted by kind."""
+    """Turn off HELM's log. Its clients log a traceback for each failed call, but this command prints counts of errors."""
     log = logging.getLogger("helm")
     level = log.level
     log.setLevel(logging.CRITICAL)
@@ -98,7 +101,7 @@ def _without_helms_log() -> Iterator[None]:
 
 
 def _client(local_path: Path) -> AutoClient:
-    """HELM's client for any deployment, with the cache that helm-run has."""
+    """HELM's client for all deployments, with the request cache of helm-run."""
     from helm.clients.auto_client import AutoClient
     from helm.common.general import get_credentials
     from helm.proxy.services.service import CACHE_DIR
@@ -135,8 +138,8 @@ def _kind_tables(kinds: Mapping[str, pd.DataFrame]) -> Iterator[Table]:
 
 
 def _measure_table(measured: Mapping[str, list[Measure]]) -> Table:
-    table = Table(title="What moves a judge", title_justify="left")
-    for column in ("measure", *measured, "right", "n", "what it is"):
+    table = Table(title="What changes a verdict", title_justify="left")
+    for column in ("measure", *measured, "right", "n", "meaning"):
         table.add_column(column, overflow="fold")
     for row in zip(*measured.values(), strict=True):
         values = (number_text(measure.value) for measure in row)

@@ -1,4 +1,4 @@
-"""`models`: the deployments that come with the package."""
+"""`models`: list the deployments that come with the package."""
 
 from __future__ import annotations
 
@@ -19,10 +19,13 @@ FILES = ("model_deployments.yaml", "model_metadata.yaml", "tokenizer_configs.yam
 
 def models(
     copy_to: Annotated[
-        Path | None, typer.Option(file_okay=False, help="Write the files here, to edit; existing ones stay.")
+        Path | None,
+        typer.Option(
+            file_okay=False, help="Copy the files to this folder, to edit them. Existing files are not overwritten."
+        ),
     ] = None,
 ) -> None:
-    """List the deployments that come with the package, and where to find or copy their files."""
+    """List the deployments that come with the package, and the folder with their files."""
     folder = Path(str(resources.files("helm_longctx") / "config"))
     if copy_to:
         _copy(folder, copy_to)

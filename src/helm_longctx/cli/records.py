@@ -1,4 +1,4 @@
-"""`prompts` and `score`: the protocol without a model, as JSON lines."""
+"""`prompts`, `score` and `show`: prompts and scores on standard output."""
 
 from __future__ import annotations
 
@@ -28,8 +28,10 @@ EntryArgument = Annotated[str, typer.Argument(help="A run entry without a model,
 
 def prompts(
     entry: EntryArgument,
-    style: Annotated[Form | None, typer.Option(help="Default: as the official configuration sends the task.")] = None,
-    limit: Annotated[int | None, typer.Option(min=0, help="Stop after so many prompts.")] = None,
+    style: Annotated[
+        Form | None, typer.Option(help="Form of the prompts; by default the official one of each task.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=0, help="Number of prompts to print.")] = None,
     output_path: OutputPath = Path("benchmark_output"),
 ) -> None:
     """Print an entry's prompts in the official order, as JSON lines."""
@@ -56,7 +58,10 @@ def _prompt_lines(entry: Entry, style: Form | None, root: DataRoot) -> Iterator[
 
 
 def _json_line(value: object) -> bytes:
-    """One line for any reader: some, like Python's `splitlines`, also end lines at characters that JSON lets stand."""
+    """Serialize a value as one line.
+
+    Some readers, such as Python's `splitlines`, also break lines at characters that JSON does not escape.
+    """
     line = orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
     for character in "\x85\u2028\u2029":
         line = line.replace(character.encode(), f"\\u{ord(character):04x}".encode())
@@ -69,16 +74,18 @@ def _official_form(entry: Entry, task: Task) -> Form:
 
 
 def _prompt_fields(prompt: Prompt, form: Form) -> dict[str, Any]:
-    """The prompt's text, and the messages of a conversation."""
+    """The prompt's text, and the messages if it is a conversation."""
     messages = {} if prompt.has_one_turn else {"messages": prompt.messages}
     return {"prompt": prompt.text(form), **messages}
 
 
 def score(
     entry: EntryArgument,
-    records: Annotated[Path, typer.Option(help="JSON lines: prediction, references and what the metric needs.")],
+    records: Annotated[
+        Path, typer.Option(help="JSON lines with prediction, references and the fields that the metric needs.")
+    ],
 ) -> None:
-    """Score outputs that you already have: JSON lines in, JSON lines out, in the same order. No data is needed."""
+    """Score outputs that you already have. Prints a JSON line for each record, in the same order. Needs no data."""
     checked = parse_entry(BENCHMARKS, entry)
     if len(checked.tasks) > 1:
         raise InputError(f"{checked.name}: task is missing; allowed: {', '.join(task.name for task in checked.tasks)}")
@@ -98,14 +105,16 @@ def _scores(task: Task, record: Record, where: str) -> Scores:
 
 
 def show(
-    run: Annotated[str, typer.Argument(help="A run's folder, or its name under any suite of --output-path.")],
+    run: Annotated[str, typer.Argument(help="The run's folder, or its name in any suite under --output-path.")],
     instance: Annotated[
         str,
-        typer.Argument(help="The instance's id, as on the run's page; if several share it, the error has their names."),
+        typer.Argument(
+            help="The instance's id, as on the run's page. If several instances have it, the error lists their names."
+        ),
     ],
     output_path: OutputPath = Path("benchmark_output"),
 ) -> None:
-    """Print the whole prompt that was sent for an instance: exactly its bytes, with no newline added."""
+    """Print the whole prompt that was sent for an instance, byte for byte, without a newline at the end."""
     from helm_longctx.runs.prompts import full_prompt
 
     prompt = full_prompt(_run_folder(run, output_path), instance)
@@ -115,9 +124,9 @@ def show(
 def _run_folder(run: str, output_path: Path) -> Path:
     if Path(run).is_dir():
         return Path(run)
-    name = run.replace("/", "_")  # as HELM does in the names of models
-    found = [path for path in output_path.glob("runs/*/*") if path.is_dir() and path.name == name]
-    if len(found) != 1:
-        allowed = f"a folder, or the name of one run under {output_path / 'runs'}; {len(found)} have this name"
+    name = run.replace("/", "_")  # HELM replaces the slash in a model's name
+    folders = [path for path in output_path.glob("runs/*/*") if path.is_dir() and path.name == name]
+    if len(folders) != 1:
+        allowed = f"a folder, or the name of one run under {output_path / 'runs'}; {len(folders)} runs have this name"
         raise bad_argument("show", "run", run, allowed)
-    return found[0]
+    return folders[0]

@@ -1,4 +1,4 @@
-"""What several commands share: options, checks of paths, tables, and HELM's registries."""
+"""Code that several commands share: options, checks of paths, tables and HELM's registries."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from rich.table import Table
 
 from helm_longctx.errors import InputError, bad_argument
 
-Suite = Annotated[str, typer.Option(help="The suite that helm-run wrote.")]
+Suite = Annotated[str, typer.Option(help="Name of the suite, as for helm-run.")]
 OutputPath = Annotated[Path, typer.Option("--output-path", "-o", help="HELM's output folder.")]
 LocalPath = Annotated[Path, typer.Option(help="HELM's --local-path.")]
-JsonPath = Annotated[Path | None, typer.Option("--json", help="Also write everything here, as JSON.")]
+JsonPath = Annotated[Path | None, typer.Option("--json", help="Also write all results to this file, as JSON.")]
 
 PICTURES = (".png", ".svg", ".pdf")
 
 
 def check_folder(option: str, path: Path | None) -> None:
-    """Whether a file can be written later, when calls are paid for.
+    """Check that a file can be written, before calls are made that cost money.
 
     Raises:
-        InputError: its folder is not there, or it is one.
+        InputError: the path is a folder, or its parent folder does not exist.
     """
     if path and path.is_dir():
         raise InputError(f"{option}={str(path)!r} is a folder; name a file")
     if path and not path.parent.is_dir():
-        raise InputError(f"{option}={str(path)!r}: there is no folder {path.parent}; make it first")
+        raise InputError(f"{option}={str(path)!r}: there is no folder {path.parent}; create it first")
 
 
 def check_picture(command: str, path: Path) -> None:
-    """Whether a picture can be drawn.
+    """Check that a plot can be drawn.
 
     Raises:
         InputError: it cannot: its name says no form that is known, or matplotlib is not installed.

@@ -1,1 +1,1 @@
-"""Generic machinery: nothing here knows a benchmark by name."""
+"""The task model: tasks, run entries, lengths, prompts and their cutting. Imports no HELM and names no benchmark."""
