@@ -18,6 +18,7 @@ from helm.common.object_spec import ObjectSpec, get_class_by_name
 from helm_longctx.helm.adapter import method_for
 from helm_longctx.helm.annotator import JudgeAnnotator
 from helm_longctx.helm.metric import LongContextMetric
+from helm_longctx.helm.patches import apply_patches
 from helm_longctx.helm.scenario import LongContextScenario
 from helm_longctx.protocol.entry import Entry, check_entry, fetch_command
 from helm_longctx.protocol.task import Benchmark
@@ -56,6 +57,7 @@ def build_run_spec(benchmark: Benchmark, name: str, /, **arguments: Any) -> RunS
     # Here and not above: with it come scikit-learn and a look for NLTK data, which every helm-run would pay for.
     from helm.benchmark.metrics.basic_metrics import InstancesPerSplitMetric
 
+    apply_patches()
     entry = check_entry(benchmark, name, arguments)
     check_data([entry])
     given = {key: value for key, value in entry.arguments.items() if key not in _OF_THE_REQUEST}
