@@ -15,6 +15,7 @@ from helm.benchmark.run_spec import RunSpec, run_spec_function
 from helm.benchmark.scenarios.scenario import ScenarioSpec
 from helm.common.object_spec import ObjectSpec, get_class_by_name
 
+from helm_longctx._version import VERSION
 from helm_longctx.helm.adapter import method_for
 from helm_longctx.helm.annotator import JudgeAnnotator
 from helm_longctx.helm.metric import LongContextMetric
@@ -65,7 +66,15 @@ def build_run_spec(benchmark: Benchmark, name: str, /, **arguments: Any) -> RunS
         given["length"] = entry.settings.length
     return RunSpec(
         name=entry.description,
-        scenario_spec=spec_of(ScenarioSpec, LongContextScenario, entry=name, revision=benchmark.revision, **given),
+        scenario_spec=spec_of(
+            ScenarioSpec,
+            LongContextScenario,
+            entry=name,
+            revision=benchmark.revision,
+            comparability=benchmark.comparability,
+            package=VERSION,
+            **given,
+        ),
         adapter_spec=AdapterSpec(
             method=method_for(entry.settings.style, entry.settings.truncation),
             input_prefix="",
