@@ -10,7 +10,7 @@ _LONGEST_NAME = 200
 
 
 class InputError(ValueError):
-    """Bad input, such as a run-entry argument, an option or a file. The message is one line that says what to change."""
+    """Bad input: a run-entry argument, an option or a file. The message is one line that says what to change."""
 
 
 def is_unfit(error: BaseException) -> bool:

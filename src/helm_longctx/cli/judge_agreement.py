@@ -25,7 +25,7 @@ def judge_agreement(
     judged: Annotated[Path, typer.Option(help="Folder of a run or of a suite, or a file in the format of --labels.")],
     labels: Annotated[
         Path | None,
-        typer.Option(help="Human labels as JSON lines or CSV: id, one column per metric, optionally run and rater."),
+        typer.Option(help="Human labels, JSON lines or CSV: id, a column per metric, optionally run and rater."),
     ] = None,
     json_path: JsonPath = None,
 ) -> None:

@@ -37,9 +37,7 @@ def judge_check(
     judge: Annotated[str, typer.Option(help="A HELM deployment, or several joined by +.")],
     repeats: Annotated[int, typer.Option(min=1, help="How often each question is asked.")] = 3,
     json_path: JsonPath = None,
-    plot: Annotated[
-        Path | None, typer.Option(help="Plot file; the extension .png, .svg or .pdf selects the format.")
-    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="Plot file: .png, .svg or .pdf.")] = None,
     output_path: OutputPath = Path("benchmark_output"),
     local_path: LocalPath = Path("prod_env"),
 ) -> None:
@@ -90,7 +88,7 @@ def _observe(judge: str, repeats: int, output_path: Path, local_path: Path) -> p
 
 @contextmanager
 def _without_helms_log() -> Iterator[None]:
-    """Turn off HELM's log. Its clients log a traceback for each failed call, but this command prints counts of errors."""
+    """Turn off HELM's log: its clients log a traceback for each failed call, and this command counts errors itself."""
     log = logging.getLogger("helm")
     level = log.level
     log.setLevel(logging.CRITICAL)

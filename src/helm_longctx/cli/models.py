@@ -20,9 +20,7 @@ FILES = ("model_deployments.yaml", "model_metadata.yaml", "tokenizer_configs.yam
 def models(
     copy_to: Annotated[
         Path | None,
-        typer.Option(
-            file_okay=False, help="Copy the files to this folder, to edit them. Existing files are not overwritten."
-        ),
+        typer.Option(file_okay=False, help="Copy the files to this folder, to edit them."),
     ] = None,
 ) -> None:
     """List the deployments that come with the package, and the folder with their files."""

@@ -28,9 +28,7 @@ EntryArgument = Annotated[str, typer.Argument(help="A run entry without a model,
 
 def prompts(
     entry: EntryArgument,
-    style: Annotated[
-        Form | None, typer.Option(help="Form of the prompts; by default the official one of each task.")
-    ] = None,
+    style: Annotated[Form | None, typer.Option(help="Form of the prompts; default: the official one.")] = None,
     limit: Annotated[int | None, typer.Option(min=0, help="Number of prompts to print.")] = None,
     output_path: OutputPath = Path("benchmark_output"),
 ) -> None:
@@ -81,9 +79,7 @@ def _prompt_fields(prompt: Prompt, form: Form) -> dict[str, Any]:
 
 def score(
     entry: EntryArgument,
-    records: Annotated[
-        Path, typer.Option(help="JSON lines with prediction, references and the fields that the metric needs.")
-    ],
+    records: Annotated[Path, typer.Option(help="JSON lines: prediction, references and fields for the metric.")],
 ) -> None:
     """Score outputs that you already have. Prints a JSON line for each record, in the same order. Needs no data."""
     checked = parse_entry(BENCHMARKS, entry)
@@ -108,9 +104,7 @@ def show(
     run: Annotated[str, typer.Argument(help="The run's folder, or its name in any suite under --output-path.")],
     instance: Annotated[
         str,
-        typer.Argument(
-            help="The instance's id, as on the run's page. If several instances have it, the error lists their names."
-        ),
+        typer.Argument(help="The instance's id, as on the run's page. If it is not unique, the error lists names."),
     ],
     output_path: OutputPath = Path("benchmark_output"),
 ) -> None:

@@ -16,9 +16,7 @@ from helm_longctx.report.suite import suite_folder
 def rejudge(
     suite: Suite,
     runs: Annotated[list[str] | None, typer.Argument(help="Names of runs; by default all runs with a judge.")] = None,
-    judge: Annotated[
-        str | None, typer.Option(help="Another judge, as in run entries; by default the run's own.")
-    ] = None,
+    judge: Annotated[str | None, typer.Option(help="Another judge, as in run entries.")] = None,
     to: Annotated[str | None, typer.Option(help="Suite to write the results to; needed with --judge.")] = None,
     output_path: OutputPath = Path("benchmark_output"),
     local_path: LocalPath = Path("prod_env"),
@@ -31,9 +29,7 @@ def rejudge(
     """
     folder = suite_folder(output_path, suite)
     if judge and (to or suite) == suite:
-        raise InputError(
-            f"judge={judge!r} needs --to with another suite: within one suite HELM would average the results of several judges"
-        )
+        raise InputError(f"judge={judge!r} needs --to: HELM averages over the judges of a model in one suite")
     from helm_longctx.running.rejudge import Rejudger, judged_runs
 
     fill_registries(local_path)

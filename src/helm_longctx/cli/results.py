@@ -66,9 +66,7 @@ def summarize(
 def reference(
     benchmark: Annotated[str, typer.Argument(help="The benchmark with the published results, e.g. lv_eval")],
     suite: Suite,
-    model: Annotated[
-        list[str] | None, typer.Option(help="Only these models; `Qwen*` selects all that start with Qwen.")
-    ] = None,
+    model: Annotated[list[str] | None, typer.Option(help="Only these models, e.g. `Qwen*`.")] = None,
     length: Annotated[str | None, typer.Option(help="Only this length, e.g. 128k.")] = None,
     output_path: OutputPath = Path("benchmark_output"),
 ) -> None:

@@ -37,5 +37,5 @@ def explain(error: BaseException) -> str | None:
         return redacted(" ".join(str(error).split()))
     text = str(error)
     if isinstance(error, ValueError) and text.startswith(("Unknown model", "Model deployment")):
-        return f"{text}; allowed: HELM's models, those of --local-path, and `helm-longctx models`"
+        return f"{text}; allowed: HELM's models, those of --local-path, and those of `helm-longctx models`"
     return None

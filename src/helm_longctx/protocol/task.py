@@ -306,6 +306,7 @@ class Benchmark:
         name: the name of its folder and scenario, e.g. `helmet`.
         title: its name on web pages and in tables.
         revision: repository and commit that the prompts and metrics follow; part of every run spec.
+        comparability: raised when a change of ours moves scores; part of every run spec, and in the folder's README.
         url: the official code at that commit.
         categories: in the order of the published tables. A task can be in several categories.
         metrics: all metrics that the tasks' scorers return.
@@ -319,6 +320,7 @@ class Benchmark:
     title: str
     description: str
     revision: str
+    comparability: int
     url: str
     categories: tuple[Category, ...]
     metrics: tuple[Metric, ...]
