@@ -1,7 +1,8 @@
-"""HELMET's tasks: the one table that everything else is derived from.
+"""HELMET's tasks and categories.
 
-Sizes, budgets and sample sizes: princeton-nlp/HELMET at 4526dfb, scripts/generate_configs.py (4k to 128k). Beyond
-128k the sizes go on in proportion where the data has so much; those lengths have no published numbers.
+Source of sizes, output budgets and sample sizes: princeton-nlp/HELMET at 4526dfb, scripts/generate_configs.py (4k to
+128k). Beyond 128k the sizes grow in proportion, as far as there is data. There are no published numbers for those
+lengths.
 """
 
 from __future__ import annotations
@@ -26,24 +27,24 @@ from helm_longctx.sources.hub import HubDataset, HubFile
 from helm_longctx.sources.release import PinnedFile, ReleaseFile
 
 STOP_VARIANTS: dict[Protocol, Variant] = {"paper": Variant(), "current": Variant(stop=("\n",))}
-"""Published completions stop nowhere, those of the official code since 2025-08 at a newline."""
+"""The published completions have no stop sequence. Since 2025-08 the official code stops them at a newline."""
 
 MOST_GENERATED = 10_000
-"""Examples of a task that can be generated: a hundred times the official sample."""
+"""Most examples of a generated task: a hundred times the official sample."""
 
 OFFICIAL = [STANDARD[label] for label in ("4k", "8k", "16k", "32k", "64k", "128k")]
 
 
 def sizes(*official: int, most: int | None = None) -> dict[int, int]:
-    """Units for 4k, 8k, … 128k, then in proportion up to 1m.
+    """Sizes for all lengths: the official ones for 4k, 8k, … 128k, then in proportion up to 1m.
 
     Args:
-        most: what the data has; longer lengths than it fills are left out.
+        most: number of units that the data has. Lengths that need more are left out.
     """
     beyond = [length for length in STANDARD.values() if length > OFFICIAL[-1]]
     further = {length: official[-1] * length // OFFICIAL[-1] for length in beyond}
-    known = dict(zip(OFFICIAL, official, strict=True))
-    return known | {length: units for length, units in further.items() if most is None or units <= most}
+    sizes_to_128k = dict(zip(OFFICIAL, official, strict=True))
+    return sizes_to_128k | {length: units for length, units in further.items() if most is None or units <= most}
 
 
 def _official_file(length: int, path: str) -> tuple[ReleaseFile, ...]:
@@ -67,7 +68,8 @@ def _ruler(
     template: Template = _NEEDLE,
     has_depth: bool = True,
 ) -> Task:
-    answered = template is _DOCUMENTS
+    # RULER's question answering is scored like HELMET's other questions, the rest by recall of the answers.
+    is_qa = template is _DOCUMENTS
     return Task(
         name=f"ruler_{name}",
         title=title,
@@ -75,9 +77,9 @@ def _ruler(
         sizes={length: length for length in STANDARD.values()},
         unit="tokens",
         load=partial(load_ruler, make=make, has_depth=has_depth),
-        score=scoring.score_qa if answered else scoring.score_ruler,
-        headline=("substring_exact_match",) if answered else ("ruler_recall",),
-        metrics=scoring.ANSWER_METRICS if answered else ("ruler_recall",),
+        score=scoring.score_qa if is_qa else scoring.score_ruler,
+        headline=("substring_exact_match",) if is_qa else ("ruler_recall",),
+        metrics=scoring.ANSWER_METRICS if is_qa else ("ruler_recall",),
         max_tokens=max_tokens,
         optional_sources=lambda length: _official_file(length, f"ruler/{folder}/validation_{length}.jsonl"),
         any_length=True,
@@ -196,7 +198,7 @@ _PROMPT_FILES = {
     "qampari_revised": "d73e184ec6d9fd6ba821ea1e537d2dec96be602aa693706862acc1b3d9586104",
     "qampari_nocite": "0f2c2762e5a96031004c4220e3f3c9b65f6359b5fc44187ef687ae7127a8f4a1",
 }
-"""Instructions and demonstrations in HELMET's repository, by their SHA-256."""
+"""Files with instructions and demonstrations in HELMET's repository, and their SHA-256."""
 
 
 def _cite(name: str, title: str, correct: str, score: Scorer, metrics: tuple[str, ...]) -> Task:
@@ -235,7 +237,11 @@ NOCITE = (
 
 
 def _text_sizes(max_tokens: int, around: int = 200) -> dict[int, int]:
-    """Tokens of text; `around` is left for what stands around it. Texts need not have more than 128k."""
+    """Tokens of text at each length.
+
+    `around` tokens are left for the rest of the prompt. There is no length above 128k, because the texts need not be
+    longer.
+    """
     return {length: length - around - max_tokens for length in OFFICIAL}
 
 

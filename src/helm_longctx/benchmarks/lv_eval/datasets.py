@@ -1,4 +1,4 @@
-"""LV-Eval's eleven data sets: the table of facts about them.
+"""LV-Eval's eleven data sets and its metrics.
 
 Source: infinigence/LVEval at 63e7ae9, config.py (templates, budgets, metrics), README.md (sizes, confusing facts).
 """
@@ -14,16 +14,16 @@ from helm_longctx.protocol.task import Metric, Record, Scorer, Scores
 
 REVISION = "infinigence/LVEval@63e7ae9"
 LENGTHS = {"16k": 16384, "32k": 32768, "64k": 65536, "128k": 131072, "256k": 262144}
-"""The official length levels. They are counts of English words or Chinese characters, not of tokens."""
+"""The official lengths. They count English words or Chinese characters, not tokens."""
 
 
 @dataclass(frozen=True)
 class Scoring:
-    """One of the official metrics.
+    """The function that scores a data set, and its metrics.
 
     Args:
-        official: the function's name in config.py.
-        score: pure; values in 0…1.
+        official: the name of the official function in config.py.
+        score: computes the metrics, 0…1. It is a pure function.
         names: every name that `score` can return, the headline first.
     """
 
@@ -41,16 +41,17 @@ ROUGE_ZH = Scoring("rouge_zh_score_blacklist", scoring.score_rouge_zh, scoring.R
 
 @dataclass(frozen=True)
 class Dataset:
-    """A row of the table.
+    """A data set of LV-Eval.
 
     Args:
-        name: as in run entries and file names.
-        title: for people.
-        language: of contexts, questions and answers.
-        prompt: the template, with places `context` and `input`.
-        max_tokens: output budget.
-        rows: questions in each file.
-        confusing: whether sentences that mislead were put into the contexts.
+        name: its name in run entries and file names.
+        title: its name on web pages and in tables.
+        language: the language of contexts, questions and answers.
+        prompt: the template, with the fields `context` and `input`.
+        scoring: how answers are scored.
+        rows: number of questions in each file.
+        max_tokens: output budget in tokens.
+        confusing: whether the contexts contain confusing facts.
     """
 
     name: str
@@ -64,7 +65,7 @@ class Dataset:
 
     @property
     def headline(self) -> str:
-        """The metric that the published tables show."""
+        """The metric in the published tables."""
         return self.scoring.names[0]
 
     @property
@@ -73,11 +74,11 @@ class Dataset:
         return (*self.scoring.names, *((CONFUSED,) if self.confusing else ()))
 
     def score(self, record: Record) -> Scores:
-        """The metric with its ingredients, and `confused` where that can be said."""
+        """The metrics of `scoring`, and `confused` if the data set has confusing facts."""
         return {**self.scoring.score(record), **(confusion(record) if self.confusing else {})}
 
     def file(self, length: str) -> str:
-        """The official file under the data root for a length such as `16k`."""
+        """The path of the official file under the data root, for a length such as `16k`."""
         return f"lveval/{self.name}/{self.name}_{length}.jsonl"
 
 
@@ -97,10 +98,10 @@ DATASETS = (
 
 METRICS = (
     Metric("f1", "F1", "Token F1 with the best reference."),
-    Metric("f1_gated", "Gated F1", "F1 of words, 0 if too few of the answer's keywords are in the output."),
-    Metric("f1_before_gate", "F1 before the gate", "F1 of words, whatever the keywords."),
+    Metric("f1_gated", "Gated F1", "F1 of words; 0 if the output has too few of the answer's keywords."),
+    Metric("f1_before_gate", "F1 before the gate", "F1 of words, regardless of the keywords."),
     Metric("keyword_recall", "Keyword recall", "Share of the answer's keywords that the output has."),
-    Metric("rouge_l", "ROUGE-L", "ROUGE-L of Chinese words without uninformative ones."),
+    Metric("rouge_l", "ROUGE-L", "ROUGE-L of Chinese words without stop words."),
     Metric("rouge_l_all_words", "ROUGE-L, all words", "ROUGE-L of all Chinese words."),
     Metric(
         "confused",
@@ -109,4 +110,4 @@ METRICS = (
         lower_is_better=True,
     ),
 )
-"""Every metric that the data sets return, with its meaning."""
+"""All metrics of the data sets."""

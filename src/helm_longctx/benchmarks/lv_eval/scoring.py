@@ -1,8 +1,8 @@
-"""LV-Eval's metrics: pure functions that equal the official code on any output.
+"""LV-Eval's metrics, as pure functions. They give the official results for any output.
 
-Source: infinigence/LVEval at 63e7ae9, metrics.py, and evaluation.py (scorer). Only the first reference counts there;
-without one an item scores 0. Where the official code divides by zero (keywords without a word), what depends on the
-keywords is absent.
+Source: infinigence/LVEval at 63e7ae9, metrics.py, and evaluation.py (scorer). Only the first reference counts. An item
+without a reference scores 0. Where the official code divides by zero (keywords without any word), the metrics that
+depend on the keywords are absent.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ def f1(given: Sequence[str], gold: Sequence[str]) -> float:
 
 
 def text_of(record: Record, name: str) -> str:
-    """What the row has under a name; empty if it has nothing.
+    """A text field of a record; empty if the record does not have it.
 
     Raises:
-        InputError: it is no text.
+        InputError: the field is not text.
     """
     text = record.get(name) or ""
     if not isinstance(text, str):
@@ -62,8 +62,8 @@ def _score_with_gate(record: Record, words: Words, ignored: frozenset[str], leas
     """F1, but 0 if the output has less than `least` of the keywords.
 
     Args:
-        ignored: words that are no hit, although they count as keywords to be found.
-        always: whether the reference stands in for missing keywords; if not, there is no gate then.
+        ignored: stop words. A stop word in the output is not a hit, but it counts in the number of keywords.
+        always: whether the reference replaces missing keywords. Otherwise there is no gate without keywords.
     """
     if not record["references"]:
         return {GATED: 0.0}
@@ -88,20 +88,23 @@ score_gated_zh: Scorer = partial(_score_with_gate, words=chinese_words, ignored=
 """Keyword-gated F1 of Chinese answers (qa_f1_zh_score_with_gold_ans)."""
 
 score_plain_en: Scorer = partial(_score_plain, words=english_words)
-"""F1 of English answers, whatever the keywords (qa_f1_score)."""
+"""F1 of English answers, without keywords (qa_f1_score)."""
 
 score_plain_zh: Scorer = partial(_score_plain, words=chinese_words)
-"""F1 of Chinese answers, whatever the keywords (qa_f1_zh_score)."""
+"""F1 of Chinese answers, without keywords (qa_f1_zh_score)."""
 
 
 def score_rouge_zh(record: Record) -> Scores:
-    """ROUGE-L without uninformative words (rouge_zh_score_blacklist), and with them (rouge_zh_score)."""
+    """ROUGE-L without stop words (rouge_zh_score_blacklist), and with them (rouge_zh_score)."""
     if not record["references"]:
         return {ROUGE: 0.0}
     given, gold = (" ".join(cut(text)) for text in (record["prediction"], record["references"][0]))
-    return {ROUGE: rouge_l(_informative(given), _informative(gold)), "rouge_l_all_words": rouge_l(given, gold)}
+    return {
+        ROUGE: rouge_l(_remove_stop_words(given), _remove_stop_words(gold)),
+        "rouge_l_all_words": rouge_l(given, gold),
+    }
 
 
-def _informative(spaced: str) -> str:
-    """The text's informative words, normalized: cut a second time, as the official code does."""
+def _remove_stop_words(spaced: str) -> str:
+    """The normalized words of a text without stop words. As in the official code, the text is cut a second time."""
     return " ".join(word for word in map(normalize_chinese, cut(spaced)) if word not in STOP_WORDS_ZH)

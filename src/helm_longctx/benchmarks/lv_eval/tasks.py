@@ -1,4 +1,4 @@
-"""LV-Eval's tasks, from the table of its data sets."""
+"""LV-Eval's tasks, made from the table of data sets."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ VARIANTS: dict[Protocol, Variant] = {
 }
 """How the official code asks local models (prediction.py) and APIs (prediction_gpt.py).
 
-To APIs it sends a system message, and neither `temperature` nor `max_tokens`. HELM's requests have both: 1 is OpenAI's
-default, and 400 tokens are what the 500 that a cut prompt leaves of the window have for an answer beside the chat."""
+To APIs it sends a system message, but no `temperature` and no `max_tokens`. HELM's requests must have both: 1 is
+OpenAI's default temperature, and 400 is what is left for the answer of the 500 tokens that a cut prompt leaves free,
+less 100 for the chat format."""
 
 
 def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
-    """All questions in file order, or the first `num_samples`. The id is the same at every length.
+    """Load all questions in file order, or the first `num_samples`. Ids are the same at every length.
 
     Raises:
         InputError: the file is malformed.
@@ -68,7 +69,7 @@ def _task(dataset: Dataset) -> Task:
 
 
 WORDS = Axis("words or characters")
-"""English words or Chinese characters of the context; prompts are cut to the model's window, not to the length."""
+"""English words or Chinese characters of the context. Prompts are cut to the model's window, not to the length."""
 
 LV_EVAL = Benchmark(
     name="lv_eval",

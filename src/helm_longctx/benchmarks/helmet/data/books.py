@@ -1,4 +1,6 @@
-"""Books and law cases, cut by HELMET's ruler so that every model reads the same text: long-document QA and summaries.
+"""Loads books and law cases for long-document QA and summaries.
+
+Texts are cut by HELMET's length tokenizer, whichever model is asked, so that every model gets the same text.
 
 Source: princeton-nlp/HELMET at 4526dfb, data.py load_narrativeqa, load_infbench, load_multi_lexsum.
 """
@@ -23,16 +25,17 @@ from helm_longctx.sources.jsonl import JsonLines, Row
 from helm_longctx.sources.root import DataRoot
 
 LONGEST = 131072
-"""NarrativeQA's texts have more Llama 2 tokens than this."""
+"""NarrativeQA uses texts with more Llama 2 tokens than this."""
 
 LONG = 65536
-"""The other texts have at least so many."""
+"""The other tasks use texts with at least this many Llama 2 tokens."""
 
 _BATCH = 8
+"""Texts that are tokenized in parallel. More would only take more memory."""
 
 
 def load_narrativeqa(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
-    """The first 100 questions about texts of more than 131,072 tokens, the same at every length.
+    """Load the first 100 questions about texts of more than 131,072 tokens, the same ones at every length.
 
     Raises:
         InputError: a file is malformed, or has too few demonstrations.
@@ -58,11 +61,11 @@ def load_narrativeqa(task: Task, settings: Settings, root: DataRoot) -> Iterator
 
 
 Convert = Callable[[Row], dict[str, Any]]
-"""A row of InfiniteBench without its book → template fields and `answer`, a list."""
+"""(row of InfiniteBench) → template fields except the book, and `answer`, a list."""
 
 
 def load_infbench(task: Task, settings: Settings, root: DataRoot, convert: Convert, demo: str) -> Iterator[Example]:
-    """100 questions about books, or 100 books to summarize; demonstrations are other rows without their books.
+    """Load 100 questions about books, or 100 books to summarize. Demonstrations are other rows, without their books.
 
     Args:
         demo: the template of a demonstration.
@@ -94,17 +97,17 @@ def load_infbench(task: Task, settings: Settings, root: DataRoot, convert: Conve
 
 
 def infbench_question(row: Row) -> dict[str, Any]:
-    """A question about a book."""
+    """Convert a question about a book."""
     return {"question": row["input"], "answer": row["answer"]}
 
 
 def infbench_book(row: Row) -> dict[str, Any]:
-    """A book to summarize."""
+    """Convert a book to summarize."""
     return {"summary": row["answer"][0].strip(), "answer": row["answer"]}
 
 
 def infbench_choice(row: Row) -> dict[str, Any]:
-    """A question with four options; the answer is its letter, or the letter and the option."""
+    """Convert a question with four options. The accepted answers are the letter, and the letter with the option."""
     letter = chr(ord("A") + row["options"].index(row["answer"][0]))
     return {
         "question": row["input"],
@@ -114,7 +117,7 @@ def infbench_choice(row: Row) -> dict[str, Any]:
 
 
 def load_lexsum(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
-    """Law cases of at least 65,536 tokens that have a short summary.
+    """Load law cases of at least 65,536 tokens that have a short summary.
 
     Raises:
         InputError: a file is malformed, or has too few demonstrations.
@@ -125,7 +128,7 @@ def load_lexsum(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exam
     rows = JsonLines(root / validation, {**maybe, "sources": list})
     short = [number for number, row in enumerate(rows) if row["summary/short"] is not None]
     draws, shots = UnseededShuffles(settings.seed), _count_shots(task, settings, demos, root / train)
-    # The official code draws for the training rows first, whose prompts it then does not use.
+    # The official code first draws for the training rows, whose prompts it does not use.
     draws.skip(len(demos))
     shown = {number: draws.next(len(demos))[:shots] for number in short}
     cut = _cutter(task, settings, root)
@@ -141,8 +144,8 @@ def load_lexsum(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exam
         summaries = [prompts.LEXSUM_DEMO.format(summary=demos[i]) for i in shown[number]]
         fields = {"demo": prompts.LEXSUM_DEMOS.format(demos="\n\n".join(summaries)) if shots else ""}
         record = {"keypoints": keypoints.get(row.get("id")), "long_summary": row.get("summary/long")}
-        known = {name: value for name, value in record.items() if value is not None}
-        yield _example(task, settings, root, position, fields, text, [row["summary/short"]], known)
+        present = {name: value for name, value in record.items() if value is not None}
+        yield _example(task, settings, root, position, fields, text, [row["summary/short"]], present)
 
 
 def _example(
@@ -157,14 +160,15 @@ def _example(
 ) -> Example:
     fields[CONTEXT] = "" if settings.context == "none" else text
     origin = LLAMA_2.origin(root)
-    known = dict(record or {})
+    fields_for_judge = dict(record or {})
     for path in _judge_files(task, "rubric", root):
-        known["rubric"] = str(root / path)
-    return Example(f"{task.name}-{position}", fields, answers, "official", counter=origin, record=known)
+        fields_for_judge["rubric"] = str(root / path)
+    return Example(f"{task.name}-{position}", fields, answers, "official", counter=origin, record=fields_for_judge)
 
 
-def _judge_files(task: Task, what: str, root: DataRoot) -> list[str]:
-    paths = task.judge_sources[what].paths if what in task.judge_sources else []
+def _judge_files(task: Task, role: str, root: DataRoot) -> list[str]:
+    """The existing files of a judge source, such as its `rubric`."""
+    paths = task.judge_sources[role].paths if role in task.judge_sources else []
     return [path for path in paths if root.has(path)]
 
 
@@ -180,8 +184,11 @@ def _cutter(task: Task, settings: Settings, root: DataRoot) -> TextCutter:
 
 
 def _measure_texts(rows: Iterable[Row], text: Callable[[Row], str], cut: TextCutter) -> Iterator[tuple[Row, str, int]]:
-    """(row, its text cut to the limit, tokens of the whole text), a few texts in memory at a time."""
-    # Hundreds of books take minutes; no bar where standard error is no terminal.
+    """Yield each row with its text, cut to the limit, and the number of tokens of the whole text.
+
+    Only a few texts are in memory at a time.
+    """
+    # Hundreds of books take minutes. `disable=None` hides the bar if standard error is not a terminal.
     rows = iter(tqdm(rows, desc="measuring texts", unit="texts", disable=None))
     while batch := list(islice(rows, _BATCH)):
         texts = [text(row) for row in batch]
@@ -208,7 +215,7 @@ def _sources(row: Row) -> str:
 
 
 def _keypoints(task: Task, root: DataRoot, column: str) -> dict[Any, list[str]]:
-    """What a good summary says, by the row's id; none where the release's file is not there."""
+    """Load the key points of a good summary, by the row's id; empty if the release's file is missing."""
     return {
         row["id"]: row[column]
         for path in _judge_files(task, "keypoints", root)

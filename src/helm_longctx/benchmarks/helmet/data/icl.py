@@ -1,4 +1,4 @@
-"""Many-shot classification: 500 test texts balanced over labels, balanced demonstrations for each.
+"""Loads many-shot classification: 500 test texts and their demonstrations, both balanced over the labels.
 
 Source: princeton-nlp/HELMET at 4526dfb (since its change of 2025-02-25), data.py load_icl.
 """
@@ -22,7 +22,7 @@ from helm_longctx.sources.root import DataRoot
 
 @dataclass(frozen=True)
 class Texts:
-    """Texts and the number of each one's label."""
+    """Texts, and the number of each text's label."""
 
     texts: Sequence[str]
     labels: Sequence[int]
@@ -31,21 +31,21 @@ class Texts:
         return len(self.texts)
 
     def select(self, numbers: Sequence[int]) -> Texts:
-        """Rows by number, in that order."""
+        """The rows with these numbers, in this order."""
         return Texts([self.texts[i] for i in numbers], [self.labels[i] for i in numbers])
 
 
 Split = Callable[[dict[str, Texts], int], tuple[Texts, Texts]]
-"""(splits, seed) → training and test texts."""
+"""(splits by name, seed) → training and test texts."""
 
 
 def named_splits(train: str, test: str) -> Split:
-    """Two of the data set's own splits."""
+    """Use two of the data set's own splits for training and test."""
     return lambda splits, seed: (splits[train], splits[test])
 
 
 def split_tenth(splits: dict[str, Texts], seed: int) -> tuple[Texts, Texts]:
-    """One split, cut as `Dataset.train_test_split(test_size=0.1)` cuts it: the first tenth of a permutation is test."""
+    """Split as `Dataset.train_test_split(test_size=0.1)`: the first tenth of a permutation is the test split."""
     (texts,) = splits.values()
     order = shuffle_order(len(texts), seed)
     tests = math.ceil(len(texts) * 0.1)
@@ -55,11 +55,11 @@ def split_tenth(splits: dict[str, Texts], seed: int) -> tuple[Texts, Texts]:
 def load_icl(
     task: Task, settings: Settings, root: DataRoot, label: str, num_labels: int, split: Split
 ) -> Iterator[Example]:
-    """Examples whose context is labelled texts; labels are renumbered, differently for each test text.
+    """Load examples whose context is a list of labelled texts. Labels get new numbers for each test text.
 
     Args:
-        label: the label's column.
-        num_labels: labels of the data set, also those that no row has.
+        label: the column with the label.
+        num_labels: number of labels, including those that no row has.
 
     Raises:
         InputError: data is missing or malformed.
@@ -88,9 +88,9 @@ def _examples(
     for position, (text, label) in enumerate(zip(test.texts, test.labels, strict=True)):
         local_seed = text_seed(text, seed)
         chosen = balance.sample(shots, random.Random(local_seed))
-        named = names if isinstance(names, list) else _number_labels(names, local_seed)
-        context = "\n\n".join([demos[i] + named[train.labels[i]] for i in chosen])
-        yield Example(f"{task.name}-{position}", {"context": context, "question": text}, [named[label]], "hub")
+        label_texts = names if isinstance(names, list) else _number_labels(names, local_seed)
+        context = "\n\n".join([demos[i] + label_texts[train.labels[i]] for i in chosen])
+        yield Example(f"{task.name}-{position}", {"context": context, "question": text}, [label_texts[label]], "hub")
 
 
 def _number_labels(num_labels: int, seed: int) -> list[str]:
@@ -100,19 +100,19 @@ def _number_labels(num_labels: int, seed: int) -> list[str]:
 
 
 class Balance:
-    """Draws rows so that every label has the same number, in rounds of one row of each label.
+    """Draws rows in rounds of one row per label, so that all labels have the same number of rows.
 
-    The tables are built once; the official code builds them for every example.
+    The tables are built once, whereas the official code builds them for every example.
     """
 
     def __init__(self, labels: Sequence[int]):
-        # In order of first appearance, which the draws depend on.
+        # In the order of first appearance, because the draws depend on the order.
         self._rows: dict[int, list[int]] = {}
         for row, label in enumerate(labels):
             self._rows.setdefault(label, []).append(row)
 
     def sample(self, count: int, rng: random.Random) -> list[int]:
-        """`count` row numbers, in the official order for the generator's state."""
+        """Draw `count` row numbers, the same as the official code with this state of the generator."""
         if not self._rows:
             return []
         rounds = math.ceil(count / len(self._rows))
@@ -125,7 +125,8 @@ class Balance:
 
     @staticmethod
     def _draw(rows: list[int], rounds: int, rng: random.Random) -> list[int]:
-        # A label with exactly `rounds` rows draws none at first, as the official code has it.
+        # As in the official code, a label with exactly `rounds` rows first draws 0 rows and then all. The number of
+        # draws changes those that follow.
         chosen = rng.sample(rows, rounds % len(rows))
         while len(chosen) < rounds:
             chosen += rng.sample(rows, min(rounds - len(chosen), len(rows)))

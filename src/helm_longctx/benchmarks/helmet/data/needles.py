@@ -1,7 +1,7 @@
-"""Generators of the form of RULER's needle tasks, seeded, for any length.
+"""Generates rows of RULER's needle tasks at any length.
 
-The form is that of HELMET's files, which hsiehjackson/RULER's scripts made; the text is our own. A row has the columns
-that the official file has, and `depth`.
+The format is that of HELMET's files, which were made with the scripts of hsiehjackson/RULER. The text is our own. A row
+has the official columns and `depth`.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ KEYS = 4
 """Keys in a haystack of niah_multikey_1 and niah_multiquery."""
 
 VALUES = 4
-"""Values of the key that niah_multivalue asks for."""
+"""Values of the key in niah_multivalue."""
 
 NOISE = "The lamp is lit. The door is shut. The floor is swept. Sit down now. Rest for a while."
 
 
 def niah_noise(lines: int, rng: random.Random, depth: float) -> Row:
-    """niah_single_1: one word key with a number in a passage that is repeated."""
+    """niah_single_1: one word key with a number, in a repeated passage."""
     (key,), value = word_keys(1, rng), _number(rng)
     haystack = [NOISE] * lines
     haystack.insert(round(depth * lines), _needle("numbers", key, value))
@@ -34,50 +34,50 @@ def niah_noise(lines: int, rng: random.Random, depth: float) -> Row:
 
 
 def niah_prose(sentences: int, rng: random.Random, depth: float) -> Row:
-    """niah_single_2: one word key with a number in prose."""
+    """niah_single_2: one word key with a number, in prose."""
     (key,), value = word_keys(1, rng), _number(rng)
     prose = _in_prose([_needle("numbers", key, value)], sentences, rng, depth)
     return _needle_row(prose, "number", key, [value], depth)
 
 
 def niah_prose_uuid(sentences: int, rng: random.Random, depth: float) -> Row:
-    """niah_single_3: one word key with a UUID in prose."""
+    """niah_single_3: one word key with a UUID, in prose."""
     (key,), value = word_keys(1, rng), uuid(rng)
     prose = _in_prose([_needle("uuids", key, value)], sentences, rng, depth)
     return _needle_row(prose, "uuid", key, [value], depth)
 
 
 def niah_multikey_prose(sentences: int, rng: random.Random, depth: float) -> Row:
-    """niah_multikey_1: four word keys with a number each in prose; the one at `depth` is asked for."""
+    """niah_multikey_1: four word keys with a number each, in prose. The question asks for the one at `depth`."""
     context, keys, values = _four_in_prose(sentences, rng, depth)
     return _needle_row(context, "number", keys[0], values[:1], depth)
 
 
 def niah_multiquery(sentences: int, rng: random.Random, depth: float) -> Row:
-    """niah_multiquery: four word keys with a number each in prose, all asked for, the first at `depth`."""
+    """niah_multiquery: four word keys with a number each, in prose. The question asks for all; one is at `depth`."""
     context, keys, values = _four_in_prose(sentences, rng, depth)
     return _needle_row(context, "numbers", f"{', '.join(keys[:-1])}, and {keys[-1]}", values, depth)
 
 
 def niah_words(needles: int, rng: random.Random, depth: float) -> Row:
-    """niah_multikey_2: a haystack of needles, word keys with numbers; one is asked for."""
+    """niah_multikey_2: a haystack of word keys with numbers. The question asks for one."""
     return _all_needles([(key, _number(rng)) for key in word_keys(needles, rng)], "numbers", depth)
 
 
 def niah_uuids(needles: int, rng: random.Random, depth: float) -> Row:
-    """niah_multikey_3: a haystack of needles, UUID keys with UUIDs; one is asked for."""
+    """niah_multikey_3: a haystack of UUID keys with UUIDs. The question asks for one."""
     return _all_needles([(uuid(rng), uuid(rng)) for _ in range(needles)], "uuids", depth)
 
 
 def niah_values(sentences: int, rng: random.Random, depth: float) -> Row:
-    """niah_multivalue: one word key with four numbers in prose, the first at `depth`, the others anywhere."""
+    """niah_multivalue: one word key with four numbers, in prose, the first at `depth`, the others anywhere."""
     (key,), values = word_keys(1, rng), [_number(rng) for _ in range(VALUES)]
     needles = [_needle("numbers", key, value) for value in values]
     return _needle_row(_in_prose(needles, max(VALUES, sentences), rng, depth), "numbers", key, values, depth)
 
 
 def word_keys(count: int, rng: random.Random) -> list[str]:
-    """Distinct keys such as `quick-hedgehog`, at most as many as there are."""
+    """Draw distinct keys such as `quick-hedgehog`; all of them if there are fewer than `count`."""
     adjectives, nouns = _words()
     keys = len(adjectives) * len(nouns)
     numbers = rng.sample(range(keys), min(count, keys))
@@ -99,7 +99,7 @@ def _four_in_prose(sentences: int, rng: random.Random, depth: float) -> tuple[st
 
 
 def _in_prose(needles: list[str], sentences: int, rng: random.Random, depth: float) -> str:
-    """The first needle at `depth`, the others anywhere."""
+    """Put the first needle at `depth` into prose, and the others at random positions."""
     prose = [_sentence(rng) for _ in range(sentences)]
     places = [round(depth * sentences), *(rng.randrange(sentences + 1) for _ in needles[1:])]
     for place, needle in sorted(zip(places, needles, strict=True), reverse=True):

@@ -1,4 +1,4 @@
-"""Key-value and needle tasks from HELMET's release, else generated.
+"""Loads key-value and needle tasks from HELMET's release, or generates them if the files are missing.
 
 Source of the official order: princeton-nlp/HELMET at 4526dfb, data.py load_json_kv, load_ruler, load_data.
 """
@@ -26,10 +26,10 @@ _log = logging.getLogger(__name__)
 
 
 def load_json_kv(task: Task, settings: Settings, root: DataRoot) -> Iterable[Example]:
-    """One key to look up in a JSON object of `sizes[length]` pairs, after two looked-up keys.
+    """Load JSON KV: a key to look up in a JSON object of `sizes[length]` pairs, after two demonstrations.
 
     Raises:
-        InputError: the official file is there but malformed, or there are fewer demonstrations than `shots` asks for.
+        InputError: the official file is malformed, or it has fewer demonstrations than `shots`.
     """
     types: Types = {CONTEXT: str, "question": str, "answer": _TEXTS, "demos": list, "num_kvs": int}
     shots = task.demonstrations(settings)
@@ -43,10 +43,10 @@ def load_json_kv(task: Task, settings: Settings, root: DataRoot) -> Iterable[Exa
 def load_ruler(
     task: Task, settings: Settings, root: DataRoot, make: generate.Maker, has_depth: bool
 ) -> Iterable[Example]:
-    """RULER's tasks. There are no demonstrations, whatever `shots` says.
+    """Load one of RULER's tasks, which have no demonstrations.
 
     Raises:
-        InputError: the official file is there but malformed.
+        InputError: the official file is malformed.
     """
     convert = partial(_ruler, names=task.template.names)
     if rows := _official_rows(task, settings, root, {CONTEXT: str}):
@@ -55,14 +55,14 @@ def load_ruler(
 
 
 Convert = Callable[[Row, str], tuple[dict[str, str], list[str]]]
-"""(row, where it stands) → template fields and references."""
+"""(row, file and row number for errors) → template fields and references."""
 
 
 def _official_rows(task: Task, settings: Settings, root: DataRoot, types: Types) -> JsonLines | None:
     for path in task.paths(settings.length):
         if root.has(path):
             return JsonLines(root / path, types)
-    _log.warning("%s: %s has no official file for it; generating examples of its form", task.name, root.path)
+    _log.warning("%s: %s has no official file for this task; examples are generated", task.name, root.path)
     return None
 
 
@@ -95,19 +95,19 @@ def _generate(
 
 
 def _depth(row: Row, references: list[str]) -> float | None:
-    """What the file says, if it is a share of the context; else where the answers are found."""
+    """The depth in the file if it is a share of the context, else the mean position of the answers."""
     given = row.get("depth")
     return given if isinstance(given, float | int) and 0 <= given <= 1 else evidence_depth(row[CONTEXT], references)
 
 
 def evidence_depth(context: str, answers: Iterable[str]) -> float | None:
-    """Mean relative position of the answers that the context holds; None if it holds none."""
+    """The mean relative position of the answers in the context; None if it contains none of them."""
     places = [at / max(1, len(context)) for at in map(context.find, answers) if at >= 0]
     return sum(places) / len(places) if places else None
 
 
 def _pairs(task: Task, length: int) -> int:
-    """Key-value pairs for any length: on the line through the official sizes, so that any length fits as they do."""
+    """The number of key-value pairs for any length, by linear interpolation between the official sizes."""
     points = sorted(task.sizes)
     for low, high in pairwise(points):
         if low <= length <= high:
