@@ -112,14 +112,14 @@ def _configuration(local_path: Path) -> Iterator[Finding]:
     except Exception as error:  # of the YAML parser or of HELM, which reads any structure
         yield False, f"in {local_path}: {redacted(' '.join(str(error).split()))[:_LONGEST_REASON]}"
         return
-    found = sorted(path.name for path in local_path.glob("*.yaml"))
-    yield True, f"in {local_path}: {', '.join(found) or 'none'}"
+    files = sorted(path.name for path in local_path.glob("*.yaml"))
+    yield True, f"in {local_path}: {', '.join(files) or 'none'}"
 
 
 def _credentials(local_path: Path) -> Iterator[Finding]:
     """List the names of credentials. Values are never printed."""
-    found = sorted(name for name in os.environ if name.endswith(("_API_KEY", "_TOKEN")) and os.environ[name])
-    yield True, f"in the environment: {', '.join(found) or 'none'}"
+    variables = sorted(name for name in os.environ if name.endswith(("_API_KEY", "_TOKEN")) and os.environ[name])
+    yield True, f"in the environment: {', '.join(variables) or 'none'}"
     path = local_path / "credentials.conf"
     if path.is_file():
         try:
@@ -135,12 +135,13 @@ def _tiny_run() -> Iterator[Finding]:
         command = [sys.executable, "-m", "helm.benchmark.run", "--run-entries", TINY_RUN]
         command += ["--suite", "doctor", "-m", "2", "-o", folder, "--local-path", folder, "--disable-cache"]
         environment = {name: value for name, value in os.environ.items() if name != "HELM_LONGCTX_DATA"}
-        done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+        process = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
         stats = next(Path(folder).glob("runs/doctor/*/stats.json"), None)
-        if done.returncode or not stats:
+        if process.returncode or not stats:
             yield (
                 False,
-                f"helm-run ended with {done.returncode}: {(done.stderr.strip().splitlines() or ['no message'])[-1]}",
+                f"helm-run ended with {process.returncode}: "
+                f"{(process.stderr.strip().splitlines() or ['no message'])[-1]}",
             )
             return
         rows = orjson.loads(stats.read_bytes())

@@ -53,25 +53,29 @@ def judge_check(
     check_settings()
     from helm_longctx.judging.check import measures, plotting
 
-    seen = _observe(judge, repeats, output_path, local_path)
-    by_judge = {str(name): rows for name, rows in seen.groupby("judge", sort=False)}
+    verdicts = _observe(judge, repeats, output_path, local_path)
+    by_judge = {str(name): rows for name, rows in verdicts.groupby("judge", sort=False)}
     kinds = {name: measures.by_kind(rows) for name, rows in by_judge.items()}
-    measured = {name: measures.measures(rows) for name, rows in by_judge.items()}
-    compared = list(measures.agreements(seen))
-    for table in (*_kind_tables(kinds), _measure_table(measured), agreement_table("Agreement of scores", compared)):
+    measures_by_judge = {name: measures.measures(rows) for name, rows in by_judge.items()}
+    compared = list(measures.agreements(verdicts))
+    for table in (
+        *_kind_tables(kinds),
+        _measure_table(measures_by_judge),
+        agreement_table("Agreement of scores", compared),
+    ):
         print_table(table)
-    for name, error, times in _errors(seen):
+    for name, error, times in _errors(verdicts):
         print(f"{name}: {times} without a verdict: {error}")
     if json_path:
         report = {
             "kinds": {name: table.to_dict("index") for name, table in kinds.items()},
-            "measures": {name: [asdict(measure) for measure in several] for name, several in measured.items()},
+            "measures": {name: [asdict(measure) for measure in several] for name, several in measures_by_judge.items()},
             "agreement": agreement_data(compared),
-            "verdicts": seen.astype(object).where(seen.notna(), None).to_dict("records"),
+            "verdicts": verdicts.astype(object).where(verdicts.notna(), None).to_dict("records"),
         }
         json_path.write_bytes(orjson.dumps(report, option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY))
     if plot:
-        plotting.draw(seen, plot)
+        plotting.draw(verdicts, plot)
 
 
 def _observe(judge: str, repeats: int, output_path: Path, local_path: Path) -> pd.DataFrame:
@@ -81,9 +85,9 @@ def _observe(judge: str, repeats: int, output_path: Path, local_path: Path) -> p
     from helm_longctx.judging.judge import find_judges
 
     judges = find_judges(judge, client)
-    asked = checks(DataRoot.find(output_path))
+    items = checks(DataRoot.find(output_path))
     with _without_helms_log():
-        return observe(asked, judges, repeats)
+        return observe(items, judges, repeats)
 
 
 @contextmanager
@@ -135,18 +139,18 @@ def _kind_tables(kinds: Mapping[str, pd.DataFrame]) -> Iterator[Table]:
         yield table
 
 
-def _measure_table(measured: Mapping[str, list[Measure]]) -> Table:
+def _measure_table(measures_by_judge: Mapping[str, list[Measure]]) -> Table:
     table = Table(title="What changes a verdict", title_justify="left")
-    for column in ("measure", *measured, "right", "n", "meaning"):
+    for column in ("measure", *measures_by_judge, "right", "n", "meaning"):
         table.add_column(column, overflow="fold")
-    for row in zip(*measured.values(), strict=True):
+    for row in zip(*measures_by_judge.values(), strict=True):
         values = (number_text(measure.value) for measure in row)
         fewest = min(measure.n for measure in row)
         table.add_row(row[0].name, *values, number_text(row[0].good), str(fewest), row[0].about)
     return table
 
 
-def _errors(seen: pd.DataFrame) -> Iterator[tuple[str, str, Any]]:
-    lacking = seen.dropna(subset="error")
-    for (judge, error), times in lacking.groupby(["judge", "error"]).size().items():
+def _errors(verdicts: pd.DataFrame) -> Iterator[tuple[str, str, Any]]:
+    failures = verdicts.dropna(subset="error")
+    for (judge, error), times in failures.groupby(["judge", "error"]).size().items():
         yield judge, error, times

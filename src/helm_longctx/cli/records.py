@@ -67,8 +67,8 @@ def _json_line(value: object) -> bytes:
 
 
 def _official_form(entry: Entry, task: Task) -> Form:
-    asked = entry.settings.style
-    return "chat" if asked == "chat" or (asked == "auto" and task.chat) else "completion"
+    style = entry.settings.style
+    return "chat" if style == "chat" or (style == "auto" and task.chat) else "completion"
 
 
 def _prompt_fields(prompt: Prompt, form: Form) -> dict[str, Any]:

@@ -33,13 +33,13 @@ def rejudge(
     from helm_longctx.running.rejudge import Rejudger, judged_runs
 
     fill_registries(local_path)
-    chosen = [folder / run for run in runs] if runs else list(judged_runs(folder))
-    if absent := [run.name for run in chosen if not (run / "scenario_state.json").is_file()]:
+    folders = [folder / run for run in runs] if runs else list(judged_runs(folder))
+    if absent := [run.name for run in folders if not (run / "scenario_state.json").is_file()]:
         raise InputError(f"runs={', '.join(absent)!r}: suite {suite} has no such finished run")
-    if not chosen:
+    if not folders:
         raise InputError(f"suite {suite} has no run with a judge; name a run and --judge")
     rejudger = Rejudger(output_path, to or suite, local_path)
-    for run, spec in rejudger.specs(chosen, judge).items():
+    for run, spec in rejudger.specs(folders, judge).items():
         result = rejudger.rejudge(run, spec)
         count = f"{result.given} verdicts given" if judge else f"{result.recovered} verdicts recovered"
         print(f"{run.name}: {count}, {result.missing} still missing", file=sys.stderr)

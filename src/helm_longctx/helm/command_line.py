@@ -96,8 +96,8 @@ def _read_conf(path: str, priority: int | None) -> list[str] | InputError:
     """Read the run entries of a file that `--priority` selects. Returns an error if the file cannot be read."""
     try:
         entries = parse_hocon(Path(path).read_text(encoding="utf-8"))["entries"]
-        wanted = [entry for entry in entries if priority is None or entry.get("priority", priority) <= priority]
-        return [str(entry["description"]) for entry in wanted]
+        selection = [entry for entry in entries if priority is None or entry.get("priority", priority) <= priority]
+        return [str(entry["description"]) for entry in selection]
     except OSError as error:
         return InputError(f"--conf-paths {shorten(path)}: {error.strerror}; helm-longctx confs FOLDER makes such files")
     except Exception as error:  # the parser raises many kinds, and the content can have any structure

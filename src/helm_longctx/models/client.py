@@ -50,8 +50,8 @@ class LexicalClient(BaselineClient):
 
     def reply(self, messages: Sequence[Message]) -> str:
         """The answer of the task's strategy; empty for an unknown conversation."""
-        found = recognise_conversation(messages)
-        return found.answer if found else ""
+        recognition = recognise_conversation(messages)
+        return recognition.answer if recognition else ""
 
 
 class NullClient(BaselineClient):
@@ -59,10 +59,10 @@ class NullClient(BaselineClient):
 
     def answer(self, prompt: str) -> str:
         """The task's constant answer; empty for an unknown prompt."""
-        found = recognise(prompt)
-        return found.baseline.constant if found else ""
+        recognition = recognise(prompt)
+        return recognition.baseline.constant if recognition else ""
 
     def reply(self, messages: Sequence[Message]) -> str:
         """The task's constant answer; empty for an unknown conversation."""
-        found = recognise_conversation(messages)
-        return found.baseline.constant if found else ""
+        recognition = recognise_conversation(messages)
+        return recognition.baseline.constant if recognition else ""

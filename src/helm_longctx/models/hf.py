@@ -120,21 +120,21 @@ class LongContextHuggingFaceClient(CachingClient):
         job = Job(
             prompt, request.max_tokens, stop_ids, is_finished if stops else None, self._chunk_size, self._reuse_prefix
         )
-        done = model.generate(job)
+        generation = model.generate(job)
         return {
-            **self._make_response(done, model.end_ids, stop_ids, stops),
+            **self._make_response(generation, model.end_ids, stop_ids, stops),
             "prompt_tokens": len(prompt),
-            "reused_tokens": done.reused,
-            "request_time": encoded + done.seconds,
+            "reused_tokens": generation.reused,
+            "request_time": encoded + generation.seconds,
             "request_datetime": int(started_at),
         }
 
     def _make_response(
-        self, done: Generation, end_ids: frozenset[int], stop_ids: frozenset[int], stops: list[str]
+        self, generation: Generation, end_ids: frozenset[int], stop_ids: frozenset[int], stops: list[str]
     ) -> dict[str, Any]:
-        last = done.tokens[-1:]
+        last = generation.tokens[-1:]
         reason = "endoftext" if end_ids.issuperset(last) else "stop" if stop_ids.issuperset(last) else "length"
-        tokens = done.tokens if reason == "length" else done.tokens[:-1]
+        tokens = generation.tokens if reason == "length" else generation.tokens[:-1]
         text = self._decode(tokens)
         if places := [text.index(stop) for stop in stops if stop in text]:
             text, reason = text[: min(places)], "stop"

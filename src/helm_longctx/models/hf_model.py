@@ -147,9 +147,9 @@ class LocalModel:
 
         length = ids.shape[1]
 
-        def is_finished(written: Any, scores: Any) -> Any:
-            done = job.is_finished is not None and job.is_finished(written[0, length:].tolist())
-            return torch.tensor([done], device=written.device)
+        def is_finished(answer: Any, scores: Any) -> Any:
+            stop = job.is_finished is not None and job.is_finished(answer[0, length:].tolist())
+            return torch.tensor([stop], device=answer.device)
 
         ends = sorted(self.end_ids | job.stop_ids)
         output = self._model.generate(
@@ -163,13 +163,13 @@ class LocalModel:
             pad_token_id=ends[0] if ends else 0,  # not used without batches; transformers warns if it is missing
             stopping_criteria=StoppingCriteriaList([is_finished] if job.is_finished else []),
         )
-        written: list[int] = output[0, length:].tolist()
-        return written
+        answer: list[int] = output[0, length:].tolist()
+        return answer
 
     def _take_prefix(self, job: Job) -> tuple[Any, int]:
-        kept, self._prefix = self._prefix, None
-        reused = kept.crop_to(job.prompt, job.chunk_size) if kept and job.reuse_prefix else 0
-        return (kept.cache, reused) if kept and reused else (None, 0)
+        prefix, self._prefix = self._prefix, None
+        reused = prefix.crop_to(job.prompt, job.chunk_size) if prefix and job.reuse_prefix else 0
+        return (prefix.cache, reused) if prefix and reused else (None, 0)
 
     def _keep(self, job: Job, cache: Any) -> None:
         if cache is None:

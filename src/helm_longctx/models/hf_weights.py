@@ -84,13 +84,13 @@ def _commit(path: str, revision: str | None) -> str | None:
     from transformers.utils.hub import cached_file, extract_commit_hash
 
     try:
-        found: str | None = extract_commit_hash(cached_file(path, "config.json", revision=revision), None)
+        commit: str | None = extract_commit_hash(cached_file(path, "config.json", revision=revision), None)
     except (OSError, ValueError) as error:  # older versions raise ValueError for a missing folder
         raise InputError(
             f"pretrained_model_name_or_path={path!r} with revision={revision!r} is neither a folder nor a model that"
             f" can be downloaded from the hub ({type(error).__name__})"
         ) from error
-    return found
+    return commit
 
 
 def _load(weights: Weights) -> Any:

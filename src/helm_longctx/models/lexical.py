@@ -118,7 +118,7 @@ def nearest_label(context: str, question: str) -> str:
 
 def span(context: str, question: str) -> str:
     """Find names and numbers in the passages that share words with the question. Returns a few words."""
-    asked, wants_number = {*words(question), *_MARKUP}, bool(_ASKS_A_NUMBER.search(question.lower()))
+    question_words, wants_number = {*words(question), *_MARKUP}, bool(_ASKS_A_NUMBER.search(question.lower()))
     passages = _passages(context)
     scores = _by_length(passages, question)
     top = best(scores, PASSAGES)
@@ -132,7 +132,7 @@ def span(context: str, question: str) -> str:
             chances[number] += chance * (1 if wants_number else 0.15)
     spans: dict[str, None] = {}
     for text in sorted(chances, key=lambda text: -chances[text]):
-        if not {*words(text)} <= {*asked, *words(" ".join(spans))}:
+        if not {*words(text)} <= {*question_words, *words(" ".join(spans))}:
             spans[text] = None
     return " ".join(" ".join(spans).split()[:SPAN_WORDS])
 
@@ -164,14 +164,14 @@ def citation(context: str, question: str) -> str:
 def option(context: str, question: str, options: str) -> str:
     """Choose the option whose words stand near the question's words. Returns its letter."""
     units = Units(context, _UNIT_ENDS)
-    asked: dict[int, float] = defaultdict(float)
+    nearness: dict[int, float] = defaultdict(float)
     for number, score in units.scores(words(question)).items():
         for near in range(-3, 4):
-            asked[number + near] += score / 2 ** abs(near)
+            nearness[number + near] += score / 2 ** abs(near)
     chances: dict[str, float] = {}
     for letter, text in _OPTION.findall(options):
         scores = units.scores(words(text))
-        together = sum(score * asked.get(number, 0) for number, score in scores.items())
+        together = sum(score * nearness.get(number, 0) for number, score in scores.items())
         chances[letter] = together / max(1, len(words(text)))
     return max(chances, key=lambda letter: chances[letter]) if chances else ""
 

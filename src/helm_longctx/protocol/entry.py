@@ -85,8 +85,8 @@ class Entry:
     def description(self) -> str:
         """The entry in normal form: arguments in the usual order and the length in its shortest notation."""
         arguments = {**self.arguments, **({"length": self.label} if self.label else {})}
-        written = ",".join(f"{key}={arguments[key]}" for key in ARGUMENTS if key in arguments)
-        return f"{self.name}:{written}" if written else self.name
+        pairs = ",".join(f"{key}={arguments[key]}" for key in ARGUMENTS if key in arguments)
+        return f"{self.name}:{pairs}" if pairs else self.name
 
     @property
     def max_tokens(self) -> int:
@@ -197,10 +197,10 @@ def _tasks(benchmark: Benchmark, name: str, task: object) -> tuple[Task, ...]:
     if task is None:
         return category.tasks
     every = (*category.tasks, *category.variants)
-    chosen = tuple(row for row in every if row.name == task)
-    if not chosen:
+    selection = tuple(row for row in every if row.name == task)
+    if not selection:
         raise bad_argument(name, benchmark.task_argument, task, [row.name for row in every])
-    return chosen
+    return selection
 
 
 def _length(benchmark: Benchmark, name: str, value: Any, tasks: tuple[Task, ...]) -> int | None:

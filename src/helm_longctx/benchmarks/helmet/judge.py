@@ -73,11 +73,11 @@ class RubricAnnotator(JudgeAnnotator):
         return [{self.name: annotation} for annotation in self._annotations(request_states)]
 
     def _annotations(self, states: list[RequestState]) -> list[dict[str, Any]]:
-        asked = [self._questions(state) for state in states]
-        found = ask_all(self._judges, [questions or {} for questions in asked])
+        questions_by_answer = [self._questions(state) for state in states]
+        replies_by_answer = ask_all(self._judges, [questions or {} for questions in questions_by_answer])
         return [
             _NO_VERDICT if questions is None else _annotation(state, self._judges, replies) if questions else {}
-            for state, questions, replies in zip(states, asked, found, strict=True)
+            for state, questions, replies in zip(states, questions_by_answer, replies_by_answer, strict=True)
         ]
 
     def _questions(self, state: RequestState) -> dict[str, Question] | None:

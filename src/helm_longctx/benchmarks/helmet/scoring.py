@@ -152,14 +152,14 @@ def normalize_answer(text: str) -> str:
 
 def f1(prediction: str, reference: str) -> float:
     """Token F1; 0 if one side is yes, no or noanswer and the other side differs."""
-    given, gold = normalize_answer(prediction), normalize_answer(reference)
-    if given != gold and not _ALL_OR_NOTHING.isdisjoint((given, gold)):
+    output, gold = normalize_answer(prediction), normalize_answer(reference)
+    if output != gold and not _ALL_OR_NOTHING.isdisjoint((output, gold)):
         return 0.0
-    given_tokens, gold_tokens = given.split(), gold.split()
-    shared = sum((Counter(given_tokens) & Counter(gold_tokens)).values())
+    output_tokens, gold_tokens = output.split(), gold.split()
+    shared = sum((Counter(output_tokens) & Counter(gold_tokens)).values())
     if not shared:
         return 0.0
-    precision, recall = shared / len(given_tokens), shared / len(gold_tokens)
+    precision, recall = shared / len(output_tokens), shared / len(gold_tokens)
     return (2 * precision * recall) / (precision + recall)
 
 

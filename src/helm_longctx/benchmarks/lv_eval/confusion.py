@@ -44,9 +44,9 @@ def confusion(record: Record) -> Scores:
     true = _words([*record["references"][:1], text_of(record, "answer_keywords")], chinese) - question
     if not confusing or true <= confusing:
         return {}
-    given = _words([record["prediction"]], chinese) - question
-    from_facts = 2 * len(given & confusing) >= len(given)
-    return {CONFUSED: float(from_facts and len(given & (confusing - true)) > len(given & (true - confusing)))}
+    output = _words([record["prediction"]], chinese) - question
+    from_facts = 2 * len(output & confusing) >= len(output)
+    return {CONFUSED: float(from_facts and len(output & (confusing - true)) > len(output & (true - confusing)))}
 
 
 def _words(texts: Iterable[str], chinese: bool) -> set[str]:

@@ -60,14 +60,14 @@ def rows(path: Path) -> Iterator[QuestionRow]:
     Raises:
         InputError: the file does not exist, or a row lacks a column.
     """
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for number, row in enumerate(JsonLines(path, COLUMNS), 1):
         if not all(isinstance(answer, str) for answer in row["answers"]):
             raise InputError(f"{path}: row {number}: column 'answers' must be a list of texts")
         digest = _digest(row)
-        seen[digest] += 1
+        counts[digest] += 1
         yield QuestionRow(
-            id=digest if seen[digest] == 1 else f"{digest}-{seen[digest]}",
+            id=digest if counts[digest] == 1 else f"{digest}-{counts[digest]}",
             fields={"context": row["context"], "input": row["input"]},
             references=row["answers"],
             size=row["length"],

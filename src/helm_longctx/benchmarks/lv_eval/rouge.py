@@ -25,16 +25,16 @@ def rouge_l(prediction: str, reference: str) -> float:
     Args:
         prediction, reference: words separated by white space.
     """
-    given, gold = _sentences(prediction), _sentences(reference)
-    if not given or not gold:
+    output, gold = _sentences(prediction), _sentences(reference)
+    if not output or not gold:
         return 0.0
     shared: set[str] = set()
-    for gold_words, given_words in product(gold, given):
+    for gold_words, given_words in product(gold, output):
         common = _common_subsequence(gold_words, given_words)
         if common is None:
             return 0.0
         shared |= common
-    precision = len(shared) / len(set().union(*given))
+    precision = len(shared) / len(set().union(*output))
     recall = len(shared) / len(set().union(*gold))
     return 2.0 * ((precision * recall) / (precision + recall + 1e-8))
 
@@ -47,15 +47,15 @@ def _sentences(text: str) -> list[list[str]]:
     return [part.split() or [""] for part in text.split(".") if part]
 
 
-def _common_subsequence(gold: list[str], given: list[str]) -> set[str] | None:
+def _common_subsequence(gold: list[str], output: list[str]) -> set[str] | None:
     """The words of the longest common subsequence that the package finds; None if its recursion is too deep."""
-    table = _lengths(gold, given)
+    table = _lengths(gold, output)
     words: set[str] = set()
-    row, column = len(gold), len(given)
+    row, column = len(gold), len(output)
     for _ in range(MOST_STEPS + 1):
         if not row or not column:
             return words
-        if gold[row - 1] == given[column - 1]:
+        if gold[row - 1] == output[column - 1]:
             words.add(gold[row - 1])
             row, column = row - 1, column - 1
         elif table[row - 1, column] > table[row, column - 1]:
@@ -65,11 +65,11 @@ def _common_subsequence(gold: list[str], given: list[str]) -> set[str] | None:
     return None
 
 
-def _lengths(gold: list[str], given: list[str]) -> npt.NDArray[np.int32]:
+def _lengths(gold: list[str], output: list[str]) -> npt.NDArray[np.int32]:
     """The lengths of the longest common subsequences of all pairs of prefixes."""
-    numbers = {word: number for number, word in enumerate(given)}
-    columns = np.array([numbers[word] for word in given])
-    table = np.zeros((len(gold) + 1, len(given) + 1), np.int32)
+    numbers = {word: number for number, word in enumerate(output)}
+    columns = np.array([numbers[word] for word in output])
+    table = np.zeros((len(gold) + 1, len(output) + 1), np.int32)
     for row, word in enumerate(gold):
         matched = np.where(columns == numbers.get(word, -1), table[row, :-1] + 1, 0)
         # A cell is never less than its left neighbour, hence the running maximum.

@@ -31,12 +31,12 @@ ROUGE_METRICS = (ROUGE, "rouge_l_all_words")
 Words = Callable[[str], list[str]]
 
 
-def f1(given: Sequence[str], gold: Sequence[str]) -> float:
+def f1(output: Sequence[str], gold: Sequence[str]) -> float:
     """F1 of two bags of words; 0 if they share none."""
-    shared = sum((Counter(given) & Counter(gold)).values())
+    shared = sum((Counter(output) & Counter(gold)).values())
     if not shared:
         return 0.0
-    precision, recall = shared / len(given), shared / len(gold)
+    precision, recall = shared / len(output), shared / len(gold)
     return (2 * precision * recall) / (precision + recall)
 
 
@@ -68,16 +68,16 @@ def _score_with_gate(record: Record, words: Words, ignored: frozenset[str], leas
     if not record["references"]:
         return {GATED: 0.0}
     reference = record["references"][0]
-    given = words(record["prediction"])
-    ungated = f1(given, words(reference))
+    output = words(record["prediction"])
+    ungated = f1(output, words(reference))
     keywords = text_of(record, "answer_keywords") or (reference if always else "")
     if not keywords:
         return {GATED: ungated, "f1_before_gate": ungated}
-    wanted = words(keywords)
-    if not wanted:
+    keyword_words = words(keywords)
+    if not keyword_words:
         return {"f1_before_gate": ungated}
-    hits = Counter(given) & Counter(wanted)
-    recall = sum(count for word, count in hits.items() if word not in ignored) / len(wanted)
+    hits = Counter(output) & Counter(keyword_words)
+    recall = sum(count for word, count in hits.items() if word not in ignored) / len(keyword_words)
     return {GATED: ungated if recall >= least else 0.0, "f1_before_gate": ungated, "keyword_recall": recall}
 
 
@@ -98,10 +98,10 @@ def score_rouge_zh(record: Record) -> Scores:
     """ROUGE-L without stop words (rouge_zh_score_blacklist), and with them (rouge_zh_score)."""
     if not record["references"]:
         return {ROUGE: 0.0}
-    given, gold = (" ".join(cut(text)) for text in (record["prediction"], record["references"][0]))
+    output, gold = (" ".join(cut(text)) for text in (record["prediction"], record["references"][0]))
     return {
-        ROUGE: rouge_l(_remove_stop_words(given), _remove_stop_words(gold)),
-        "rouge_l_all_words": rouge_l(given, gold),
+        ROUGE: rouge_l(_remove_stop_words(output), _remove_stop_words(gold)),
+        "rouge_l_all_words": rouge_l(output, gold),
     }
 
 

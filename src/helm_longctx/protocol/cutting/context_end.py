@@ -91,8 +91,8 @@ def _cut_by_tiktoken(encoding: Any, prompt: str, span: Sequence[int], limit: int
     if tokens - limit > len(context):
         raise NoRoomError(tokens - len(context), limit)
     # Tiktoken has no offsets: as in the official code, the tokens that stay are decoded.
-    kept = context[: limit - tokens]
-    return FittedPrompt(prompt[:start] + encoding.decode(kept) + prompt[end:], cut=True)
+    rest = context[: limit - tokens]
+    return FittedPrompt(prompt[:start] + encoding.decode(rest) + prompt[end:], cut=True)
 
 
 def _refuse_to_cut(tokenizer: Any, prompt: str, span: Sequence[int], limit: int) -> FittedPrompt:

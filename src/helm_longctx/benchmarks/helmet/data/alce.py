@@ -38,17 +38,17 @@ def load_alce(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exampl
     by_row = [next(demos) for _ in range(len(rows))]
     numbers = shuffle_order(len(rows), settings.seed)[: task.sample(settings)]
     for position, (number, row) in enumerate(zip(numbers, rows.rows(numbers), strict=True)):
-        shown = row["docs"][: task.sizes[settings.level]]
+        prompt_docs = row["docs"][: task.sizes[settings.level]]
         fields = {
             "demo_text": by_row[number],
             "instruction": protocol["instruction"],
             "question": row["question"],
-            CONTEXT: documents(shown, protocol["doc_prompt"], root / path),
+            CONTEXT: documents(prompt_docs, protocol["doc_prompt"], root / path),
         }
         record = {
             **{name: row[name] for name in _GRADED if row.get(name) is not None},
             "question": row["question"],
-            "documents": {"file": path, "item": number, "shown": len(shown)},
+            "documents": {"file": path, "item": number, "shown": len(prompt_docs)},
         }
         yield Example(f"{task.name}-{position}", fields, _references(row), "official", record=record)
 

@@ -48,12 +48,12 @@ def load_narrativeqa(task: Task, settings: Settings, root: DataRoot) -> Iterator
     rows = JsonLines(root / test, {**types, "document": dict})
     ordered = rows.rows(shuffle_order(len(rows), settings.seed))
     draws, shots = UnseededShuffles(settings.seed), _count_shots(task, settings, demos, root / train)
-    measured = _measure_texts(ordered, lambda row: str(row["document"].get("text")), _cutter(task, settings, root))
-    long = ((row, text) for row, text, tokens in measured if tokens > LONGEST)
+    texts = _measure_texts(ordered, lambda row: str(row["document"].get("text")), _cutter(task, settings, root))
+    long = ((row, text) for row, text, tokens in texts if tokens > LONGEST)
     for position, (row, text) in enumerate(islice(long, task.sample(settings))):
-        shown = [demos[i] for i in draws.next(len(demos))[:shots]] if shots else []
+        row_demos = [demos[i] for i in draws.next(len(demos))[:shots]] if shots else []
         fields = {
-            "demo": prompts.NARRATIVEQA_DEMOS.format(demos="\n\n".join(shown)) if shots else "",
+            "demo": prompts.NARRATIVEQA_DEMOS.format(demos="\n\n".join(row_demos)) if shots else "",
             "question": _narrativeqa(row, root / test)["question"],
         }
         answers = [answer["text"] for answer in row["answers"]]
@@ -82,16 +82,16 @@ def load_infbench(task: Task, settings: Settings, root: DataRoot, convert: Conve
         if tokens >= LONG:
             long.append(number)
     order = shuffle_order(len(long), settings.seed)[: task.sample(settings)]
-    chosen, shots = [long[place] for place in order], task.demonstrations(settings)
+    numbers, shots = [long[place] for place in order], task.demonstrations(settings)
     keypoints = _keypoints(task, root, "keypoints")
-    texts = _measure_texts(rows.rows(chosen), lambda row: str(row[CONTEXT]), cut)
-    for position, (number, (row, text, _)) in enumerate(zip(chosen, texts, strict=True)):
+    texts = _measure_texts(rows.rows(numbers), lambda row: str(row[CONTEXT]), cut)
+    for position, (number, (row, text, _)) in enumerate(zip(numbers, texts, strict=True)):
         item = items[number]
         others = [other for other in items if other["id"] != item["id"]]
         if shots > len(others):
             raise InputError(f"{root / path}: shots={shots}, but there are only {len(others)} other rows")
-        shown = [demo.format(**others[i]) for i in shuffle_order(len(others), settings.seed)[:shots]]
-        fields = {**item, "demo": prompts.INFBENCH_DEMOS.format(demos="\n\n".join(shown)) if shots else ""}
+        row_demos = [demo.format(**others[i]) for i in shuffle_order(len(others), settings.seed)[:shots]]
+        fields = {**item, "demo": prompts.INFBENCH_DEMOS.format(demos="\n\n".join(row_demos)) if shots else ""}
         record = {"keypoints": keypoints[row["id"]]} if row["id"] in keypoints else {}
         yield _example(task, settings, root, position, fields, text, fields.pop("answer"), record)
 
@@ -130,10 +130,10 @@ def load_lexsum(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exam
     draws, shots = UnseededShuffles(settings.seed), _count_shots(task, settings, demos, root / train)
     # The official code first draws for the training rows, whose prompts it does not use.
     draws.skip(len(demos))
-    shown = {number: draws.next(len(demos))[:shots] for number in short}
+    demos_of_row = {number: draws.next(len(demos))[:shots] for number in short}
     cut = _cutter(task, settings, root)
-    measured = _measure_texts(rows.rows(short), _sources, cut)
-    long = [number for number, (_, _, tokens) in zip(short, measured, strict=True) if tokens >= LONG]
+    texts = _measure_texts(rows.rows(short), _sources, cut)
+    long = [number for number, (_, _, tokens) in zip(short, texts, strict=True) if tokens >= LONG]
     sample = task.sample(settings)
     if len(long) > sample:
         long = [long[place] for place in shuffle_order(len(long), settings.seed)[:sample]]
@@ -141,7 +141,7 @@ def load_lexsum(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exam
     for position, (number, (row, text, _)) in enumerate(
         zip(long, _measure_texts(rows.rows(long), _sources, cut), strict=True)
     ):
-        summaries = [prompts.LEXSUM_DEMO.format(summary=demos[i]) for i in shown[number]]
+        summaries = [prompts.LEXSUM_DEMO.format(summary=demos[i]) for i in demos_of_row[number]]
         fields = {"demo": prompts.LEXSUM_DEMOS.format(demos="\n\n".join(summaries)) if shots else ""}
         record = {"keypoints": keypoints.get(row.get("id")), "long_summary": row.get("summary/long")}
         present = {name: value for name, value in record.items() if value is not None}

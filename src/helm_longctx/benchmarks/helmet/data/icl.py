@@ -87,9 +87,9 @@ def _examples(
     demos = [ICL_DEMO.format(text=text) for text in train.texts]
     for position, (text, label) in enumerate(zip(test.texts, test.labels, strict=True)):
         local_seed = text_seed(text, seed)
-        chosen = balance.sample(shots, random.Random(local_seed))
+        numbers = balance.sample(shots, random.Random(local_seed))
         label_texts = names if isinstance(names, list) else _number_labels(names, local_seed)
-        context = "\n\n".join([demos[i] + label_texts[train.labels[i]] for i in chosen])
+        context = "\n\n".join([demos[i] + label_texts[train.labels[i]] for i in numbers])
         yield Example(f"{task.name}-{position}", {"context": context, "question": text}, [label_texts[label]], "hub")
 
 
@@ -127,10 +127,10 @@ class Balance:
     def _draw(rows: list[int], rounds: int, rng: random.Random) -> list[int]:
         # As in the official code, a label with exactly `rounds` rows first draws 0 rows and then all. The number of
         # draws changes those that follow.
-        chosen = rng.sample(rows, rounds % len(rows))
-        while len(chosen) < rounds:
-            chosen += rng.sample(rows, min(rounds - len(chosen), len(rows)))
-        return chosen
+        numbers = rng.sample(rows, rounds % len(rows))
+        while len(numbers) < rounds:
+            numbers += rng.sample(rows, min(rounds - len(numbers), len(rows)))
+        return numbers
 
 
 def _read_texts(path: Path, label: str, num_labels: int) -> Texts:

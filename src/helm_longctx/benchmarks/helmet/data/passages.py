@@ -40,16 +40,16 @@ def load_qa(
     file, demo_file = (root / path for path in task.paths(settings.length))
     types = {**_QA_TYPES, "s_pop": (int, float)} if popularity is not None else _QA_TYPES
     rows, demos = JsonLines(file, types), list(JsonLines(demo_file, types))
-    wanted = partial(_less_popular, threshold=popularity)
+    is_wanted = partial(_less_popular, threshold=popularity)
     key = "id" if "id" in next(iter(rows)) else "question"
-    kept = [(number, row.get(key)) for number, row in enumerate(rows) if wanted(row)]
-    chosen = sample_questions([own for _, own in kept], task.sample(settings), settings.seed, file)
-    numbers = [number for number, own in kept if own in chosen]
-    pool = Demonstrations([demo for demo in demos if wanted(demo)], key, demo_file, task.demonstrations(settings))
+    candidates = [(number, row.get(key)) for number, row in enumerate(rows) if is_wanted(row)]
+    sample = sample_questions([own for _, own in candidates], task.sample(settings), settings.seed, file)
+    numbers = [number for number, own in candidates if own in sample]
+    pool = Demonstrations([demo for demo in demos if is_wanted(demo)], key, demo_file, task.demonstrations(settings))
     for position, row in enumerate(rows.rows(numbers)):
-        shown = pool.draw(row.get(key), without_own=demos_from_test)
+        drawn_demos = pool.draw(row.get(key), without_own=demos_from_test)
         fields = {
-            "demos": "".join(_qa_demo(demo, demo_file) + "\n\n" for demo in shown),
+            "demos": "".join(_qa_demo(demo, demo_file) + "\n\n" for demo in drawn_demos),
             CONTEXT: "" if settings.context == "none" else _documents(row, _qa_passage, file),
             "question": row["question"],
         }
@@ -67,20 +67,20 @@ def load_rerank(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exam
     file, demo_file = (root / path for path in task.paths(settings.length))
     rows, demos = JsonLines(file, _RERANK_TYPES), list(JsonLines(demo_file, _RERANK_TYPES))
     queries = [row["qid"] for row in rows]
-    chosen = sample_questions(queries, task.sample(settings), settings.seed, file)
-    numbers = [number for number, qid in enumerate(queries) if qid in chosen]
+    sample = sample_questions(queries, task.sample(settings), settings.seed, file)
+    numbers = [number for number, qid in enumerate(queries) if qid in sample]
     # If there are many demonstrations, the official code leaves out those of all test queries at once. Otherwise it
     # leaves out those of each example's own query. The draws differ.
     at_once = len(demos) > 2 * len(numbers)
-    left = [demo for demo in demos if demo["qid"] not in chosen] if at_once else demos
-    pool = Demonstrations(left, "qid", demo_file, task.demonstrations(settings))
+    demos_left = [demo for demo in demos if demo["qid"] not in sample] if at_once else demos
+    pool = Demonstrations(demos_left, "qid", demo_file, task.demonstrations(settings))
     passages = 0  # the official code takes the number of passages from the first query and uses it for all
     for position, row in enumerate(rows.rows(numbers)):
         passages = passages or len(row["ctxs"])
         passage = _rerank_passage(row)
-        shown = pool.draw(row["qid"], without_own=not at_once)
+        drawn_demos = pool.draw(row["qid"], without_own=not at_once)
         fields = {
-            "demos": "".join(_rerank_demo(demo, passage, demo_file) for demo in shown),
+            "demos": "".join(_rerank_demo(demo, passage, demo_file) for demo in drawn_demos),
             CONTEXT: _documents(row, passage, file),
             "question": row["query"],
         }
@@ -127,14 +127,14 @@ class Demonstrations:
         """
         if not self.shots:
             return []
-        left = [number for number, key in enumerate(self.keys) if key != own or not without_own]
-        drawn: dict[Any, Row] = {}
-        for place in shuffle_order(len(left), text_seed(str(own))):
-            number = left[place]
-            drawn.setdefault(self.keys[number], self.rows[number])
-            if len(drawn) == self.shots:
-                return list(drawn.values())
-        raise InputError(f"{self.file}: shots={self.shots}, but only {len(drawn)} demonstrations can be drawn")
+        numbers = [number for number, key in enumerate(self.keys) if key != own or not without_own]
+        demos_by_key: dict[Any, Row] = {}
+        for place in shuffle_order(len(numbers), text_seed(str(own))):
+            number = numbers[place]
+            demos_by_key.setdefault(self.keys[number], self.rows[number])
+            if len(demos_by_key) == self.shots:
+                return list(demos_by_key.values())
+        raise InputError(f"{self.file}: shots={self.shots}, but only {len(demos_by_key)} demonstrations can be drawn")
 
 
 def _less_popular(row: Row, threshold: float | None) -> bool:
@@ -178,9 +178,9 @@ def _ranking(row: Row) -> str:
 
 def _depth(row: Row, context: str) -> float | None:
     """The depth in the file if it is a share of the context, else the mean position of the answers."""
-    given = row.get("depth")
-    if not context or (isinstance(given, float | int) and 0 <= given <= 1):
-        return given if context else None
+    depth = row.get("depth")
+    if not context or (isinstance(depth, float | int) and 0 <= depth <= 1):
+        return depth if context else None
     if all("has_answer" in passage for passage in row["ctxs"]):
         return _mean_place([passage["has_answer"] for passage in row["ctxs"]])
     text = context.lower()

@@ -96,8 +96,8 @@ def _generate(
 
 def _depth(row: Row, references: list[str]) -> float | None:
     """The depth in the file if it is a share of the context, else the mean position of the answers."""
-    given = row.get("depth")
-    return given if isinstance(given, float | int) and 0 <= given <= 1 else evidence_depth(row[CONTEXT], references)
+    depth = row.get("depth")
+    return depth if isinstance(depth, float | int) and 0 <= depth <= 1 else evidence_depth(row[CONTEXT], references)
 
 
 def evidence_depth(context: str, answers: Iterable[str]) -> float | None:

@@ -40,10 +40,10 @@ _EXAMPLE_VALUE = 99_999  # never drawn for a row, so that the example cannot con
 
 def common_words(uncommon: int, rng: random.Random, depth: float) -> Row:
     """cwe: a numbered list of ten frequent words and `uncommon` rare words."""
-    shown = COMMON_WORDS + _EXAMPLE_UNCOMMON_WORDS
-    words = _sample_words(shown + COMMON_WORDS + uncommon, rng)
-    example, example_answer = _word_list(words[:shown], _EXAMPLE_COMMON_REPEATS, _EXAMPLE_UNCOMMON_REPEATS, rng)
-    context, answer = _word_list(words[shown:], COMMON_REPEATS, UNCOMMON_REPEATS, rng)
+    example_size = COMMON_WORDS + _EXAMPLE_UNCOMMON_WORDS
+    words = _sample_words(example_size + COMMON_WORDS + uncommon, rng)
+    example, example_answer = _word_list(words[:example_size], _EXAMPLE_COMMON_REPEATS, _EXAMPLE_UNCOMMON_REPEATS, rng)
+    context, answer = _word_list(words[example_size:], COMMON_REPEATS, UNCOMMON_REPEATS, rng)
     worked = f"{CWE_USER.format(example='', context=example)}\n{CWE_PREFIX} {_number_words(example_answer)}"
     return {CONTEXT: context, "example": worked, "answer": answer}
 
@@ -75,8 +75,8 @@ def variable_tracking(lines: int, rng: random.Random, depth: float) -> Row:
 def one_hop_questions(documents: int, rng: random.Random, depth: float) -> Row:
     """qa_1, in SQuAD's format: paragraphs without titles. The question is about the paragraph at `depth`."""
     # Linked documents share names. Only one of each pair is used, so that an answer stands in one place.
-    asked, *others = (rng.choice((near, far)) for near, far, _ in _stories(max(1, documents), rng))
-    return _questions([document.text for document in others], asked.text, asked.question, asked.answer, depth)
+    target, *others = (rng.choice((near, far)) for near, far, _ in _stories(max(1, documents), rng))
+    return _questions([document.text for document in others], target.text, target.question, target.answer, depth)
 
 
 def two_hop_questions(documents: int, rng: random.Random, depth: float) -> Row:
@@ -172,9 +172,9 @@ def _name(number: int) -> str:
     return name
 
 
-def _questions(others: list[str], asked: str, question: str, answer: str, depth: float) -> Row:
+def _questions(others: list[str], target: str, question: str, answer: str, depth: float) -> Row:
     place = round(depth * len(others))
-    texts = enumerate([*others[:place], asked, *others[place:]], 1)
+    texts = enumerate([*others[:place], target, *others[place:]], 1)
     context = "\n\n".join(f"Document {number}:\n{text}" for number, text in texts)
     return {CONTEXT: context, "question": question, "answer": [answer], "depth": depth}
 
