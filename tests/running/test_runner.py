@@ -190,12 +190,12 @@ def test_both_kinds_of_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_instances_that_share_an_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sub-splits may count alike. Each prompt comes back by a name; the id alone is refused, with the names."""
-    instances_of = LongContextScenario._instances_of
+    instances_of = LongContextScenario.iter_instances
 
     def numbered(*arguments: Any) -> Iterator[Instance]:
         return (replace(instance, id=instance.id.rpartition("-")[2]) for instance in instances_of(*arguments))
 
-    monkeypatch.setattr(LongContextScenario, "_instances_of", numbered)
+    monkeypatch.setattr(LongContextScenario, "iter_instances", numbered)
     tasks = ("json_kv", "ruler_niah_mk_2", "ruler_niah_mk_3", "ruler_niah_mv")
     names = [f"1#{number}:{task}" for number, task in enumerate(tasks, 1)]
     for runner in (LongContextRunner, Runner):
