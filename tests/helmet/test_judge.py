@@ -31,7 +31,9 @@ def states(mirror: DataRoot, count: int, success: bool = True) -> list[Any]:
         extra = {"record": example.record, "answer_prefix": "", "style": "chat"}
         instance = SimpleNamespace(id=example.id, extra_data=extra, all_correct_references=[])
         text = "one [1], two [2][3], three [12], four [99]"
-        result = SimpleNamespace(success=success, completions=[SimpleNamespace(text=text, finish_reason=None)])
+        result = SimpleNamespace(
+            success=success, error=None, error_flags=None, completions=[SimpleNamespace(text=text, finish_reason=None)]
+        )
         request = SimpleNamespace(prompt=example.fields["context"])
         made.append(
             SimpleNamespace(instance=instance, result=result, request=request, annotations=None, prompt_truncated=False)
@@ -95,7 +97,9 @@ def answered(mirror: DataRoot) -> Any:
         extra_data=extra,
         all_correct_references=[SimpleNamespace(output=SimpleNamespace(text="She"))],
     )
-    result = SimpleNamespace(success=True, completions=[SimpleNamespace(text="He", finish_reason=None)])
+    result = SimpleNamespace(
+        success=True, error=None, error_flags=None, completions=[SimpleNamespace(text="He", finish_reason=None)]
+    )
     return SimpleNamespace(instance=instance, result=result, annotations=None)
 
 

@@ -65,9 +65,9 @@ def test_the_default_is_that_of_local_models(server: Server, tmp_path: Path) -> 
         assert (body["temperature"], body["max_tokens"]) == (0.0, 64)
 
 
-@pytest.mark.parametrize("client", ["VLLMClient", "VLLMChatClient"])
+@pytest.mark.parametrize("client", ["VLLMChatClient"])
 def test_where_no_system_message_is_sent_it_is_refused(server: Server, client: str, tmp_path: Path) -> None:
-    """By a client of completions, and in completion form."""
+    """In completion form."""
     deploy(f"test/api-{client}", client, server)
     entry = f"{ENTRY},style=completion,protocol=api,model=longctx/lexical,model_deployment=test/api-{client}"
     with pytest.raises(InputError, match="the protocol has a system message, which this deployment is not sent"):
