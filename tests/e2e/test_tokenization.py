@@ -11,7 +11,7 @@ import pytest
 import yaml
 from transformers import PreTrainedTokenizerFast
 
-from helm_longctx.core.truncation import CHAT_HEADER
+from helm_longctx.helm.truncation import CHAT_HEADER
 from helm_longctx.models import lexical
 from tests.e2e.commands import run
 from tests.protocol.tokenizers import tokenizer_of

@@ -17,6 +17,7 @@ from helm.common.cache_backend_config import BlackHoleCacheBackendConfig
 import helm_longctx.plugin  # noqa: F401  # registers the deployments
 from helm_longctx.benchmarks.helmet.judge import CitationAnnotator, RubricAnnotator
 from helm_longctx.benchmarks.helmet.tasks import HELMET
+from helm_longctx.protocol.sample import Sample
 from helm_longctx.sources.root import DataRoot
 from tests.helmet.test_passages import load
 from tests.judging.deployments import write_judges
@@ -28,7 +29,7 @@ def states(mirror: DataRoot, count: int, success: bool = True) -> list[Any]:
     """Answered requests, as far as an annotator looks at them."""
     made = []
     for example in load(f"helmet_cite:task=qampari,length=4k,num_samples={count}", mirror):
-        extra = {"record": example.record, "answer_prefix": "", "style": "chat"}
+        extra = Sample("official", 9, 9, record=example.record, style="chat").to_json()
         instance = SimpleNamespace(id=example.id, extra_data=extra, all_correct_references=[])
         text = "one [1], two [2][3], three [12], four [99]"
         result = SimpleNamespace(
@@ -90,7 +91,7 @@ def test_a_jury_of_which_one_cannot_be_asked(
 def answered(mirror: DataRoot) -> Any:
     """A question of NarrativeQA with an answer, as far as an annotator looks at it."""
     (example,) = load("helmet_longqa:task=narrativeqa,length=8k,num_samples=1", mirror)
-    extra = {"record": example.record, "answer_prefix": "", "style": "chat", "question": "Who?"}
+    extra = Sample("official", 9, 9, record=example.record, style="chat", question="Who?").to_json()
     instance = SimpleNamespace(
         id="id0",
         sub_split="narrativeqa",

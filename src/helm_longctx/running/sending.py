@@ -11,7 +11,6 @@ from helm.common.local_context import LocalContext
 from helm.common.request import Request
 from tenacity import Retrying, retry_if_result, stop_after_attempt, wait_exponential, wait_random
 
-from helm_longctx.core.messages import complete_messages
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, failure_of, failure_of_error, named
 from helm_longctx.judging.calls import limited
@@ -60,8 +59,7 @@ class Sender:
         if isinstance(context, LocalContext):
             client = _client(context, deployment)
             self.limit = _time_limit(client, self.limit)
-            client = limited(client, self.limit or DEFAULT_TIMEOUT)
-            self._send = lambda request: client.make_request(complete_messages(request))
+            self._send = limited(client, self.limit or DEFAULT_TIMEOUT).make_request
             self._address = redacted(str(getattr(getattr(client, "client", None), "base_url", "")))
         self._stopped, self._has_answered = Event(), False
         first_wait = number_setting(WAIT, DEFAULT_WAIT)
