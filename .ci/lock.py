@@ -21,6 +21,9 @@ HEAD = """\
 # The version of every package, for each Python. Made by `make lock`; used as: pip install --constraint constraints.txt .
 # torch and torchvision come in pairs: the newest torchvision would replace a CPU build of torch by a CUDA one.
 """
+PAIR = ("torch==2.13.0", "torchvision==0.28.0")
+"""Newer ones have to be tried on machines with and without a GPU, so they are chosen by hand, here and in Makefile."""
+
 OF_A_GPU = re.compile(r"nvidia-.*|cuda-.*|triton")
 
 
@@ -41,7 +44,7 @@ def choose_versions(python: str) -> tuple[str, dict[str, str]]:
         pip = [f"{folder}/bin/python", "-m", "pip", "--quiet"]
         subprocess.run([*pip, "install", "--upgrade", "pip"], check=True)
         report = Path(folder) / "report.json"
-        subprocess.run([*pip, "install", "--dry-run", "--report", str(report), f"{ROOT}[all,dev]"], check=True)
+        subprocess.run([*pip, "install", "--dry-run", "--report", str(report), f"{ROOT}[all,dev]", *PAIR], check=True)
         found = json.loads(report.read_text(encoding="utf-8"))
     packages = (each["metadata"] for each in found["install"])
     versions = {re.sub(r"[-_.]+", "-", p["name"]).lower(): p["version"].partition("+")[0] for p in packages}
