@@ -18,7 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 HEAD = """\
-# The version of every package, for each Python. Made by `make lock`; used as: pip install --constraint constraints.txt .
+# The version of every package by Python. Made by `make lock`; used as: pip install --constraint constraints.txt .
 # torch and torchvision come in pairs: the newest torchvision would replace a CPU build of torch by a CUDA one.
 """
 PAIR = ("torch==2.13.0", "torchvision==0.28.0")
