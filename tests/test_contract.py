@@ -118,7 +118,9 @@ def test_a_metric_without_a_description_is_found() -> None:
     """The check fails for a benchmark that lacks a description, has one too many, one twice or an empty one."""
     task = replace(BENCHMARKS[0].tasks[0], metrics=("a", "b", "depth"))
     described = tuple(Metric(name, name.upper(), text) for name, text in (("b", ""), ("c", "C."), ("c", "C.")))
-    made_up = Benchmark("x", "X", "", "r", 1, "u", (Category("", "X", (task,)),), (*described, Metric("depth", "D", "D.")))
+    made_up = Benchmark(
+        "x", "X", "", "r", 1, "u", (Category("", "X", (task,)),), (*described, Metric("depth", "D", "D."))
+    )
     assert find_metric_faults(made_up) == [
         "a has no description",
         "c is described, but no task returns it",

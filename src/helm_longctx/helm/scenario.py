@@ -16,6 +16,7 @@ from helm_longctx.protocol.task import MAIN_METRIC
 from helm_longctx.sources.fetch import ensure
 from helm_longctx.sources.root import DataRoot
 
+
 class LongContextScenario(Scenario):
     """Instances of a run entry's tasks; each task is a sub-split.
 
