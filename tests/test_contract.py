@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 
@@ -29,8 +30,8 @@ from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.helm.style import HUGGING_FACE_CLIENT, RAW_TEXT_CLIENTS
 from helm_longctx.protocol.entry import ARGUMENTS, CLOSED_BOOK
 from helm_longctx.protocol.lengths import STANDARD, length_label
-from helm_longctx.protocol.metric_names import metric_fields
-from helm_longctx.protocol.task import MAIN_METRIC
+from helm_longctx.protocol.metric_names import CONDITIONS
+from helm_longctx.protocol.task import MAIN_METRIC, Benchmark, Category, Metric
 from helm_longctx.report.confs import conf_files
 from helm_longctx.report.schema import make_schema
 
@@ -97,8 +98,36 @@ def test_table_is_consistent(benchmark) -> None:
         sizes = [task.sizes[length] for length in sorted(task.sizes)]
         assert sizes == sorted(sizes)
         assert task.any_length or all(task.sources(length) for length in task.sizes)
-    described = {field["name"] for field in metric_fields(benchmark) if field["description"]}
-    assert {name for task in benchmark.tasks for name in task.metrics} <= described
+    assert find_metric_faults(benchmark) == []
+
+
+def find_metric_faults(benchmark: Benchmark) -> list[str]:
+    """What is wrong with the descriptions of a benchmark's metrics, a line for each fault."""
+    returned = {name for task in benchmark.tasks for name in task.metrics}
+    described = [metric.name for metric in benchmark.metrics]
+    return [
+        *(f"{name} has no description" for name in sorted(returned - set(described))),
+        *(f"{name} is described, but no task returns it" for name in sorted(set(described) - returned)),
+        *(f"{name} is described twice" for name in sorted(set(described)) if described.count(name) > 1),
+        *(f"{m.name} has an empty text" for m in benchmark.metrics if not (m.title and m.description)),
+        *(f"{name} is a name of ours" for name in sorted(set(described) & {MAIN_METRIC, *CONDITIONS})),
+    ]
+
+
+def test_a_metric_without_a_description_is_found() -> None:
+    """The check fails for a benchmark that lacks a description, has one too many, one twice or an empty one."""
+    task = replace(BENCHMARKS[0].tasks[0], metrics=("a", "b", "depth"))
+    described = tuple(Metric(name, name.upper(), text) for name, text in (("b", ""), ("c", "C."), ("c", "C.")))
+    made_up = Benchmark(
+        "x", "X", "", "r", 1, "u", (Category("", "X", (task,)),), (*described, Metric("depth", "D", "D."))
+    )
+    assert find_metric_faults(made_up) == [
+        "a has no description",
+        "c is described, but no task returns it",
+        "c is described twice",
+        "b has an empty text",
+        "depth is a name of ours",
+    ]
 
 
 @pytest.mark.parametrize("benchmark", BENCHMARKS, ids=lambda benchmark: benchmark.name)
@@ -168,9 +197,9 @@ def test_imports_go_one_way() -> None:
         if part == "core":
             assert parts <= {"core", "sources", "errors", "failures", "torchvision"}, path
         if part in benchmarks:
-            assert parts <= {part, "core", "judging", "redaction", "sources", "errors", "failures"}, path
+            assert parts <= {part, "core", "judging", "redaction", "sources", "errors", "extras", "failures"}, path
         if part == "judging":
-            assert parts <= {"judging", "redaction", "errors", "locks", "settings", "torchvision"}, path
+            assert parts <= {"judging", "redaction", "errors", "extras", "locks", "settings", "torchvision"}, path
         if part == "redaction":
             assert parts <= {"redaction"}, path
         if part in {"judging", "models", "report", "running", "redaction"}:

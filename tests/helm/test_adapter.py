@@ -152,6 +152,14 @@ def test_run_expanders_are_heeded() -> None:
     assert [s.request.random for s in states] == [None] * 4 + ["1"] * 4
 
 
+def test_repeats_are_trials_of_one_instance() -> None:
+    """Each repeat is a trial of its own to HELM, with a request that its cache tells from the others."""
+    first, second = adapted(RECALL + ",task=json_kv", deploy("test/raw7", f"{VLLM}.VLLMClient"), num_trials=2)
+    assert (first.train_trial_index, second.train_trial_index) == (0, 1)
+    assert (first.request.random, second.request.random) == (None, "1")
+    assert first.instance is second.instance
+
+
 @pytest.mark.parametrize(
     ("budget", "sent"), [(100, [100, 50, 100, 50]), (130, [130, 80, 130, 80]), (7, [7] * 4), (60, [60, 50, 60, 50])]
 )

@@ -228,7 +228,7 @@ def test_tokens_that_are_never_accepted(server: TokenServer, monkeypatch: pytest
     """The failure is told at once, and the token server is not asked again and again."""
     _oauth(monkeypatch, server)
     client = judge_client(JUDGE, _client(tmp_path))
-    monkeypatch.setattr(server, "chat", lambda headers: (401, {"error": headers["Authorization"]}))
+    monkeypatch.setattr(server, "chat", lambda headers, path: (401, {"error": headers["Authorization"]}))
     for _ in range(5):
         result = _ask(client)
         assert not result.success

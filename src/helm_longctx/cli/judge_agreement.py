@@ -13,6 +13,7 @@ import typer
 from rich.table import Table
 
 from helm_longctx.cli.shared import JsonPath, check_folder, print_table
+from helm_longctx.extras import require
 
 if TYPE_CHECKING:
     from helm_longctx.judging.agreement import Agreement, Estimate
@@ -35,6 +36,7 @@ def judge_agreement(
     the numbers in its judges' verdicts (fluency, correctness; recall, precision, sentence_count).
     """
     check_folder("json", json_path)
+    require("judges", "judge-agreement")
     from helm_longctx.judging.agreement import pairwise
     from helm_longctx.report.ratings import HUMAN, JUDGE, rating_tables, read_ratings
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from helm_longctx.errors import InputError, bad_argument
+from helm_longctx.extras import require
 
 Suite = Annotated[str, typer.Option(help="Name of the suite, as for helm-run.")]
 OutputPath = Annotated[Path, typer.Option("--output-path", "-o", help="HELM's output folder.")]
@@ -37,12 +37,11 @@ def check_picture(command: str, path: Path) -> None:
     """Check that a plot can be drawn.
 
     Raises:
-        InputError: it cannot: its name says no form that is known, or matplotlib is not installed.
+        InputError: the extension is not a known format, or the extra `plot` is not installed.
     """
     if path.suffix not in PICTURES:
         raise bad_argument(command, "plot", str(path), f"a file that ends in {', '.join(PICTURES)}")
-    if find_spec("matplotlib") is None:
-        raise InputError(f"plot={str(path)!r} needs matplotlib; install it with: pip install 'helm-longctx[plot]'")
+    require("plot", f"plot={str(path)!r}")
 
 
 def print_table(table: Table) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from helm.common.request import Request, RequestResult
 
 from helm_longctx.errors import InputError
+from helm_longctx.extras import require
 from helm_longctx.helm.patches import apply_seed_patch
 from helm_longctx.judging.calls import call, text_of
 from helm_longctx.judging.settings import READINGS, setting
@@ -127,8 +128,9 @@ def check_judges(judge: str) -> list[str]:
     """The deployments that `judge=a+b` names.
 
     Raises:
-        InputError: one is unknown to HELM, or named twice.
+        InputError: one is unknown to HELM, or named twice, or the extra `judges` is not installed.
     """
+    require("judges", f"judge={judge!r}")
     from helm.benchmark.model_deployment_registry import DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT as DEPLOYMENTS
 
     names = judge.split("+")

@@ -16,6 +16,7 @@ from helm_longctx.benchmarks.helmet.data.alce import all_documents
 from helm_longctx.benchmarks.helmet.rubrics import ANSWER, JUDGE, RUBRICS
 from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.errors import InputError, shorten
+from helm_longctx.extras import require
 from helm_longctx.failures import failure_of
 from helm_longctx.helm.annotator import JudgeAnnotator
 from helm_longctx.helm.metric import scored_record
@@ -189,11 +190,13 @@ class CitationAnnotator(JudgeAnnotator):
 
     @classmethod
     def check(cls, judge: str, credentials: Mapping[str, Any] | None = None) -> None:
-        """Check that a deployment has a key, if it needs one.
+        """Check that a deployment has a key, if it needs one, and that the packages for an NLI model are installed.
 
         Raises:
-            InputError: the deployment has no key.
+            InputError: the key or a package is missing.
         """
+        if judge not in ("auto", "none"):
+            require("judges" if is_deployment(judge) else "citations", f"judge={judge!r}")
         if credentials is not None and is_deployment(judge):
             check_credentials(judge, credentials)
 

@@ -21,7 +21,7 @@ from helm_longctx.protocol.sampling import UnseededShuffles, shuffle_order
 from helm_longctx.protocol.task import Example, Settings, Task
 from helm_longctx.protocol.template import CONTEXT
 from helm_longctx.protocol.text import TextCutter
-from helm_longctx.sources.jsonl import JsonLines, Row
+from helm_longctx.sources.jsonl import FileRow, JsonLines, Row
 from helm_longctx.sources.root import DataRoot
 
 LONGEST = 131072
@@ -42,9 +42,7 @@ def load_narrativeqa(task: Task, settings: Settings, root: DataRoot) -> Iterator
     """
     train, test, *_ = task.paths(settings.length)
     types = {"question": dict, "answers": list}
-    demos = [
-        prompts.NARRATIVEQA_DEMO.format(**_narrativeqa(row, root / train)) for row in JsonLines(root / train, types)
-    ]
+    demos = [prompts.NARRATIVEQA_DEMO.format(**_narrativeqa(row)) for row in JsonLines(root / train, types)]
     rows = JsonLines(root / test, {**types, "document": dict})
     ordered = rows.rows(shuffle_order(len(rows), settings.seed))
     draws, shots = UnseededShuffles(settings.seed), _count_shots(task, settings, demos, root / train)
@@ -54,7 +52,7 @@ def load_narrativeqa(task: Task, settings: Settings, root: DataRoot) -> Iterator
         row_demos = [demos[i] for i in draws.next(len(demos))[:shots]] if shots else []
         fields = {
             "demo": prompts.NARRATIVEQA_DEMOS.format(demos="\n\n".join(row_demos)) if shots else "",
-            "question": _narrativeqa(row, root / test)["question"],
+            "question": _narrativeqa(row)["question"],
         }
         answers = [answer["text"] for answer in row["answers"]]
         yield _example(task, settings, root, position, fields, text, answers)
@@ -183,7 +181,9 @@ def _cutter(task: Task, settings: Settings, root: DataRoot) -> TextCutter:
     return make_cutter(root, task.sizes[settings.level])
 
 
-def _measure_texts(rows: Iterable[Row], text: Callable[[Row], str], cut: TextCutter) -> Iterator[tuple[Row, str, int]]:
+def _measure_texts(
+    rows: Iterable[FileRow], text: Callable[[FileRow], str], cut: TextCutter
+) -> Iterator[tuple[FileRow, str, int]]:
     """Yield each row with its text, cut to the limit, and the number of tokens of the whole text.
 
     Only a few texts are in memory at a time.
@@ -196,11 +196,11 @@ def _measure_texts(rows: Iterable[Row], text: Callable[[Row], str], cut: TextCut
             yield row, whole if end is None else whole[:end] + prompts.OMITTED, tokens
 
 
-def _narrativeqa(row: Row, path: Path) -> dict[str, str]:
+def _narrativeqa(row: FileRow) -> dict[str, str]:
     try:
         return {"question": row["question"]["text"], "answer": row["answers"][0]["text"]}
     except (LookupError, TypeError) as error:
-        raise InputError(f"{path}: a row lacks the text of its question or of an answer") from error
+        raise InputError(f"{row}: 'question' or 'answers' lacks a text") from error
 
 
 def _convert_row(convert: Convert, row: Row, path: Path, number: int) -> dict[str, Any]:
