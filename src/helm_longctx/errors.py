@@ -13,14 +13,14 @@ class InputError(ValueError):
     """Bad input: a run-entry argument, an option, a file. The message is one line that a user can act on."""
 
 
-def is_unfit(error: BaseException) -> bool:
+def is_format_error(error: BaseException) -> bool:
     """Whether it is what code raises at data of another form than it was written for.
 
     Code in Rust panics, and HELM's reader of its own files raises groups of such errors.
     """
     kinds = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
     group = getattr(error, "exceptions", ())
-    return isinstance(error, kinds) or type(error).__name__ == "PanicException" or any(map(is_unfit, group))
+    return isinstance(error, kinds) or type(error).__name__ == "PanicException" or any(map(is_format_error, group))
 
 
 def bad_argument(where: str, name: str, value: object, allowed: Iterable[object] | str) -> InputError:

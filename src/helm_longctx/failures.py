@@ -134,7 +134,7 @@ _MALFORMED = re.compile(
     re.IGNORECASE,
 )
 
-_NAMED = re.compile(rf"^({'|'.join(kind.value for kind in Failure)}): ")
+_LABEL = re.compile(rf"^({'|'.join(kind.value for kind in Failure)}): ")
 
 _HEAD, _TAIL = 1000, 500
 """Characters of an error that are read: what lies between can be a prompt, and prompts hold any words."""
@@ -157,8 +157,8 @@ def failure_of(result: RequestResult) -> Failure | None:
 
 
 def failure_of_text(error: str) -> Failure:
-    """What an error's text says. One that begins with a kind's name (see `named`) is of that kind."""
-    if known := _NAMED.match(error):
+    """What an error's text says. One that begins with a kind's name (see `label_error`) is of that kind."""
+    if known := _LABEL.match(error):
         return Failure(known[1])
     return _failure(error, None)
 
@@ -173,9 +173,9 @@ def failure_of_error(error: BaseException) -> Failure:
     return _final(kind, any(isinstance(each, NonRetriableException) for each in chain))
 
 
-def named(kind: Failure, error: str) -> str:
+def label_error(kind: Failure, error: str) -> str:
     """An error that says its kind first, so that it can be counted later, also where its end was cut."""
-    return error if _NAMED.match(error) else f"{kind.value}: {error}"
+    return error if _LABEL.match(error) else f"{kind.value}: {error}"
 
 
 def is_refusal(reason: object) -> bool:

@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 @contextmanager
-def locked(
+def hold_lock(
     path: Path, otherwise: str, timeout: float = -1, busy: Callable[[], InputError] | None = None
 ) -> Iterator[None]:
     """Hold the lock that is the file `path`. Where it cannot be had the block runs without it, and that is logged.
@@ -62,9 +62,9 @@ def lock_run(folder: Path) -> Iterator[None]:
     holder = folder / HOLDER
 
     def busy() -> InputError:
-        return InputError(f"{folder} is in use by {_read(holder)}; wait until that process ends, or end it")
+        return InputError(f"{folder} is in use by {_read_holder(holder)}; wait until that process ends, or end it")
 
-    with locked(folder / LOCK, "another process can make the same run", timeout=0, busy=busy):
+    with hold_lock(folder / LOCK, "another process can make the same run", timeout=0, busy=busy):
         with suppress(OSError):  # the disk is full or read-only: the lock holds without the note
             holder.write_text(_this_process(), encoding="utf-8")
         try:
@@ -78,7 +78,7 @@ def _this_process() -> str:
     return f"process {os.getpid()} on host {socket.gethostname()} since {time.strftime('%Y-%m-%d %H:%M:%S %z')}"
 
 
-def _read(holder: Path) -> str:
+def _read_holder(holder: Path) -> str:
     """What the holder wrote; it may be about to write."""
     with suppress(OSError, UnicodeError):
         return holder.read_text(encoding="utf-8") or "another process"

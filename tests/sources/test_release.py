@@ -319,19 +319,19 @@ def test_interrupted_in_the_middle(
     served: ReleaseHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interruption: type[BaseException]
 ) -> None:
     """An interruption passes, and leaves nothing."""
-    read = download._read
+    read = download._read_raw
 
     def interrupted(response: requests.Response, count: int) -> bytes:
         if response.raw.tell() > 350_000:
             raise interruption
         return read(response, count)
 
-    monkeypatch.setattr(download, "_read", interrupted)
+    monkeypatch.setattr(download, "_read_raw", interrupted)
     with pytest.raises(InputError if issubclass(interruption, Exception) else interruption):
         fetch(tmp_path)
     assert tree(tmp_path) == []
     assert not list((tmp_path / "data").rglob(".fetch-*"))
-    monkeypatch.setattr(download, "_read", read)
+    monkeypatch.setattr(download, "_read_raw", read)
     fetched(tmp_path)
 
 

@@ -11,7 +11,7 @@ from tenacity import wait_random_exponential as wait_randomly
 
 from helm_longctx.errors import shorten
 from helm_longctx.judging.settings import WAIT, setting
-from helm_longctx.redaction.text import redacted
+from helm_longctx.redaction.text import redact
 
 if TYPE_CHECKING:
     from helm.clients.client import Client
@@ -40,14 +40,14 @@ def call(client: Client, request: Request) -> RequestResult | str:
     calls = Retrying(
         stop=stop_after_attempt(TRIES),
         wait=wait_randomly(multiplier=setting(WAIT), max=60),
-        retry=retry_if_result(_can_be_made_again),
+        retry=retry_if_result(_should_retry),
         retry_error_callback=lambda state: state.outcome and state.outcome.result(),
     )
-    result: RequestResult = calls(_made, client, request)
-    return result if _is_kept(result) else f"the call failed: {shorten(redacted(result.error or ''))}"
+    result: RequestResult = calls(_request_once, client, request)
+    return result if _has_reply(result) else f"the call failed: {shorten(redact(result.error or ''))}"
 
 
-def _made(client: Client, request: Request) -> RequestResult:
+def _request_once(client: Client, request: Request) -> RequestResult:
     try:
         return client.make_request(request)
     except Exception as error:  # clients raise what they like
@@ -58,7 +58,7 @@ def text_of(result: RequestResult) -> tuple[str | None, str]:
     """The reply, and what to say if it cannot be read."""
     completion = result.completions[0] if result.completions else None
     if completion is None or not completion.text:
-        said = redacted(result.error or "")
+        said = redact(result.error or "")
         return None, f"the reply cannot be used: {shorten(said)}" if said else "the reply is empty"
     if not isinstance(completion.text, str):  # HELM hands on what stands in the place of a text
         return None, "the reply is no text"
@@ -67,7 +67,7 @@ def text_of(result: RequestResult) -> tuple[str | None, str]:
     return completion.text, "the reply has no verdict"
 
 
-def _is_kept(result: RequestResult) -> bool:
+def _has_reply(result: RequestResult) -> bool:
     """Whether a reply came, which HELM's cache then holds, be it one that HELM calls a failure or cannot read."""
     if result.success or (_is_final(result) and result.request_time is not None):
         return True
@@ -78,16 +78,16 @@ def _is_final(result: RequestResult) -> bool:
     return result.error_flags is not None and result.error_flags.is_retriable is False
 
 
-def _can_be_made_again(result: RequestResult) -> bool:
+def _should_retry(result: RequestResult) -> bool:
     """Not if there is a reply, nor if the request, the key or the address is refused."""
     found = re.search(r"\b(?:code|status)\W{1,3}(\d{3})\b", result.error or "")
     status = int(found[1]) if found else 500
-    if _is_kept(result) or (400 <= status < 500 and status not in (408, 409, 425, 429)):
+    if _has_reply(result) or (400 <= status < 500 and status not in (408, 409, 425, 429)):
         return False
     return not _is_final(result) or result.error == NO_CONTENT
 
 
-def limited(client: Client, seconds: float) -> Client:
+def limit_time(client: Client, seconds: float) -> Client:
     """A HELM client whose provider's library gives up after `seconds`, unless the deployment has its own `timeout`.
 
     The library's own limit on connecting stays where it is shorter.

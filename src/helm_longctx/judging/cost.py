@@ -6,7 +6,7 @@ import threading
 
 from genai_prices import Usage, calc_price
 
-from helm_longctx.judging.judge import Question, Reply
+from helm_longctx.judging.judge import JudgeRequest, Reply
 
 CHARACTERS = 4
 """Of English text a token has about so many; HELM does not hand on how many a provider counted."""
@@ -20,7 +20,7 @@ class Spending:
         self.dollars: float | None = 0.0
         self._lock = threading.Lock()
 
-    def add(self, model: str, question: Question, reply: Reply) -> None:
+    def add(self, model: str, question: JudgeRequest, reply: Reply) -> None:
         """Count what a question cost; answers from the cache cost nothing."""
         if not reply.paid_calls:
             return

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from helm_longctx.errors import InputError
-from helm_longctx.judging.judge import Judge, Question, find_judges
+from helm_longctx.judging.judge import Judge, JudgeRequest, find_judges
 from helm_longctx.torchvision import ignore_broken_torchvision
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ class _Nli:
 
     def entails(self, pairs: Sequence[Pair]) -> list[Verdict]:
         verdicts: list[Verdict] = [None] * len(pairs)
-        inputs = [self._encoded(pair) for pair in pairs]
+        inputs = [self._encode(pair) for pair in pairs]
         lengths = [len(encoded["input_ids"]) for encoded in inputs]
         # A position that a model lacks is an error of the whole batch, and on a GPU of all that comes after it.
         fitting = [i for i, length in enumerate(lengths) if length <= self.longest]
@@ -179,7 +179,7 @@ class _Nli:
                 verdicts[i] = verdict
         return verdicts
 
-    def _encoded(self, pair: Pair) -> Any:
+    def _encode(self, pair: Pair) -> Any:
         if self.entailed is None:
             return self.tokenizer("premise: {} hypothesis: {}".format(*pair))
         return self.tokenizer(*pair)
@@ -293,11 +293,13 @@ class DeploymentEntailment:
     def _verdict(self, pair: Pair) -> Verdict:
         passage, claim = pair
         prompt = PROMPT.format(passage=passage, claim=claim)
-        verdict = self._judge.ask(Question(prompt, _read, max_tokens=16, temperature=0.0, top_p=1.0, seed=0)).verdict
+        verdict = self._judge.ask(
+            JudgeRequest(prompt, _parse_reply, max_tokens=16, temperature=0.0, top_p=1.0, seed=0)
+        ).verdict
         return verdict["entails"] if verdict else None
 
 
-def _read(reply: str) -> dict[str, bool] | None:
+def _parse_reply(reply: str) -> dict[str, bool] | None:
     # What may follow the first word is an explanation that nobody asked for.
     first = (reply.split() or [""])[0].rstrip(".")
     return {"entails": first == "1"} if first in ("0", "1") else None
@@ -327,17 +329,17 @@ class CachedEntailment:
     def entails(self, pairs: Sequence[Pair]) -> list[Verdict]:
         """A verdict for each pair; missing ones are asked for again the next time."""
         keys = [self._key(pair) for pair in pairs]
-        known = self._known(keys)
+        known = self._load_verdicts(keys)
         new = {key: pair for key, pair in zip(keys, pairs, strict=True) if key not in known}
         given = dict(zip(new, self._judge.entails(list(new.values())), strict=True)) if new else {}
-        self._keep({key: verdict for key, verdict in given.items() if verdict is not None})
+        self._store_verdicts({key: verdict for key, verdict in given.items() if verdict is not None})
         return [known.get(key, given.get(key)) for key in keys]
 
     def _key(self, pair: Pair) -> str:
         parts = (self._judge.name, *pair)
         return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
-    def _known(self, keys: Sequence[str]) -> dict[str, bool]:
+    def _load_verdicts(self, keys: Sequence[str]) -> dict[str, bool]:
         with self._lock:
             rows = [
                 self._database.execute("SELECT key, entailed FROM verdicts WHERE key = ?", (key,)).fetchone()
@@ -345,6 +347,6 @@ class CachedEntailment:
             ]
         return {row[0]: bool(row[1]) for row in rows if row}
 
-    def _keep(self, verdicts: dict[str, bool]) -> None:
+    def _store_verdicts(self, verdicts: dict[str, bool]) -> None:
         with self._lock, self._database:
             self._database.executemany("INSERT OR REPLACE INTO verdicts VALUES (?, ?)", verdicts.items())

@@ -24,7 +24,7 @@ Verdict = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Question:
+class JudgeRequest:
     """What a judge is asked, and how.
 
     Args:
@@ -76,9 +76,9 @@ class Judge:
     def __init__(self, deployment: str, model: str, client: Client):
         self.name, self.model, self._client = deployment, model, client
         self._readings = int(setting(READINGS))
-        self._asking: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+        self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 
-    def ask(self, question: Question, repeat: int = 0) -> Reply:
+    def ask(self, question: JudgeRequest, repeat: int = 0) -> Reply:
         """The first reply that can be read. Never raises.
 
         A reply that cannot be read stays in HELM's cache, so the next one is asked for under another number; a call
@@ -88,12 +88,12 @@ class Judge:
             repeat: asks the same question again, beside what HELM's cache holds of the other times.
         """
         try:
-            with self._asking[question.prompt]:  # equal questions are answered by the cache, one after the other
-                return self._asked(question, repeat)
+            with self._locks[question.prompt]:  # equal questions are answered by the cache, one after the other
+                return self._ask_until_readable(question, repeat)
         except Exception as error:  # whatever it is, other questions have answers
             return Reply(None, None, f"the reply cannot be used: {type(error).__name__}", 0)
 
-    def _asked(self, question: Question, repeat: int) -> Reply:
+    def _ask_until_readable(self, question: JudgeRequest, repeat: int) -> Reply:
         text, error, paid = None, None, 0
         for number in range(self._readings):
             result = self._result(question, number, repeat)
@@ -106,7 +106,7 @@ class Judge:
                 return Reply(text, verdict, None, paid)
         return Reply(text, None, error, paid)
 
-    def _result(self, question: Question, number: int, repeat: int) -> RequestResult | str:
+    def _result(self, question: JudgeRequest, number: int, repeat: int) -> RequestResult | str:
         """The answer to a call, which is made again while it fails; else what went wrong."""
         request = SeededRequest(
             model=self.model,
@@ -123,7 +123,7 @@ class Judge:
         return call(self._client, request)
 
 
-def check_judges(judge: str) -> list[str]:
+def parse_judges(judge: str) -> list[str]:
     """The deployments that `judge=a+b` names.
 
     Raises:
@@ -159,7 +159,7 @@ def find_judges(judge: str, client: AutoClient) -> list[Judge]:
     send_seeds()
     return [
         Judge(name, get_model_deployment(name).model_name or name, judge_client(name, client))
-        for name in check_judges(judge)
+        for name in parse_judges(judge)
     ]
 
 

@@ -10,12 +10,12 @@ from helm.common.hierarchical_logger import herror, hlog
 from tqdm import tqdm
 
 from helm_longctx.judging.cost import Spending
-from helm_longctx.judging.judge import Judge, Question, Reply
+from helm_longctx.judging.judge import Judge, JudgeRequest, Reply
 from helm_longctx.judging.settings import PARALLEL, setting
 
 
-def ask_all(
-    judges: Sequence[Judge], asked: Sequence[Mapping[str, Question]], repeat: int = 0
+def ask_judges(
+    judges: Sequence[Judge], asked: Sequence[Mapping[str, JudgeRequest]], repeat: int = 0
 ) -> list[dict[str, dict[str, Reply]]]:
     """Ask every judge everything; the calls run in parallel, with a progress bar that says what they cost.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from helm_longctx.errors import InputError, is_unfit, shorten
+from helm_longctx.errors import InputError, is_format_error, shorten
 from helm_longctx.protocol.shapes import TEXT, TEXTS
 from helm_longctx.protocol.task import Example, Settings, Task
 from helm_longctx.sources.root import DataRoot
@@ -25,7 +25,7 @@ def load_examples(task: Task, settings: Settings, root: DataRoot) -> Iterator[Ex
     except InputError:
         raise
     except BaseException as error:
-        if not is_unfit(error):
+        if not is_format_error(error):
             raise
         what = f"{type(error).__name__}: {shorten(str(error))}"
         raise InputError(f"{where}: a row is not as {task.name} has it ({what})") from error

@@ -12,7 +12,7 @@ from helm.clients.auto_client import AutoClient
 from helm.common.request import Request, RequestResult
 
 from helm_longctx.redaction.logs import redact_logs
-from helm_longctx.redaction.text import redacted, register_arguments, register_credentials, register_environment
+from helm_longctx.redaction.text import redact, register_arguments, register_credentials, register_environment
 from helm_longctx.redaction.uncaught import redact_uncaught
 
 
@@ -58,6 +58,6 @@ def redact_requests() -> None:
     @functools.wraps(make_request)
     def redacting(self: AutoClient, request: Request) -> RequestResult:
         result = make_request(self, request)
-        return replace(result, error=redacted(result.error)) if result.error else result
+        return replace(result, error=redact(result.error)) if result.error else result
 
     AutoClient.__init__, AutoClient.make_request, AutoClient.redacts = registering, redacting, True

@@ -11,7 +11,7 @@ from typing import Any
 
 from helm.common.request import Request
 
-from helm_longctx.redaction.text import redacted
+from helm_longctx.redaction.text import redact
 
 HEAD = 200
 """Characters of a long text that are shown."""
@@ -31,31 +31,31 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def short(text: str) -> str:
+def abbreviate(text: str) -> str:
     """The head of a text, how long the whole is, and its digest."""
     if len(text) <= HEAD:
         return text
     # The half of a secret that is cut in two would not be found later.
-    head = redacted(text[: HEAD + LONGEST_SECRET])[:HEAD]
+    head = redact(text[: HEAD + LONGEST_SECRET])[:HEAD]
     return f"{head}… [{len(text):,} characters, sha256 {digest(text)[:12]}]"
 
 
-def without_middle(text: str) -> str:
+def cut_middle(text: str) -> str:
     """As `short`, and the end of the text behind it."""
-    return f"{short(text)} … {text[-TAIL:]}"
+    return f"{abbreviate(text)} … {text[-TAIL:]}"
 
 
-def lean_traceback(error: BaseException) -> str:
+def format_traceback(error: BaseException) -> str:
     """A traceback, in which the long messages of an error and of what it came from are cut."""
-    return _with_short_messages("".join(traceback.format_exception(error)), error)
+    return _abbreviate_messages("".join(traceback.format_exception(error)), error)
 
 
-def _with_short_messages(text: str, error: BaseException | None) -> str:
+def _abbreviate_messages(text: str, error: BaseException | None) -> str:
     """A text in which the long messages of an error, and of what it came from, are cut."""
     cause = error
     while cause is not None:
         if len(message := str(cause)) > LOG_LIMIT:
-            text = text.replace(message, short(message))
+            text = text.replace(message, abbreviate(message))
         cause = cause.__cause__ or cause.__context__
     return text
 
@@ -68,10 +68,10 @@ class LeanFilter(logging.Filter):
         message = record.getMessage()
         if len(message) > LOG_LIMIT:
             # HELM also logs tracebacks as text, while it handles the exception.
-            message = _with_short_messages(message, sys.exc_info()[1])
-            record.msg, record.args = without_middle(message) if len(message) > LOG_LIMIT else message, ()
+            message = _abbreviate_messages(message, sys.exc_info()[1])
+            record.msg, record.args = cut_middle(message) if len(message) > LOG_LIMIT else message, ()
         if record.exc_info and record.exc_info[1] and not record.exc_text:
-            record.exc_text = lean_traceback(record.exc_info[1]).rstrip()
+            record.exc_text = format_traceback(record.exc_info[1]).rstrip()
         return True
 
 
@@ -89,4 +89,4 @@ def _lean_request(request: Request) -> str:
 
 
 def _lean_value(value: Any) -> str:
-    return repr(short(value)) if isinstance(value, str) else short(repr(value))
+    return repr(abbreviate(value)) if isinstance(value, str) else abbreviate(repr(value))

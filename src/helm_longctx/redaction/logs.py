@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from helm_longctx.redaction.text import redacted
+from helm_longctx.redaction.text import redact
 
 
 def redact_logs() -> None:
@@ -23,12 +23,12 @@ class _RedactingFactory:
     def __call__(self, *args: Any, **kwargs: Any) -> logging.LogRecord:
         record = self._factory(*args, **kwargs)
         message = _message(record)
-        if (clean := redacted(message)) != message:
+        if (clean := redact(message)) != message:
             record.msg, record.args = clean, ()
         if record.exc_info:
             _redact_traceback(record)
         if record.stack_info:
-            record.stack_info = redacted(record.stack_info)
+            record.stack_info = redact(record.stack_info)
         return record
 
 
@@ -43,5 +43,5 @@ def _message(record: logging.LogRecord) -> str:
 def _redact_traceback(record: logging.LogRecord) -> None:
     """A formatter prints `exc_text` where there is one, instead of the exception."""
     text = logging.Formatter().formatException(record.exc_info)  # type: ignore[arg-type]
-    if (clean := redacted(text)) != text:
+    if (clean := redact(text)) != text:
         record.exc_text, record.exc_info = clean, None

@@ -102,7 +102,7 @@ _lock = threading.Lock()
 _forms: tuple[str, ...] = ()
 
 
-def redacted(text: str) -> str:
+def redact(text: str) -> str:
     """`text` without secrets: values in use, however they are written, and what has the form of one."""
     for form in _forms:
         if form in text:
@@ -121,7 +121,7 @@ def register_secret(value: str) -> None:
         return
     with _lock:
         # The longest first, so that no part of one hides another.
-        _forms = tuple(sorted({*_forms, *_written(value)}, key=lambda form: (-len(form), form)))
+        _forms = tuple(sorted({*_forms, *_encodings(value)}, key=lambda form: (-len(form), form)))
 
 
 def register_environment(environment: Mapping[str, str] = os.environ) -> None:
@@ -175,7 +175,7 @@ def register_credentials(credentials: Mapping[str, Any], all_secret: bool = Fals
             register_arguments(value, secret=secret)
 
 
-def _written(value: str) -> set[str]:
+def _encodings(value: str) -> set[str]:
     """How a value is written in addresses, JSON, Python's errors and headers."""
     forms = {value, quote(value, safe=""), quote_plus(value), repr(value)[1:-1]}
     forms |= {json.dumps(value, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False)}

@@ -10,7 +10,7 @@ import warnings
 from types import ModuleType
 from typing import Any
 
-from helm_longctx.redaction.text import redacted
+from helm_longctx.redaction.text import redact
 
 
 def redact_uncaught() -> None:
@@ -30,7 +30,7 @@ def _redact_hook(module: ModuleType, name: str) -> None:
         # Of the interpreter: type, value and traceback; else one tuple that begins with them.
         exception = arguments if len(arguments) == 3 else arguments[0][:3]
         text = "".join(traceback.format_exception(*exception))
-        if (clean := redacted(text)) == text:
+        if (clean := redact(text)) == text:
             hook(*arguments)
         elif sys.stderr is not None:
             sys.stderr.write(clean)
@@ -46,7 +46,7 @@ def _redact_warnings() -> None:
 
     @functools.wraps(theirs)
     def redacting(*arguments: Any, **named: Any) -> str:
-        return redacted(theirs(*arguments, **named))
+        return redact(theirs(*arguments, **named))
 
     redacting.redacts = True  # type: ignore[attr-defined]
     warnings.formatwarning = redacting

@@ -16,7 +16,7 @@ ROOM = 1 << 30
 """Bytes that any packed file may unpack to: a part of an archive may repeat one sentence."""
 
 
-def check_unpacked(name: str, unpacked: int, packed: int) -> None:
+def check_ratio(name: str, unpacked: int, packed: int) -> None:
     """Refuse a packed file that would fill the disk, or take hours to read.
 
     Args:

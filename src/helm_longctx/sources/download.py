@@ -77,7 +77,7 @@ class ResumingStream(io.RawIOBase):
     def _attempt(self, count: int) -> bytes:
         try:
             response = self._response = self._response or self._open()
-            data = _read(response, count if self.size is None else min(count, self.size - self.position))
+            data = _read_raw(response, count if self.size is None else min(count, self.size - self.position))
             if not data and self.size:
                 raise ConnectionError(f"the connection ended at byte {self.position} of {self.size}")
         except BaseException:
@@ -144,13 +144,13 @@ def retrying() -> Retrying:
     return Retrying(
         stop=stop_after_attempt(ATTEMPTS),
         wait=_wait,
-        retry=retry_if_exception(_passing),
+        retry=retry_if_exception(_is_temporary),
         before_sleep=_tell,
         reraise=True,
     )
 
 
-def _read(response: Response, count: int) -> bytes:
+def _read_raw(response: Response, count: int) -> bytes:
     """Bytes as they are on the wire: some servers call a .gz file an encoding of another."""
     import urllib3
 
@@ -163,7 +163,7 @@ def _read(response: Response, count: int) -> bytes:
 
 def _skip(response: Response, count: int) -> None:
     while count:
-        data = _read(response, min(count, _BLOCK))
+        data = _read_raw(response, min(count, _BLOCK))
         if not data:
             raise ConnectionError("the connection ended before the place to go on")
         count -= len(data)
@@ -182,7 +182,7 @@ def _status(error: BaseException) -> int | None:
     return status if isinstance(status, int) else None
 
 
-def _passing(error: BaseException) -> bool:
+def _is_temporary(error: BaseException) -> bool:
     """Whether the same request may succeed in a moment."""
     import requests
 

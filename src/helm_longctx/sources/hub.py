@@ -23,7 +23,7 @@ from typing import Literal
 import orjson
 
 from helm_longctx.errors import InputError
-from helm_longctx.sources.disk import check_space, check_unpacked
+from helm_longctx.sources.disk import check_ratio, check_space
 from helm_longctx.sources.root import DataRoot
 
 PARQUET_REVISION = "refs/convert/parquet"
@@ -145,9 +145,9 @@ def ensure(dataset: HubDataset, root: DataRoot, command: str) -> Path:
     if all(root.has(path) for path in dataset.paths):
         return folder
     if root.mirror:
-        raise root.missing(dataset.paths, command)
+        raise root.missing_error(dataset.paths, command)
     _log.warning("fetching %s from the hub into %s", dataset.repo_id, folder)
-    with explained(
+    with explain_failures(
         f"hub data set {dataset.repo_id}", folder, command, "it has no parquet conversion, or not for this login"
     ):
         _fetch(dataset, folder)
@@ -163,13 +163,13 @@ def ensure_file(file: HubFile, root: DataRoot, command: str) -> None:
     if root.has(file.path):
         return
     if root.mirror:
-        raise root.missing(file.paths, command)
+        raise root.missing_error(file.paths, command)
     repo = os.environ.get(file.setting or "") or file.repo
     target = root / file.path
     _log.warning("fetching %s of %s from the hub into %s", file.name, repo, target.parent)
     copy = f"set {file.setting} to a repository with a copy of it, or " if file.setting else ""
-    with explained(f"{file.name} of hub {file.kind} {repo}", target.parent, command, helps=copy + USE_A_MIRROR):
-        path, source = _fetched(repo, file.name, file.kind)
+    with explain_failures(f"{file.name} of hub {file.kind} {repo}", target.parent, command, helps=copy + USE_A_MIRROR):
+        path, source = _download_latest(repo, file.name, file.kind)
         _place(target, source, lambda part: shutil.copyfile(path, part))
 
 
@@ -182,16 +182,16 @@ def ensure_member(zipped: HubZip, root: DataRoot, command: str) -> None:
     if root.has(zipped.path):
         return
     if root.mirror:
-        raise root.missing(zipped.paths, command)
+        raise root.missing_error(zipped.paths, command)
     target = root / zipped.path
     _log.warning("fetching %s of %s from the hub into %s", zipped.name, zipped.repo, target.parent)
-    with explained(f"{zipped.name} of hub dataset {zipped.repo}", target.parent, command):
-        path, source = _fetched(zipped.repo, zipped.name, "dataset")
+    with explain_failures(f"{zipped.name} of hub dataset {zipped.repo}", target.parent, command):
+        path, source = _download_latest(zipped.repo, zipped.name, "dataset")
         _place(target, source, lambda part: unzip(path, zipped.member, part))
 
 
 @contextmanager
-def explained(
+def explain_failures(
     what: str, folder: Path, command: str, refused: str = NOT_THERE, helps: str = USE_A_MIRROR
 ) -> Iterator[None]:
     """Turn any failure of a download into one line that says what to do.
@@ -244,7 +244,7 @@ def _fetch(dataset: HubDataset, folder: Path) -> None:
     _build(files, dataset, source, folder)
 
 
-def _fetched(repo: str, name: str, kind: Literal["dataset", "model"]) -> tuple[Path, dict[str, object]]:
+def _download_latest(repo: str, name: str, kind: Literal["dataset", "model"]) -> tuple[Path, dict[str, object]]:
     """A file of the repository's present commit, checked, and where it came from."""
     from huggingface_hub import HfApi
 
@@ -279,7 +279,7 @@ def unzip(path: Path, member: str, target: Path) -> None:
             if len(found) != 1:
                 raise InputError(f"it has {len(found) or 'no'} files {member}; {USE_A_MIRROR}")
             size = archive.getinfo(found[0]).file_size  # more than that is never unpacked
-            check_unpacked(member, size, path.stat().st_size)
+            check_ratio(member, size, path.stat().st_size)
             check_space(target.parent, size)
             with archive.open(found[0]) as content, target.open("wb") as out:
                 shutil.copyfileobj(content, out, 1 << 20)

@@ -20,12 +20,12 @@ from pathlib import Path
 import orjson
 
 from helm_longctx.errors import InputError
-from helm_longctx.locks import locked
+from helm_longctx.locks import hold_lock
 from helm_longctx.sources import hub
 from helm_longctx.sources.disk import check_space
 from helm_longctx.sources.download import ResumingStream, retrying
 from helm_longctx.sources.root import DataRoot
-from helm_longctx.sources.unpack import BLOCK, Record, normal, unpack
+from helm_longctx.sources.unpack import BLOCK, Provenance, normalize, unpack
 
 MOST_PINNED = 16 << 20
 """Bytes of a pinned file, at most: a server that never ends would fill the disk."""
@@ -59,7 +59,7 @@ class Release:
             InputError: the path is not a plain one in the folder.
         """
         name = path.removeprefix(f"{self.folder}/")
-        if name in ("", path) or normal(name) != name:
+        if name in ("", path) or normalize(name) != name:
             raise InputError(f"{path!r} is no file of the release {self.repo}; its files are in {self.folder}/")
         return self.prefix + name
 
@@ -112,7 +112,7 @@ def ensure(release: Release, paths: Sequence[str], root: DataRoot, command: str)
     Raises:
         InputError: they are missing and may not be downloaded, or the download fails or is not what it should be.
     """
-    absent = _absent(paths, root, command)
+    absent = _find_absent(paths, root, command)
     if not absent:
         return
     wanted = {release.member(path): path for path in absent}
@@ -135,29 +135,29 @@ def ensure(release: Release, paths: Sequence[str], root: DataRoot, command: str)
         raise InputError(f"{source}: {hub.explain_failure(error, folder)}; then run: {command}") from error
 
 
-def ensure_pinned(files: Sequence[PinnedFile], root: DataRoot, command: str) -> None:
+def ensure_pinned_files(files: Sequence[PinnedFile], root: DataRoot, command: str) -> None:
     """Have small files of fixed commits under the root; into a cache those that are absent are downloaded.
 
     Raises:
         InputError: they are missing and may not be downloaded, or the download fails or has another content.
     """
-    absent = _absent([file.path for file in files], root, command)
+    absent = _find_absent([file.path for file in files], root, command)
     for file in {file.path: file for file in files if file.path in absent}.values():
         target = root / file.path
         try:
-            _fetch_pinned(file, target)
+            _fetch_pinned_file(file, target)
         except Exception as error:
             raise InputError(f"{target}: {hub.explain_failure(error, target.parent)}; then run: {command}") from error
 
 
-def _absent(paths: Sequence[str], root: DataRoot, command: str) -> list[str]:
+def _find_absent(paths: Sequence[str], root: DataRoot, command: str) -> list[str]:
     absent = [path for path in dict.fromkeys(paths) if not root.has(path)]
     if absent and root.mirror:
-        raise root.missing(absent, command)
+        raise root.missing_error(absent, command)
     return absent
 
 
-def _fetch_pinned(file: PinnedFile, target: Path) -> None:
+def _fetch_pinned_file(file: PinnedFile, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     check_space(target.parent)
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=target.parent) as name:
@@ -172,7 +172,7 @@ def _fetch_pinned(file: PinnedFile, target: Path) -> None:
         os.replace(part, target)
 
 
-def _fetch_archive(release: Release, wanted: Mapping[str, str], part: Path) -> dict[str, Record]:
+def _fetch_archive(release: Release, wanted: Mapping[str, str], part: Path) -> dict[str, Provenance]:
     """Stream the archive, and lay the wanted files under `part` as they shall lie under the root; their records."""
     from huggingface_hub import get_token
     from tqdm import tqdm
@@ -217,7 +217,7 @@ def _locate(release: Release) -> tuple[str, str, int, str]:
     return commit, url, metadata.size, str(metadata.etag)
 
 
-def _fetch_single(release: Release, wanted: Mapping[str, str], setting: str, part: Path) -> dict[str, Record]:
+def _fetch_single(release: Release, wanted: Mapping[str, str], setting: str, part: Path) -> dict[str, Provenance]:
     """Single files from a repository that has the release unpacked; as `_fetch_archive`."""
     from huggingface_hub import HfApi
 
@@ -234,7 +234,7 @@ def _fetch_single(release: Release, wanted: Mapping[str, str], setting: str, par
     if lacking := [names[member] for member in wanted if names[member] not in available]:
         raise InputError(f"it has no {', '.join(lacking)}, with or without {release.prefix}; upload them to it")
     _log.warning("fetching %d files of %s: %s", len(wanted), repo, ", ".join(names.values()))
-    records: dict[str, Record] = {}
+    records: dict[str, Provenance] = {}
     for member, path in wanted.items():
         digests: dict[str, str] = {}
         cached = hub.download(repo, names[member], info.sha, digests).resolve()
@@ -254,11 +254,11 @@ def _link(cached: Path, target: Path) -> None:
         shutil.copyfile(cached, target)
 
 
-def _place(records: Mapping[str, Record], part: Path, root: DataRoot, folder: Path) -> None:
-    """Record what was fetched, then move it to its places: a record without its file does no harm."""
+def _place(records: Mapping[str, Provenance], part: Path, root: DataRoot, folder: Path) -> None:
+    """Provenance what was fetched, then move it to its places: a record without its file does no harm."""
     for path in records:
         (root / path).parent.mkdir(parents=True, exist_ok=True)
-    with locked(folder / ".release.lock", "a record of another fetch may be lost", hub.TIMEOUT):
+    with hold_lock(folder / ".release.lock", "a record of another fetch may be lost", hub.TIMEOUT):
         kept = {**_records(folder / "release.json"), **records}
         text = orjson.dumps(kept, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
         (part / "release.json").write_bytes(text)
@@ -267,7 +267,7 @@ def _place(records: Mapping[str, Record], part: Path, root: DataRoot, folder: Pa
             os.replace(part / path, root / path)
 
 
-def _records(path: Path) -> Record:
+def _records(path: Path) -> Provenance:
     """What earlier fetches recorded; a damaged file must not cost a download."""
     try:
         found = json.loads(path.read_bytes())

@@ -21,9 +21,9 @@ from pathlib import Path
 from helm_longctx.errors import InputError
 from helm_longctx.sources.disk import check_space
 from helm_longctx.sources.download import ResumingStream
-from helm_longctx.sources.hub import USE_A_MIRROR, explained
+from helm_longctx.sources.hub import USE_A_MIRROR, explain_failures
 from helm_longctx.sources.root import DataRoot
-from helm_longctx.sources.unpack import normal
+from helm_longctx.sources.unpack import normalize
 
 ARCHIVES = "https://codeload.github.com"
 """The server of archives: `<ARCHIVES>/<owner>/<name>/tar.gz/<commit>`."""
@@ -74,12 +74,12 @@ def ensure_folder(folder: RepositoryFolder, root: DataRoot, command: str) -> Non
     if all(map(root.has, folder.paths)):
         return
     if root.mirror:
-        raise root.missing(folder.paths, command)
+        raise root.missing_error(folder.paths, command)
     target = root / folder.path
     target.mkdir(parents=True, exist_ok=True)
     _log.warning("fetching %s of %s into %s", folder.folder, folder.repo, target)
     with (
-        explained(f"{folder.folder} of the repository {folder.repo}", target, command),
+        explain_failures(f"{folder.folder} of the repository {folder.repo}", target, command),
         tempfile.TemporaryDirectory(prefix=".fetch-", dir=target) as name,
     ):
         part = Path(name) / "0"
@@ -126,7 +126,7 @@ def _unpack(archive: Path, folder: RepositoryFolder, part: Path) -> None:
     try:
         with tarfile.open(archive, "r:gz") as members:
             for member in members:
-                _, _, name = (normal(member.name) or "").partition("/")
+                _, _, name = (normalize(member.name) or "").partition("/")
                 content = members.extractfile(member) if member.isreg() else None
                 if content is None or not name.startswith(f"{folder.folder}/"):
                     continue

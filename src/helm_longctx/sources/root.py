@@ -55,7 +55,7 @@ class DataRoot:
         """Whether a file is here."""
         return (self.path / relative).is_file()
 
-    def missing(self, paths: list[str], fetch: str) -> InputError:
+    def missing_error(self, paths: list[str], fetch: str) -> InputError:
         """The one error for absent data: what, where, and the command that gets it."""
         absent = [path for path in paths if not self.has(path)]
         where = f"{ENVIRONMENT}={str(self.path)!r}, where nothing is downloaded," if self.mirror else f"{self.path}"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
 from helm_longctx.errors import InputError
-from helm_longctx.sources.disk import check_space, check_unpacked
+from helm_longctx.sources.disk import check_ratio, check_space
 from helm_longctx.sources.hub import USE_A_MIRROR
 
 BLOCK = 1 << 20
@@ -30,10 +30,10 @@ _NAMES = (
     tarfile.SOLARIS_XHDTYPE,
 )
 
-Record = dict[str, Any]
+Provenance = dict[str, Any]
 
 
-def unpack(source: BinaryIO, archive: str, wanted: Mapping[str, str], part: Path) -> dict[str, Record]:
+def unpack(source: BinaryIO, archive: str, wanted: Mapping[str, str], part: Path) -> dict[str, Provenance]:
     """Write the wanted members under `part`; the others are passed over, whatever their names.
 
     Args:
@@ -47,15 +47,15 @@ def unpack(source: BinaryIO, archive: str, wanted: Mapping[str, str], part: Path
     Raises:
         InputError: the archive is damaged, or a wanted member is there twice or is not a plain file.
     """
-    records: dict[str, Record] = {}
+    records: dict[str, Provenance] = {}
     try:
         # gzip rather than tarfile's "r|gz": that one takes a cut archive for a whole one, and inflates without limit.
         with (
-            _Inflated(source, archive) as plain,
+            _InflatingStream(source, archive) as plain,
             tarfile.open(fileobj=plain, mode="r|", bufsize=BLOCK, tarinfo=_Member) as members,
         ):
             for member in members:
-                name = normal(member.name)
+                name = normalize(member.name)
                 path = wanted.get(name or "")
                 if not path:
                     continue
@@ -65,13 +65,13 @@ def unpack(source: BinaryIO, archive: str, wanted: Mapping[str, str], part: Path
     except (InputError, OSError, MemoryError) as error:
         if not isinstance(error, gzip.BadGzipFile):
             raise  # ours, the network's or the disk's
-        raise _malformed(archive, error) from error
+        raise _archive_error(archive, error) from error
     except Exception as error:  # tarfile lets through what its parsing raises
-        raise _malformed(archive, error) from error
+        raise _archive_error(archive, error) from error
     return records
 
 
-class _Counted:
+class _CountingStream:
     """A stream that counts the bytes that are read of it."""
 
     def __init__(self, source: BinaryIO):
@@ -83,11 +83,11 @@ class _Counted:
         return data
 
 
-class _Inflated(gzip.GzipFile):
+class _InflatingStream(gzip.GzipFile):
     """What a gzip file holds; reading ends where that is out of all proportion to its size."""
 
     def __init__(self, source: BinaryIO, archive: str):
-        self._packed, self._archive, self._ends = _Counted(source), archive, 0
+        self._packed, self._archive, self._ends = _CountingStream(source), archive, 0
         super().__init__(fileobj=cast(BinaryIO, self._packed), mode="rb")
 
     def read(self, size: int | None = -1) -> bytes:
@@ -95,7 +95,7 @@ class _Inflated(gzip.GzipFile):
         self._ends += not data
         if self._ends > MOST_ENDS:
             raise EOFError("a member says that it goes on after the end of the archive")
-        check_unpacked(self._archive, self.tell(), self._packed.count)
+        check_ratio(self._archive, self.tell(), self._packed.count)
         return data
 
 
@@ -111,22 +111,22 @@ class _Member(tarfile.TarInfo):
         return member
 
 
-def _malformed(archive: str, error: Exception) -> InputError:
+def _archive_error(archive: str, error: Exception) -> InputError:
     return InputError(f"{archive} is not a whole gzip-compressed tar file ({type(error).__name__}); {USE_A_MIRROR}")
 
 
-def _keep(members: tarfile.TarFile, member: tarfile.TarInfo, archive: str, target: Path) -> Record:
+def _keep(members: tarfile.TarFile, member: tarfile.TarInfo, archive: str, target: Path) -> Provenance:
     """Write a member to a path that we chose."""
     content = members.extractfile(member) if member.isreg() and not member.issparse() else None
     if content is None:
-        raise InputError(f"{archive}: {normal(member.name)} is not a plain file")
+        raise InputError(f"{archive}: {normalize(member.name)} is not a plain file")
     target.parent.mkdir(parents=True, exist_ok=True)
     check_space(target.parent, member.size)
     with content:
         return _copy(content, target)
 
 
-def _copy(content: IO[bytes], target: Path) -> Record:
+def _copy(content: IO[bytes], target: Path) -> Provenance:
     """Of `content` no more comes than the size in the member's header."""
     digest, size = hashlib.sha256(), 0
     with target.open("wb") as out:
@@ -136,7 +136,7 @@ def _copy(content: IO[bytes], target: Path) -> Record:
     return {"size": size, "sha256": digest.hexdigest()}
 
 
-def normal(name: str) -> str | None:
+def normalize(name: str) -> str | None:
     """A member's name without `.` parts; None for a name that may lead elsewhere."""
     parts = [part for part in name.split("/") if part not in ("", ".")]
     if name.startswith("/") or ".." in parts or "\\" in name or "\0" in name:

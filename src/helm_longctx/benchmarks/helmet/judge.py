@@ -20,12 +20,12 @@ from helm_longctx.failures import failure_of
 from helm_longctx.helm.annotator import JudgeAnnotator
 from helm_longctx.helm.metric import scored_record
 from helm_longctx.judging.entailment import Entailment, find_entailment, is_deployment
-from helm_longctx.judging.judge import Judge, Question, Reply, check_judges, find_judges
-from helm_longctx.judging.jury import ask_all
+from helm_longctx.judging.judge import Judge, JudgeRequest, Reply, find_judges, parse_judges
+from helm_longctx.judging.jury import ask_judges
 from helm_longctx.judging.keys.client import UnavailableClient, check_credentials, has_credentials
 from helm_longctx.judging.settings import check_settings
 from helm_longctx.protocol.task import Record
-from helm_longctx.redaction.text import redacted
+from helm_longctx.redaction.text import redact
 from helm_longctx.sources.root import DataRoot
 
 _log = logging.getLogger(__name__)
@@ -60,7 +60,7 @@ class RubricAnnotator(JudgeAnnotator):
             InputError: one is not, or has none; or a setting is wrong.
         """
         check_settings()
-        for name in check_judges(judge) if judge != "auto" else []:
+        for name in parse_judges(judge) if judge != "auto" else []:
             if credentials is not None:
                 check_credentials(name, credentials)
 
@@ -74,13 +74,13 @@ class RubricAnnotator(JudgeAnnotator):
 
     def _annotations(self, states: list[RequestState]) -> list[dict[str, Any]]:
         asked = [self._questions(state) for state in states]
-        found = ask_all(self._judges, [questions or {} for questions in asked])
+        found = ask_judges(self._judges, [questions or {} for questions in asked])
         return [
             _NOBODY_SAID if questions is None else _annotation(state, self._judges, replies) if questions else {}
             for state, questions, replies in zip(states, asked, found, strict=True)
         ]
 
-    def _questions(self, state: RequestState) -> dict[str, Question] | None:
+    def _questions(self, state: RequestState) -> dict[str, JudgeRequest] | None:
         """What to ask about an answer: nothing if it is not judged; None if it should be and cannot."""
         rubric = RUBRICS.get(state.instance.sub_split or "")
         if not (self._judges and rubric and _answered(state)):
@@ -118,7 +118,7 @@ def _found(name: str, client: AutoClient) -> Judge:
 
 def _reason(error: Exception) -> str:
     """Why a judge cannot be had."""
-    return str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {shorten(redacted(str(error)))}"
+    return str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {shorten(redact(str(error)))}"
 
 
 def _answered(state: RequestState) -> bool:

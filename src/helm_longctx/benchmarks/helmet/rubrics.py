@@ -16,7 +16,7 @@ from pathlib import Path
 from helm_longctx.benchmarks.helmet.scoring import parse_output
 from helm_longctx.benchmarks.helmet.verdicts import PARTS, read_answer, read_part
 from helm_longctx.errors import InputError
-from helm_longctx.judging.judge import Question, Verdict
+from helm_longctx.judging.judge import JudgeRequest, Verdict
 from helm_longctx.protocol.task import Record
 from helm_longctx.protocol.template import fill
 
@@ -45,7 +45,7 @@ class Rubric:
     needs: tuple[str, ...]
     read: Callable[[str, str], Verdict | None]
 
-    def questions(self, script: Path, record: Record) -> dict[str, Question]:
+    def questions(self, script: Path, record: Record) -> dict[str, JudgeRequest]:
         """What to ask about a record, by part.
 
         Args:
@@ -58,7 +58,7 @@ class Rubric:
         if absent := [name for name in self.prompts.values() if name not in templates]:
             raise InputError(f"{script}: there is no text named {', '.join(absent)}; is it HELMET's script?")
         return {
-            part: Question(
+            part: JudgeRequest(
                 prompt=fill(templates[name], fields),
                 read=partial(self.read, part),
                 max_tokens=self.max_tokens,

@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from helm_longctx.judging.judge import Judge, Question, Reply, Verdict
-from helm_longctx.judging.jury import ask_all
+from helm_longctx.judging.judge import Judge, JudgeRequest, Reply, Verdict
+from helm_longctx.judging.jury import ask_judges
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,7 +61,7 @@ class Check:
     """
 
     item: Item
-    questions: Mapping[str, Question]
+    questions: Mapping[str, JudgeRequest]
     worth: Worth
 
     @cached_property
@@ -85,14 +85,14 @@ def observe(checks: Sequence[Check], judges: Sequence[Judge], repeats: int) -> p
     rows = [
         {"judge": judge, "repeat": repeat, **_row(check, replies)}
         for repeat in range(repeats)
-        for check, by_judge in zip(checks, ask_all(judges, [c.questions for c in checks], repeat), strict=True)
+        for check, by_judge in zip(checks, ask_judges(judges, [c.questions for c in checks], repeat), strict=True)
         for judge, replies in by_judge.items()
     ]
     return pd.DataFrame(rows).astype({"score": float, "expected_score": float})
 
 
 def _row(check: Check, replies: Mapping[str, Reply]) -> dict[str, Any]:
-    item, verdict = check.item, _merged(replies.values())
+    item, verdict = check.item, _merge_verdicts(replies.values())
     about = {name: value for name, value in asdict(item).items() if name in ("id", "task", "kind", "like", "place")}
     return {
         **about,
@@ -105,7 +105,7 @@ def _row(check: Check, replies: Mapping[str, Reply]) -> dict[str, Any]:
     }
 
 
-def _merged(replies: Iterable[Reply]) -> Verdict | None:
+def _merge_verdicts(replies: Iterable[Reply]) -> Verdict | None:
     """The numbers of all parts; None if one is missing."""
     numbers: dict[str, Any] = {}
     for reply in replies:

@@ -11,9 +11,9 @@ from helm.clients.client import Client
 from helm.common.hierarchical_logger import hlog, hwarn
 from helm.common.request import Request, RequestResult
 
-from helm_longctx.judging.calls import limited
+from helm_longctx.judging.calls import limit_time
 from helm_longctx.judging.keys.find import IN_FILE, FoundKey, UnavailableJudgeError, find_key, judge_prefix, variable
-from helm_longctx.judging.keys.renewal import RenewingClient, failure
+from helm_longctx.judging.keys.renewal import RenewingClient, failure_result
 from helm_longctx.judging.settings import TIMEOUT, setting
 from helm_longctx.redaction.hooks import install_redaction
 from helm_longctx.redaction.text import register_credentials
@@ -37,14 +37,14 @@ def judge_client(deployment: str, client: AutoClient) -> Client:
     known = get_model_deployment(deployment)
     found = find_key(known, client.credentials)
     if found is None:
-        _warn_unused(known)
-        return limited(client._get_client(deployment), setting(TIMEOUT))
+        _warn_of_unused_key(known)
+        return limit_time(client._get_client(deployment), setting(TIMEOUT))
     _tell(known, found)
 
     def build(key: str) -> Client:
         credentials = {**client.credentials, f"{known.host_organization}ApiKey": key}
         made = AutoClient(credentials, client.file_storage_path, client.cache_backend_config)
-        return limited(made._get_client(deployment), setting(TIMEOUT))
+        return limit_time(made._get_client(deployment), setting(TIMEOUT))
 
     return RenewingClient(build, found.keys, found.origin)
 
@@ -57,7 +57,7 @@ class UnavailableClient(Client):
 
     def make_request(self, request: Request) -> RequestResult:
         """A failure; trying again is of no use."""
-        return failure(self._why, retriable=False)
+        return failure_result(self._why, retriable=False)
 
 
 def check_credentials(deployment: str, credentials: Mapping[str, Any]) -> None:
@@ -96,7 +96,7 @@ def _tell(deployment: ModelDeployment, found: FoundKey) -> None:
     hlog(f"judge {deployment.name}: {unset}using {'' if found.origin == IN_FILE else 'the main key, '}{found.origin}")
 
 
-def _warn_unused(deployment: ModelDeployment) -> None:
+def _warn_of_unused_key(deployment: ModelDeployment) -> None:
     for prefix in judge_prefix(deployment):
         if variable(f"{prefix}_API_KEY") or variable(f"{prefix}_CLIENT_ID"):
             hwarn(f"judge {deployment.name}: its client takes no key, so {prefix}_* are not used")

@@ -75,7 +75,7 @@ def find_key(deployment: ModelDeployment, credentials: Mapping[str, Any]) -> Fou
         or _first_in_environment([library] if library else [])
     )
     if found is None and needed:
-        raise _missing(deployment, list(dict.fromkeys([*prefixes, *([library] if library else [])])))
+        raise _missing_key_error(deployment, list(dict.fromkeys([*prefixes, *([library] if library else [])])))
     return found
 
 
@@ -145,7 +145,7 @@ def _in_credentials(deployment: ModelDeployment, credentials: Mapping[str, Any])
     return FoundKey(IN_FILE, FixedKey(key)) if key else None
 
 
-def _missing(deployment: ModelDeployment, prefixes: list[str]) -> UnavailableJudgeError:
+def _missing_key_error(deployment: ModelDeployment, prefixes: list[str]) -> UnavailableJudgeError:
     keys = ", ".join(f"{prefix}_API_KEY" for prefix in prefixes)
     return UnavailableJudgeError(
         f"judge={deployment.name} needs a key, and there is none; allowed: {keys},"

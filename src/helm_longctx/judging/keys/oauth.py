@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from helm_longctx.redaction.text import redacted, register_secret
+from helm_longctx.redaction.text import redact, register_secret
 
 TIMEOUT = 30
 """Seconds for an answer of the token server."""
@@ -27,7 +27,7 @@ class TokenError(RuntimeError):
     """
 
     def __init__(self, message: str, refused: bool):
-        super().__init__(redacted(message))
+        super().__init__(redact(message))
         self.refused = refused
 
 
@@ -71,14 +71,14 @@ def request_token(client: ClientCredentials) -> Token:
         TokenError: it refused, or cannot be reached after some attempts.
     """
     try:
-        return _requested(client, "client_secret_basic")
+        return _fetch_token(client, "client_secret_basic")
     except TokenError as error:
         if not error.refused:
             raise
-    return _requested(client, "client_secret_post")
+    return _fetch_token(client, "client_secret_post")
 
 
-def _requested(client: ClientCredentials, method: str) -> Token:
+def _fetch_token(client: ClientCredentials, method: str) -> Token:
     import requests
     from authlib.common.errors import AuthlibBaseError
     from authlib.integrations.requests_client import OAuth2Session

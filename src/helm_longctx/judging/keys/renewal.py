@@ -13,7 +13,7 @@ from helm.common.request import ErrorFlags, Request, RequestResult
 from helm.proxy.retry import NonRetriableException
 
 from helm_longctx.judging.keys.oauth import TokenError
-from helm_longctx.redaction.text import redacted, register_secret
+from helm_longctx.redaction.text import redact, register_secret
 
 _REFUSED = re.compile(
     r"\b(?:code|status|http|error)\W{0,5}401\b|\b401\W+(?:client error|unauthori[sz]ed)|authentication_error"
@@ -30,7 +30,7 @@ class KeySource(Protocol):
         """The key to use now."""
         ...
 
-    def renewed(self, refused: str) -> str:
+    def renew(self, refused: str) -> str:
         """Another key than one that was refused; the same if there is no other."""
         ...
 
@@ -46,7 +46,7 @@ class FixedKey:
         """The key."""
         return self._key
 
-    def renewed(self, refused: str) -> str:
+    def renew(self, refused: str) -> str:
         """The same."""
         return self._key
 
@@ -70,25 +70,25 @@ class RenewingClient(Client):
         """The answer, or a failure whose error names no secret; a refused key is no reason to try again."""
         try:
             key = self._keys.current()
-            result = self._sent(request, key)
+            result = self._send(request, key)
             # A new key that was refused too says that keys are not what is wrong: do not ask for more of them.
-            if _refused(result) and key != self._useless:
-                new = self._keys.renewed(key)
-                result = self._sent(request, new) if new != key else result
-                self._useless = new if _refused(result) else None
+            if _is_refusal(result) and key != self._useless:
+                new = self._keys.renew(key)
+                result = self._send(request, new) if new != key else result
+                self._useless = new if _is_refusal(result) else None
         except TokenError as error:
-            return failure(str(error), retriable=not error.refused)
-        if _refused(result):
-            return failure(f"{self._origin} was refused: {result.error}", retriable=False)
-        return replace(result, error=redacted(result.error)) if result.error else result
+            return failure_result(str(error), retriable=not error.refused)
+        if _is_refusal(result):
+            return failure_result(f"{self._origin} was refused: {result.error}", retriable=False)
+        return replace(result, error=redact(result.error)) if result.error else result
 
-    def _sent(self, request: Request, key: str) -> RequestResult:
+    def _send(self, request: Request, key: str) -> RequestResult:
         try:
             return self._client(key).make_request(request)
         except Exception as error:  # clients raise what they like, and may quote the key
             status = "status 401: " if _status(error) == 401 else ""
             retriable = not isinstance(error, NonRetriableException)
-            return failure(f"{status}{type(error).__name__}: {error}", retriable)
+            return failure_result(f"{status}{type(error).__name__}: {error}", retriable)
 
     def _client(self, key: str) -> Client:
         with self._lock:
@@ -97,7 +97,7 @@ class RenewingClient(Client):
             return self._built[1]
 
 
-def _refused(result: RequestResult) -> bool:
+def _is_refusal(result: RequestResult) -> bool:
     return not result.success and bool(_REFUSED.search(result.error or ""))
 
 
@@ -106,13 +106,13 @@ def _status(error: Exception) -> object:
     return getattr(error, "status_code", None) or getattr(getattr(error, "response", None), "status_code", None)
 
 
-def failure(error: str, retriable: bool) -> RequestResult:
+def failure_result(error: str, retriable: bool) -> RequestResult:
     """A request's result that says why there is none, without secrets."""
     return RequestResult(
         success=False,
         embedding=[],
         completions=[],
         cached=False,
-        error=redacted(error),
+        error=redact(error),
         error_flags=ErrorFlags(is_retriable=retriable),
     )

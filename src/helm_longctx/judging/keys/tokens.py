@@ -13,7 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from helm_longctx.judging.keys.oauth import ClientCredentials, Token, TokenError, request_token
-from helm_longctx.locks import locked
+from helm_longctx.locks import hold_lock
 
 PAUSE = 10
 """Seconds after a failure in which the server is left alone; who asks gets the same failure."""
@@ -43,7 +43,7 @@ class TokenSource:
         """
         return self._token(refused=None)
 
-    def renewed(self, refused: str) -> str:
+    def renew(self, refused: str) -> str:
         """A token other than one that was refused; asked for once, however many were refused with it."""
         return self._token(refused)
 
@@ -58,17 +58,17 @@ class TokenSource:
         if self._failure and time.monotonic() < self._failure[1] + PAUSE:
             raise TokenError(str(self._failure[0]), self._failure[0].refused)
         try:
-            return self._shared(refused)
+            return self._load_or_request(refused)
         except TokenError as error:
             self._failure = (error, time.monotonic())
             raise
 
-    def _shared(self, refused: str | None) -> Token:
-        with locked(self._file.with_name(f"{self._file.name}.lock"), "tokens are not shared"):
-            token = _read(self._file)
+    def _load_or_request(self, refused: str | None) -> Token:
+        with hold_lock(self._file.with_name(f"{self._file.name}.lock"), "tokens are not shared"):
+            token = _read_token(self._file)
             if not _usable(token, refused):
                 token = request_token(self._client)
-                _write(self._file, token)
+                _write_token(self._file, token)
             assert token is not None
             return token
 
@@ -85,7 +85,7 @@ def _usable(token: Token | None, refused: str | None) -> bool:
     return token is not None and token.value != refused and time.time() < token.fresh_until
 
 
-def _read(file: Path) -> Token | None:
+def _read_token(file: Path) -> Token | None:
     """The kept token; None where there is none or its file is damaged."""
     try:
         kept = json.loads(file.read_bytes())
@@ -94,7 +94,7 @@ def _read(file: Path) -> Token | None:
         return None
 
 
-def _write(file: Path, token: Token) -> None:
+def _write_token(file: Path, token: Token) -> None:
     """Keep a token. At no moment can anybody else read it: `mkstemp` makes files of mode 0600."""
     try:
         handle, part = tempfile.mkstemp(dir=file.parent, prefix=file.stem)
