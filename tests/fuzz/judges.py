@@ -13,8 +13,8 @@ from helm.common.request import GeneratedOutput, Request, RequestResult
 from helm_longctx.benchmarks.helmet import scoring
 from helm_longctx.benchmarks.helmet.verdicts import PARTS, judged_answer, judged_summary, read_answer, read_part
 from helm_longctx.judging import entailment
+from helm_longctx.judging.calls import WAIT
 from helm_longctx.judging.judge import Judge, JudgeRequest
-from helm_longctx.judging.settings import WAIT
 from tests.fuzz.cases import Kind, check_finite
 from tests.fuzz.mutate import ODD_VALUES, mutated_text
 from tests.helmet.fabricate_replies import answer_replies, summary_replies

@@ -14,10 +14,9 @@ from helm.clients.anthropic_client import AnthropicMessagesClient
 from helm.clients.openai_client import OpenAIClient
 from helm.common.cache import SqliteCacheConfig
 
-from helm_longctx.judging.calls import TRIES, limit_time
+from helm_longctx.judging.calls import TIMEOUT, TRIES, WAIT, limit_time, setting
 from helm_longctx.judging.judge import Judge, JudgeRequest, Reply, send_seeds
 from helm_longctx.judging.jury import ask_judges
-from helm_longctx.judging.settings import TIMEOUT, WAIT, setting
 from tests.servers import faults
 from tests.servers.faults import Fault
 from tests.servers.llm import Server, asked_again, serve

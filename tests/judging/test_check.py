@@ -15,11 +15,11 @@ from helm.common.cache_backend_config import SqliteCacheBackendConfig
 
 from helm_longctx.benchmarks.helmet.judge_check import checks
 from helm_longctx.judging import agreement
+from helm_longctx.judging.calls import WAIT
 from helm_longctx.judging.check.items import Check, observe
 from helm_longctx.judging.check.measures import Measure, agreements, by_kind, measures
 from helm_longctx.judging.check.plotting import draw
 from helm_longctx.judging.judge import find_judges
-from helm_longctx.judging.settings import WAIT
 from helm_longctx.sources.root import DataRoot
 from tests.fabricate_books import build_rubrics
 from tests.judging.characters import Characters

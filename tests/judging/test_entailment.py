@@ -20,6 +20,7 @@ from helm.common.cache_backend_config import BlackHoleCacheBackendConfig
 
 from helm_longctx.errors import InputError
 from helm_longctx.judging import entailment
+from helm_longctx.judging.calls import WAIT
 from helm_longctx.judging.entailment import (
     TRUE_NLI,
     TRUE_NLI_COMMIT,
@@ -27,11 +28,9 @@ from helm_longctx.judging.entailment import (
     DeploymentEntailment,
     HubEntailment,
     Pair,
-    Verdict,
     find_entailment,
 )
 from helm_longctx.judging.judge import Judge
-from helm_longctx.judging.settings import WAIT
 from helm_longctx.torchvision import ignore_broken_torchvision
 from tests.sources.hub_server import COMMIT, Hub, serve
 
@@ -344,7 +343,7 @@ class Counting:
     def __init__(self) -> None:
         self.asked: list[Pair] = []
 
-    def entails(self, pairs: Sequence[Pair]) -> list[Verdict]:
+    def entails(self, pairs: Sequence[Pair]) -> list[bool | None]:
         """By the rule."""
         self.asked += pairs
         return [None if claim == "?" else len(claim) % 2 == 0 for _, claim in pairs]

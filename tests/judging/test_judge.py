@@ -13,10 +13,9 @@ from helm.clients.auto_client import AutoClient
 from helm.common.cache_backend_config import SqliteCacheBackendConfig
 
 from helm_longctx.errors import InputError
-from helm_longctx.judging.cost import Spending, price_of
+from helm_longctx.judging.calls import READINGS, WAIT
 from helm_longctx.judging.judge import Judge, JudgeRequest, Verdict, find_judges, parse_judges
-from helm_longctx.judging.jury import ask_judges
-from helm_longctx.judging.settings import READINGS, WAIT
+from helm_longctx.judging.jury import Spending, ask_judges, price_of
 from tests.judging.deployments import write_judges
 from tests.servers import faults
 from tests.servers.faults import Fault

@@ -9,7 +9,8 @@ import pytest
 from helm.common.hierarchical_logger import hexception, hlog
 from helm.common.request import Request
 
-from helm_longctx.redaction.lean import LOG_LIMIT, abbreviate, install_lean_logs
+from helm_longctx.redaction.abbreviation import LOG_LIMIT, abbreviate
+from helm_longctx.redaction.lean import install_lean_logs
 from helm_longctx.redaction.text import redact, register_secret
 
 PROMPT = "begin " + "the needle is here " * 50_000 + "end"

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helm_longctx.cli import errors
-from helm_longctx.redaction.logs import redact_logs
+from helm_longctx.redaction.logs import redact_logs, redact_uncaught
 from helm_longctx.redaction.text import (
     MARK,
     redact,
@@ -25,7 +25,6 @@ from helm_longctx.redaction.text import (
     register_environment,
     register_secret,
 )
-from helm_longctx.redaction.uncaught import redact_uncaught
 
 LETTERS = string.ascii_letters + string.digits
 KEYS = [

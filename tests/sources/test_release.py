@@ -16,9 +16,9 @@ import pytest
 import requests
 
 from helm_longctx.errors import InputError
-from helm_longctx.sources import disk, download, hub, unpack
+from helm_longctx.sources import download, hub, unpack
 from helm_longctx.sources import release as sources_release
-from helm_longctx.sources.release import PinnedFile, ReleaseFile, ensure
+from helm_longctx.sources.release import PinnedFile, ReleaseFile, ensure_release_files
 from tests.sources.hub_server import COMMIT
 from tests.sources.release_server import ReleaseHub
 from tests.sources.releases import (
@@ -101,7 +101,7 @@ def test_the_same_path_twice(served: ReleaseHub, tmp_path: Path) -> None:
 def test_a_mirror_is_never_filled(served: ReleaseHub, tmp_path: Path) -> None:
     """With a mirror folder the error names files and command, and nothing is asked of the hub."""
     with pytest.raises(InputError, match=r"lacks helmet/kilt/nq.jsonl; get it with: fetch it"):
-        ensure(RELEASE, [KILT], root(tmp_path, mirror=True), "fetch it")
+        ensure_release_files(RELEASE, [KILT], root(tmp_path, mirror=True), "fetch it")
     assert served.requests == []
 
 
@@ -109,7 +109,7 @@ def test_a_mirror_is_never_filled(served: ReleaseHub, tmp_path: Path) -> None:
 def test_paths_outside_the_folder(served: ReleaseHub, tmp_path: Path, path: str) -> None:
     """Only plain paths in the release's folder can be asked for."""
     with pytest.raises(InputError, match="no file of the release org/release"):
-        ensure(RELEASE, [path], root(tmp_path), "fetch it")
+        ensure_release_files(RELEASE, [path], root(tmp_path), "fetch it")
     assert served.requests == []
 
 
@@ -274,7 +274,7 @@ def test_full_from_the_start(served: ReleaseHub, tmp_path: Path, monkeypatch: py
 
 def test_no_room_for_a_file(served: ReleaseHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that does not fit is not written, and those before it are not kept."""
-    short_of(monkeypatch, 10**12, 10**12, disk.SPACE_MARGIN + 399_999)
+    short_of(monkeypatch, 10**12, 10**12, download.SPACE_MARGIN + 399_999)
     assert "of free disk space" in refused(tmp_path)
 
 

@@ -18,7 +18,7 @@ def _excepthook(kind: type[BaseException], error: BaseException, traceback: Trac
     if explain(error):
         print_error(error)
         return
-    from helm_longctx.redaction.lean import format_traceback  # loads HELM, which a command may never need
+    from helm_longctx.redaction.abbreviation import format_traceback  # loads HELM, which a command may never need
 
     sys.stderr.write(redact(format_traceback(error)))
 

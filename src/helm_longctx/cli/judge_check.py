@@ -17,7 +17,7 @@ from helm_longctx.cli.console import print_table
 from helm_longctx.cli.judge_agreement import agreement_data, agreement_table, number_text
 from helm_longctx.cli.options import JsonPath, LocalPath, OutputPath, check_folder, check_picture
 from helm_longctx.cli.registries import fill_registries
-from helm_longctx.judging.settings import check_settings
+from helm_longctx.judging.calls import check_settings
 from helm_longctx.sources.root import DataRoot
 
 if TYPE_CHECKING:

@@ -10,11 +10,25 @@ from tenacity import Retrying, retry_if_result, stop_after_attempt
 from tenacity import wait_random_exponential as wait_randomly
 
 from helm_longctx.errors import shorten
-from helm_longctx.judging.settings import WAIT, setting
 from helm_longctx.redaction.text import redact
+from helm_longctx.settings import number_setting
 
 if TYPE_CHECKING:
     from helm.clients.client import Client
+
+WAIT = "HELM_LONGCTX_JUDGE_WAIT"
+"""The longest first wait after a failed call in seconds; it doubles with each."""
+
+TIMEOUT = "HELM_LONGCTX_JUDGE_TIMEOUT"
+"""Seconds that a call may take. Providers' libraries wait ten minutes."""
+
+READINGS = "HELM_LONGCTX_JUDGE_READINGS"
+"""How many replies may have no verdict before a question counts as failed."""
+
+PARALLEL = "HELM_LONGCTX_JUDGE_PARALLEL"
+"""How many calls to judges may be in flight."""
+
+DEFAULTS = {WAIT: 2.0, TIMEOUT: 300.0, READINGS: 3.0, PARALLEL: 8.0}
 
 TRIES = 6
 """How often a call is made that fails."""
@@ -27,6 +41,25 @@ NO_CONTENT = "Anthropic response has empty content"
 
 UNREAD = ("KeyError: ", "TypeError: ", "ValidationError: ")
 """How HELM's clients fail at a reply that is not of its provider's protocol: when they read it, after it is kept."""
+
+
+def setting(name: str) -> float:
+    """Its value.
+
+    Raises:
+        InputError: it is no number above 0; READINGS and PARALLEL are whole numbers.
+    """
+    return number_setting(name, DEFAULTS[name], whole=name in (READINGS, PARALLEL))
+
+
+def check_settings() -> None:
+    """All of them, before anything is sent.
+
+    Raises:
+        InputError: as `setting`.
+    """
+    for name in DEFAULTS:
+        setting(name)
 
 
 def call(client: Client, request: Request) -> RequestResult | str:

@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 Pair = tuple[str, str]
 """Passage and claim."""
 
-Verdict = bool | None
-"""None: the judge gave none."""
-
 TRUE_NLI = "google/t5_xxl_true_nli_mixture"
 """HELMET's judge, of 11 billion parameters."""
 
@@ -50,7 +47,7 @@ Does the passage alone support all that the statement says? Answer with 1 for ye
 _log = logging.getLogger(__name__)
 
 
-class Entailment(Protocol):
+class EntailmentJudge(Protocol):
     """A judge of passages and claims.
 
     Attributes:
@@ -64,12 +61,12 @@ class Entailment(Protocol):
         """What judges, with its revision where that is known."""
         ...
 
-    def entails(self, pairs: Sequence[Pair]) -> list[Verdict]:
+    def entails(self, pairs: Sequence[Pair]) -> list[bool | None]:
         """A verdict for each pair, in order."""
         ...
 
 
-def find_entailment(judge: str, client: AutoClient, folder: Path) -> Entailment | None:
+def find_entailment(judge: str, client: AutoClient, folder: Path) -> EntailmentJudge | None:
     """The judge that an argument names; None if nobody judges.
 
     Args:
@@ -122,7 +119,7 @@ class HubEntailment:
             self._revision = self._revision or TRUE_NLI_COMMIT
         self.official = (self._model, self._revision) == (TRUE_NLI, TRUE_NLI_COMMIT)
         self._lock = threading.Lock()
-        self._loaded: _Nli | InputError | None = None
+        self._loaded: _NliModel | InputError | None = None
 
     @cached_property
     def name(self) -> str:
@@ -134,7 +131,7 @@ class HubEntailment:
         # Without the weights: verdicts that are kept are found by it, and then nothing need be loaded.
         return _digest(self._folder) if self._folder else _commit(self._model, self._revision)
 
-    def entails(self, pairs: Sequence[Pair]) -> list[Verdict]:
+    def entails(self, pairs: Sequence[Pair]) -> list[bool | None]:
         """A verdict for each pair.
 
         Raises:
@@ -145,7 +142,7 @@ class HubEntailment:
                 raise self._loaded
             if self._loaded is None:
                 self._load()
-            assert isinstance(self._loaded, _Nli)
+            assert isinstance(self._loaded, _NliModel)
             verdicts = self._loaded.entails(pairs)
         if long := verdicts.count(None):
             _log.warning("%s: %d of %d pairs are too long for it", self.name, long, len(verdicts))
@@ -159,15 +156,15 @@ class HubEntailment:
             raise
 
 
-class _Nli:
+class _NliModel:
     """A loaded model."""
 
     def __init__(self, model: Any, tokenizer: Any, entailed: int | None):
         self.model, self.tokenizer, self.entailed = model, tokenizer, entailed
         self.longest = _positions(model)
 
-    def entails(self, pairs: Sequence[Pair]) -> list[Verdict]:
-        verdicts: list[Verdict] = [None] * len(pairs)
+    def entails(self, pairs: Sequence[Pair]) -> list[bool | None]:
+        verdicts: list[bool | None] = [None] * len(pairs)
         inputs = [self._encode(pair) for pair in pairs]
         lengths = [len(encoded["input_ids"]) for encoded in inputs]
         # A position that a model lacks is an error of the whole batch, and on a GPU of all that comes after it.
@@ -212,7 +209,7 @@ def _digest(folder: Path) -> str:
     return "local-" + hashlib.sha256(repr(files).encode()).hexdigest()[:12]
 
 
-def _load(name: str, version: str | None) -> _Nli:
+def _load(name: str, version: str | None) -> _NliModel:
     ignore_broken_torchvision()
     import torch
     from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoModelForSequenceClassification, AutoTokenizer
@@ -236,7 +233,7 @@ def _load(name: str, version: str | None) -> _Nli:
             f"judge={name!r} is neither a deployment that HELM knows nor a model that can be loaded here"
             f" ({type(error).__name__}); see docs/citations.md"
         ) from error
-    return _Nli(model.to("cuda" if gpu else "cpu").eval(), tokenizer, entailed)
+    return _NliModel(model.to("cuda" if gpu else "cpu").eval(), tokenizer, entailed)
 
 
 def _entailment_label(name: str, config: Any) -> int | None:
@@ -282,7 +279,7 @@ class DeploymentEntailment:
     def __init__(self, judge: Judge):
         self.name, self._judge = judge.name, judge
 
-    def entails(self, pairs: Sequence[Pair]) -> list[Verdict]:
+    def entails(self, pairs: Sequence[Pair]) -> list[bool | None]:
         """A verdict for each pair; None where no call succeeded, or no reply began with 1 or 0."""
         with ThreadPoolExecutor(self.parallel) as pool:
             verdicts = list(pool.map(self._verdict, pairs))
@@ -290,7 +287,7 @@ class DeploymentEntailment:
             _log.warning("%s: no verdict on %d of %d pairs", self.name, failed, len(verdicts))
         return verdicts
 
-    def _verdict(self, pair: Pair) -> Verdict:
+    def _verdict(self, pair: Pair) -> bool | None:
         passage, claim = pair
         prompt = PROMPT.format(passage=passage, claim=claim)
         verdict = self._judge.ask(
@@ -313,7 +310,7 @@ class CachedEntailment:
         path: a file that keeps verdicts for later runs; None to keep them in memory. Passages are not kept.
     """
 
-    def __init__(self, judge: Entailment, path: Path | None):
+    def __init__(self, judge: EntailmentJudge, path: Path | None):
         self._judge, self.official = judge, judge.official
         self._lock = threading.Lock()
         if path:
@@ -326,7 +323,7 @@ class CachedEntailment:
         """The other judge's."""
         return self._judge.name
 
-    def entails(self, pairs: Sequence[Pair]) -> list[Verdict]:
+    def entails(self, pairs: Sequence[Pair]) -> list[bool | None]:
         """A verdict for each pair; missing ones are asked for again the next time."""
         keys = [self._key(pair) for pair in pairs]
         known = self._load_verdicts(keys)

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from helm.common.request import Request, RequestResult
 
 from helm_longctx.errors import InputError
-from helm_longctx.judging.calls import call, text_of
-from helm_longctx.judging.settings import READINGS, setting
+from helm_longctx.judging.calls import READINGS, call, setting, text_of
 
 if TYPE_CHECKING:
     from helm.clients.auto_client import AutoClient

@@ -11,9 +11,8 @@ from helm.benchmark.model_deployment_registry import DEPLOYMENT_NAME_TO_MODEL_DE
 from helm.clients.auto_client import AutoClient
 from helm.common.request import Request, RequestResult
 
-from helm_longctx.redaction.logs import redact_logs
+from helm_longctx.redaction.logs import redact_logs, redact_uncaught
 from helm_longctx.redaction.text import redact, register_arguments, register_credentials, register_environment
-from helm_longctx.redaction.uncaught import redact_uncaught
 
 
 def install_redaction() -> None:

@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, label_error
-from helm_longctx.redaction.lean import abbreviate
+from helm_longctx.redaction.abbreviation import abbreviate
 from helm_longctx.redaction.text import redact
 from helm_longctx.running.breaker import Breaker
 from helm_longctx.running.calls import Calls

@@ -17,7 +17,7 @@ from helm.common.cache import KeyValueStoreCacheConfig, SqliteCacheConfig
 from helm.common.cache_backend_config import SqliteCacheBackendConfig
 from helm.common.key_value_store import SqliteKeyValueStore, request_to_key
 
-from helm_longctx.redaction.lean import digest
+from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.running.attempt import Store, watched
 from helm_longctx.running.cache_file import CacheFile
 from helm_longctx.running.servers import server_digest

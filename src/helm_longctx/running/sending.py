@@ -14,7 +14,7 @@ from tenacity import Retrying, retry_if_result, stop_after_attempt, wait_exponen
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, failure_of, failure_of_error, label_error
 from helm_longctx.judging.calls import limit_time
-from helm_longctx.redaction.lean import abbreviate
+from helm_longctx.redaction.abbreviation import abbreviate
 from helm_longctx.redaction.text import redact
 from helm_longctx.running.attempt import Attempt, attempt
 from helm_longctx.running.client_logs import quiet_clients

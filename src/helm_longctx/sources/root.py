@@ -16,6 +16,9 @@ from helm_longctx.errors import InputError
 ENVIRONMENT = "HELM_LONGCTX_DATA"
 CACHE_NAME = "helm_longctx"
 
+USE_A_MIRROR = "put the data into a mirror folder and set HELM_LONGCTX_DATA"
+"""What always helps, for errors."""
+
 
 @dataclass(frozen=True)
 class DataRoot:

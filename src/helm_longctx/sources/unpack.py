@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import shutil
 import tarfile
+import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
 from helm_longctx.errors import InputError
-from helm_longctx.sources.disk import check_ratio, check_space
-from helm_longctx.sources.hub import USE_A_MIRROR
+from helm_longctx.sources.download import check_space
+from helm_longctx.sources.root import USE_A_MIRROR
 
 BLOCK = 1 << 20
 """Bytes in memory at a time."""
@@ -21,6 +24,12 @@ MOST_NAMES = 1 << 20
 
 MOST_ENDS = 10
 """How often the end of an archive may be read. tarfile passes over a member of 2**60 bytes by reading on and on."""
+
+RATIO = 200
+"""How many times its size a packed file may unpack to. Texts come to 3 to 10 times, at most a thousand is possible."""
+ROOM = 1 << 30
+"""Bytes that any packed file may unpack to: a part of an archive may repeat one sentence."""
+
 
 _NAMES = (
     tarfile.GNUTYPE_LONGNAME,
@@ -69,6 +78,40 @@ def unpack(source: BinaryIO, archive: str, wanted: Mapping[str, str], part: Path
     except Exception as error:  # tarfile lets through what its parsing raises
         raise _archive_error(archive, error) from error
     return records
+
+
+def unzip(path: Path, member: str, target: Path) -> None:
+    """Write one member of a zip file to `target`, a block in memory at a time; the zip file's checksum is checked.
+
+    Raises:
+        InputError: the file is no whole zip file, or the member is not in it exactly once.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            found = [name for name in archive.namelist() if name in (member, member.rsplit("/", 1)[-1])]
+            if len(found) != 1:
+                raise InputError(f"it has {len(found) or 'no'} files {member}; {USE_A_MIRROR}")
+            size = archive.getinfo(found[0]).file_size  # more than that is never unpacked
+            check_ratio(member, size, path.stat().st_size)
+            check_space(target.parent, size)
+            with archive.open(found[0]) as content, target.open("wb") as out:
+                shutil.copyfileobj(content, out, 1 << 20)
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
+        raise InputError(f"it is not a whole zip file ({type(error).__name__}); {USE_A_MIRROR}") from error
+
+
+def check_ratio(name: str, unpacked: int, packed: int) -> None:
+    """Refuse a packed file that would fill the disk, or take hours to read.
+
+    Args:
+        unpacked: bytes that came out of it, or that it says will come.
+        packed: bytes that were read for that.
+
+    Raises:
+        InputError: it unpacks to too many.
+    """
+    if unpacked > ROOM + RATIO * packed:
+        raise InputError(f"{name} unpacks to more than {RATIO} times its size: it is no data but made to fill a disk")
 
 
 class _CountingStream:

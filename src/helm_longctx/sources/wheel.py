@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from helm_longctx.errors import InputError
-from helm_longctx.sources.disk import check_space
-from helm_longctx.sources.hub import USE_A_MIRROR, explain_failures, sha256_of, unzip
-from helm_longctx.sources.root import DataRoot
+from helm_longctx.sources.download import check_space, explain_failures, sha256_of
+from helm_longctx.sources.root import USE_A_MIRROR, DataRoot
+from helm_longctx.sources.unpack import unzip
 
 _log = logging.getLogger(__name__)
 

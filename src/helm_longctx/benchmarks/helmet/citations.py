@@ -12,7 +12,7 @@ from typing import Any
 
 from helm_longctx.benchmarks.helmet.scoring import normalize_answer
 from helm_longctx.errors import InputError
-from helm_longctx.judging.entailment import Entailment, Verdict
+from helm_longctx.judging.entailment import EntailmentJudge
 from helm_longctx.protocol.task import Record, Scores
 
 MOST_CITATIONS = 3
@@ -73,7 +73,7 @@ def score_qampari(record: Record) -> Scores:
     return {**scores, **_citation_scores(record, scores.get("qampari_rec_top5"))}
 
 
-def judge_record(record: Record, entailment: Entailment, shown: Callable[[int], bool]) -> dict[str, Any]:
+def judge_record(record: Record, entailment: EntailmentJudge, shown: Callable[[int], bool]) -> dict[str, Any]:
     """What the scores of a judged answer are made from, as plain data.
 
     Args:
@@ -119,7 +119,7 @@ class Citations:
 
 
 def judge_citations(
-    claims: Sequence[Claim], documents: Sequence[Document], entailment: Entailment, citable: Callable[[int], bool]
+    claims: Sequence[Claim], documents: Sequence[Document], entailment: EntailmentJudge, citable: Callable[[int], bool]
 ) -> Citations:
     """Recall and precision of citations (compute_autoais).
 
@@ -193,8 +193,8 @@ def _items(text: str) -> list[str]:
 
 
 def _ask(
-    entailment: Entailment, documents: Sequence[Document], asked: Sequence[tuple[str, tuple[int, ...]]]
-) -> list[Verdict]:
+    entailment: EntailmentJudge, documents: Sequence[Document], asked: Sequence[tuple[str, tuple[int, ...]]]
+) -> list[bool | None]:
     pairs = [("\n".join(_passage(documents[number]) for number in cited), text) for text, cited in asked]
     return entailment.entails(pairs) if pairs else []
 

@@ -19,11 +19,11 @@ from helm_longctx.errors import InputError, shorten
 from helm_longctx.failures import failure_of
 from helm_longctx.helm.annotator import JudgeAnnotator
 from helm_longctx.helm.metric import scored_record
-from helm_longctx.judging.entailment import Entailment, find_entailment, is_deployment
+from helm_longctx.judging.calls import check_settings
+from helm_longctx.judging.entailment import EntailmentJudge, find_entailment, is_deployment
 from helm_longctx.judging.judge import Judge, JudgeRequest, Reply, find_judges, parse_judges
 from helm_longctx.judging.jury import ask_judges
 from helm_longctx.judging.keys.client import UnavailableClient, check_credentials, has_credentials
-from helm_longctx.judging.settings import check_settings
 from helm_longctx.protocol.task import Record
 from helm_longctx.redaction.text import redact
 from helm_longctx.sources.root import DataRoot
@@ -178,7 +178,7 @@ class CitationAnnotator(JudgeAnnotator):
     name = "citations"
 
     def __init__(self, judge: str, auto_client: AutoClient, file_storage_path: str):
-        self._entailment: Entailment | None = None
+        self._entailment: EntailmentJudge | None = None
         self._unavailable = False
         self._told: set[str] = set()
         try:
@@ -209,7 +209,7 @@ class CitationAnnotator(JudgeAnnotator):
             return {"failed": True}
 
 
-def _judged(state: RequestState, entailment: Entailment) -> dict[str, Any]:
+def _judged(state: RequestState, entailment: EntailmentJudge) -> dict[str, Any]:
     record = scored_record(state)
     where = record["documents"]
     documents = all_documents(where["file"], where["item"], _data_root())

@@ -11,10 +11,9 @@ from helm.clients.client import Client
 from helm.common.hierarchical_logger import hlog, hwarn
 from helm.common.request import Request, RequestResult
 
-from helm_longctx.judging.calls import limit_time
+from helm_longctx.judging.calls import TIMEOUT, limit_time, setting
 from helm_longctx.judging.keys.find import IN_FILE, FoundKey, UnavailableJudgeError, find_key, judge_prefix, variable
 from helm_longctx.judging.keys.renewal import RenewingClient, failure_result
-from helm_longctx.judging.settings import TIMEOUT, setting
 from helm_longctx.redaction.hooks import install_redaction
 from helm_longctx.redaction.text import register_credentials
 
