@@ -158,7 +158,7 @@ def test_wrong_number_of_rows_is_refused(hub: Hub, tmp_path: Path) -> None:
 
 def test_missing_split_is_named(hub: Hub, tmp_path: Path) -> None:
     """A split that the conversion lacks is named."""
-    assert "no split 'dev'" in refused(tmp_path, HubDataset("org/letters", {"dev": 3}, config="plus"))
+    assert "has no split 'dev'" in refused(tmp_path, HubDataset("org/letters", {"dev": 3}, config="plus"))
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 500, 503])
@@ -197,7 +197,7 @@ def test_unreadable_parquet(hub: Hub, tmp_path: Path, content: bytes, told: str)
 def test_no_parquet_conversion(hub: Hub, tmp_path: Path) -> None:
     """A repository without a parquet conversion is told from a network failure."""
     hub.info = (404, {"X-Error-Code": "RevisionNotFound"}, b"{}")
-    assert "it has no parquet conversion, or not for this login (404)" in refused(tmp_path)
+    assert "it has no parquet conversion, or your login has no access to it (404)" in refused(tmp_path)
 
 
 def test_login_page_instead_of_the_hub(hub: Hub, tmp_path: Path) -> None:
@@ -244,7 +244,7 @@ def test_disk_full(hub: Hub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(sources_hub, "_lines", full)
-    assert "No space left on device; check space" in refused(tmp_path)
+    assert "No space left on device; check free space" in refused(tmp_path)
 
 
 def test_no_hub_at_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -298,7 +298,7 @@ def test_a_copy_of_the_file_can_be_named(hub: Hub, monkeypatch: pytest.MonkeyPat
     """The setting names another repository, and the record says so."""
     hub.repos["copies/ruler"] = {"tokenizer.json": b"[]"}
     told = (
-        r"tokenizer\.json of hub model org/ruler: it is not there, or not for this login \(404\); set HF_TOKEN to a token"
+        r"tokenizer\.json of hub model org/ruler: it does not exist, or your login has no access to it \(404\); set HF_TOKEN to a token"
         r" with access, or set RULER_REPO to a repository with a copy of it, or put .*; then run: fetch it"
     )
     with pytest.raises(InputError, match=told):
@@ -362,8 +362,8 @@ def test_a_member_of_a_zip_file(hub: Hub, tmp_path: Path, name: str) -> None:
     [
         (zipped({"other": b"x"}), "it has no files set/set_16k.jsonl"),
         (zipped({"set/set_16k.jsonl": b"x", "set_16k.jsonl": b"y"}), "it has 2 files set/set_16k.jsonl"),
-        (zipped({"set/set_16k.jsonl": b"x" * 9999})[:-30], "it is not a whole zip file"),
-        (b"no zip", "it is not a whole zip file"),
+        (zipped({"set/set_16k.jsonl": b"x" * 9999})[:-30], "it is not a complete zip file"),
+        (b"no zip", "it is not a complete zip file"),
         (zipped({"set/set_16k.jsonl": os.urandom(999)}).replace(b"set/set_16k.jsonl", b"set/set_16k.jsonl", 1), ""),
     ],
 )
@@ -373,7 +373,7 @@ def test_bad_zip_files(hub: Hub, tmp_path: Path, content: bytes, message: str) -
     if not message:
         place = content.index(b"set/set_16k.jsonl") + 200
         hub.repos["org/zips"] = {"set.zip": content[:place] + b"\0\0\0" + content[place + 3 :]}
-        message = "it is not a whole zip file"
+        message = "it is not a complete zip file"
     with pytest.raises(InputError, match=message) as caught:
         ensure_zip_member(MEMBER, root(tmp_path), "fetch it")
     assert str(caught.value).endswith("; then run: fetch it")

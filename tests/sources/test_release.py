@@ -73,7 +73,7 @@ def test_a_damaged_record_costs_no_download(
     (tmp_path / "data/helmet/release.json").write_text(text, encoding="latin-1")
     fetched(tmp_path)
     assert sorted(json.loads((tmp_path / "data/helmet/release.json").read_text())) == [KILT, RULER]
-    assert "written anew" in caplog.text
+    assert "is replaced" in caplog.text
 
 
 def test_what_is_there_is_not_asked_for_again(served: ReleaseHub, tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_the_start_is_told(served: ReleaseHub, tmp_path: Path, caplog: pytest.Lo
         fetch(tmp_path, ALCE)
     told = [record.getMessage() for record in caplog.records if record.name == sources_release.__name__]
     assert told == [
-        "fetching data.tar.gz of org/release: 0.0 GB are downloaded; of them only this is kept: data/alce/asqa.json"
+        "fetching data.tar.gz of org/release: 0.0 GB are downloaded; only these files are kept: data/alce/asqa.json"
     ]
 
 
@@ -191,7 +191,7 @@ def test_what_follows_the_last_member(served: ReleaseHub, tmp_path: Path) -> Non
 def test_missing_members(served: ReleaseHub, tmp_path: Path) -> None:
     """Files that the archive lacks are named, and the others are not kept."""
     message = refused(tmp_path, KILT, "helmet/kilt/none.jsonl", "helmet/none")
-    assert "has no data/kilt/none.jsonl, data/none: not the benchmark's release" in message
+    assert "has no data/kilt/none.jsonl, data/none: it is not the release that the benchmark used" in message
 
 
 HOSTILE = [
@@ -252,7 +252,7 @@ def test_names_with_dots(served: ReleaseHub, tmp_path: Path) -> None:
 def test_wanted_members_must_be_files(served: ReleaseHub, tmp_path: Path, fields: dict[str, object]) -> None:
     """A wanted name that is something else than a file is refused."""
     rehashed(served, packed(member("data/odd", b"", **fields)))
-    assert "data.tar.gz: data/odd is not a plain file" in refused(tmp_path, KILT, "helmet/odd")
+    assert "data.tar.gz: data/odd is not a regular file" in refused(tmp_path, KILT, "helmet/odd")
 
 
 @pytest.mark.parametrize("name", ["data/kilt/nq.jsonl", "./data/kilt//nq.jsonl"])
@@ -268,7 +268,7 @@ def test_wanted_members_must_be_there_once(served: ReleaseHub, tmp_path: Path, n
 def test_full_from_the_start(served: ReleaseHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a full disk no download starts."""
     short_of(monkeypatch, 100_000_000)
-    assert "helmet needs 0.27 GB of free disk space and has 0.10 GB; make room" in refused(tmp_path)
+    assert "helmet needs 0.27 GB of free disk space and has 0.10 GB; free some space" in refused(tmp_path)
     assert served.requests == []
 
 
@@ -294,13 +294,13 @@ def test_a_disk_that_fills(served: ReleaseHub, tmp_path: Path, monkeypatch: pyte
         raise OSError(28, os.strerror(28))
 
     monkeypatch.setattr(unpack, "_copy", full)
-    assert "No space left on device; check space" in refused(tmp_path)
+    assert "No space left on device; check free space" in refused(tmp_path)
 
 
 def test_a_file_where_a_folder_must_be(served: ReleaseHub, tmp_path: Path) -> None:
     """A root that cannot be written to is told."""
     (root(tmp_path).path / "helmet").write_text("")
-    with pytest.raises(InputError, match="File exists; check space and rights"):
+    with pytest.raises(InputError, match="File exists; check free space and permissions"):
         fetch(tmp_path)
 
 

@@ -6,6 +6,7 @@ import sys
 from types import TracebackType
 
 from helm_longctx.errors import InputError
+from helm_longctx.redaction.abbreviation import format_traceback
 from helm_longctx.redaction.text import redact
 
 
@@ -18,8 +19,6 @@ def _excepthook(kind: type[BaseException], error: BaseException, traceback: Trac
     if explain(error):
         print_error(error)
         return
-    from helm_longctx.redaction.abbreviation import format_traceback  # loads HELM, which a command may never need
-
     sys.stderr.write(redact(format_traceback(error)))
 
 

@@ -1,4 +1,4 @@
-"""What a task reads, and getting it: a union of sources, each fetched in its own way."""
+"""The kinds of data sources that a task can name, and the function that gets them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ Source = HubDataset | HubFile | HubZip | ReleaseFile | PinnedFile | RepositoryFo
 
 
 def ensure(sources: Iterable[Source], root: DataRoot, command: str) -> None:
-    """Have every source's files under the root; into a cache what is absent is downloaded, an archive once for all.
+    """Download the files of all sources that are not under the data root. An archive is read once for all its files.
 
     Args:
-        command: what a user types to get them, for errors.
+        command: command that gets the files, for errors.
 
     Raises:
-        InputError: something is missing and may not be downloaded, or a download fails or is not what it should be.
+        InputError: a file is missing from a mirror, a download fails, or downloaded content is not as expected.
     """
     distinct = {tuple(source.paths): source for source in sources}.values()
     absent = [source for source in distinct if not all(map(root.has, source.paths))]
