@@ -158,9 +158,9 @@ def failure_of(result: RequestResult) -> Failure | None:
 
 
 def failure_of_text(error: str) -> Failure:
-    """What an error's text says. One that begins with a kind's name (see `label_error`) is of that kind."""
-    if known := _LABEL.match(error):
-        return Failure(known[1])
+    """Classify an error's text. A label at its start (see `label_error`) decides."""
+    if label := _LABEL.match(error):
+        return Failure(label[1])
     return _failure(error, None)
 
 

@@ -212,7 +212,7 @@ def test_a_model_of_no_commit_is_not_loaded(monkeypatch: pytest.MonkeyPatch) -> 
     """It would be whatever the main branch holds at that moment."""
     monkeypatch.setattr(entailment, "_commit", lambda model, revision: None)
     monkeypatch.setattr(transformers.AutoConfig, "from_pretrained", lambda *arguments, **named: pytest.fail("loaded"))
-    with pytest.raises(InputError, match="nor a model that can be loaded here"):
+    with pytest.raises(InputError, match="nor a model that can be loaded on this machine"):
         HubEntailment("org/nli").entails([("a", "b")])
 
 
@@ -223,7 +223,7 @@ def test_code_of_a_model_is_not_run(t5: Path, tmp_path: Path) -> None:
     names = {"AutoConfig": "code.Config", "AutoModelForSeq2SeqLM": "code.Model"}
     (tmp_path / "nli/config.json").write_text(json.dumps({**config, "model_type": "other", "auto_map": names}))
     (tmp_path / "nli/code.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
-    with pytest.raises(InputError, match="nor a model that can be loaded here"):
+    with pytest.raises(InputError, match="nor a model that can be loaded on this machine"):
         HubEntailment(str(tmp_path / "nli")).entails([("a", "b")])
     assert not (tmp_path / "ran").exists()
 
@@ -286,7 +286,7 @@ def test_models_that_are_none(classifier: Path, tmp_path: Path) -> None:
     nothing = HubEntailment(str(tmp_path / "nothing"))
     for _ in range(2):
         with pytest.raises(
-            InputError, match="neither a deployment that HELM knows nor a model that can be loaded here"
+            InputError, match="neither a HELM deployment nor a model that can be loaded on this machine"
         ):
             nothing.entails([("a", "b")])
 

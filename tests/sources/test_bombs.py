@@ -48,7 +48,7 @@ def test_repeated_text_is_no_bomb(tmp_path: Path) -> None:
 def test_a_member_that_never_ends(tmp_path: Path) -> None:
     """A header that says 2**60 bytes; tarfile read on behind the archive's end for weeks."""
     data = gzip.compress(header("data/other", 2**60) + bytes(2048))
-    with pytest.raises(InputError, match="not a whole gzip-compressed tar file"):
+    with pytest.raises(InputError, match=r"not a complete tar\.gz file"):
         unpack(io.BytesIO(data), "data.tar.gz", WANTED, tmp_path)
 
 
@@ -56,7 +56,7 @@ def test_a_member_that_never_ends(tmp_path: Path) -> None:
 def test_a_name_that_fills_memory(kind: bytes, tmp_path: Path) -> None:
     """tarfile reads a long name whole, however long."""
     data = gzip.compress(header("x", 2 << 20, kind) + bytes(2 << 20))
-    with pytest.raises(InputError, match="not a whole gzip-compressed tar file"):
+    with pytest.raises(InputError, match=r"not a complete tar\.gz file"):
         unpack(io.BytesIO(data), "data.tar.gz", WANTED, tmp_path)
 
 
@@ -76,4 +76,4 @@ def test_a_pinned_file_without_end(served: ReleaseHub, tmp_path: Path, monkeypat
     served.files["asqa"] = bytes(1_000_000)
     file = release.PinnedFile(PROMPTS, f"{served.url}/files/asqa", "0" * 64)
     message = refused(tmp_path, act=lambda path: release.ensure_pinned_files([file], root(path), "fetch it"))
-    assert "more than 1000 bytes" in message
+    assert "larger than 1000 bytes" in message

@@ -214,8 +214,8 @@ def test_a_hub_without_digests(served: ReleaseHub, tmp_path: Path) -> None:
 
 def test_a_repeated_certificate_failure_is_not_a_passing_one() -> None:
     """A certificate does not get better by waiting; a reset connection may."""
-    assert not download._passing(requests.exceptions.SSLError())
-    assert download._passing(ConnectionResetError())
+    assert not download._is_temporary(requests.exceptions.SSLError())
+    assert download._is_temporary(ConnectionResetError())
 
 
 def test_the_token_stays_with_the_hub(served: ReleaseHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,7 +60,7 @@ def test_an_array_that_is_none_or_cut(text: str, tmp_path: Path) -> None:
     """A file without its end must not pass for one with fewer rows."""
     path = tmp_path / "rows"
     path.write_text(text)
-    with pytest.raises(InputError, match=r"rows: not a (whole )?JSON array"):
+    with pytest.raises(InputError, match=r"rows: not a (complete )?JSON array"):
         JsonArray(path, {})
 
 

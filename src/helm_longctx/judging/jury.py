@@ -1,4 +1,4 @@
-"""Several judges, asked many questions at once."""
+"""Asks several judges many questions in parallel, and estimates what that costs."""
 
 from __future__ import annotations
 
@@ -15,50 +15,51 @@ from helm_longctx.judging.calls import PARALLEL, setting
 from helm_longctx.judging.judge import Judge, JudgeRequest, Reply
 
 CHARACTERS = 4
-"""Of English text a token has about so many; HELM does not hand on how many a provider counted."""
+"""Characters in a token of English text, about. HELM does not pass on the provider's count of tokens."""
 
 
 def ask_judges(
-    judges: Sequence[Judge], asked: Sequence[Mapping[str, JudgeRequest]], repeat: int = 0
+    judges: Sequence[Judge], requests: Sequence[Mapping[str, JudgeRequest]], repeat: int = 0
 ) -> list[dict[str, dict[str, Reply]]]:
-    """Ask every judge everything; the calls run in parallel, with a progress bar that says what they cost.
+    """Send all requests to every judge in parallel, with a progress bar that shows the cost.
 
     Args:
-        asked: for each item its questions by name.
-        repeat: the how manieth time this is, for answers beside those that HELM's cache holds.
+        judges: the judges.
+        requests: for each item its requests by name.
+        repeat: number of this repetition, from 0. Each repetition has entries of its own in HELM's cache.
 
     Returns:
-        For each item, by judge, the replies by name.
+        For each item the replies by judge and name.
     """
     spending = Spending()
-    places = [(number, judge, name) for number, item in enumerate(asked) for judge in judges for name in item]
-    bar = tqdm(total=len(places), desc="judging", unit="questions", disable=None if len(asked) > 1 else True)
+    places = [(number, judge, name) for number, item in enumerate(requests) for judge in judges for name in item]
+    bar = tqdm(total=len(places), desc="judging", unit="questions", disable=None if len(requests) > 1 else True)
 
     def ask(place: tuple[int, Judge, str]) -> Reply:
         number, judge, name = place
-        question = asked[number][name]
-        reply = judge.ask(question, repeat)
-        spending.add(judge.model, question, reply)
+        request = requests[number][name]
+        reply = judge.ask(request, repeat)
+        spending.add(judge.model, request, reply)
         bar.set_postfix_str(str(spending), refresh=False)
         bar.update()
         return reply
 
     with bar, ThreadPoolExecutor(int(setting(PARALLEL))) as pool:
         replies = list(pool.map(ask, places))
-    found: list[dict[str, dict[str, Reply]]] = [{judge.name: {} for judge in judges} for _ in asked]
+    by_item: list[dict[str, dict[str, Reply]]] = [{judge.name: {} for judge in judges} for _ in requests]
     for (number, judge, name), reply in zip(places, replies, strict=True):
-        found[number][judge.name][name] = reply
-    _tell(found, spending)
-    return found
+        by_item[number][judge.name][name] = reply
+    _log_outcome(by_item, spending)
+    return by_item
 
 
-def _tell(found: Sequence[Mapping[str, Mapping[str, Reply]]], spending: Spending) -> None:
-    """What it cost, and for each judge what went wrong."""
-    if len(found) > 1:
+def _log_outcome(by_item: Sequence[Mapping[str, Mapping[str, Reply]]], spending: Spending) -> None:
+    """Log the cost, and each judge's most frequent errors."""
+    if len(by_item) > 1:
         hlog(f"judges: {spending}")
     errors = Counter(
         (judge, reply.error)
-        for item in found
+        for item in by_item
         for judge, replies in item.items()
         for reply in replies.values()
         if reply.error
@@ -68,24 +69,24 @@ def _tell(found: Sequence[Mapping[str, Mapping[str, Reply]]], spending: Spending
 
 
 class Spending:
-    """Calls, tokens and dollars, added up by threads; its text is for people."""
+    """Adds up calls, tokens and dollars. Threads may share it; `str` gives a summary."""
 
     def __init__(self) -> None:
         self.calls = self.input_tokens = self.output_tokens = 0
         self.dollars: float | None = 0.0
         self._lock = threading.Lock()
 
-    def add(self, model: str, question: JudgeRequest, reply: Reply) -> None:
-        """Count what a question cost; answers from the cache cost nothing."""
+    def add(self, model: str, request: JudgeRequest, reply: Reply) -> None:
+        """Add the cost of a request. Replies from the cache cost nothing."""
         if not reply.paid_calls:
             return
-        read = reply.paid_calls * len(question.prompt) // CHARACTERS
-        written = reply.paid_calls * len(reply.text or "") // CHARACTERS
-        price = price_of(model, read, written)
+        input_tokens = reply.paid_calls * len(request.prompt) // CHARACTERS
+        output_tokens = reply.paid_calls * len(reply.text or "") // CHARACTERS
+        price = price_of(model, input_tokens, output_tokens)
         with self._lock:
             self.calls += reply.paid_calls
-            self.input_tokens += read
-            self.output_tokens += written
+            self.input_tokens += input_tokens
+            self.output_tokens += output_tokens
             self.dollars = None if price is None or self.dollars is None else self.dollars + price
 
     def __str__(self) -> str:
@@ -94,10 +95,10 @@ class Spending:
 
 
 def price_of(model: str, input_tokens: int, output_tokens: int) -> float | None:
-    """Dollars by genai-prices' table, which comes with that package; None if it does not know the model.
+    """Return the price in dollars by the table in the package genai-prices; None for a model that it lacks.
 
     Args:
-        model: as HELM names it, `openai/gpt-4o-2024-05-13`.
+        model: HELM's name of the model, for example `openai/gpt-4o-2024-05-13`.
     """
     try:
         usage = Usage(input_tokens=input_tokens, output_tokens=output_tokens)

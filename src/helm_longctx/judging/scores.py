@@ -1,4 +1,4 @@
-"""What replies of one or several judges are worth together; it knows no HELM."""
+"""Scores from the replies of one or several judges. Imports no HELM."""
 
 from __future__ import annotations
 
@@ -9,25 +9,28 @@ from typing import Any
 from helm_longctx.protocol.task import Record, Scores
 
 BY_JUDGE = ":"
-"""In the names of statistics between a score and the judge of a jury who gave it."""
+"""Separator in the names of statistics between a score and the judge who gave it."""
 
 
-def judge_scores(record: Record, headline: str, worth: Callable[[Any], Scores]) -> Scores:
-    """What a `judge`'s replies are worth, or the mean over a `jury` of those that gave a verdict.
+def judge_scores(record: Record, headline: str, score: Callable[[Any], Scores]) -> Scores:
+    """Score the replies of a `judge`, or take the mean over the judges of a `jury` that gave a verdict.
 
     Args:
-        headline: of a jury it is also given strictly, 0 where no judge gave a verdict, and by judge.
-        worth: of one judge's replies.
+        record: has the replies of one judge under `judge`, or those of several under `jury`.
+        headline: name of the main score. For a jury it is added as a strict score, which is 0 without any verdict,
+            and for each judge of several.
+        score: scores the replies of one judge; without a verdict the result lacks the headline.
     """
     if not record.get("jury"):
-        return worth(record.get("judge"))
-    each = {judge: worth(replies) for judge, replies in record["jury"]["replies"].items()}
-    given = {judge: scores for judge, scores in each.items() if headline in scores}
-    names = dict.fromkeys(name for scores in given.values() for name in scores)
-    mean = {name: fmean(scores[name] for scores in given.values() if name in scores) for name in names}
+        return score(record.get("judge"))
+    all_scores = {judge: score(replies) for judge, replies in record["jury"]["replies"].items()}
+    # Only judges with a verdict are in the mean: a failed call says nothing about the answer.
+    valid = {judge: scores for judge, scores in all_scores.items() if headline in scores}
+    names = dict.fromkeys(name for scores in valid.values() for name in scores)
+    mean = {name: fmean(scores[name] for scores in valid.values() if name in scores) for name in names}
     mean[f"{headline}_strict"] = mean.get(headline, 0.0)
-    if len(each) > 1:
-        by_judge = {f"{headline}{BY_JUDGE}{judge}": scores[headline] for judge, scores in given.items()}
-        spread = max(by_judge.values()) - min(by_judge.values()) if len(given) > 1 else None
+    if len(all_scores) > 1:
+        by_judge = {f"{headline}{BY_JUDGE}{judge}": scores[headline] for judge, scores in valid.items()}
+        spread = max(by_judge.values()) - min(by_judge.values()) if len(valid) > 1 else None
         mean |= by_judge if spread is None else {**by_judge, "judge_spread": spread}
     return mean

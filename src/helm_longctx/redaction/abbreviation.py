@@ -1,4 +1,4 @@
-"""Abbreviates long texts, so that no prompt stands in a log line or an error message."""
+"""Abbreviates long texts, so that logs and error messages contain no whole prompt. Imports no HELM."""
 
 from __future__ import annotations
 
@@ -8,44 +8,44 @@ import traceback
 from helm_longctx.redaction.text import redact
 
 HEAD = 200
-"""Characters of a long text that are shown."""
+"""Characters of a long text that remain."""
 
 LONGEST_SECRET = 8192
-"""Characters; tokens of gateways have thousands."""
+"""Longest secret in characters; access tokens of gateways have thousands."""
 
 LOG_LIMIT = 2000
-"""Characters of a log record, or of an error's message, that pass whole: a run spec, but no long prompt."""
+"""Characters up to which a log record or an error's message stays whole: enough for a run spec, not for a prompt."""
 
 TAIL = 1000
-"""Characters of a longer log record's end that are shown: a traceback has its exception there."""
+"""Characters at the end of a longer log record that remain, because a traceback ends with its exception."""
 
 
 def digest(text: str) -> str:
-    """SHA-256 of a text, hexadecimal; of its UTF-8 form, lone surrogates included."""
+    """SHA-256 of a text's UTF-8 form in hexadecimal digits. Lone surrogates, which UTF-8 excludes, are encoded too."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def abbreviate(text: str) -> str:
-    """The head of a text, how long the whole is, and its digest."""
+    """Return a long text's first characters, its length and its digest; a short text unchanged."""
     if len(text) <= HEAD:
         return text
-    # The half of a secret that is cut in two would not be found later.
+    # Redact before cutting: a later redaction would not recognize a secret that was cut in two.
     head = redact(text[: HEAD + LONGEST_SECRET])[:HEAD]
     return f"{head}… [{len(text):,} characters, sha256 {digest(text)[:12]}]"
 
 
 def cut_middle(text: str) -> str:
-    """As `short`, and the end of the text behind it."""
+    """Like `abbreviate`, but also keep the end of the text."""
     return f"{abbreviate(text)} … {text[-TAIL:]}"
 
 
 def format_traceback(error: BaseException) -> str:
-    """A traceback, in which the long messages of an error and of what it came from are cut."""
+    """Format an exception with its traceback and causes, with long messages abbreviated."""
     return abbreviate_messages("".join(traceback.format_exception(error)), error)
 
 
 def abbreviate_messages(text: str, error: BaseException | None) -> str:
-    """A text in which the long messages of an error, and of what it came from, are cut."""
+    """Abbreviate the long messages of an error and of its causes where they occur in a text."""
     cause = error
     while cause is not None:
         if len(message := str(cause)) > LOG_LIMIT:

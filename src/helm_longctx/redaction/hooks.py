@@ -1,4 +1,4 @@
-"""No secret leaves HELM: in its logs, and in what its clients say about requests that failed."""
+"""Redacts secrets in HELM's logs and in the errors of its clients."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from helm_longctx.redaction.text import redact, register_arguments, register_cre
 
 
 def install_redaction() -> None:
-    """Redact the logs and errors of this process. Idempotent."""
+    """Redact the logs, errors and warnings of this process. Idempotent."""
     register_environment()
     register_deployments()
     redact_logs()
@@ -25,7 +25,7 @@ def install_redaction() -> None:
 
 
 def register_deployments() -> None:
-    """Register what the arguments of clients hold, of all deployments: of the present ones, and of others when made."""
+    """Register the secrets in the client arguments of all deployments, also of those that are registered later."""
     for deployment in DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.values():
         register_arguments(deployment.client_spec.args)
     if hasattr(ModelDeployment, "redacts"):
@@ -41,9 +41,9 @@ def register_deployments() -> None:
 
 
 def redact_requests() -> None:
-    """Register the credentials of every client that HELM makes, and redact the errors in its results.
+    """Register the credentials of every client that HELM creates, and redact the errors in their results.
 
-    HELM stores the error of a request in `scenario_state.json`; all its clients are made and asked through one class.
+    HELM stores errors in `scenario_state.json`. All its clients are created and called through `AutoClient`.
     """
     if hasattr(AutoClient, "redacts"):
         return

@@ -1,4 +1,4 @@
-"""No prompt in a log line or an exception: the head and a digest stand for a long text, in the log also its end."""
+"""Keeps whole prompts out of HELM's log and of the exceptions that show a request."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from helm_longctx.redaction.abbreviation import LOG_LIMIT, abbreviate, abbreviat
 
 
 class LeanFilter(logging.Filter):
-    """Cuts the middle of long log records, and long messages in tracebacks."""
+    """Abbreviates long log records and long messages in their tracebacks."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Never drops a record."""
+        """Abbreviate the record, and accept it."""
         message = record.getMessage()
         if len(message) > LOG_LIMIT:
-            # HELM also logs tracebacks as text, while it handles the exception.
+            # HELM also logs tracebacks as text while it handles an exception, so the messages can stand in the text.
             message = abbreviate_messages(message, sys.exc_info()[1])
             record.msg, record.args = cut_middle(message) if len(message) > LOG_LIMIT else message, ()
         if record.exc_info and record.exc_info[1] and not record.exc_text:
@@ -28,16 +28,16 @@ class LeanFilter(logging.Filter):
 
 
 def install_lean_logs() -> None:
-    """Make HELM's log, and its errors that show a request, lean, whichever runner is used. Idempotent."""
+    """Abbreviate long texts in HELM's log and in the `repr` of its requests, for every runner. Idempotent."""
     logger = logging.getLogger("helm")
-    if not any(isinstance(known, LeanFilter) for known in logger.filters):
+    if not any(isinstance(present, LeanFilter) for present in logger.filters):
         logger.addFilter(LeanFilter())
     Request.__repr__ = _lean_request
 
 
 def _lean_request(request: Request) -> str:
-    shown = (f"{field.name}={_lean_value(getattr(request, field.name))}" for field in fields(request))
-    return f"Request({', '.join(shown)})"
+    values = (f"{field.name}={_lean_value(getattr(request, field.name))}" for field in fields(request))
+    return f"Request({', '.join(values)})"
 
 
 def _lean_value(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Secrets leave no trace in logs."""
+"""Redacts all text that Python writes by itself: log records, uncaught exceptions and warnings. Imports no HELM."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from helm_longctx.redaction.text import redact
 
 
 def redact_logs() -> None:
-    """Every log record, of whatever logger, is redacted when it is made: before any handler sees it."""
+    """Redact the log records of all loggers when they are created, before any handler receives them. Idempotent."""
     factory = logging.getLogRecordFactory()
     if not isinstance(factory, _RedactingFactory):
         logging.setLogRecordFactory(_RedactingFactory(factory))
@@ -41,20 +41,20 @@ class _RedactingFactory:
 def _message(record: logging.LogRecord) -> str:
     try:
         return record.getMessage()
-    except Exception:  # arguments that do not fit: logging would print them as they are
+    except Exception:  # the arguments do not fit the message; logging would print them to standard error unredacted
         record.msg, record.args = f"{record.msg!r} {record.args!r}", ()
         return str(record.msg)
 
 
 def _redact_traceback(record: logging.LogRecord) -> None:
-    """A formatter prints `exc_text` where there is one, instead of the exception."""
+    """Replace the exception by its redacted text. Formatters print `exc_text` instead of the exception if it is set."""
     text = logging.Formatter().formatException(record.exc_info)  # type: ignore[arg-type]
     if (clean := redact(text)) != text:
         record.exc_text, record.exc_info = clean, None
 
 
 def redact_uncaught() -> None:
-    """Redact exceptions that nobody catches, in any thread and where Python ignores them, and warnings. Idempotent."""
+    """Redact warnings and uncaught exceptions, in any thread and where Python ignores them. Idempotent."""
     for module, name in ((sys, "excepthook"), (threading, "excepthook"), (sys, "unraisablehook")):
         _redact_hook(module, name)
     _redact_warnings()
@@ -67,11 +67,11 @@ def _redact_hook(module: ModuleType, name: str) -> None:
 
     @functools.wraps(hook)
     def redacting(*arguments: Any) -> None:
-        # Of the interpreter: type, value and traceback; else one tuple that begins with them.
+        # sys.excepthook gets type, value and traceback; the other hooks get one tuple that begins with them.
         exception = arguments if len(arguments) == 3 else arguments[0][:3]
         text = "".join(traceback.format_exception(*exception))
         if (clean := redact(text)) == text:
-            hook(*arguments)
+            hook(*arguments)  # no secret: the hook that was there may print more than the traceback
         elif sys.stderr is not None:
             sys.stderr.write(clean)
 

@@ -60,7 +60,7 @@ class Rubric:
         return {
             part: JudgeRequest(
                 prompt=fill(templates[name], fields),
-                read=partial(self.read, part),
+                parse=partial(self.read, part),
                 max_tokens=self.max_tokens,
                 temperature=0.1,
                 top_p=0.9,
