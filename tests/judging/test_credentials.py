@@ -177,7 +177,7 @@ def test_incomplete_oauth_variables(server: TokenServer, monkeypatch: pytest.Mon
 def test_a_secret_is_not_sent_in_the_clear(server: TokenServer, monkeypatch: pytest.MonkeyPatch, url: str) -> None:
     """But to this machine."""
     _oauth(monkeypatch, server, TOKEN_URL=url)
-    with pytest.raises(InputError, match="GPT_JUDGE_TOKEN_URL is no https:// address"):
+    with pytest.raises(InputError, match="GPT_JUDGE_TOKEN_URL must be an https:// address"):
         check_credentials(JUDGE, {})
 
 

@@ -88,7 +88,7 @@ def test_an_end_before_the_announced_size(served: ReleaseHub, tmp_path: Path) ->
     """A file that ends early, though its answer claims the announced size, is refused."""
     served.size = len(ARCHIVE) + 5
     served.faults = [Fault(headers={"Content-Length": str(len(ARCHIVE) + 5)}, cut=len(ARCHIVE))]
-    assert f"no byte {len(ARCHIVE)}, but {len(ARCHIVE) + 5} bytes were announced" in refused(tmp_path)
+    assert f"the file ends before byte {len(ARCHIVE)}, but {len(ARCHIVE) + 5} bytes were announced" in refused(tmp_path)
 
 
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503])

@@ -1,4 +1,4 @@
-"""Tokens that are kept, shared by threads and processes, and renewed in time."""
+"""Stores access tokens, shares them between threads and processes, and renews them in time."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from helm_longctx.judging.keys.oauth import ClientCredentials, Token, TokenError
 from helm_longctx.locks import hold_lock
 
 PAUSE = 10
-"""Seconds after a failure in which the server is left alone; who asks gets the same failure."""
+"""Seconds after a failure during which no request is sent; callers get the same failure again."""
 
 _log = logging.getLogger(__name__)
 
 
 class TokenSource:
-    """The current token of a client, one for all threads and for all processes of a user.
+    """The current token of a client, shared by all threads and by all processes of a user.
 
     Args:
-        client: who asks.
-        folder: where tokens are kept, in files that only their owner can read.
+        client: the client.
+        folder: folder for token files, which only their owner can read.
     """
 
     def __init__(self, client: ClientCredentials, folder: Path):
@@ -36,15 +36,15 @@ class TokenSource:
         self._failure: tuple[TokenError, float] | None = None
 
     def current(self) -> str:
-        """A token that is not about to expire.
+        """Return a token that is not about to expire.
 
         Raises:
-            TokenError: none could be had.
+            TokenError: no token could be obtained.
         """
         return self._token(refused=None)
 
     def renew(self, refused: str) -> str:
-        """A token other than one that was refused; asked for once, however many were refused with it."""
+        """Return another token than the refused one. For one refused token, one new token is requested."""
         return self._token(refused)
 
     def _token(self, refused: str | None) -> str:
@@ -75,7 +75,7 @@ class TokenSource:
 
 @functools.cache
 def token_source(client: ClientCredentials) -> TokenSource:
-    """The one source of a client's tokens in this process; they are kept in the user's cache folder."""
+    """Return this process's single source of a client's tokens, which stores them in the user's cache folder."""
     import platformdirs
 
     return TokenSource(client, platformdirs.user_cache_path("helm-longctx") / "oauth")
@@ -86,20 +86,20 @@ def _usable(token: Token | None, refused: str | None) -> bool:
 
 
 def _read_token(file: Path) -> Token | None:
-    """The kept token; None where there is none or its file is damaged."""
+    """Read the stored token; None if there is none or its file is damaged."""
     try:
-        kept = json.loads(file.read_bytes())
-        return Token(str(kept["value"]), float(kept["fresh_until"]))
+        record = json.loads(file.read_bytes())
+        return Token(str(record["value"]), float(record["fresh_until"]))
     except (OSError, KeyError, TypeError, ValueError):
         return None
 
 
 def _write_token(file: Path, token: Token) -> None:
-    """Keep a token. At no moment can anybody else read it: `mkstemp` makes files of mode 0600."""
+    """Store a token. `mkstemp` creates the file with mode 0600, so other users can never read it."""
     try:
         handle, part = tempfile.mkstemp(dir=file.parent, prefix=file.stem)
         with os.fdopen(handle, "w") as out:
             json.dump(asdict(token), out)
         os.replace(part, file)
     except OSError as error:
-        _log.warning("a token is not kept for later runs: %s (%s)", file, type(error).__name__)
+        _log.warning("a token is not stored for later runs: %s (%s)", file, type(error).__name__)
