@@ -112,7 +112,7 @@ def ensure_release_files(release: Release, paths: Sequence[str], root: DataRoot,
     Raises:
         InputError: files are missing from a mirror, the download fails, or its content is not as expected.
     """
-    absent = _find_absent(paths, root, command)
+    absent = _missing_paths(paths, root, command)
     if not absent:
         return
     wanted = {release.member(path): path for path in absent}
@@ -141,7 +141,7 @@ def ensure_pinned_files(files: Sequence[PinnedFile], root: DataRoot, command: st
     Raises:
         InputError: files are missing from a mirror, the download fails, or a file does not have its SHA-256.
     """
-    absent = _find_absent([file.path for file in files], root, command)
+    absent = _missing_paths([file.path for file in files], root, command)
     for file in {file.path: file for file in files if file.path in absent}.values():
         target = root / file.path
         try:
@@ -150,7 +150,7 @@ def ensure_pinned_files(files: Sequence[PinnedFile], root: DataRoot, command: st
             raise InputError(f"{target}: {explain_failure(error, target.parent)}; then run: {command}") from error
 
 
-def _find_absent(paths: Sequence[str], root: DataRoot, command: str) -> list[str]:
+def _missing_paths(paths: Sequence[str], root: DataRoot, command: str) -> list[str]:
     absent = [path for path in dict.fromkeys(paths) if not root.has(path)]
     if absent and root.mirror:
         raise root.missing_error(absent, command)
