@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import logging
+import sys
 import traceback
+from dataclasses import fields
+from typing import Any
 
 from helm_longctx.redaction.text import redact
 
@@ -41,10 +45,10 @@ def cut_middle(text: str) -> str:
 
 def format_traceback(error: BaseException) -> str:
     """Format an exception with its traceback and causes, with long messages abbreviated."""
-    return abbreviate_messages("".join(traceback.format_exception(error)), error)
+    return _abbreviate_messages("".join(traceback.format_exception(error)), error)
 
 
-def abbreviate_messages(text: str, error: BaseException | None) -> str:
+def _abbreviate_messages(text: str, error: BaseException | None) -> str:
     """Abbreviate the long messages of an error and of its causes where they occur in a text."""
     cause = error
     while cause is not None:
@@ -52,3 +56,35 @@ def abbreviate_messages(text: str, error: BaseException | None) -> str:
             text = text.replace(message, abbreviate(message))
         cause = cause.__cause__ or cause.__context__
     return text
+
+
+class AbbreviatingFilter(logging.Filter):
+    """Abbreviates long log records and long messages in their tracebacks."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Abbreviate the record, and accept it."""
+        message = record.getMessage()
+        if len(message) > LOG_LIMIT:
+            # HELM also logs tracebacks as text while it handles an exception, so the messages can stand in the text.
+            message = _abbreviate_messages(message, sys.exc_info()[1])
+            record.msg, record.args = cut_middle(message) if len(message) > LOG_LIMIT else message, ()
+        if record.exc_info and record.exc_info[1] and not record.exc_text:
+            record.exc_text = format_traceback(record.exc_info[1]).rstrip()
+        return True
+
+
+def add_log_filter() -> None:
+    """Abbreviate the long records of HELM's log. Idempotent."""
+    logger = logging.getLogger("helm")
+    if not any(isinstance(present, AbbreviatingFilter) for present in logger.filters):
+        logger.addFilter(AbbreviatingFilter())
+
+
+def abbreviate_request(request: Any) -> str:
+    """Return the `repr` of a HELM request with its long values abbreviated."""
+    values = (f"{field.name}={_abbreviate_value(getattr(request, field.name))}" for field in fields(request))
+    return f"Request({', '.join(values)})"
+
+
+def _abbreviate_value(value: Any) -> str:
+    return repr(abbreviate(value)) if isinstance(value, str) else abbreviate(repr(value))

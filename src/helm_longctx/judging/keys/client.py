@@ -11,10 +11,10 @@ from helm.clients.client import Client
 from helm.common.hierarchical_logger import hlog, hwarn
 from helm.common.request import Request, RequestResult
 
+from helm_longctx.helm.patches import apply_patches
 from helm_longctx.judging.calls import TIMEOUT, limit_time, setting
 from helm_longctx.judging.keys.find import IN_FILE, FoundKey, UnavailableJudgeError, find_key, judge_prefix, variable
 from helm_longctx.judging.keys.renewal import RenewingClient, failure_result
-from helm_longctx.redaction.hooks import install_redaction
 from helm_longctx.redaction.text import register_credentials
 
 
@@ -31,7 +31,7 @@ def judge_client(deployment: str, client: AutoClient) -> Client:
     Raises:
         InputError: see `check_credentials`.
     """
-    install_redaction()  # HELM's Slurm workers do not load the plugin, which would have done so
+    apply_patches()  # HELM's Slurm workers do not load the plugin, which would have done so
     register_credentials(client.credentials)
     record = get_model_deployment(deployment)
     found = find_key(record, client.credentials)
