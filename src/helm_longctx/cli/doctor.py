@@ -18,7 +18,7 @@ from pyhocon import ConfigFactory
 from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.errors import InputError
 from helm_longctx.protocol.task import MAIN_METRIC
-from helm_longctx.redaction.text import redacted
+from helm_longctx.redaction.text import redact
 from helm_longctx.sources.root import DataRoot
 
 TINY_RUN = "helmet_recall:task=ruler_niah_mk_2,length=4k,num_samples=2,model=longctx/lexical"
@@ -110,7 +110,7 @@ def _configuration(local_path: Path) -> Iterator[Finding]:
     try:
         register_configs_from_directory(str(local_path))
     except Exception as error:  # of the YAML parser or of HELM, which reads any structure
-        yield False, f"in {local_path}: {redacted(' '.join(str(error).split()))[:_LONGEST_REASON]}"
+        yield False, f"in {local_path}: {redact(' '.join(str(error).split()))[:_LONGEST_REASON]}"
         return
     files = sorted(path.name for path in local_path.glob("*.yaml"))
     yield True, f"in {local_path}: {', '.join(files) or 'none'}"
