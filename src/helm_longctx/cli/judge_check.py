@@ -13,6 +13,7 @@ import orjson
 import typer
 from rich.table import Table
 
+from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.cli.console import print_table
 from helm_longctx.cli.judge_agreement import agreement_data, agreement_table, number_text
 from helm_longctx.cli.options import JsonPath, LocalPath, OutputPath, check_folder, check_picture
@@ -37,7 +38,7 @@ def judge_check(
 ) -> None:
     """Ask judges about answers whose verdict is known: right, wrong, padded, repeated, giving orders to the judge …
 
-    By HELMET's rubrics, through HELM and its request cache. A verdict that is missing is counted, never taken for zero.
+    By the benchmarks' rubrics, through HELM and its request cache. A verdict that is missing is counted, never taken for zero.
     """
     if plot:
         check_picture("judge-check", plot)
@@ -69,12 +70,14 @@ def judge_check(
 
 def _observed(judge: str, repeats: int, output_path: Path, local_path: Path) -> pd.DataFrame:
     client = _client(local_path)
-    from helm_longctx.benchmarks.helmet.judge_check import checks
+    from helm.common.object_spec import get_class_by_name
+
     from helm_longctx.judging.check.items import observe
     from helm_longctx.judging.judge import find_judges
 
-    judges = find_judges(judge, client)
-    asked = checks(DataRoot.find(output_path))
+    judges, root = find_judges(judge, client), DataRoot.find(output_path)
+    checks = [get_class_by_name(benchmark.judge_checks) for benchmark in BENCHMARKS if benchmark.judge_checks]
+    asked = [check for of_benchmark in checks for check in of_benchmark(root)]
     with _without_helms_log():
         return observe(asked, judges, repeats)
 

@@ -1,6 +1,19 @@
 """The task record: where examples come from, how one becomes a prompt, how an answer is scored, what a level means.
 
 Everything that HELM needs is derived from these records; nothing else states a fact about a task.
+
+**What a scorer gets.** `Task.score` gets one record, a mapping with these fields:
+
+- `prediction`: the output, as a string with the white space that the model wrote. If the prompt was sent in completion
+  form and the task has `prefix_scored`, the prompt's answer prefix stands before the output, joined without a
+  separator; in chat form it never does. If the output has a `</think>`, the prediction is only the text after the last
+  one, stripped, without the answer prefix.
+- `references`: the list `Example.references`.
+- every item of `Example.record`.
+- of a judged task, what its annotator says of the answer, by the annotator's name.
+
+`helm-longctx score` reads such records from a file. A scorer returns the official metrics by name; a metric that has no
+value for this record is left out. It reads nothing but the record, and never raises for a `prediction` that is a string.
 """
 
 from __future__ import annotations
@@ -120,7 +133,7 @@ class Metric:
 
 
 Record = Mapping[str, Any]
-"""A scored item: `prediction`, `references`, and what else the task's metric reads."""
+"""What a scorer gets; the docstring of this module lists the fields."""
 
 Scores = dict[str, float]
 Loader = Callable[["Task", Settings, DataRoot], Iterable[Example]]
@@ -137,7 +150,8 @@ class Task:
         sizes: for each length, how many units fill it (pairs, shots, documents); empty if there is no axis.
         unit: what `sizes` counts, in the plural.
         load: examples in the official order; reads files, knows no HELM type.
-        score: pure; returns official metric names and values in 0…1, without `longctx_score`.
+        score: from a record to official metric names and values in 0…1, without `longctx_score`. The docstring of this
+            module says what the record has.
         headline: the official metrics whose mean becomes `longctx_score`; nearly always one.
         metrics: every name that `score` can return.
         max_tokens: output budget in tokens, for all lengths or by length.
@@ -157,20 +171,21 @@ class Task:
         record: what `score` reads of a record besides prediction and references, and its kind; a record may lack it.
         cut: what of a prompt that is too long is cut: the end of its context, its middle, or nothing: it is then sent
             as it is.
-        prefix_scored: whether the answer prefix of a completion stands before the output when it is scored.
+        prefix_scored: whether `score` gets the answer prefix of a completion before the output. Take it from the
+            official code.
         repeats: how often the official protocol asks each question; a score is the mean.
     """
 
     name: str
     title: str
     template: Template
-    sizes: Mapping[int, int]
-    unit: str
     load: Loader
     score: Scorer
     headline: tuple[str, ...]
     metrics: tuple[str, ...]
     max_tokens: int | Mapping[int, int]
+    sizes: Mapping[int, int] = field(default_factory=dict)
+    unit: str = ""
     sources: Callable[[Any], tuple[Source, ...]] = lambda length: ()
     optional_sources: Callable[[Any], tuple[Source, ...]] = lambda length: ()
     num_samples: int = 100
@@ -184,7 +199,7 @@ class Task:
     judge_sources: Mapping[str, Source] = field(default_factory=dict)
     cut: Cut = "context"
     record: Mapping[str, Shape] = field(default_factory=dict)
-    prefix_scored: bool = True
+    prefix_scored: bool = False
     repeats: int = 1
 
     def prompt(self, example: Example, system: str | None = None) -> Prompt:
@@ -264,8 +279,8 @@ class Category:
 
     Args:
         name: the run entry is `<benchmark>_<name>`; empty if the benchmark has but one category.
-        tasks: those whose unweighted mean is the category's score.
-        variants: further tasks, run only by name.
+        tasks: those whose unweighted mean is the category's score: the published ones, and no others.
+        variants: further tasks, which are run only by name and enter no mean.
         averaged: whether the published tables have it as a column.
         judge: class of the annotator that judges its answers, as `module.Class`; empty if nobody does.
     """
@@ -309,6 +324,8 @@ class Benchmark:
         axis: what a length means; None if the benchmark has no lengths.
         baselines: how models without a neural network answer, by task.
         published: results that can be put beside one's own.
+        judge_checks: function from a data root to the checks of `helm-longctx judge-check`, as `module.function`; empty
+            if there are none.
     """
 
     name: str
@@ -322,6 +339,7 @@ class Benchmark:
     axis: Axis | None = INPUT_TOKENS
     baselines: Mapping[str, Baseline] = field(default_factory=dict)
     published: Callable[[], tuple[Published, ...]] = tuple
+    judge_checks: str = ""
 
     @cached_property
     def entries(self) -> dict[str, Category]:

@@ -41,16 +41,16 @@ class Release:
         repo: hub data set repository.
         setting: environment variable that may name a repository `org/name[@revision]` with the release unpacked, at
             its top or under `prefix`.
+        folder: folder under the data root that holds the same tree.
         archive: the archive's name in the repository, a gzip-compressed tar file.
         prefix: what the names of its members start with.
-        folder: folder under the data root that holds the same tree.
     """
 
     repo: str
     setting: str
+    folder: str
     archive: str = "data.tar.gz"
     prefix: str = "data/"
-    folder: str = "helmet"
 
     def member(self, path: str) -> str:
         """The archive's name of a path under the data root.

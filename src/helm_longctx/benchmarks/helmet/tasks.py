@@ -31,6 +31,9 @@ STOPPED: dict[Protocol, Variant] = {"paper": Variant(), "current": Variant(stop=
 MOST_GENERATED = 10_000
 """Examples of a task that can be generated: a hundred times the official sample."""
 
+_task = partial(Task, prefix_scored=True)
+"""A task of HELMET, which puts the answer prefix before a completion's output when it scores it (eval.py:101)."""
+
 OFFICIAL = [STANDARD[label] for label in ("4k", "8k", "16k", "32k", "64k", "128k")]
 
 
@@ -68,7 +71,7 @@ def _ruler(
     has_depth: bool = True,
 ) -> Task:
     answered = template is _DOCUMENTS
-    return Task(
+    return _task(
         name=f"ruler_{name}",
         title=title,
         template=template,
@@ -107,7 +110,7 @@ RULER = (
 )
 
 _PAIRS = sizes(50, 105, 220, 440, 900, 1800)
-JSON_KV = Task(
+JSON_KV = _task(
     name="json_kv",
     title="JSON KV",
     template=Template(prompts.JSON_KV_USER, prompts.JSON_KV_PREFIX),
@@ -133,7 +136,7 @@ def _rag(name: str, title: str, test: str, demos: str, depths: int, load: Loader
         files = (test.format(k=_PASSAGES[length]), demos.format(k=3))
         return tuple(released(f"kilt/{file}_dep{depths}.jsonl") for file in files)
 
-    return Task(
+    return _task(
         name=name,
         title=title,
         template=Template(prompts.QA_USER, prompts.QA_PREFIX),
@@ -168,7 +171,7 @@ RAG = (
 _RANKED = sizes(14, 50, 130, 285, 600, 1000, most=1000)
 _MSMARCO = "msmarco/test_reranking_data_k{k}_dep3.jsonl"
 RERANK = (
-    Task(
+    _task(
         name="msmarco",
         title="MS MARCO",
         template=Template(prompts.RERANK_USER, prompts.RERANK_PREFIX),
@@ -202,7 +205,7 @@ _PROMPT_FILES = {
 def _cite(name: str, title: str, correct: str, score: Scorer, metrics: tuple[str, ...]) -> Task:
     data, _, plain = name.partition("_")
     prompt = name if plain else f"{name}_revised"
-    return Task(
+    return _task(
         name=name,
         title=title,
         template=Template(prompts.CITE_USER, prompts.CITE_PREFIX, separator="\n\n"),
@@ -253,7 +256,7 @@ def _long_qa(
     *sources: Source,
     rubric: PinnedFile | None = None,
 ) -> Task:
-    return Task(
+    return _task(
         name=name,
         title=title,
         template=template,
@@ -340,7 +343,7 @@ def _summary(
     *sources: Source,
 ) -> Task:
     *needed, keypoints = sources
-    return Task(
+    return _task(
         name=name,
         title=title,
         template=template,
@@ -388,7 +391,7 @@ SUMM = (
 
 
 def _icl(name: str, title: str, hub: HubDataset, label: str, num_labels: int, split: Split, *shots: int) -> Task:
-    return Task(
+    return _task(
         name=name,
         title=title,
         template=Template(prompts.ICL_USER, prompts.ICL_PREFIX),
@@ -443,4 +446,5 @@ HELMET = Benchmark(
     metrics=METRICS,
     baselines=BASELINES,
     published=published.results,
+    judge_checks="helm_longctx.benchmarks.helmet.judge_check.checks",
 )
