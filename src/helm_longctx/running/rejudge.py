@@ -164,7 +164,7 @@ def _judged_by(spec: RunSpec, judge: str | None) -> RunSpec:
         if not spec.annotators:
             raise InputError(f"run {spec.name} has no judge; name one with --judge")
         return spec
-    arguments = {name: value for name, value in spec.scenario_spec.args.items() if name not in ("entry", "revision")}
+    arguments = {name: value for name, value in spec.scenario_spec.args.items() if name in ARGUMENTS}
     function = get_run_spec_function(spec.scenario_spec.args.get("entry", ""))
     if function is None:
         raise InputError(f"run {spec.name} is not of this package")
