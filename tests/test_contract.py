@@ -60,7 +60,7 @@ def test_run_specs(entry: str) -> None:
     assert spec.adapter_spec.max_tokens == max(task.max_tokens for task in scenario.entry.tasks)
     annotator = "CitationAnnotator" if entry.startswith("helmet_cite") else "RubricAnnotator"
     assert [a.class_name for a in spec.annotators or []] == (
-        [f"helm_longctx.benchmarks.helmet.judge.{annotator}"] if any(t.judged for t in scenario.entry.tasks) else []
+        [f"helm_longctx.benchmarks.helmet.judge.{annotator}"] if any(t.has_judge for t in scenario.entry.tasks) else []
     )
 
 

@@ -23,12 +23,18 @@ NARRATIVEQA = "hub/narrativeqa/test.jsonl"
 @pytest.mark.parametrize(
     ("path", "change", "entry", "task", "told"),
     [
-        (MSMARCO, lambda row: row["ctxs"][0].update(id=5), "rerank", "msmarco", "a row is not as msmarco has it"),
+        (MSMARCO, lambda row: row["ctxs"][0].update(id=5), "rerank", "msmarco", "does not have msmarco's format"),
         (MSMARCO, lambda row: row["ctxs"][0].update(label=None), "rerank", "msmarco", "TypeError"),
-        (NQ, lambda row: row.update(answers=[3]), "rag", "nq", "nq-0 has answers that are no strings"),
-        (LEXSUM, lambda row: row.update(sources=[None]), "summ", "multi_lexsum", "a row is not as multi_lexsum has it"),
-        (NARRATIVEQA, lambda row: row["answers"].append({}), "longqa", "narrativeqa", "KeyError: \"'text'\""),
-        (NARRATIVEQA, lambda row: row.update(document={"text": "short"}), "longqa", "narrativeqa", "no row is left"),
+        (NQ, lambda row: row.update(answers=[3]), "rag", "nq", "nq-0 has answers that are not strings"),
+        (LEXSUM, lambda row: row.update(sources=[None]), "summ", "multi_lexsum", "does not have multi_lexsum's format"),
+        (NARRATIVEQA, lambda row: row["answers"].append({}), "longqa", "narrativeqa", "KeyError 'text'"),
+        (
+            NARRATIVEQA,
+            lambda row: row.update(document={"text": "short"}),
+            "longqa",
+            "narrativeqa",
+            "no row can be used",
+        ),
     ],
 )
 def test_malformed_rows(

@@ -31,7 +31,7 @@ def load(folder: Path) -> tuple[LocalModel, Any]:
 
 
 def ask(model: LocalModel, prompt: list[int], chunk_size: int = 7, reuse: bool = False, **changes: Any) -> Generation:
-    job = {"max_tokens": 8, "stop_ids": frozenset(), "finished": None, **changes}
+    job = {"max_tokens": 8, "stop_ids": frozenset(), "is_finished": None, **changes}
     return model.generate(Job(prompt=prompt, chunk_size=chunk_size, reuse_prefix=reuse, **job))
 
 
@@ -165,7 +165,7 @@ def test_stop_tokens(llama: tuple[LocalModel, Any]) -> None:
     free = expected(plain, prompt)
     stop = free[4]
     assert ask(ours, prompt, stop_ids=frozenset([stop])).tokens == free[: free.index(stop) + 1]
-    done = ask(ours, prompt, finished=lambda tokens: len(tokens) == 3)
+    done = ask(ours, prompt, is_finished=lambda tokens: len(tokens) == 3)
     assert done.tokens == free[:3]
 
 

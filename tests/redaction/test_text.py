@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helm_longctx.cli import errors
+from helm_longctx.helm import errors
 from helm_longctx.redaction.logs import redact_logs
 from helm_longctx.redaction.text import (
     MARK,

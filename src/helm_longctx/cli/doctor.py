@@ -1,4 +1,4 @@
-"""`doctor`: does everything that a run needs work here?"""
+"""`doctor`: check that everything a run needs works on this machine."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ VERSIONS = ("helm-longctx", "crfm-helm", "datasets", "transformers", "torch", "h
 Finding = tuple[bool, str]
 
 _LONGEST_REASON = 400
-"""Characters of what a reader says of a file."""
+"""Most characters of an error message about a configuration file."""
 
 
 def doctor(
-    local_path: Annotated[
-        Path, typer.Option(help="HELM's --local-path, for its YAML files and credentials.conf.")
-    ] = Path("prod_env"),
-    run: Annotated[bool, typer.Option(help="Also make a tiny run end to end.")] = True,
+    local_path: Annotated[Path, typer.Option(help="HELM's --local-path, with YAML files and credentials.conf.")] = Path(
+        "prod_env"
+    ),
+    run: Annotated[bool, typer.Option(help="Also run a tiny benchmark end to end.")] = True,
 ) -> None:
-    """Check the installation; every line says what was found. Exit status 1 if something is broken."""
+    """Check the installation and print one line per check. The exit status is 1 if something is broken."""
     checks: list[tuple[str, Callable[[], Iterator[Finding]]]] = [
         ("versions", _versions),
         ("plugin", _plugin),
@@ -74,21 +74,24 @@ def _plugin() -> Iterator[Finding]:
         return
     try:
         points[0].load()
-    except Exception as error:  # whatever it is, HELM would only warn
-        yield False, f"loading it fails: {type(error).__name__}: {error}"
+    except Exception as error:  # HELM would only print a warning, whatever the error
+        yield False, f"helm_longctx.plugin cannot be loaded: {type(error).__name__}: {error}"
         return
     from helm.benchmark.run_spec import get_run_spec_function
 
     entries = [entry for benchmark in BENCHMARKS for entry in benchmark.entries]
     missing = [entry for entry in entries if get_run_spec_function(entry) is None]
-    yield not missing, f"HELM knows {', '.join(entries)}" if not missing else f"HELM lacks {', '.join(missing)}"
+    yield (
+        not missing,
+        f"HELM has the run entries {', '.join(entries)}" if not missing else f"HELM lacks {', '.join(missing)}",
+    )
 
 
 def _adapter() -> Iterator[Finding]:
     from helm.benchmark.adaptation.adapters.adapter_factory import AdapterFactory
 
-    known = getattr(AdapterFactory.get_adapter, "knows_longctx", False)
-    yield known, "HELM's adapter factory knows ours" if known else "HELM's adapter factory does not know ours"
+    registered = getattr(AdapterFactory.get_adapter, "knows_longctx", False)
+    yield registered, f"our adapter is {'' if registered else 'not '}registered with HELM"
 
 
 def _data() -> Iterator[Finding]:
@@ -101,12 +104,12 @@ def _data() -> Iterator[Finding]:
 
 
 def _configuration(local_path: Path) -> Iterator[Finding]:
-    """What `helm-run` reads before it loads plugins; where that fails, it ends in a traceback."""
+    """Check the files that `helm-run` reads before it loads plugins. It fails with a traceback if one is malformed."""
     from helm.benchmark.config_registry import register_configs_from_directory
 
     try:
         register_configs_from_directory(str(local_path))
-    except Exception as error:  # of YAML, or of what stands in it
+    except Exception as error:  # of the YAML parser or of HELM, which reads any structure
         yield False, f"in {local_path}: {redacted(' '.join(str(error).split()))[:_LONGEST_REASON]}"
         return
     found = sorted(path.name for path in local_path.glob("*.yaml"))
@@ -114,14 +117,14 @@ def _configuration(local_path: Path) -> Iterator[Finding]:
 
 
 def _credentials(local_path: Path) -> Iterator[Finding]:
-    """Names only: a value is never read out."""
+    """List the names of credentials. Values are never printed."""
     found = sorted(name for name in os.environ if name.endswith(("_API_KEY", "_TOKEN")) and os.environ[name])
     yield True, f"in the environment: {', '.join(found) or 'none'}"
     path = local_path / "credentials.conf"
     if path.is_file():
         try:
             names = sorted(ConfigFactory.parse_file(str(path)))
-        except Exception:  # a parser's message could quote a key
+        except Exception:  # its message could quote a key, so it is dropped
             yield False, f"{path} is not a HOCON file"
             return
         yield True, f"in {path}: {', '.join(names) or 'none'}"

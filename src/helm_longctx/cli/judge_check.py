@@ -1,4 +1,4 @@
-"""`judge-check`: can a judge be trusted?"""
+"""`judge-check`: measure whether a judge can be trusted."""
 
 from __future__ import annotations
 
@@ -14,10 +14,16 @@ import typer
 from rich.table import Table
 
 from helm_longctx.benchmarks import BENCHMARKS
-from helm_longctx.cli.console import print_table
 from helm_longctx.cli.judge_agreement import agreement_data, agreement_table, number_text
-from helm_longctx.cli.options import JsonPath, LocalPath, OutputPath, check_folder, check_picture
-from helm_longctx.cli.registries import fill_registries
+from helm_longctx.cli.shared import (
+    JsonPath,
+    LocalPath,
+    OutputPath,
+    check_folder,
+    check_picture,
+    fill_registries,
+    print_table,
+)
 from helm_longctx.judging.settings import check_settings
 from helm_longctx.sources.root import DataRoot
 
@@ -29,16 +35,17 @@ if TYPE_CHECKING:
 
 
 def judge_check(
-    judge: Annotated[str, typer.Option(help="A deployment that HELM knows, or several with + between them.")],
-    repeats: Annotated[int, typer.Option(min=1, help="How often every question is asked.")] = 3,
+    judge: Annotated[str, typer.Option(help="A HELM deployment, or several joined by +.")],
+    repeats: Annotated[int, typer.Option(min=1, help="How often each question is asked.")] = 3,
     json_path: JsonPath = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw it: a .png, .svg or .pdf file.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Plot file: .png, .svg or .pdf.")] = None,
     output_path: OutputPath = Path("benchmark_output"),
     local_path: LocalPath = Path("prod_env"),
 ) -> None:
-    """Ask judges about answers whose verdict is known: right, wrong, padded, repeated, giving orders to the judge …
+    """Measure a judge's bias towards injected orders, padding and empty answers, and its consistency.
 
-    By the benchmarks' rubrics, through HELM and its request cache. A verdict that is missing is counted, never taken for zero.
+    Asks judges about answers whose correct verdict is known (right, wrong, padded, repeated, with orders to the judge
+    …), with the benchmarks' rubrics, through HELM and its request cache. Missing verdicts are counted; they are no zeros.
     """
     if plot:
         check_picture("judge-check", plot)
@@ -47,7 +54,7 @@ def judge_check(
     check_settings()
     from helm_longctx.judging.check import measures, plotting
 
-    seen = _observed(judge, repeats, output_path, local_path)
+    seen = _observe(judge, repeats, output_path, local_path)
     by_judge = {str(name): rows for name, rows in seen.groupby("judge", sort=False)}
     kinds = {name: measures.by_kind(rows) for name, rows in by_judge.items()}
     measured = {name: measures.measures(rows) for name, rows in by_judge.items()}
@@ -68,7 +75,7 @@ def judge_check(
         plotting.draw(seen, plot)
 
 
-def _observed(judge: str, repeats: int, output_path: Path, local_path: Path) -> pd.DataFrame:
+def _observe(judge: str, repeats: int, output_path: Path, local_path: Path) -> pd.DataFrame:
     client = _client(local_path)
     from helm.common.object_spec import get_class_by_name
 
@@ -84,7 +91,7 @@ def _observed(judge: str, repeats: int, output_path: Path, local_path: Path) -> 
 
 @contextmanager
 def _without_helms_log() -> Iterator[None]:
-    """HELM's clients log a traceback for each call that fails; here failures are counted by kind."""
+    """Turn off HELM's log: its clients log a traceback for each failed call, and this command counts errors itself."""
     log = logging.getLogger("helm")
     level = log.level
     log.setLevel(logging.CRITICAL)
@@ -95,7 +102,7 @@ def _without_helms_log() -> Iterator[None]:
 
 
 def _client(local_path: Path) -> AutoClient:
-    """HELM's client for any deployment, with the cache that helm-run has."""
+    """HELM's client for all deployments, with the request cache of helm-run."""
     from helm.clients.auto_client import AutoClient
     from helm.common.general import get_credentials
     from helm.proxy.services.service import CACHE_DIR
@@ -132,8 +139,8 @@ def _kind_tables(kinds: Mapping[str, pd.DataFrame]) -> Iterator[Table]:
 
 
 def _measure_table(measured: Mapping[str, list[Measure]]) -> Table:
-    table = Table(title="What moves a judge", title_justify="left")
-    for column in ("measure", *measured, "right", "n", "what it is"):
+    table = Table(title="What changes a verdict", title_justify="left")
+    for column in ("measure", *measured, "right", "n", "meaning"):
         table.add_column(column, overflow="fold")
     for row in zip(*measured.values(), strict=True):
         values = (number_text(measure.value) for measure in row)

@@ -109,23 +109,23 @@ class LongContextHuggingFaceClient(CachingClient):
         encoded = time.perf_counter() - start
         model = self._weights.load()
 
-        def finished(tokens: list[int]) -> bool:
+        def is_finished(tokens: list[int]) -> bool:
             text = self._decode(tokens)
             return any(stop in text for stop in stops)
 
         job = Job(
-            prompt, request.max_tokens, stop_ids, finished if stops else None, self._chunk_size, self._reuse_prefix
+            prompt, request.max_tokens, stop_ids, is_finished if stops else None, self._chunk_size, self._reuse_prefix
         )
         done = model.generate(job)
         return {
-            **self._output(done, model.end_ids, stop_ids, stops),
+            **self._make_response(done, model.end_ids, stop_ids, stops),
             "prompt_tokens": len(prompt),
             "reused_tokens": done.reused,
             "request_time": encoded + done.seconds,
             "request_datetime": int(begun),
         }
 
-    def _output(
+    def _make_response(
         self, done: Generation, end_ids: frozenset[int], stop_ids: frozenset[int], stops: list[str]
     ) -> dict[str, Any]:
         last = done.tokens[-1:]

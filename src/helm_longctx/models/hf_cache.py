@@ -8,7 +8,7 @@ from typing import Any
 
 
 @dataclass
-class KeptPrefix:
+class CachedPrefix:
     """What a model computed for the first tokens of a prompt, in whole chunks.
 
     Only whole chunks, so that a prompt is computed by the same operations whatever was asked before: an answer does not
@@ -25,11 +25,11 @@ class KeptPrefix:
     chunk_size: int
 
     @staticmethod
-    def of(prompt: Sequence[int], cache: Any, chunk_size: int) -> KeptPrefix:
+    def of(prompt: Sequence[int], cache: Any, chunk_size: int) -> CachedPrefix:
         """A prompt's whole chunks, from a cache that holds at least all of it but its last token."""
         tokens = [*prompt[: (len(prompt) - 1) // chunk_size * chunk_size]]
         _crop(cache, len(tokens))
-        return KeptPrefix(tokens, cache, chunk_size)
+        return CachedPrefix(tokens, cache, chunk_size)
 
     def crop_to(self, prompt: Sequence[int], chunk_size: int) -> int:
         """Forget all but the chunks that another prompt begins with; how many tokens they are."""
@@ -45,7 +45,7 @@ class KeptPrefix:
         return end
 
 
-def can_be_cropped(cache: Any) -> bool:
+def is_croppable(cache: Any) -> bool:
     """Whether every layer keeps all positions; sliding windows and recurrent states do not."""
     # Exact types: subclasses have states that are not cropped with the rest. Older versions have no layer objects.
     layers = getattr(cache, "layers", [])

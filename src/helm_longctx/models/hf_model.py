@@ -12,7 +12,7 @@ from helm.common.hierarchical_logger import hwarn
 from helm.proxy.retry import NonRetriableException
 
 from helm_longctx.errors import InputError
-from helm_longctx.models.hf_cache import KeptPrefix, can_be_cropped
+from helm_longctx.models.hf_cache import CachedPrefix, is_croppable
 
 GREEDY = {"do_sample": False, "temperature": None, "top_p": None, "top_k": None}
 """Settings of `generate`; those of sampling would be warned of in each request where a model comes with them."""
@@ -38,7 +38,7 @@ class Job:
         prompt: token ids, special ones among them.
         max_tokens: to write at most.
         stop_ids: tokens that end the answer beside the model's own.
-        finished: whether an answer's ids so far are all that is wanted.
+        is_finished: whether an answer's ids so far are all that is wanted.
         chunk_size: tokens of the prompt that are read at once.
         reuse_prefix: do not read again the whole chunks that the prompt begins with as the last one did; and keep this
             one's for the next.
@@ -47,7 +47,7 @@ class Job:
     prompt: list[int]
     max_tokens: int
     stop_ids: frozenset[int]
-    finished: Callable[[list[int]], bool] | None
+    is_finished: Callable[[list[int]], bool] | None
     chunk_size: int
     reuse_prefix: bool
 
@@ -81,7 +81,7 @@ class LocalModel:
         model.generation_config.cache_implementation = None
         self._model, self._vocabulary = model, model.get_input_embeddings().num_embeddings
         self._lock = threading.Lock()
-        self._kept: KeptPrefix | None = None
+        self._prefix: CachedPrefix | None = None
         self._reads_chunks = True
         self._told: set[str] = set()
 
@@ -106,7 +106,7 @@ class LocalModel:
                 with torch.inference_mode():
                     return self._generate(job)
             except torch.cuda.OutOfMemoryError:
-                self._kept = None
+                self._prefix = None
             # Not before: the traceback holds tensors.
             torch.cuda.empty_cache()
         raise OutOfMemoryError(f"the GPU has no room for a prompt of {len(job.prompt)} tokens")
@@ -116,14 +116,14 @@ class LocalModel:
 
         start = time.perf_counter()
         ids = torch.tensor([job.prompt], device=self._model.device)
-        cache, reused = self._take_kept(job)
-        cache = self._read(ids, cache, reused, job.chunk_size)
+        cache, reused = self._take_prefix(job)
+        cache = self._read_prompt(ids, cache, reused, job.chunk_size)
         tokens = self._write(ids, cache, job)
         if job.reuse_prefix:
             self._keep(job, cache)
         return Generation(tokens, reused, time.perf_counter() - start)
 
-    def _read(self, ids: Any, cache: Any, start: int, chunk_size: int) -> Any:
+    def _read_prompt(self, ids: Any, cache: Any, start: int, chunk_size: int) -> Any:
         """The cache of all tokens but the last, whose logits are all that is needed; None if the model has no cache."""
         # The model without its head: for a whole prompt the head would give gigabytes of logits.
         end = ids.shape[1] - 1
@@ -144,8 +144,8 @@ class LocalModel:
 
         length = ids.shape[1]
 
-        def finished(written: Any, scores: Any) -> Any:
-            done = job.finished is not None and job.finished(written[0, length:].tolist())
+        def is_finished(written: Any, scores: Any) -> Any:
+            done = job.is_finished is not None and job.is_finished(written[0, length:].tolist())
             return torch.tensor([done], device=written.device)
 
         ends = sorted(self.end_ids | job.stop_ids)
@@ -158,21 +158,21 @@ class LocalModel:
             **GREEDY,
             eos_token_id=ends or None,
             pad_token_id=ends[0] if ends else 0,  # of batches, which there are none of; else transformers warns
-            stopping_criteria=StoppingCriteriaList([finished] if job.finished else []),
+            stopping_criteria=StoppingCriteriaList([is_finished] if job.is_finished else []),
         )
         written: list[int] = output[0, length:].tolist()
         return written
 
-    def _take_kept(self, job: Job) -> tuple[Any, int]:
-        kept, self._kept = self._kept, None
+    def _take_prefix(self, job: Job) -> tuple[Any, int]:
+        kept, self._prefix = self._prefix, None
         reused = kept.crop_to(job.prompt, job.chunk_size) if kept and job.reuse_prefix else 0
         return (kept.cache, reused) if kept and reused else (None, 0)
 
     def _keep(self, job: Job, cache: Any) -> None:
         if cache is None:
             return
-        if can_be_cropped(cache):
-            self._kept = KeptPrefix.of(job.prompt, cache, job.chunk_size)
+        if is_croppable(cache):
+            self._prefix = CachedPrefix.of(job.prompt, cache, job.chunk_size)
         else:
             self._tell("has layers that do not keep all tokens (a sliding window, a state): no prefix is reused")
 

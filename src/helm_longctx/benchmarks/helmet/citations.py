@@ -42,7 +42,7 @@ Document = Mapping[str, Any]
 
 def score_asqa(record: Record) -> Scores:
     """Of each part of the question, whether a short answer is in the output; and the citations' scores."""
-    text = without_citations(clean_output(record["prediction"]))
+    text = remove_citations(clean_output(record["prediction"]))
     scores: Scores = {"length": len(text.split())}
     if record.get("qa_pairs"):
         said = normalize_answer(text)
@@ -53,7 +53,7 @@ def score_asqa(record: Record) -> Scores:
 
 def score_qampari(record: Record) -> Scores:
     """The comma-separated answers against the right ones, each of several names; and the citations' scores."""
-    text = without_citations(clean_output(record["prediction"]))
+    text = remove_citations(clean_output(record["prediction"]))
     scores: Scores = {"length": len(text.split())}
     if record.get("answers"):
         listed = [answer for answer in map(normalize_answer, _items(text)) if answer]
@@ -157,7 +157,7 @@ def clean_output(text: str) -> str:
     return re.sub(r"\n+", " ", text).replace("<|im_end|>", "")
 
 
-def without_citations(text: str) -> str:
+def remove_citations(text: str) -> str:
     """Without `[12]`, and without every other `]` and ` |`."""
     return re.sub(r"\[\d+", "", re.sub(r" \[\d+", "", text)).replace(" |", "").replace("]", "")
 
@@ -183,7 +183,7 @@ def _claims(output: str, question: str, listed: bool) -> list[Claim]:
     else:
         sentences = [s for s in split_sentences(output) if len(s.strip()) >= SHORTEST_SENTENCE]
     return [
-        Claim(without_citations(s).strip(), tuple(int(mark[1:]) - 1 for mark in re.findall(r"\[\d+", s)))
+        Claim(remove_citations(s).strip(), tuple(int(mark[1:]) - 1 for mark in re.findall(r"\[\d+", s)))
         for s in sentences
     ]
 

@@ -50,7 +50,7 @@ class RubricAnnotator(JudgeAnnotator):
         self._named = judge != "auto"
         self._told: set[str] = set()
         names = dict.fromkeys(judge.split("+")) if self._named else _official(auto_client.credentials)
-        self._judges = [_found(name, auto_client) for name in names]
+        self._judges = [_find_judge(name, auto_client) for name in names]
 
     @classmethod
     def check(cls, judge: str, credentials: Mapping[str, Any] | None = None) -> None:
@@ -83,7 +83,7 @@ class RubricAnnotator(JudgeAnnotator):
     def _questions(self, state: RequestState) -> dict[str, Question] | None:
         """What to ask about an answer: nothing if it is not judged; None if it should be and cannot."""
         rubric = RUBRICS.get(state.instance.sub_split or "")
-        if not (self._judges and rubric and _answered(state)):
+        if not (self._judges and rubric and _has_answer(state)):
             return {}
         try:
             record = _record(state)
@@ -106,7 +106,7 @@ def _official(credentials: Mapping[str, Any]) -> list[str]:
     return []
 
 
-def _found(name: str, client: AutoClient) -> Judge:
+def _find_judge(name: str, client: AutoClient) -> Judge:
     """A judge, or in its place one that has no answer to anything: the others of its jury have theirs."""
     try:
         return find_judges(name, client)[0]
@@ -121,7 +121,7 @@ def _reason(error: Exception) -> str:
     return str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {shorten(redacted(str(error)))}"
 
 
-def _answered(state: RequestState) -> bool:
+def _has_answer(state: RequestState) -> bool:
     return state.result is not None and failure_of(state.result) is None
 
 
@@ -199,17 +199,17 @@ class CitationAnnotator(JudgeAnnotator):
 
     def annotate(self, request_state: RequestState) -> dict[str, Any]:
         """What the metric reads; it never raises, since that would end the run. Empty if nobody judges."""
-        answered = _answered(request_state)
+        answered = _has_answer(request_state)
         if self._entailment is None or not answered:
             return {"failed": True} if self._unavailable and answered else {}
         try:
-            return _judged(request_state, self._entailment)
+            return _judge_citations(request_state, self._entailment)
         except Exception as error:  # whatever it is, the answers are paid for
             _tell_once(self._told, request_state, error)
             return {"failed": True}
 
 
-def _judged(state: RequestState, entailment: Entailment) -> dict[str, Any]:
+def _judge_citations(state: RequestState, entailment: Entailment) -> dict[str, Any]:
     record = scored_record(state)
     where = record["documents"]
     documents = all_documents(where["file"], where["item"], _data_root())

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from helm_longctx.benchmarks.helmet.rubrics import ANSWER, RUBRICS
 from helm_longctx.benchmarks.helmet.tasks import HELMET
-from helm_longctx.benchmarks.helmet.verdicts import judged_answer, judged_summary
+from helm_longctx.benchmarks.helmet.verdicts import score_answer, score_summary
 from helm_longctx.judging.check.items import Check, Item
 from helm_longctx.protocol.task import Record
 from helm_longctx.sources.fetch import ensure
@@ -41,11 +41,11 @@ def _check(item: Item, rubric: Path) -> Check:
 
 
 def _answer(record: Record, replies: Mapping[str, str]) -> float | None:
-    return judged_answer(replies[ANSWER]).get("judge_score")
+    return score_answer(replies[ANSWER]).get("judge_score")
 
 
 def _summary(record: Record, replies: Mapping[str, str]) -> float | None:
-    return judged_summary(replies, record["keypoints"]).get("judge_f1")
+    return score_summary(replies, record["keypoints"]).get("judge_f1")
 
 
 _WORTH = {"narrativeqa": _answer, "infbench_sum": _summary}

@@ -49,7 +49,7 @@ RANKING = {
 }
 _CITATIONS = {"citations": Shape("what a judge of citations found", _are_judged_citations)}
 _PAIRS = Shape("a list of objects with 'short_answers', a list of texts", are_all(_has_short_answers))
-CITED = {
+CITATIONS = {
     "asqa": {**_CITATIONS, "qa_pairs": _PAIRS},
     "qampari": {**_CITATIONS, "answers": Shape("a list of lists of texts", are_all(TEXTS.fits))},
 }

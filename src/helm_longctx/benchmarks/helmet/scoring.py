@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
-from helm_longctx.benchmarks.helmet.verdicts import judged_answer, judged_summary
+from helm_longctx.benchmarks.helmet.verdicts import score_answer, score_summary
 from helm_longctx.judging.verdicts import judge_scores
 from helm_longctx.protocol.task import Record, Scores
 
@@ -44,31 +44,31 @@ RANKING_METRICS = (
 
 def score_json_kv(record: Record) -> Scores:
     """The better of the whole output and the line after `Corresponding value:`, metric by metric."""
-    return _best_of_raw_and_parsed(record, "corresponding value:")
+    return _best_of_both(record, "corresponding value:")
 
 
 def score_qa(record: Record) -> Scores:
     """The better of the whole output and the line after `Answer:`, metric by metric (default_post_process)."""
-    return _best_of_raw_and_parsed(record, "Answer:")
+    return _best_of_both(record, "Answer:")
 
 
 def score_narrativeqa(record: Record) -> Scores:
     """As `score_qa`; with replies of a `judge` or a `jury` also what they are worth."""
-    return {**score_qa(record), **judge_scores(record, "judge_score", judged_answer)}
+    return {**score_qa(record), **judge_scores(record, "judge_score", score_answer)}
 
 
 def score_book_summary(record: Record) -> Scores:
     """As `score_qa`; with replies of a `judge` or a `jury` about `keypoints` also what they are worth."""
-    return {**score_qa(record), **_judged_summary(record)}
+    return {**score_qa(record), **_judge_summary(record)}
 
 
 def score_lexsum(record: Record) -> Scores:
     """As `score_book_summary`, with the line after `Summary:`."""
-    return {**_best_of_raw_and_parsed(record, "Summary:"), **_judged_summary(record)}
+    return {**_best_of_both(record, "Summary:"), **_judge_summary(record)}
 
 
-def _judged_summary(record: Record) -> Scores:
-    return judge_scores(record, "judge_f1", partial(judged_summary, keypoints=record.get("keypoints", ())))
+def _judge_summary(record: Record) -> Scores:
+    return judge_scores(record, "judge_f1", partial(score_summary, keypoints=record.get("keypoints", ())))
 
 
 def score_choice(record: Record) -> Scores:
@@ -169,7 +169,7 @@ def parse_output(output: str, prefix: str = "Answer:") -> str:
     return re.sub(f"^{re.escape(prefix)}", "", match[1].strip(), flags=re.IGNORECASE).strip()
 
 
-def _best_of_raw_and_parsed(record: Record, prefix: str) -> Scores:
+def _best_of_both(record: Record, prefix: str) -> Scores:
     raw = answer_metrics(record["prediction"], record["references"])
     parsed = answer_metrics(parse_output(record["prediction"], prefix), record["references"])
     return {name: max(value, parsed[name]) for name, value in raw.items()}

@@ -37,13 +37,13 @@ def read_part(part: str, reply: Any) -> dict[str, float] | None:
     return _numbers(verdict, PARTS[part]) if _scores(lambda: {part: _worth(part, verdict)}) else None
 
 
-def judged_answer(reply: Any) -> Scores:
+def score_answer(reply: Any) -> Scores:
     """Fluency times correctness, over 3; nothing if the reply cannot be read, or that is no finite number."""
     scores = _scores(lambda: _answer(_object(reply)))
     return scores if "judge_score" in scores else {}
 
 
-def judged_summary(replies: Any, keypoints: Sequence[str]) -> Scores:
+def score_summary(replies: Any, keypoints: Sequence[str]) -> Scores:
     """Key points that a summary has, sentences of it that are right, and their F1 if it is fluent.
 
     Recall and precision can be above 1, as in the official code; nothing if one of the three replies cannot be read.
@@ -93,14 +93,14 @@ def _object(reply: Any, fenced: bool = False) -> Any:
         return None
     # Up to the last `}`, beyond which each of a thousand open braces would be looked after to the end.
     found = re.findall(r"\{.*?\}", reply[: reply.rfind("}") + 1], re.DOTALL)
-    verdict = _parsed(found[-1]) if found else None
+    verdict = _parse_json(found[-1]) if found else None
     if found and verdict is None and fenced:
         blocks = re.findall(r"(?:```json)(.+)(?:```)", reply, re.DOTALL)
-        verdict = _parsed(blocks[-1]) if blocks else None
+        verdict = _parse_json(blocks[-1]) if blocks else None
     return verdict
 
 
-def _parsed(text: str) -> Any:
+def _parse_json(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

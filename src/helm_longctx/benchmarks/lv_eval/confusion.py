@@ -17,8 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from helm_longctx.benchmarks.lv_eval.scoring import text_of
-from helm_longctx.benchmarks.lv_eval.scoring_words import CHINESE, ENGLISH
-from helm_longctx.benchmarks.lv_eval.words import chinese_words, english_words
+from helm_longctx.benchmarks.lv_eval.words import STOP_WORDS_EN, STOP_WORDS_ZH, chinese_words, english_words
 from helm_longctx.errors import InputError
 from helm_longctx.protocol.task import Record, Scores
 
@@ -51,5 +50,5 @@ def confusion(record: Record) -> Scores:
 
 
 def _words(texts: Iterable[str], chinese: bool) -> set[str]:
-    words, ignored = (chinese_words, CHINESE) if chinese else (english_words, ENGLISH)
+    words, ignored = (chinese_words, STOP_WORDS_ZH) if chinese else (english_words, STOP_WORDS_EN)
     return {word for text in texts for word in words(text)} - ignored

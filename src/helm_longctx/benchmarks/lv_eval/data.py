@@ -31,7 +31,7 @@ COLUMNS: Mapping[str, type | tuple[type, ...]] = {
 
 
 @dataclass(frozen=True)
-class Question:
+class QuestionRow:
     """One row.
 
     Args:
@@ -49,7 +49,7 @@ class Question:
     record: Mapping[str, Any]
 
 
-def rows(path: Path) -> Iterator[Question]:
+def rows(path: Path) -> Iterator[QuestionRow]:
     """The file's rows in order, one in memory at a time.
 
     The files have no identifiers. The five lengths of a data set hold the same questions and answers, so the id is
@@ -65,7 +65,7 @@ def rows(path: Path) -> Iterator[Question]:
             raise InputError(f"{path}: row {number}: column 'answers' must hold texts alone")
         digest = _digest(row)
         seen[digest] += 1
-        yield Question(
+        yield QuestionRow(
             id=digest if seen[digest] == 1 else f"{digest}-{seen[digest]}",
             fields={"context": row["context"], "input": row["input"]},
             references=row["answers"],

@@ -10,7 +10,7 @@ from typing import Literal
 
 from helm_longctx.benchmarks.lv_eval import prompts, scoring
 from helm_longctx.benchmarks.lv_eval.confusion import CONFUSED, confusion
-from helm_longctx.protocol.task import Record, Scorer, Scores
+from helm_longctx.protocol.task import Metric, Record, Scorer, Scores
 
 REVISION = "infinigence/LVEval@63e7ae9"
 LENGTHS = {"16k": 16384, "32k": 32768, "64k": 65536, "128k": 131072, "256k": 262144}
@@ -18,7 +18,7 @@ LENGTHS = {"16k": 16384, "32k": 32768, "64k": 65536, "128k": 131072, "256k": 262
 
 
 @dataclass(frozen=True)
-class Metric:
+class Scoring:
     """One of the official metrics.
 
     Args:
@@ -32,11 +32,11 @@ class Metric:
     names: tuple[str, ...]
 
 
-GATED_EN = Metric("qa_f1_score_with_gold_ans", scoring.score_gated_en, scoring.GATED_METRICS)
-GATED_ZH = Metric("qa_f1_zh_score_with_gold_ans", scoring.score_gated_zh, scoring.GATED_METRICS)
-PLAIN_EN = Metric("qa_f1_score", scoring.score_plain_en, scoring.PLAIN_METRICS)
-PLAIN_ZH = Metric("qa_f1_zh_score", scoring.score_plain_zh, scoring.PLAIN_METRICS)
-ROUGE_ZH = Metric("rouge_zh_score_blacklist", scoring.score_rouge_zh, scoring.ROUGE_METRICS)
+GATED_EN = Scoring("qa_f1_score_with_gold_ans", scoring.score_gated_en, scoring.GATED_METRICS)
+GATED_ZH = Scoring("qa_f1_zh_score_with_gold_ans", scoring.score_gated_zh, scoring.GATED_METRICS)
+PLAIN_EN = Scoring("qa_f1_score", scoring.score_plain_en, scoring.PLAIN_METRICS)
+PLAIN_ZH = Scoring("qa_f1_zh_score", scoring.score_plain_zh, scoring.PLAIN_METRICS)
+ROUGE_ZH = Scoring("rouge_zh_score_blacklist", scoring.score_rouge_zh, scoring.ROUGE_METRICS)
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Dataset:
     title: str
     language: Literal["en", "zh"]
     prompt: str
-    metric: Metric
+    scoring: Scoring
     rows: int
     max_tokens: int = 64
     confusing: bool = False
@@ -65,16 +65,16 @@ class Dataset:
     @property
     def headline(self) -> str:
         """The metric that the published tables show."""
-        return self.metric.names[0]
+        return self.scoring.names[0]
 
     @property
     def metrics(self) -> tuple[str, ...]:
         """Every name that `score` can return."""
-        return (*self.metric.names, *((CONFUSED,) if self.confusing else ()))
+        return (*self.scoring.names, *((CONFUSED,) if self.confusing else ()))
 
     def score(self, record: Record) -> Scores:
         """The metric with its ingredients, and `confused` where that can be said."""
-        return {**self.metric.score(record), **(confusion(record) if self.confusing else {})}
+        return {**self.scoring.score(record), **(confusion(record) if self.confusing else {})}
 
     def file(self, length: str) -> str:
         """The official file under the data root for a length such as `16k`."""
@@ -94,3 +94,19 @@ DATASETS = (
     Dataset("lic_mixup", "LIC", "zh", prompts.LIC, GATED_ZH, 197, confusing=True),
     Dataset("dureader_mixup", "DuReader", "zh", prompts.DUREADER, ROUGE_ZH, 176),
 )
+
+METRICS = (
+    Metric("f1", "F1", "Token F1 with the best reference."),
+    Metric("f1_gated", "Gated F1", "F1 of words, 0 if too few of the answer's keywords are in the output."),
+    Metric("f1_before_gate", "F1 before the gate", "F1 of words, whatever the keywords."),
+    Metric("keyword_recall", "Keyword recall", "Share of the answer's keywords that the output has."),
+    Metric("rouge_l", "ROUGE-L", "ROUGE-L of Chinese words without uninformative ones."),
+    Metric("rouge_l_all_words", "ROUGE-L, all words", "ROUGE-L of all Chinese words."),
+    Metric(
+        "confused",
+        "Confused",
+        "Whether the answer comes from a confusing fact rather than from the true one.",
+        lower_is_better=True,
+    ),
+)
+"""Every metric that the data sets return, with its meaning."""

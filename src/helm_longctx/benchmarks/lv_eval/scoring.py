@@ -12,8 +12,14 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from helm_longctx.benchmarks.lv_eval.rouge import rouge_l
-from helm_longctx.benchmarks.lv_eval.scoring_words import CHINESE, ENGLISH
-from helm_longctx.benchmarks.lv_eval.words import chinese_words, cut, english_words, normalize_chinese
+from helm_longctx.benchmarks.lv_eval.words import (
+    STOP_WORDS_EN,
+    STOP_WORDS_ZH,
+    chinese_words,
+    cut,
+    english_words,
+    normalize_chinese,
+)
 from helm_longctx.errors import InputError
 from helm_longctx.protocol.task import Record, Scorer, Scores
 
@@ -52,7 +58,7 @@ def _score_plain(record: Record, words: Words) -> Scores:
     return {PLAIN: f1(words(record["prediction"]), words(record["references"][0]))}
 
 
-def _score_gated(record: Record, words: Words, ignored: frozenset[str], least: float, always: bool) -> Scores:
+def _score_with_gate(record: Record, words: Words, ignored: frozenset[str], least: float, always: bool) -> Scores:
     """F1, but 0 if the output has less than `least` of the keywords.
 
     Args:
@@ -75,10 +81,10 @@ def _score_gated(record: Record, words: Words, ignored: frozenset[str], least: f
     return {GATED: ungated if recall >= least else 0.0, "f1_before_gate": ungated, "keyword_recall": recall}
 
 
-score_gated_en: Scorer = partial(_score_gated, words=english_words, ignored=ENGLISH, least=0.2, always=False)
+score_gated_en: Scorer = partial(_score_with_gate, words=english_words, ignored=STOP_WORDS_EN, least=0.2, always=False)
 """Keyword-gated F1 of English answers (qa_f1_score_with_gold_ans)."""
 
-score_gated_zh: Scorer = partial(_score_gated, words=chinese_words, ignored=CHINESE, least=0.4, always=True)
+score_gated_zh: Scorer = partial(_score_with_gate, words=chinese_words, ignored=STOP_WORDS_ZH, least=0.4, always=True)
 """Keyword-gated F1 of Chinese answers (qa_f1_zh_score_with_gold_ans)."""
 
 score_plain_en: Scorer = partial(_score_plain, words=english_words)
@@ -98,4 +104,4 @@ def score_rouge_zh(record: Record) -> Scores:
 
 def _informative(spaced: str) -> str:
     """The text's informative words, normalized: cut a second time, as the official code does."""
-    return " ".join(word for word in map(normalize_chinese, cut(spaced)) if word not in CHINESE)
+    return " ".join(word for word in map(normalize_chinese, cut(spaced)) if word not in STOP_WORDS_ZH)

@@ -6,14 +6,13 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import islice
 
-from helm_longctx.benchmarks.lv_eval import published
 from helm_longctx.benchmarks.lv_eval.data import rows
-from helm_longctx.benchmarks.lv_eval.datasets import DATASETS, LENGTHS, REVISION, Dataset
-from helm_longctx.benchmarks.lv_eval.metrics import METRICS
+from helm_longctx.benchmarks.lv_eval.datasets import DATASETS, LENGTHS, METRICS, REVISION, Dataset
+from helm_longctx.benchmarks.lv_eval.published import published_results
 from helm_longctx.protocol.baseline import Baseline
 from helm_longctx.protocol.lengths import Axis, length_label
 from helm_longctx.protocol.shapes import TEXT
-from helm_longctx.protocol.task import Benchmark, Category, Example, Protocol, Published, Settings, Task, Variant
+from helm_longctx.protocol.task import Benchmark, Category, Example, Protocol, Settings, Task, Variant
 from helm_longctx.protocol.template import Template
 from helm_longctx.sources.hub import HubZip
 from helm_longctx.sources.root import DataRoot
@@ -42,7 +41,7 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
         yield Example(f"{task.name}-{question.id}", question.fields, question.references, "official", record=record)
 
 
-def _zipped(dataset: Dataset, length: int) -> tuple[HubZip, ...]:
+def _zip_source(dataset: Dataset, length: int) -> tuple[HubZip, ...]:
     path = dataset.file(length_label(length))
     return (HubZip(REPO, f"{dataset.name}.zip", path.removeprefix("lveval/"), path),)
 
@@ -60,20 +59,12 @@ def _task(dataset: Dataset) -> Task:
         metrics=dataset.metrics,
         max_tokens=dataset.max_tokens,
         num_samples=dataset.rows,
-        sources=partial(_zipped, dataset),
+        sources=partial(_zip_source, dataset),
         chat=True,
         variants=VARIANTS,
         cut="middle",
-        record={"answer_keywords": TEXT},
+        record_shapes={"answer_keywords": TEXT},
     )
-
-
-def results() -> tuple[Published, ...]:
-    """The README's tables: ten models at five lengths."""
-    found: dict[tuple[str, str], dict[str, float]] = {}
-    for cell, percent in published.scores().items():
-        found.setdefault((cell.model, cell.length), {})[cell.task] = percent / 100
-    return tuple(Published(model, "", LENGTHS[length], scores) for (model, length), scores in found.items())
 
 
 WORDS = Axis("words or characters")
@@ -91,5 +82,5 @@ LV_EVAL = Benchmark(
     task_argument="dataset",
     axis=WORDS,
     baselines={d.name: Baseline("span", "the" if d.language == "en" else "的") for d in DATASETS},
-    published=results,
+    published=published_results,
 )

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.sampling import shuffled
+from helm_longctx.protocol.sampling import shuffle_order
 from helm_longctx.protocol.task import Example, Settings, Task
 from helm_longctx.protocol.template import CONTEXT, fill
 from helm_longctx.sources.jsonl import JsonArray, Row
@@ -34,7 +34,7 @@ def load_alce(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exampl
     rows = _opened[path] = _open(root / path)
     demos = _demonstrations(protocol, task.demonstrations(settings), settings.seed)
     by_row = [next(demos) for _ in range(len(rows))]
-    numbers = shuffled(len(rows), settings.seed)[: task.sample(settings)]
+    numbers = shuffle_order(len(rows), settings.seed)[: task.sample(settings)]
     for position, (number, row) in enumerate(zip(numbers, rows.rows(numbers), strict=True)):
         shown = row["docs"][: task.sizes[settings.level]]
         fields = {

@@ -13,12 +13,12 @@ from typing import Any
 from tqdm import tqdm
 
 from helm_longctx.benchmarks.helmet import prompts
-from helm_longctx.benchmarks.helmet.data.llama import LLAMA_2, cutter
+from helm_longctx.benchmarks.helmet.data.length_tokenizer import LLAMA_2, make_cutter
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.sampling import Reshuffles, shuffled
+from helm_longctx.protocol.sampling import UnseededShuffles, shuffle_order
 from helm_longctx.protocol.task import Example, Settings, Task
 from helm_longctx.protocol.template import CONTEXT
-from helm_longctx.protocol.text import Cutter
+from helm_longctx.protocol.text import TextCutter
 from helm_longctx.sources.jsonl import JsonLines, Row
 from helm_longctx.sources.root import DataRoot
 
@@ -43,9 +43,9 @@ def load_narrativeqa(task: Task, settings: Settings, root: DataRoot) -> Iterator
         prompts.NARRATIVEQA_DEMO.format(**_narrativeqa(row, root / train)) for row in JsonLines(root / train, types)
     ]
     rows = JsonLines(root / test, {**types, "document": dict})
-    ordered = rows.rows(shuffled(len(rows), settings.seed))
-    draws, shots = Reshuffles(settings.seed), _drawn(task, settings, demos, root / train)
-    measured = _measured(ordered, lambda row: str(row["document"].get("text")), _cutter(task, settings, root))
+    ordered = rows.rows(shuffle_order(len(rows), settings.seed))
+    draws, shots = UnseededShuffles(settings.seed), _count_shots(task, settings, demos, root / train)
+    measured = _measure_texts(ordered, lambda row: str(row["document"].get("text")), _cutter(task, settings, root))
     long = ((row, text) for row, text, tokens in measured if tokens > LONGEST)
     for position, (row, text) in enumerate(islice(long, task.sample(settings))):
         shown = [demos[i] for i in draws.next(len(demos))[:shots]] if shots else []
@@ -74,20 +74,20 @@ def load_infbench(task: Task, settings: Settings, root: DataRoot, convert: Conve
     rows = JsonLines(root / path, {"id": (int, str), CONTEXT: str, "input": str, "answer": list})
     items, long = [], []
     cut = _cutter(task, settings, root)
-    for number, (row, _, tokens) in enumerate(_measured(rows, lambda row: str(row[CONTEXT]), cut)):
-        items.append({"id": row["id"], **_converted(convert, row, root / path, number)})
+    for number, (row, _, tokens) in enumerate(_measure_texts(rows, lambda row: str(row[CONTEXT]), cut)):
+        items.append({"id": row["id"], **_convert_row(convert, row, root / path, number)})
         if tokens >= LONG:
             long.append(number)
-    order = shuffled(len(long), settings.seed)[: task.sample(settings)]
+    order = shuffle_order(len(long), settings.seed)[: task.sample(settings)]
     chosen, shots = [long[place] for place in order], task.demonstrations(settings)
     keypoints = _keypoints(task, root, "keypoints")
-    texts = _measured(rows.rows(chosen), lambda row: str(row[CONTEXT]), cut)
+    texts = _measure_texts(rows.rows(chosen), lambda row: str(row[CONTEXT]), cut)
     for position, (number, (row, text, _)) in enumerate(zip(chosen, texts, strict=True)):
         item = items[number]
         others = [other for other in items if other["id"] != item["id"]]
         if shots > len(others):
             raise InputError(f"{root / path}: shots={shots}, but there are only {len(others)} other rows")
-        shown = [demo.format(**others[i]) for i in shuffled(len(others), settings.seed)[:shots]]
+        shown = [demo.format(**others[i]) for i in shuffle_order(len(others), settings.seed)[:shots]]
         fields = {**item, "demo": prompts.INFBENCH_DEMOS.format(demos="\n\n".join(shown)) if shots else ""}
         record = {"keypoints": keypoints[row["id"]]} if row["id"] in keypoints else {}
         yield _example(task, settings, root, position, fields, text, fields.pop("answer"), record)
@@ -124,19 +124,19 @@ def load_lexsum(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exam
     demos = [row["summary/short"] for row in JsonLines(root / train, maybe) if row["summary/short"] is not None]
     rows = JsonLines(root / validation, {**maybe, "sources": list})
     short = [number for number, row in enumerate(rows) if row["summary/short"] is not None]
-    draws, shots = Reshuffles(settings.seed), _drawn(task, settings, demos, root / train)
+    draws, shots = UnseededShuffles(settings.seed), _count_shots(task, settings, demos, root / train)
     # The official code draws for the training rows first, whose prompts it then does not use.
     draws.skip(len(demos))
     shown = {number: draws.next(len(demos))[:shots] for number in short}
     cut = _cutter(task, settings, root)
-    measured = _measured(rows.rows(short), _sources, cut)
+    measured = _measure_texts(rows.rows(short), _sources, cut)
     long = [number for number, (_, _, tokens) in zip(short, measured, strict=True) if tokens >= LONG]
     sample = task.sample(settings)
     if len(long) > sample:
-        long = [long[place] for place in shuffled(len(long), settings.seed)[:sample]]
+        long = [long[place] for place in shuffle_order(len(long), settings.seed)[:sample]]
     keypoints = _keypoints(task, root, "summary/short_keypoints")
     for position, (number, (row, text, _)) in enumerate(
-        zip(long, _measured(rows.rows(long), _sources, cut), strict=True)
+        zip(long, _measure_texts(rows.rows(long), _sources, cut), strict=True)
     ):
         summaries = [prompts.LEXSUM_DEMO.format(summary=demos[i]) for i in shown[number]]
         fields = {"demo": prompts.LEXSUM_DEMOS.format(demos="\n\n".join(summaries)) if shots else ""}
@@ -168,18 +168,18 @@ def _judge_files(task: Task, what: str, root: DataRoot) -> list[str]:
     return [path for path in paths if root.has(path)]
 
 
-def _drawn(task: Task, settings: Settings, demos: list[str], path: Path) -> int:
+def _count_shots(task: Task, settings: Settings, demos: list[str], path: Path) -> int:
     shots = task.demonstrations(settings)
     if shots > len(demos):
         raise InputError(f"{path}: shots={shots}, but there are only {len(demos)} demonstrations")
     return shots
 
 
-def _cutter(task: Task, settings: Settings, root: DataRoot) -> Cutter:
-    return cutter(root, task.sizes[settings.level])
+def _cutter(task: Task, settings: Settings, root: DataRoot) -> TextCutter:
+    return make_cutter(root, task.sizes[settings.level])
 
 
-def _measured(rows: Iterable[Row], text: Callable[[Row], str], cut: Cutter) -> Iterator[tuple[Row, str, int]]:
+def _measure_texts(rows: Iterable[Row], text: Callable[[Row], str], cut: TextCutter) -> Iterator[tuple[Row, str, int]]:
     """(row, its text cut to the limit, tokens of the whole text), a few texts in memory at a time."""
     # Hundreds of books take minutes; no bar where standard error is no terminal.
     rows = iter(tqdm(rows, desc="measuring texts", unit="texts", disable=None))
@@ -196,7 +196,7 @@ def _narrativeqa(row: Row, path: Path) -> dict[str, str]:
         raise InputError(f"{path}: a row lacks the text of its question or of an answer") from error
 
 
-def _converted(convert: Convert, row: Row, path: Path, number: int) -> dict[str, Any]:
+def _convert_row(convert: Convert, row: Row, path: Path, number: int) -> dict[str, Any]:
     try:
         return convert(row)
     except (LookupError, ValueError, TypeError) as error:

@@ -21,7 +21,7 @@ Maker = Callable[[int, random.Random, float], Row]
 _PROBE = 64
 
 
-def fitting(
+def fit_rows(
     make: Maker,
     count: int,
     seed: int,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from helm_longctx.benchmarks.helmet.prompts import ICL_DEMO
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.sampling import shuffled, text_seed
+from helm_longctx.protocol.sampling import shuffle_order, text_seed
 from helm_longctx.protocol.task import Example, Settings, Task
 from helm_longctx.sources.hub import HubDataset, label_names
 from helm_longctx.sources.jsonl import JsonLines
@@ -39,7 +39,7 @@ Split = Callable[[dict[str, Texts], int], tuple[Texts, Texts]]
 """(splits, seed) → training and test texts."""
 
 
-def split_named(train: str, test: str) -> Split:
+def named_splits(train: str, test: str) -> Split:
     """Two of the data set's own splits."""
     return lambda splits, seed: (splits[train], splits[test])
 
@@ -47,7 +47,7 @@ def split_named(train: str, test: str) -> Split:
 def split_tenth(splits: dict[str, Texts], seed: int) -> tuple[Texts, Texts]:
     """One split, cut as `Dataset.train_test_split(test_size=0.1)` cuts it: the first tenth of a permutation is test."""
     (texts,) = splits.values()
-    order = shuffled(len(texts), seed)
+    order = shuffle_order(len(texts), seed)
     tests = math.ceil(len(texts) * 0.1)
     return texts.select(order[tests:]), texts.select(order[:tests])
 
@@ -67,14 +67,14 @@ def load_icl(
     (source,) = task.sources(settings.length)
     assert isinstance(source, HubDataset)
     folder = root / source.folder
-    splits = {name: _read(folder / f"{name}.jsonl", label, num_labels) for name in source.splits}
+    splits = {name: _read_texts(folder / f"{name}.jsonl", label, num_labels) for name in source.splits}
     names = label_names(folder, label) if settings.labels == "natural_label" else None
     if names is not None and len(names) < num_labels:
         raise InputError(f"{folder}/features.json: {len(names)} names of column {label!r}, expected {num_labels}")
     train, test = split(splits, settings.seed)
     sample = task.sample(settings)
     if len(test) > sample:
-        test = test.select(shuffled(len(test), settings.seed))
+        test = test.select(shuffle_order(len(test), settings.seed))
         test = test.select(Balance(test.labels).sample(sample, random.Random(settings.seed)))
     shots = task.sizes[settings.level] if settings.shots is None else settings.shots
     return _examples(task, train, test, shots, settings.seed, names or num_labels)
@@ -88,12 +88,12 @@ def _examples(
     for position, (text, label) in enumerate(zip(test.texts, test.labels, strict=True)):
         local_seed = text_seed(text, seed)
         chosen = balance.sample(shots, random.Random(local_seed))
-        named = names if isinstance(names, list) else _renumbered(names, local_seed)
+        named = names if isinstance(names, list) else _number_labels(names, local_seed)
         context = "\n\n".join([demos[i] + named[train.labels[i]] for i in chosen])
         yield Example(f"{task.name}-{position}", {"context": context, "question": text}, [named[label]], "hub")
 
 
-def _renumbered(num_labels: int, seed: int) -> list[str]:
+def _number_labels(num_labels: int, seed: int) -> list[str]:
     numbers = list(range(num_labels))
     random.Random(seed).shuffle(numbers)
     return [str(number) for number in numbers]
@@ -132,7 +132,7 @@ class Balance:
         return chosen
 
 
-def _read(path: Path, label: str, num_labels: int) -> Texts:
+def _read_texts(path: Path, label: str, num_labels: int) -> Texts:
     rows = JsonLines(path, {"text": str, label: int})
     texts, labels = [], []
     for row in rows:

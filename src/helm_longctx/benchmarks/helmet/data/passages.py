@@ -15,7 +15,7 @@ from typing import Any
 
 from helm_longctx.benchmarks.helmet import prompts
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.sampling import shuffled, text_seed
+from helm_longctx.protocol.sampling import shuffle_order, text_seed
 from helm_longctx.protocol.task import Example, Settings, Task
 from helm_longctx.protocol.template import CONTEXT
 from helm_longctx.sources.jsonl import JsonLines, Row, Types
@@ -122,7 +122,7 @@ class Demonstrations:
             return []
         left = [number for number, key in enumerate(self.keys) if key != own or not without_own]
         drawn: dict[Any, Row] = {}
-        for place in shuffled(len(left), text_seed(str(own))):
+        for place in shuffle_order(len(left), text_seed(str(own))):
             number = left[place]
             drawn.setdefault(self.keys[number], self.rows[number])
             if len(drawn) == self.shots:

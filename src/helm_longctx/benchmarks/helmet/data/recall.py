@@ -13,9 +13,9 @@ from typing import Any
 
 from helm_longctx.benchmarks.helmet import prompts
 from helm_longctx.benchmarks.helmet.data import generate
-from helm_longctx.benchmarks.helmet.data.llama import ruler
+from helm_longctx.benchmarks.helmet.data.length_tokenizer import find_counter
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.sampling import shuffled
+from helm_longctx.protocol.sampling import shuffle_order
 from helm_longctx.protocol.task import Example, Settings, Task
 from helm_longctx.protocol.template import CONTEXT
 from helm_longctx.sources.jsonl import JsonLines, Row, Types
@@ -35,9 +35,9 @@ def load_json_kv(task: Task, settings: Settings, root: DataRoot) -> Iterable[Exa
     shots = task.demonstrations(settings)
     convert = partial(_json_kv, shots=shots, at_least=settings.shots or 0)
     if rows := _official_rows(task, settings, root, types):
-        return _official(task, settings, rows, convert)
+        return _read_official(task, settings, rows, convert)
     pairs = _pairs(task, settings.level)
-    return _generated(task, settings, root, partial(generate.fitting, generate.json_kv, at_most=pairs), convert)
+    return _generate(task, settings, root, partial(generate.fit_rows, generate.json_kv, at_most=pairs), convert)
 
 
 def load_ruler(
@@ -50,8 +50,8 @@ def load_ruler(
     """
     convert = partial(_ruler, names=task.template.names)
     if rows := _official_rows(task, settings, root, {CONTEXT: str}):
-        return _official(task, settings, rows, convert, has_depth)
-    return _generated(task, settings, root, partial(generate.fitting, make), convert)
+        return _read_official(task, settings, rows, convert, has_depth)
+    return _generate(task, settings, root, partial(generate.fit_rows, make), convert)
 
 
 Convert = Callable[[Row, str], tuple[dict[str, str], list[str]]]
@@ -66,27 +66,27 @@ def _official_rows(task: Task, settings: Settings, root: DataRoot, types: Types)
     return None
 
 
-def _official(
+def _read_official(
     task: Task, settings: Settings, rows: JsonLines, convert: Convert, has_depth: bool = True
 ) -> Iterator[Example]:
-    numbers = shuffled(len(rows), settings.seed)[: task.sample(settings)]
+    numbers = shuffle_order(len(rows), settings.seed)[: task.sample(settings)]
     for position, (number, row) in enumerate(zip(numbers, rows.rows(numbers), strict=True)):
         fields, references = convert(row, f"{rows.path}: row {number + 1}")
         depth = _depth(row, references) if has_depth else None
         yield Example(f"{task.name}-{position}", fields, references, "official", depth)
 
 
-def _generated(
-    task: Task, settings: Settings, root: DataRoot, fitting: Callable[..., Any], convert: Convert
+def _generate(
+    task: Task, settings: Settings, root: DataRoot, fit_rows: Callable[..., Any], convert: Convert
 ) -> Iterator[Example]:
-    counter = ruler(root)
+    counter = find_counter(root)
 
     def measure(rows: list[Row]) -> list[int]:
         fields = (convert(row, task.name)[0] for row in rows)
         return counter.count([task.template.render(f).text("completion") for f in fields])
 
     count = task.sample(settings)
-    rows, lengths = fitting(count, settings.seed, settings.level - task.output_tokens(settings), measure)
+    rows, lengths = fit_rows(count, settings.seed, settings.level - task.output_tokens(settings), measure)
     for position, (row, tokens) in enumerate(zip(rows, lengths, strict=True)):
         fields, references = convert(row, task.name)
         yield Example(

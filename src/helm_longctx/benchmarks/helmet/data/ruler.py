@@ -44,7 +44,7 @@ def common_words(uncommon: int, rng: random.Random, depth: float) -> Row:
     words = _sample_words(shown + COMMON_WORDS + uncommon, rng)
     example, example_answer = _word_list(words[:shown], _EXAMPLE_COMMON_REPEATS, _EXAMPLE_UNCOMMON_REPEATS, rng)
     context, answer = _word_list(words[shown:], COMMON_REPEATS, UNCOMMON_REPEATS, rng)
-    worked = f"{CWE_USER.format(example='', context=example)}\n{CWE_PREFIX} {_numbered(example_answer)}"
+    worked = f"{CWE_USER.format(example='', context=example)}\n{CWE_PREFIX} {_number_words(example_answer)}"
     return {CONTEXT: context, "example": worked, "answer": answer}
 
 
@@ -106,10 +106,10 @@ def _word_list(words: list[str], often: int, rarely: int, rng: random.Random) ->
     common = words[:COMMON_WORDS]
     entries = common * often + words[COMMON_WORDS:] * rarely
     rng.shuffle(entries)
-    return _numbered(entries), common
+    return _number_words(entries), common
 
 
-def _numbered(words: list[str]) -> str:
+def _number_words(words: list[str]) -> str:
     return " ".join(f"{number}. {word}" for number, word in enumerate(words, 1))
 
 
