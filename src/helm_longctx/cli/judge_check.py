@@ -45,7 +45,8 @@ def judge_check(
     """Measure a judge's bias towards injected orders, padding and empty answers, and its consistency.
 
     Asks judges about answers whose correct verdict is known (right, wrong, padded, repeated, with orders to the judge
-    …), with the benchmarks' rubrics, through HELM and its request cache. Missing verdicts are counted; they are no zeros.
+    …), with the rubrics of the benchmarks, through HELM and its request cache. A missing verdict is counted, not taken
+    as a zero.
     """
     if plot:
         check_picture("judge-check", plot)
