@@ -69,11 +69,12 @@ def test_arguments_and_commands_are_documented() -> None:
     assert all(f"`helm-longctx {name}" in readme or f"`{name}`" in readme for name in names)
 
 
-def test_readme_names_every_entry_and_task() -> None:
-    """The README's table has every run entry and task."""
+def test_readme_names_every_entry_and_published_task() -> None:
+    """The README's table has every run entry and the tasks whose mean is its score."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     for benchmark in BENCHMARKS:
-        assert all(f"`{name}`" in readme for name in (*benchmark.entries, *(task.name for task in benchmark.tasks)))
+        published = [task.name for category in benchmark.categories for task in category.tasks]
+        assert all(f"`{name}`" in readme for name in (*benchmark.entries, *published))
 
 
 def test_pages_and_pictures_exist() -> None:
