@@ -205,6 +205,17 @@ def test_imports_go_one_way() -> None:
             assert not any(name.partition(".")[0] == "helm" for name in imported), path
 
 
+def test_the_page_on_architecture_is_true() -> None:
+    """Its table of rooms is the one above, and the modules that it names exist."""
+    page = (SOURCE.parents[1] / "docs/architecture.md").read_text(encoding="utf-8")
+    table = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if line.startswith("| `")
+    ]
+    assert {row[0].strip("`"): set(re.findall(r"`([\w.]+)`", row[2])) for row in table} == ROOMS
+    named = re.findall(r"`([\w/]+\.py)`", page)
+    assert [name for name in named if not (SOURCE / name).is_file() and name != "judge.py"] == []
+
+
 def of_suite(name: str) -> set[str]:
     """Modules that a benchmark's folder may import of `helm_longctx.benchmarks`: its own."""
     folder = SOURCE / "benchmarks" / name
