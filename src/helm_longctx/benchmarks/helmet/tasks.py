@@ -32,6 +32,9 @@ STOP_VARIANTS: dict[Protocol, Variant] = {"paper": Variant(), "current": Variant
 MOST_GENERATED = 10_000
 """Most examples of a generated task: a hundred times the official sample."""
 
+_task = partial(Task, prefix_scored=True)
+"""A task of HELMET, which puts the answer prefix before a completion's output when it scores it (eval.py:101)."""
+
 OFFICIAL = [STANDARD[label] for label in ("4k", "8k", "16k", "32k", "64k", "128k")]
 
 
@@ -70,7 +73,7 @@ def _ruler(
 ) -> Task:
     # RULER's question answering is scored like HELMET's other questions, the rest by recall of the answers.
     is_qa = template is _DOCUMENTS
-    return Task(
+    return _task(
         name=f"ruler_{name}",
         title=title,
         template=template,
@@ -109,7 +112,7 @@ RULER = (
 )
 
 _JSON_KV_SIZES = sizes(50, 105, 220, 440, 900, 1800)
-JSON_KV = Task(
+JSON_KV = _task(
     name="json_kv",
     title="JSON KV",
     template=Template(prompts.JSON_KV_USER, prompts.JSON_KV_PREFIX),
@@ -135,7 +138,7 @@ def _rag(name: str, title: str, test: str, demos: str, depths: int, load: Loader
         files = (test.format(k=_RAG_SIZES[length]), demos.format(k=3))
         return tuple(release_file(f"kilt/{file}_dep{depths}.jsonl") for file in files)
 
-    return Task(
+    return _task(
         name=name,
         title=title,
         template=Template(prompts.QA_USER, prompts.QA_PREFIX),
@@ -170,7 +173,7 @@ RAG = (
 _RERANK_SIZES = sizes(14, 50, 130, 285, 600, 1000, most=1000)
 _MSMARCO = "msmarco/test_reranking_data_k{k}_dep3.jsonl"
 RERANK = (
-    Task(
+    _task(
         name="msmarco",
         title="MS MARCO",
         template=Template(prompts.RERANK_USER, prompts.RERANK_PREFIX),
@@ -204,7 +207,7 @@ _PROMPT_FILES = {
 def _cite(name: str, title: str, correct: str, score: Scorer, metrics: tuple[str, ...]) -> Task:
     data, _, plain = name.partition("_")
     prompt = name if plain else f"{name}_revised"
-    return Task(
+    return _task(
         name=name,
         title=title,
         template=Template(prompts.CITE_USER, prompts.CITE_PREFIX, separator="\n\n"),
@@ -259,7 +262,7 @@ def _long_qa(
     *sources: Source,
     rubric: PinnedFile | None = None,
 ) -> Task:
-    return Task(
+    return _task(
         name=name,
         title=title,
         template=template,
@@ -346,7 +349,7 @@ def _summary(
     *sources: Source,
 ) -> Task:
     *needed, keypoints = sources
-    return Task(
+    return _task(
         name=name,
         title=title,
         template=template,
@@ -394,7 +397,7 @@ SUMM = (
 
 
 def _icl(name: str, title: str, hub: HubDataset, label: str, num_labels: int, split: Split, *shots: int) -> Task:
-    return Task(
+    return _task(
         name=name,
         title=title,
         template=Template(prompts.ICL_USER, prompts.ICL_PREFIX),
@@ -450,4 +453,5 @@ HELMET = Benchmark(
     metrics=METRICS,
     baselines=BASELINES,
     published=published_results,
+    judge_checks="helm_longctx.benchmarks.helmet.judge_check.checks",
 )
