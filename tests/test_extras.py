@@ -10,12 +10,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from helm_longctx.cli.shared import check_picture
 
 import helm_longctx.plugin  # noqa: F401  # registers deployments
 from helm_longctx import extras
 from helm_longctx.benchmarks.helmet.judge import CitationAnnotator, RubricAnnotator
 from helm_longctx.cli.judge_agreement import judge_agreement
+from helm_longctx.cli.shared import check_picture
 from helm_longctx.errors import InputError
 from helm_longctx.sources.root import ENVIRONMENT, DataRoot
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from functools import partial
 
 from helm_longctx.benchmarks.helmet import citations, prompts, records, scoring, verdicts
-from helm_longctx.benchmarks.helmet.baselines import BASELINES
 from helm_longctx.benchmarks.helmet.data import alce, books, generate, needles, passages, ruler
 from helm_longctx.benchmarks.helmet.data.icl import Split, load_icl, named_splits, split_tenth
 from helm_longctx.benchmarks.helmet.data.length_tokenizer import LLAMA_2
@@ -19,6 +18,7 @@ from helm_longctx.benchmarks.helmet.metrics import METRICS
 from helm_longctx.benchmarks.helmet.release import COMMIT, REVISION, published_results, release_file, repository_file
 from helm_longctx.benchmarks.helmet.rubrics import JUDGE
 from helm_longctx.judging.entailment import TRUE_NLI
+from helm_longctx.protocol.baseline import Baseline
 from helm_longctx.protocol.lengths import STANDARD
 from helm_longctx.protocol.task import Benchmark, Category, Loader, Protocol, Scorer, Task, Variant
 from helm_longctx.protocol.template import Template
@@ -427,6 +427,28 @@ ICL = (
     _icl("nlu", "NLU", _NLU, "label", 68, split_tenth, 250, 510, 1020, 2040, 4080, 8296),
 )
 
+# The constants are answers in the right format that hold no information about the question.
+_UUID = "00000000-0000-0000-0000-000000000000"
+_NEEDLES = ("niah_s_1", "niah_s_2", "niah_s_3", "niah_mk_1", "niah_mk_2", "niah_mk_3", "niah_mq", "niah_mv")
+
+_BASELINES = {
+    "json_kv": Baseline("lookup", _UUID),
+    **{f"ruler_{name}": Baseline("lookup", "0") for name in _NEEDLES},
+    **{f"ruler_{name}": Baseline("frequency", "0") for name in ("cwe", "fwe")},
+    "ruler_vt": Baseline("chain", "0"),
+    **{f"ruler_{name}": Baseline("span", "0") for name in ("qa_1", "qa_2")},
+    **{name: Baseline("span", "the United States") for name in ("nq", "triviaqa", "hotpotqa", "popqa")},
+    "msmarco": Baseline("ranking", "1 > 2 > 3"),
+    **{
+        name: Baseline("citation", "It is not known [1].")
+        for name in ("asqa", "qampari", "asqa_nocite", "qampari_nocite")
+    },
+    **{name: Baseline("span", "A") for name in ("narrativeqa", "infbench_qa")},
+    "infbench_choice": Baseline("choice", "A"),
+    **{name: Baseline("summary", "It is a long text.") for name in ("infbench_sum", "multi_lexsum")},
+    **{name: Baseline("label", "0") for name in ("trec_coarse", "trec_fine", "banking77", "clinic150", "nlu")},
+}
+
 _JUDGES = "helm_longctx.benchmarks.helmet.judge"
 
 HELMET = Benchmark(
@@ -448,6 +470,6 @@ HELMET = Benchmark(
         Category("niah", "NIAH", (NIAH,), averaged=False),
     ),
     metrics=METRICS,
-    baselines=BASELINES,
+    baselines=_BASELINES,
     published=published_results,
 )
