@@ -57,7 +57,7 @@ def export(
 
 
 def _default_picture() -> str:
-    """The default plot file; empty if matplotlib is missing, after a line that says how to install it."""
+    """The default plot file. If matplotlib is missing, print how to install it and return an empty name."""
     try:
         require("plot", DEFAULT_PICTURE)
     except InputError as error:

@@ -54,6 +54,7 @@ def is_croppable(cache: Any) -> bool:
 
 
 def _crop(cache: Any, length: int) -> None:
-    # What is positive means a length in some versions of transformers; what is negative is taken off in all.
+    # In some versions of transformers a positive argument is the new length. In all versions a negative one is the number
+    # of positions to remove.
     if excess := cache.get_seq_length() - length:
         cache.crop(-excess)

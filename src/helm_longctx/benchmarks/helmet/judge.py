@@ -97,7 +97,10 @@ class RubricAnnotator(JudgeAnnotator):
 
 
 def _official(credentials: Mapping[str, Any]) -> list[str]:
-    """The official judge where there is a key for it, or half of one, which nobody means; else nobody."""
+    """The official judge if there is a key for it, else none.
+
+    An incomplete key is surely a mistake, so the judge is used and its error is reported.
+    """
     try:
         if has_credentials(JUDGE, credentials):
             return [JUDGE]

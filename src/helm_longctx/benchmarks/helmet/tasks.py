@@ -429,11 +429,11 @@ ICL = (
 
 # The constants are answers in the right format that hold no information about the question.
 _UUID = "00000000-0000-0000-0000-000000000000"
-_NEEDLES = ("niah_s_1", "niah_s_2", "niah_s_3", "niah_mk_1", "niah_mk_2", "niah_mk_3", "niah_mq", "niah_mv")
+_NEEDLE_TASKS = ("niah_s_1", "niah_s_2", "niah_s_3", "niah_mk_1", "niah_mk_2", "niah_mk_3", "niah_mq", "niah_mv")
 
 _BASELINES = {
     "json_kv": Baseline("lookup", _UUID),
-    **{f"ruler_{name}": Baseline("lookup", "0") for name in _NEEDLES},
+    **{f"ruler_{name}": Baseline("lookup", "0") for name in _NEEDLE_TASKS},
     **{f"ruler_{name}": Baseline("frequency", "0") for name in ("cwe", "fwe")},
     "ruler_vt": Baseline("chain", "0"),
     **{f"ruler_{name}": Baseline("span", "0") for name in ("qa_1", "qa_2")},
