@@ -187,7 +187,7 @@ ODD_FIELDS = [
     ("summ", "multi_lexsum", "keypoints", "one", "keypoints must be a list of texts, found 'one'"),
     ("cite", "asqa", "qa_pairs", "x", "qa_pairs must be a list of objects with 'short_answers'"),
     ("cite", "asqa", "qa_pairs", [{"short_answers": "ab"}], "qa_pairs must be a list of objects"),
-    ("cite", "asqa", "citations", [1], "citations must be what a judge of citations found, found [1]"),
+    ("cite", "asqa", "citations", [1], "citations must be the result of a judge of citations, found [1]"),
     ("cite", "qampari", "answers", ["Paris"], "answers must be a list of lists of texts, found ['Paris']"),
 ]
 

@@ -54,7 +54,7 @@ def is_croppable(cache: Any) -> bool:
 
 
 def _crop(cache: Any, length: int) -> None:
-    # In some versions of transformers a positive argument is the new length. In all versions a negative one is the number
-    # of positions to remove.
+    # A negative argument is the number of positions to remove, in all versions of transformers. A positive one is the
+    # new length only in some.
     if excess := cache.get_seq_length() - length:
         cache.crop(-excess)

@@ -132,7 +132,7 @@ def _has_answer(state: RequestState) -> bool:
 def _log_once(logged: set[str], state: RequestState, error: Exception) -> None:
     what = str(error) if isinstance(error, InputError) else type(error).__name__
     if what not in logged:
-        _log.error("%s (and perhaps others) cannot be judged: %s", state.instance.id, what)
+        _log.error("%s and perhaps others are not judged: %s", state.instance.id, what)
     logged.add(what)
 
 

@@ -78,8 +78,6 @@ def documents(docs: list[Row], template: str, where: object) -> str:
     """Format documents for the prompt, numbered from 1.
 
     Args:
-
-    Args:
         where: the row or the prompt file, for errors.
 
     Raises:
