@@ -1,4 +1,4 @@
-"""Reads numbers from environment variables."""
+"""Numeric settings from environment variables."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from helm_longctx.errors import InputError
 
 
 def number_setting(name: str, default: float, whole: bool = False) -> float:
-    """Read a number from an environment variable; the default if the variable is not set.
+    """Return the number in an environment variable, or the default if the variable is not set or empty.
 
     Raises:
-        InputError: the value is not a number above 0, or not a whole number if `whole` is true.
+        InputError: the value is not a number above 0, or not a whole number although `whole` is set.
     """
     value = os.environ.get(name) or str(default)
     try:

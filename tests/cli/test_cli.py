@@ -215,7 +215,7 @@ def test_odd_keywords_of_records(command: Command) -> None:
     ("path", "content", "told"),
     [
         ("helmet/alce/asqa_eval_gtr_top2000.json", "{}", "not a JSON array"),
-        ("helmet/alce/asqa_eval_gtr_top2000.json", '[{"question": "a", "docs": []}', "not a whole JSON array"),
+        ("helmet/alce/asqa_eval_gtr_top2000.json", '[{"question": "a", "docs": []}', "not a complete JSON array"),
         ("helmet/alce/asqa_eval_gtr_top2000.json", '[{"question": "a", "docs": [7]}]', "must be a list of documents"),
         ("helmet/prompts/asqa_revised.json", "[]", "not a prompt file of HELMET's citation tasks"),
         ("helmet/prompts/asqa_revised.json", '{"instruction": "", "demo_prompt": "", "doc_prompt": "", "demos": 5}', "does not have asqa's format"),

@@ -10,7 +10,7 @@ import pytest
 
 from helm_longctx.benchmarks.helmet.judge_check import checks
 from helm_longctx.judging import agreement
-from helm_longctx.judging.settings import WAIT
+from helm_longctx.judging.calls import WAIT
 from helm_longctx.sources.root import ENVIRONMENT, DataRoot
 from tests.cli.test_cli import Command, command  # noqa: F401  # the fixture
 from tests.fabricate_books import build_rubrics

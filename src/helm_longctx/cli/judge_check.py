@@ -13,6 +13,7 @@ import orjson
 import typer
 from rich.table import Table
 
+from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.cli.judge_agreement import agreement_data, agreement_table, number_text
 from helm_longctx.cli.shared import (
     JsonPath,
@@ -44,7 +45,8 @@ def judge_check(
     """Measure a judge's bias towards injected orders, padding and empty answers, and its consistency.
 
     Asks judges about answers whose correct verdict is known (right, wrong, padded, repeated, with orders to the judge
-    …), with HELMET's rubrics, through HELM and its request cache. A missing verdict is counted; it is not a zero.
+    …), with the rubrics of the benchmarks, through HELM and its request cache. A missing verdict is counted, not taken
+    as a zero.
     """
     if plot:
         check_picture("judge-check", plot)
@@ -80,12 +82,14 @@ def judge_check(
 
 def _observe(judge: str, repeats: int, output_path: Path, local_path: Path) -> pd.DataFrame:
     client = _client(local_path)
-    from helm_longctx.benchmarks.helmet.judge_check import checks
+    from helm.common.object_spec import get_class_by_name
+
     from helm_longctx.judging.check.items import observe
     from helm_longctx.judging.judge import find_judges
 
-    judges = find_judges(judge, client)
-    items = checks(DataRoot.find(output_path))
+    judges, root = find_judges(judge, client), DataRoot.find(output_path)
+    checks = [get_class_by_name(benchmark.judge_checks) for benchmark in BENCHMARKS if benchmark.judge_checks]
+    items = [check for of_benchmark in checks for check in of_benchmark(root)]
     with _without_helms_log():
         return observe(items, judges, repeats)
 

@@ -24,7 +24,7 @@ from helm_longctx.cli import (
 from helm_longctx.errors import InputError, shorten
 from helm_longctx.helm.errors import explain
 from helm_longctx.redaction.logs import redact_logs
-from helm_longctx.redaction.text import redacted, register_environment
+from helm_longctx.redaction.text import redact, register_environment
 from helm_longctx.redaction.uncaught import redact_uncaught
 
 app = typer.Typer(
@@ -87,4 +87,4 @@ def main() -> None:
 def _explain_file(error: OSError) -> str:
     """Explain an error about a file, a folder or a full disk in one line."""
     where = f"{shorten(str(error.filename), 200)}: " if error.filename is not None else ""
-    return redacted(f"{where}{error.strerror}; name another path, or make it readable and writable")
+    return redact(f"{where}{error.strerror}; name another path, or make it readable and writable")

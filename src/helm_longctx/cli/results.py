@@ -12,7 +12,7 @@ import yaml
 
 from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.cli.shared import LocalPath, OutputPath, Suite, print_table
-from helm_longctx.errors import InputError, bad_argument, is_unfit, shorten
+from helm_longctx.errors import InputError, bad_argument, is_format_error, shorten
 from helm_longctx.protocol.lengths import parse_length
 from helm_longctx.report.reference import write_reference
 from helm_longctx.report.schema import make_schema
@@ -50,7 +50,7 @@ def summarize(
     try:
         helm_summarize.main()
     except Exception as error:
-        if not is_unfit(error):
+        if not is_format_error(error):
             raise
         what = f"{type(error).__name__}: {shorten(str(error))}"
         raise InputError(

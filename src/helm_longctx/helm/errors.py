@@ -6,7 +6,8 @@ import sys
 from types import TracebackType
 
 from helm_longctx.errors import InputError
-from helm_longctx.redaction.text import redacted
+from helm_longctx.redaction.abbreviation import format_traceback
+from helm_longctx.redaction.text import redact
 
 
 def install_excepthook() -> None:
@@ -18,9 +19,7 @@ def _excepthook(kind: type[BaseException], error: BaseException, traceback: Trac
     if explain(error):
         print_error(error)
         return
-    from helm_longctx.redaction.lean import lean_traceback  # imports HELM, which takes seconds
-
-    sys.stderr.write(redacted(lean_traceback(error)))
+    sys.stderr.write(redact(format_traceback(error)))
 
 
 _excepthook.redacts = True  # type: ignore[attr-defined]
@@ -34,7 +33,7 @@ def print_error(error: BaseException) -> None:
 def explain(error: BaseException) -> str | None:
     """Explain an `InputError`, or HELM's error about an unknown model, in one line; None for other errors."""
     if isinstance(error, InputError):
-        return redacted(" ".join(str(error).split()))
+        return redact(" ".join(str(error).split()))
     text = str(error)
     if isinstance(error, ValueError) and text.startswith(("Unknown model", "Model deployment")):
         return f"{text}; allowed: HELM's models, those of --local-path, and those of `helm-longctx models`"

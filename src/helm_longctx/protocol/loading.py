@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator
 from traceback import format_tb
 
-from helm_longctx.errors import InputError, is_unfit, shorten
+from helm_longctx.errors import InputError, is_format_error, shorten
 from helm_longctx.protocol.shapes import TEXT, TEXTS
 from helm_longctx.protocol.task import Example, Settings, Task
 from helm_longctx.sources.jsonl import find_row
@@ -30,7 +30,7 @@ def load_examples(task: Task, settings: Settings, root: DataRoot) -> Iterator[Ex
     except InputError:
         raise
     except BaseException as error:  # panics of libraries written in Rust are not derived from Exception
-        if not is_unfit(error):
+        if not is_format_error(error):
             raise
         # Only the lines of code are logged: the error's text can contain a part of a row.
         _log.debug("%s:\n%s", task.name, "".join(format_tb(error.__traceback__)))

@@ -1,6 +1,19 @@
 """The task model: benchmarks, their tasks, and the examples, prompts, scores and lengths of a task.
 
 Everything that HELM needs is derived from these objects. No other module holds facts about a task.
+
+**What a scorer gets.** `Task.score` gets a scored record, a mapping with these fields:
+
+- `prediction`: the output, a string with the white space that the model wrote. If the prompt was sent in completion
+  form and the task has `prefix_scored`, the prompt's answer prefix stands before the output, joined without a
+  separator; in chat form it never does. If the output has a `</think>`, the prediction is only the text after the last
+  one, stripped, without the answer prefix.
+- `references`: the list `Example.references`.
+- every item of `Example.record`.
+- of a judged task, what its annotator says of the answer.
+
+`helm-longctx score` reads such records from a file. A scorer returns the official metrics by name; a metric that has no
+value for this record is left out. It reads only the record, and raises for no `prediction`.
 """
 
 from __future__ import annotations
@@ -121,7 +134,7 @@ class Metric:
 
 
 Record = Mapping[str, Any]
-"""A scored record: `prediction`, `references`, and the other fields that the task's metric reads."""
+"""A scored record. The docstring of this module lists its fields."""
 
 Scores = dict[str, float]
 Loader = Callable[["Task", Settings, DataRoot], Iterable[Example]]
@@ -138,7 +151,8 @@ class Task:
         sizes: the number of units (pairs, shots, documents) at each length; empty if the benchmark has no lengths.
         unit: what `sizes` counts, in the plural.
         load: loads examples in the official order. It reads files and uses no HELM type.
-        score: computes the official metrics of a scored record, by name, mostly in 0…1. It is a pure function.
+        score: computes the official metrics of a scored record, by name, mostly in 0…1. It is a pure function. The
+            docstring of this module lists what the record has.
         headline: the official metrics whose mean is `longctx_score`; nearly always one.
         metrics: every name that `score` can return.
         max_tokens: output budget in tokens, for all lengths or by length.
@@ -158,20 +172,21 @@ class Task:
         record_shapes: the kinds of the optional fields that `score` reads from a record.
         cut: which part of a prompt that is too long is cut: the end of its context, or its middle. A prompt of which
             nothing is cut is sent as it is.
-        prefix_scored: whether a completion is scored with the answer prefix before the output.
+        prefix_scored: whether a completion is scored with the answer prefix before the output, as some official codes
+            do.
         repeats: how often the official protocol asks each question. A score is the mean of the answers.
     """
 
     name: str
     title: str
     template: Template
-    sizes: Mapping[int, int]
-    unit: str
     load: Loader
     score: Scorer
     headline: tuple[str, ...]
     metrics: tuple[str, ...]
     max_tokens: int | Mapping[int, int]
+    sizes: Mapping[int, int] = field(default_factory=dict)
+    unit: str = ""
     sources: Callable[[Any], tuple[Source, ...]] = lambda length: ()
     optional_sources: Callable[[Any], tuple[Source, ...]] = lambda length: ()
     num_samples: int = 100
@@ -185,7 +200,7 @@ class Task:
     judge_sources: Mapping[str, Source] = field(default_factory=dict)
     cut: CutRule = "context"
     record_shapes: Mapping[str, Shape] = field(default_factory=dict)
-    prefix_scored: bool = True
+    prefix_scored: bool = False
     repeats: int = 1
 
     def prompt(self, example: Example, system: str | None = None) -> Prompt:
@@ -268,8 +283,8 @@ class Category:
 
     Args:
         name: the last part of the run entry `<benchmark>_<name>`; empty if the benchmark has one category.
-        tasks: the tasks whose unweighted mean is the category's score.
-        variants: further tasks, which run only if the entry names them.
+        tasks: the tasks whose unweighted mean is the category's score: the published ones, and no others.
+        variants: further tasks, which run only if the entry names them, and enter no mean.
         averaged: whether the category is a column of the published tables.
         judge: the annotator that judges the answers, as `module.Class`; empty if none does.
     """
@@ -315,6 +330,8 @@ class Benchmark:
         axis: what the lengths count; None if the benchmark has no lengths.
         baselines: how the baseline models answer, by task.
         published: loads published results.
+        judge_checks: function from a data root to the checks of `helm-longctx judge-check`, as `module.function`; empty
+            if there are none.
     """
 
     name: str
@@ -329,6 +346,7 @@ class Benchmark:
     axis: Axis | None = INPUT_TOKENS
     baselines: Mapping[str, Baseline] = field(default_factory=dict)
     published: Callable[[], tuple[Published, ...]] = tuple
+    judge_checks: str = ""
 
     @cached_property
     def entries(self) -> dict[str, Category]:

@@ -14,9 +14,9 @@ from helm.common.request import GeneratedOutput, Request, RequestResult
 from tqdm import tqdm
 
 from helm_longctx.errors import InputError
-from helm_longctx.failures import Failure, named
-from helm_longctx.redaction.lean import short
-from helm_longctx.redaction.text import redacted
+from helm_longctx.failures import Failure, label_error
+from helm_longctx.redaction.abbreviation import abbreviate
+from helm_longctx.redaction.text import redact
 from helm_longctx.running.breaker import Breaker
 from helm_longctx.running.calls import Calls
 from helm_longctx.running.sending import TIMEOUT, Sender
@@ -107,7 +107,7 @@ class Asking:
         Raises:
             InputError: as `Breaker.add`, or bad input of a client.
         """
-        result = call.result().result if call else _failed(named(Failure.TEMPORARY, self._lateness))
+        result = call.result().result if call else _failed(label_error(Failure.TEMPORARY, self._lateness))
         self.progress.count(_tokens(state), result)
         self._breaker.add(state.instance.id, result, weight=1 if call else LATE)
         return replace(state, result=result)
@@ -197,4 +197,6 @@ def _tokens(state: RequestState) -> int:
 def _failed(error: str) -> RequestResult:
     """As HELM has requests that failed without harm: one empty completion, which its pages can show."""
     nothing = GeneratedOutput(text="", logprob=0, tokens=[])
-    return RequestResult(success=False, embedding=[], completions=[nothing], cached=False, error=short(redacted(error)))
+    return RequestResult(
+        success=False, embedding=[], completions=[nothing], cached=False, error=abbreviate(redact(error))
+    )

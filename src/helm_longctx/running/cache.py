@@ -12,7 +12,7 @@ from helm.common.cache_backend_config import SqliteCacheBackendConfig
 from helm.common.key_value_store import SqliteKeyValueStore, request_to_key
 
 from helm_longctx.helm.patches import apply_patches, client_in_the_making
-from helm_longctx.redaction.lean import digest
+from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.running.cache_file import CacheFile
 from helm_longctx.running.servers import server_digest
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from helm.benchmark.model_deployment_registry import get_model_deployment
 
-from helm_longctx.redaction.lean import digest
+from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.redaction.text import SECRET_NAME
 
 _NOT_OF_THE_MODEL = re.compile(rf"{SECRET_NAME.pattern}|authorization$|^timeout$|^max_retries$", re.IGNORECASE)

@@ -18,7 +18,7 @@ import orjson
 import zstandard
 
 from helm_longctx.errors import InputError, bad_argument
-from helm_longctx.redaction.lean import digest
+from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.runs.conversation import to_text
 
 TEXTS, INDEX = "prompts.zst", "prompts.json"

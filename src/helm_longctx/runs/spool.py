@@ -7,7 +7,7 @@ from pathlib import Path
 from threading import Lock
 from types import TracebackType
 
-from helm_longctx.redaction.lean import digest
+from helm_longctx.redaction.abbreviation import digest
 
 
 class Spool:

@@ -12,7 +12,7 @@ from typing import Any
 
 from helm_longctx.benchmarks.helmet.scoring import normalize_answer
 from helm_longctx.errors import InputError
-from helm_longctx.judging.entailment import Entailment, Verdict
+from helm_longctx.judging.entailment import EntailmentJudge
 from helm_longctx.protocol.task import Record, Scores
 
 MOST_CITATIONS = 3
@@ -76,7 +76,7 @@ def score_qampari(record: Record) -> Scores:
     return {**scores, **_citation_scores(record, scores.get("qampari_rec_top5"))}
 
 
-def judge_record(record: Record, entailment: Entailment, is_shown: Callable[[int], bool]) -> dict[str, Any]:
+def judge_record(record: Record, entailment: EntailmentJudge, is_shown: Callable[[int], bool]) -> dict[str, Any]:
     """Judge the citations of an answer. The result is JSON data from which the scores are computed.
 
     Args:
@@ -123,7 +123,7 @@ class Citations:
 
 
 def judge_citations(
-    claims: Sequence[Claim], documents: Sequence[Document], entailment: Entailment, citable: Callable[[int], bool]
+    claims: Sequence[Claim], documents: Sequence[Document], entailment: EntailmentJudge, citable: Callable[[int], bool]
 ) -> Citations:
     """Compute recall and precision of citations (compute_autoais).
 
@@ -199,8 +199,8 @@ def _items(text: str) -> list[str]:
 
 
 def _ask(
-    entailment: Entailment, documents: Sequence[Document], asked: Sequence[tuple[str, tuple[int, ...]]]
-) -> list[Verdict]:
+    entailment: EntailmentJudge, documents: Sequence[Document], asked: Sequence[tuple[str, tuple[int, ...]]]
+) -> list[bool | None]:
     pairs = [("\n".join(_passage(documents[number]) for number in cited), text) for text, cited in asked]
     return entailment.entails(pairs) if pairs else []
 

@@ -20,13 +20,13 @@ from helm_longctx.extras import require
 from helm_longctx.failures import failure_of
 from helm_longctx.helm.annotator import JudgeAnnotator
 from helm_longctx.helm.metric import scored_record
-from helm_longctx.judging.entailment import Entailment, find_entailment, is_deployment
-from helm_longctx.judging.judge import Judge, Question, Reply, check_judges, find_judges
-from helm_longctx.judging.jury import ask_all
+from helm_longctx.judging.calls import check_settings
+from helm_longctx.judging.entailment import EntailmentJudge, find_entailment, is_deployment
+from helm_longctx.judging.judge import Judge, JudgeRequest, Reply, find_judges, parse_judges
+from helm_longctx.judging.jury import ask_judges
 from helm_longctx.judging.keys.client import UnavailableClient, check_credentials, has_credentials
-from helm_longctx.judging.settings import check_settings
 from helm_longctx.protocol.task import Record
-from helm_longctx.redaction.text import redacted
+from helm_longctx.redaction.text import redact
 from helm_longctx.sources.root import DataRoot
 
 _log = logging.getLogger(__name__)
@@ -61,7 +61,7 @@ class RubricAnnotator(JudgeAnnotator):
             InputError: a judge is not a deployment or has no key, or a setting is wrong.
         """
         check_settings()
-        for name in check_judges(judge) if judge != "auto" else []:
+        for name in parse_judges(judge) if judge != "auto" else []:
             if credentials is not None:
                 check_credentials(name, credentials)
 
@@ -75,13 +75,13 @@ class RubricAnnotator(JudgeAnnotator):
 
     def _annotations(self, states: list[RequestState]) -> list[dict[str, Any]]:
         questions_by_answer = [self._questions(state) for state in states]
-        replies_by_answer = ask_all(self._judges, [questions or {} for questions in questions_by_answer])
+        replies_by_answer = ask_judges(self._judges, [questions or {} for questions in questions_by_answer])
         return [
             _NO_VERDICT if questions is None else _annotation(state, self._judges, replies) if questions else {}
             for state, questions, replies in zip(states, questions_by_answer, replies_by_answer, strict=True)
         ]
 
-    def _questions(self, state: RequestState) -> dict[str, Question] | None:
+    def _questions(self, state: RequestState) -> dict[str, JudgeRequest] | None:
         """The questions about an answer: none if it is not judged, None if it cannot be judged although it should."""
         rubric = RUBRICS.get(state.instance.sub_split or "")
         if not (self._judges and rubric and _has_answer(state)):
@@ -122,7 +122,7 @@ def _find_judge(name: str, client: AutoClient) -> Judge:
 
 def _reason(error: Exception) -> str:
     """The reason why a judge cannot be used, without secrets."""
-    return str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {shorten(redacted(str(error)))}"
+    return str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {shorten(redact(str(error)))}"
 
 
 def _has_answer(state: RequestState) -> bool:
@@ -182,7 +182,7 @@ class CitationAnnotator(JudgeAnnotator):
     name = "citations"
 
     def __init__(self, judge: str, auto_client: AutoClient, file_storage_path: str):
-        self._entailment: Entailment | None = None
+        self._entailment: EntailmentJudge | None = None
         self._unavailable = False
         self._logged: set[str] = set()
         try:
@@ -218,7 +218,7 @@ class CitationAnnotator(JudgeAnnotator):
             return {"failed": True}
 
 
-def _judge_citations(state: RequestState, entailment: Entailment) -> dict[str, Any]:
+def _judge_citations(state: RequestState, entailment: EntailmentJudge) -> dict[str, Any]:
     record = scored_record(state)
     where = record["documents"]
     documents = all_documents(where["file"], where["item"], _data_root())

@@ -11,7 +11,7 @@ from helm_longctx.sources.release import PinnedFile, Release, ReleaseFile
 
 COMMIT = "4526dfbdc512bd9ff721da336bff4e3e75ecfd27"
 REVISION = f"princeton-nlp/HELMET@{COMMIT[:7]}"
-RELEASE = Release("princeton-nlp/HELMET", setting="HELM_LONGCTX_HELMET_REPO")
+RELEASE = Release("princeton-nlp/HELMET", setting="HELM_LONGCTX_HELMET_REPO", folder="helmet")
 REPOSITORY = f"https://raw.githubusercontent.com/princeton-nlp/HELMET/{COMMIT}"
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from helm_longctx.benchmarks.helmet.scoring import parse_output
 from helm_longctx.benchmarks.helmet.verdicts import PARTS, read_answer, read_part
 from helm_longctx.errors import InputError
-from helm_longctx.judging.judge import Question, Verdict
+from helm_longctx.judging.judge import JudgeRequest, Verdict
 from helm_longctx.protocol.task import Record
 from helm_longctx.protocol.template import fill
 
@@ -45,7 +45,7 @@ class Rubric:
     needs: tuple[str, ...]
     read: Callable[[str, str], Verdict | None]
 
-    def questions(self, script: Path, record: Record) -> dict[str, Question]:
+    def questions(self, script: Path, record: Record) -> dict[str, JudgeRequest]:
         """Make the questions about a record, by part.
 
         Args:
@@ -58,9 +58,9 @@ class Rubric:
         if absent := [name for name in self.prompts.values() if name not in templates]:
             raise InputError(f"{script}: it assigns no text to {', '.join(absent)}; is it HELMET's script?")
         return {
-            part: Question(
+            part: JudgeRequest(
                 prompt=fill(templates[name], fields),
-                read=partial(self.read, part),
+                parse=partial(self.read, part),
                 max_tokens=self.max_tokens,
                 temperature=0.1,
                 top_p=0.9,

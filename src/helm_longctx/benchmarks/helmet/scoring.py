@@ -13,7 +13,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from helm_longctx.benchmarks.helmet.verdicts import score_answer, score_summary
-from helm_longctx.judging.verdicts import judge_scores
+from helm_longctx.judging.scores import judge_scores
 from helm_longctx.protocol.task import Record, Scores
 
 if TYPE_CHECKING:

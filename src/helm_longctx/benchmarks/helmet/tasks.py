@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import partial
 
 from helm_longctx.benchmarks.helmet import citations, prompts, records, scoring, verdicts
+from helm_longctx.benchmarks.helmet.baselines import BASELINES
 from helm_longctx.benchmarks.helmet.data import alce, books, generate, needles, passages, ruler
 from helm_longctx.benchmarks.helmet.data.icl import Split, load_icl, named_splits, split_tenth
 from helm_longctx.benchmarks.helmet.data.length_tokenizer import LLAMA_2
@@ -18,7 +19,6 @@ from helm_longctx.benchmarks.helmet.metrics import METRICS
 from helm_longctx.benchmarks.helmet.release import COMMIT, REVISION, published_results, release_file, repository_file
 from helm_longctx.benchmarks.helmet.rubrics import JUDGE
 from helm_longctx.judging.entailment import TRUE_NLI
-from helm_longctx.protocol.baseline import Baseline
 from helm_longctx.protocol.lengths import STANDARD
 from helm_longctx.protocol.task import Benchmark, Category, Loader, Protocol, Scorer, Task, Variant
 from helm_longctx.protocol.template import Template
@@ -31,6 +31,9 @@ STOP_VARIANTS: dict[Protocol, Variant] = {"paper": Variant(), "current": Variant
 
 MOST_GENERATED = 10_000
 """Most examples of a generated task: a hundred times the official sample."""
+
+_task = partial(Task, prefix_scored=True)
+"""A task of HELMET, which puts the answer prefix before a completion's output when it scores it (eval.py:101)."""
 
 OFFICIAL = [STANDARD[label] for label in ("4k", "8k", "16k", "32k", "64k", "128k")]
 
@@ -70,7 +73,7 @@ def _ruler(
 ) -> Task:
     # RULER's question answering is scored like HELMET's other questions, the rest by recall of the answers.
     is_qa = template is _DOCUMENTS
-    return Task(
+    return _task(
         name=f"ruler_{name}",
         title=title,
         template=template,
@@ -109,7 +112,7 @@ RULER = (
 )
 
 _JSON_KV_SIZES = sizes(50, 105, 220, 440, 900, 1800)
-JSON_KV = Task(
+JSON_KV = _task(
     name="json_kv",
     title="JSON KV",
     template=Template(prompts.JSON_KV_USER, prompts.JSON_KV_PREFIX),
@@ -135,7 +138,7 @@ def _rag(name: str, title: str, test: str, demos: str, depths: int, load: Loader
         files = (test.format(k=_RAG_SIZES[length]), demos.format(k=3))
         return tuple(release_file(f"kilt/{file}_dep{depths}.jsonl") for file in files)
 
-    return Task(
+    return _task(
         name=name,
         title=title,
         template=Template(prompts.QA_USER, prompts.QA_PREFIX),
@@ -170,7 +173,7 @@ RAG = (
 _RERANK_SIZES = sizes(14, 50, 130, 285, 600, 1000, most=1000)
 _MSMARCO = "msmarco/test_reranking_data_k{k}_dep3.jsonl"
 RERANK = (
-    Task(
+    _task(
         name="msmarco",
         title="MS MARCO",
         template=Template(prompts.RERANK_USER, prompts.RERANK_PREFIX),
@@ -204,7 +207,7 @@ _PROMPT_FILES = {
 def _cite(name: str, title: str, correct: str, score: Scorer, metrics: tuple[str, ...]) -> Task:
     data, _, plain = name.partition("_")
     prompt = name if plain else f"{name}_revised"
-    return Task(
+    return _task(
         name=name,
         title=title,
         template=Template(prompts.CITE_USER, prompts.CITE_PREFIX, separator="\n\n"),
@@ -259,7 +262,7 @@ def _long_qa(
     *sources: Source,
     rubric: PinnedFile | None = None,
 ) -> Task:
-    return Task(
+    return _task(
         name=name,
         title=title,
         template=template,
@@ -346,7 +349,7 @@ def _summary(
     *sources: Source,
 ) -> Task:
     *needed, keypoints = sources
-    return Task(
+    return _task(
         name=name,
         title=title,
         template=template,
@@ -394,7 +397,7 @@ SUMM = (
 
 
 def _icl(name: str, title: str, hub: HubDataset, label: str, num_labels: int, split: Split, *shots: int) -> Task:
-    return Task(
+    return _task(
         name=name,
         title=title,
         template=Template(prompts.ICL_USER, prompts.ICL_PREFIX),
@@ -427,28 +430,6 @@ ICL = (
     _icl("nlu", "NLU", _NLU, "label", 68, split_tenth, 250, 510, 1020, 2040, 4080, 8296),
 )
 
-# The constants are answers in the right format that hold no information about the question.
-_UUID = "00000000-0000-0000-0000-000000000000"
-_NEEDLE_TASKS = ("niah_s_1", "niah_s_2", "niah_s_3", "niah_mk_1", "niah_mk_2", "niah_mk_3", "niah_mq", "niah_mv")
-
-_BASELINES = {
-    "json_kv": Baseline("lookup", _UUID),
-    **{f"ruler_{name}": Baseline("lookup", "0") for name in _NEEDLE_TASKS},
-    **{f"ruler_{name}": Baseline("frequency", "0") for name in ("cwe", "fwe")},
-    "ruler_vt": Baseline("chain", "0"),
-    **{f"ruler_{name}": Baseline("span", "0") for name in ("qa_1", "qa_2")},
-    **{name: Baseline("span", "the United States") for name in ("nq", "triviaqa", "hotpotqa", "popqa")},
-    "msmarco": Baseline("ranking", "1 > 2 > 3"),
-    **{
-        name: Baseline("citation", "It is not known [1].")
-        for name in ("asqa", "qampari", "asqa_nocite", "qampari_nocite")
-    },
-    **{name: Baseline("span", "A") for name in ("narrativeqa", "infbench_qa")},
-    "infbench_choice": Baseline("choice", "A"),
-    **{name: Baseline("summary", "It is a long text.") for name in ("infbench_sum", "multi_lexsum")},
-    **{name: Baseline("label", "0") for name in ("trec_coarse", "trec_fine", "banking77", "clinic150", "nlu")},
-}
-
 _JUDGES = "helm_longctx.benchmarks.helmet.judge"
 
 HELMET = Benchmark(
@@ -470,6 +451,7 @@ HELMET = Benchmark(
         Category("niah", "NIAH", (NIAH,), averaged=False),
     ),
     metrics=METRICS,
-    baselines=_BASELINES,
+    baselines=BASELINES,
     published=published_results,
+    judge_checks="helm_longctx.benchmarks.helmet.judge_check.checks",
 )
