@@ -321,7 +321,8 @@ class Benchmark:
         name: the name of its folder and scenario, e.g. `helmet`.
         title: its name on web pages and in tables.
         revision: repository and commit that the prompts and metrics follow; part of every run spec.
-        comparability: raised when a change of ours moves scores; part of every run spec, and in the folder's README.
+        comparability: a number that is raised when our code gives other scores; part of every run spec. The README in
+            the benchmark's folder lists the reasons.
         url: the official code at that commit.
         categories: in the order of the published tables. A task can be in several categories.
         metrics: all metrics that the tasks' scorers return.
