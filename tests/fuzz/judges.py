@@ -11,7 +11,7 @@ from helm.clients.client import Client
 from helm.common.request import GeneratedOutput, Request, RequestResult
 
 from helm_longctx.benchmarks.helmet import scoring
-from helm_longctx.benchmarks.helmet.verdicts import PARTS, judged_answer, judged_summary, read_answer, read_part
+from helm_longctx.benchmarks.helmet.verdicts import PARTS, read_answer, read_part, score_answer, score_summary
 from helm_longctx.judging import entailment
 from helm_longctx.judging.calls import WAIT
 from helm_longctx.judging.judge import Judge, JudgeRequest
@@ -56,7 +56,7 @@ def _check_verdict(verdict: Any) -> None:
 def _answers(rng: random.Random) -> None:
     reply = _reply(rng)
     _check_verdict(read_answer(reply))
-    check_finite(judged_answer(reply))
+    check_finite(score_answer(reply))
     jury = {"replies": {f"judge{number}": _reply(rng) for number in range(rng.randint(1, 3))}}
     check_finite(scoring.score_narrativeqa({"prediction": "a", "references": ["a"], "jury": jury}))
 
@@ -65,7 +65,7 @@ def _summaries(rng: random.Random) -> None:
     replies = {part: _reply(rng) for part in PARTS}
     for part, reply in replies.items():
         _check_verdict(read_part(part, reply))
-    check_finite(judged_summary(rng.choice((replies, _reply(rng))), ["point"] * rng.randint(0, 3)))
+    check_finite(score_summary(rng.choice((replies, _reply(rng))), ["point"] * rng.randint(0, 3)))
 
 
 def _entailments(rng: random.Random) -> None:

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helm_longctx.cli import errors
+from helm_longctx.helm import errors
 from helm_longctx.redaction.logs import redact_logs, redact_uncaught
 from helm_longctx.redaction.text import (
     MARK,
@@ -250,7 +250,7 @@ def test_tracebacks_in_logs(log: pytest.LogCaptureFixture) -> None:
 
 @pytest.fixture
 def hooks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Python's own, redacted; afterwards they are as they were."""
+    """Python's own, redact; afterwards they are as they were."""
     register_secret(SECRET)
     monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)
     monkeypatch.setattr(sys, "unraisablehook", sys.__unraisablehook__)

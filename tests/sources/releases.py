@@ -19,7 +19,7 @@ from helm_longctx.sources.root import DataRoot
 
 SECRET = "hf_secretsecretsecret"
 SETTING = "HELM_LONGCTX_HELMET_REPO"
-RELEASE = Release("org/release", SETTING)
+RELEASE = Release("org/release", SETTING, folder="helmet")
 UNPACKED = "org/unpacked"
 
 NOISE = random.Random(1)

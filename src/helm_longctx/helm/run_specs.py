@@ -100,7 +100,7 @@ def build_run_spec(benchmark: Benchmark, name: str, /, **arguments: Any) -> RunS
 def _annotators(entry: Entry) -> list[AnnotatorSpec]:
     """A judge is part of the run only where it has something to judge."""
     name, judge = entry.category.judge, entry.settings.judge
-    if not name or judge == "none" or not any(task.judged for task in entry.tasks):
+    if not name or judge == "none" or not any(task.has_judge for task in entry.tasks):
         return []
     annotator: type[JudgeAnnotator] = get_class_by_name(name)
     annotator.check(judge)

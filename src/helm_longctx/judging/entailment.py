@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from helm_longctx.errors import InputError
+from helm_longctx.extras import require
 from helm_longctx.judging.judge import Judge, JudgeRequest, find_judges
 from helm_longctx.torchvision import ignore_broken_torchvision
 
@@ -76,6 +77,9 @@ def find_entailment(judge: str, client: AutoClient, folder: Path) -> EntailmentJ
         judge: `auto`, `none`, the name of a HELM deployment, or an NLI model on the hub, `name` or `name@revision`.
         client: HELM's client, for deployments.
         folder: folder in which the verdicts of hub models are stored.
+
+    Raises:
+        InputError: an NLI model is named and the extra `citations` is not installed, or a deployment and `judges`.
     """
     if judge == "auto" and not _true_nli_fits():
         _log.warning("citations are not judged: no GPU has room for %s; name a judge with judge=", TRUE_NLI)
@@ -87,6 +91,7 @@ def find_entailment(judge: str, client: AutoClient, folder: Path) -> EntailmentJ
         # No file: HELM's request cache already stores the replies of deployments.
         return CachedEntailment(DeploymentEntailment(deployment), None)
     name = TRUE_NLI if judge == "auto" else judge
+    require("citations", f"judge={name!r}")
     return CachedEntailment(HubEntailment(name), folder / "entailment.sqlite")
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from helm.common.request import Request, RequestResult
 
 from helm_longctx.errors import InputError
+from helm_longctx.extras import require
 from helm_longctx.helm.patches import apply_seed_patch
 from helm_longctx.judging.calls import READINGS, call, setting, text_of
 
@@ -129,8 +130,9 @@ def parse_judges(judge: str) -> list[str]:
     """Split a `judge=` argument such as `a+b` into names of deployments.
 
     Raises:
-        InputError: HELM does not know a deployment, or one is named twice.
+        InputError: HELM does not know a deployment, one is named twice, or the extra `judges` is not installed.
     """
+    require("judges", f"judge={judge!r}")
     from helm.benchmark.model_deployment_registry import DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT as DEPLOYMENTS
 
     names = judge.split("+")

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from genai_prices import Usage, calc_price
 from helm.common.hierarchical_logger import herror, hlog
 from tqdm import tqdm
 
@@ -100,6 +99,8 @@ def price_of(model: str, input_tokens: int, output_tokens: int) -> float | None:
     Args:
         model: HELM's name of the model, for example `openai/gpt-4o-2024-05-13`.
     """
+    from genai_prices import Usage, calc_price
+
     try:
         usage = Usage(input_tokens=input_tokens, output_tokens=output_tokens)
         return float(calc_price(usage, model_ref=model.rpartition("/")[2]).total_price)

@@ -313,6 +313,8 @@ def _lines(path: Path, columns: tuple[str, ...] | None) -> Iterator[bytes]:
     """
     from pyarrow import parquet
 
+    # Not with `datasets`: it would first write a copy of the file to a cache of its own, in Arrow format. Only the rows
+    # in file order are needed here, a few at a time.
     try:
         for batch in parquet.ParquetFile(path).iter_batches(batch_size=64, columns=columns and list(columns)):
             yield from (orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in batch.to_pylist())

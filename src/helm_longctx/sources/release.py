@@ -42,15 +42,15 @@ class Release:
         setting: environment variable that can name a repository, `org/name[@revision]`, that holds the release
             unpacked, at its top or under `prefix`.
         archive: name of the archive in the repository, a gzip-compressed tar file.
-        prefix: prefix of the names in the archive.
         folder: folder under the data root that receives the files.
+        prefix: prefix of the names in the archive.
     """
 
     repo: str
     setting: str
+    folder: str
     archive: str = "data.tar.gz"
     prefix: str = "data/"
-    folder: str = "helmet"
 
     def member(self, path: str) -> str:
         """Return the name in the archive of a path under the data root.

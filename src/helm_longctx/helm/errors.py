@@ -1,4 +1,4 @@
-"""How errors reach a person: one line on standard error, exit status not 0, no traceback."""
+"""Prints errors for users: one line on standard error, without a traceback."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from helm_longctx.redaction.text import redact
 
 
 def install_excepthook() -> None:
-    """In `helm-run`, print bad input as one line, and any other error without prompts and secrets. Idempotent."""
+    """Make `helm-run` print bad input as one line, and other errors without prompts and secrets. Idempotent."""
     sys.excepthook = _excepthook
 
 
@@ -26,15 +26,15 @@ _excepthook.redacts = True  # type: ignore[attr-defined]
 
 
 def print_error(error: BaseException) -> None:
-    """Print the one line that explains an error."""
+    """Print the line that explains an error."""
     print(f"helm-longctx: error: {explain(error)}", file=sys.stderr)
 
 
 def explain(error: BaseException) -> str | None:
-    """One line for bad input, ours or a model that HELM does not know; None for anything else."""
+    """Explain an `InputError`, or HELM's error about an unknown model, in one line; None for other errors."""
     if isinstance(error, InputError):
         return redact(" ".join(str(error).split()))
     text = str(error)
     if isinstance(error, ValueError) and text.startswith(("Unknown model", "Model deployment")):
-        return f"{text}; allowed: HELM's models, those of --local-path, and `helm-longctx models`"
+        return f"{text}; allowed: HELM's models, those of --local-path, and those of `helm-longctx models`"
     return None
