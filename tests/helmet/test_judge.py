@@ -47,7 +47,7 @@ def test_a_judge_that_cannot_be_loaded(mirror: DataRoot, tmp_path: Path, caplog:
     annotator = CitationAnnotator(str(tmp_path / "no model"), None, str(tmp_path))  # type: ignore[arg-type]
     assert [annotator.annotate(state) for state in states(mirror, 3)] == [{"failed": True}] * 3
     assert caplog.text.count("are not judged") == 1
-    assert "neither a deployment that HELM knows nor a model" in caplog.text
+    assert "neither a HELM deployment nor a model" in caplog.text
 
 
 def test_nobody_judges(mirror: DataRoot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -161,7 +161,7 @@ def test_a_t5_that_has_its_sentencepiece_model_alone(t5: Path, tmp_path: Path) -
     pieces = sentencepiece.SentencePieceProcessor(model_file=str(tmp_path / "spiece.model"))
     judge = HubEntailment(str(tmp_path))
     assert None not in judge.entails(pairs(3))
-    assert isinstance(judge._loaded, entailment._Nli)
+    assert isinstance(judge._loaded, entailment._NliModel)
     for passage in ("Title: w1\nw2  w3", "w4\u2028\u00a0w5\t", "\uff57\uff16 \ufb01 <b>"):
         text = f"premise: {passage} hypothesis: w7"
         assert judge._loaded.tokenizer(text).input_ids == [*pieces.encode(text), 1]
