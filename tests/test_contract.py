@@ -204,7 +204,7 @@ ROOMS: dict[str, set[str]] = {
     "report": {"benchmarks", "protocol", "runs", "sources"},
     "plugin": {"benchmarks", "helm", "models"},
     "cli": {
-        *("benchmarks", "helm", "judging", "models", "plugin"),
+        *("benchmarks", "helm", "helm.patches", "judging", "models", "plugin"),
         *("protocol", "redaction", "report", "running", "runs", "sources"),
     },
 }

@@ -61,39 +61,48 @@ def build_run_spec(benchmark: Benchmark, name: str, /, **arguments: Any) -> RunS
     apply_patches()
     entry = check_entry(benchmark, name, arguments)
     check_data([entry])
-    given = {key: value for key, value in entry.arguments.items() if key not in _OF_THE_REQUEST}
-    if entry.settings.length is not None:
-        given["length"] = entry.settings.length
     return RunSpec(
         name=entry.description,
-        scenario_spec=spec_of(
-            ScenarioSpec,
-            LongContextScenario,
-            entry=name,
-            revision=benchmark.revision,
-            comparability=benchmark.comparability,
-            package=VERSION,
-            **given,
-        ),
-        adapter_spec=AdapterSpec(
-            method=method_for(entry.settings.style, entry.settings.truncation),
-            input_prefix="",
-            input_suffix="",
-            output_prefix="",
-            output_suffix="",
-            instance_prefix="",
-            max_train_instances=0,
-            num_outputs=1,
-            num_trials=entry.repeats,
-            temperature=entry.temperature,
-            max_tokens=entry.max_tokens,
-        ),
+        scenario_spec=_scenario_spec(entry),
+        adapter_spec=_adapter_spec(entry),
         metric_specs=[
             spec_of(MetricSpec, LongContextMetric, benchmark=benchmark.name),
             spec_of(MetricSpec, InstancesPerSplitMetric),
         ],
         annotators=_annotators(entry),
         groups=entry.groups,
+    )
+
+
+def _scenario_spec(entry: Entry) -> ScenarioSpec:
+    arguments = {key: value for key, value in entry.arguments.items() if key not in _OF_THE_REQUEST}
+    if entry.settings.length is not None:
+        arguments["length"] = entry.settings.length
+    return spec_of(
+        ScenarioSpec,
+        LongContextScenario,
+        entry=entry.name,
+        revision=entry.benchmark.revision,
+        comparability=entry.benchmark.comparability,
+        package=VERSION,
+        **arguments,
+    )
+
+
+def _adapter_spec(entry: Entry) -> AdapterSpec:
+    """The spec of our adapter: everything that HELM's adapters would put around a prompt is empty."""
+    return AdapterSpec(
+        method=method_for(entry.settings.style, entry.settings.truncation),
+        input_prefix="",
+        input_suffix="",
+        output_prefix="",
+        output_suffix="",
+        instance_prefix="",
+        max_train_instances=0,
+        num_outputs=1,
+        num_trials=entry.repeats,
+        temperature=entry.temperature,
+        max_tokens=entry.max_tokens,
     )
 
 
