@@ -49,8 +49,8 @@ def test_a_used_port(command: Command, suite: Path) -> None:  # noqa: F811
     [
         ("mien", "suite='mien' is not in benchmark_output/runs; allowed: mine; did you mean mine?\n"),
         ("zzz", "suite='zzz' is not in benchmark_output/runs; allowed: mine\n"),
-        ("x" * 5000, "…' is not allowed; allowed: the name of a folder, of at most 255 bytes\n"),
-        ("a/b", "suite='a/b' is not allowed; allowed: the name of a folder, of at most 255 bytes\n"),
+        ("x" * 5000, "…' is not allowed; allowed: a folder name of at most 255 bytes\n"),
+        ("a/b", "suite='a/b' is not allowed; allowed: a folder name of at most 255 bytes\n"),
     ],
 )
 def test_suites_names(name: str, message: str, command: Command, suite: Path) -> None:  # noqa: F811

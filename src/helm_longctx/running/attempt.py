@@ -1,4 +1,4 @@
-"""One attempt at a request: what its client got and cached, and whether that is an answer."""
+"""One attempt at a request: sends it, holds replies back from the cache, and checks that the result is an answer."""
 
 from __future__ import annotations
 
@@ -16,39 +16,39 @@ from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, failure_of, failure_of_error, failure_of_text, is_refusal, named
 
 RawReply = Mapping[str, Any]
-"""What a client caches: the provider's reply as JSON, before the client reads it."""
+"""What a client caches: the provider's reply as JSON, before the client parses it."""
 
 
 class Store(Protocol):
-    """What HELM's caches do with a store of replies."""
+    """The part of a store of replies that HELM's caches use."""
 
     def get(self, key: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The reply to a request; None if there is none."""
+        """Return the reply to a request; None if there is none."""
         ...
 
     def put(self, key: Mapping[str, Any], value: dict[str, Any]) -> None:
-        """Keep a reply."""
+        """Store a reply."""
         ...
 
 
 class OpensStore(Protocol):
-    """Opens the store behind a cache, for a `with` block."""
+    """Opens the store behind a cache for a `with` block."""
 
     def __call__(self) -> AbstractContextManager[Store]:
-        """A store that is not open yet."""
+        """Return a context manager that opens the store."""
         ...
 
 
 class Attempt:
-    """Holds replies back from the cache, and notes what HELM's clients leave out of their results.
+    """Holds replies back from the cache, and records what HELM's clients leave out of their results.
 
-    HELM's clients cache a reply before they read it, so that one which cannot be read would stay there for good.
+    HELM's clients cache a reply before they parse it, so a reply that cannot be parsed would stay in the cache.
 
     Attributes:
-        result: an answer, or a failure whose error begins with its kind.
-        replies: raw replies, of the server or of the cache.
-        error: what the last request to the server raised, with its causes; HELM's clients report its text alone.
-        held: opens a store, key and value of each reply that is not in the cache yet, by store and key.
+        result: an answer, or a failure whose error starts with its kind.
+        replies: raw replies from the server or the cache.
+        error: the exception of the last request to the server, with its causes; HELM's clients report only its text.
+        held: replies that are not in the cache yet, as (function that opens the store, key, value).
     """
 
     result: RequestResult
@@ -59,17 +59,17 @@ class Attempt:
         self.held: dict[str, tuple[OpensStore, Mapping[str, Any], dict[str, Any]]] = {}
 
     def keep_replies(self) -> None:
-        """Put what was held back into the cache. A cache that cannot be written is warned of: the answer is there."""
+        """Write the replies to the cache. A failure is only logged, because the answer is in the journal."""
         for open_store, key, value in self.held.values():
             try:
                 with open_store() as store:
                     store.put(key, value)
             except Exception as error:
-                hwarn(f"an answer is not in the request cache ({type(error).__name__}: {error}); the run goes on")
+                hwarn(f"an answer is not in the request cache ({type(error).__name__}: {error}); the run continues")
         self.held.clear()
 
-    def checked(self, outcome: RequestResult | Exception) -> RequestResult:
-        """The outcome, if it is an answer; else a failure that says why it is none."""
+    def check(self, outcome: RequestResult | Exception) -> RequestResult:
+        """Return the outcome if it is an answer, or else a failure with the reason."""
         kind = self._failure(outcome)
         if kind is None and isinstance(outcome, RequestResult):
             return outcome
@@ -79,7 +79,7 @@ class Attempt:
         return RequestResult(False, [], [], False, error=error)
 
     def _failure(self, outcome: RequestResult | Exception) -> Failure | None:
-        if any(map(_is_refused, self.replies)):
+        if any(map(_has_refusal, self.replies)):
             return Failure.REFUSED
         kind = failure_of_error(outcome) if isinstance(outcome, Exception) else failure_of(outcome)
         if kind is None or kind is Failure.REFUSED:
@@ -87,13 +87,13 @@ class Attempt:
         if self.error is not None:
             cause = failure_of_error(self.error)
             return kind if cause is Failure.UNKNOWN else cause
-        said = next((reply["error"] for reply in self.replies if reply.get("error")), None)
-        kind = kind if said is None else failure_of_text(str(said))
+        text = next((reply["error"] for reply in self.replies if reply.get("error")), None)
+        kind = kind if text is None else failure_of_text(str(text))
         return Failure.MALFORMED if self.replies and kind is Failure.UNKNOWN else kind
 
     def _reason(self, outcome: RequestResult | Exception) -> str:
-        if self.error is None and (odd := next(filter(None, map(_oddity, self.replies)), None)):
-            return odd
+        if self.error is None and (defect := next(filter(None, map(_find_defect, self.replies)), None)):
+            return defect
         if isinstance(outcome, Exception):
             return f"{type(outcome).__name__}: {outcome}"
         return outcome.error or "no completion"
@@ -102,32 +102,32 @@ class Attempt:
 _current: ContextVar[Attempt | None] = ContextVar("attempt", default=None)
 
 
-def attempt(send: Callable[[Request], RequestResult], request: Request) -> Attempt:
-    """Send a request once. The cache gets nothing until `keep_replies` is called.
+def try_once(send: Callable[[Request], RequestResult], request: Request) -> Attempt:
+    """Send a request once. The cache gets the replies only when `keep_replies` is called.
 
     Raises:
-        InputError: bad input of a client; whatever else it raises is in the result.
+        InputError: a client got bad input. Every other exception becomes a failure in the result.
     """
-    made = Attempt()
-    token = _current.set(made)
+    attempt = Attempt()
+    token = _current.set(attempt)
     try:
-        made.result = made.checked(send(request))
+        attempt.result = attempt.check(send(request))
     except InputError:
         raise
-    except Exception as error:  # clients raise what they like
-        made.result = made.checked(error)
+    except Exception as error:  # HELM's clients raise any type
+        attempt.result = attempt.check(error)
     finally:
         _current.reset(token)
-    return made
+    return attempt
 
 
 @contextmanager
-def watched(open_store: OpensStore, name: str) -> Iterator[Store]:
-    """A store for one look-up: outside an attempt as it is; within one its replies are held back.
+def open_for_attempt(open_store: OpensStore, name: str) -> Iterator[Store]:
+    """Open a store for one look-up. Within an attempt, new replies are held back from it.
 
     Args:
-        open_store: opens it.
-        name: tells it from other stores.
+        open_store: opens the store.
+        name: identifies the store.
     """
     current = _current.get()
     with open_store() as store:
@@ -147,26 +147,30 @@ class _HoldingStore:
         self._store, self._attempt, self._open_store, self._name = store, attempt, open_store, name
 
     def get(self, key: Mapping[str, Any]) -> dict[str, Any] | None:
-        held = self._attempt.held.get(self._place(key))  # one of HELM's clients asks twice
-        found = dict(held[2]) if held else self._store.get(key)
-        if found:
-            self._attempt.replies.append(found)
-        return found
+        held = self._attempt.held.get(self._place(key))  # one of HELM's clients looks up twice
+        reply = dict(held[2]) if held else self._store.get(key)
+        if reply:
+            self._attempt.replies.append(reply)
+        return reply
 
     def put(self, key: Mapping[str, Any], value: dict[str, Any]) -> None:
         self._attempt.replies.append(value)
-        self._attempt.held[self._place(key)] = (self._open_store, key, dict(value))  # clients take parts out
+        self._attempt.held[self._place(key)] = (
+            self._open_store,
+            key,
+            dict(value),
+        )  # a copy, because clients remove parts of the reply
 
     def _place(self, key: Mapping[str, Any]) -> str:
         return f"{self._name}\0{request_to_key(key)}"
 
 
 _REASONS = ("stop_reason", "stopReason", "finish_reason", "finishReason", "reason")
-"""Where protocols say why an answer ended."""
+"""Fields in which protocols give the reason why an answer ended."""
 
 
-def _is_refused(reply: RawReply) -> bool:
-    """Whether a policy ended or refused an answer, by OpenAI's, Anthropic's, Google's and Amazon's protocols."""
+def _has_refusal(reply: RawReply) -> bool:
+    """Whether a policy refused or ended the answer, in OpenAI's, Anthropic's, Google's or Amazon's protocol."""
     lists = [[reply, reply.get("incomplete_details")], reply.get("choices"), reply.get("candidates")]
     parts = [part for each in lists for part in _dicts(each)]
     reasons = [part.get(name) for part in parts for name in _REASONS]
@@ -174,8 +178,8 @@ def _is_refused(reply: RawReply) -> bool:
     return any(map(is_refusal, reasons)) or any(isinstance(each, dict) and each.get("refusal") for each in messages)
 
 
-def _oddity(reply: RawReply) -> str | None:
-    """What is wrong with the shape of a reply in OpenAI's protocol; None if it is of another, or well."""
+def _find_defect(reply: RawReply) -> str | None:
+    """Return what is wrong with a reply in OpenAI's protocol; None if nothing is, or the protocol is another."""
     if reply.get("error"):
         return f"the server answered with an error: {reply['error']}"
     if "choices" not in reply:

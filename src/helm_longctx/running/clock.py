@@ -1,4 +1,4 @@
-"""Times of requests that a change of the system's clock does not falsify."""
+"""Makes HELM time requests by a clock that jumps of the system clock do not affect."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import helm.common.request
 
 
 class SteadyClock:
-    """What HELM's function that times a request uses of Python's module `time`.
+    """Replaces the module `time` in HELM's function that times a request.
 
-    HELM takes the difference of two readings of the system's clock. A clock that is set back between them gives
-    negative seconds, one that is set forward too many. This clock starts at the system's time and is never set.
+    HELM subtracts two readings of the system clock. If the clock is set back between them, the result is negative; if
+    it is set forward, the result is too large. This clock starts at the system's time and is never set.
     """
 
     def __init__(self) -> None:
