@@ -51,7 +51,7 @@ def test_summarize_and_export(command: Command, old_run: Path) -> None:  # noqa:
     rows = list(csv.DictReader(Path("export/scores.csv").read_text("utf-8-sig").splitlines()))
     assert [float(row["score"]) for row in rows if row["metric"] == "longctx_score"] == [score]
     assert {(row["package"], row["comparability"]) for row in rows} == {("", "")}
-    answers = list(csv.DictReader(Path("export/answers.csv").open(encoding="utf-8-sig")))
+    answers = list(csv.DictReader(Path("export/answers.csv").read_text("utf-8-sig").splitlines()))
     assert [row["repeat"] for row in answers] == ["1", "1"]
     assert all(row["question"] and row["score"] for row in answers)
 

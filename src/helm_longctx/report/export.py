@@ -119,7 +119,7 @@ def scores(suite: Path, benchmarks: Iterable[Benchmark]) -> Iterator[Score]:
         stats = read_json(run / STATS)
         with reading(run / STATS):
             outcome = find_outcome(spec, stats, benchmarks)
-            rows = [stat for stat in stats if _is_exported(stat)]
+            rows = [stat for stat in stats if _is_test_stat(stat)]
         lacking = {t.name: _codes(task_lacks(outcome, t)) for t in outcome.tasks} if outcome else {}
         counts = _count_instances(run, rows, outcome.tasks if outcome else ())
         arguments, model = spec["scenario_spec"]["args"], spec["adapter_spec"]["model"]
@@ -219,7 +219,7 @@ def _runs(suite: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
             yield run, spec
 
 
-def _is_exported(stat: Mapping[str, Any]) -> bool:
+def _is_test_stat(stat: Mapping[str, Any]) -> bool:
     return stat["name"].get("split") == "test" and "perturbation" not in stat["name"] and stat.get("mean") is not None
 
 
@@ -261,7 +261,7 @@ def _count_instances(
     rows = read_json(path)
     with reading(path):
         # A set, because an instance with several repeats counts once.
-        found = {(row["instance_id"], *_key(stat)) for row in rows for stat in row["stats"] if _is_exported(stat)}
+        found = {(row["instance_id"], *_key(stat)) for row in rows for stat in row["stats"] if _is_test_stat(stat)}
     counts = dict(Counter((name, task) for _, name, task in found))
     for task in tasks:  # the score of a task with several headline metrics is a mean of means, which no instance has
         headline = max(counts.get((name, task.name), 0) for name in (MAIN_METRIC, *task.headline))
@@ -283,5 +283,5 @@ def _instance_scores(run: Path) -> dict[Trial, float]:
             (row["instance_id"], stat["name"].get("sub_split", ""), row.get("train_trial_index", 0)): stat["mean"]
             for row in rows
             for stat in row["stats"]
-            if stat["name"]["name"] == MAIN_METRIC and _is_exported(stat)
+            if stat["name"]["name"] == MAIN_METRIC and _is_test_stat(stat)
         }

@@ -140,7 +140,7 @@ def digest_cache(folder: str) -> DigestCacheBackendConfig:
 
 def _hook_stores() -> None:
     """Replace HELM's `create_key_value_store`, so that caches open our stores and hold back replies."""
-    original = _unpatched(helm_cache, "create_key_value_store")
+    original = _original(helm_cache, "create_key_value_store")
     if original is None:
         return
 
@@ -155,7 +155,7 @@ def _hook_stores() -> None:
 
 def _hook_clients() -> None:
     """Replace HELM's `AutoClient._get_client`, so that a client's caches know its server."""
-    original = _unpatched(AutoClient, "_get_client")
+    original = _original(AutoClient, "_get_client")
     if original is None:
         return
 
@@ -168,7 +168,7 @@ def _hook_clients() -> None:
     AutoClient._get_client = _get_client
 
 
-def _unpatched(owner: Any, name: str) -> Any:
+def _original(owner: Any, name: str) -> Any:
     """Return HELM's function; None if it is already replaced."""
     function = getattr(owner, name, None)
     if function is None:
