@@ -24,6 +24,7 @@ from helm.benchmark.scenarios.scenario import create_scenario
 from helm.common.object_spec import parse_object_spec
 
 import helm_longctx.plugin  # noqa: F401  # what helm-run loads
+from helm_longctx._version import VERSION
 from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.helm.style import HUGGING_FACE_CLIENT, RAW_TEXT_CLIENTS
 from helm_longctx.protocol.entry import ARGUMENTS, CLOSED_BOOK
@@ -34,6 +35,7 @@ from helm_longctx.report.confs import conf_files
 from helm_longctx.report.schema import make_schema
 
 SOURCE = Path(str(resources.files("helm_longctx")))
+LENGTH = {False: "length=128k,", True: ""}
 ENTRIES = [
     f"{name}:length={length_label(length)}{task}"
     for benchmark in BENCHMARKS
@@ -97,6 +99,18 @@ def test_table_is_consistent(benchmark) -> None:
         assert task.any_length or all(task.sources(length) for length in task.sizes)
     described = {field["name"] for field in metric_fields(benchmark) if field["description"]}
     assert {name for task in benchmark.tasks for name in task.metrics} <= described
+
+
+@pytest.mark.parametrize("benchmark", BENCHMARKS, ids=lambda benchmark: benchmark.name)
+def test_comparability_is_told_twice_alike(benchmark) -> None:
+    """The number in run specs is the one in the folder's README."""
+    readme = (SOURCE / "benchmarks" / benchmark.name / "README.md").read_text(encoding="utf-8")
+    assert f"**Comparability {benchmark.comparability}.**" in readme
+    (spec,) = construct_run_specs(
+        parse_object_spec(f"{next(iter(benchmark.entries))}:{LENGTH[benchmark.axis is None]}model=longctx/null")
+    )
+    assert spec.scenario_spec.args["comparability"] == benchmark.comparability
+    assert spec.scenario_spec.args["package"] == VERSION
 
 
 @pytest.mark.parametrize(

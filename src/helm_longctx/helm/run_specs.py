@@ -15,9 +15,11 @@ from helm.benchmark.run_spec import RunSpec, run_spec_function
 from helm.benchmark.scenarios.scenario import ScenarioSpec
 from helm.common.object_spec import ObjectSpec, get_class_by_name
 
+from helm_longctx._version import VERSION
 from helm_longctx.helm.adapter import method_for
 from helm_longctx.helm.annotator import JudgeAnnotator
 from helm_longctx.helm.metric import LongContextMetric
+from helm_longctx.helm.patches import apply_patches
 from helm_longctx.helm.scenario import LongContextScenario
 from helm_longctx.protocol.entry import Entry, check_entry, fetch_command
 from helm_longctx.protocol.task import Benchmark
@@ -53,6 +55,7 @@ def build_run_spec(benchmark: Benchmark, name: str, /, **arguments: Any) -> RunS
     Raises:
         InputError: an argument is wrong, or data is missing where nothing may be downloaded.
     """
+    apply_patches()
     entry = check_entry(benchmark, name, arguments)
     check_data([entry])
     return RunSpec(
@@ -82,8 +85,15 @@ def make_scenario(entry: Entry) -> ScenarioSpec:
     arguments = {key: value for key, value in entry.arguments.items() if key not in _OF_THE_REQUEST}
     if entry.settings.length is not None:
         arguments["length"] = entry.settings.length
-    revision = entry.benchmark.revision
-    return spec_of(ScenarioSpec, LongContextScenario, entry=entry.name, revision=revision, **arguments)
+    return spec_of(
+        ScenarioSpec,
+        LongContextScenario,
+        entry=entry.name,
+        revision=entry.benchmark.revision,
+        comparability=entry.benchmark.comparability,
+        package=VERSION,
+        **arguments,
+    )
 
 
 def make_metrics(entry: Entry) -> list[MetricSpec]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
-from contextvars import ContextVar
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any, Protocol
 
 from helm.common.hierarchical_logger import hwarn
@@ -14,6 +14,7 @@ from helm.common.request import Request, RequestResult
 
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, failure_of, failure_of_error, failure_of_text, is_refusal, named
+from helm_longctx.helm.patches import OpensStore, store_watch
 
 RawReply = Mapping[str, Any]
 """What a client caches: the provider's reply as JSON, before the client parses it."""
@@ -28,14 +29,6 @@ class Store(Protocol):
 
     def put(self, key: Mapping[str, Any], value: dict[str, Any]) -> None:
         """Store a reply."""
-        ...
-
-
-class OpensStore(Protocol):
-    """Opens the store behind a cache for a `with` block."""
-
-    def __call__(self) -> AbstractContextManager[Store]:
-        """Return a context manager that opens the store."""
         ...
 
 
@@ -99,9 +92,6 @@ class Attempt:
         return outcome.error or "no completion"
 
 
-_current: ContextVar[Attempt | None] = ContextVar("attempt", default=None)
-
-
 def try_once(send: Callable[[Request], RequestResult], request: Request) -> Attempt:
     """Send a request once. The cache gets the replies only when `keep_replies` is called.
 
@@ -109,7 +99,7 @@ def try_once(send: Callable[[Request], RequestResult], request: Request) -> Atte
         InputError: a client got bad input. Every other exception becomes a failure in the result.
     """
     attempt = Attempt()
-    token = _current.set(attempt)
+    token = store_watch.set(partial(_hold_replies, attempt))
     try:
         attempt.result = attempt.check(send(request))
     except InputError:
@@ -117,28 +107,24 @@ def try_once(send: Callable[[Request], RequestResult], request: Request) -> Atte
     except Exception as error:  # HELM's clients raise any type
         attempt.result = attempt.check(error)
     finally:
-        _current.reset(token)
+        store_watch.reset(token)
     return attempt
 
 
 @contextmanager
-def open_for_attempt(open_store: OpensStore, name: str) -> Iterator[Store]:
-    """Open a store for one look-up. Within an attempt, new replies are held back from it.
+def _hold_replies(attempt: Attempt, open_store: OpensStore, name: str) -> Iterator[Store]:
+    """Open a store for one look-up. The attempt holds new replies back from it.
 
     Args:
         open_store: opens the store.
         name: identifies the store.
     """
-    current = _current.get()
     with open_store() as store:
-        if current is None:
-            yield store
-            return
-        current.error = None
+        attempt.error = None
         try:
-            yield _HoldingStore(store, current, open_store, name)
+            yield _HoldingStore(store, attempt, open_store, name)
         except Exception as error:
-            current.error = error
+            attempt.error = error
             raise
 
 

@@ -11,27 +11,22 @@ import pickle
 import re
 import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
-from contextvars import ContextVar
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
-import helm.common.cache as helm_cache
 from helm.benchmark.executor import ExecutionSpec
 from helm.benchmark.model_deployment_registry import get_model_deployment
-from helm.clients.auto_client import AutoClient
-from helm.clients.client import Client
-from helm.common.cache import KeyValueStoreCacheConfig, SqliteCacheConfig
+from helm.common.cache import SqliteCacheConfig
 from helm.common.cache_backend_config import SqliteCacheBackendConfig
 from helm.common.hierarchical_logger import hwarn
 from helm.common.key_value_store import SqliteKeyValueStore, request_to_key
 from helm.proxy.retry import NonRetriableException
 
 from helm_longctx.errors import InputError
+from helm_longctx.helm.patches import apply_patches, client_in_the_making
 from helm_longctx.redaction.lean import digest
 from helm_longctx.redaction.text import SECRET_NAME
-from helm_longctx.running.attempt import Store, open_for_attempt
 
 WAIT = 30.0
 """Seconds to wait for another process that is writing to the file."""
@@ -58,9 +53,6 @@ _IN_CREDENTIALS = ("BaseUrl", "Endpoint", "Location", "ProjectId")
 
 _IN_ENVIRONMENT = ("OPENAI_BASE_URL", "AZURE_OPENAI_ENDPOINT", "ANTHROPIC_BASE_URL")
 """Variables from which the providers' libraries take the address if a deployment has none."""
-
-_server: ContextVar[str] = ContextVar("server", default="")
-"""Digest of the server whose client, with its caches, is being made."""
 
 
 class DigestStore(SqliteKeyValueStore):
@@ -100,6 +92,10 @@ class DigestCacheConfig(SqliteCacheConfig):
 
     server: str
 
+    def open_store(self) -> DigestStore:
+        """Return the store, which is not open yet."""
+        return DigestStore(self.path, self.server)
+
 
 @dataclass(frozen=True)
 class DigestCacheBackendConfig(SqliteCacheBackendConfig):
@@ -113,7 +109,7 @@ class DigestCacheBackendConfig(SqliteCacheBackendConfig):
         """
         path = super().get_cache_config(shard_name).path
         CacheFile(path).check()
-        return DigestCacheConfig(path, _server.get())
+        return DigestCacheConfig(path, _current_server())
 
 
 def with_digest_cache(spec: ExecutionSpec) -> ExecutionSpec:
@@ -133,56 +129,14 @@ def digest_cache(folder: str) -> DigestCacheBackendConfig:
     Raises:
         RuntimeError: as `with_digest_cache`.
     """
-    _hook_stores()
-    _hook_clients()
+    apply_patches()
     return DigestCacheBackendConfig(folder)
 
 
-def _hook_stores() -> None:
-    """Replace HELM's `create_key_value_store`, so that caches open our stores and hold back replies."""
-    original = _original(helm_cache, "create_key_value_store")
-    if original is None:
-        return
-
-    def create_key_value_store(config: KeyValueStoreCacheConfig) -> AbstractContextManager[Store]:
-        ours = isinstance(config, DigestCacheConfig)
-        opens = partial(DigestStore, config.path, config.server) if ours else partial(original, config)
-        return open_for_attempt(opens, repr(config))
-
-    create_key_value_store.knows_longctx = True  # type: ignore[attr-defined]
-    helm_cache.create_key_value_store = create_key_value_store
-
-
-def _hook_clients() -> None:
-    """Replace HELM's `AutoClient._get_client`, so that a client's caches know its server."""
-    original = _original(AutoClient, "_get_client")
-    if original is None:
-        return
-
-    def _get_client(self: AutoClient, model_deployment_name: str) -> Client:
-        with _making_client_of(server_digest(model_deployment_name, self.credentials)):
-            client: Client = original(self, model_deployment_name)
-            return client
-
-    _get_client.knows_longctx = True  # type: ignore[attr-defined]
-    AutoClient._get_client = _get_client
-
-
-def _original(owner: Any, name: str) -> Any:
-    """Return HELM's function; None if it is already replaced."""
-    function = getattr(owner, name, None)
-    if function is None:
-        raise RuntimeError(f"helm-longctx: HELM's {name} is gone; this version of HELM is not supported")
-    return None if getattr(function, "knows_longctx", False) else function
-
-
-@contextmanager
-def _making_client_of(server: str) -> Iterator[None]:
-    token = _server.set(server)
-    try:
-        yield
-    finally:
-        _server.reset(token)
+def _current_server() -> str:
+    """Return the digest of the server whose client, with its caches, HELM is making; empty outside of that."""
+    client = client_in_the_making.get()
+    return server_digest(client.deployment, client.credentials) if client else ""
 
 
 def server_digest(deployment: str, credentials: Mapping[str, Any], proxy: str | None = None) -> str:

@@ -21,9 +21,9 @@ from helm.common.hierarchical_logger import herror, hlog, htrack_block
 from helm_longctx.errors import InputError
 from helm_longctx.helm.adapter import METHOD
 from helm_longctx.helm.annotator import check_annotators
+from helm_longctx.helm.patches import apply_patches
 from helm_longctx.helm.scenario import LongContextScenario
 from helm_longctx.locks import lock_run
-from helm_longctx.redaction.lean import install_lean_logs
 from helm_longctx.running.asking import Asking, ask_all, order_by_prefix
 from helm_longctx.running.cache import server_digest, with_digest_cache
 from helm_longctx.running.interruptions import name_full_disk, stoppable
@@ -65,7 +65,7 @@ class LongContextRunner(Runner):
     """
 
     def __init__(self, execution_spec: ExecutionSpec, *arguments: Any, **options: Any):
-        install_lean_logs()
+        apply_patches()
         super().__init__(with_digest_cache(execution_spec), *arguments, **options)
 
     def run_all(self, run_specs: list[RunSpec]) -> None:
