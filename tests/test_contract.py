@@ -171,6 +171,10 @@ def test_imports_go_one_way() -> None:
             assert parts <= {part, "core", "judging", "redaction", "sources", "errors", "failures"}, path
         if part == "judging":
             assert parts <= {"judging", "redaction", "errors", "locks", "settings", "torchvision"}, path
+        if part == "runs":
+            assert parts <= {"runs", "protocol", "redaction", "errors", "failures"}, path
+        if part in {"running", "report"}:
+            assert not parts & {"running", "report", "cli"} - {part}, path
         if part == "redaction":
             assert parts <= {"redaction"}, path
         if part in {"judging", "models", "report", "running", "redaction"}:

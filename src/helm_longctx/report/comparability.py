@@ -149,10 +149,12 @@ def cell_lacks(metric: str, task: str | None, outcomes: Sequence[Outcome]) -> li
     if metric in CONDITIONS or not outcomes:
         return []
     run_tasks = {each.name: each for outcome in outcomes for each in outcome.tasks}
+    # HELM's schema cannot name a sub-split in a column, so a task's score also has a name of its own.
     own = [each for each in run_tasks.values() if task in (None, each.name) and task_score(each.name) == metric]
     if task or own:
         return find_lacks(own or [each for each in run_tasks.values() if each.name == task], outcomes)
     category = outcomes[0].category.tasks
+    # An official metric is only expected of the tasks that have it.
     if metric not in (MAIN_METRIC, *map(depth_score, DEPTHS)):
         return find_lacks([each for each in category if metric in each.metrics], outcomes, metric)
     scored = {name for outcome in outcomes for statistic, name in outcome.means if statistic == MAIN_METRIC}

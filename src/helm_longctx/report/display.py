@@ -64,6 +64,7 @@ def write_display(run: Path, run_spec: RunSpec, schema: Schema, skip_completed: 
             ) from error
         for name in OUTPUTS:
             os.replace(copy / name, run / name)
+    # After HELM's part: an error there leaves the files of the last summary in place.
     lean.finish()
     if lean.missing:
         hwarn(f"{run}: {lean.missing} whole prompts cannot be shown, because prompts.zst is missing or damaged")
@@ -133,12 +134,14 @@ class LeanStates:
         pointer = (sample.full_prompt if sample else None) or {}
         if (stored := str(pointer.get("sha256"))) in self._texts:
             return stored, stored
+        # A long prompt that is in the pointer but not in the store cannot be linked.
         self.missing += pointer.get("characters", 0) > LIMIT
         prompt = to_text(state["request"]["prompt"], state["request"].get("messages"))
         text = to_text(instance["input"]["text"], instance["input"].get("messages"))
         prompt_digest = self._texts.add(prompt) if len(prompt) > LIMIT else None
         if len(text) <= LIMIT:
             return prompt_digest, None
+        # A prompt that contains the input serves for both links.
         return prompt_digest, prompt_digest if prompt_digest and text in prompt else self._texts.add(text)
 
 

@@ -75,6 +75,7 @@ def tag_run(run: Path, reasons: Sequence[str]) -> None:
         return
     scenario = read_json(path)
     with reading(path):
+        # Removes the tags of an earlier call, whose reasons may no longer apply.
         tags = [tag for tag in scenario["tags"] if not tag.startswith(MARK)]
     if (new_tags := [*tags, *(f"{MARK} {reason}" for reason in reasons)]) != scenario["tags"]:
         replace_file(path, orjson.dumps({**scenario, "tags": new_tags}, option=orjson.OPT_INDENT_2))
@@ -100,12 +101,14 @@ def _mark_column(cells: Sequence[Cell], lower_is_better: bool | None) -> list[Ce
     best = None
     if comparable and lower_is_better is not None:
         best = min(comparable) if lower_is_better else max(comparable)
+    # The front end sorts texts by character, so numbers need the same number of digits before the point.
     width = len(f"{max(scores):.6f}")
     return [cell if cell.value is None else _text_cell(cell, width, best) for cell in cells]
 
 
 def _text_cell(cell: Cell, width: int, best: float | None) -> Cell:
     number = float(cell.value)
+    # HELM made the best of all scores bold, marked ones included.
     style = {name: value for name, value in (cell.style or {}).items() if name != "font-weight"}
     if _lacking(cell):
         text = f"{number:{width - 3}.3f} {MARK}"

@@ -93,6 +93,7 @@ def _draw(axis: Axes, title: str, panel: Curves, colors: Mapping[str, Any]) -> N
         style = "--" if model.startswith(f"{MAKER}/") else "-"
         scores = [point.score for point in curve.values()]
         axis.plot(list(curve), scores, style, marker="o", markersize=3, color=colors[model], label=model)
+        # Drawn over the curve's own markers.
         hollow = {length: point.score for length, point in curve.items() if not point.comparable}
         if hollow:
             axis.plot(list(hollow), list(hollow.values()), **_HOLLOW, color=colors[model])

@@ -91,6 +91,7 @@ def rating_tables(judged: pd.DataFrame, labels: pd.DataFrame | None) -> tuple[di
     keys = _ANSWER if has_runs else _ANSWER[1:]
     if not has_runs and judged["run"].nunique() > 1:
         raise InputError("labels have no column run, and more than one run is judged; add the column, or name one run")
+    # A label is compared with each judge and with the mean of several judges.
     labels = pd.concat([labels, labels.assign(metric=labels["metric"] + f", {MEAN}")])
     shared = [metric for metric in judged["metric"].unique() if metric in set(labels["metric"])]
     if not shared:

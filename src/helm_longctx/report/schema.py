@@ -70,6 +70,7 @@ def _groups(benchmark: Benchmark, chosen: Collection[str] | None) -> Iterator[Gr
         for parent in _parents(benchmark, leaves, closed):
             yield {**parent, "subgroup_metric_groups_hidden": hidden}
         for leaf in leaves:
+            # Only needed to build the parents.
             leaf.pop("of")
             yield leaf
 

@@ -91,6 +91,7 @@ def _leaderboards(folder: Path, benchmarks: Iterable[Benchmark]) -> Iterator[tup
 def _rich_tables(title: str, table: dict[str, Any]) -> Iterator[Table]:
     model, *names = [cell["value"].removesuffix(" - Score") for cell in table["header"] if cell["value"] != NOTES]
     columns = [name.rpartition(" ") for name in names]  # `Re-rank 8k`, or `8k` if there is one category
+    # One table for each length, or a single one if the columns are lengths.
     lengths = dict.fromkeys(label for _, _, label in columns) if any(category for category, *_ in columns) else [""]
     for length in lengths:
         places = [place for place, (_, _, label) in enumerate(columns, 1) if length in ("", label)]

@@ -59,6 +59,7 @@ class LongContextSummarizer(Summarizer):
         parallel_map(process, self.runs, parallelism=min(self.num_threads, 2))
 
     def _outcome(self, run: Run) -> Outcome | None:
+        # A run appears in many cells.
         if run.run_path not in self._outcomes:
             spec, stats = asdict_without_nones(run.run_spec), map(asdict_without_nones, run.stats)
             self._outcomes[run.run_path] = find_outcome(spec, stats, BENCHMARKS)

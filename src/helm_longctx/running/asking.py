@@ -94,10 +94,12 @@ def ask_all(states: Sequence[RequestState], asking: Asking, parallelism: int) ->
                 calls.start(number := waiting.popleft(), states[number])
             for number, call in calls.wait():
                 results[number] = asking.count(states[number], call)
+                # One answer shows that the address, key and model are right.
                 width = parallelism
             asking.progress.show(len(calls), calls.longest)
     except InputError as error:
         asking.sender.stop()
+        # Answers that arrive now are written to the journal by their threads.
         calls.settle(SETTLE)
         raise InputError(f"{error}; {asking.journal.summary()}") from error
     finally:
@@ -143,6 +145,7 @@ class Asking:
         if not attempt.result.success:
             return replace(state, result=_failure_result(attempt.result.error or ""))
         self.journal.add(self._name(state), attempt.result)
+        # Only now, so that the cache has no reply whose answer is not in the journal.
         attempt.keep_replies()
         return replace(state, result=attempt.result)
 
@@ -157,6 +160,7 @@ class Asking:
         """
         result = call.result().result if call else _failure_result(named(Failure.TEMPORARY, self._timeout_text))
         self.progress.count(_prompt_tokens(state), result)
+        # A late call has blocked a thread for the whole time limit.
         self._breaker.add(state.instance.id, result, weight=1 if call else LATE)
         return replace(state, result=result)
 
@@ -266,6 +270,7 @@ class Calls(Generic[Item, Outcome]):
         for future, (number, start) in list(self._calls.items()):
             late = self._limit is not None and time.monotonic() - start > self._limit
             if future in done or late:
+                # Also removes late calls, so that another request can start in their place.
                 del self._calls[future]
                 yield number, future if future in done else None
 
@@ -314,6 +319,7 @@ class Breaker:
             return
         self._kinds[kind] += 1
         error = " ".join((result.error or "").split())
+        # Every other request would fail for the same reason, so the count does not matter.
         if kind.ends_run:
             raise InputError(f"the model cannot be asked: {error}")
         self._in_a_row += 0 if kind in _ABOUT_ONE_PROMPT and self._has_answers else weight

@@ -79,9 +79,11 @@ class Attempt:
             return kind
         if self.error is not None:
             cause = failure_of_error(self.error)
+            # The exception has a type and a status code; HELM's result has only its text.
             return kind if cause is Failure.UNKNOWN else cause
         text = next((reply["error"] for reply in self.replies if reply.get("error")), None)
         kind = kind if text is None else failure_of_text(str(text))
+        # The server did reply, so the client failed at reading the reply.
         return Failure.MALFORMED if self.replies and kind is Failure.UNKNOWN else kind
 
     def _reason(self, outcome: RequestResult | Exception) -> str:

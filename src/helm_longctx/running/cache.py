@@ -172,6 +172,7 @@ def _without_secrets(value: Any) -> Any:
         return {name: _without_secrets(part) for name, part in kept.items() if part is not None}
     if isinstance(value, list | tuple):
         return [_without_secrets(part) for part in value]
+    # The same address, written with and without a slash at the end.
     return value.rstrip("/") if isinstance(value, str) else value
 
 
@@ -201,6 +202,7 @@ class CacheFile:
             CacheError: the file cannot be used.
         """
         with self._name_errors(), self._connection() as connection:
+            # Takes the write lock, which fails if the file is not writable or not a database.
             connection.execute("BEGIN IMMEDIATE")
 
     def get(self, key: str) -> Any:
@@ -248,6 +250,7 @@ class CacheFile:
         """Open a connection and commit at the end. Like HELM, it does not wait for the disk."""
         connection = sqlite3.connect(self._path, timeout=WAIT if wait is None else wait)
         try:
+            # A cache may lose its last entries in a power failure; the journal has the answers.
             connection.execute("PRAGMA synchronous=OFF")
             connection.execute(_TABLE)
             with connection:

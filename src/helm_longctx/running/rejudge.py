@@ -113,6 +113,7 @@ class Rejudger(Runner):
         """
         target = Path(self.runs_path) / spec.name
         with ExitStack() as stack:
+            # A set, since with the run's own judge both are the same folder.
             for folder in {run.resolve(), target.resolve()}:
                 if folder.is_dir():
                     stack.enter_context(lock_run(folder))
@@ -190,6 +191,7 @@ def _add_judge(run: str, judge: str) -> str:
     entry, _, rest = run.partition(":")
     parts = [part for part in rest.split(",") if not part.startswith("judge=")]
     ours = sum(part.partition("=")[0] in ARGUMENTS for part in parts)
+    # HELM adds its own arguments behind ours, such as the model.
     parts.insert(ours, f"judge={judge.replace('/', '_')}")
     return f"{entry}:{','.join(parts)}"
 

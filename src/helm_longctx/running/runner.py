@@ -118,6 +118,7 @@ class LongContextRunner(Runner):
 
     def _stream_run(self, run_spec: RunSpec) -> None:
         run_path = Path(self._get_run_path(run_spec))
+        # Another process may be making the same run, and a full disk can show in any of the run's files.
         summary = f"the answers are kept in the run's {journals.NAME}"
         with lock_run(run_path), name_full_disk(run_path, summary):
             if self.skip_completed_runs and self._is_run_completed(str(run_path)):
@@ -127,8 +128,10 @@ class LongContextRunner(Runner):
 
     def _make(self, run_spec: RunSpec, run_path: Path) -> None:
         check_annotators(run_spec.annotators or [], self.annotator_executor.factory.credentials)
+        # HELM's own `run_one` sets this global, which HELM's DSPy client reads.
         helm_runner._CURRENT_RUN_SPEC_NAME = run_spec.name
         scenario = create_scenario(run_spec.scenario_spec)
+        # Made before the data is read: a missing package or key then ends the run within seconds.
         sender = Sender(self.executor.context, run_spec.adapter_spec.model_deployment)
         journal = Journal(run_path, self._server(run_spec))
         with journal, stoppable(journal.summary), Spool(run_path) as spool:
@@ -137,6 +140,7 @@ class LongContextRunner(Runner):
             state = ScenarioState(run_spec.adapter_spec, states, run_spec.annotators)
             state = WholePromptAnnotations(self.annotator_executor, partial(whole_request, spool=spool)).execute(state)
             self._write_results(run_path, run_spec, scenario, state)
+            # A journal that stays makes the same command ask the failed requests again.
             if not failed:
                 journal.finish()
         cache_stats.print_status()
@@ -151,6 +155,7 @@ class LongContextRunner(Runner):
         self, states: list[RequestState], run_path: Path, sender: Sender, journal: Journal, spool: Spool
     ) -> tuple[list[RequestState], int]:
         """Return the states with results, in their order, and how many requests failed."""
+        # Requests and stored prompts share the order: servers reuse a common prefix, and so does the compressor.
         order = order_by_prefix(prompt_text(state, spool) for state in states)
         ordered = [states[number] for number in order]
         names = instance_names((state.instance.id, state.instance.sub_split, prompt_digest(state)) for state in states)

@@ -62,6 +62,7 @@ class Sender:
     def __init__(self, context: Context, deployment: str):
         self.limit: float | None = number_setting(TIMEOUT, DEFAULT_TIMEOUT)
         self._send, self._address = context.make_request, ""
+        # A remote context sends requests to a HELM server, which makes the clients itself.
         if isinstance(context, LocalContext):
             client = _client(context, deployment)
             self.limit = _time_limit(client, self.limit)
@@ -111,6 +112,7 @@ class Sender:
     @staticmethod
     def _may_succeed_later(attempt: Attempt) -> bool:
         kind, flags = failure_of(attempt.result), attempt.result.error_flags
+        # HELM's clients mark errors that they know to be permanent.
         is_final = flags is not None and flags.is_retriable is False
         return kind is not None and kind.is_retriable and not is_final
 

@@ -63,6 +63,7 @@ class Spool:
         Raises:
             KeyError: it was never added.
         """
+        # Entries are never removed, so the place needs no lock; the file's position does.
         start, size = self._places[name]
         with self._lock:
             self._file.seek(start)
@@ -78,6 +79,7 @@ def adapt(
     Raises:
         TooLongError: prompts do not fit, and `truncation=error` is set.
     """
+    # From here on only one batch of whole prompts is in memory at a time.
     stubs = [_move_out(instance, spool) for instance in instances]
     if max_instances is not None:
         stubs = runner.downsample_eval_instances(stubs, max_instances, adapter.adapter_spec.eval_splits or EVAL_SPLITS)

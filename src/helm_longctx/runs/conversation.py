@@ -56,6 +56,7 @@ def elide_messages(messages: Sequence[Mapping[str, str]], evidence: Sequence[str
     """
     if sum(len(message["content"]) for message in messages) <= LIMIT:
         return [dict(message) for message in messages]
+    # An empty piece would occur in every message.
     pieces = [piece.strip() for piece in evidence if piece.strip()]
     visible: Messages = []
     left_out: Messages = []

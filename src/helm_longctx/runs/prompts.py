@@ -44,6 +44,7 @@ def write_prompts(run_path: Path, prompts: Iterable[tuple[str, str]]) -> None:
     index: dict[str, str] = {}
     places: dict[str, tuple[int, int, int]] = {}
     frame = start = 0
+    # An index of an earlier run would point into the new texts.
     (run_path / INDEX).unlink(missing_ok=True)
     with (run_path / TEXTS).open("wb") as file, compressor.stream_writer(file, closefd=False) as stream:
         for instance, prompt in prompts:
@@ -51,6 +52,7 @@ def write_prompts(run_path: Path, prompts: Iterable[tuple[str, str]]) -> None:
             if name in places:
                 continue
             if start >= _FRAME:
+                # A reader can only start at a frame, so frames bound what must be decompressed for one prompt.
                 stream.flush(zstandard.FLUSH_FRAME)
                 frame, start = file.tell(), 0
             data = prompt.encode("utf-8", "surrogatepass")
