@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from helm_longctx._version import VERSION
+from helm_longctx.benchmarks.helmet.tasks import HELMET
 from tests.cli.test_cli import Command, command  # noqa: F401  # the fixture
 from tests.fabricate_runs import long_prompts, write_run
 
@@ -107,4 +109,4 @@ def test_export(command: Command, suite: Path) -> None:  # noqa: F811
     ]  # fmt: skip
     header, row = (Path("out/scores.csv").read_text("utf-8-sig")).splitlines()
     assert header.split(",")[-5:] == ["score", "instances", "lacking", "package", "comparability"]
-    assert row.endswith(",longctx_score,1.0,2,,,")
+    assert row.endswith(f",longctx_score,1.0,2,,{VERSION},{HELMET.comparability}")

@@ -124,7 +124,7 @@ def test_what_cannot_be_compared() -> None:
     ):
         with pytest.raises(InputError, match=message):
             rating_tables(judged, read_ratings(lines("l.jsonl", *labels), HUMAN))
-    with pytest.raises(InputError, match="labels are missing: there is but one judge"):
+    with pytest.raises(InputError, match="labels are missing, and there is only one judge"):
         rating_tables(judged, None)
 
 

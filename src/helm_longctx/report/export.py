@@ -261,8 +261,8 @@ def _count_instances(
     rows = read_json(path)
     with reading(path):
         # A set, because an instance with several repeats counts once.
-        found = {(row["instance_id"], *_key(stat)) for row in rows for stat in row["stats"] if _is_test_stat(stat)}
-    counts = dict(Counter((name, task) for _, name, task in found))
+        values = {(row["instance_id"], *_key(stat)) for row in rows for stat in row["stats"] if _is_test_stat(stat)}
+    counts = dict(Counter((name, task) for _, name, task in values))
     for task in tasks:  # the score of a task with several headline metrics is a mean of means, which no instance has
         headline = max(counts.get((name, task.name), 0) for name in (MAIN_METRIC, *task.headline))
         counts |= {(name, task.name): headline for name in (MAIN_METRIC, task_score(task.name))}

@@ -85,7 +85,7 @@ def rating_tables(judged: pd.DataFrame, labels: pd.DataFrame | None) -> tuple[di
     if labels is None:
         shared = [metric for metric, rows in judged.groupby("metric", sort=False) if rows["rater"].nunique() > 1]
         if not shared:
-            raise InputError("labels are missing: there is but one judge, and nobody to compare it with")
+            raise InputError("labels are missing, and there is only one judge, so there is nothing to compare")
         return {metric: _table(judged[judged["metric"] == metric], _ANSWER) for metric in shared}, 0
     has_runs = (labels["run"] != "").any()
     keys = _ANSWER if has_runs else _ANSWER[1:]

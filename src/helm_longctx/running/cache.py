@@ -168,8 +168,8 @@ def server_digest(deployment: str, credentials: Mapping[str, Any], proxy: str | 
 
 def _without_secrets(value: Any) -> Any:
     if isinstance(value, Mapping):
-        kept = {str(name): part for name, part in value.items() if not _IGNORED_ARGUMENTS.search(str(name))}
-        return {name: _without_secrets(part) for name, part in kept.items() if part is not None}
+        arguments = {str(name): part for name, part in value.items() if not _IGNORED_ARGUMENTS.search(str(name))}
+        return {name: _without_secrets(part) for name, part in arguments.items() if part is not None}
     if isinstance(value, list | tuple):
         return [_without_secrets(part) for part in value]
     # The same address, written with and without a slash at the end.

@@ -44,13 +44,13 @@ class Rejudgment:
 
     Args:
         folder: the folder of the result.
-        given: number of verdicts.
+        verdicts: number of verdicts.
         recovered: how many more verdicts there are than before.
         missing: number of verdicts that a judge failed to give.
     """
 
     folder: Path
-    given: int
+    verdicts: int
     recovered: int
     missing: int
 
@@ -123,18 +123,18 @@ class Rejudger(Runner):
             state = WholePromptAnnotations(self.annotator_executor, partial(_whole_request, run)).execute(state)
             stats, instance_stats = evaluate(self, spec, state)
             _replace_run(run, target, {RUN_SPEC: spec, STATES: state, STATS: stats, INSTANCE_STATS: instance_stats})
-        (given_before, _), (given, missing) = _count_verdicts(before), _count_verdicts(state)
-        return Rejudgment(target, given, max(0, given - given_before), missing)
+        (old_verdicts, _), (verdicts, missing) = _count_verdicts(before), _count_verdicts(state)
+        return Rejudgment(target, verdicts, max(0, verdicts - old_verdicts), missing)
 
 
 def _count_verdicts(state: ScenarioState) -> tuple[int, int]:
     """Return how many verdicts a run has and how many are missing."""
-    given = missing = 0
+    verdicts = missing = 0
     for note in (note for each in state.request_states for note in (each.annotations or {}).values() if note):
         judges = len(note.get("judges", ())) or 1
         failed = round(float(note.get("failed", 0)) * judges)
-        given, missing = given + judges - failed, missing + failed
-    return given, missing
+        verdicts, missing = verdicts + judges - failed, missing + failed
+    return verdicts, missing
 
 
 def _drop_verdicts(state: ScenarioState, annotators: list[AnnotatorSpec] | None) -> ScenarioState:

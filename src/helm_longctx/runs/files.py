@@ -130,7 +130,7 @@ def _has_end(path: Path) -> bool:
 def _split(path: Path) -> Iterator[State | bytes]:
     """Split a `scenario_state.json` into parsed request states and the bytes around them, in order.
 
-    The layout is parsed here instead of by ijson, which is seven times slower on a file of 100 MB, fails at NaN (HELM
+    The layout is parsed here instead of by ijson, which is five to seven times slower on 100 MB, fails at NaN (HELM
     writes it) and replaces lone surrogates by question marks.
     """
     in_list = has_list = False
