@@ -55,8 +55,8 @@ def ours(root: Path, tokenizer_file: Path, checkout: Path) -> list[str]:
     from tokenizers import Tokenizer
 
     from helm_longctx.benchmarks.lv_eval.tasks import LV_EVAL
+    from helm_longctx.protocol.cutting.middle import middle_cutter
     from helm_longctx.protocol.entry import parse_entry
-    from helm_longctx.protocol.middle import middle_cutter
     from helm_longctx.sources.root import DataRoot
 
     cut = middle_cutter(Tokenizer.from_file(str(tokenizer_file)))

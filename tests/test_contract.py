@@ -6,6 +6,9 @@ import ast
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from graphlib import TopologicalSorter
 from importlib import resources
 from pathlib import Path
 
@@ -29,8 +32,8 @@ from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.helm.style import HUGGING_FACE_CLIENT, RAW_TEXT_CLIENTS
 from helm_longctx.protocol.entry import ARGUMENTS, CLOSED_BOOK
 from helm_longctx.protocol.lengths import STANDARD, length_label
-from helm_longctx.protocol.metric_names import metric_fields
-from helm_longctx.protocol.task import MAIN_METRIC
+from helm_longctx.protocol.metric_names import CONDITIONS
+from helm_longctx.protocol.task import MAIN_METRIC, Benchmark, Category, Metric
 from helm_longctx.report.confs import conf_files
 from helm_longctx.report.schema import make_schema
 
@@ -60,7 +63,7 @@ def test_run_specs(entry: str) -> None:
     assert spec.adapter_spec.max_tokens == max(task.max_tokens for task in scenario.entry.tasks)
     annotator = "CitationAnnotator" if entry.startswith("helmet_cite") else "RubricAnnotator"
     assert [a.class_name for a in spec.annotators or []] == (
-        [f"helm_longctx.benchmarks.helmet.judge.{annotator}"] if any(t.judged for t in scenario.entry.tasks) else []
+        [f"helm_longctx.benchmarks.helmet.judge.{annotator}"] if any(t.has_judge for t in scenario.entry.tasks) else []
     )
 
 
@@ -97,8 +100,36 @@ def test_table_is_consistent(benchmark) -> None:
         sizes = [task.sizes[length] for length in sorted(task.sizes)]
         assert sizes == sorted(sizes)
         assert task.any_length or all(task.sources(length) for length in task.sizes)
-    described = {field["name"] for field in metric_fields(benchmark) if field["description"]}
-    assert {name for task in benchmark.tasks for name in task.metrics} <= described
+    assert find_metric_faults(benchmark) == []
+
+
+def find_metric_faults(benchmark: Benchmark) -> list[str]:
+    """What is wrong with the descriptions of a benchmark's metrics, a line for each fault."""
+    returned = {name for task in benchmark.tasks for name in task.metrics}
+    described = [metric.name for metric in benchmark.metrics]
+    return [
+        *(f"{name} has no description" for name in sorted(returned - set(described))),
+        *(f"{name} is described, but no task returns it" for name in sorted(set(described) - returned)),
+        *(f"{name} is described twice" for name in sorted(set(described)) if described.count(name) > 1),
+        *(f"{m.name} has an empty text" for m in benchmark.metrics if not (m.title and m.description)),
+        *(f"{name} is a name of ours" for name in sorted(set(described) & {MAIN_METRIC, *CONDITIONS})),
+    ]
+
+
+def test_a_metric_without_a_description_is_found() -> None:
+    """The check fails for a benchmark that lacks a description, has one too many, one twice or an empty one."""
+    task = replace(BENCHMARKS[0].tasks[0], metrics=("a", "b", "depth"))
+    described = tuple(Metric(name, name.upper(), text) for name, text in (("b", ""), ("c", "C."), ("c", "C.")))
+    made_up = Benchmark(
+        "x", "X", "", "r", 1, "u", (Category("", "X", (task,)),), (*described, Metric("depth", "D", "D."))
+    )
+    assert find_metric_faults(made_up) == [
+        "a has no description",
+        "c is described, but no task returns it",
+        "c is described twice",
+        "b has an empty text",
+        "depth is a name of ours",
+    ]
 
 
 @pytest.mark.parametrize("benchmark", BENCHMARKS, ids=lambda benchmark: benchmark.name)
@@ -156,46 +187,140 @@ def test_the_plugin_loads_nothing_heavy() -> None:
     assert not {"'sklearn'", "'torch'", "'transformers'", "'datasets'", "'scipy'"} & set(re.findall(r"'[^']*'", loaded))
 
 
+BASE = {"errors", "extras", "failures", "locks", "settings", "torchvision", "_version"}
+"""Modules beside the rooms. They import each other and HELM, and no room."""
+
+ROOMS: dict[str, set[str]] = {
+    "sources": set(),
+    "redaction": set(),
+    "protocol": {"sources"},
+    "judging": {"helm.patches", "protocol", "redaction"},
+    "benchmarks": {"protocol"},
+    "helm.patches": {"helm", "protocol", "redaction"},
+    "helm": {"benchmarks", "helm.patches", "judging", "protocol", "redaction", "sources"},
+    "runs": {"protocol", "redaction"},
+    "running": {"benchmarks", "helm", "helm.patches", "judging", "protocol", "redaction", "runs"},
+    "models": {"benchmarks", "protocol"},
+    "report": {"benchmarks", "protocol", "runs", "sources"},
+    "plugin": {"benchmarks", "helm", "models"},
+    "cli": {
+        *("benchmarks", "helm", "judging", "models", "plugin"),
+        *("protocol", "redaction", "report", "running", "runs", "sources"),
+    },
+}
+"""What each room imports besides `BASE`, as docs/architecture.md has it. `benchmarks` is the registry alone."""
+
+SUITE = {"protocol", "judging", "redaction", "sources"}
+"""What the folder of a benchmark imports; its `judge.py` also imports `helm`, since HELM calls it."""
+
+NO_HELM = {"sources", "protocol", "benchmarks"}
+"""Rooms that import nothing of HELM, and neither does a suite but in its `judge.py`."""
+
+
 def test_imports_go_one_way() -> None:
-    """Benchmarks import core, core imports HELM: never back, never sideways; and scoring imports no HELM."""
+    """Each room imports what the table above allows; loaders, prompts and scorers import no HELM."""
     for path in SOURCE.rglob("*.py"):
-        part = path.relative_to(SOURCE).parts[0]
-        imported = {name for name in _imports(path) if name.startswith(("helm_longctx.", "helm."))}
-        parts = {name.split(".")[1] for name in imported if name.startswith("helm_longctx.")}
-        benchmarks = {benchmark.name for benchmark in BENCHMARKS}
-        if part == "sources":
-            assert parts <= {"sources", "errors", "locks"}, path
-        if part == "core":
-            assert parts <= {"core", "sources", "errors", "failures", "torchvision"}, path
-        if part in benchmarks:
-            assert parts <= {part, "core", "judging", "redaction", "sources", "errors", "failures"}, path
-        if part == "judging":
-            assert parts <= {"judging", "redaction", "errors", "locks", "settings", "torchvision"}, path
-        if part == "runs":
-            assert parts <= {"runs", "protocol", "redaction", "errors", "failures"}, path
-        if part in {"running", "report"}:
-            assert not parts & {"running", "report", "cli"} - {part}, path
-        if part == "redaction":
-            assert parts <= {"redaction"}, path
-        if part in {"judging", "models", "report", "running", "redaction"}:
-            assert not parts & benchmarks, path
-        if path.name in {"scoring.py", "prompts.py", "tasks.py"} or "data" in path.parts:
-            assert not any(name.startswith("helm.") for name in imported), path
+        room, imported = room_of(path), set(imports(path))
+        suite = path.relative_to(SOURCE).parts[1:-1] if room == "benchmarks" else ()
+        if room == "__init__":
+            continue
+        others = {room_of_module(name) for name in imported if name.startswith("helm_longctx.")} - BASE - {room}
+        judge = path.name == "judge.py"
+        allowed = SUITE | ({"helm"} if judge else set()) if suite else ROOMS.get(room, set())
+        assert others <= allowed, path
+        if suite:
+            assert not any(name.startswith("helm_longctx.benchmarks") for name in imported - of_suite(suite[0])), path
+        if room in NO_HELM and not judge:
+            assert not any(name.partition(".")[0] == "helm" for name in imported), path
 
 
-def _imports(path: Path) -> set[str]:
-    names = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+def test_the_page_on_architecture_is_true() -> None:
+    """Its table of rooms is the one above, and the modules that it names exist."""
+    page = (SOURCE.parents[1] / "docs/architecture.md").read_text(encoding="utf-8")
+    table = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if line.startswith("| `")
+    ]
+    assert {row[0].strip("`"): set(re.findall(r"`([\w.]+)`", row[2])) for row in table} == ROOMS
+    named = re.findall(r"`([\w/]+\.py)`", page)
+    assert [name for name in named if not (SOURCE / name).is_file() and name != "judge.py"] == []
+
+
+def of_suite(name: str) -> set[str]:
+    """Modules that a benchmark's folder may import of `helm_longctx.benchmarks`: its own."""
+    folder = SOURCE / "benchmarks" / name
+    modules = {".".join(path.relative_to(SOURCE).with_suffix("").parts) for path in folder.rglob("*.py")}
+    return {f"helm_longctx.{module.removesuffix('.__init__')}" for module in modules}
+
+
+def test_rooms_import_each_other_in_no_circle() -> None:
+    """No room is imported by a room that it imports, be it through others, when Python loads them."""
+    graph: dict[str, set[str]] = {}
+    for path in SOURCE.rglob("*.py"):
+        suite = "/".join(path.relative_to(SOURCE).parts[:2]) if path.parent != SOURCE / "benchmarks" else "benchmarks"
+        room = suite if room_of(path) == "benchmarks" else room_of(path)
+        modules = [name for name in imports(path, deferred=False) if name.startswith("helm_longctx.")]
+        graph.setdefault(room, set()).update({room_of_module(name) for name in modules} - {room_of(path)})
+    assert list(TopologicalSorter(graph).static_order())
+
+
+def room_of(path: Path) -> str:
+    """The room of a file; `helm/patches.py`, which every room that needs HELM changed can use, is one by itself."""
+    parts = path.relative_to(SOURCE).with_suffix("").parts
+    return "helm.patches" if parts == ("helm", "patches") else parts[0]
+
+
+def room_of_module(name: str) -> str:
+    """The room of `helm_longctx.…`."""
+    return "helm.patches" if name.startswith("helm_longctx.helm.patches") else name.split(".")[1]
+
+
+def imports(path: Path, deferred: bool = True) -> Iterator[str]:
+    """Modules that a file imports, with `deferred` also those that it imports only when a function is called."""
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree) if deferred else tree.body:
         if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
+            yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
-            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-    return names
+            # `from helm_longctx import errors` imports a module, `from helm_longctx.errors import InputError` a name.
+            yield from (f"{node.module}.{a.name}" for a in node.names) if "." not in node.module else (node.module,)
 
 
 def test_generic_folders_name_no_benchmark() -> None:
-    """What is generic is generic: no benchmark's name stands in it but as the source of a rule."""
-    for folder in ("judging", "models", "report", "running"):
-        for path in (SOURCE / folder).rglob("*.py"):
-            code = re.sub(r'""".*?"""|#.*', "", path.read_text(), flags=re.DOTALL)
-            assert not any(benchmark.name in code.lower() for benchmark in BENCHMARKS), path
+    """No room but `benchmarks` names a benchmark, but in docstrings, comments and the help of commands."""
+    benchmarks = {benchmark.name for benchmark in BENCHMARKS}
+    for path in SOURCE.rglob("*.py"):
+        if path.relative_to(SOURCE).parts[0] != "benchmarks":
+            named = {text for text in words(path) if any(name in text.lower() for name in benchmarks)}
+            assert not named, path
+
+
+def words(path: Path) -> Iterator[str]:
+    """Every name and text of a module but docstrings and the help of commands."""
+    nodes = list(ast.walk(ast.parse(path.read_text())))
+    told = [node.value for node in nodes if isinstance(node, ast.Expr)]
+    told += [node.value for node in nodes if isinstance(node, ast.keyword) and node.arg == "help"]
+    left_out = {id(each) for node in told if isinstance(node, ast.Constant) for each in ast.walk(node)}
+    for node in nodes:
+        texts = (getattr(node, field, None) for field in ("id", "attr", "arg", "name", "module", "value"))
+        yield from (text for text in texts if isinstance(text, str) and id(node) not in left_out)
+
+
+PUBLISHED = {
+    "helmet_recall": "json_kv ruler_niah_mk_2 ruler_niah_mk_3 ruler_niah_mv",
+    "helmet_rag": "nq triviaqa hotpotqa popqa",
+    "helmet_icl": "trec_coarse trec_fine banking77 clinic150 nlu",
+    "helmet_cite": "asqa qampari",
+    "helmet_rerank": "msmarco",
+    "helmet_longqa": "narrativeqa infbench_qa infbench_choice",
+    "helmet_summ": "infbench_sum multi_lexsum",
+    "lv_eval": "hotpotwikiqa_mixup loogle_SD_mixup loogle_CR_mixup loogle_MIR_mixup multifieldqa_en_mixup "
+    "multifieldqa_zh_mixup factrecall_en factrecall_zh cmrc_mixup lic_mixup dureader_mixup",
+}
+"""The tasks of the published tables by run entry. A score of the entry is the mean over these, now and later."""
+
+
+@pytest.mark.parametrize("entry", PUBLISHED)
+def test_published_tasks_are_fixed(entry: str) -> None:
+    """A further task belongs in `Category.variants`: in `tasks` it would change the mean that others published."""
+    category = next(benchmark.entries[entry] for benchmark in BENCHMARKS if entry in benchmark.entries)
+    assert " ".join(task.name for task in category.tasks) == PUBLISHED[entry]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -69,11 +71,22 @@ def test_arguments_and_commands_are_documented() -> None:
     assert all(f"`helm-longctx {name}" in readme or f"`{name}`" in readme for name in names)
 
 
-def test_readme_names_every_entry_and_task() -> None:
-    """The README's table has every run entry and task."""
+def test_readme_names_every_entry_and_published_task() -> None:
+    """The README's table has every run entry and the tasks whose mean is its score."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     for benchmark in BENCHMARKS:
-        assert all(f"`{name}`" in readme for name in (*benchmark.entries, *(task.name for task in benchmark.tasks)))
+        published = [task.name for category in benchmark.categories for task in category.tasks]
+        assert all(f"`{name}`" in readme for name in (*benchmark.entries, *published))
+
+
+def test_the_site_builds(tmp_path: Path) -> None:
+    """Every page is in the menu, and every link and anchor leads somewhere; titles of code blocks are shown."""
+    pytest.importorskip("mkdocs")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "adding-a-benchmark/index.html").read_text(encoding="utf-8")
+    assert '<span class="filename">mystery/mystery.py</span>' in page
 
 
 def test_pages_and_pictures_exist() -> None:

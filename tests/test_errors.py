@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from helm_longctx.errors import bad_argument, is_unfit, list_choices
+from helm_longctx.errors import bad_argument, is_format_error, list_choices
 
 TASKS = ["json_kv", "ruler_niah_mk_2", "nq"]
 
@@ -31,5 +31,5 @@ def test_errors_of_data() -> None:
     class GroupError(Exception):
         exceptions = (TypeError(), OSError())
 
-    assert all(map(is_unfit, (KeyError(), UnicodeError(), OverflowError(), RecursionError(), GroupError())))
-    assert not any(map(is_unfit, (OSError(), MemoryError(), KeyboardInterrupt(), RuntimeError())))
+    assert all(map(is_format_error, (KeyError(), UnicodeError(), OverflowError(), RecursionError(), GroupError())))
+    assert not any(map(is_format_error, (OSError(), MemoryError(), KeyboardInterrupt(), RuntimeError())))

@@ -13,7 +13,7 @@ import pytest
 from helm.common.optional_dependencies import OptionalDependencyNotInstalled
 from helm.common.request import ErrorFlags, GeneratedOutput, RequestResult
 
-from helm_longctx.failures import Failure, failure_of, failure_of_error, failure_of_text, named
+from helm_longctx.failures import Failure, failure_of, failure_of_error, failure_of_text, label_error
 
 HTTP = httpx.Request("POST", "http://x/v1/chat/completions")
 
@@ -170,8 +170,8 @@ def test_a_prompt_in_an_error_is_not_read() -> None:
 
 def test_names() -> None:
     """A kind is said once, and holds from then on."""
-    error = named(Failure.UNREACHABLE, "OpenAI error: Connection error.")
+    error = label_error(Failure.UNREACHABLE, "OpenAI error: Connection error.")
     assert failure_of_text(error) is Failure.UNREACHABLE
-    assert named(Failure.UNKNOWN, error) == error
+    assert label_error(Failure.UNKNOWN, error) == error
     assert [kind for kind in Failure if kind.is_retriable] == [Failure.TEMPORARY, Failure.UNKNOWN]
     assert not any(kind.ends_run for kind in Failure if kind.is_retriable)

@@ -1,9 +1,10 @@
-"""Long-context evaluation for Stanford HELM: benchmarks as scenarios, adapter, metrics and run entries."""
+"""Long-context evaluation for Stanford HELM."""
 
 from helm_longctx._version import VERSION
 from helm_longctx.helm.patches import apply_adapter_patch
 
 __version__ = VERSION
 
-# helm-summarize, helm-server and the Slurm worker load no plugin: importing the package must be enough.
+# helm-summarize, helm-server and the Slurm worker load no plugin, but they import classes of this package. So the
+# import of the package has to register the adapter.
 apply_adapter_patch()

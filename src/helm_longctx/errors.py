@@ -1,4 +1,4 @@
-"""The one error that users are meant to read."""
+"""The error for mistakes in a user's input, and helpers that word its message."""
 
 from __future__ import annotations
 
@@ -6,31 +6,34 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 _LONGEST_NAME = 200
-"""Characters of a value that are compared with names: whole prompts would take minutes."""
+"""Characters of a value that are compared with allowed names. To compare a whole prompt would take minutes."""
 
 
 class InputError(ValueError):
-    """Bad input: a run-entry argument, an option, a file. The message is one line that a user can act on."""
+    """An error in a user's input, such as a run-entry argument, an option or a file.
+
+    The message is one line. It names the argument, the value, and what is allowed or what to do.
+    """
 
 
-def is_unfit(error: BaseException) -> bool:
-    """Whether it is what code raises at data of another form than it was written for.
+def is_format_error(error: BaseException) -> bool:
+    """Whether an error is typical of code that reads data in an unexpected format.
 
-    Code in Rust panics, and HELM's reader of its own files raises groups of such errors.
+    Includes panics of libraries in Rust, and groups of such errors, which HELM's reader of its own files raises.
     """
     kinds = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
     group = getattr(error, "exceptions", ())
-    return isinstance(error, kinds) or type(error).__name__ == "PanicException" or any(map(is_unfit, group))
+    return isinstance(error, kinds) or type(error).__name__ == "PanicException" or any(map(is_format_error, group))
 
 
 def bad_argument(where: str, name: str, value: object, allowed: Iterable[object] | str) -> InputError:
-    """An `InputError` that names the argument, the value, what is allowed, and which of these comes nearest."""
+    """Return an `InputError` that names an argument, its value, what is allowed, and the most similar allowed name."""
     choices = allowed if isinstance(allowed, str) else list_choices(value, allowed)
     return InputError(f"{where}: {name}={shorten(value)} is not allowed; allowed: {choices}")
 
 
 def list_choices(value: object, allowed: Iterable[object]) -> str:
-    """What is allowed, for an error about `value`: `a, b`, or `a, b; did you mean b?` where one is spelled alike."""
+    """List what is allowed instead of `value`: `a, b`, or `a, b; did you mean b?` if one has a similar spelling."""
     names = [str(choice) for choice in allowed]
     by_lower = {name.lower(): name for name in names}
     nearest = get_close_matches(str(value)[:_LONGEST_NAME].lower(), by_lower, n=1)
@@ -38,6 +41,6 @@ def list_choices(value: object, allowed: Iterable[object]) -> str:
 
 
 def shorten(value: object, limit: int = 80) -> str:
-    """`value` as Python would show it, cut: prompts and outputs never go whole into an error."""
+    """Return the start of a value's `repr`, so that errors never contain a whole prompt or output."""
     text = value if isinstance(value, str) else repr(value)
     return repr(text if len(text) <= limit else text[:limit] + "…") if isinstance(value, str) else text[:limit]

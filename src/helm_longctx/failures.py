@@ -1,4 +1,4 @@
-"""Why a request has no usable answer: HELM's clients say it in exceptions, in results and in texts of their own."""
+"""Classifies failed requests. HELM's clients report failures in exceptions, in results and in error texts."""
 
 from __future__ import annotations
 
@@ -11,39 +11,39 @@ from helm.proxy.retry import NonRetriableException
 
 
 class Failure(Enum):
-    """A kind of failure. Its value is the name that errors begin with."""
+    """A kind of failure. Its value is the label at the start of error texts."""
 
     TOO_LONG = "too_long"
     """The prompt exceeds the model's context."""
     REFUSED = "refused"
     """A content policy or filter refused the prompt or the answer."""
     UNKNOWN_MODEL = "unknown_model"
-    """The server, or HELM, does not know the model."""
+    """The server or HELM does not know the model."""
     BAD_KEY = "bad_key"
-    """The key is missing, wrong, or not allowed to use the model."""
+    """The key is missing, wrong, or has no permission for the model."""
     QUOTA = "quota"
-    """The account has no money or no allowance left for such a request."""
+    """The account has no credit or no quota left for the request."""
     BAD_REQUEST = "bad_request"
-    """The server or the client does not accept the request as it is."""
+    """The server or the client rejects the request as malformed or unsupported."""
     UNREACHABLE = "unreachable"
-    """There is no such server: a refused connection, an unknown host, a wrong address."""
+    """The server cannot be reached: refused connection, unknown host, wrong address."""
     MISSING_PACKAGE = "missing_package"
     """A Python package is not installed."""
     MALFORMED = "malformed"
-    """An answer came that is none: another shape, no choices, no text, no JSON."""
+    """The response does not follow the protocol: no JSON, unexpected structure, no choices, no text."""
     TEMPORARY = "temporary"
-    """A rate limit, an overloaded or broken server, a timeout, a dropped connection."""
+    """A rate limit, an overloaded or faulty server, a timeout, a dropped connection."""
     UNKNOWN = "unknown"
-    """Nothing tells why."""
+    """The reason cannot be determined."""
 
     @property
     def is_retriable(self) -> bool:
-        """Whether the same request may succeed in a moment."""
+        """Whether the same request may succeed if it is sent again."""
         return self in (Failure.TEMPORARY, Failure.UNKNOWN)
 
     @property
     def ends_run(self) -> bool:
-        """Whether every other request to the same deployment fails in the same way."""
+        """Whether all other requests to the same deployment will fail for the same reason."""
         return self in _OF_DEPLOYMENT
 
 
@@ -83,7 +83,7 @@ _WORDS = [
             r"|model(?:s/| deployment|:)? ?.{0,120}(?:does not exist|not found|(?:is|are) not available|not_found)"
             r"|not_found_error.{0,60}model|deployment for this resource does not exist|client for model deployment",
         ),
-        # Google says the same of a limit a minute, and then when to try again.
+        # Google uses the same words for a limit per minute, but then adds when to retry.
         (Failure.QUOTA, r"insufficient_quota|exceeded your current quota(?!.*retry)|credit balance|payment required"),
         (
             Failure.BAD_KEY,
@@ -99,13 +99,13 @@ _WORDS = [
         ),
     ]
 ]
-"""What errors say of themselves, whatever their status; the first that is found counts."""
+"""Patterns of error texts, which take precedence over the HTTP status. The first one that matches decides."""
 
 _STATUS = {
     401: Failure.BAD_KEY,
     402: Failure.QUOTA,
     403: Failure.BAD_KEY,
-    404: Failure.UNREACHABLE,  # no word of the model: the address is wrong
+    404: Failure.UNREACHABLE,  # the text does not mention a model, so the address is wrong
     405: Failure.UNREACHABLE,
     408: Failure.TEMPORARY,
     409: Failure.TEMPORARY,
@@ -113,7 +113,7 @@ _STATUS = {
     425: Failure.TEMPORARY,
     429: Failure.TEMPORARY,
 }
-"""What a status says where the words do not; others from 400 are a bad request, from 500 a fault of the server."""
+"""Failures by HTTP status, for texts that match no pattern. Other statuses below 500 are bad requests."""
 
 _IN_TEXT = re.compile(
     r"\b(?:error code|status(?:[ _]code)?|http(?:/[\d.]+)?|code)\W{1,4}([45]\d\d)\b"
@@ -134,17 +134,18 @@ _MALFORMED = re.compile(
     re.IGNORECASE,
 )
 
-_NAMED = re.compile(rf"^({'|'.join(kind.value for kind in Failure)}): ")
+_LABEL = re.compile(rf"^({'|'.join(kind.value for kind in Failure)}): ")
 
 _HEAD, _TAIL = 1000, 500
-"""Characters of an error that are read: what lies between can be a prompt, and prompts hold any words."""
+"""Characters at the start and the end of an error that are searched. Between them may be a prompt, which can contain
+any words."""
 
 
 def failure_of(result: RequestResult) -> Failure | None:
-    """Why a result is no answer; None if it is one, be it an empty text.
+    """Return why a result is not an answer; None if it is one. An empty text is an answer.
 
-    HELM's client for OpenAI reports a flagged prompt as a success with an empty text, and clients hand on whatever
-    stands in a text's place.
+    `success` is not enough: HELM's client for OpenAI reports a flagged prompt as a success with an empty text, and
+    clients pass on values that are not text.
     """
     if not result.success:
         final = result.error_flags is not None and result.error_flags.is_retriable is False
@@ -157,14 +158,14 @@ def failure_of(result: RequestResult) -> Failure | None:
 
 
 def failure_of_text(error: str) -> Failure:
-    """What an error's text says. One that begins with a kind's name (see `named`) is of that kind."""
-    if known := _NAMED.match(error):
-        return Failure(known[1])
+    """Classify an error's text. A label at its start (see `label_error`) decides."""
+    if label := _LABEL.match(error):
+        return Failure(label[1])
     return _failure(error, None)
 
 
 def failure_of_error(error: BaseException) -> Failure:
-    """What an exception says, with those that it came from: their statuses, types and texts."""
+    """Classify an exception by the HTTP statuses, types and texts of it and of its causes."""
     chain = list(_chain(error))
     if any(isinstance(each, ImportError) for each in chain):
         return Failure.MISSING_PACKAGE
@@ -173,13 +174,13 @@ def failure_of_error(error: BaseException) -> Failure:
     return _final(kind, any(isinstance(each, NonRetriableException) for each in chain))
 
 
-def named(kind: Failure, error: str) -> str:
-    """An error that says its kind first, so that it can be counted later, also where its end was cut."""
-    return error if _NAMED.match(error) else f"{kind.value}: {error}"
+def label_error(kind: Failure, error: str) -> str:
+    """Put the kind's label before an error's text, so that the kind can be read from it even if the text is cut."""
+    return error if _LABEL.match(error) else f"{kind.value}: {error}"
 
 
 def is_refusal(reason: object) -> bool:
-    """Whether a reason for which an answer ended says that a policy ended it."""
+    """Whether a finish reason says that a content policy ended the answer."""
     words = str(getattr(reason, "value", reason)).lower()
     return words in _REFUSALS or "content policy" in words
 
@@ -194,7 +195,7 @@ def _failure(text: str, status: int | None) -> Failure:
     text = text if len(text) <= _HEAD + _TAIL else f"{text[:_HEAD]} {text[-_TAIL:]}"
     if status is None and (found := _IN_TEXT.search(text)):
         status = int(next(filter(None, found.groups())))
-    # A fault of the server says nothing of the request, whatever its page says.
+    # The text of a server's internal error tells nothing about the request, whatever words it contains.
     if status is not None and status >= 500:
         return Failure.TEMPORARY
     for kind, words in _WORDS:
@@ -208,7 +209,7 @@ def _failure(text: str, status: int | None) -> Failure:
 
 
 def _final(kind: Failure, final: bool) -> Failure:
-    """What a client says is of no use to try again is no unknown failure."""
+    """Replace an unknown failure by a bad request if the client declares the failure final."""
     return Failure.BAD_REQUEST if final and kind is Failure.UNKNOWN else kind
 
 
@@ -222,7 +223,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def _status(error: BaseException) -> int | None:
-    """The HTTP status that a provider's library puts into its errors, each in its own place."""
+    """Return the HTTP status in an exception. Providers' libraries store it in different attributes."""
     response = getattr(error, "response", None)
     places = [
         getattr(error, "status_code", None),

@@ -1,4 +1,4 @@
-"""One process at a time, where the disk can do that."""
+"""File locks between processes, on disks that support them."""
 
 from __future__ import annotations
 
@@ -13,24 +13,25 @@ from pathlib import Path
 from helm_longctx.errors import InputError
 
 LOCK = ".lock"
-"""The lock file of a run's folder. It stays there: a file that is removed can be locked by two processes."""
+"""Lock file of a run's folder. It is never removed, because two processes could then lock two files of this name."""
 
 HOLDER = ".lock.holder"
-"""Says which process holds the lock. Some versions of filelock truncate the lock file, so this is another file."""
+"""File that names the process that holds the lock. It is not the lock file, which some filelock versions truncate."""
 
 _log = logging.getLogger(__name__)
 
 
 @contextmanager
-def locked(
+def hold_lock(
     path: Path, otherwise: str, timeout: float = -1, busy: Callable[[], InputError] | None = None
 ) -> Iterator[None]:
-    """Hold the lock that is the file `path`. Where it cannot be had the block runs without it, and that is logged.
+    """Hold the lock file `path` while the block runs. Without a lock the block runs all the same, with a warning.
 
     Args:
-        otherwise: what not having it means.
-        timeout: seconds to wait; below 0 for ever.
-        busy: the error to raise if another process holds the lock for so long; None to go on without it.
+        path: the lock file; its folder is created.
+        otherwise: consequence of running without the lock, for the warning.
+        timeout: seconds to wait for the lock; below 0 without limit.
+        busy: makes the error to raise after the timeout; None to run without the lock then.
     """
     from filelock import FileLock, Timeout
 
@@ -41,6 +42,7 @@ def locked(
     except (NotImplementedError, OSError) as error:
         if busy and isinstance(error, Timeout):
             raise busy() from error
+        # NotImplementedError: the file system has no locks.
         _log.warning("%s: %s cannot be locked (%s)", otherwise, path, type(error).__name__)
     try:
         yield
@@ -50,22 +52,22 @@ def locked(
 
 @contextmanager
 def lock_run(folder: Path) -> Iterator[None]:
-    """Hold the lock of a run's folder. The system releases it when the process ends, however that happens.
+    """Hold the lock of a run's folder while the block runs. The system also releases it if the process is killed.
 
     Args:
-        folder: is made if it is not there.
+        folder: the run's folder; it is created if necessary.
 
     Raises:
-        InputError: another process holds the lock; the message says which.
+        InputError: another process holds the lock. The message names it.
     """
     folder.mkdir(parents=True, exist_ok=True)
     holder = folder / HOLDER
 
     def busy() -> InputError:
-        return InputError(f"{folder} is in use by {_read(holder)}; wait until that process ends, or end it")
+        return InputError(f"{folder} is in use by {_read_holder(holder)}; wait until that process ends, or end it")
 
-    with locked(folder / LOCK, "another process can make the same run", timeout=0, busy=busy):
-        with suppress(OSError):  # the disk is full or read-only: the lock holds without the note
+    with hold_lock(folder / LOCK, "another process can make the same run", timeout=0, busy=busy):
+        with suppress(OSError):  # on a full or read-only disk the lock works without the holder's name
             holder.write_text(_this_process(), encoding="utf-8")
         try:
             yield
@@ -78,8 +80,8 @@ def _this_process() -> str:
     return f"process {os.getpid()} on host {socket.gethostname()} since {time.strftime('%Y-%m-%d %H:%M:%S %z')}"
 
 
-def _read(holder: Path) -> str:
-    """What the holder wrote; it may be about to write."""
+def _read_holder(holder: Path) -> str:
+    """Read the name that the holder of the lock wrote; it may not have written it yet."""
     with suppress(OSError, UnicodeError):
         return holder.read_text(encoding="utf-8") or "another process"
     return "another process"

@@ -1,4 +1,4 @@
-"""Numbers that a user sets in the environment."""
+"""Numeric settings from environment variables."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from helm_longctx.errors import InputError
 
 
 def number_setting(name: str, default: float, whole: bool = False) -> float:
-    """The value of an environment variable; the default where it is not set.
+    """Return the number in an environment variable, or the default if the variable is not set or empty.
 
     Raises:
-        InputError: it is no number above 0, or no whole one where `whole` asks for it.
+        InputError: the value is not a number above 0, or not a whole number although `whole` is set.
     """
-    given = os.environ.get(name) or str(default)
+    value = os.environ.get(name) or str(default)
     try:
-        number = float(given)
+        number = float(value)
     except ValueError:
         number = 0.0
     if not 0 < number < 1e6 or (whole and number % 1):
-        raise InputError(f"{name}={given!r} is not allowed; allowed: a {'whole ' if whole else ''}number above 0")
+        raise InputError(f"{name}={value!r} is not allowed; allowed: a {'whole ' if whole else ''}number above 0")
     return number

@@ -1,4 +1,4 @@
-"""A way around a torchvision that was built for another torch."""
+"""Workaround for a torchvision that does not fit the installed torch."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from importlib import import_module
 
 
 def ignore_broken_torchvision() -> None:
-    """Let transformers do without a torchvision that cannot be imported: text models need none.
+    """Make transformers ignore a torchvision that cannot be imported. Text models do not need it.
 
-    It comes with crfm-helm; beside a CPU build of torch the registry's keeps transformers from importing any model and
-    some tokenizers ("operator torchvision::nms does not exist").
+    crfm-helm installs torchvision. Beside a CPU build of torch, the build from the package index fails on import
+    ("operator torchvision::nms does not exist"), and transformers then imports no model and not all tokenizers.
     """
     from transformers.utils import import_utils
 
@@ -20,6 +20,6 @@ def ignore_broken_torchvision() -> None:
         return
     except (RuntimeError, OSError):
         sys.modules["torchvision"] = None  # type: ignore[assignment]
-        # Older versions keep the answer in a variable, newer ones in a cache.
+        # Older versions of transformers store in a variable whether torchvision exists, newer ones in a cache.
         vars(import_utils)["_torchvision_available"] = False
         getattr(import_utils.is_torchvision_available, "cache_clear", lambda: None)()

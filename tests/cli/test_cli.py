@@ -12,9 +12,9 @@ import yaml
 from helm_longctx._version import VERSION
 from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.benchmarks.helmet.tasks import HELMET
-from helm_longctx.cli import errors
 from helm_longctx.cli.main import main
 from helm_longctx.errors import InputError
+from helm_longctx.helm import errors
 from helm_longctx.report.confs import conf_files
 from helm_longctx.sources.root import ENVIRONMENT, DataRoot
 from tests.fabricate_runs import write_run
@@ -123,7 +123,7 @@ def test_fetch_of_what_is_here(command: Command, with_mirror: None, mirror: Data
     assert command("fetch", "helmet_recall:length=8k") == 0
     assert command.out.split() == [str(mirror / path) for path in paths("helmet_recall", 8192)]
     assert command("fetch", "helmet_recall:length=1m") == 0
-    assert command.out.count("examples of its form are generated") == 4
+    assert command.out.count("similar examples are generated") == 4
 
 
 def paths(entry: str, length: int) -> list[str]:
@@ -215,10 +215,10 @@ def test_odd_keywords_of_records(command: Command) -> None:
     ("path", "content", "told"),
     [
         ("helmet/alce/asqa_eval_gtr_top2000.json", "{}", "not a JSON array"),
-        ("helmet/alce/asqa_eval_gtr_top2000.json", '[{"question": "a", "docs": []}', "not a whole JSON array"),
+        ("helmet/alce/asqa_eval_gtr_top2000.json", '[{"question": "a", "docs": []}', "not a complete JSON array"),
         ("helmet/alce/asqa_eval_gtr_top2000.json", '[{"question": "a", "docs": [7]}]', "must be a list of documents"),
         ("helmet/prompts/asqa_revised.json", "[]", "not a prompt file of HELMET's citation tasks"),
-        ("helmet/prompts/asqa_revised.json", '{"instruction": "", "demo_prompt": "", "doc_prompt": "", "demos": 5}', "a row is not as asqa has it"),
+        ("helmet/prompts/asqa_revised.json", '{"instruction": "", "demo_prompt": "", "doc_prompt": "", "demos": 5}', "does not have asqa's format"),
     ],
 )  # fmt: skip
 def test_prompts_of_malformed_files(

@@ -9,7 +9,7 @@ import pytest
 from helm.benchmark.run import build_parser
 
 import helm_longctx.plugin  # noqa: F401  # registers the entries and the baselines
-from helm_longctx.cli.helm_run import asks_for_ours, check_command_line, find_problems
+from helm_longctx.helm.command_line import asks_for_ours, check_command_line, find_problems
 from helm_longctx.sources.root import ENVIRONMENT
 from tests.e2e.commands import run
 
@@ -30,9 +30,9 @@ def problems(command: str) -> list[str]:
         ("-r helmet_recall:length=8k,model", "expected name=value, found 'model'"),
         ("-r helmet_recall:length=8k", "helmet_recall names no model: add model=… to the entry, or --models-to-run"),
         ("-r 'helmet_recall:length=8k, model=longctx/lexical'", "a space around the argument ' model': write 'model'"),
-        ("-r helmet_recall:length=8k,model=../x", "helmet_recall: model='../x' is no model; allowed: HELM's models"),
+        ("-r helmet_recall:length=8k,model=../x", "helmet_recall: model='../x' is not a model; allowed: HELM's models"),
         ("-r helmet_recall:length=8k,model=longctx/lexica", "did you mean longctx/lexical?"),
-        ("-r helmet_recall:length=8k --models-to-run longctx/nul", "--models-to-run 'longctx/nul' is no model"),
+        ("-r helmet_recall:length=8k --models-to-run longctx/nul", "--models-to-run 'longctx/nul' is not a model"),
         (f"{GOOD} -n 0", "-n 0 is not allowed; allowed: a whole number from 1"),
         (f"{GOOD} -m -1", "-m -1 is not allowed; allowed: a whole number from 1"),
         (f"{GOOD} -m 0", "-m 0 is not allowed"),
@@ -40,10 +40,10 @@ def problems(command: str) -> list[str]:
         (f"{GOOD} --suite ..", "--suite '..' is not allowed"),
         (f"{GOOD} --suite {'s' * 5000}", "of at most 255 bytes"),
         (f"{GOOD} --runner-class-name helm_longctx.running.LongRunner", "did you mean helm_longctx.running.LongContextRunner?"),
-        (f"{GOOD} --runner-class-name pathlib.Path", "--runner-class-name 'pathlib.Path' is no runner"),
-        (f"{GOOD} --runner-class-name Runner", "--runner-class-name 'Runner' is no runner"),
+        (f"{GOOD} --runner-class-name pathlib.Path", "--runner-class-name 'pathlib.Path' is not a runner"),
+        (f"{GOOD} --runner-class-name Runner", "--runner-class-name 'Runner' is not a runner"),
         ("-c run_specs/helmet_8k.conf", "--conf-paths 'run_specs/helmet_8k.conf': No such file or directory; helm-longctx"),
-        (f"{GOOD} -c broken.conf", "--conf-paths 'broken.conf' is no file of run entries: "),
+        (f"{GOOD} -c broken.conf", "--conf-paths 'broken.conf' is not a file of run entries: "),
         ("-c wrong.conf", "helmet_recall: unknown argument lenght='8k'"),
     ],
 )  # fmt: skip

@@ -10,7 +10,7 @@ import pytest
 
 from helm_longctx.benchmarks.helmet.judge_check import checks
 from helm_longctx.judging import agreement
-from helm_longctx.judging.settings import WAIT
+from helm_longctx.judging.calls import WAIT
 from helm_longctx.sources.root import ENVIRONMENT, DataRoot
 from tests.cli.test_cli import Command, command  # noqa: F401  # the fixture
 from tests.fabricate_books import build_rubrics
@@ -111,7 +111,7 @@ def test_judge_agreement(command: Command, monkeypatch: pytest.MonkeyPatch) -> N
         Path(f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert command("judge-agreement", "--judged", "judged.jsonl", "--labels", "labels.jsonl", "--json", "a.json") == 0
     assert "human / judge" in command.out
-    assert "1 labels are of no judged instance" in command.out
+    assert "1 labels do not belong to a judged instance" in command.out
     report = json.loads(Path("a.json").read_text())
     (row,) = report["agreement"]
     assert (row["of"], row["n"], row["same"]["value"]) == ("judge_score", 20, 0.75)

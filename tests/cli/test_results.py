@@ -43,7 +43,7 @@ def test_a_used_port(command: Command, suite: Path) -> None:  # noqa: F811
         used.listen()
         port = used.getsockname()[1]
         line = told(command, "serve", "--suite", "mine", "--port", port)
-    assert f"port={port} cannot be used (Address already in use); name another with --port" in line
+    assert f"port={port} cannot be used (Address already in use); choose another with --port" in line
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from helm_longctx.judging.settings import WAIT
+from helm_longctx.judging.calls import WAIT
 from helm_longctx.sources.root import ENVIRONMENT, DataRoot
 from tests.e2e.commands import run
 from tests.judging.deployments import write_judges

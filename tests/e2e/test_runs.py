@@ -75,7 +75,7 @@ def test_vllm_chat_and_completions(tmp_path: Path) -> None:
         ("helmet_recall:length=9,model=longctx/null", "length='9' is not allowed"),
         (
             "helmet_recall:length=8k,model=no/model",
-            "model='no/model' is no model; allowed: HELM's models, those of --local-path, and `helm-longctx models`",
+            "model='no/model' is not a model; allowed: HELM's models, those of --local-path, and those of `helm-longctx models`",
         ),
         ("helmet_recall:length=8k,style=x,model=longctx/null", "style='x' is not allowed"),
         (
@@ -148,7 +148,7 @@ def test_doctor(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout
     for text in (
         "plugin: HELM knows helmet_recall, helmet_rag, helmet_icl",
-        "adapter factory knows ours",
+        "our adapter is registered with HELM",
         "scored 1.0",
         "openaiApiKey",
         "OPENAI_API_KEY",

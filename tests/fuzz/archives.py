@@ -19,7 +19,8 @@ from unittest import mock
 import huggingface_hub.constants
 
 from helm_longctx.errors import InputError
-from helm_longctx.sources import disk, download, hub, release
+from helm_longctx.sources import download, release
+from helm_longctx.sources import unpack as unpacking
 from helm_longctx.sources.root import DataRoot
 from helm_longctx.sources.unpack import unpack
 from tests.fuzz.cases import Kind, check_line
@@ -85,7 +86,7 @@ def _watched() -> Iterator[Path]:
     """A folder to unpack into; afterwards nothing may stand beside it, nor more in it than is allowed."""
     outside = Path("/tmp/fuzz-outside")
     assert not outside.exists(), f"{outside} is there already; remove it"
-    with tempfile.TemporaryDirectory(prefix="fuzz-archive-") as name, mock.patch.object(disk, "ROOM", ROOM):
+    with tempfile.TemporaryDirectory(prefix="fuzz-archive-") as name, mock.patch.object(unpacking, "ROOM", ROOM):
         folder = Path(name) / "a/b/c"
         folder.mkdir(parents=True)
         yield folder
@@ -146,7 +147,7 @@ def _run_zip(rng: random.Random) -> None:
     with _watched() as folder:
         (folder / "set.zip").write_bytes(data)
         try:
-            hub.unzip(folder / "set.zip", "set/a.jsonl", folder / "a.jsonl")
+            unpacking.unzip(folder / "set.zip", "set/a.jsonl", folder / "a.jsonl")
         except InputError as error:
             check_line(error)
 
@@ -167,7 +168,7 @@ def _run_server(rng: random.Random) -> None:
     with _watched() as folder, serve(ReleaseHub(repos)) as running, _pointed_at(running.url, folder):
         running.etag, running.faults = etag, faults
         try:
-            release.ensure(RELEASE, [KILT, RULER], DataRoot(folder / "data", mirror=False), "fetch it")
+            release.ensure_release_files(RELEASE, [KILT, RULER], DataRoot(folder / "data", mirror=False), "fetch it")
         except InputError as error:
             check_line(error)
             kept = [

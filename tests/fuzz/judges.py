@@ -11,10 +11,10 @@ from helm.clients.client import Client
 from helm.common.request import GeneratedOutput, Request, RequestResult
 
 from helm_longctx.benchmarks.helmet import scoring
-from helm_longctx.benchmarks.helmet.verdicts import PARTS, judged_answer, judged_summary, read_answer, read_part
+from helm_longctx.benchmarks.helmet.verdicts import PARTS, read_answer, read_part, score_answer, score_summary
 from helm_longctx.judging import entailment
-from helm_longctx.judging.judge import Judge, Question
-from helm_longctx.judging.settings import WAIT
+from helm_longctx.judging.calls import WAIT
+from helm_longctx.judging.judge import Judge, JudgeRequest
 from tests.fuzz.cases import Kind, check_finite
 from tests.fuzz.mutate import ODD_VALUES, mutated_text
 from tests.helmet.fabricate_replies import answer_replies, summary_replies
@@ -56,7 +56,7 @@ def _check_verdict(verdict: Any) -> None:
 def _answers(rng: random.Random) -> None:
     reply = _reply(rng)
     _check_verdict(read_answer(reply))
-    check_finite(judged_answer(reply))
+    check_finite(score_answer(reply))
     jury = {"replies": {f"judge{number}": _reply(rng) for number in range(rng.randint(1, 3))}}
     check_finite(scoring.score_narrativeqa({"prediction": "a", "references": ["a"], "jury": jury}))
 
@@ -65,13 +65,13 @@ def _summaries(rng: random.Random) -> None:
     replies = {part: _reply(rng) for part in PARTS}
     for part, reply in replies.items():
         _check_verdict(read_part(part, reply))
-    check_finite(judged_summary(rng.choice((replies, _reply(rng))), ["point"] * rng.randint(0, 3)))
+    check_finite(score_summary(rng.choice((replies, _reply(rng))), ["point"] * rng.randint(0, 3)))
 
 
 def _entailments(rng: random.Random) -> None:
     reply = _reply(rng)
     if isinstance(reply, str):
-        _check_verdict(entailment._read(reply))
+        _check_verdict(entailment._parse_reply(reply))
 
 
 class _OddClient(Client):
@@ -93,7 +93,7 @@ class _OddClient(Client):
 def _calls(rng: random.Random) -> None:
     with mock.patch.dict("os.environ", {WAIT: "0.000001"}):
         judge = Judge("tests/odd", "tests/odd", _OddClient(rng))
-        reply = judge.ask(Question("prompt", rng.choice((read_answer, entailment._read)), 16, 0.0, 1.0, 0))
+        reply = judge.ask(JudgeRequest("prompt", rng.choice((read_answer, entailment._parse_reply)), 16, 0.0, 1.0, 0))
     _check_verdict(reply.verdict)
     assert reply.verdict is None or reply.error is None
     assert reply.verdict is not None or reply.error, "neither a verdict nor an error"

@@ -27,7 +27,7 @@ from helm_longctx.helm.patches import apply_adapter_patch
 from helm_longctx.helm.style import resolve_style
 from helm_longctx.helm.truncation import Truncator
 from helm_longctx.protocol.entry import parse_entry
-from helm_longctx.protocol.fitted import Fitted
+from helm_longctx.protocol.prompt import FittedPrompt
 from helm_longctx.protocol.sample import Sample
 from helm_longctx.sources.root import DataRoot
 from tests.protocol.tokenizers import tokenizer_of
@@ -349,7 +349,7 @@ def test_without_a_window_nothing_is_tokenized() -> None:
     roomy = deploy("test/roomy", f"{VLLM}.VLLMClient", tokenizer_name="test/none", max_sequence_length=10**6)
     assert adapted(RECALL, unlimited)
     sample = Sample("generated", 100, 100, length=4096, context_span=[0, 1])
-    assert Truncator.for_deployment(roomy).fit("short", sample, 100, "completion") == Fitted("short")
+    assert Truncator.for_deployment(roomy).fit("short", sample, 100, "completion") == FittedPrompt("short")
     with pytest.raises(Exception, match="nowhere"):
         adapted("helmet_recall:task=json_kv,length=1m,num_samples=1", roomy)
 

@@ -77,7 +77,7 @@ def test_malformed_files(tmp_path: Path, mirror: DataRoot) -> None:
         _forget()
         with pytest.raises(InputError, match=message):
             load("helmet_cite:task=asqa,length=4k", root)
-    with pytest.raises(InputError, match="shots=5: allowed are 0 to 4"):
+    with pytest.raises(InputError, match="shots=5: allowed: 0 to 4"):
         load("helmet_cite:task=asqa,length=4k,shots=5", mirror)
 
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from helm_longctx.benchmarks.helmet.prompts import OMITTED
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.sampling import Reshuffles
-from helm_longctx.protocol.text import Cutter
+from helm_longctx.protocol.sampling import UnseededShuffles
+from helm_longctx.protocol.text import TextCutter
 from helm_longctx.sources.root import DataRoot
 from tests.fabricate_books import llama_like
 from tests.fabricate_words import write
@@ -65,7 +65,7 @@ def test_reshuffles_are_the_library_s(seed: int, counts: list[int]) -> None:
             np.random.random()
     finally:
         np.random.set_state(state)
-    draws = Reshuffles(seed)
+    draws = UnseededShuffles(seed)
     assert [draws.next(count) for count in counts] == expected
 
 
@@ -79,7 +79,7 @@ def test_reshuffles_of_the_datasets_library() -> None:
         expected = [rows.shuffle()["n"] for _ in range(330)]
     finally:
         np.random.set_state(state)
-    draws = Reshuffles(42)
+    draws = UnseededShuffles(42)
     draws.skip(300)
     assert [draws.next(7) for _ in range(30)] == [list(order) for order in expected[300:]]
 
@@ -87,7 +87,7 @@ def test_reshuffles_of_the_datasets_library() -> None:
 @given(st.text("ab é文 ", max_size=60), st.integers(42, 60))
 def test_cutting(text: str, limit: int) -> None:
     """A text that fits is whole, one that does not is cut behind a whole character, and equal texts are equal."""
-    cutter = Cutter(_tokenizer(), limit, OMITTED)
+    cutter = TextCutter(_tokenizer(), limit, OMITTED)
     tokens = len(llama_like().encode(text).ids)
     (measured, end), again = cutter.measure([text, text])
     assert (measured, end) == again

@@ -16,7 +16,7 @@ from helm_longctx.benchmarks.helmet import citations
 from helm_longctx.benchmarks.helmet.citations import Claim, judge_citations, judge_record
 from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.errors import InputError
-from helm_longctx.judging.entailment import Pair, Verdict
+from helm_longctx.judging.entailment import Pair
 from tests import punkt
 
 GOLDEN = json.loads((Path(__file__).parent / "golden_citations.json").read_text(encoding="utf-8"))
@@ -32,7 +32,7 @@ class Rule:
         self.asked: list[Pair] = []
         self.missing = missing
 
-    def entails(self, pairs: Sequence[Pair]) -> list[Verdict]:
+    def entails(self, pairs: Sequence[Pair]) -> list[bool | None]:
         """By the rule."""
         self.asked += pairs
         return [None if self.missing and digest(pair) % 7 < self.missing else digest(pair) % 5 < 3 for pair in pairs]
@@ -55,6 +55,7 @@ def test_scores(number: int) -> None:
     task = HELMET.task("qampari" if "answers" in record else "asqa")
     judged = {**record, "references": [], "citations": judge_record(record, Rule(), lambda place: place < 8)}
     scores = task.scores(judged)
+    assert task.score(judged).keys() <= set(task.metrics)
     assert {name: scores[name] for name in expected} == pytest.approx(expected, abs=1e-12)
     assert ("citation_rec" in scores) == ("citation_rec" in expected)
     parts = [scores.get(name) for name in task.headline]

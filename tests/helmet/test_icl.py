@@ -98,7 +98,7 @@ def broken(mirror: DataRoot, tmp_path: Path, name: str, text: str) -> DataRoot:
         ("test.jsonl", '{"text": "a", "label": -1}', "label -1 of column 'label'"),
         ("test.jsonl", '{"text": "a", "label": 1', "test.jsonl:1: not a JSON object"),
         ("features.json", '{"label": ["one"]}', "1 names of column 'label', expected 77"),
-        ("features.json", "[]", "no names for column 'label'"),
+        ("features.json", "[]", "has no names for column 'label'"),
     ],
 )
 def test_bad_data(mirror: DataRoot, tmp_path: Path, name: str, text: str, message: str) -> None:

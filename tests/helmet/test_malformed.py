@@ -28,10 +28,16 @@ NARRATIVEQA = "hub/narrativeqa/test.jsonl"
     [
         (MSMARCO, lambda row: row["ctxs"][0].update(id=5), "rerank", "msmarco", "does not have msmarco's format"),
         (MSMARCO, lambda row: row["ctxs"][0].update(label=None), "rerank", "msmarco", "format: TypeError"),
-        (NQ, lambda row: row.update(answers=[3]), "rag", "nq", "nq-0 has answers that are no strings"),
+        (NQ, lambda row: row.update(answers=[3]), "rag", "nq", "nq-0 has answers that are not strings"),
         (LEXSUM, lambda row: row.update(sources=[None]), "summ", "multi_lexsum", "does not have multi_lexsum's format"),
         (NARRATIVEQA, lambda row: row["answers"].append({}), "longqa", "narrativeqa", "format: KeyError 'text'"),
-        (NARRATIVEQA, lambda row: row.update(document={"text": "short"}), "longqa", "narrativeqa", "no row is left"),
+        (
+            NARRATIVEQA,
+            lambda row: row.update(document={"text": "short"}),
+            "longqa",
+            "narrativeqa",
+            "no row can be used",
+        ),
     ],
 )
 def test_malformed_rows(

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helm_longctx.benchmarks.helmet.tasks import HELMET
-from helm_longctx.benchmarks.helmet.verdicts import judged_answer, judged_summary, read_answer, read_part
+from helm_longctx.benchmarks.helmet.verdicts import read_answer, read_part, score_answer, score_summary
 
 PIECES = st.sampled_from(
     ['{"fluency": 1, "correctness": 2}', '{"fluency": 0, "correctness": 3}', "{", "}", "```json", "```", "text ", "\n", "{}",
@@ -37,7 +37,7 @@ def test_answers(reply: str) -> None:
     verdict = parsed(reply, fenced=False)
     readable = verdict is not None and {"fluency", "correctness"} <= set(verdict)
     expected = {"judge_score": verdict["fluency"] * verdict["correctness"] / 3, "judge_fluency": verdict["fluency"]}         if readable else {}  # fmt: skip
-    assert judged_answer(reply) == expected
+    assert score_answer(reply) == expected
 
 
 @given(REPLIES, REPLIES, REPLIES, st.integers(0, 4))
@@ -45,7 +45,7 @@ def test_summaries(fluency: str, recall: str, precision: str, points: int) -> No
     """Key-point recall, sentence precision and F1; one unreadable reply of three gives nothing."""
     f, r, p = (parsed(reply, fenced=True) for reply in (fluency, recall, precision))
     names = ((f, "fluency"), (r, "recall"), (p, "precision"), (p, "sentence_count"))
-    scores = judged_summary({"fluency": fluency, "recall": recall, "precision": precision}, ["point"] * points)
+    scores = score_summary({"fluency": fluency, "recall": recall, "precision": precision}, ["point"] * points)
     if not all(isinstance(reply, dict) and isinstance(reply.get(name), int) for reply, name in names):
         assert scores == {}
         return
@@ -62,15 +62,15 @@ def test_summaries(fluency: str, recall: str, precision: str, points: int) -> No
 )
 def test_unreadable_replies(reply: Any) -> None:
     """There is no score, rather than zero, and no error."""
-    assert judged_answer(reply) == {}
-    assert judged_summary(reply, ["a"]) == {}
-    assert judged_summary({"fluency": reply}, ["a"]) == {}
+    assert score_answer(reply) == {}
+    assert score_summary(reply, ["a"]) == {}
+    assert score_summary({"fluency": reply}, ["a"]) == {}
 
 
 def test_numbers_that_no_file_can_hold() -> None:
     """They make a score all the same, as officially, but stand in no verdict: readers of a run's files fail at them."""
     reply = '{"fluency": 0, "correctness": 99999999999999999999}'
-    assert (judged_answer(reply)["judge_score"], read_answer(reply)) == (0, {"fluency": 0})
+    assert (score_answer(reply)["judge_score"], read_answer(reply)) == (0, {"fluency": 0})
     assert read_part("precision", '{"precision": 1, "sentence_count": 1e300}') == {"precision": 1}
 
 
@@ -82,10 +82,10 @@ def test_not_a_number() -> None:
         "precision": '{"precision": 1, "sentence_count": 2}',
     }
     expected = {"judge_f1": 0, "judge_precision": 0.5, "judge_fluency": 1}
-    assert judged_summary(replies, ["a"]) == expected
+    assert score_summary(replies, ["a"]) == expected
     fluent = {**replies, "fluency": '{"fluency": NaN}', "recall": '{"recall": 1}'}
-    assert judged_summary(fluent, ["a"]) == {"judge_recall": 1, "judge_precision": 0.5}
-    assert judged_answer('{"fluency": 1, "correctness": NaN}') == {}
+    assert score_summary(fluent, ["a"]) == {"judge_recall": 1, "judge_precision": 0.5}
+    assert score_answer('{"fluency": 1, "correctness": NaN}') == {}
     record = {"prediction": "a", "references": ["a"], "keypoints": ["a"]}
     for jury in ({"a/b": replies, "c/d": fluent}, {"c/d": fluent, "a/b": replies}):
         scores = HELMET.task("infbench_sum").scores({**record, "jury": {"replies": jury}})

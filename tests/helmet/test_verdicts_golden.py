@@ -9,7 +9,7 @@ from statistics import fmean
 
 import pytest
 
-from helm_longctx.benchmarks.helmet.verdicts import judged_answer, judged_summary, read_answer, read_part
+from helm_longctx.benchmarks.helmet.verdicts import read_answer, read_part, score_answer, score_summary
 from helm_longctx.protocol.task import Scores
 from tests.helmet.fabricate_replies import LAST, Judged, answer_replies, summary_replies, verdict
 
@@ -23,7 +23,7 @@ LISTS = verdict(fluency="[1]"), verdict(fluency="[]")
 
 def worth(case: Judged) -> Scores:
     replies = {"fluency": case.fluency, "recall": case.recall, "precision": case.precision}
-    return judged_summary(replies, ["point"] * case.keypoints)
+    return score_summary(replies, ["point"] * case.keypoints)
 
 
 def has_numbers(outcome: list[float] | str | None) -> bool:
@@ -35,7 +35,7 @@ def has_numbers(outcome: list[float] | str | None) -> bool:
 def test_answers(number: int) -> None:
     """The official number, over 3; no score where the official script has none, none that is finite, or ends."""
     outcome = GOLDEN["answers"][number]
-    found = judged_answer(ANSWERS[number])
+    found = score_answer(ANSWERS[number])
     assert ("judge_score" in found) == (has_numbers(outcome) and ANSWERS[number] != BEYOND)
     if found:
         assert found["judge_score"] == pytest.approx(outcome[0] / 3, abs=1e-12)
@@ -53,7 +53,7 @@ def test_summaries(number: int) -> None:
 
 def test_means() -> None:
     """Over the replies that can be read, as the official script's."""
-    answers = [judged_answer(reply) for reply in ANSWERS[-LAST:]]
+    answers = [score_answer(reply) for reply in ANSWERS[-LAST:]]
     (official,) = GOLDEN["mean of last answers"]
     assert fmean(scores["judge_score"] for scores in answers if scores) == pytest.approx(official / 3, abs=1e-12)
     summaries = [scores for scores in map(worth, SUMMARIES[-LAST:]) if scores]
@@ -68,9 +68,9 @@ def test_what_can_be_read_has_a_score(case: Judged) -> None:
     """A judge is asked again exactly where there would be no score."""
     parts = {"fluency": case.fluency, "recall": case.recall, "precision": case.precision}
     readable = all(read_part(part, reply) is not None for part, reply in parts.items())
-    assert readable == ("judge_f1" in judged_summary(parts, ["point"]))
+    assert readable == ("judge_f1" in score_summary(parts, ["point"]))
     for reply in parts.values():
-        assert (read_answer(reply) is not None) == bool(judged_answer(reply))
+        assert (read_answer(reply) is not None) == bool(score_answer(reply))
 
 
 def test_enough_was_compared() -> None:

@@ -19,7 +19,7 @@ class Characters:
     """
 
     def __init__(self, checks: Iterable[Check]):
-        self._items = {question.prompt: c.item for c in checks for question in c.questions.values()}
+        self._items = {question.prompt: c.item for c in checks for question in c.requests.values()}
         self._rng = random.Random(7)
 
     def perfect(self, prompt: str) -> str:

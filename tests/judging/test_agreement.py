@@ -107,7 +107,7 @@ def test_what_is_not_defined() -> None:
     assert constant.same.value == 1
     assert math.isnan(constant.kappa.value)
     assert math.isnan(constant.alpha.value)
-    assert "chance cannot be told" in constant.note
+    assert "agreement cannot be distinguished from chance" in constant.note
     few = agreement([0, 1, 2], [0, 1, 1])
     assert few.kappa.value == pytest.approx(0.5)
     assert math.isnan(few.kappa.low)
@@ -117,7 +117,7 @@ def test_what_is_not_defined() -> None:
     assert math.isnan(fine.kappa.value)
     assert math.isnan(fine.weighted_kappa.value)
     assert fine.alpha.low < fine.alpha.value < fine.alpha.high
-    assert fine.note == "no grades: no kappa"
+    assert fine.note == "the ratings are not grades: no kappa"
 
 
 def test_a_constant_judge_has_no_kappa_to_speak_of() -> None:

@@ -15,10 +15,9 @@ from helm.clients.openai_client import OpenAIClient
 from helm.common.cache import SqliteCacheConfig
 
 from helm_longctx.helm.patches import apply_seed_patch
-from helm_longctx.judging.calls import TRIES, limited
-from helm_longctx.judging.judge import Judge, Question, Reply
-from helm_longctx.judging.jury import ask_all
-from helm_longctx.judging.settings import TIMEOUT, WAIT, setting
+from helm_longctx.judging.calls import TIMEOUT, TRIES, WAIT, limit_time, setting
+from helm_longctx.judging.judge import Judge, JudgeRequest, Reply
+from helm_longctx.judging.jury import ask_judges
 from tests.servers import faults
 from tests.servers.faults import Fault
 from tests.servers.llm import Server, asked_again, serve
@@ -35,8 +34,8 @@ def read(text: str) -> dict[str, Any] | None:
         return None
 
 
-def question(prompt: str = "How good is it?") -> Question:
-    return Question(prompt, read, max_tokens=100, temperature=0.1, top_p=0.9, seed=42)
+def question(prompt: str = "How good is it?") -> JudgeRequest:
+    return JudgeRequest(prompt, read, max_tokens=100, temperature=0.1, top_p=0.9, seed=42)
 
 
 @pytest.fixture
@@ -67,7 +66,7 @@ def judge(kind: str, server: Server, folder: Path) -> Judge:
         client = AnthropicMessagesClient(cache, api_key="sk", stream=kind == "anthropic stream")
         # Its own retries wait half a second; a deployment cannot say otherwise.
         client.client = client.client.with_options(max_retries=0)
-    return Judge(f"{kind}/j", "j/j", limited(client, setting(TIMEOUT)))
+    return Judge(f"{kind}/j", "j/j", limit_time(client, setting(TIMEOUT)))
 
 
 def without_faults(reply: Reply) -> None:
@@ -111,11 +110,11 @@ def test_no_text_where_a_text_should_be(kind: str, instead: Any, server: Server,
     said = [instead, json.dumps(VERDICT)]
     server.answer = lambda prompt: said[min(len(server.calls), 2) - 1]
     asked = judge(kind, server, tmp_path)
-    (found,) = ask_all([asked], [{"answer": question()}])
+    (found,) = ask_judges([asked], [{"answer": question()}])
     without_faults(found[asked.name]["answer"])
     assert [body.get("seed", 42) for body in server.bodies] in ([42, 43], [42, 42])
     server.answer = lambda prompt: instead
-    (found,) = ask_all([asked], [{"answer": question("Another?")}])
+    (found,) = ask_judges([asked], [{"answer": question("Another?")}])
     assert found[asked.name]["answer"].verdict is None
     assert len(server.calls) == 2 + 3
 
@@ -173,6 +172,6 @@ def test_a_deployments_own_timeout_stays(server: Server, tmp_path: Path) -> None
     """Ours is for those that have none."""
     cache = SqliteCacheConfig(str(tmp_path / "cache.sqlite"))
     own = OpenAIClient(cache, api_key="sk", base_url=server.openai, timeout=7)
-    assert limited(own, 60).client.timeout == 7
-    timeout = limited(AnthropicMessagesClient(cache, api_key="sk"), 60).client.timeout
+    assert limit_time(own, 60).client.timeout == 7
+    timeout = limit_time(AnthropicMessagesClient(cache, api_key="sk"), 60).client.timeout
     assert [timeout.read, timeout.connect] == [60, 5]

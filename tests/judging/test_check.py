@@ -15,11 +15,11 @@ from helm.common.cache_backend_config import SqliteCacheBackendConfig
 
 from helm_longctx.benchmarks.helmet.judge_check import checks
 from helm_longctx.judging import agreement
+from helm_longctx.judging.calls import WAIT
 from helm_longctx.judging.check.items import Check, observe
 from helm_longctx.judging.check.measures import Measure, agreements, by_kind, measures
 from helm_longctx.judging.check.plotting import draw
 from helm_longctx.judging.judge import find_judges
-from helm_longctx.judging.settings import WAIT
 from helm_longctx.sources.root import DataRoot
 from tests.fabricate_books import build_rubrics
 from tests.judging.characters import Characters
@@ -76,7 +76,7 @@ def test_the_set(asked: list[Check]) -> None:
     assert len(items) == len(asked) == 60
     for task in ("narrativeqa", "infbench_sum"):
         assert {item.kind for item in items.values() if item.task == task} == KINDS
-    prompts = Counter(question.prompt for check in asked for question in check.questions.values())
+    prompts = Counter(question.prompt for check in asked for question in check.requests.values())
     assert set(prompts.values()) == {1}
     for check in asked:
         item = check.item
@@ -178,7 +178,7 @@ def test_a_judge_that_fails(
 ) -> None:
     """What it did not say is counted by kind, with the reason, and moves no mean."""
     third = Characters(asked).some(3)
-    expected = {c.item.id for c in asked if any(third(q.prompt) for q in c.questions.values())}
+    expected = {c.item.id for c in asked if any(third(q.prompt) for q in c.requests.values())}
     found = seen("perfect", plan=faults.always(fault, third))
     assert set(found.loc[found["state"] == state, "id"]) == expected
     assert set(found["state"]) == {"judged", state}

@@ -20,9 +20,9 @@ from helm.common.request import Request, RequestResult
 
 from helm_longctx.errors import InputError
 from helm_longctx.helm.patches import apply_patches
-from helm_longctx.judging.judge import Question, find_judges
+from helm_longctx.judging.judge import JudgeRequest, find_judges
 from helm_longctx.judging.keys.client import check_credentials, has_credentials, judge_client
-from helm_longctx.redaction.text import redacted
+from helm_longctx.redaction.text import redact
 from tests.judging.token_server import CLIENT_ID, CLIENT_SECRET, TokenServer, serve_tokens
 
 JUDGE, LLAMA, CLAUDE = "somewhere/gpt-4.1-judge", "somewhere/llama-judge", "elsewhere/claude-judge"
@@ -177,7 +177,7 @@ def test_incomplete_oauth_variables(server: TokenServer, monkeypatch: pytest.Mon
 def test_a_secret_is_not_sent_in_the_clear(server: TokenServer, monkeypatch: pytest.MonkeyPatch, url: str) -> None:
     """But to this machine."""
     _oauth(monkeypatch, server, TOKEN_URL=url)
-    with pytest.raises(InputError, match="GPT_JUDGE_TOKEN_URL is no https:// address"):
+    with pytest.raises(InputError, match="GPT_JUDGE_TOKEN_URL must be an https:// address"):
         check_credentials(JUDGE, {})
 
 
@@ -228,7 +228,7 @@ def test_tokens_that_are_never_accepted(server: TokenServer, monkeypatch: pytest
     """The failure is told at once, and the token server is not asked again and again."""
     _oauth(monkeypatch, server)
     client = judge_client(JUDGE, _client(tmp_path))
-    monkeypatch.setattr(server, "chat", lambda headers, path: (401, {"error": headers["Authorization"]}))
+    monkeypatch.setattr(server, "chat", lambda headers, *_: (401, {"error": headers["Authorization"]}))
     for _ in range(5):
         result = _ask(client)
         assert not result.success
@@ -257,7 +257,7 @@ def test_what_other_requests_say_of_their_failure(
     assert server.used[0] == FILE_KEY
     assert "Incorrect key: [redacted]" in result.error
     assert FILE_KEY not in result.error
-    assert redacted(HOST_KEY) == "[redacted]"
+    assert redact(HOST_KEY) == "[redacted]"
 
 
 def test_a_judge_whose_package_is_missing(tmp_path: Path) -> None:
@@ -272,7 +272,7 @@ def test_what_a_judge_says_of_its_failure(server: TokenServer, monkeypatch: pyte
     """A wrong key ends in one call, and in an error that goes into the results without it."""
     monkeypatch.setenv("GPT_JUDGE_API_KEY", JUDGE_KEY)
     (judge,) = find_judges(JUDGE, _client(tmp_path))
-    question = Question("hello", lambda text: {"grade": 1}, max_tokens=9, temperature=0.1, top_p=0.9, seed=42)
+    question = JudgeRequest("hello", lambda text: {"grade": 1}, max_tokens=9, temperature=0.1, top_p=0.9, seed=42)
     error = judge.ask(question).error
     assert error is not None
     assert "GPT_JUDGE_API_KEY was refused: OpenAI error: Error code: 401" in error

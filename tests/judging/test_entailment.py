@@ -20,6 +20,7 @@ from helm.common.cache_backend_config import BlackHoleCacheBackendConfig
 
 from helm_longctx.errors import InputError
 from helm_longctx.judging import entailment
+from helm_longctx.judging.calls import WAIT
 from helm_longctx.judging.entailment import (
     TRUE_NLI,
     TRUE_NLI_COMMIT,
@@ -27,11 +28,9 @@ from helm_longctx.judging.entailment import (
     DeploymentEntailment,
     HubEntailment,
     Pair,
-    Verdict,
     find_entailment,
 )
 from helm_longctx.judging.judge import Judge
-from helm_longctx.judging.settings import WAIT
 from helm_longctx.torchvision import ignore_broken_torchvision
 from tests.sources.hub_server import COMMIT, Hub, serve
 
@@ -213,7 +212,7 @@ def test_a_model_of_no_commit_is_not_loaded(monkeypatch: pytest.MonkeyPatch) -> 
     """It would be whatever the main branch holds at that moment."""
     monkeypatch.setattr(entailment, "_commit", lambda model, revision: None)
     monkeypatch.setattr(transformers.AutoConfig, "from_pretrained", lambda *arguments, **named: pytest.fail("loaded"))
-    with pytest.raises(InputError, match="nor a model that can be loaded here"):
+    with pytest.raises(InputError, match="nor a model that can be loaded on this machine"):
         HubEntailment("org/nli").entails([("a", "b")])
 
 
@@ -224,7 +223,7 @@ def test_code_of_a_model_is_not_run(t5: Path, tmp_path: Path) -> None:
     names = {"AutoConfig": "code.Config", "AutoModelForSeq2SeqLM": "code.Model"}
     (tmp_path / "nli/config.json").write_text(json.dumps({**config, "model_type": "other", "auto_map": names}))
     (tmp_path / "nli/code.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')")
-    with pytest.raises(InputError, match="nor a model that can be loaded here"):
+    with pytest.raises(InputError, match="nor a model that can be loaded on this machine"):
         HubEntailment(str(tmp_path / "nli")).entails([("a", "b")])
     assert not (tmp_path / "ran").exists()
 
@@ -287,7 +286,7 @@ def test_models_that_are_none(classifier: Path, tmp_path: Path) -> None:
     nothing = HubEntailment(str(tmp_path / "nothing"))
     for _ in range(2):
         with pytest.raises(
-            InputError, match="neither a deployment that HELM knows nor a model that can be loaded here"
+            InputError, match="neither a HELM deployment nor a model that can be loaded on this machine"
         ):
             nothing.entails([("a", "b")])
 
@@ -344,7 +343,7 @@ class Counting:
     def __init__(self) -> None:
         self.asked: list[Pair] = []
 
-    def entails(self, pairs: Sequence[Pair]) -> list[Verdict]:
+    def entails(self, pairs: Sequence[Pair]) -> list[bool | None]:
         """By the rule."""
         self.asked += pairs
         return [None if claim == "?" else len(claim) % 2 == 0 for _, claim in pairs]

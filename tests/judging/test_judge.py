@@ -13,10 +13,9 @@ from helm.clients.auto_client import AutoClient
 from helm.common.cache_backend_config import SqliteCacheBackendConfig
 
 from helm_longctx.errors import InputError
-from helm_longctx.judging.cost import Spending, price_of
-from helm_longctx.judging.judge import Judge, Question, Verdict, check_judges, find_judges
-from helm_longctx.judging.jury import ask_all
-from helm_longctx.judging.settings import READINGS, WAIT
+from helm_longctx.judging.calls import READINGS, WAIT
+from helm_longctx.judging.judge import Judge, JudgeRequest, Verdict, find_judges, parse_judges
+from helm_longctx.judging.jury import Spending, ask_judges, price_of
 from tests.judging.deployments import write_judges
 from tests.servers import faults
 from tests.servers.faults import Fault
@@ -27,8 +26,8 @@ def read(reply: str) -> Verdict | None:
     return {"grade": float(reply)} if reply.replace(".", "").isdigit() else None
 
 
-def question(prompt: str) -> Question:
-    return Question(prompt, read, max_tokens=2048, temperature=0.1, top_p=0.9, seed=42)
+def question(prompt: str) -> JudgeRequest:
+    return JudgeRequest(prompt, read, max_tokens=2048, temperature=0.1, top_p=0.9, seed=42)
 
 
 @pytest.fixture
@@ -117,7 +116,7 @@ def test_a_jury(server: Server, caplog: pytest.LogCaptureFixture) -> None:
         Path("cache").mkdir()
         jury = find_judges("tests/good+tests/bad", AutoClient({}, "cache", SqliteCacheBackendConfig("cache")))
         with caplog.at_level(logging.INFO):
-            found = ask_all(jury, [{"x": question("a"), "y": question("bb")}, {}, {"x": question("ccc")}])
+            found = ask_judges(jury, [{"x": question("a"), "y": question("bb")}, {}, {"x": question("ccc")}])
     verdicts = [{name: {k: r.verdict for k, r in replies.items()} for name, replies in item.items()} for item in found]
     assert verdicts == [
         {"tests/good": {"x": {"grade": 1.0}, "y": {"grade": 2.0}}, "tests/bad": {"x": {"grade": 7.0}, "y": None}},
@@ -133,7 +132,7 @@ def test_judges_that_cannot_be(server: Server, judge: str) -> None:
     """They are refused by name."""
     judges(server, "tests/known")
     with pytest.raises(InputError, match="judge="):
-        check_judges(judge)
+        parse_judges(judge)
 
 
 def test_what_it_costs(server: Server) -> None:

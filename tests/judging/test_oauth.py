@@ -93,7 +93,7 @@ def test_many_threads_ask_once(server: TokenServer, tmp_path: Path) -> None:
         tokens = set(pool.map(lambda _: source.current(), range(32)))
         assert len(tokens) == len(server.asked) == 1
         (old,) = tokens
-        new = set(pool.map(lambda _: source.renewed(old), range(32)))
+        new = set(pool.map(lambda _: source.renew(old), range(32)))
     assert len(new) == 1
     assert new != tokens
     assert len(server.asked) == 2
@@ -158,9 +158,9 @@ def test_a_refusal_is_told_without_the_secret(server: TokenServer, tmp_path: Pat
     ("behaviour", "told"),
     [
         ({"answer": {"token": "x"}}, "no access_token"),
-        ({"answer": {"access_token": "abc", "expires_in": "soon"}}, "its answer is no token"),
-        ({"answer": {"access_token": "abc", "expires_in": [3600]}}, "its answer is no token"),
-        ({"answer": {"access_token": "abc", "expires_in": 10**400}}, "its answer is no token"),
+        ({"answer": {"access_token": "abc", "expires_in": "soon"}}, "its response is not a token"),
+        ({"answer": {"access_token": "abc", "expires_in": [3600]}}, "its response is not a token"),
+        ({"answer": {"access_token": "abc", "expires_in": 10**400}}, "its response is not a token"),
         ({"answer": ["x"]}, "its answer (is no token|has no access_token)"),
         ({"faults": [400, 400]}, "no access_token"),
     ],

@@ -65,7 +65,7 @@ def _questions(dataset: Dataset) -> Iterator[dict[str, Any]]:
             "answers": answers,
             "dataset": dataset.name,
             "language": dataset.language,
-            "answer_keywords": None if dataset.metric.names[0] == "rouge_l" else answers[0][:9],
+            "answer_keywords": None if dataset.scoring.names[0] == "rouge_l" else answers[0][:9],
         }
         if dataset.confusing:
             row["confusing_facts"] = str(facts) if number == 2 else facts

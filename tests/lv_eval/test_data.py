@@ -75,7 +75,7 @@ def test_confusing_facts(value: list[str] | str | None, expected: list[str]) -> 
     [
         ("input", None, "rows.jsonl:1: column 'input' must be str"),
         ("answers", "y", "rows.jsonl:1: column 'answers' must be list"),
-        ("answers", ["y", 1], "rows.jsonl: row 1: column 'answers' must hold texts alone"),
+        ("answers", ["y", 1], "rows.jsonl: row 1: column 'answers' must be a list of texts"),
         ("answer_keywords", ["k"], "rows.jsonl:1: column 'answer_keywords' must be str or NoneType"),
     ],
 )

@@ -23,7 +23,7 @@ def test_totals() -> None:
 def test_rows_are_consistent(dataset) -> None:
     """Two places in the template, the metric's language in its name, the language in the data set's."""
     assert [name for _, name, _, _ in string.Formatter().parse(dataset.prompt) if name] == ["context", "input"]
-    assert ("zh" in dataset.metric.official) == (dataset.language == "zh")
+    assert ("zh" in dataset.scoring.official) == (dataset.language == "zh")
     assert dataset.headline in dataset.metrics
     assert dataset.max_tokens == (16 if dataset.name.startswith("factrecall") else 64)
     assert dataset.file("16k") == f"lveval/{dataset.name}/{dataset.name}_16k.jsonl"

@@ -11,7 +11,8 @@ import pytest
 
 from helm_longctx.benchmarks.lv_eval.data import rows
 from helm_longctx.benchmarks.lv_eval.datasets import DATASETS, LENGTHS
-from helm_longctx.protocol.middle import middle_cutter
+from helm_longctx.benchmarks.lv_eval.tasks import LV_EVAL
+from helm_longctx.protocol.cutting.middle import middle_cutter
 from tests.lv_eval.fabricate import WINDOWS, build_lv_eval, score_records, tokenizers, truncation_prompts
 
 BY_NAME = {dataset.name: dataset for dataset in DATASETS}
@@ -56,13 +57,14 @@ def test_scores(dataset: str) -> None:
     for record, (expected, second) in zip(score_records(), SCORES, strict=True):
         if record["dataset"] == dataset:
             scores = BY_NAME[dataset].score(record)
+            assert scores.keys() <= set(LV_EVAL.task(dataset).metrics)
             assert (scores.get(headline), scores[SECOND[headline]]) == (expected, second), record["prediction"][:80]
 
 
 def test_golden_scores_say_something() -> None:
     """All metrics are there; some scores are between the ends, some are cut by the gate, some cannot be computed."""
-    metrics = {BY_NAME[record["dataset"]].metric.official for record in score_records()}
-    assert metrics == {dataset.metric.official for dataset in DATASETS}
+    metrics = {BY_NAME[record["dataset"]].scoring.official for record in score_records()}
+    assert metrics == {dataset.scoring.official for dataset in DATASETS}
     values = [value for row in SCORES for value in row if value is not None]
     assert sum(0 < value < 0.99 for value in values) > 500
     assert sum(first == 0 and second > 0 for first, second in SCORES) > 50

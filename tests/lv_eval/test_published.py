@@ -8,20 +8,20 @@ from statistics import fmean
 import pytest
 
 from helm_longctx.benchmarks.lv_eval.datasets import DATASETS, LENGTHS
-from helm_longctx.benchmarks.lv_eval.published import read_cells, scores
-from helm_longctx.protocol.averages import AVERAGE, Cell, averaged
+from helm_longctx.benchmarks.lv_eval.published import parse_scores, read_scores
+from helm_longctx.protocol.metric_names import AVERAGE, Cell, group_for_averages
 
 NAMES = {dataset.name for dataset in DATASETS}
-PRINTED = read_cells((Path(__file__).parent / "published_averages.csv").read_text(encoding="utf-8"))
+PRINTED = parse_scores((Path(__file__).parent / "published_averages.csv").read_text(encoding="utf-8"))
 
 
 def averages(cells: dict[Cell, float]) -> dict[Cell, float]:
-    return {cell: fmean(group) for cell, group in averaged(cells).items()}
+    return {cell: fmean(group) for cell, group in group_for_averages(cells).items()}
 
 
 def test_the_table_is_whole() -> None:
     """Ten models on every data set at every length, and both kinds of averages, in 0…100."""
-    cells = scores()
+    cells = read_scores()
     models = {cell.model for cell in cells}
     assert len(models) == 10
     assert set(cells) == {Cell(model, name, length) for model in models for name in NAMES for length in LENGTHS}
@@ -38,7 +38,7 @@ def test_averages() -> None:
 
 def test_printed_averages() -> None:
     """All of them to the last digit, but for one that is off by more than 0.01; it is not corrected here."""
-    computed = averages(scores())
+    computed = averages(read_scores())
     odd = {
         cell: (printed, computed[cell])
         for cell, printed in PRINTED.items()

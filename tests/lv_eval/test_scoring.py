@@ -45,7 +45,7 @@ def test_the_right_answer_is_perfect(dataset) -> None:
 @EACH
 def test_without_references_an_item_scores_0(dataset) -> None:
     """As in the official code, whose best of no references is 0."""
-    assert dataset.metric.score({"prediction": "x", "references": []}) == {dataset.headline: 0}
+    assert dataset.scoring.score({"prediction": "x", "references": []}) == {dataset.headline: 0}
 
 
 @pytest.mark.parametrize("score", [scoring.score_gated_en, scoring.score_gated_zh])

@@ -31,7 +31,7 @@ def load(folder: Path) -> tuple[LocalModel, Any]:
 
 
 def ask(model: LocalModel, prompt: list[int], chunk_size: int = 7, reuse: bool = False, **changes: Any) -> Generation:
-    job = {"max_tokens": 8, "stop_ids": frozenset(), "finished": None, **changes}
+    job = {"max_tokens": 8, "stop_ids": frozenset(), "is_finished": None, **changes}
     return model.generate(Job(prompt=prompt, chunk_size=chunk_size, reuse_prefix=reuse, **job))
 
 
@@ -165,7 +165,7 @@ def test_stop_tokens(llama: tuple[LocalModel, Any]) -> None:
     free = expected(plain, prompt)
     stop = free[4]
     assert ask(ours, prompt, stop_ids=frozenset([stop])).tokens == free[: free.index(stop) + 1]
-    done = ask(ours, prompt, finished=lambda tokens: len(tokens) == 3)
+    done = ask(ours, prompt, is_finished=lambda tokens: len(tokens) == 3)
     assert done.tokens == free[:3]
 
 
@@ -180,7 +180,7 @@ def test_out_of_memory(llama: tuple[LocalModel, Any]) -> None:
 
     assert ask(ours, book[:33], 8, reuse=True).tokens == expected(plain, book[:33])
     hook = ours._model.model.register_forward_pre_hook(refuse, with_kwargs=True)
-    with pytest.raises(OutOfMemoryError, match=r"^the GPU has no room for a prompt of 60 tokens$"):
+    with pytest.raises(OutOfMemoryError, match=r"^the GPU has no memory left for a prompt of 60 tokens$"):
         ask(ours, book, 8, reuse=True)
     again = ask(ours, book[:33], 8, reuse=True, max_tokens=4)
     hook.remove()
@@ -200,14 +200,12 @@ def test_more_positions_than_the_model_has(tmp_path: Path, caplog: pytest.LogCap
     table, _ = load(save_model(tmp_path / "opt", "OPT", positions=64))
     book = prompts(10, (80,))[0]
     assert [ask(rotary, book).tokens for _ in range(2)] == [expected(plain, book)] * 2
-    said = [message for message in caplog.messages if "was made for 64 positions" in message]
+    said = [message for message in caplog.messages if "was trained for 64 positions" in message]
     assert len(said) == 1
     assert ask(table, book[:56]).tokens
-    with pytest.raises(
-        ModelError, match="opt has 64 positions, 65 are needed; give its deployment max_sequence_length"
-    ):
+    with pytest.raises(ModelError, match="opt has 64 positions, 65 are needed; set max_sequence_length"):
         ask(table, book[:57])
-    assert len([message for message in caplog.messages if "was made for 64 positions" in message]) == 1
+    assert len([message for message in caplog.messages if "was trained for 64 positions" in message]) == 1
 
 
 def test_weights_are_loaded_once(tmp_path: Path) -> None:

@@ -12,9 +12,9 @@ from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerFast
 
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.context_end import Cut, NoRoomError, _by_pieces, context_cutter
-from helm_longctx.protocol.fitted import Fitted
-from helm_longctx.protocol.pieces import PieceTokenizer
+from helm_longctx.protocol.cutting.context_end import ContextCutter, NoRoomError, _cut_by_pieces, context_cutter
+from helm_longctx.protocol.cutting.pieces import PieceTokenizer
+from helm_longctx.protocol.prompt import FittedPrompt
 from tests.protocol.test_pieces import EACH, PARTS
 from tests.protocol.tokenizers import LINES, tokenizer_of
 
@@ -47,9 +47,9 @@ def test_the_official_rule(kind: str, before: str, context: str, after: str, lim
     tokens, expected = len(tokenizer_of(kind).encode(prompt).ids), official(tokenizer_of(kind), prompt, span, limit)
     if expected is None:
         with pytest.raises(NoRoomError, match=f" tokens without its context, and {limit} fit"):
-            _by_pieces(cutter(kind, size), prompt, span, limit)
+            _cut_by_pieces(cutter(kind, size), prompt, span, limit)
         return
-    fitted = _by_pieces(cutter(kind, size), prompt, span, limit)
+    fitted = _cut_by_pieces(cutter(kind, size), prompt, span, limit)
     assert fitted.prompt == expected
     assert fitted.cut == (tokens > limit)
     assert fitted.tokens == (None if fitted.cut else tokens)
@@ -85,7 +85,7 @@ def test_wrapped() -> None:
     for kind in ("llama_3", "llama_2", "t5"):
         wrapped = PreTrainedTokenizerFast(tokenizer_object=tokenizer_of(kind))
         prompt = " ".join(LINES)
-        cuts: list[Cut] = [context_cutter(wrapped), context_cutter(tokenizer_of(kind))]
+        cuts: list[ContextCutter] = [context_cutter(wrapped), context_cutter(tokenizer_of(kind))]
         assert cuts[0](prompt, (5, 900), 600) == cuts[1](prompt, (5, 900), 600)
         assert cuts[0](prompt, (5, 300), 10**4).tokens == len(wrapped(prompt)["input_ids"])
 
@@ -96,9 +96,9 @@ def test_tiktoken() -> None:
         "bytes", pat_str=".", mergeable_ranks={bytes([n]): n for n in range(256)}, special_tokens={"<|end|>": 256}
     )
     cut = context_cutter(encoding)
-    assert cut("ab<|end|>yz", (2, 9), 8) == Fitted("ab<|enyz", cut=True)
-    assert cut("ab<|end|>yz", (2, 9), 11) == Fitted("ab<|end|>yz", tokens=11)
-    assert cut("abcyz", (2, 3), 4) == Fitted("abyz", cut=True)
+    assert cut("ab<|end|>yz", (2, 9), 8) == FittedPrompt("ab<|enyz", cut=True)
+    assert cut("ab<|end|>yz", (2, 9), 11) == FittedPrompt("ab<|end|>yz", tokens=11)
+    assert cut("abcyz", (2, 3), 4) == FittedPrompt("abyz", cut=True)
     with pytest.raises(NoRoomError, match="has 4 tokens without its context, and 3 fit"):
         cut("abcyz", (2, 3), 3)
 
@@ -113,6 +113,6 @@ def test_a_slow_tokenizer_cannot_cut() -> None:
             return {"input_ids": [0] * len(text)}
 
     cut = context_cutter(Slow())
-    assert cut("abc", (0, 1), 3) == Fitted("abc", tokens=3)
+    assert cut("abc", (0, 1), 3) == FittedPrompt("abc", tokens=3)
     with pytest.raises(InputError, match="has 3 tokens, 2 fit, and this tokenizer has no fast form"):
         cut("abc", (0, 1), 2)

@@ -10,9 +10,9 @@ from transformers import PreTrainedTokenizerFast
 
 from helm_longctx.errors import InputError
 from helm_longctx.helm.truncation import CHAT_BUFFER, Truncator
-from helm_longctx.protocol.fitted import Fitted
-from helm_longctx.protocol.middle import RESERVED, middle_cutter
-from helm_longctx.protocol.pieces import PieceTokenizer
+from helm_longctx.protocol.cutting.middle import RESERVED, middle_cutter
+from helm_longctx.protocol.cutting.pieces import PieceTokenizer
+from helm_longctx.protocol.prompt import FittedPrompt
 from helm_longctx.protocol.sample import Sample
 from tests.lv_eval.fabricate import tokenizers
 from tests.protocol.tokenizers import KINDS, LINES, tokenizer_of
@@ -40,7 +40,7 @@ def test_forms_of_a_tokenizer_agree(name: str, prompt: str, limit: int) -> None:
 def test_what_fits_is_not_touched(name: str, prompt: str) -> None:
     """Special tokens count; one token more than the limit is too much."""
     size = max(2, len(TOKENIZERS[name].encode(prompt).ids))
-    assert CUTTERS[name](prompt, size) == Fitted(prompt, tokens=len(TOKENIZERS[name].encode(prompt).ids))
+    assert CUTTERS[name](prompt, size) == FittedPrompt(prompt, tokens=len(TOKENIZERS[name].encode(prompt).ids))
     if size > 2:
         assert CUTTERS[name](prompt, size - 1).cut
 
@@ -51,7 +51,7 @@ def test_both_ends_stay(words: int, limit: int) -> None:
     prompt = " ".join("the" for _ in range(words))
     halves = limit // 2
     kept = " ".join(["the"] * (halves - 1)) + " ".join(["the"] * halves)
-    assert CUTTERS["metaspace"](prompt, limit) == Fitted(kept, cut=True)
+    assert CUTTERS["metaspace"](prompt, limit) == FittedPrompt(kept, cut=True)
 
 
 def test_a_saved_limit_is_lifted() -> None:
@@ -59,7 +59,7 @@ def test_a_saved_limit_is_lifted() -> None:
     tokenizer = tokenizers()["byte_level"]
     tokenizer.enable_truncation(4)
     tokenizer.enable_padding(length=64, pad_id=0, pad_token="<|begin|>")
-    assert middle_cutter(tokenizer)("abcdefgh", 20) == Fitted("abcdefgh", tokens=9)
+    assert middle_cutter(tokenizer)("abcdefgh", 20) == FittedPrompt("abcdefgh", tokens=9)
 
 
 def test_tiktoken() -> None:
@@ -68,8 +68,8 @@ def test_tiktoken() -> None:
         "bytes", pat_str=".", mergeable_ranks={bytes([n]): n for n in range(256)}, special_tokens={"<|end|>": 256}
     )
     cut = middle_cutter(encoding)
-    assert cut("abcdefgh", 5) == Fitted("abgh", cut=True)
-    assert cut("<|end|>", 7) == Fitted("<|end|>", tokens=7)
+    assert cut("abcdefgh", 5) == FittedPrompt("abgh", cut=True)
+    assert cut("<|end|>", 7) == FittedPrompt("<|end|>", tokens=7)
 
 
 @pytest.mark.parametrize("limit", [1, 0, -3])
@@ -89,7 +89,7 @@ def test_a_deployment_s_window(name: str, window: int, max_tokens: int) -> None:
     fitted = Truncator(window, lambda: tokenizer).fit(prompt, sample, max_tokens, "chat")
     cut = CUTTERS[name](prompt, limit)
     assert (fitted.prompt, fitted.cut) == (cut.prompt, cut.cut)
-    assert Truncator(None, lambda: tokenizer).fit(prompt, sample, max_tokens, "chat") == Fitted(prompt)
+    assert Truncator(None, lambda: tokenizer).fit(prompt, sample, max_tokens, "chat") == FittedPrompt(prompt)
 
 
 @EACH

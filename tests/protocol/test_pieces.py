@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helm_longctx.protocol.pieces import LongText, PieceTokenizer
+from helm_longctx.protocol.cutting.pieces import LongText, PieceTokenizer
 from tests.protocol.tokenizers import KINDS, LINES, tokenizer_of
 
 EACH = pytest.mark.parametrize("kind", [make.__name__ for make in KINDS])

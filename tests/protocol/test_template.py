@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.protocol.task import Task
-from helm_longctx.protocol.template import CONTEXT, Template, _places, fill
+from helm_longctx.protocol.template import CONTEXT, Template, _split_template, fill
 
 TASKS = [task for benchmark in BENCHMARKS for task in benchmark.tasks]
 WORD = st.text("abcxyz{}% 文é", min_size=1, max_size=30).map(str.strip).filter(bool)
@@ -18,7 +18,7 @@ WORD = st.text("abcxyz{}% 文é", min_size=1, max_size=30).map(str.strip).filter
 @given(data=st.data())
 def test_a_prompt_is_taken_apart_again(task: Task, data: st.DataObject) -> None:
     """From either form of a prompt its fields come back."""
-    literals, names = _places(task.template.user)
+    literals, names = _split_template(task.template.user)
     fields = {name: data.draw(WORD) for name in task.template.names}
     # Of two places side by side the later takes the text.
     fields |= {name: "" for name, literal in zip(names, literals[1:-1], strict=False) if not literal}

@@ -15,17 +15,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helm_longctx.cli import errors
-from helm_longctx.redaction.logs import redact_logs
+from helm_longctx.helm import errors
+from helm_longctx.redaction.logs import redact_logs, redact_uncaught
 from helm_longctx.redaction.text import (
     MARK,
-    redacted,
+    redact,
     register_arguments,
     register_credentials,
     register_environment,
     register_secret,
 )
-from helm_longctx.redaction.uncaught import redact_uncaught
 
 LETTERS = string.ascii_letters + string.digits
 KEYS = [
@@ -59,16 +58,16 @@ SECRETS = st.text(st.characters(min_codepoint=33, codec="utf-8"), min_size=8, ma
 @given(before=PLAIN, key=st.sampled_from(KEYS), after=st.text(st.sampled_from(" \n'\")}<&")))
 def test_keys_of_providers_are_found_anywhere(before: str, key: str, after: str) -> None:
     """Whatever stands before them; unknown to us as they are."""
-    assert key[8:] not in redacted(before + key + after)
+    assert key[8:] not in redact(before + key + after)
 
 
 @given(before=st.text(), secret=SECRETS, after=st.text())
 def test_a_registered_secret_is_found_anywhere(before: str, secret: str, after: str) -> None:
     """Any text may be a secret, and any may stand around it; again is no different."""
     register_secret(secret)
-    clean = redacted(before + secret + after)
+    clean = redact(before + secret + after)
     assert secret not in clean
-    assert redacted(clean) == clean
+    assert redact(clean) == clean
 
 
 @given(before=st.binary(max_size=9), secret=SECRETS, after=st.binary(max_size=9))
@@ -82,10 +81,10 @@ def test_a_registered_secret_is_found_as_others_write_it(before: bytes, secret: 
         json.dumps(secret, ensure_ascii=False),
         repr([secret]),
     ):
-        assert written.strip("[]{}\"'") not in redacted(f"x{written}y")
+        assert written.strip("[]{}\"'") not in redact(f"x{written}y")
     blob = before + secret.encode() + after
     for encode in (base64.b64encode, base64.urlsafe_b64encode):
-        clean = redacted(encode(blob).decode())
+        clean = redact(encode(blob).decode())
         assert MARK in clean
         assert len(clean.replace(MARK, "")) <= 4 * (len(before) + len(after)) / 3 + 8
 
@@ -93,7 +92,7 @@ def test_a_registered_secret_is_found_as_others_write_it(before: bytes, secret: 
 @given(st.text(st.sampled_from(string.ascii_lowercase + string.digits + " .,:/-_\n")))
 def test_text_without_secrets_is_unchanged(text: str) -> None:
     """Words, numbers, file names."""
-    assert redacted(text) == text
+    assert redact(text) == text
 
 
 @pytest.mark.parametrize(
@@ -113,7 +112,7 @@ def test_text_without_secrets_is_unchanged(text: str) -> None:
 )
 def test_ordinary_text_is_unchanged(text: str) -> None:
     """What logs and answers say of keys without telling one."""
-    assert redacted(text) == text
+    assert redact(text) == text
 
 
 @pytest.mark.parametrize(
@@ -147,13 +146,13 @@ def test_ordinary_text_is_unchanged(text: str) -> None:
 )
 def test_forms_of_secrets(text: str, clean: str) -> None:
     """What stands around them stays."""
-    assert redacted(text) == clean
+    assert redact(text) == clean
 
 
 def test_a_short_value_is_no_secret() -> None:
     """`EMPTY`, which vLLM's clients send, would make holes in words."""
     register_secret("EMPTY")
-    assert redacted("EMPTY LINES ARE EMPTY") == "EMPTY LINES ARE EMPTY"
+    assert redact("EMPTY LINES ARE EMPTY") == "EMPTY LINES ARE EMPTY"
 
 
 def test_what_is_registered() -> None:
@@ -169,7 +168,7 @@ def test_what_is_registered() -> None:
     )
     shown = "/home/somebody http://gateway.example"
     hidden = "env-key-0001 env-pass-0001 file-key-0001 deployment-key-0001 nested-token-0001"
-    assert redacted(f"{shown} {hidden}") == " ".join([shown, *[MARK] * 5])
+    assert redact(f"{shown} {hidden}") == " ".join([shown, *[MARK] * 5])
 
 
 def test_arguments_of_clients() -> None:
@@ -192,14 +191,14 @@ def test_arguments_of_clients() -> None:
     )
     shown = "https://gateway.example/v1?api-version=2026-01-01 2023-06-01 <|endoftext|> a-model-name Bearer"
     hidden = "argument-key-1 query-code-1 header-token-1 header-team-1 query-key-1 nested-user-1 nested-item-1"
-    assert redacted(f"{shown} {hidden}") == " ".join([shown, *[MARK] * 7])
-    assert redacted("(pass word-1)(pass%20word-1)") == f"({MARK})({MARK})"
+    assert redact(f"{shown} {hidden}") == " ".join([shown, *[MARK] * 7])
+    assert redact("(pass word-1)(pass%20word-1)") == f"({MARK})({MARK})"
 
 
 def test_credentials_with_an_address() -> None:
     """HELM's credentials file has addresses too."""
     register_credentials({"openaiBaseUrl": "https://gateway.example/v1?key=address-key-1"})
-    assert redacted("address-key-1") == MARK
+    assert redact("address-key-1") == MARK
 
 
 SECRET = "a-secret-of-the-log-tests"
@@ -251,7 +250,7 @@ def test_tracebacks_in_logs(log: pytest.LogCaptureFixture) -> None:
 
 @pytest.fixture
 def hooks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Python's own, redacted; afterwards they are as they were."""
+    """Python's own, redact; afterwards they are as they were."""
     register_secret(SECRET)
     monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)
     monkeypatch.setattr(sys, "unraisablehook", sys.__unraisablehook__)

@@ -66,7 +66,7 @@ def test_reasons(values: dict[str, float], arguments: dict[str, Any], code: str,
 
 def test_another_judge() -> None:
     """Only tasks that are judged have one; of a jury all are named."""
-    judged: list[Task] = [task for task in LONGQA if task.judged]
+    judged: list[Task] = [task for task in LONGQA if task.has_judge]
     assert 0 < len(judged) < len(LONGQA)
     lacks = find_lacks(LONGQA, [outcome("helmet_longqa", judge=f"{OFFICIAL}+a/b")])
     assert lacks == [Lack("judge", task.name, f"{OFFICIAL}+a/b") for task in judged]

@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 
 from helm_longctx.errors import InputError
-from helm_longctx.sources.release import Release, ensure
+from helm_longctx.sources.release import Release, ensure_release_files
 from helm_longctx.sources.root import DataRoot
 
 SECRET = "hf_secretsecretsecret"
 SETTING = "HELM_LONGCTX_HELMET_REPO"
-RELEASE = Release("org/release", SETTING)
+RELEASE = Release("org/release", SETTING, folder="helmet")
 UNPACKED = "org/unpacked"
 
 NOISE = random.Random(1)
@@ -71,7 +71,7 @@ def tree(tmp_path: Path) -> list[str]:
 
 
 def fetch(tmp_path: Path, *paths: str) -> None:
-    ensure(RELEASE, paths or (KILT, RULER), root(tmp_path), "fetch it")
+    ensure_release_files(RELEASE, paths or (KILT, RULER), root(tmp_path), "fetch it")
 
 
 def fetched(tmp_path: Path, *paths: str) -> None:

@@ -68,7 +68,7 @@ def test_a_server_without_ranges(served: ReleaseHub, tmp_path: Path) -> None:
 def test_another_range_than_asked_for(served: ReleaseHub, tmp_path: Path, header: str) -> None:
     """An answer with other bytes than those that follow is refused."""
     served.faults = [Fault(cut=1000), Fault(headers={"Content-Range": header})]
-    assert "another part of the file than byte 1000 on" in refused(tmp_path)
+    assert "a part of the file that does not begin at byte 1000" in refused(tmp_path)
 
 
 def test_a_range_of_unknown_total(served: ReleaseHub, tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_an_end_before_the_announced_size(served: ReleaseHub, tmp_path: Path) ->
     """A file that ends early, though its answer claims the announced size, is refused."""
     served.size = len(ARCHIVE) + 5
     served.faults = [Fault(headers={"Content-Length": str(len(ARCHIVE) + 5)}, cut=len(ARCHIVE))]
-    assert f"no byte {len(ARCHIVE)}, but {len(ARCHIVE) + 5} bytes were announced" in refused(tmp_path)
+    assert f"the file ends before byte {len(ARCHIVE)}, but {len(ARCHIVE) + 5} bytes were announced" in refused(tmp_path)
 
 
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503])
@@ -102,7 +102,7 @@ def test_passing_refusals(served: ReleaseHub, tmp_path: Path, status: int) -> No
 def test_a_refusal_that_stays(served: ReleaseHub, tmp_path: Path) -> None:
     """After a number of attempts in a row that brought nothing it is over."""
     served.faults = [Fault(cut=1000), *([Fault(status=503)] * 9)]
-    assert "the server answered 503; wait" in refused(tmp_path)
+    assert "the server answered with status 503; wait" in refused(tmp_path)
     assert len(served.downloads) == 1 + 3  # the first cut is the first of four attempts
 
 
@@ -165,7 +165,7 @@ def test_no_access_to_the_archive(served: ReleaseHub, tmp_path: Path, status: in
     """A refusal is told at once, with the way to log in."""
     served.faults = [Fault(status=status)]
     message = refused(tmp_path)
-    assert f"not for this login ({status}); set HF_TOKEN" in message
+    assert f"your login has no access to it ({status}); set HF_TOKEN" in message
     assert message.startswith("release org/release: ")
     assert len(served.downloads) == 1
 
@@ -182,13 +182,13 @@ def test_a_hub_that_refuses(served: ReleaseHub, tmp_path: Path, status: int) -> 
 def test_strange_answers(served: ReleaseHub, tmp_path: Path, status: int) -> None:
     """What is no answer to a download is not taken for one."""
     served.faults = [Fault(status=status)]
-    assert f"the server answered {status}" in refused(tmp_path)
+    assert f"the server answered with status {status}" in refused(tmp_path)
 
 
 def test_no_archive_in_the_repository(served: ReleaseHub, tmp_path: Path) -> None:
     """A repository that lost its archive is told."""
     del served.repos["org/release"]["data.tar.gz"]
-    assert "it is not there, or not for this login (404)" in refused(tmp_path)
+    assert "it does not exist, or your login has no access to it (404)" in refused(tmp_path)
 
 
 def test_no_hub_at_all(served: ReleaseHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -214,8 +214,8 @@ def test_a_hub_without_digests(served: ReleaseHub, tmp_path: Path) -> None:
 
 def test_a_repeated_certificate_failure_is_not_a_passing_one() -> None:
     """A certificate does not get better by waiting; a reset connection may."""
-    assert not download._passing(requests.exceptions.SSLError())
-    assert download._passing(ConnectionResetError())
+    assert not download._is_temporary(requests.exceptions.SSLError())
+    assert download._is_temporary(ConnectionResetError())
 
 
 def test_the_token_stays_with_the_hub(served: ReleaseHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,7 +60,7 @@ def test_an_array_that_is_none_or_cut(text: str, tmp_path: Path) -> None:
     """A file without its end must not pass for one with fewer rows."""
     path = tmp_path / "rows"
     path.write_text(text)
-    with pytest.raises(InputError, match=r"rows: not a (whole )?JSON array"):
+    with pytest.raises(InputError, match=r"rows: not a (complete )?JSON array"):
         JsonArray(path, {})
 
 
@@ -68,5 +68,5 @@ def test_a_string_without_its_end_is_read_once(tmp_path: Path) -> None:
     """Each of its escaped quotes could begin a string; looking for the end of each took hours."""
     path = tmp_path / "rows"
     path.write_text('[{"a": "' + r"\"" * 1_000_000)
-    with pytest.raises(InputError, match="not a whole JSON array"):
+    with pytest.raises(InputError, match="not a complete JSON array"):
         JsonArray(path, {})

@@ -16,9 +16,9 @@ import pytest
 import requests
 
 from helm_longctx.errors import InputError
-from helm_longctx.sources import disk, download, hub, unpack
+from helm_longctx.sources import download, hub, unpack
 from helm_longctx.sources import release as sources_release
-from helm_longctx.sources.release import PinnedFile, ReleaseFile, ensure
+from helm_longctx.sources.release import PinnedFile, ReleaseFile, ensure_release_files
 from tests.sources.hub_server import COMMIT
 from tests.sources.release_server import ReleaseHub
 from tests.sources.releases import (
@@ -73,7 +73,7 @@ def test_a_damaged_record_costs_no_download(
     (tmp_path / "data/helmet/release.json").write_text(text, encoding="latin-1")
     fetched(tmp_path)
     assert sorted(json.loads((tmp_path / "data/helmet/release.json").read_text())) == [KILT, RULER]
-    assert "written anew" in caplog.text
+    assert "is replaced" in caplog.text
 
 
 def test_what_is_there_is_not_asked_for_again(served: ReleaseHub, tmp_path: Path) -> None:
@@ -101,15 +101,15 @@ def test_the_same_path_twice(served: ReleaseHub, tmp_path: Path) -> None:
 def test_a_mirror_is_never_filled(served: ReleaseHub, tmp_path: Path) -> None:
     """With a mirror folder the error names files and command, and nothing is asked of the hub."""
     with pytest.raises(InputError, match=r"lacks helmet/kilt/nq.jsonl; get it with: fetch it"):
-        ensure(RELEASE, [KILT], root(tmp_path, mirror=True), "fetch it")
+        ensure_release_files(RELEASE, [KILT], root(tmp_path, mirror=True), "fetch it")
     assert served.requests == []
 
 
 @pytest.mark.parametrize("path", ["hub/x", "helmet/../x", "helmet//x", "/helmet/x", "helmet/a\\b", "helmet/"])
 def test_paths_outside_the_folder(served: ReleaseHub, tmp_path: Path, path: str) -> None:
     """Only plain paths in the release's folder can be asked for."""
-    with pytest.raises(InputError, match="no file of the release org/release"):
-        ensure(RELEASE, [path], root(tmp_path), "fetch it")
+    with pytest.raises(InputError, match="not a file of the release org/release"):
+        ensure_release_files(RELEASE, [path], root(tmp_path), "fetch it")
     assert served.requests == []
 
 
@@ -119,7 +119,7 @@ def test_the_start_is_told(served: ReleaseHub, tmp_path: Path, caplog: pytest.Lo
         fetch(tmp_path, ALCE)
     told = [record.getMessage() for record in caplog.records if record.name == sources_release.__name__]
     assert told == [
-        "fetching data.tar.gz of org/release: 0.0 GB are downloaded; of them only this is kept: data/alce/asqa.json"
+        "fetching data.tar.gz of org/release: 0.0 GB are downloaded; only these files are kept: data/alce/asqa.json"
     ]
 
 
@@ -172,7 +172,7 @@ def rehashed(served: ReleaseHub, content: bytes) -> None:
 def test_malformed_archives(served: ReleaseHub, tmp_path: Path, content: bytes) -> None:
     """What is no whole archive is refused, even with the right digest."""
     rehashed(served, content)
-    assert "not a whole gzip-compressed tar file" in refused(tmp_path, RULER)
+    assert "not a complete tar.gz file" in refused(tmp_path, RULER)
 
 
 def test_several_gzip_members(served: ReleaseHub, tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ def test_what_follows_the_last_member(served: ReleaseHub, tmp_path: Path) -> Non
 def test_missing_members(served: ReleaseHub, tmp_path: Path) -> None:
     """Files that the archive lacks are named, and the others are not kept."""
     message = refused(tmp_path, KILT, "helmet/kilt/none.jsonl", "helmet/none")
-    assert "has no data/kilt/none.jsonl, data/none: not the benchmark's release" in message
+    assert "has no data/kilt/none.jsonl, data/none: it is not the release that the benchmark used" in message
 
 
 HOSTILE = [
@@ -252,7 +252,7 @@ def test_names_with_dots(served: ReleaseHub, tmp_path: Path) -> None:
 def test_wanted_members_must_be_files(served: ReleaseHub, tmp_path: Path, fields: dict[str, object]) -> None:
     """A wanted name that is something else than a file is refused."""
     rehashed(served, packed(member("data/odd", b"", **fields)))
-    assert "data.tar.gz: data/odd is not a plain file" in refused(tmp_path, KILT, "helmet/odd")
+    assert "data.tar.gz: data/odd is not a regular file" in refused(tmp_path, KILT, "helmet/odd")
 
 
 @pytest.mark.parametrize("name", ["data/kilt/nq.jsonl", "./data/kilt//nq.jsonl"])
@@ -268,13 +268,13 @@ def test_wanted_members_must_be_there_once(served: ReleaseHub, tmp_path: Path, n
 def test_full_from_the_start(served: ReleaseHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a full disk no download starts."""
     short_of(monkeypatch, 100_000_000)
-    assert "helmet needs 0.27 GB of free disk space and has 0.10 GB; make room" in refused(tmp_path)
+    assert "helmet needs 0.27 GB of free disk space and has 0.10 GB; free some space" in refused(tmp_path)
     assert served.requests == []
 
 
 def test_no_room_for_a_file(served: ReleaseHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A file that does not fit is not written, and those before it are not kept."""
-    short_of(monkeypatch, 10**12, 10**12, disk.SPACE_MARGIN + 399_999)
+    short_of(monkeypatch, 10**12, 10**12, download.SPACE_MARGIN + 399_999)
     assert "of free disk space" in refused(tmp_path)
 
 
@@ -294,13 +294,13 @@ def test_a_disk_that_fills(served: ReleaseHub, tmp_path: Path, monkeypatch: pyte
         raise OSError(28, os.strerror(28))
 
     monkeypatch.setattr(unpack, "_copy", full)
-    assert "No space left on device; check space" in refused(tmp_path)
+    assert "No space left on device; check free space" in refused(tmp_path)
 
 
 def test_a_file_where_a_folder_must_be(served: ReleaseHub, tmp_path: Path) -> None:
     """A root that cannot be written to is told."""
     (root(tmp_path).path / "helmet").write_text("")
-    with pytest.raises(InputError, match="File exists; check space and rights"):
+    with pytest.raises(InputError, match="File exists; check free space and permissions"):
         fetch(tmp_path)
 
 
@@ -319,19 +319,19 @@ def test_interrupted_in_the_middle(
     served: ReleaseHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interruption: type[BaseException]
 ) -> None:
     """An interruption passes, and leaves nothing."""
-    read = download._read
+    read = download._read_raw
 
     def interrupted(response: requests.Response, count: int) -> bytes:
         if response.raw.tell() > 350_000:
             raise interruption
         return read(response, count)
 
-    monkeypatch.setattr(download, "_read", interrupted)
+    monkeypatch.setattr(download, "_read_raw", interrupted)
     with pytest.raises(InputError if issubclass(interruption, Exception) else interruption):
         fetch(tmp_path)
     assert tree(tmp_path) == []
     assert not list((tmp_path / "data").rglob(".fetch-*"))
-    monkeypatch.setattr(download, "_read", read)
+    monkeypatch.setattr(download, "_read_raw", read)
     fetched(tmp_path)
 
 

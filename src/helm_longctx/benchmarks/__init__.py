@@ -1,4 +1,4 @@
-"""Every benchmark that is installed: ours, and those of other packages, by the entry-point group of this name."""
+"""Finds the installed benchmarks, ours and those of other packages, by their entry points."""
 
 from __future__ import annotations
 
@@ -9,37 +9,37 @@ from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.protocol.task import Benchmark
 
 GROUP = "helm_longctx.benchmarks"
-"""An entry point of this group names a `Benchmark`, by convention `package.folder:BENCHMARK`."""
+"""Entry points of this group name a `Benchmark`, by convention `package.folder:BENCHMARK`."""
 
 _log = logging.getLogger(__name__)
 
 
 def load_benchmarks() -> tuple[Benchmark, ...]:
-    """The benchmarks of all installed packages, by name. One that cannot be loaded is left out with a warning.
+    """Load the benchmarks of all installed packages, sorted by name. One that fails is left out with a warning.
 
     Raises:
         InputError: two benchmarks share a run entry.
     """
-    found: list[Benchmark] = []
+    benchmarks: list[Benchmark] = []
     for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
         try:
-            found.append(point.load())
-        except Exception as error:  # of other packages: whatever it is, the other benchmarks work
+            benchmarks.append(point.load())
+        except Exception as error:  # another package may raise anything; the other benchmarks still work
             _log.warning("benchmark %s is left out: %s: %s", point.value, type(error).__name__, error)
-    names = [name for benchmark in found for name in benchmark.entries]
+    names = [name for benchmark in benchmarks for name in benchmark.entries]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise InputError(f"two installed benchmarks have the run entry {', '.join(twice)}; uninstall one of them")
-    return tuple(found)
+    return tuple(benchmarks)
 
 
 BENCHMARKS = load_benchmarks()
 
 
 def find_benchmark(name: str) -> Benchmark:
-    """The benchmark of a name.
+    """Find a benchmark by name.
 
     Raises:
-        InputError: none of that name is installed.
+        InputError: no benchmark of that name is installed.
     """
     by_name = {benchmark.name: benchmark for benchmark in BENCHMARKS}
     if name not in by_name:
@@ -48,10 +48,10 @@ def find_benchmark(name: str) -> Benchmark:
 
 
 def benchmark_of(entry: str) -> Benchmark:
-    """The benchmark that has a run entry.
+    """Find the benchmark with a run entry.
 
     Raises:
-        InputError: none that is installed has it.
+        InputError: no installed benchmark has it.
     """
     by_entry = {name: benchmark for benchmark in BENCHMARKS for name in benchmark.entries}
     if entry not in by_entry:

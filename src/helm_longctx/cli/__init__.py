@@ -1,1 +1,1 @@
-"""The `helm-longctx` command: one module a sub-command."""
+"""The `helm-longctx` command. `main` registers the sub-commands; related ones share a module."""

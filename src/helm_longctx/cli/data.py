@@ -1,4 +1,4 @@
-"""`fetch`: get data before a run needs it."""
+"""`fetch`: download data before a run needs it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from helm_longctx.benchmarks import BENCHMARKS
-from helm_longctx.cli.options import OutputPath
+from helm_longctx.cli.shared import OutputPath
 from helm_longctx.protocol.entry import parse_entry
 from helm_longctx.sources.fetch import ensure
 from helm_longctx.sources.root import DataRoot
@@ -19,13 +19,13 @@ Entries = Annotated[list[str], typer.Argument(help="Run entries without a model,
 def fetch(
     entries: Entries,
     to: Annotated[
-        Path | None, typer.Option(file_okay=False, help="A mirror folder to fill, instead of the cache.")
+        Path | None, typer.Option(file_okay=False, help="Write to this mirror folder instead of the cache.")
     ] = None,
     output_path: OutputPath = Path("benchmark_output"),
 ) -> None:
-    """Download what entries need, check it, and keep it in the cache or in a mirror folder.
+    """Download and check the data that entries need, and store it in the cache or in a mirror folder.
 
-    Name all entries at once: what stands in one archive is then read from it in one pass.
+    Name all entries in one command: files that are in the same archive are then read in one pass.
     """
     checked = [parse_entry(BENCHMARKS, entry) for entry in entries]
     root = DataRoot(to, mirror=False) if to else DataRoot.find(output_path)
@@ -43,4 +43,4 @@ def fetch(
         at = f" at {entry.label}" if entry.label else ""
         for task in entry.tasks:
             if not task.paths(entry.settings.length):
-                print(f"{task.name}{at} has no official data: examples of its form are generated")
+                print(f"{task.name}{at} has no official data: similar examples are generated")

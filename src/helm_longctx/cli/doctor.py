@@ -1,4 +1,4 @@
-"""`doctor`: does everything that a run needs work here?"""
+"""`doctor`: check that everything a run needs works on this machine."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from pyhocon import ConfigFactory
 
 from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.errors import InputError
+from helm_longctx.protocol.lengths import length_label
 from helm_longctx.protocol.task import MAIN_METRIC
-from helm_longctx.redaction.text import redacted
+from helm_longctx.redaction.text import redact
 from helm_longctx.sources.root import DataRoot
 
-TINY_RUN = "helmet_recall:task=ruler_niah_mk_2,length=4k,num_samples=2,model=longctx/lexical"
 VERSIONS = ("helm-longctx", "crfm-helm", "datasets", "transformers", "torch", "huggingface_hub")
 
 Finding = tuple[bool, str]
 
 _LONGEST_REASON = 400
-"""Characters of what a reader says of a file."""
+"""Most characters of an error message about a configuration file."""
 
 
 def doctor(
-    local_path: Annotated[
-        Path, typer.Option(help="HELM's --local-path, for its YAML files and credentials.conf.")
-    ] = Path("prod_env"),
-    run: Annotated[bool, typer.Option(help="Also make a tiny run end to end.")] = True,
+    local_path: Annotated[Path, typer.Option(help="HELM's --local-path, with YAML files and credentials.conf.")] = Path(
+        "prod_env"
+    ),
+    run: Annotated[bool, typer.Option(help="Also run a tiny benchmark end to end.")] = True,
 ) -> None:
-    """Check the installation; every line says what was found. Exit status 1 if something is broken."""
+    """Check the installation and print one line per check. The exit status is 1 if something is broken."""
     checks: list[tuple[str, Callable[[], Iterator[Finding]]]] = [
         ("versions", _versions),
         ("plugin", _plugin),
@@ -74,21 +74,24 @@ def _plugin() -> Iterator[Finding]:
         return
     try:
         points[0].load()
-    except Exception as error:  # whatever it is, HELM would only warn
-        yield False, f"loading it fails: {type(error).__name__}: {error}"
+    except Exception as error:  # HELM would only print a warning, whatever the error
+        yield False, f"helm_longctx.plugin cannot be loaded: {type(error).__name__}: {error}"
         return
     from helm.benchmark.run_spec import get_run_spec_function
 
     entries = [entry for benchmark in BENCHMARKS for entry in benchmark.entries]
     missing = [entry for entry in entries if get_run_spec_function(entry) is None]
-    yield not missing, f"HELM knows {', '.join(entries)}" if not missing else f"HELM lacks {', '.join(missing)}"
+    yield (
+        not missing,
+        f"HELM has the run entries {', '.join(entries)}" if not missing else f"HELM lacks {', '.join(missing)}",
+    )
 
 
 def _adapter() -> Iterator[Finding]:
     from helm.benchmark.adaptation.adapters.adapter_factory import AdapterFactory
 
-    known = getattr(AdapterFactory.get_adapter, "knows_longctx", False)
-    yield known, "HELM's adapter factory knows ours" if known else "HELM's adapter factory does not know ours"
+    registered = getattr(AdapterFactory.get_adapter, "knows_longctx", False)
+    yield registered, f"our adapter is {'' if registered else 'not '}registered with HELM"
 
 
 def _data() -> Iterator[Finding]:
@@ -101,46 +104,59 @@ def _data() -> Iterator[Finding]:
 
 
 def _configuration(local_path: Path) -> Iterator[Finding]:
-    """What `helm-run` reads before it loads plugins; where that fails, it ends in a traceback."""
+    """Check the files that `helm-run` reads before it loads plugins. It fails with a traceback if one is malformed."""
     from helm.benchmark.config_registry import register_configs_from_directory
 
     try:
         register_configs_from_directory(str(local_path))
-    except Exception as error:  # of YAML, or of what stands in it
-        yield False, f"in {local_path}: {redacted(' '.join(str(error).split()))[:_LONGEST_REASON]}"
+    except Exception as error:  # of the YAML parser or of HELM, which reads any structure
+        yield False, f"in {local_path}: {redact(' '.join(str(error).split()))[:_LONGEST_REASON]}"
         return
-    found = sorted(path.name for path in local_path.glob("*.yaml"))
-    yield True, f"in {local_path}: {', '.join(found) or 'none'}"
+    files = sorted(path.name for path in local_path.glob("*.yaml"))
+    yield True, f"in {local_path}: {', '.join(files) or 'none'}"
 
 
 def _credentials(local_path: Path) -> Iterator[Finding]:
-    """Names only: a value is never read out."""
-    found = sorted(name for name in os.environ if name.endswith(("_API_KEY", "_TOKEN")) and os.environ[name])
-    yield True, f"in the environment: {', '.join(found) or 'none'}"
+    """List the names of credentials. Values are never printed."""
+    variables = sorted(name for name in os.environ if name.endswith(("_API_KEY", "_TOKEN")) and os.environ[name])
+    yield True, f"in the environment: {', '.join(variables) or 'none'}"
     path = local_path / "credentials.conf"
     if path.is_file():
         try:
             names = sorted(ConfigFactory.parse_file(str(path)))
-        except Exception:  # a parser's message could quote a key
+        except Exception:  # its message could quote a key, so it is dropped
             yield False, f"{path} is not a HOCON file"
             return
         yield True, f"in {path}: {', '.join(names) or 'none'}"
 
 
+def _tiny_entries() -> Iterator[tuple[str, str]]:
+    """Run entries of one task that need no data, and whose answers the lexical baseline finds, with the task's name."""
+    for benchmark in BENCHMARKS:
+        for entry, category in benchmark.entries.items():
+            for task in category.tasks:
+                baseline = benchmark.baselines.get(task.name)
+                if task.any_length and baseline and baseline.kind == "lookup":
+                    arguments = f"{benchmark.task_argument}={task.name},length={length_label(min(task.sizes))}"
+                    yield f"{entry}:{arguments},num_samples=2,model=longctx/lexical", task.name
+
+
 def _tiny_run() -> Iterator[Finding]:
+    entry, task = next(_tiny_entries())
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "helm.benchmark.run", "--run-entries", TINY_RUN]
+        command = [sys.executable, "-m", "helm.benchmark.run", "--run-entries", entry]
         command += ["--suite", "doctor", "-m", "2", "-o", folder, "--local-path", folder, "--disable-cache"]
         environment = {name: value for name, value in os.environ.items() if name != "HELM_LONGCTX_DATA"}
-        done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+        process = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
         stats = next(Path(folder).glob("runs/doctor/*/stats.json"), None)
-        if done.returncode or not stats:
+        if process.returncode or not stats:
             yield (
                 False,
-                f"helm-run ended with {done.returncode}: {(done.stderr.strip().splitlines() or ['no message'])[-1]}",
+                f"helm-run ended with {process.returncode}: "
+                f"{(process.stderr.strip().splitlines() or ['no message'])[-1]}",
             )
             return
         rows = orjson.loads(stats.read_bytes())
-        name = {"name": MAIN_METRIC, "split": "test", "sub_split": "ruler_niah_mk_2"}
+        name = {"name": MAIN_METRIC, "split": "test", "sub_split": task}
         score = next((row["mean"] for row in rows if row["name"] == name), None)
-        yield score == 1.0, f"{TINY_RUN} scored {score}, expected 1.0"
+        yield score == 1.0, f"{entry} scored {score}, expected 1.0"

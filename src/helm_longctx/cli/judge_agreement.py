@@ -1,4 +1,4 @@
-"""`judge-agreement`: judges beside people, and beside each other."""
+"""`judge-agreement`: measure how far judges agree with human labels and with each other."""
 
 from __future__ import annotations
 
@@ -12,50 +12,57 @@ import orjson
 import typer
 from rich.table import Table
 
-from helm_longctx.cli.console import print_table
-from helm_longctx.cli.options import JsonPath, check_folder
+from helm_longctx.cli.shared import JsonPath, check_folder, print_table
+from helm_longctx.extras import require
 
 if TYPE_CHECKING:
     from helm_longctx.judging.agreement import Agreement, Estimate
 
 Compared = tuple[str, str, "Agreement"]
-"""What was rated, by whom, and how far they agree."""
+"""(metric, names of the two raters, their agreement)."""
 
 
 def judge_agreement(
-    judged: Annotated[Path, typer.Option(help="A run's folder, a suite's, or a file like that of the labels.")],
+    judged: Annotated[Path, typer.Option(help="Folder of a run or of a suite, or a file in the format of --labels.")],
     labels: Annotated[
-        Path | None, typer.Option(help="Human labels, JSON lines or CSV: id, a column a metric, maybe run and rater.")
+        Path | None,
+        typer.Option(help="Human labels, JSON lines or CSV: id, a column per metric, optionally run and rater."),
     ] = None,
     json_path: JsonPath = None,
 ) -> None:
-    """How far judges agree with people, or without labels with each other: kappa and alpha with 95 % intervals.
+    """Measure how far judges agree with human labels, or with each other if there are no labels.
 
-    Metrics are those of a run (judge_score, judge_f1, judge_fluency …) and the numbers of its judges' verdicts
-    (fluency, correctness; recall, precision, sentence_count).
+    Prints kappa and alpha with 95 % intervals. Metrics are those of a run (judge_score, judge_f1, judge_fluency …) and
+    the numbers in its judges' verdicts (fluency, correctness; recall, precision, sentence_count).
     """
     check_folder("json", json_path)
+    require("judges", "judge-agreement")
     from helm_longctx.judging.agreement import pairwise
     from helm_longctx.report.ratings import HUMAN, JUDGE, rating_tables, read_ratings
 
     people = read_ratings(labels, HUMAN) if labels else None
     tables, unknown = rating_tables(read_ratings(judged, JUDGE), people)
-    named = set() if people is None else set(people["rater"])
+    humans = set() if people is None else set(people["rater"])
     compared = [
-        (metric, raters, found)
+        (metric, raters, agreement)
         for metric, table in tables.items()
-        for raters, found in pairwise({rater: table[rater] for rater in table}, [r for r in table if r not in named])
+        for raters, agreement in pairwise(
+            {rater: table[rater] for rater in table}, [r for r in table if r not in humans]
+        )
     ]
     print_table(agreement_table(f"Agreement on {judged.name}", compared))
     if unknown:
-        print(f"{unknown} labels are of no judged instance")
+        print(f"{unknown} labels do not belong to a judged instance")
     if json_path:
         report = {"agreement": agreement_data(compared), "unknown_labels": unknown}
         json_path.write_bytes(orjson.dumps(report, option=orjson.OPT_INDENT_2))
 
 
 def agreement_table(title: str, compared: Sequence[Compared]) -> Table:
-    """A row for each two raters, coefficients over their 95 % bootstrap intervals, and below what is lacking."""
+    """Make a table with a row for each pair of raters.
+
+    A cell has a coefficient and below it its 95 % bootstrap interval. The caption says what could not be computed.
+    """
     notes = dict.fromkeys(f"{what}, {raters}: {found.note}" for what, raters, found in compared if found.note)
     table = Table(title=title, title_justify="left", caption="\n".join(notes) or None, caption_justify="left")
     for column in ("of", "raters", "n", "same", "kappa", "weighted kappa", "alpha"):
@@ -67,17 +74,17 @@ def agreement_table(title: str, compared: Sequence[Compared]) -> Table:
 
 
 def agreement_data(compared: Sequence[Compared]) -> list[dict[str, Any]]:
-    """The same for JSON."""
+    """The rows of `agreement_table` as JSON data."""
     return [{"of": what, "raters": raters, **asdict(found)} for what, raters, found in compared]
 
 
 def _estimate_text(estimate: Estimate) -> str:
-    """`0.52`, and below it `[0.38, 0.65]`."""
+    """A cell such as `0.52` with `[0.38, 0.65]` on the next line."""
     if math.isnan(estimate.low):
         return number_text(estimate.value)
     return f"{number_text(estimate.value)}\n[{estimate.low:.2f}, {estimate.high:.2f}]"
 
 
 def number_text(value: float | None) -> str:
-    """Two digits; a dash for what is not defined."""
+    """A number with two decimals; a dash if it is not defined."""
     return "-" if value is None or math.isnan(value) else f"{value:.2f}"

@@ -1,4 +1,4 @@
-"""`judge-check`: can a judge be trusted?"""
+"""`judge-check`: measure whether a judge can be trusted."""
 
 from __future__ import annotations
 
@@ -13,10 +13,17 @@ import orjson
 import typer
 from rich.table import Table
 
-from helm_longctx.cli.console import print_table
+from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.cli.judge_agreement import agreement_data, agreement_table, number_text
-from helm_longctx.cli.options import JsonPath, LocalPath, OutputPath, check_folder, check_picture
-from helm_longctx.cli.registries import fill_registries
+from helm_longctx.cli.shared import (
+    JsonPath,
+    LocalPath,
+    OutputPath,
+    check_folder,
+    check_picture,
+    fill_registries,
+    print_table,
+)
 from helm_longctx.judging.settings import check_settings
 from helm_longctx.sources.root import DataRoot
 
@@ -28,16 +35,18 @@ if TYPE_CHECKING:
 
 
 def judge_check(
-    judge: Annotated[str, typer.Option(help="A deployment that HELM knows, or several with + between them.")],
-    repeats: Annotated[int, typer.Option(min=1, help="How often every question is asked.")] = 3,
+    judge: Annotated[str, typer.Option(help="A HELM deployment, or several joined by +.")],
+    repeats: Annotated[int, typer.Option(min=1, help="How often each question is asked.")] = 3,
     json_path: JsonPath = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw it: a .png, .svg or .pdf file.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Plot file: .png, .svg or .pdf.")] = None,
     output_path: OutputPath = Path("benchmark_output"),
     local_path: LocalPath = Path("prod_env"),
 ) -> None:
-    """Ask judges about answers whose verdict is known: right, wrong, padded, repeated, giving orders to the judge …
+    """Measure a judge's bias towards injected orders, padding and empty answers, and its consistency.
 
-    By HELMET's rubrics, through HELM and its request cache. A verdict that is missing is counted, never taken for zero.
+    Asks judges about answers whose correct verdict is known (right, wrong, padded, repeated, with orders to the judge
+    …), with the rubrics of the benchmarks, through HELM and its request cache. A missing verdict is counted, not taken
+    as a zero.
     """
     if plot:
         check_picture("judge-check", plot)
@@ -46,42 +55,48 @@ def judge_check(
     check_settings()
     from helm_longctx.judging.check import measures, plotting
 
-    seen = _observed(judge, repeats, output_path, local_path)
-    by_judge = {str(name): rows for name, rows in seen.groupby("judge", sort=False)}
+    verdicts = _observe(judge, repeats, output_path, local_path)
+    by_judge = {str(name): rows for name, rows in verdicts.groupby("judge", sort=False)}
     kinds = {name: measures.by_kind(rows) for name, rows in by_judge.items()}
-    measured = {name: measures.measures(rows) for name, rows in by_judge.items()}
-    compared = list(measures.agreements(seen))
-    for table in (*_kind_tables(kinds), _measure_table(measured), agreement_table("Agreement of scores", compared)):
+    measures_by_judge = {name: measures.measures(rows) for name, rows in by_judge.items()}
+    compared = list(measures.agreements(verdicts))
+    for table in (
+        *_kind_tables(kinds),
+        _measure_table(measures_by_judge),
+        agreement_table("Agreement of scores", compared),
+    ):
         print_table(table)
-    for name, error, times in _errors(seen):
+    for name, error, times in _errors(verdicts):
         print(f"{name}: {times} without a verdict: {error}")
     if json_path:
         report = {
             "kinds": {name: table.to_dict("index") for name, table in kinds.items()},
-            "measures": {name: [asdict(measure) for measure in several] for name, several in measured.items()},
+            "measures": {name: [asdict(measure) for measure in several] for name, several in measures_by_judge.items()},
             "agreement": agreement_data(compared),
-            "verdicts": seen.astype(object).where(seen.notna(), None).to_dict("records"),
+            "verdicts": verdicts.astype(object).where(verdicts.notna(), None).to_dict("records"),
         }
         json_path.write_bytes(orjson.dumps(report, option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY))
     if plot:
-        plotting.draw(seen, plot)
+        plotting.draw(verdicts, plot)
 
 
-def _observed(judge: str, repeats: int, output_path: Path, local_path: Path) -> pd.DataFrame:
+def _observe(judge: str, repeats: int, output_path: Path, local_path: Path) -> pd.DataFrame:
     client = _client(local_path)
-    from helm_longctx.benchmarks.helmet.judge_check import checks
+    from helm.common.object_spec import get_class_by_name
+
     from helm_longctx.judging.check.items import observe
     from helm_longctx.judging.judge import find_judges
 
-    judges = find_judges(judge, client)
-    asked = checks(DataRoot.find(output_path))
+    judges, root = find_judges(judge, client), DataRoot.find(output_path)
+    checks = [get_class_by_name(benchmark.judge_checks) for benchmark in BENCHMARKS if benchmark.judge_checks]
+    items = [check for of_benchmark in checks for check in of_benchmark(root)]
     with _without_helms_log():
-        return observe(asked, judges, repeats)
+        return observe(items, judges, repeats)
 
 
 @contextmanager
 def _without_helms_log() -> Iterator[None]:
-    """HELM's clients log a traceback for each call that fails; here failures are counted by kind."""
+    """Turn off HELM's log: its clients log a traceback for each failed call, and this command counts errors itself."""
     log = logging.getLogger("helm")
     level = log.level
     log.setLevel(logging.CRITICAL)
@@ -92,7 +107,7 @@ def _without_helms_log() -> Iterator[None]:
 
 
 def _client(local_path: Path) -> AutoClient:
-    """HELM's client for any deployment, with the cache that helm-run has."""
+    """HELM's client for all deployments, with the request cache of helm-run."""
     from helm.clients.auto_client import AutoClient
     from helm.common.general import get_credentials
     from helm.proxy.services.service import CACHE_DIR
@@ -128,18 +143,18 @@ def _kind_tables(kinds: Mapping[str, pd.DataFrame]) -> Iterator[Table]:
         yield table
 
 
-def _measure_table(measured: Mapping[str, list[Measure]]) -> Table:
-    table = Table(title="What moves a judge", title_justify="left")
-    for column in ("measure", *measured, "right", "n", "what it is"):
+def _measure_table(measures_by_judge: Mapping[str, list[Measure]]) -> Table:
+    table = Table(title="What changes a verdict", title_justify="left")
+    for column in ("measure", *measures_by_judge, "right", "n", "meaning"):
         table.add_column(column, overflow="fold")
-    for row in zip(*measured.values(), strict=True):
+    for row in zip(*measures_by_judge.values(), strict=True):
         values = (number_text(measure.value) for measure in row)
         fewest = min(measure.n for measure in row)
         table.add_row(row[0].name, *values, number_text(row[0].good), str(fewest), row[0].about)
     return table
 
 
-def _errors(seen: pd.DataFrame) -> Iterator[tuple[str, str, Any]]:
-    lacking = seen.dropna(subset="error")
-    for (judge, error), times in lacking.groupby(["judge", "error"]).size().items():
+def _errors(verdicts: pd.DataFrame) -> Iterator[tuple[str, str, Any]]:
+    failures = verdicts.dropna(subset="error")
+    for (judge, error), times in failures.groupby(["judge", "error"]).size().items():
         yield judge, error, times

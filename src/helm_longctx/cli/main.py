@@ -1,4 +1,4 @@
-"""`helm-longctx`: entry point and shared options."""
+"""`helm-longctx`: the entry point and its sub-commands."""
 
 from __future__ import annotations
 
@@ -19,13 +19,12 @@ from helm_longctx.cli import (
     records,
     rejudge,
     results,
-    show,
     tables,
 )
-from helm_longctx.cli.errors import explain
 from helm_longctx.errors import InputError, shorten
+from helm_longctx.helm.errors import explain
 from helm_longctx.redaction.logs import redact_logs
-from helm_longctx.redaction.text import redacted, register_environment
+from helm_longctx.redaction.text import redact, register_environment
 from helm_longctx.redaction.uncaught import redact_uncaught
 
 app = typer.Typer(
@@ -42,7 +41,7 @@ app.command("judge-agreement")(judge_agreement.judge_agreement)
 app.command("summarize")(results.summarize)
 app.command("serve")(results.serve)
 app.command("export")(export.export)
-app.command("show")(show.show)
+app.command("show")(records.show)
 app.command("reference")(results.reference)
 app.command("schema")(results.schema)
 app.command("confs")(tables.confs)
@@ -63,28 +62,29 @@ def options(
 
 
 def main() -> None:
-    """Run the command; bad input ends in one line and status 2."""
+    """Run the command. Bad input is reported in one line, with exit status 2."""
     logging.basicConfig(level=logging.WARNING, format="helm-longctx: %(message)s", stream=sys.stderr)
     register_environment()
     redact_logs()
     redact_uncaught()
     try:
-        get_command(app)()  # called itself, `app` would put a hook for uncaught exceptions in place of ours
+        # Not `app()`: that would replace our hook for uncaught exceptions, which redacts secrets.
+        get_command(app)()
     except InputError as error:
         print(f"helm-longctx: error: {explain(error)}", file=sys.stderr)
         raise SystemExit(2) from None
     except BrokenPipeError:
-        # A reader such as `head` has enough; without this, Python complains again at exit.
+        # A reader such as `head` closed the pipe. Python would print an error about it again at exit.
         sys.stderr.close()
         raise SystemExit(1) from None
     except OSError as error:
-        if not error.strerror:  # of a network's library
+        if not error.strerror:  # raised by a network library, not by the file system
             raise
         print(f"helm-longctx: error: {_explain_file(error)}", file=sys.stderr)
         raise SystemExit(2) from None
 
 
 def _explain_file(error: OSError) -> str:
-    """One line for a file or folder that cannot be read or written, or a full disk."""
+    """Explain an error about a file, a folder or a full disk in one line."""
     where = f"{shorten(str(error.filename), 200)}: " if error.filename is not None else ""
-    return redacted(f"{where}{error.strerror}; name another path, or make it readable and writable")
+    return redact(f"{where}{error.strerror}; name another path, or make it readable and writable")

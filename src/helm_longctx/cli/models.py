@@ -1,4 +1,4 @@
-"""`models`: the deployments that come with the package."""
+"""`models`: list the deployments that come with the package."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typer
 import yaml
 from rich.table import Table
 
-from helm_longctx.cli.console import print_table
+from helm_longctx.cli.shared import print_table
 from helm_longctx.errors import InputError
 
 FILES = ("model_deployments.yaml", "model_metadata.yaml", "tokenizer_configs.yaml")
@@ -19,10 +19,11 @@ FILES = ("model_deployments.yaml", "model_metadata.yaml", "tokenizer_configs.yam
 
 def models(
     copy_to: Annotated[
-        Path | None, typer.Option(file_okay=False, help="Write the files here, to edit; existing ones stay.")
+        Path | None,
+        typer.Option(file_okay=False, help="Copy the files to this folder, to edit them."),
     ] = None,
 ) -> None:
-    """List the deployments that come with the package, and where to find or copy their files."""
+    """List the deployments that come with the package, and the folder with their files."""
     folder = Path(str(resources.files("helm_longctx") / "config"))
     if copy_to:
         _copy(folder, copy_to)

@@ -1,4 +1,4 @@
-"""`prompts` and `score`: the protocol without a model, as JSON lines."""
+"""`prompts`, `score` and `show`: prompts and scores on standard output."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import orjson
 import typer
 
 from helm_longctx.benchmarks import BENCHMARKS
-from helm_longctx.cli.options import OutputPath
-from helm_longctx.errors import InputError, shorten
+from helm_longctx.cli.shared import OutputPath
+from helm_longctx.errors import InputError, bad_argument, shorten
 from helm_longctx.helm.instance import stop_sequences
 from helm_longctx.protocol.entry import Entry, parse_entry
 from helm_longctx.protocol.loading import load_examples
@@ -28,8 +28,8 @@ EntryArgument = Annotated[str, typer.Argument(help="A run entry without a model,
 
 def prompts(
     entry: EntryArgument,
-    style: Annotated[Form | None, typer.Option(help="Default: as the official configuration sends the task.")] = None,
-    limit: Annotated[int | None, typer.Option(min=0, help="Stop after so many prompts.")] = None,
+    style: Annotated[Form | None, typer.Option(help="Form of the prompts; default: the official one.")] = None,
+    limit: Annotated[int | None, typer.Option(min=0, help="Number of prompts to print.")] = None,
     output_path: OutputPath = Path("benchmark_output"),
 ) -> None:
     """Print an entry's prompts in the official order, as JSON lines."""
@@ -48,7 +48,7 @@ def _prompt_lines(entry: Entry, style: Form | None, root: DataRoot) -> Iterator[
                 "id": example.id,
                 "task": task.name,
                 **({"length": entry.label} if entry.label else {}),
-                **_shown(task.prompt(example, task.variant(entry.settings).system), form),
+                **_prompt_fields(task.prompt(example, task.variant(entry.settings).system), form),
                 "references": example.references,
                 "max_tokens": task.budget(entry.settings),
                 "stop": list(stop_sequences(task, entry.settings)) if form == "completion" else [],
@@ -56,7 +56,10 @@ def _prompt_lines(entry: Entry, style: Form | None, root: DataRoot) -> Iterator[
 
 
 def _json_line(value: object) -> bytes:
-    """One line for any reader: some, like Python's `splitlines`, also end lines at characters that JSON lets stand."""
+    """Serialize a value as one line.
+
+    Some readers, such as Python's `splitlines`, also break lines at characters that JSON does not escape.
+    """
     line = orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
     for character in "\x85\u2028\u2029":
         line = line.replace(character.encode(), f"\\u{ord(character):04x}".encode())
@@ -64,21 +67,21 @@ def _json_line(value: object) -> bytes:
 
 
 def _official_form(entry: Entry, task: Task) -> Form:
-    asked = entry.settings.style
-    return "chat" if asked == "chat" or (asked == "auto" and task.chat) else "completion"
+    style = entry.settings.style
+    return "chat" if style == "chat" or (style == "auto" and task.chat) else "completion"
 
 
-def _shown(prompt: Prompt, form: Form) -> dict[str, Any]:
-    """The prompt's text, and the messages of a conversation."""
+def _prompt_fields(prompt: Prompt, form: Form) -> dict[str, Any]:
+    """The prompt's text, and the messages if it is a conversation."""
     messages = {} if prompt.has_one_turn else {"messages": prompt.messages}
     return {"prompt": prompt.text(form), **messages}
 
 
 def score(
     entry: EntryArgument,
-    records: Annotated[Path, typer.Option(help="JSON lines: prediction, references and what the metric needs.")],
+    records: Annotated[Path, typer.Option(help="JSON lines: prediction, references and fields for the metric.")],
 ) -> None:
-    """Score outputs that you already have: JSON lines in, JSON lines out, in the same order. No data is needed."""
+    """Score outputs that you already have. Prints a JSON line for each record, in the same order. Needs no data."""
     checked = parse_entry(BENCHMARKS, entry)
     if len(checked.tasks) > 1:
         raise InputError(f"{checked.name}: task is missing; allowed: {', '.join(task.name for task in checked.tasks)}")
@@ -95,3 +98,29 @@ def _scores(task: Task, record: Record, where: str) -> Scores:
             raise InputError(f"{where}: references must be strings, found {shorten(reference)}")
     task.check_record(record, where)
     return task.scores(record)
+
+
+def show(
+    run: Annotated[str, typer.Argument(help="The run's folder, or its name in any suite under --output-path.")],
+    instance: Annotated[
+        str,
+        typer.Argument(help="The instance's id, as on the run's page. If it is not unique, the error lists names."),
+    ],
+    output_path: OutputPath = Path("benchmark_output"),
+) -> None:
+    """Print the whole prompt that was sent for an instance, byte for byte, without a newline at the end."""
+    from helm_longctx.runs.prompts import full_prompt
+
+    prompt = full_prompt(_run_folder(run, output_path), instance)
+    sys.stdout.buffer.write(prompt.encode("utf-8", "surrogatepass"))
+
+
+def _run_folder(run: str, output_path: Path) -> Path:
+    if Path(run).is_dir():
+        return Path(run)
+    name = run.replace("/", "_")  # HELM replaces the slash in a model's name
+    folders = [path for path in output_path.glob("runs/*/*") if path.is_dir() and path.name == name]
+    if len(folders) != 1:
+        allowed = f"a folder, or the name of one run under {output_path / 'runs'}; {len(folders)} runs have this name"
+        raise bad_argument("show", "run", run, allowed)
+    return folders[0]

@@ -1,4 +1,4 @@
-"""`schema`, `summarize` and `serve`: from runs to the leaderboard in the browser."""
+"""`schema`, `summarize`, `reference` and `serve`: from runs to the leaderboard in the browser."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ import typer
 import yaml
 
 from helm_longctx.benchmarks import BENCHMARKS
-from helm_longctx.cli.console import print_table
-from helm_longctx.cli.options import LocalPath, OutputPath, Suite
-from helm_longctx.errors import InputError, bad_argument, is_unfit, shorten
+from helm_longctx.cli.shared import LocalPath, OutputPath, Suite, print_table
+from helm_longctx.errors import InputError, bad_argument, is_format_error, shorten
 from helm_longctx.protocol.lengths import parse_length
 from helm_longctx.report.reference import write_reference
 from helm_longctx.report.schema import make_schema
@@ -21,10 +20,10 @@ from helm_longctx.report.suite import notes, run_groups, score_tables, suite_fol
 
 
 def schema(
-    suite: Annotated[str | None, typer.Option(help="Only what this suite's runs need.")] = None,
+    suite: Annotated[str | None, typer.Option(help="Only the parts that this suite's runs need.")] = None,
     output_path: OutputPath = Path("benchmark_output"),
 ) -> None:
-    """Print the schema for `helm-summarize --schema-path`."""
+    """Print the schema file for `helm-summarize --schema-path`."""
     groups = run_groups(suite_folder(output_path, suite)) if suite else None
     yaml.safe_dump(make_schema(BENCHMARKS, groups), sys.stdout, sort_keys=False, allow_unicode=True)
 
@@ -34,7 +33,7 @@ def summarize(
     output_path: OutputPath = Path("benchmark_output"),
     local_path: LocalPath = Path("prod_env"),
 ) -> None:
-    """Run helm-summarize with our summarizer and our schema, cut to the suite's runs, and print the scores."""
+    """Run helm-summarize with our summarizer and with the schema of the suite's runs, and print the scores."""
     folder = suite_folder(output_path, suite)
     schema_path = folder / "schema_longctx.yaml"
     text = yaml.safe_dump(make_schema(BENCHMARKS, run_groups(folder)), sort_keys=False, allow_unicode=True)
@@ -51,7 +50,7 @@ def summarize(
     try:
         helm_summarize.main()
     except Exception as error:
-        if not is_unfit(error):
+        if not is_format_error(error):
             raise
         what = f"{type(error).__name__}: {shorten(str(error))}"
         raise InputError(
@@ -65,28 +64,28 @@ def summarize(
 
 
 def reference(
-    benchmark: Annotated[str, typer.Argument(help="The benchmark whose published results are wanted, e.g. lv_eval")],
+    benchmark: Annotated[str, typer.Argument(help="The benchmark with the published results, e.g. lv_eval")],
     suite: Suite,
-    model: Annotated[list[str] | None, typer.Option(help="Only these models; `Qwen*` means all that begin so.")] = None,
+    model: Annotated[list[str] | None, typer.Option(help="Only these models, e.g. `Qwen*`.")] = None,
     length: Annotated[str | None, typer.Option(help="Only this length, e.g. 128k.")] = None,
     output_path: OutputPath = Path("benchmark_output"),
 ) -> None:
-    """Put published results beside a suite's own runs, as runs that are marked and have no instances."""
-    by_name = {known.name: known for known in BENCHMARKS}
+    """Add published results to a suite, as runs without instances that are marked as published."""
+    by_name = {each.name: each for each in BENCHMARKS}
     if benchmark not in by_name:
         raise bad_argument("reference", "benchmark", benchmark, list(by_name))
     tokens = parse_length(length, where="reference") if length else None
     folder = suite_path(output_path, suite)
     runs = write_reference(by_name[benchmark], folder, model or ["*"], tokens)
-    print(f"{len(runs)} published results are in {folder}; show them with summarize")
+    print(f"{len(runs)} published results are in {folder}; run summarize to show them")
 
 
 def serve(
     suite: Suite,
     output_path: OutputPath = Path("benchmark_output"),
-    port: Annotated[int, typer.Option(min=1, max=65535, help="Port on this machine.")] = 8000,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 8000,
 ) -> None:
-    """Run helm-server for a suite on the loopback address only (helm-server itself listens on every address)."""
+    """Run helm-server for a suite, on the loopback address only. By itself, helm-server listens on all addresses."""
     folder = suite_folder(output_path, suite)
     if not (folder / "groups.json").is_file():
         raise InputError(
@@ -104,8 +103,10 @@ def serve(
 
 def _check_port(port: int) -> None:
     with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the server does, so that it can start again
+        probe.setsockopt(
+            socket.SOL_SOCKET, socket.SO_REUSEADDR, 1
+        )  # as the server does; else a restart would have to wait
         try:
             probe.bind(("127.0.0.1", port))
         except OSError as error:
-            raise InputError(f"port={port} cannot be used ({error.strerror}); name another with --port") from error
+            raise InputError(f"port={port} cannot be used ({error.strerror}); choose another with --port") from error

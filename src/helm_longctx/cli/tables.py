@@ -1,4 +1,4 @@
-"""`list` and `confs`: the task table, for people and as run-entry files."""
+"""`list` and `confs`: print the task table, and write it as run-entry files."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import typer
 from rich.table import Table
 
 from helm_longctx.benchmarks import BENCHMARKS
-from helm_longctx.cli.console import print_table
-from helm_longctx.cli.options import OutputPath
+from helm_longctx.cli.shared import OutputPath, print_table
 from helm_longctx.protocol.lengths import length_label, parse_length
 from helm_longctx.protocol.metric_names import headline_text
 from helm_longctx.protocol.task import Task
@@ -21,11 +20,11 @@ from helm_longctx.sources.root import DataRoot
 
 
 def list_tasks(
-    length: Annotated[str, typer.Option(help="The length whose data is looked for.")] = "128k",
-    as_json: Annotated[bool, typer.Option("--json", help="JSON instead of a table.")] = False,
+    length: Annotated[str, typer.Option(help="The length for which the data column is made.")] = "128k",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     output_path: OutputPath = Path("benchmark_output"),
 ) -> None:
-    """List tasks: run entry, lengths, metric, budget, and whether its data is here."""
+    """List the tasks with run entry, lengths, metric, output budget, and whether their data is present."""
     root = DataRoot.find(output_path)
     tokens = parse_length(length, "list")
     rows = [
@@ -68,8 +67,8 @@ def _data(task: Task, length: int, root: DataRoot) -> str:
     return "missing" if root.mirror else "fetched on first use"
 
 
-def confs(folder: Annotated[Path, typer.Argument(file_okay=False, help="Where to write them.")]) -> None:
-    """Write HELM run-entry files (`helm-run --conf-paths`), one a length and one for the demo, and list them."""
+def confs(folder: Annotated[Path, typer.Argument(file_okay=False, help="Folder to write to.")]) -> None:
+    """Write HELM run-entry files (`helm-run --conf-paths`): one for each length and one for the demo."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in conf_files(BENCHMARKS).items():
         (folder / name).write_text(text, encoding="utf-8")

@@ -18,9 +18,8 @@ from helm.common.request import Request
 from helm_longctx.errors import InputError
 from helm_longctx.helm.style import resolve_style, sends_messages, takes_both_forms
 from helm_longctx.helm.truncation import Truncator
-from helm_longctx.protocol.context_end import NoRoomError
-from helm_longctx.protocol.fitted import Fitted
-from helm_longctx.protocol.prompt import Form
+from helm_longctx.protocol.cutting.context_end import NoRoomError
+from helm_longctx.protocol.prompt import FittedPrompt, Form
 from helm_longctx.protocol.sample import Sample
 
 Item = TypeVar("Item")
@@ -122,7 +121,7 @@ class LongContextAdapter(Adapter):
             prompt_truncated=fitted.cut,
         )
 
-    def _fit(self, instance: Instance, sample: Sample, max_tokens: int, style: Form) -> Fitted:
+    def _fit(self, instance: Instance, sample: Sample, max_tokens: int, style: Form) -> FittedPrompt:
         """The last turn as it fits."""
         if instance.input.messages is not None and not (style == "chat" and self.sends_messages):
             raise InputError(
@@ -134,7 +133,7 @@ class LongContextAdapter(Adapter):
             return self.truncator.fit(prompt, sample, max_tokens, style)
         except NoRoomError:
             if self.refuses:  # which names all prompts that are too long at once
-                return Fitted(prompt, cut=True)
+                return FittedPrompt(prompt, cut=True)
             raise
 
     def _max_tokens(self, sample: Sample) -> int:
@@ -157,7 +156,7 @@ def _prompt(instance: Instance, sample: Sample, style: Form) -> str:
     return text if style == "chat" else text + (sample.separator + sample.answer_prefix)
 
 
-def _messages(instance: Instance, fitted: Fitted) -> list[dict[str, str]] | None:
+def _messages(instance: Instance, fitted: FittedPrompt) -> list[dict[str, str]] | None:
     """A conversation, its last turn as it fits; None for a prompt of one turn."""
     messages = instance.input.messages
     return [*messages[:-1], {**messages[-1], "content": fitted.prompt}] if messages else None

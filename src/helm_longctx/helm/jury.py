@@ -12,7 +12,7 @@ from helm.benchmark.metrics.metric_name import MetricName
 from helm.benchmark.metrics.statistic import Stat
 
 from helm_longctx.judging.agreement import cohen_kappa, krippendorff_alpha
-from helm_longctx.judging.verdicts import BY_JUDGE
+from helm_longctx.judging.scores import BY_JUDGE
 
 GRADES = "judge_score"
 """The score that has grades (a fluent answer's correctness, 0 to 3); an F1 has none."""

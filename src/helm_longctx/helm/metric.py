@@ -19,9 +19,9 @@ from helm_longctx.benchmarks import find_benchmark
 from helm_longctx.failures import Failure, failure_of
 from helm_longctx.helm.jury import jury_stats
 from helm_longctx.protocol.metric_names import DEPTHS, depth_score, metric_fields, pass_at, task_score
+from helm_longctx.protocol.prompt import remove_thinking
 from helm_longctx.protocol.sample import Sample
 from helm_longctx.protocol.task import MAIN_METRIC, Record
-from helm_longctx.protocol.thinking import without_thinking
 
 FAILURE_METRICS = {Failure.TOO_LONG: "request_too_long", Failure.REFUSED: "request_refused"}
 """Failures that are counted apart: they say something of the model, and come again."""
@@ -152,6 +152,6 @@ def scored_record(state: RequestState) -> Record:
     return {
         **sample.record,
         **(state.annotations or {}),
-        "prediction": without_thinking(prefix + state.result.completions[0].text),
+        "prediction": remove_thinking(prefix + state.result.completions[0].text),
         "references": [reference.output.text for reference in state.instance.all_correct_references],
     }

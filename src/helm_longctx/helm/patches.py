@@ -27,10 +27,9 @@ from helm.common.hierarchical_logger import hwarn
 from helm.common.request import Request, RequestResult
 
 from helm_longctx.protocol.sample import Sample
-from helm_longctx.redaction.lean import add_log_filter, short_request
-from helm_longctx.redaction.logs import redact_logs
-from helm_longctx.redaction.text import redacted, register_arguments, register_credentials, register_environment
-from helm_longctx.redaction.uncaught import redact_uncaught
+from helm_longctx.redaction.abbreviation import abbreviate_request, add_log_filter
+from helm_longctx.redaction.logs import redact_logs, redact_uncaught
+from helm_longctx.redaction.text import redact, register_arguments, register_credentials, register_environment
 
 if TYPE_CHECKING:
     from helm.benchmark.adaptation.adapter_spec import AdapterSpec
@@ -174,7 +173,7 @@ def _redact_errors(theirs: Any) -> Any:
 
     def make_request(self: Any, request: Request) -> RequestResult:
         result: RequestResult = theirs(self, request)
-        return replace(result, error=redacted(result.error)) if result.error else result
+        return replace(result, error=redact(result.error)) if result.error else result
 
     return make_request
 
@@ -191,7 +190,7 @@ def _register_arguments(theirs: Any) -> Any:
 
 def _shorten_requests(theirs: Any) -> Any:
     """HELM puts whole requests into errors; one can have a prompt of a megabyte."""
-    return short_request
+    return abbreviate_request
 
 
 def _send_seeds(theirs: Any) -> Any:

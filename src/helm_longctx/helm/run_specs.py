@@ -110,7 +110,7 @@ def make_metrics(entry: Entry) -> list[MetricSpec]:
 def make_annotators(entry: Entry) -> list[AnnotatorSpec]:
     """Return the annotator spec of an entry's judge; none if there is nothing to judge or `judge=none`."""
     name, judge = entry.category.judge, entry.settings.judge
-    if not name or judge == "none" or not any(task.judged for task in entry.tasks):
+    if not name or judge == "none" or not any(task.has_judge for task in entry.tasks):
         return []
     annotator: type[JudgeAnnotator] = get_class_by_name(name)
     annotator.check(judge)

@@ -16,9 +16,8 @@ from helm.common.hierarchical_logger import hwarn
 from helm.common.object_spec import get_class_by_name
 
 from helm_longctx.errors import InputError
-from helm_longctx.protocol import context_end, middle
-from helm_longctx.protocol.fitted import Fitted
-from helm_longctx.protocol.prompt import Form
+from helm_longctx.protocol.cutting import context_end, middle
+from helm_longctx.protocol.prompt import FittedPrompt, Form
 from helm_longctx.protocol.sample import Sample
 from helm_longctx.torchvision import ignore_broken_torchvision
 
@@ -59,7 +58,7 @@ class Truncator:
         window = min(known) if known and deployment.tokenizer_name else None
         return Truncator(window, cache(lambda: _tokenizer(deployment)))
 
-    def fit(self, prompt: str, sample: Sample, max_tokens: int, form: Form) -> Fitted:
+    def fit(self, prompt: str, sample: Sample, max_tokens: int, form: Form) -> FittedPrompt:
         """The prompt, cut by the task's rule if it is too long.
 
         Args:
@@ -72,11 +71,11 @@ class Truncator:
                 used for cutting.
         """
         if self.window is None or sample.cut == "nothing":
-            return Fitted(prompt)
+            return FittedPrompt(prompt)
         limit = self._limit(sample, max_tokens, form)
         counted = _as_counted(prompt, sample, form)
         if len(counted) < limit and len(counted.encode()) + _SPECIAL_TOKENS <= limit:
-            return Fitted(prompt)
+            return FittedPrompt(prompt)
         if sample.cut == "middle":
             return self._around_middle(prompt, sample.question, limit)
         assert sample.context_span is not None
@@ -88,7 +87,7 @@ class Truncator:
         """How many tokens a prompt that was cut had too many; the arguments are those of `fit`."""
         return self._count(_as_counted(prompt, sample, form)) - self._limit(sample, max_tokens, form)
 
-    def _around_middle(self, prompt: str, question: str | None, limit: int) -> Fitted:
+    def _around_middle(self, prompt: str, question: str | None, limit: int) -> FittedPrompt:
         fitted = self._without_middle(prompt, limit)
         if fitted.cut and question:
             needed = self._count(prompt[prompt.rfind(question) :])
@@ -118,11 +117,11 @@ class Truncator:
         return middle.token_counter(self.tokenizer())
 
     @cached_property
-    def _without_middle(self) -> middle.Cut:
+    def _without_middle(self) -> middle.MiddleCutter:
         return middle.middle_cutter(self.tokenizer())
 
     @cached_property
-    def _without_end(self) -> context_end.Cut:
+    def _without_end(self) -> context_end.ContextCutter:
         return context_end.context_cutter(self.tokenizer())
 
 

@@ -1,1 +1,1 @@
-"""Judges: who says what a metric cannot compute."""
+"""Judges: models that grade answers where no metric can be computed."""

@@ -1,7 +1,7 @@
-"""How far raters of the same items agree: shares, Cohen's kappa, Krippendorff's alpha, with bootstrap intervals.
+"""Agreement between raters of the same items: share of equal ratings, Cohen's kappa, Krippendorff's alpha, intervals.
 
-Ratings are numbers, NaN where a rater gave none. An item counts where both raters of a pair rated it, for alpha where
-at least two did. What is not defined is NaN, and `Agreement.note` says why.
+Ratings are numbers; NaN means that the rater gave none. Statistics of a pair use the items that both rated, alpha of
+several raters those that at least two rated. An undefined statistic is NaN, and `Agreement.note` explains why.
 """
 
 from __future__ import annotations
@@ -19,20 +19,22 @@ from numpy.typing import ArrayLike, NDArray
 Ratings = NDArray[np.float64]
 
 RESAMPLES = 1000
+"""Resamples of the bootstrap."""
+
 FEWEST = 10
-"""Items from which an interval is given."""
+"""Smallest number of items for which an interval is computed."""
 
 DEFINED = 0.95
-"""Share of the resamples in which a coefficient must be defined for an interval of it."""
+"""Share of the resamples in which a coefficient must be defined for an interval."""
 
 STEPS, GRADES = 12, 100
-"""Ratings are grades if they are multiples of 1, 1/2, … 1/12, and at most so many steps apart; Cohen's kappa has no
-meaning for others."""
+"""Ratings are grades if they are multiples of 1, 1/2, … or 1/12 (`STEPS`) and at most 100 steps (`GRADES`) apart.
+Cohen's kappa has no meaning for other ratings."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A coefficient with its 95 % bootstrap interval over items."""
+    """A statistic with its 95 % bootstrap interval over items."""
 
     value: float
     low: float = math.nan
@@ -41,15 +43,16 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far two raters agree.
+    """The agreement of two raters.
 
     Args:
-        n: items that both rated.
+        n: number of items that both rated.
         same: share of equal ratings.
-        kappa: Cohen's, where any two different ratings are as far apart as any other.
-        weighted_kappa: Cohen's with quadratic weights: two grades apart is four times as bad as one.
-        alpha: Krippendorff's, ordinal for grades, else interval.
-        note: why something is NaN; empty if nothing is.
+        kappa: Cohen's kappa, for which all different ratings are equally far apart.
+        weighted_kappa: Cohen's kappa with quadratic weights: a difference of two grades counts four times as much as
+            one of one grade.
+        alpha: Krippendorff's alpha, ordinal for grades, else interval.
+        note: why a statistic is NaN; empty if none is.
     """
 
     n: int
@@ -61,18 +64,18 @@ class Agreement:
 
 
 def agreement(one: ArrayLike, other: ArrayLike) -> Agreement:
-    """Compare two raters' ratings of the same items, in the same order."""
-    first, second = _rated_by_both(one, other)
+    """Compute the agreement of two raters, whose ratings are of the same items in the same order."""
+    first, second = _common_ratings(one, other)
     pairs = np.stack([first, second])
-    graded = _grades(pairs)
-    level = "interval" if graded is None else "ordinal"
-    ratings = pairs if graded is None else graded
+    grades = _grades(pairs)
+    level = "interval" if grades is None else "ordinal"
+    ratings = pairs if grades is None else grades
 
     def estimate(statistic: Callable[[Ratings, Ratings], float]) -> Estimate:
         return _estimate(ratings, statistic)
 
     def kappa(weights: str | None) -> Estimate:
-        return Estimate(math.nan) if graded is None else estimate(partial(_kappa, weights=weights))
+        return Estimate(math.nan) if grades is None else estimate(partial(_kappa, weights=weights))
 
     return Agreement(
         n=first.size,
@@ -80,16 +83,16 @@ def agreement(one: ArrayLike, other: ArrayLike) -> Agreement:
         kappa=kappa(None),
         weighted_kappa=kappa("quadratic"),
         alpha=estimate(lambda a, b: krippendorff_alpha(np.stack([a, b]), level)),
-        note=_note(pairs, graded),
+        note=_note(pairs, grades),
     )
 
 
 def pairwise(ratings: Mapping[str, ArrayLike], jury: Collection[str]) -> Iterator[tuple[str, Agreement]]:
-    """Who, and how far they agree: every two raters, and the whole jury if it has more than two.
+    """Yield the names and the agreement of every two raters, and of the whole jury if it has more than two judges.
 
     Args:
-        ratings: by rater, of the same items in the same order.
-        jury: which of the raters are judges.
+        ratings: ratings by rater, of the same items in the same order.
+        jury: the raters that are judges.
     """
     for one, other in combinations(ratings, 2):
         yield f"{one} / {other}", agreement(ratings[one], ratings[other])
@@ -98,56 +101,56 @@ def pairwise(ratings: Mapping[str, ArrayLike], jury: Collection[str]) -> Iterato
 
 
 def agreement_of_all(ratings: Sequence[ArrayLike]) -> Agreement:
-    """Krippendorff's alpha of any number of raters; the rest of the `Agreement`, which is of two, is NaN."""
-    given = np.stack([np.asarray(each, dtype=float) for each in ratings])
-    rated = given[:, (~np.isnan(given)).sum(axis=0) >= 2]
-    graded = _grades(rated)
-    level = "interval" if graded is None else "ordinal"
-    alpha = _estimate(rated if graded is None else graded, lambda *rows: krippendorff_alpha(np.stack(rows), level))
-    nothing = Estimate(math.nan)
-    return Agreement(rated.shape[1], nothing, nothing, nothing, alpha, _note(rated, rated))
+    """Compute Krippendorff's alpha of any number of raters. The other statistics, defined for two raters, are NaN."""
+    table = np.stack([np.asarray(each, dtype=float) for each in ratings])
+    pairable = table[:, (~np.isnan(table)).sum(axis=0) >= 2]
+    grades = _grades(pairable)
+    level = "interval" if grades is None else "ordinal"
+    alpha = _estimate(pairable if grades is None else grades, lambda *rows: krippendorff_alpha(np.stack(rows), level))
+    undefined = Estimate(math.nan)
+    return Agreement(pairable.shape[1], undefined, undefined, undefined, alpha, _note(pairable, pairable))
 
 
 def cohen_kappa(one: ArrayLike, other: ArrayLike, weights: str | None = None) -> float:
-    """Cohen's kappa by scikit-learn.
+    """Compute Cohen's kappa with scikit-learn.
 
     Args:
         weights: None, or "quadratic" for ratings that are grades.
 
     Returns:
-        At most 1; NaN without items, where all ratings are the same, and where they are no grades.
+        At most 1; NaN if there are no items, all ratings are equal, or the ratings are not grades.
     """
-    graded = _grades(np.stack(_rated_by_both(one, other)))
-    return math.nan if graded is None else _kappa(graded[0], graded[1], weights)
+    grades = _grades(np.stack(_common_ratings(one, other)))
+    return math.nan if grades is None else _kappa(grades[0], grades[1], weights)
 
 
 def krippendorff_alpha(ratings: ArrayLike, level: str = "ordinal") -> float:
-    """Krippendorff's alpha by the package of that name.
+    """Compute Krippendorff's alpha with the package krippendorff.
 
     Args:
-        ratings: shape (raters, items).
-        level: `nominal`, `ordinal` or `interval`.
+        ratings: array of shape (raters, items).
+        level: level of measurement: `nominal`, `ordinal` or `interval`.
 
     Returns:
-        At most 1; NaN where no item has two ratings, or all these are the same.
+        At most 1; NaN if no item has two ratings, or all ratings of such items are equal.
     """
     import krippendorff
 
-    given = np.atleast_2d(np.asarray(ratings, dtype=float))
-    paired = given[:, (~np.isnan(given)).sum(axis=0) >= 2]
-    if len(np.unique(paired[~np.isnan(paired)])) < 2:
+    table = np.atleast_2d(np.asarray(ratings, dtype=float))
+    pairable = table[:, (~np.isnan(table)).sum(axis=0) >= 2]
+    if len(np.unique(pairable[~np.isnan(pairable)])) < 2:
         return math.nan
-    return float(krippendorff.alpha(reliability_data=paired, level_of_measurement=level))
+    return float(krippendorff.alpha(reliability_data=pairable, level_of_measurement=level))
 
 
-def _rated_by_both(one: ArrayLike, other: ArrayLike) -> tuple[Ratings, Ratings]:
+def _common_ratings(one: ArrayLike, other: ArrayLike) -> tuple[Ratings, Ratings]:
     first, second = np.asarray(one, dtype=float), np.asarray(other, dtype=float)
     both = ~(np.isnan(first) | np.isnan(second))
     return first[both], second[both]
 
 
 def _grades(pairs: Ratings) -> Ratings | None:
-    """The ratings as whole numbers, which keep their distances; None if they are too fine for grades."""
+    """Scale ratings to whole numbers, which keeps the ratios of distances; return None if they are not grades."""
     for steps in range(1, STEPS + 1):
         grades = np.round(pairs * steps)
         if grades.size and np.nanmax(grades) - np.nanmin(grades) > GRADES:
@@ -163,7 +166,7 @@ def _kappa(first: Ratings, second: Ratings, weights: str | None) -> float:
     values = np.concatenate([first, second])
     if len(np.unique(values)) < 2:
         return math.nan
-    # With quadratic weights scikit-learn counts places in its list of labels: a grade that nobody gave has one too.
+    # scikit-learn measures distances by positions in the list of labels, so grades that nobody gave must be in it too.
     labels = np.arange(values.min(), values.max() + 1)
     return float(cohen_kappa_score(first, second, labels=labels, weights=weights))
 
@@ -179,8 +182,9 @@ def _estimate(ratings: Ratings, statistic: Callable[..., float]) -> Estimate:
     if math.isnan(value) or ratings.shape[1] < FEWEST:
         return Estimate(value)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # scipy's own interval is NaN if one resample is undefined
-        found = bootstrap(
+        # scipy warns because its own interval, which is not used, is NaN if one resample is undefined.
+        warnings.simplefilter("ignore")
+        distribution = bootstrap(
             tuple(ratings),
             statistic,
             paired=True,
@@ -189,21 +193,22 @@ def _estimate(ratings: Ratings, statistic: Callable[..., float]) -> Estimate:
             method="percentile",
             random_state=0,
         ).bootstrap_distribution
-    if np.isnan(found).mean() > 1 - DEFINED:
+    if np.isnan(distribution).mean() > 1 - DEFINED:
         return Estimate(value)
-    low, high = np.nanpercentile(found, [2.5, 97.5])
+    low, high = np.nanpercentile(distribution, [2.5, 97.5])
     return Estimate(value, float(low), float(high))
 
 
-def _note(pairs: Ratings, graded: Ratings | None) -> str:
+def _note(pairs: Ratings, grades: Ratings | None) -> str:
+    """Explain why statistics are undefined."""
     n = pairs.shape[1]
     if n == 0:
         return "no item has both ratings"
     if len(np.unique(pairs[~np.isnan(pairs)])) < 2:
-        return "all ratings are the same: chance cannot be told from agreement"
+        return "all ratings are equal: agreement cannot be distinguished from chance"
     notes = []
-    if graded is None:
-        notes.append("no grades: no kappa")
+    if grades is None:
+        notes.append("the ratings are not grades: no kappa")
     if n < FEWEST:
         notes.append(f"fewer than {FEWEST} items: no interval")
     return "; ".join(notes)

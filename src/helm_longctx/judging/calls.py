@@ -1,4 +1,4 @@
-"""A call to a judge through HELM's client of its provider: what is tried again, and what came of it."""
+"""Calls to judges through HELM's clients: their settings, when a call is repeated, and how its result is read."""
 
 from __future__ import annotations
 
@@ -10,92 +10,126 @@ from tenacity import Retrying, retry_if_result, stop_after_attempt
 from tenacity import wait_random_exponential as wait_randomly
 
 from helm_longctx.errors import shorten
-from helm_longctx.judging.settings import WAIT, setting
-from helm_longctx.redaction.text import redacted
+from helm_longctx.redaction.text import redact
+from helm_longctx.settings import number_setting
 
 if TYPE_CHECKING:
     from helm.clients.client import Client
 
+WAIT = "HELM_LONGCTX_JUDGE_WAIT"
+"""Environment variable: longest wait in seconds after the first failed call. It doubles with each further one."""
+
+TIMEOUT = "HELM_LONGCTX_JUDGE_TIMEOUT"
+"""Environment variable: seconds that a call may take. Providers' libraries would wait ten minutes."""
+
+READINGS = "HELM_LONGCTX_JUDGE_READINGS"
+"""Environment variable: number of replies to request until one has a verdict."""
+
+PARALLEL = "HELM_LONGCTX_JUDGE_PARALLEL"
+"""Environment variable: number of parallel calls to judges."""
+
+DEFAULTS = {WAIT: 2.0, TIMEOUT: 300.0, READINGS: 3.0, PARALLEL: 8.0}
+
 TRIES = 6
-"""How often a call is made that fails."""
+"""Attempts at a call that keeps failing."""
 
 FILTERED = "Content blocked by OpenAI filter"
-"""HELM's words for a reply that a filter took away."""
+"""Error of HELM's client for a reply that a content filter removed."""
 
 NO_CONTENT = "Anthropic response has empty content"
-"""HELM's words for a reply that refuses, which its cache does not keep."""
+"""Error of HELM's client for a refusal, which HELM's cache does not store."""
 
-UNREAD = ("KeyError: ", "TypeError: ", "ValidationError: ")
-"""How HELM's clients fail at a reply that is not of its provider's protocol: when they read it, after it is kept."""
+UNREADABLE = ("KeyError: ", "TypeError: ", "ValidationError: ")
+"""Start of the errors that HELM's clients raise when a reply does not follow its provider's protocol. They raise them
+after the reply was stored in the cache."""
+
+
+def setting(name: str) -> float:
+    """Return the value of one of these settings.
+
+    Raises:
+        InputError: the value is not a number above 0, or not a whole one for READINGS and PARALLEL.
+    """
+    return number_setting(name, DEFAULTS[name], whole=name in (READINGS, PARALLEL))
+
+
+def check_settings() -> None:
+    """Check all settings, so that a mistake is found before the first request.
+
+    Raises:
+        InputError: see `setting`.
+    """
+    for name in DEFAULTS:
+        setting(name)
 
 
 def call(client: Client, request: Request) -> RequestResult | str:
-    """The answer, be it one that cannot be used (see `text_of`), to a call that is made again while it fails.
+    """Send a request, and repeat it after growing waits while it fails.
 
-    Not through HELM's own retries, which wait 150 seconds in all, whatever went wrong.
+    HELM's own retries are not used: they wait 150 seconds in total, whatever the error.
 
     Returns:
-        A reply that HELM's cache now holds, or what went wrong.
+        A reply, which HELM's cache now holds and which may be unusable (see `text_of`); else the error as a text.
     """
     calls = Retrying(
         stop=stop_after_attempt(TRIES),
         wait=wait_randomly(multiplier=setting(WAIT), max=60),
-        retry=retry_if_result(_can_be_made_again),
+        retry=retry_if_result(_should_retry),
         retry_error_callback=lambda state: state.outcome and state.outcome.result(),
     )
-    result: RequestResult = calls(_made, client, request)
-    return result if _is_kept(result) else f"the call failed: {shorten(redacted(result.error or ''))}"
+    result: RequestResult = calls(_request_once, client, request)
+    return result if _has_reply(result) else f"the call failed: {shorten(redact(result.error or ''))}"
 
 
-def _made(client: Client, request: Request) -> RequestResult:
+def _request_once(client: Client, request: Request) -> RequestResult:
     try:
         return client.make_request(request)
-    except Exception as error:  # clients raise what they like
+    except Exception as error:  # HELM's clients raise errors of any type
         return RequestResult(False, [], [], False, error=f"{type(error).__name__}: {error}")
 
 
 def text_of(result: RequestResult) -> tuple[str | None, str]:
-    """The reply, and what to say if it cannot be read."""
+    """Return the text of a reply, if it has one, and the error to report if no verdict can be read from it."""
     completion = result.completions[0] if result.completions else None
     if completion is None or not completion.text:
-        said = redacted(result.error or "")
-        return None, f"the reply cannot be used: {shorten(said)}" if said else "the reply is empty"
-    if not isinstance(completion.text, str):  # HELM hands on what stands in the place of a text
-        return None, "the reply is no text"
+        error = redact(result.error or "")
+        return None, f"the reply cannot be used: {shorten(error)}" if error else "the reply is empty"
+    if not isinstance(completion.text, str):  # HELM's clients pass on any JSON value in the place of the text
+        return None, "the reply is not text"
     if (completion.finish_reason or {}).get("reason") == "length":
-        return completion.text, "the reply is cut at its limit of tokens and has no verdict"
+        return completion.text, "the reply ended at the token limit without a verdict"
     return completion.text, "the reply has no verdict"
 
 
-def _is_kept(result: RequestResult) -> bool:
-    """Whether a reply came, which HELM's cache then holds, be it one that HELM calls a failure or cannot read."""
+def _has_reply(result: RequestResult) -> bool:
+    """Whether a reply arrived, which HELM's cache then holds, even if HELM reports a failure or cannot parse it."""
     if result.success or (_is_final(result) and result.request_time is not None):
         return True
-    return result.error == FILTERED or (result.error or "").startswith(UNREAD)
+    return result.error == FILTERED or (result.error or "").startswith(UNREADABLE)
 
 
 def _is_final(result: RequestResult) -> bool:
     return result.error_flags is not None and result.error_flags.is_retriable is False
 
 
-def _can_be_made_again(result: RequestResult) -> bool:
-    """Not if there is a reply, nor if the request, the key or the address is refused."""
-    found = re.search(r"\b(?:code|status)\W{1,3}(\d{3})\b", result.error or "")
-    status = int(found[1]) if found else 500
-    if _is_kept(result) or (400 <= status < 500 and status not in (408, 409, 425, 429)):
+def _should_retry(result: RequestResult) -> bool:
+    """Whether to repeat a call: not after a reply, nor if the server rejects the request, the key or the address."""
+    match = re.search(r"\b(?:code|status)\W{1,3}(\d{3})\b", result.error or "")
+    status = int(match[1]) if match else 500
+    if _has_reply(result) or (400 <= status < 500 and status not in (408, 409, 425, 429)):
         return False
     return not _is_final(result) or result.error == NO_CONTENT
 
 
-def limited(client: Client, seconds: float) -> Client:
-    """A HELM client whose provider's library gives up after `seconds`, unless the deployment has its own `timeout`.
+def limit_time(client: Client, seconds: float) -> Client:
+    """Make the provider's library in a HELM client give up after `seconds`, and return the client.
 
-    The library's own limit on connecting stays where it is shorter.
+    A `timeout` in the deployment stays as it is, and so does the library's limit on connecting if it is shorter.
     """
     library = getattr(client, "client", None)
-    theirs = getattr(library, "timeout", 0)
-    # What a deployment says is a number; what a library has by itself is an object of several.
-    if library is not None and not isinstance(theirs, int | float | None):
-        timeout = type(theirs)(seconds, connect=min(seconds, theirs.connect or seconds))
+    default = getattr(library, "timeout", 0)
+    # The timeout of a deployment is a number; the default of a library is an object with several limits.
+    if library is not None and not isinstance(default, int | float | None):
+        timeout = type(default)(seconds, connect=min(seconds, default.connect or seconds))
         client.client = library.with_options(timeout=timeout)
     return client

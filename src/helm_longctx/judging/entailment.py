@@ -1,4 +1,7 @@
-"""Does a passage support a claim? Hub NLI models, a language model, and what they said before."""
+"""Judges whether a passage supports a claim: NLI models of the hub, language models, and a cache of verdicts.
+
+A verdict is True (the passage supports the claim), False (it does not), or None (the judge gave no verdict).
+"""
 
 from __future__ import annotations
 
@@ -15,29 +18,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from helm_longctx.errors import InputError
-from helm_longctx.judging.judge import Judge, Question, find_judges
+from helm_longctx.extras import require
+from helm_longctx.judging.judge import Judge, JudgeRequest, find_judges
 from helm_longctx.torchvision import ignore_broken_torchvision
 
 if TYPE_CHECKING:
     from helm.clients.auto_client import AutoClient
 
 Pair = tuple[str, str]
-"""Passage and claim."""
-
-Verdict = bool | None
-"""None: the judge gave none."""
+"""A passage and a claim."""
 
 TRUE_NLI = "google/t5_xxl_true_nli_mixture"
-"""HELMET's judge, of 11 billion parameters."""
+"""HELMET's official judge, with 11 billion parameters."""
 
 TRUE_NLI_COMMIT = "aa6cfe1dd4257853bfdd772992045f41bfc14988"
-"""The commit of the official judge that is loaded."""
+"""Commit of the official judge that this package pins."""
 
 TRUE_NLI_BYTES = 24 * 1024**3
-"""Free GPU memory that it needs in bfloat16, with room for its inputs."""
+"""Free GPU memory in bytes that the official judge needs in bfloat16, with room for its inputs."""
 
 BATCH_TOKENS = 16384
-"""Padded tokens of a batch; a longer pair is a batch of its own."""
+"""Largest number of tokens in a padded batch. A longer pair is a batch of its own."""
 
 PROMPT = """Passage:
 {passage}
@@ -50,32 +51,35 @@ Does the passage alone support all that the statement says? Answer with 1 for ye
 _log = logging.getLogger(__name__)
 
 
-class Entailment(Protocol):
-    """A judge of passages and claims.
+class EntailmentJudge(Protocol):
+    """Interface of judges of passages and claims.
 
     Attributes:
-        official: whether it is the benchmark's own judge.
+        official: whether it is the judge that the benchmark's official code uses.
     """
 
     official: bool
 
     @property
     def name(self) -> str:
-        """What judges, with its revision where that is known."""
+        """Name of the model, with its revision if that is known."""
         ...
 
-    def entails(self, pairs: Sequence[Pair]) -> list[Verdict]:
-        """A verdict for each pair, in order."""
+    def entails(self, pairs: Sequence[Pair]) -> list[bool | None]:
+        """Judge each pair; return the verdicts in the order of the pairs."""
         ...
 
 
-def find_entailment(judge: str, client: AutoClient, folder: Path) -> Entailment | None:
-    """The judge that an argument names; None if nobody judges.
+def find_entailment(judge: str, client: AutoClient, folder: Path) -> EntailmentJudge | None:
+    """Create the judge that a `judge=` argument names. Return None if citations are not judged.
 
     Args:
         judge: `auto`, `none`, the name of a HELM deployment, or an NLI model on the hub, `name` or `name@revision`.
-        client: for a deployment.
-        folder: where verdicts are kept.
+        client: HELM's client, for deployments.
+        folder: folder in which the verdicts of hub models are stored.
+
+    Raises:
+        InputError: an NLI model is named and the extra `citations` is not installed, or a deployment and `judges`.
     """
     if judge == "auto" and not _true_nli_fits():
         _log.warning("citations are not judged: no GPU has room for %s; name a judge with judge=", TRUE_NLI)
@@ -83,14 +87,16 @@ def find_entailment(judge: str, client: AutoClient, folder: Path) -> Entailment 
     if judge == "none":
         return None
     if is_deployment(judge):
-        (asked,) = find_judges(judge, client)
-        return CachedEntailment(DeploymentEntailment(asked), None)
+        (deployment,) = find_judges(judge, client)
+        # No file: HELM's request cache already stores the replies of deployments.
+        return CachedEntailment(DeploymentEntailment(deployment), None)
     name = TRUE_NLI if judge == "auto" else judge
+    require("citations", f"judge={name!r}")
     return CachedEntailment(HubEntailment(name), folder / "entailment.sqlite")
 
 
 def is_deployment(judge: str) -> bool:
-    """Whether HELM knows a judge as a deployment."""
+    """Whether `judge` is the name of a HELM deployment."""
     from helm.benchmark.model_deployment_registry import DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT as DEPLOYMENTS
 
     return judge in DEPLOYMENTS
@@ -105,14 +111,14 @@ def _true_nli_fits() -> bool:
 
 
 class HubEntailment:
-    """An NLI model on the hub: a sequence-to-sequence model that writes `1`, or a classifier with a label `entailment`.
+    """An NLI model of the hub: a sequence-to-sequence model that writes `1`, or a classifier with a label `entailment`.
 
-    Loaded when it is first asked. Inputs are never cut (HELMET eval_alce.py _run_nli_autoais): a pair for which the
-    model has too few positions gets no verdict.
+    The model is loaded on first use. Inputs are never truncated (HELMET eval_alce.py _run_nli_autoais): a pair that is
+    longer than the model's positions gets no verdict.
 
     Args:
-        model: a folder, or a hub name, with `@` and a commit, tag or branch behind it. Without it the official judge is
-            loaded at its pinned commit, and another model at the newest commit of its main branch.
+        model: a folder, or `name` or `name@revision` on the hub, where the revision is a commit, tag or branch. Without
+            a revision the official judge is loaded at its pinned commit, and others at the latest commit of main.
     """
 
     def __init__(self, model: str):
@@ -122,30 +128,30 @@ class HubEntailment:
             self._revision = self._revision or TRUE_NLI_COMMIT
         self.official = (self._model, self._revision) == (TRUE_NLI, TRUE_NLI_COMMIT)
         self._lock = threading.Lock()
-        self._loaded: _Nli | InputError | None = None
+        self._loaded: _NliModel | InputError | None = None
 
     @cached_property
     def name(self) -> str:
-        """The model with its commit, a folder with a digest; the model alone if nobody knows its commit."""
+        """The model with its commit, or for a folder with a digest. The model alone if its commit is unknown."""
         return "@".join(filter(None, (self._model, self._version)))
 
     @cached_property
     def _version(self) -> str | None:
-        # Without the weights: verdicts that are kept are found by it, and then nothing need be loaded.
+        # Determined without the weights: if the cache has all verdicts under this name, no model need be loaded.
         return _digest(self._folder) if self._folder else _commit(self._model, self._revision)
 
-    def entails(self, pairs: Sequence[Pair]) -> list[Verdict]:
-        """A verdict for each pair.
+    def entails(self, pairs: Sequence[Pair]) -> list[bool | None]:
+        """Judge each pair; the verdict is None for a pair that is too long for the model.
 
         Raises:
-            InputError: the model cannot be loaded, or is no NLI model.
+            InputError: the model cannot be loaded, or is not an NLI model.
         """
-        with self._lock:  # HELM's annotators run in threads
+        with self._lock:  # HELM runs annotators in several threads
             if isinstance(self._loaded, InputError):
                 raise self._loaded
             if self._loaded is None:
                 self._load()
-            assert isinstance(self._loaded, _Nli)
+            assert isinstance(self._loaded, _NliModel)
             verdicts = self._loaded.entails(pairs)
         if long := verdicts.count(None):
             _log.warning("%s: %d of %d pairs are too long for it", self.name, long, len(verdicts))
@@ -155,22 +161,26 @@ class HubEntailment:
         try:
             self._loaded = _load(self._model, self._version)
         except InputError as error:
-            self._loaded = error  # the next instance need not try again
+            self._loaded = error  # every instance asks for the model, and each attempt to load it can take minutes
             raise
 
 
-class _Nli:
-    """A loaded model."""
+class _NliModel:
+    """A loaded NLI model.
+
+    Args:
+        entailed: number of a classifier's label for entailment; None for a model that writes its verdict.
+    """
 
     def __init__(self, model: Any, tokenizer: Any, entailed: int | None):
         self.model, self.tokenizer, self.entailed = model, tokenizer, entailed
         self.longest = _positions(model)
 
-    def entails(self, pairs: Sequence[Pair]) -> list[Verdict]:
-        verdicts: list[Verdict] = [None] * len(pairs)
-        inputs = [self._encoded(pair) for pair in pairs]
+    def entails(self, pairs: Sequence[Pair]) -> list[bool | None]:
+        verdicts: list[bool | None] = [None] * len(pairs)
+        inputs = [self._encode(pair) for pair in pairs]
         lengths = [len(encoded["input_ids"]) for encoded in inputs]
-        # A position that a model lacks is an error of the whole batch, and on a GPU of all that comes after it.
+        # An input beyond the model's positions makes the whole batch fail, and on a GPU all later calls too.
         fitting = [i for i, length in enumerate(lengths) if length <= self.longest]
         for batch in _batches([lengths[i] for i in fitting]):
             places = [fitting[i] for i in batch]
@@ -179,7 +189,7 @@ class _Nli:
                 verdicts[i] = verdict
         return verdicts
 
-    def _encoded(self, pair: Pair) -> Any:
+    def _encode(self, pair: Pair) -> Any:
         if self.entailed is None:
             return self.tokenizer("premise: {} hypothesis: {}".format(*pair))
         return self.tokenizer(*pair)
@@ -195,52 +205,54 @@ class _Nli:
 
 
 def _commit(model: str, revision: str) -> str | None:
-    """The commit of a hub model's revision, or the one that was fetched last where the hub cannot be reached."""
+    """Look up the commit of a hub model's revision. Without a connection it is the one in the hub's local cache."""
     from huggingface_hub import hf_hub_download
 
     if re.fullmatch(r"[0-9a-f]{40}", revision):
         return revision
     try:
         return Path(hf_hub_download(model, "config.json", revision=revision or None)).parent.name
-    except Exception:  # whatever it is, it comes again when the model is loaded
+    except Exception:  # loading the model fails for the same reason and reports it
         return None
 
 
 def _digest(folder: Path) -> str:
-    """Another one when a file of the folder is another."""
+    """Return a version for a local model, which changes when a file of its folder changes."""
     files = sorted((file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in folder.iterdir())
     return "local-" + hashlib.sha256(repr(files).encode()).hexdigest()[:12]
 
 
-def _load(name: str, version: str | None) -> _Nli:
+def _load(name: str, version: str | None) -> _NliModel:
     ignore_broken_torchvision()
     import torch
     from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoModelForSequenceClassification, AutoTokenizer
 
     gpu = torch.cuda.is_available()
-    # A folder has no revision, and is not asked for one.
-    pinned: dict[str, Any] = {"revision": version, "trust_remote_code": False}
+    # transformers ignores the revision if the name is a folder.
+    options: dict[str, Any] = {"revision": version, "trust_remote_code": False}
     try:
         if version is None:
-            raise LookupError("no commit is known")
-        config = AutoConfig.from_pretrained(name, **pinned)
+            raise LookupError("the commit is unknown")
+        config = AutoConfig.from_pretrained(name, **options)
         entailed = _entailment_label(name, config)
-        tokenizer = AutoTokenizer.from_pretrained(name, **pinned)  # before the weights, which can be 45 GB
+        # The tokenizer comes first: if it cannot be loaded, weights of up to 45 GB need not be downloaded.
+        tokenizer = AutoTokenizer.from_pretrained(name, **options)
         kind = AutoModelForSeq2SeqLM if entailed is None else AutoModelForSequenceClassification
-        # `dtype`, the later name of `torch_dtype`, is unknown to the oldest transformers that HELM takes.
-        model = kind.from_pretrained(name, **pinned, torch_dtype=torch.bfloat16 if gpu else torch.float32)
+        # The newer name of `torch_dtype`, `dtype`, is unknown to the oldest transformers that HELM accepts.
+        model = kind.from_pretrained(name, **options, torch_dtype=torch.bfloat16 if gpu else torch.float32)
     except InputError:
         raise
-    except Exception as error:  # of the hub, the disk, or a broken installation
+    except Exception as error:  # errors of the hub, the disk, or a broken installation
         raise InputError(
-            f"judge={name!r} is neither a deployment that HELM knows nor a model that can be loaded here"
+            f"judge={name!r} is neither a HELM deployment nor a model that can be loaded on this machine"
             f" ({type(error).__name__}); see docs/citations.md"
         ) from error
-    return _Nli(model.to("cuda" if gpu else "cpu").eval(), tokenizer, entailed)
+    return _NliModel(model.to("cuda" if gpu else "cpu").eval(), tokenizer, entailed)
 
 
 def _entailment_label(name: str, config: Any) -> int | None:
-    """The number of a classifier's label; None for a model that writes. Classifiers can be encoder-decoders: BART."""
+    """Return the number of a classifier's label for entailment, or None for a model that writes its verdict."""
+    # The labels come first, because a classifier can be an encoder-decoder too (BART).
     for number, label in config.id2label.items():
         if label.lower().startswith("entail"):
             return int(number)
@@ -250,19 +262,19 @@ def _entailment_label(name: str, config: Any) -> int | None:
 
 
 def _positions(model: Any) -> float:
-    """The longest input that a model has positions for; relative ones (T5, DeBERTa) have no end."""
+    """Return the longest input in tokens for which a model has positions; relative positions (T5) have no limit."""
     tables = [
         module
         for name, module in model.named_modules()
         if name.endswith(("position_embeddings", "embed_positions")) and hasattr(module, "num_embeddings")
     ]
-    # RoBERTa counts positions from behind the padding's number, BART from an offset.
+    # RoBERTa's positions begin after the number of the padding token, BART's after an offset.
     unused = [getattr(t, "offset", 0 if t.padding_idx is None else t.padding_idx + 1) for t in tables]
     return min((t.num_embeddings - skipped for t, skipped in zip(tables, unused, strict=True)), default=math.inf)
 
 
 def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Numbers of pairs of about the same length, so many that their padded tokens fit."""
+    """Group pairs of similar length into batches of at most `BATCH_TOKENS` padded tokens; yield their numbers."""
     batch: list[int] = []
     for number in sorted(range(len(lengths)), key=lambda i: lengths[i]):
         if batch and lengths[number] * (len(batch) + 1) > BATCH_TOKENS:
@@ -274,7 +286,7 @@ def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
 
 
 class DeploymentEntailment:
-    """A language model as judge of passages and claims."""
+    """A language model of a HELM deployment as judge of passages and claims."""
 
     official = False
     parallel = 4
@@ -282,36 +294,38 @@ class DeploymentEntailment:
     def __init__(self, judge: Judge):
         self.name, self._judge = judge.name, judge
 
-    def entails(self, pairs: Sequence[Pair]) -> list[Verdict]:
-        """A verdict for each pair; None where no call succeeded, or no reply began with 1 or 0."""
+    def entails(self, pairs: Sequence[Pair]) -> list[bool | None]:
+        """Judge each pair; the verdict is None if no call succeeded or no reply began with 1 or 0."""
         with ThreadPoolExecutor(self.parallel) as pool:
             verdicts = list(pool.map(self._verdict, pairs))
         if failed := verdicts.count(None):
             _log.warning("%s: no verdict on %d of %d pairs", self.name, failed, len(verdicts))
         return verdicts
 
-    def _verdict(self, pair: Pair) -> Verdict:
+    def _verdict(self, pair: Pair) -> bool | None:
         passage, claim = pair
         prompt = PROMPT.format(passage=passage, claim=claim)
-        verdict = self._judge.ask(Question(prompt, _read, max_tokens=16, temperature=0.0, top_p=1.0, seed=0)).verdict
+        verdict = self._judge.ask(
+            JudgeRequest(prompt, _parse_reply, max_tokens=16, temperature=0.0, top_p=1.0, seed=0)
+        ).verdict
         return verdict["entails"] if verdict else None
 
 
-def _read(reply: str) -> dict[str, bool] | None:
-    # What may follow the first word is an explanation that nobody asked for.
+def _parse_reply(reply: str) -> dict[str, bool] | None:
+    # Some models add an explanation after the first word although they were told not to.
     first = (reply.split() or [""])[0].rstrip(".")
     return {"entails": first == "1"} if first in ("0", "1") else None
 
 
 class CachedEntailment:
-    """Asks another judge only what it was not asked before.
+    """Wraps a judge with a cache of its verdicts.
 
     Args:
-        judge: the other one.
-        path: a file that keeps verdicts for later runs; None to keep them in memory. Passages are not kept.
+        judge: the judge to ask for new pairs.
+        path: file that stores verdicts for later runs; None to keep them in memory. Passages are not stored.
     """
 
-    def __init__(self, judge: Entailment, path: Path | None):
+    def __init__(self, judge: EntailmentJudge, path: Path | None):
         self._judge, self.official = judge, judge.official
         self._lock = threading.Lock()
         if path:
@@ -321,23 +335,23 @@ class CachedEntailment:
 
     @property
     def name(self) -> str:
-        """The other judge's."""
+        """Name of the wrapped judge."""
         return self._judge.name
 
-    def entails(self, pairs: Sequence[Pair]) -> list[Verdict]:
-        """A verdict for each pair; missing ones are asked for again the next time."""
+    def entails(self, pairs: Sequence[Pair]) -> list[bool | None]:
+        """Judge each pair. Pairs without a verdict are not stored, so the next call asks for them again."""
         keys = [self._key(pair) for pair in pairs]
-        known = self._known(keys)
-        new = {key: pair for key, pair in zip(keys, pairs, strict=True) if key not in known}
-        given = dict(zip(new, self._judge.entails(list(new.values())), strict=True)) if new else {}
-        self._keep({key: verdict for key, verdict in given.items() if verdict is not None})
-        return [known.get(key, given.get(key)) for key in keys]
+        stored = self._load_verdicts(keys)
+        new = {key: pair for key, pair in zip(keys, pairs, strict=True) if key not in stored}
+        verdicts = dict(zip(new, self._judge.entails(list(new.values())), strict=True)) if new else {}
+        self._store_verdicts({key: verdict for key, verdict in verdicts.items() if verdict is not None})
+        return [stored.get(key, verdicts.get(key)) for key in keys]
 
     def _key(self, pair: Pair) -> str:
         parts = (self._judge.name, *pair)
         return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
-    def _known(self, keys: Sequence[str]) -> dict[str, bool]:
+    def _load_verdicts(self, keys: Sequence[str]) -> dict[str, bool]:
         with self._lock:
             rows = [
                 self._database.execute("SELECT key, entailed FROM verdicts WHERE key = ?", (key,)).fetchone()
@@ -345,6 +359,6 @@ class CachedEntailment:
             ]
         return {row[0]: bool(row[1]) for row in rows if row}
 
-    def _keep(self, verdicts: dict[str, bool]) -> None:
+    def _store_verdicts(self, verdicts: dict[str, bool]) -> None:
         with self._lock, self._database:
             self._database.executemany("INSERT OR REPLACE INTO verdicts VALUES (?, ?)", verdicts.items())

@@ -1,4 +1,4 @@
-"""A language model that is asked for verdicts, through HELM and its request cache."""
+"""Language models as judges. They are asked through HELM's clients and its request cache."""
 
 from __future__ import annotations
 
@@ -11,29 +11,30 @@ from typing import TYPE_CHECKING, Any
 from helm.common.request import Request, RequestResult
 
 from helm_longctx.errors import InputError
+from helm_longctx.extras import require
 from helm_longctx.helm.patches import apply_seed_patch
-from helm_longctx.judging.calls import call, text_of
-from helm_longctx.judging.settings import READINGS, setting
+from helm_longctx.judging.calls import READINGS, call, setting, text_of
 
 if TYPE_CHECKING:
     from helm.clients.auto_client import AutoClient
     from helm.clients.client import Client
 
 Verdict = Mapping[str, Any]
-"""What a reply says, by name."""
+"""The grades that were parsed from a reply, by name."""
 
 
 @dataclass(frozen=True)
-class Question:
-    """What a judge is asked, and how.
+class JudgeRequest:
+    """A request to a judge.
 
     Args:
-        read: from the reply to the verdict; None if the reply has none.
-        seed: for judges that take one (OpenAI's protocol).
+        parse: parses a reply; returns None if it has no verdict.
+        max_tokens: limit of the reply.
+        seed: seed of the first reply, for judges that take one (OpenAI's protocol).
     """
 
     prompt: str
-    read: Callable[[str], Verdict | None]
+    parse: Callable[[str], Verdict | None]
     max_tokens: int
     temperature: float
     top_p: float
@@ -42,13 +43,13 @@ class Question:
 
 @dataclass(frozen=True)
 class Reply:
-    """What came of a question.
+    """The outcome of a `JudgeRequest`.
 
     Args:
-        text: the last reply; None if it had no text.
-        verdict: None if no reply could be read.
-        error: why there is no verdict; without the prompt.
-        paid_calls: replies that did not come from the cache.
+        text: text of the last reply; None if it had none.
+        verdict: the verdict; None if no reply had one.
+        error: why there is no verdict. It does not contain the prompt.
+        paid_calls: number of replies that did not come from the cache.
     """
 
     text: str | None
@@ -59,76 +60,79 @@ class Reply:
 
 @dataclass(frozen=True)
 class SeededRequest(Request):
-    """A request with OpenAI's `seed`, which HELM's own has no place for."""
+    """A HELM request with the `seed` of OpenAI's protocol, which HELM's own class lacks."""
 
     seed: int = 0
 
 
 class Judge:
-    """A HELM deployment that is asked.
+    """A HELM deployment that serves as a judge.
 
     Args:
-        deployment: its name.
-        model: the model behind it.
-        client: HELM's, for that deployment.
+        deployment: name of the deployment.
+        model: name of its model.
+        client: HELM's client for the deployment.
     """
 
     def __init__(self, deployment: str, model: str, client: Client):
         self.name, self.model, self._client = deployment, model, client
         self._readings = int(setting(READINGS))
-        self._asking: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+        self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 
-    def ask(self, question: Question, repeat: int = 0) -> Reply:
-        """The first reply that can be read. Never raises.
+    def ask(self, request: JudgeRequest, repeat: int = 0) -> Reply:
+        """Request replies until one has a verdict. Never raises.
 
-        A reply that cannot be read stays in HELM's cache, so the next one is asked for under another number; a call
-        that left nothing there is made again under its own. So no run asks what another was told.
+        HELM's cache also stores replies without a verdict, so the next reply is requested under another number. A
+        failed call leaves nothing in the cache and is repeated under its own number. So a later run with the same
+        cache pays for no reply again.
 
         Args:
-            repeat: asks the same question again, beside what HELM's cache holds of the other times.
+            repeat: number of this repetition of the same request, each with entries of its own in HELM's cache.
         """
         try:
-            with self._asking[question.prompt]:  # equal questions are answered by the cache, one after the other
-                return self._asked(question, repeat)
-        except Exception as error:  # whatever it is, other questions have answers
+            # One at a time for equal prompts, so that the second finds the reply to the first in the cache.
+            with self._locks[request.prompt]:
+                return self._ask_until_readable(request, repeat)
+        except Exception as error:  # no error may cost the verdicts on other requests
             return Reply(None, None, f"the reply cannot be used: {type(error).__name__}", 0)
 
-    def _asked(self, question: Question, repeat: int) -> Reply:
+    def _ask_until_readable(self, request: JudgeRequest, repeat: int) -> Reply:
         text, error, paid = None, None, 0
         for number in range(self._readings):
-            result = self._result(question, number, repeat)
+            result = self._result(request, number, repeat)
             if isinstance(result, str):
                 return Reply(text, None, result, paid)
             paid += result.success and not result.cached
             text, error = text_of(result)
-            verdict = question.read(text) if text else None
+            verdict = request.parse(text) if text else None
             if verdict is not None:
                 return Reply(text, verdict, None, paid)
         return Reply(text, None, error, paid)
 
-    def _result(self, question: Question, number: int, repeat: int) -> RequestResult | str:
-        """The answer to a call, which is made again while it fails; else what went wrong."""
-        request = SeededRequest(
+    def _result(self, request: JudgeRequest, number: int, repeat: int) -> RequestResult | str:
+        """Request reply `number`. Return it, or the error if the call keeps failing."""
+        seeded = SeededRequest(
             model=self.model,
             model_deployment=self.name,
-            prompt=question.prompt,
-            temperature=question.temperature,
-            top_p=question.top_p,
-            max_tokens=question.max_tokens,
-            # A judge that is asked again must be able to answer something else.
-            seed=question.seed + number + repeat,
-            # HELM's cache knows a reply by what was sent, and two deployments can be sent the same.
+            prompt=request.prompt,
+            temperature=request.temperature,
+            top_p=request.top_p,
+            max_tokens=request.max_tokens,
+            # With the same seed, a judge could only give the same reply again.
+            seed=request.seed + number + repeat,
+            # HELM's cache finds a reply by the raw request, which can be equal for two deployments.
             random=f"{self.name}#{repeat}.{number}",
         )
-        return call(self._client, request)
+        return call(self._client, seeded)
 
 
-def check_judges(judge: str) -> list[str]:
-    """The deployments that `judge=a+b` names.
+def parse_judges(judge: str) -> list[str]:
+    """Split a `judge=` argument such as `a+b` into names of deployments.
 
     Raises:
-        InputError: one is unknown to HELM, or named twice.
+        InputError: HELM does not know a deployment, one is named twice, or the extra `judges` is not installed.
     """
+    require("judges", f"judge={judge!r}")
     from helm.benchmark.model_deployment_registry import DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT as DEPLOYMENTS
 
     names = judge.split("+")
@@ -136,7 +140,7 @@ def check_judges(judge: str) -> list[str]:
         if name not in DEPLOYMENTS:
             raise InputError(
                 f"judge={judge!r}: HELM has no deployment {name!r}; see `helm-longctx models` and HELM's"
-                " model_deployments.yaml; run entries also know auto and none"
+                " model_deployments.yaml; run entries also allow auto and none"
             )
     if len(set(names)) < len(names):
         raise InputError(f"judge={judge!r} names a judge twice")
@@ -144,13 +148,13 @@ def check_judges(judge: str) -> list[str]:
 
 
 def find_judges(judge: str, client: AutoClient) -> list[Judge]:
-    """The judges that an argument names, `a+b` two.
+    """Create the judges that a `judge=` argument names; `a+b` names two.
 
     Args:
-        client: HELM's, for any deployment.
+        client: HELM's client for all deployments.
 
     Raises:
-        InputError: one is unknown to HELM, or named twice, or there is no key for it.
+        InputError: HELM does not know a judge, one is named twice, or one has no key.
     """
     from helm.benchmark.model_deployment_registry import get_model_deployment
 
@@ -159,5 +163,5 @@ def find_judges(judge: str, client: AutoClient) -> list[Judge]:
     apply_seed_patch()
     return [
         Judge(name, get_model_deployment(name).model_name or name, judge_client(name, client))
-        for name in check_judges(judge)
+        for name in parse_judges(judge)
     ]

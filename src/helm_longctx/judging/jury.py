@@ -1,7 +1,8 @@
-"""Several judges, asked many questions at once."""
+"""Asks several judges many questions in parallel, and estimates what that costs."""
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -9,55 +10,99 @@ from concurrent.futures import ThreadPoolExecutor
 from helm.common.hierarchical_logger import herror, hlog
 from tqdm import tqdm
 
-from helm_longctx.judging.cost import Spending
-from helm_longctx.judging.judge import Judge, Question, Reply
-from helm_longctx.judging.settings import PARALLEL, setting
+from helm_longctx.judging.calls import PARALLEL, setting
+from helm_longctx.judging.judge import Judge, JudgeRequest, Reply
+
+CHARACTERS = 4
+"""Characters in a token of English text, about. HELM does not pass on the provider's count of tokens."""
 
 
-def ask_all(
-    judges: Sequence[Judge], asked: Sequence[Mapping[str, Question]], repeat: int = 0
+def ask_judges(
+    judges: Sequence[Judge], requests: Sequence[Mapping[str, JudgeRequest]], repeat: int = 0
 ) -> list[dict[str, dict[str, Reply]]]:
-    """Ask every judge everything; the calls run in parallel, with a progress bar that says what they cost.
+    """Send all requests to every judge in parallel, with a progress bar that shows the cost.
 
     Args:
-        asked: for each item its questions by name.
-        repeat: the how manieth time this is, for answers beside those that HELM's cache holds.
+        judges: the judges.
+        requests: for each item its requests by name.
+        repeat: number of this repetition, from 0. Each repetition has entries of its own in HELM's cache.
 
     Returns:
-        For each item, by judge, the replies by name.
+        For each item the replies by judge and name.
     """
     spending = Spending()
-    places = [(number, judge, name) for number, item in enumerate(asked) for judge in judges for name in item]
-    bar = tqdm(total=len(places), desc="judging", unit="questions", disable=None if len(asked) > 1 else True)
+    places = [(number, judge, name) for number, item in enumerate(requests) for judge in judges for name in item]
+    bar = tqdm(total=len(places), desc="judging", unit="questions", disable=None if len(requests) > 1 else True)
 
     def ask(place: tuple[int, Judge, str]) -> Reply:
         number, judge, name = place
-        question = asked[number][name]
-        reply = judge.ask(question, repeat)
-        spending.add(judge.model, question, reply)
+        request = requests[number][name]
+        reply = judge.ask(request, repeat)
+        spending.add(judge.model, request, reply)
         bar.set_postfix_str(str(spending), refresh=False)
         bar.update()
         return reply
 
     with bar, ThreadPoolExecutor(int(setting(PARALLEL))) as pool:
         replies = list(pool.map(ask, places))
-    found: list[dict[str, dict[str, Reply]]] = [{judge.name: {} for judge in judges} for _ in asked]
+    by_item: list[dict[str, dict[str, Reply]]] = [{judge.name: {} for judge in judges} for _ in requests]
     for (number, judge, name), reply in zip(places, replies, strict=True):
-        found[number][judge.name][name] = reply
-    _tell(found, spending)
-    return found
+        by_item[number][judge.name][name] = reply
+    _log_outcome(by_item, spending)
+    return by_item
 
 
-def _tell(found: Sequence[Mapping[str, Mapping[str, Reply]]], spending: Spending) -> None:
-    """What it cost, and for each judge what went wrong."""
-    if len(found) > 1:
+def _log_outcome(by_item: Sequence[Mapping[str, Mapping[str, Reply]]], spending: Spending) -> None:
+    """Log the cost, and each judge's most frequent errors."""
+    if len(by_item) > 1:
         hlog(f"judges: {spending}")
     errors = Counter(
         (judge, reply.error)
-        for item in found
+        for item in by_item
         for judge, replies in item.items()
         for reply in replies.values()
         if reply.error
     )
     for (judge, error), times in errors.most_common(5):
         herror(f"judge {judge} gave no verdict on {times} questions: {error}")
+
+
+class Spending:
+    """Adds up calls, tokens and dollars. Threads may share it; `str` gives a summary."""
+
+    def __init__(self) -> None:
+        self.calls = self.input_tokens = self.output_tokens = 0
+        self.dollars: float | None = 0.0
+        self._lock = threading.Lock()
+
+    def add(self, model: str, request: JudgeRequest, reply: Reply) -> None:
+        """Add the cost of a request. Replies from the cache cost nothing."""
+        if not reply.paid_calls:
+            return
+        input_tokens = reply.paid_calls * len(request.prompt) // CHARACTERS
+        output_tokens = reply.paid_calls * len(reply.text or "") // CHARACTERS
+        price = price_of(model, input_tokens, output_tokens)
+        with self._lock:
+            self.calls += reply.paid_calls
+            self.input_tokens += input_tokens
+            self.output_tokens += output_tokens
+            self.dollars = None if price is None or self.dollars is None else self.dollars + price
+
+    def __str__(self) -> str:
+        dollars = "no known price" if self.dollars is None else f"about ${self.dollars:.2f}"
+        return f"{self.calls} calls, {self.input_tokens:,} tokens in, {self.output_tokens:,} out, {dollars}"
+
+
+def price_of(model: str, input_tokens: int, output_tokens: int) -> float | None:
+    """Return the price in dollars by the table in the package genai-prices; None for a model that it lacks.
+
+    Args:
+        model: HELM's name of the model, for example `openai/gpt-4o-2024-05-13`.
+    """
+    from genai_prices import Usage, calc_price
+
+    try:
+        usage = Usage(input_tokens=input_tokens, output_tokens=output_tokens)
+        return float(calc_price(usage, model_ref=model.rpartition("/")[2]).total_price)
+    except LookupError:
+        return None

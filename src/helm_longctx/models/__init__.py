@@ -1,1 +1,1 @@
-"""Baseline models, which read nothing but the prompt; and a client for Hugging Face models in this process."""
+"""The baseline models, which read only the prompt, and a HELM client for Hugging Face models in this process."""

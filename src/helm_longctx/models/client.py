@@ -1,4 +1,4 @@
-"""HELM clients of the baseline models. They keep no cache: answering again is cheaper than storing a long prompt."""
+"""HELM clients for the baseline models. They use no cache, because answering is cheaper than storing a long prompt."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from helm_longctx.protocol.prompt import Message
 
 
 class BaselineClient(Client):
-    """Answers a request from its prompt's text, or from its messages."""
+    """Answers a request from the text of its prompt, or from its messages."""
 
     @abstractmethod
     def answer(self, prompt: str) -> str:
-        """The answer to a prompt, deterministic."""
+        """Answer a prompt. The same prompt always gets the same answer."""
 
     @abstractmethod
     def reply(self, messages: Sequence[Message]) -> str:
-        """The answer to a conversation, deterministic."""
+        """Answer a conversation. The same messages always get the same answer."""
 
     def make_request(self, request: Request) -> RequestResult:
-        """One completion, the same for every sample, cut at the first stop sequence."""
-        begun, start = time.time(), time.perf_counter()
+        """Answer a request. All completions are the same, cut at the first stop sequence."""
+        started_at, start = time.time(), time.perf_counter()
         text = self.reply(request.messages) if request.messages else self.answer(request.prompt)
         for stop in request.stop_sequences:
             text = text.split(stop, 1)[0]
@@ -37,32 +37,32 @@ class BaselineClient(Client):
             completions=[GeneratedOutput(text=text, logprob=0, tokens=[])] * request.num_completions,
             cached=False,
             request_time=time.perf_counter() - start,
-            request_datetime=int(begun),
+            request_datetime=int(started_at),
         )
 
 
 class LexicalClient(BaselineClient):
-    """Finds the best place in the prompt for the question's words."""
+    """Answers with the text near the question's words in the prompt."""
 
     def answer(self, prompt: str) -> str:
-        """What the words lead to."""
+        """The answer that word matching finds."""
         return lexical.answer(prompt)
 
     def reply(self, messages: Sequence[Message]) -> str:
-        """What the task's strategy finds; empty for an unknown conversation."""
-        found = recognise_conversation(messages)
-        return found.answer if found else ""
+        """The answer of the task's strategy; empty for an unknown conversation."""
+        recognition = recognise_conversation(messages)
+        return recognition.answer if recognition else ""
 
 
 class NullClient(BaselineClient):
-    """The same answer whatever the prompt says: what a metric gives away for free."""
+    """Gives the same answer to all questions of a task. Its score is what a metric gives for no knowledge at all."""
 
     def answer(self, prompt: str) -> str:
-        """The task's constant; empty for a prompt of no known form."""
-        found = recognise(prompt)
-        return found.baseline.constant if found else ""
+        """The task's constant answer; empty for an unknown prompt."""
+        recognition = recognise(prompt)
+        return recognition.baseline.constant if recognition else ""
 
     def reply(self, messages: Sequence[Message]) -> str:
-        """The task's constant; empty for an unknown conversation."""
-        found = recognise_conversation(messages)
-        return found.baseline.constant if found else ""
+        """The task's constant answer; empty for an unknown conversation."""
+        recognition = recognise_conversation(messages)
+        return recognition.baseline.constant if recognition else ""

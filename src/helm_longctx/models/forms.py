@@ -1,4 +1,4 @@
-"""Which task a prompt was made from, and what stands in the places of its template."""
+"""Recognises the task of a prompt, and recovers the fields of its template."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from helm_longctx.protocol.template import NO_TEMPLATE, Template
 
 @dataclass(frozen=True)
 class Recognition:
-    """What a prompt turns out to be.
+    """The task that a prompt was recognised as.
 
     Args:
-        template: the one it was made from; None for a conversation.
-        fields: what stands in the template's places.
-        answer: of a conversation, what its benchmark's strategy found.
+        baseline: how the baselines answer the task.
+        template: the task's template; None for a conversation.
+        fields: values of the template's fields.
+        answer: for a conversation, the answer of the task's strategy.
     """
 
     baseline: Baseline
@@ -29,7 +30,7 @@ class Recognition:
 
 
 def recognise(prompt: str) -> Recognition | None:
-    """The first task whose template gives this prompt; None if none does."""
+    """Recognise a prompt by the first template that could have rendered it; None if there is no such template."""
     for template, baseline in _templates():
         fields = template.parse(prompt)
         if fields is not None:
@@ -38,7 +39,7 @@ def recognise(prompt: str) -> Recognition | None:
 
 
 def recognise_conversation(messages: Sequence[Message]) -> Recognition | None:
-    """The first task without a template whose strategy knows the conversation; None if none does."""
+    """Recognise a conversation by the first task strategy that answers it; None if none does."""
     for benchmark in BENCHMARKS:
         for baseline in benchmark.baselines.values():
             answer = None if isinstance(baseline.kind, str) else baseline.kind(messages)
@@ -49,7 +50,7 @@ def recognise_conversation(messages: Sequence[Message]) -> Recognition | None:
 
 @cache
 def _templates() -> tuple[tuple[Template, Baseline], ...]:
-    """Each template once; those that begin with a literal first, as they are told apart at once."""
+    """All templates, each once. Those that start with a literal come first, because they are checked fastest."""
     baselines = {
         task.template: benchmark.baselines[task.name]
         for benchmark in BENCHMARKS

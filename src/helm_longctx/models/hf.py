@@ -1,4 +1,4 @@
-"""A HELM client for long prompts to a Hugging Face model in this process: greedy, chunked, chat or completion."""
+"""A HELM client that runs a Hugging Face model in this process, made for long prompts."""
 
 from __future__ import annotations
 
@@ -19,22 +19,24 @@ from helm_longctx.torchvision import ignore_broken_torchvision
 CHUNK_SIZE = 2048
 
 NEWLINES = ("\n", "Ċ", "ĊĊ", "<0x0A>")
-"""Tokens at which the official code stops for a newline; one with other characters before it does not stop
-(HELMET model_utils.py:914)."""
+"""The tokens at which the official code stops for a newline (HELMET model_utils.py:914). A token with other characters
+before the newline does not stop it."""
 
 
 class LongContextHuggingFaceClient(CachingClient):
-    """Answers a prompt as it stands, behind the model's BOS; a request with `messages` by the model's chat template.
+    """Answers completions and chats with a Hugging Face model. Decoding is greedy.
 
-    The prompt is then the user's turn after the messages, which can be none: `messages=[]` alone makes it a chat.
+    A request without `messages` is a completion: the model gets its BOS token and the prompt. A request with `messages`
+    is a chat: the messages, and the prompt as the last user turn, go through the model's chat template. The list can be
+    empty; `messages=[]` alone makes a chat of the prompt.
 
     Args:
-        tokenizer: HELM's, of a Hugging Face model.
-        pretrained_model_name_or_path: hub name or folder, with weights as safetensors.
+        tokenizer: HELM's tokenizer object for a Hugging Face model.
+        pretrained_model_name_or_path: hub name or folder of a model with safetensors weights.
         revision: a commit, tag or branch on the hub; None for the newest.
         dtype, attn_implementation: see `Weights`.
-        chunk_size: tokens of a prompt that are read at once.
-        reuse_prefix: what a prompt has in common with the one before it is not read again.
+        chunk_size: number of prompt tokens that the model reads at once.
+        reuse_prefix: whether the common prefix with the previous prompt is taken from the cache.
 
     Raises:
         InputError: an argument is not allowed, or there is no such model.
@@ -63,10 +65,12 @@ class LongContextHuggingFaceClient(CachingClient):
         self._chunk_size, self._reuse_prefix = chunk_size, reuse_prefix
 
     def make_request(self, request: Request) -> RequestResult:
-        """One greedy completion, the same for every sample. Without room on the GPU the request fails, not the run.
+        """Answer a request. All completions are the same greedy one.
+
+        If the GPU has no memory left, the result is a failed request and the run goes on.
 
         Raises:
-            ModelError: the request asks for what this client does not do, or the model cannot be loaded.
+            ModelError: the client does not support a setting of the request, or the model cannot be loaded.
         """
         _check(request)
         key = CachingClient.make_cache_key(self._raw_request(request), request)
@@ -87,7 +91,7 @@ class LongContextHuggingFaceClient(CachingClient):
         )
 
     def _raw_request(self, request: Request) -> dict[str, Any]:
-        """What the answer depends on; of the prompt, which can be megabytes, only its hash."""
+        """The cache key: everything that the answer depends on. Of the prompt it has only a hash."""
         weights = self._weights
         return {
             "model": weights.path,
@@ -102,35 +106,35 @@ class LongContextHuggingFaceClient(CachingClient):
         }
 
     def _respond(self, request: Request) -> dict[str, Any]:
-        begun, start = time.time(), time.perf_counter()
+        started_at, start = time.time(), time.perf_counter()
         prompt = self._encode(request)
         stop_ids = self._newline_ids() if "\n" in request.stop_sequences else frozenset()
         stops = [stop for stop in request.stop_sequences if not (stop == "\n" and stop_ids)]
         encoded = time.perf_counter() - start
         model = self._weights.load()
 
-        def finished(tokens: list[int]) -> bool:
+        def is_finished(tokens: list[int]) -> bool:
             text = self._decode(tokens)
             return any(stop in text for stop in stops)
 
         job = Job(
-            prompt, request.max_tokens, stop_ids, finished if stops else None, self._chunk_size, self._reuse_prefix
+            prompt, request.max_tokens, stop_ids, is_finished if stops else None, self._chunk_size, self._reuse_prefix
         )
-        done = model.generate(job)
+        generation = model.generate(job)
         return {
-            **self._output(done, model.end_ids, stop_ids, stops),
+            **self._make_response(generation, model.end_ids, stop_ids, stops),
             "prompt_tokens": len(prompt),
-            "reused_tokens": done.reused,
-            "request_time": encoded + done.seconds,
-            "request_datetime": int(begun),
+            "reused_tokens": generation.reused,
+            "request_time": encoded + generation.seconds,
+            "request_datetime": int(started_at),
         }
 
-    def _output(
-        self, done: Generation, end_ids: frozenset[int], stop_ids: frozenset[int], stops: list[str]
+    def _make_response(
+        self, generation: Generation, end_ids: frozenset[int], stop_ids: frozenset[int], stops: list[str]
     ) -> dict[str, Any]:
-        last = done.tokens[-1:]
+        last = generation.tokens[-1:]
         reason = "endoftext" if end_ids.issuperset(last) else "stop" if stop_ids.issuperset(last) else "length"
-        tokens = done.tokens if reason == "length" else done.tokens[:-1]
+        tokens = generation.tokens if reason == "length" else generation.tokens[:-1]
         text = self._decode(tokens)
         if places := [text.index(stop) for stop in stops if stop in text]:
             text, reason = text[: min(places)], "stop"
@@ -144,7 +148,7 @@ class LongContextHuggingFaceClient(CachingClient):
             if not tokenizer.chat_template:
                 raise ModelError(f"{self._weights.path} has no chat template; allowed: style=completion")
             text = tokenizer.apply_chat_template(_turns(request), tokenize=False, add_generation_prompt=True)
-            # The template writes the special tokens itself: another BOS would be one too many.
+            # The chat template already contains the special tokens.
             return tokenizer(text, add_special_tokens=False)["input_ids"]
 
     def _decode(self, tokens: list[int]) -> str:
@@ -157,8 +161,8 @@ class LongContextHuggingFaceClient(CachingClient):
 
 
 def _check(request: Request) -> None:
-    asked = {"temperature": request.temperature, "echo_prompt": request.echo_prompt, "embedding": request.embedding}
-    for name, value in asked.items():
+    values = {"temperature": request.temperature, "echo_prompt": request.echo_prompt, "embedding": request.embedding}
+    for name, value in values.items():
         if value:
             raise ModelError(str(bad_argument(request.model_deployment, name, value, [type(value)()])))
 

@@ -1,4 +1,4 @@
-"""The key-value cache of a prompt's beginning, kept for the next prompt."""
+"""Keeps the key-value cache of the start of a prompt for the next prompt."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any
 
 
 @dataclass
-class KeptPrefix:
-    """What a model computed for the first tokens of a prompt, in whole chunks.
+class CachedPrefix:
+    """The key-value cache of the first tokens of a prompt, in whole chunks.
 
-    Only whole chunks, so that a prompt is computed by the same operations whatever was asked before: an answer does not
-    depend on the order of requests.
+    Only whole chunks are kept, because then each prompt is computed by the same operations, whether or not a prefix is
+    reused. So answers do not depend on the order of requests.
 
     Args:
-        tokens: ids.
-        cache: of transformers; it holds as many positions.
-        chunk_size: tokens that were read at once.
+        tokens: the token ids.
+        cache: the cache object of transformers, with one position for each token.
+        chunk_size: number of tokens in a chunk.
     """
 
     tokens: list[int]
@@ -25,18 +25,18 @@ class KeptPrefix:
     chunk_size: int
 
     @staticmethod
-    def of(prompt: Sequence[int], cache: Any, chunk_size: int) -> KeptPrefix:
-        """A prompt's whole chunks, from a cache that holds at least all of it but its last token."""
+    def of(prompt: Sequence[int], cache: Any, chunk_size: int) -> CachedPrefix:
+        """Keep the whole chunks of a prompt from a cache that has all its tokens, perhaps except the last."""
         tokens = [*prompt[: (len(prompt) - 1) // chunk_size * chunk_size]]
         _crop(cache, len(tokens))
-        return KeptPrefix(tokens, cache, chunk_size)
+        return CachedPrefix(tokens, cache, chunk_size)
 
     def crop_to(self, prompt: Sequence[int], chunk_size: int) -> int:
-        """Forget all but the chunks that another prompt begins with; how many tokens they are."""
+        """Crop the cache to the chunks with which another prompt starts. Returns their number of tokens."""
         if chunk_size != self.chunk_size:
             return 0
         end = 0
-        # Of the last chunk a token is always left to compute.
+        # At least one token must be left to compute, because its logits give the first token of the answer.
         for start in range(0, min(len(self.tokens), len(prompt) - 1) - chunk_size + 1, chunk_size):
             if [*prompt[start : start + chunk_size]] != self.tokens[start : start + chunk_size]:
                 break
@@ -45,9 +45,10 @@ class KeptPrefix:
         return end
 
 
-def can_be_cropped(cache: Any) -> bool:
-    """Whether every layer keeps all positions; sliding windows and recurrent states do not."""
-    # Exact types: subclasses have states that are not cropped with the rest. Older versions have no layer objects.
+def is_croppable(cache: Any) -> bool:
+    """Whether every layer keeps all positions. Layers with a sliding window or a recurrent state do not."""
+    # Exact types are compared, because subclasses have state that is not cropped. Caches of older versions of
+    # transformers have no layer objects.
     layers = getattr(cache, "layers", [])
     return type(cache).__name__ == "DynamicCache" and all(type(layer).__name__ == "DynamicLayer" for layer in layers)
 

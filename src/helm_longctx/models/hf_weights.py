@@ -1,4 +1,4 @@
-"""Weights of causal language models: checked, loaded once in a process, and nothing from the hub is executed."""
+"""Checks and loads the weights of causal language models, once in a process. No code from the hub is executed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from helm_longctx.models.hf_model import LocalModel, ModelError
 from helm_longctx.torchvision import ignore_broken_torchvision
 
 DTYPES = ("bfloat16", "float16", "float32", "auto")
-"""`auto`: as the weights are saved."""
+"""Number types; `auto` is the type of the saved weights."""
 
 ATTENTION = {
     "eager": "torch",
@@ -22,7 +22,7 @@ ATTENTION = {
     "flash_attention_2": "flash_attn",
     "flash_attention_3": "flash_attn_interface",
 }
-"""Implementations of attention, and the module that each needs. Kernels on the hub are code: they are not taken."""
+"""Attention implementations, and the module that each needs. Kernels from the hub are not allowed: they are code."""
 
 _loaded: dict[Weights, LocalModel] = {}
 _lock = threading.Lock()
@@ -30,13 +30,13 @@ _lock = threading.Lock()
 
 @dataclass(frozen=True)
 class Weights:
-    """Which weights, and how they are held.
+    """The weights of a model, and how they are loaded.
 
     Args:
         path: name on the hub, or a folder.
-        commit: on the hub; None for a folder.
+        commit: the commit on the hub; None for a folder.
         dtype: one of `DTYPES`.
-        attn_implementation: one of `ATTENTION`; None for what transformers chooses.
+        attn_implementation: one of `ATTENTION`; None to let transformers choose.
     """
 
     path: str
@@ -46,13 +46,14 @@ class Weights:
 
     @staticmethod
     def find(path: str, revision: str | None, dtype: str | None, attn_implementation: str | None) -> Weights:
-        """The weights at a revision: a branch, a tag or a commit; None for the newest.
+        """Find the weights of a model and check the arguments.
 
         Args:
-            dtype: None for bfloat16 on a GPU, as in HELMET, else float32.
+            revision: a branch, tag or commit; None for the newest.
+            dtype: None for bfloat16 on a GPU, as in HELMET, and float32 elsewhere.
 
         Raises:
-            InputError: there are none, an argument is not allowed, or what it needs is not installed.
+            InputError: there is no such model, or an argument is not allowed or needs a module that is not installed.
         """
         import torch
 
@@ -67,10 +68,10 @@ class Weights:
         return Weights(path, _commit(path, revision), dtype, attn_implementation)
 
     def load(self) -> LocalModel:
-        """The model, loaded when it is first asked for, on all GPUs if there are several.
+        """The model. The first call loads it, on all GPUs if there are several.
 
         Raises:
-            ModelError: it cannot be loaded.
+            ModelError: the model cannot be loaded.
         """
         with _lock:
             if self not in _loaded:
@@ -83,13 +84,13 @@ def _commit(path: str, revision: str | None) -> str | None:
     from transformers.utils.hub import cached_file, extract_commit_hash
 
     try:
-        found: str | None = extract_commit_hash(cached_file(path, "config.json", revision=revision), None)
-    except (OSError, ValueError) as error:  # older versions take an absent folder for a malformed name
+        commit: str | None = extract_commit_hash(cached_file(path, "config.json", revision=revision), None)
+    except (OSError, ValueError) as error:  # older versions raise ValueError for a missing folder
         raise InputError(
             f"pretrained_model_name_or_path={path!r} with revision={revision!r} is neither a folder nor a model that"
-            f" can be had from the hub ({type(error).__name__})"
+            f" can be downloaded from the hub ({type(error).__name__})"
         ) from error
-    return found
+    return commit
 
 
 def _load(weights: Weights) -> Any:
@@ -104,7 +105,7 @@ def _load(weights: Weights) -> Any:
         model: Any = AutoModelForCausalLM.from_pretrained(
             weights.path,
             revision=weights.commit or "main",
-            # `dtype`, the later name of `torch_dtype`, is unknown to the oldest transformers that HELM takes.
+            # Newer versions call it `dtype`, which the oldest transformers that HELM allows does not have.
             torch_dtype="auto" if weights.dtype == "auto" else getattr(torch, weights.dtype),
             use_safetensors=True,
             trust_remote_code=False,
@@ -112,9 +113,9 @@ def _load(weights: Weights) -> Any:
         )
         if gpus and not spread:
             model.to("cuda")
-    except Exception as error:  # of the hub, the disk, the GPU, or a package that does not fit
-        why = f"{type(error).__name__}: {shorten(str(error), 300)}"
-        raise ModelError(f"{weights.path} cannot be loaded: {why}") from error
+    except Exception as error:  # from the hub, the disk, the GPU or an incompatible package
+        reason = f"{type(error).__name__}: {shorten(str(error), 300)}"
+        raise ModelError(f"{weights.path} cannot be loaded: {reason}") from error
     where = f"{gpus} GPUs" if spread else str(model.device)
     hlog(f"{weights.path}@{weights.commit or 'local'}: {model.dtype}, {model.config._attn_implementation}, on {where}")
     return model.eval()

@@ -1,4 +1,4 @@
-"""A model that finds words: BM25-like matching of the question against the prompt's own context."""
+"""The lexical baseline: answers by BM25-like matching of the question's words against the prompt's context."""
 
 from __future__ import annotations
 
@@ -13,27 +13,29 @@ from helm_longctx.protocol.baseline import AnswerKind
 from helm_longctx.protocol.template import CONTEXT
 
 DEMONSTRATIONS = {"demos", "demo", "demo_text", "example"}
-"""Fields of a template that show solved examples."""
+"""Template fields with solved examples."""
 
 NO_QUESTION = {CONTEXT, *DEMONSTRATIONS, "instruction", "options", "num_v"}
-"""Fields of a template in which nothing is asked."""
+"""Template fields that are not part of the question."""
 
 NEIGHBOURS = 40
-"""Different demonstrations that vote on a label, by their similarity."""
+"""Number of different demonstrations that vote on a label, weighted by similarity."""
 
 SPAN_WORDS = 12
-"""The longest answer, in words, where a short one is asked for."""
+"""Most words of a short answer."""
 
 RANKED = 40
-"""Passages that a ranking names."""
+"""Number of passages in a ranking."""
 
 PASSAGES = 3
-"""Passages that are read for names, or cited."""
+"""Number of passages in which names are searched, or which are cited."""
 
 PARTS, PART_WORDS = 8, 25
-"""Places of a text that a summary quotes, and words of each."""
+"""Number of places that a summary quotes, and most words of each quotation."""
 
-_LONG = 4000  # characters: no passage is longer
+_LONG = 4000
+"""Most characters of a passage."""
+
 _MARKUP = ("document", "title")
 _UNIT_ENDS = re.compile(r"\n|(?<=[.!?]) ")
 _BLOCK_END = "\n\n"
@@ -54,32 +56,35 @@ _ASSIGNMENT = re.compile(r"VAR (\w+) = (?:VAR )?(\w+)")
 
 
 def answer(prompt: str) -> str:
-    """The answer in the task's format; empty for a prompt of no known form."""
-    found = recognise(prompt)
-    if found is None:
+    """Answer a prompt in its task's format; empty for an unknown prompt."""
+    recognition = recognise(prompt)
+    if recognition is None:
         return ""
-    fields, template = found.fields, found.template
+    fields, template, kind = recognition.fields, recognition.template, recognition.baseline.kind
     assert template is not None
-    assert isinstance(found.baseline.kind, str)
+    assert isinstance(kind, str)
     context, question = fields[CONTEXT], " ".join(text for name, text in fields.items() if name not in NO_QUESTION)
     if any(not fields[name] for name in DEMONSTRATIONS & fields.keys()):
         context = _without_demonstrations(context, template.prefix)
-    if found.baseline.kind == "choice":
+    if kind == "choice":
         return option(context, question, fields["options"])
-    return _STRATEGIES[found.baseline.kind](context, question)
+    return _STRATEGIES[kind](context, question)
 
 
 def _without_demonstrations(context: str, prefix: str) -> str:
-    """What follows the last solved example: where one stands right before the context, it is taken for a part of it."""
-    _, found, rest = context.rpartition(f"\n{prefix} ")
-    return _ANNOUNCEMENT.sub("", rest.partition(_BLOCK_END)[2], count=1) if found else context
+    """Remove solved examples from the start of the context.
+
+    Where an example stands right before the context, the template cannot separate the two.
+    """
+    _, prefix_before_answer, rest = context.rpartition(f"\n{prefix} ")
+    return _ANNOUNCEMENT.sub("", rest.partition(_BLOCK_END)[2], count=1) if prefix_before_answer else context
 
 
 def value_after(context: str, question: str) -> str:
-    """What follows the question's words where most of them stand: the last token of each such line or sentence."""
+    """Find the value after the question's words: the last token of each line or sentence with most of these words."""
     terms = words(question)
     units = Units(context, _UNIT_ENDS)
-    # Whole tokens too: the words of a hyphenated key can stand in another order in another key.
+    # Whole tokens are searched as well: another hyphenated key can have the same words in another order.
     scores = units.scores([*terms, *question.lower().split()])
     if not scores:
         return ""
@@ -89,17 +94,17 @@ def value_after(context: str, question: str) -> str:
 
 
 def _last_value(unit: str, terms: list[str]) -> str:
-    """The last token; empty if it is but a part of the question."""
+    """The last token of a unit; empty if it only repeats the question."""
     value = unit.split()[-1].strip("\"'.,;:!?()[]{}")
     return "" if set(words(value)).issubset(terms) else value
 
 
 def nearest_label(context: str, question: str) -> str:
-    """The label on which the most similar demonstrations agree; a demonstration is a text, then a line `label: X`."""
-    # Labels with few texts repeat them: each text has one vote, or they would crowd out the others.
-    # A text with an empty line in it counts from there on: what is before has no label.
-    found = {block: _LABEL.search(block) for block in context.split(_BLOCK_END)}
-    blocks = [(block, match[1].strip()) for block, match in found.items() if match]
+    """Find the label that the most similar demonstrations vote for. A demonstration ends with a line `label: X`."""
+    # Labels with few texts repeat them. A dictionary gives each text one vote, so that these do not outvote others.
+    # If a text contains an empty line, only the part after it has a label, so only that part counts.
+    matches = {block: _LABEL.search(block) for block in context.split(_BLOCK_END)}
+    blocks = [(block, match[1].strip()) for block, match in matches.items() if match]
     units = Units(_BLOCK_END.join(block for block, _ in blocks), re.compile(_BLOCK_END))
     scores = units.scores(words(question))
     similar = {n: score / math.sqrt(len(blocks[n][0])) for n, score in scores.items()}
@@ -112,12 +117,12 @@ def nearest_label(context: str, question: str) -> str:
 
 
 def span(context: str, question: str) -> str:
-    """Names and numbers of the passages that share words with the question, a few words in all."""
-    asked, wants_number = {*words(question), *_MARKUP}, bool(_ASKS_A_NUMBER.search(question.lower()))
+    """Find names and numbers in the passages that share words with the question. Returns a few words."""
+    question_words, wants_number = {*words(question), *_MARKUP}, bool(_ASKS_A_NUMBER.search(question.lower()))
     passages = _passages(context)
     scores = _by_length(passages, question)
     top = best(scores, PASSAGES)
-    # The best passage counts far more than the next.
+    # The fourth power makes the best passage count far more than the next.
     texts = [(_PASSAGE_HEAD.sub("", passages.texts[n][:_LONG], count=1), scores[n] ** 4) for n in top]
     chances: dict[str, float] = defaultdict(float)
     for text, chance in texts:
@@ -125,67 +130,67 @@ def span(context: str, question: str) -> str:
             chances[_without_common_start(name, context)] += chance * (0.15 if wants_number else 1)
         for number in _NUMBERS.findall(text):
             chances[number] += chance * (1 if wants_number else 0.15)
-    said: dict[str, None] = {}
+    spans: dict[str, None] = {}
     for text in sorted(chances, key=lambda text: -chances[text]):
-        if not {*words(text)} <= {*asked, *words(" ".join(said))}:
-            said[text] = None
-    return " ".join(" ".join(said).split()[:SPAN_WORDS])
+        if not {*words(text)} <= {*question_words, *words(" ".join(spans))}:
+            spans[text] = None
+    return " ".join(" ".join(spans).split()[:SPAN_WORDS])
 
 
 def _without_common_start(name: str, context: str) -> str:
-    """A name without a first word that is a capital's only because a sentence begins there."""
+    """Drop the first word of a name if it also occurs in lower case: it is capitalized as the start of a sentence."""
     first, _, rest = name.partition(" ")
     return rest if f" {first.lower()} " in context else name
 
 
 def ranking(context: str, question: str) -> str:
-    """Passages that share words with the question, as `3 > 1 > 2`."""
+    """Rank the passages that share words with the question, as `3 > 1 > 2`."""
     passages = Units(context, _PARAGRAPH_END)
     ids = (_PASSAGE_ID.match(passages.texts[number]) for number in best(_by_length(passages, question), RANKED))
     return " > ".join(match[1] for match in ids if match)
 
 
 def citation(context: str, question: str) -> str:
-    """A sentence of each of the best passages, with the passage's number."""
-    passages, said = Units(context, _PARAGRAPH_END), []
+    """Quote a sentence of each of the best passages, with the passage's number."""
+    passages, sentences = Units(context, _PARAGRAPH_END), []
     for number in best(_by_length(passages, question), PASSAGES):
-        marked = _PASSAGE_NUMBER.match(passages.texts[number])
-        if marked:
-            text = passages.texts[number][marked.end() :]
-            said.append(f"{_sentence(text, question).rstrip('.')} [{marked[1]}].")
-    return " ".join(said)
+        match = _PASSAGE_NUMBER.match(passages.texts[number])
+        if match:
+            text = passages.texts[number][match.end() :]
+            sentences.append(f"{_sentence(text, question).rstrip('.')} [{match[1]}].")
+    return " ".join(sentences)
 
 
 def option(context: str, question: str, options: str) -> str:
-    """The letter of the option whose words stand where the question's words stand."""
+    """Choose the option whose words stand near the question's words. Returns its letter."""
     units = Units(context, _UNIT_ENDS)
-    asked: dict[int, float] = defaultdict(float)
+    nearness: dict[int, float] = defaultdict(float)
     for number, score in units.scores(words(question)).items():
         for near in range(-3, 4):
-            asked[number + near] += score / 2 ** abs(near)
+            nearness[number + near] += score / 2 ** abs(near)
     chances: dict[str, float] = {}
     for letter, text in _OPTION.findall(options):
-        found = units.scores(words(text))
-        together = sum(score * asked.get(number, 0) for number, score in found.items())
+        scores = units.scores(words(text))
+        together = sum(score * nearness.get(number, 0) for number, score in scores.items())
         chances[letter] = together / max(1, len(words(text)))
     return max(chances, key=lambda letter: chances[letter]) if chances else ""
 
 
 def lead(context: str, question: str) -> str:
-    """The sentences that begin first in several parts of the text."""
+    """Quote the first sentence of several parts of the text."""
     starts = (len(context) * part // PARTS for part in range(PARTS))
-    found = (_SENTENCE.search(context, start, start + 2000) for start in starts)
-    return " ".join(" ".join(match[1].split()[:PART_WORDS]) for match in found if match)
+    matches = (_SENTENCE.search(context, start, start + 2000) for start in starts)
+    return " ".join(" ".join(match[1].split()[:PART_WORDS]) for match in matches if match)
 
 
 def frequent(context: str, question: str) -> str:
-    """The ten most frequent words of a numbered list, else the three of a coded text."""
+    """The ten most frequent words of a numbered list, or the three most frequent of a coded text."""
     counts = Counter(_LETTERS.findall(context))
     return ", ".join(word for word, _ in counts.most_common(10 if _LIST.match(context) else 3))
 
 
 def chain(context: str, question: str) -> str:
-    """Variables that get the value, or get it from one that has it."""
+    """Find the variables that are assigned the value, directly or from another variable."""
     holders = dict.fromkeys(question.split()[:1])
     for name, value in _ASSIGNMENT.findall(context):
         if value in holders:
@@ -194,21 +199,21 @@ def chain(context: str, question: str) -> str:
 
 
 def _passages(context: str) -> Units:
-    """Paragraphs, or sentences of a text without any."""
+    """Split a context into paragraphs, or into sentences if it has no paragraphs."""
     paragraphs = context.count(_BLOCK_END) + 1
     return Units(context, _PARAGRAPH_END if paragraphs * _LONG > len(context) else _UNIT_ENDS)
 
 
 def _by_length(passages: Units, question: str) -> dict[int, float]:
-    """Scores of units in which a long one does not win by its length alone."""
+    """Score passages by the question's words, so that a passage does not win by its length."""
     scores = passages.scores(words(question))
     return {number: score / (1000 + len(passages.texts[number])) for number, score in scores.items()}
 
 
 def _sentence(text: str, question: str) -> str:
     sentences = Units(text, _UNIT_ENDS)
-    found = best(sentences.scores(words(question)), 1)
-    return sentences.texts[found[0]] if found else sentences.texts[0]
+    numbers = best(sentences.scores(words(question)), 1)
+    return sentences.texts[numbers[0]] if numbers else sentences.texts[0]
 
 
 _STRATEGIES: Mapping[AnswerKind, Callable[[str, str], str]] = {

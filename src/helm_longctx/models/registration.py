@@ -1,4 +1,4 @@
-"""The baseline models in HELM's registries."""
+"""Registers the baseline models with HELM."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ _MODELS: tuple[tuple[str, str, type[BaselineClient], str], ...] = (
         "longctx/lexical",
         "Lexical baseline",
         LexicalClient,
-        "No neural network: it finds the lines of the prompt that share the rarest words with the question, and answers"
-        " what stands there. What it solves needs no reading.",
+        "No neural network. It finds the lines of the prompt that share the rarest words with the question and answers"
+        " with text from there. A task that it solves needs no understanding.",
     ),
     (
         "longctx/null",
         "Null baseline",
         NullClient,
-        "One constant answer for each task, whatever the prompt says: the floor, or what the metric gives for free.",
+        "One constant answer for each task, whatever the question. Its score is the floor of the metric.",
     ),
 )
 
 
 def register() -> None:
-    """Make HELM know `longctx/lexical` and `longctx/null`. Idempotent."""
+    """Register `longctx/lexical` and `longctx/null` with HELM. Idempotent."""
     for name, title, client, about in _MODELS:
         if name in DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT:
             continue

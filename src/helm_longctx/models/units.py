@@ -1,4 +1,4 @@
-"""A long text cut into units and searched by words, without tokenizing it."""
+"""Searches a long text for words, without tokenizing all of it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True)
 class Units:
-    """A context cut into units, searched by the question's words alone: the whole context is never tokenized.
+    """A text in units such as lines, sentences or paragraphs, which can be searched for words.
+
+    Only the searched words are looked up. Splitting a context of a million tokens into words would take too long.
 
     Args:
-        text: the context.
-        ends: what stands between two units.
+        text: the text.
+        ends: the pattern between two units.
     """
 
     text: str
@@ -27,38 +29,38 @@ class Units:
 
     @cached_property
     def texts(self) -> list[str]:
-        """The units, in order, without what ends them."""
+        """The units, in order, without the text between them."""
         return self.ends.split(self.text)
 
     @cached_property
     def starts(self) -> list[int]:
-        """Where each unit starts in the lower-case text (whose length can differ), ascending."""
+        """The start of each unit in the lower-case text, ascending. Lower case can change the length of a text."""
         return [0, *(match.end() for match in self.ends.finditer(self.lower))]
 
     @cached_property
     def lower(self) -> str:
-        """The context in lower case."""
+        """The text in lower case."""
         return self.text.lower()
 
     def scores(self, terms: Iterable[str]) -> dict[int, float]:
-        """Units that hold a term, with the sum of their terms' weights: the rarer, the more."""
-        found: dict[int, float] = defaultdict(float)
+        """Score the units that contain a term by the sum of their terms' weights. Rare terms weigh more."""
+        scores: dict[int, float] = defaultdict(float)
         for term in dict.fromkeys(terms):
             units = {bisect_right(self.starts, place) - 1 for place in self._places(term)}
             weight = math.log1p((len(self.starts) - len(units) + 0.5) / (len(units) + 0.5))
             for unit in units:
-                found[unit] += weight
-        return found
+                scores[unit] += weight
+        return scores
 
     def _places(self, term: str) -> Iterable[int]:
         return (match.start() for match in re.finditer(rf"(?<!\w){re.escape(term)}(?!\w)", self.lower))
 
 
 def words(text: str) -> list[str]:
-    """Lower-case words, in order."""
+    """The words of a text in lower case, in order."""
     return _WORD.findall(text.lower())
 
 
 def best(scores: dict[int, float], count: int) -> list[int]:
-    """The units with the highest scores, best first; of equal ones the first in the text."""
+    """The units with the highest scores, best first. Of equal scores the first in the text wins."""
     return sorted(scores, key=lambda number: (-scores[number], number))[:count]

@@ -1,4 +1,4 @@
-"""How models without a neural network answer a task: the facts that the baseline models read."""
+"""How the baseline models, which have no neural network, answer a task."""
 
 from __future__ import annotations
 
@@ -9,12 +9,21 @@ from typing import Literal
 from helm_longctx.protocol.prompt import Message
 
 AnswerKind = Literal["label", "lookup", "span", "ranking", "citation", "choice", "summary", "frequency", "chain"]
-"""How to look for an answer in the context: the label of the nearest demonstration; what follows the question's words;
-the words beside them; documents by the words that they share with the question, as a ranking or as cited sentences; the
-option whose words are near them; first sentences; the most frequent words; variables that hold a value."""
+"""How the lexical model finds an answer in the context.
+
+- `label`: the label of the most similar demonstrations.
+- `lookup`: the value after the question's words.
+- `span`: names and numbers near the question's words.
+- `ranking`: the passages that share the most words with the question, in order.
+- `citation`: a sentence of each of those passages, with its number.
+- `choice`: the option whose words stand near the question's words.
+- `summary`: first sentences of several parts of the text.
+- `frequency`: the most frequent words.
+- `chain`: the variables that hold a value.
+"""
 
 Strategy = Callable[[Sequence[Message]], str | None]
-"""From a conversation to its answer; None if the conversation is not of this task."""
+"""(conversation) → its answer; None if the conversation does not belong to the task."""
 
 
 @dataclass(frozen=True)
@@ -22,9 +31,9 @@ class Baseline:
     """How `longctx/lexical` and `longctx/null` answer a task.
 
     Args:
-        kind: how the lexical model looks for an answer: in the fields of the task's template, or, for a task without
-            a template, by a function of the benchmark's own.
-        constant: the one answer of the null model.
+        kind: how the lexical model finds an answer. It reads the fields of the task's template; for a task without a
+            template this is a function of the benchmark.
+        constant: the answer of the null model to every question.
     """
 
     kind: AnswerKind | Strategy

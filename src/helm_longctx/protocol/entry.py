@@ -1,4 +1,4 @@
-"""Run entries: from `helmet_recall:task=json_kv,length=8k` to checked settings, before anything is loaded or sent."""
+"""Parses and checks run entries such as `helmet_recall:task=json_kv,length=8k`, before data is loaded or sent."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ ARGUMENTS = (
 MOST = 2**32 - 1
 MOST_REPEATS = 1000
 MOST_SHOTS = 100_000
-"""More than fill the longest context; a small training set repeats its rows, so its end sets no limit."""
+"""More than the longest context has room for. A small training set repeats its rows, so it sets no limit itself."""
 
 CLOSED_BOOK = "closed"
-"""In the names of run groups without context, so that they are never mixed with the others."""
+"""Part of the names of run groups without context, which keeps them apart from the others."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Entry:
     """A checked run entry without its model.
 
     Args:
-        arguments: what was given, as given; it names the run.
+        arguments: the arguments as the user wrote them. They are part of the run's name.
     """
 
     benchmark: Benchmark
@@ -59,14 +59,14 @@ class Entry:
 
     @property
     def groups(self) -> list[str]:
-        """Run groups: the category at this length, then each task at this length."""
+        """The run groups: the category at this length, then each task at this length."""
         names = (self.category.name, *(task.name for task in self.tasks))
         closed = self.settings.context == "none"
         return [group_name(self.benchmark, name, self.label, closed) for name in names]
 
     @property
     def label(self) -> str:
-        """The length as it is written; empty if the benchmark has none."""
+        """The length's label; empty if the benchmark has no lengths."""
         return "" if self.settings.length is None else length_label(self.settings.length)
 
     @property
@@ -76,70 +76,73 @@ class Entry:
 
     @property
     def title(self) -> str:
-        """For people: `HELMET Recall 8k`, or with a single task its title."""
+        """The title, e.g. `HELMET Recall 8k`; the task's instead of the category's if the entry names a task."""
         what = self.tasks[0].title if self.benchmark.task_argument in self.arguments else self.category.title
         closed = "closed book" if self.settings.context == "none" else ""
         return " ".join(filter(None, (self.benchmark.title, what, closed, self.label)))
 
     @property
     def description(self) -> str:
-        """The entry as it is written, with its length in the shortest form."""
+        """The entry in normal form: arguments in the usual order and the length in its shortest notation."""
         arguments = {**self.arguments, **({"length": self.label} if self.label else {})}
-        written = ",".join(f"{key}={arguments[key]}" for key in ARGUMENTS if key in arguments)
-        return f"{self.name}:{written}" if written else self.name
+        pairs = ",".join(f"{key}={arguments[key]}" for key in ARGUMENTS if key in arguments)
+        return f"{self.name}:{pairs}" if pairs else self.name
 
     @property
     def max_tokens(self) -> int:
-        """The largest output budget of its tasks, with what a thinking model gets to think."""
+        """The largest output budget of the tasks, tokens for thinking included."""
         return max(task.budget(self.settings) for task in self.tasks)
 
     @property
     def temperature(self) -> float:
-        """Of its requests: its protocol's, which its tasks share."""
+        """The temperature of requests. It belongs to the protocol, so all tasks have the same."""
         return max(task.variant(self.settings).temperature for task in self.tasks)
 
     @property
     def sources(self) -> list[Source]:
-        """What must be there before it is run."""
+        """The data that a run needs."""
         return [source for task in self.tasks for source in task.sources(self.settings.length)]
 
     def judge_sources(self, root: DataRoot) -> list[Source]:
-        """What a judge that is named must find. By default it is what is small, and from a mirror nothing: answers can
-        do without a judge."""
+        """The files that the judge of a run needs.
+
+        If the entry names no judge, these are only the small files, and none if the data root is a mirror, because a
+        run works without a judge.
+        """
         if self.settings.judge == "none":
             return []
-        named = self.settings.judge != "auto"
+        is_named = self.settings.judge != "auto"
         every = [source for task in self.tasks for source in task.judge_sources.values()]
-        return [source for source in every if named or (isinstance(source, PinnedFile) and not root.mirror)]
+        return [source for source in every if is_named or (isinstance(source, PinnedFile) and not root.mirror)]
 
     def fetch_command(self, root: DataRoot) -> str:
-        """What a user types to get it."""
+        """The command that fetches the entry's data."""
         return fetch_command([self], root)
 
 
 def fetch_command(entries: Iterable[Entry], root: DataRoot) -> str:
-    """What a user types to get the data of several entries."""
+    """The command that fetches the data of several entries."""
     names = " ".join(entry.description for entry in entries)
     return f"helm-longctx fetch {names}" + (f" --to {root.path}" if root.mirror else "")
 
 
 def group_name(benchmark: Benchmark, name: str, label: str, closed: bool = False) -> str:
-    """The run group of a category or task at a length, e.g. `helmet_rag_8k`, without context `helmet_closed_rag_8k`."""
+    """The run group of a category or task at a length: `helmet_rag_8k`, or `helmet_closed_rag_8k` without context."""
     return "_".join(filter(None, (benchmark.name, CLOSED_BOOK if closed else "", name, label)))
 
 
 def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -> Entry:
-    """Check a run entry's arguments.
+    """Check the arguments of a run entry.
 
     Raises:
         InputError: an argument is unknown, missing or has a value that is not allowed for these tasks.
     """
-    known = [key for key in ARGUMENTS if key == benchmark.task_argument or key not in ("task", "dataset")]
+    names = [key for key in ARGUMENTS if key == benchmark.task_argument or key not in ("task", "dataset")]
     for key in arguments:
-        if key not in known:
-            raise _unknown(name, key, arguments[key], known)
+        if key not in names:
+            raise _unknown_argument(name, key, arguments[key], names)
     tasks = _tasks(benchmark, name, arguments.get(benchmark.task_argument))
-    _check_taken(name, arguments, tasks, known)
+    _check_arguments(name, arguments, tasks, names)
     samples = min((task.most_samples for task in tasks if task.most_samples is not None), default=MOST)
     settings = Settings(
         length=_length(benchmark, name, arguments.get("length"), tasks),
@@ -162,7 +165,7 @@ def parse_entry(benchmarks: Iterable[Benchmark], text: str) -> Entry:
     """Parse and check a run entry that names no model.
 
     Raises:
-        InputError: the entry's form, name or arguments are wrong.
+        InputError: the entry's format, name or arguments are wrong.
     """
     by_name = {name: benchmark for benchmark in benchmarks for name in benchmark.entries}
     name, arguments = split_entry(text)
@@ -172,10 +175,10 @@ def parse_entry(benchmarks: Iterable[Benchmark], text: str) -> Entry:
 
 
 def split_entry(text: str) -> tuple[str, dict[str, str]]:
-    """A run entry's name and its arguments, unchecked.
+    """Split a run entry into its name and arguments, without checking these.
 
     Raises:
-        InputError: a part is not `name=value`, or a name stands twice.
+        InputError: a part is not `name=value`, or an argument is given twice.
     """
     name, colon, rest = text.strip().partition(":")
     arguments: dict[str, str] = {}
@@ -194,10 +197,10 @@ def _tasks(benchmark: Benchmark, name: str, task: object) -> tuple[Task, ...]:
     if task is None:
         return category.tasks
     every = (*category.tasks, *category.variants)
-    chosen = tuple(row for row in every if row.name == task)
-    if not chosen:
+    selection = tuple(row for row in every if row.name == task)
+    if not selection:
         raise bad_argument(name, benchmark.task_argument, task, [row.name for row in every])
-    return chosen
+    return selection
 
 
 def _length(benchmark: Benchmark, name: str, value: Any, tasks: tuple[Task, ...]) -> int | None:
@@ -222,24 +225,29 @@ def _lengths(axis: Axis, tasks: tuple[Task, ...]) -> str:
     return ", ".join(length_label(length) for length in sorted(shared))
 
 
-def _unknown(name: str, key: str, value: Any, known: Iterable[str]) -> InputError:
+def _unknown_argument(name: str, key: str, value: Any, names: Iterable[str]) -> InputError:
     if key.strip() != key:
         return InputError(f"{name}: there is a space around the argument {shorten(key)}: write {shorten(key.strip())}")
     return InputError(
-        f"{name}: unknown argument {shorten(key)[1:-1]}={shorten(value)}; allowed: {list_choices(key, known)}"
+        f"{name}: unknown argument {shorten(key)[1:-1]}={shorten(value)}; allowed: {list_choices(key, names)}"
     )
 
 
-def _check_taken(name: str, arguments: Mapping[str, Any], tasks: tuple[Task, ...], known: Iterable[str]) -> None:
-    """Each argument has a meaning for some of the tasks, to which it applies; `context` for all of them, since runs
-    without context are in groups of their own."""
-    some, every = (combine(*(task.taken for task in tasks)) for combine in (frozenset.union, frozenset.intersection))
-    taken = [key for key in known if key in ("task", "dataset") or key in (every if key == "context" else some)]
+def _check_arguments(name: str, arguments: Mapping[str, Any], tasks: tuple[Task, ...], names: Iterable[str]) -> None:
+    """Check that the tasks take the arguments.
+
+    It is enough if some tasks of a category take an argument; it then applies to these. But all must take `context`,
+    because runs without context belong to run groups of their own.
+    """
+    some, every = (
+        combine(*(task.all_arguments for task in tasks)) for combine in (frozenset.union, frozenset.intersection)
+    )
+    allowed = [key for key in names if key in ("task", "dataset") or key in (every if key == "context" else some)]
     for key in arguments:
-        if key not in taken:
+        if key not in allowed:
             what = tasks[0].name if len(tasks) == 1 else "these tasks"
             raise InputError(
-                f"{name}: {key}={shorten(arguments[key])} has no meaning for {what}; allowed: {', '.join(taken)}"
+                f"{name}: {key}={shorten(arguments[key])} has no meaning for {what}; allowed: {', '.join(allowed)}"
             )
 
 

@@ -1,4 +1,4 @@
-"""What a length means, and how lengths are written: `8k`, `0.5k`, `131072`, `1m`."""
+"""Lengths: what they count, and their notation (`8k`, `0.5k`, `131072`, `1m`)."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from helm_longctx.errors import bad_argument
 
 STANDARD = {f"{k}k": k * 1024 for k in (4, 8, 16, 32, 64, 128, 256, 512)} | {"1m": 1024 * 1024}
-"""The lengths that tables, run entries and leaderboards speak of, by label."""
+"""The usual lengths, by label. Tables, run-entry files and leaderboards use these."""
 
 SMALLEST, LARGEST = 512, 16 * 1024**2
-"""Any length that can be written."""
+"""The range of lengths that can be parsed."""
 
 
 @dataclass(frozen=True)
@@ -19,9 +19,9 @@ class Axis:
     """What the lengths of a benchmark count.
 
     Args:
-        unit: what is counted, in the plural.
-        shortest, longest: of lengths that can be asked for where a task can be made at any length.
-        limits_prompt: whether prompt and output together must not have more tokens than the length says.
+        unit: what a length counts, in the plural.
+        shortest, longest: limits for tasks that can be generated at any length.
+        limits_prompt: whether the length is also a limit in tokens for prompt and output together.
     """
 
     unit: str
@@ -31,14 +31,17 @@ class Axis:
 
 
 INPUT_TOKENS = Axis("tokens", limits_prompt=True)
-"""Tokens of the prompt and the output together, as in HELMET and RULER."""
+"""A length counts the tokens of prompt and output together, as in HELMET and RULER."""
 
 
 def parse_length(value: str | int, where: str = "length") -> int:
-    """The number that `8k`, `8K`, `0.5k`, `8192`, `"8192"` or `1m` stands for.
+    """Parse a length such as `8k`, `8K`, `0.5k`, `8192`, `"8192"` or `1m`.
+
+    Args:
+        where: what the length belongs to; errors start with it.
 
     Raises:
-        InputError: not a length.
+        InputError: it is not a length.
     """
     match = re.fullmatch(r"([1-9][0-9]{0,8}|0\.5)([km]?)", str(value).strip().lower())
     number = float(match[1]) * {"": 1, "k": 1024, "m": 1024**2}[match[2]] if match else 0
@@ -48,7 +51,7 @@ def parse_length(value: str | int, where: str = "length") -> int:
 
 
 def length_label(length: int) -> str:
-    """The shortest way to write a length: `128k` for 131072, `0.5k` for 512, `100000` for 100000."""
+    """The shortest notation of a length: `128k` for 131072, `0.5k` for 512, `100000` for 100000."""
     if length == SMALLEST:
         return "0.5k"
     if length % 1024:

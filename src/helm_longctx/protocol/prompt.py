@@ -1,4 +1,4 @@
-"""What a model is asked: messages, the start of the answer, and which text may be cut."""
+"""A prompt in the forms that models take, and the part of an output that is scored."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ Message = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Prompt:
-    """A prompt in both forms that a model can take.
+    """A prompt as a chat and as a completion.
 
-    The chat form is `messages`. The completion form exists for a single user turn: the turn, the separator, the answer
-    prefix.
+    The chat is `messages`. The completion exists only for a single user turn; it is the turn, the separator and the
+    answer prefix.
 
     Args:
         messages: the conversation; the last message is the user's.
-        separator: what stands between the user turn and the answer prefix in the completion form.
-        answer_prefix: how the answer begins; a completion prompt ends with it.
-        context: [start, end) in characters of the text in the last message that may be cut; None if nothing may be.
+        separator: the text between the user turn and the answer prefix of a completion.
+        answer_prefix: the start of the answer; a completion prompt ends with it.
+        context: [start, end) of the part of the last message that may be cut, in characters; None if no part may.
     """
 
     messages: Sequence[Message]
@@ -34,23 +34,52 @@ class Prompt:
     def of_text(
         text: str, separator: str = "", answer_prefix: str = "", context: tuple[int, int] | None = None
     ) -> Prompt:
-        """A prompt of one user turn."""
+        """Make a prompt of one user turn."""
         return Prompt([{"role": "user", "content": text}], separator, answer_prefix, context)
 
     def with_system(self, content: str) -> Prompt:
-        """The prompt behind a system message."""
+        """The same prompt after a system message."""
         return replace(self, messages=[{"role": "system", "content": content}, *self.messages])
 
     @property
     def has_one_turn(self) -> bool:
-        """Whether the prompt is a user turn alone, which also has a completion form."""
+        """Whether the prompt is a single user turn, so that it can also be sent as a completion."""
         return len(self.messages) == 1
 
     @property
     def user_turn(self) -> str:
-        """The last message's text."""
+        """The text of the last message."""
         return self.messages[-1]["content"]
 
     def text(self, form: Form) -> str:
-        """The last user turn; in completion form with the answer prefix at its end."""
+        """The text of the last user turn; for a completion with the separator and the answer prefix after it."""
         return self.user_turn + self.separator + self.answer_prefix if form == "completion" else self.user_turn
+
+
+@dataclass(frozen=True)
+class FittedPrompt:
+    """A prompt's text after it was fitted into a limit.
+
+    Args:
+        prompt: the text to send.
+        cut: whether a part of the prompt was cut.
+        tokens: number of tokens of the whole prompt; None if it was not counted, because the prompt is certain to be
+            short enough or was cut.
+    """
+
+    prompt: str
+    cut: bool = False
+    tokens: int | None = None
+
+
+THINKING_END = "</think>"
+
+
+def remove_thinking(output: str) -> str:
+    """The part of an output that is scored: what follows the last `</think>`, stripped (HELMET eval.py:105).
+
+    An output without `</think>` is returned whole: the official code also scores reasoning that never ends. Reasoning
+    that an API returns in a field of its own (HELM's `GeneratedOutput.thinking`) is never scored.
+    """
+    _, end, answer = output.rpartition(THINKING_END)
+    return answer.strip() if end else output

@@ -1,4 +1,4 @@
-"""What an instance carries from the scenario to the adapter, the metric and the pages."""
+"""The data that an instance carries from the scenario to the adapter, the metric and the web pages."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ class Sample:
 
     Args:
         source: "official" files, "hub" data, or "generated".
-        max_tokens: the output budget of its task.
-        run_max_tokens: the output budget of the run, which is the adapter spec's.
+        max_tokens: the output budget of the instance's task.
+        run_max_tokens: the output budget of the run, which the adapter spec has.
         chat: whether the official code sends the task as a chat.
-        cut: what of a prompt that is too long is cut; see `Task.cut`.
-        length: tokens that prompt and output may have together; None if the level does not limit the prompt.
-        context_span: [start, end) in characters of the text that may be cut.
-        separator, answer_prefix: what turns the chat form into the completion form.
+        cut: which part of a prompt is cut if the prompt is too long; see `Task.cut`.
+        length: most tokens of prompt and output together; None if the level does not limit the prompt.
+        context_span: [start, end) of the text that may be cut, in characters.
+        separator, answer_prefix: appended to the user turn to make a completion prompt.
         prefix_scored: whether the answer prefix of a completion is scored with the output.
-        stop: stop sequences of the completion form.
-        thinking_tokens: by how much the output of a thinking model may exceed the length.
-        question: the question alone, where the task has one.
-        depth: where the evidence stands in the context, 0 (start) to 1 (end).
-        input_tokens: length of the completion prompt as `counter` counted it.
-        record: what the scorer needs besides the references.
-        drawn_from: instances of which HELM's `-m` drew this one; None if it drew none.
-        style: the form that was sent; the adapter adds it.
-        prompt_tokens: tokens of the prompt that was sent; the adapter adds it where it read the whole prompt.
-        full_prompt: `sha256` and `characters` of the whole prompt; our runner adds it.
+        stop: stop sequences of the completion.
+        thinking_tokens: number of tokens by which the output of a thinking model may exceed the length.
+        question: the question alone, if the task has one.
+        depth: position of the evidence in the context, 0 (start) to 1 (end).
+        input_tokens: length of the completion prompt, counted by `counter`.
+        record: the fields that the scored record has besides prediction and references.
+        drawn_from: number of instances from which HELM's `-m` drew this one; None if it drew none.
+        style: the form in which the prompt was sent; added by the adapter.
+        prompt_tokens: number of tokens of the prompt; added by the adapter if it tokenized the whole prompt.
+        full_prompt: `sha256` and `characters` of the whole prompt; added by our runner.
     """
 
     source: str
@@ -58,22 +58,22 @@ class Sample:
     full_prompt: Mapping[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data for `extra_data`; what is None is left out."""
+        """The sample as JSON data for `extra_data`, without fields that are None."""
         values = {each.name: getattr(self, each.name) for each in fields(self)}
         plain = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
         return {name: value for name, value in plain.items() if value is not None}
 
     @classmethod
     def from_json(cls, extra: Mapping[str, Any] | None) -> Sample:
-        """The sample of an instance's `extra_data`. Names that this version does not know are left out."""
+        """Read the sample from an instance's `extra_data`. Fields that this version does not have are ignored."""
         extra = extra or {}
         return cls(**{each.name: extra[each.name] for each in fields(cls) if each.name in extra})
 
     @staticmethod
     def is_in(extra: Mapping[str, Any] | None) -> bool:
-        """Whether an instance's `extra_data` is that of a sample of ours."""
+        """Whether an instance's `extra_data` holds a sample of this package."""
         return extra is not None and {"source", "max_tokens", "run_max_tokens"} <= extra.keys()
 
     def extend(self, **values: Any) -> Sample:
-        """The sample with further values."""
+        """The sample with other values of some fields."""
         return replace(self, **values)

@@ -1,4 +1,4 @@
-"""The official code's random orders."""
+"""Random orders that equal those of the official code."""
 
 from __future__ import annotations
 
@@ -7,34 +7,38 @@ import hashlib
 import numpy as np
 
 
-def shuffled(count: int, seed: int) -> list[int]:
-    """Row numbers as `datasets.Dataset.shuffle(seed)` orders them (NumPy's permutation, not Python's shuffle)."""
+def shuffle_order(count: int, seed: int) -> list[int]:
+    """The order of `count` rows after `datasets.Dataset.shuffle(seed)`.
+
+    The library uses NumPy's permutation, not Python's shuffle.
+    """
     order: list[int] = np.random.default_rng(seed).permutation(count).tolist()
     return order
 
 
-class Reshuffles:
-    """What successive `Dataset.shuffle()` calls without a seed give after `numpy.random.seed(seed)`.
+class UnseededShuffles:
+    """The orders of successive `Dataset.shuffle()` calls without a seed after `numpy.random.seed(seed)`.
 
-    The library takes such a call's seed from NumPy's global state, and steps that state once.
+    For such a call the library reads its seed from NumPy's global state and advances that state by one step.
     """
 
     def __init__(self, seed: int):
         self._state = np.random.RandomState(seed)
 
     def next(self, count: int) -> list[int]:
-        """The order of `count` rows that the next call gives."""
+        """The order of `count` rows after the next call."""
         state = self._state.get_state(legacy=False)["state"]
         keys, position = state["key"], state["pos"]
+        # The library reads key[pos]. At the end of the key NumPy would first make a new one; the library reads key[0].
         seed = keys[position] if position < len(keys) else keys[0]
         self.skip(1)
-        return shuffled(count, int(seed))
+        return shuffle_order(count, int(seed))
 
     def skip(self, calls: int) -> None:
-        """As if so many calls had been made."""
+        """Advance the state as that many calls would."""
         self._state.random_sample(calls)
 
 
 def text_seed(text: str, seed: int = 0) -> int:
-    """A seed that depends on a text alone: SHA-256 plus `seed`, modulo 2**31 (HELMET data.py)."""
+    """A seed that depends on the text: its SHA-256 plus `seed`, modulo 2**31 (HELMET data.py)."""
     return (int(hashlib.sha256(text.encode("utf-8")).hexdigest(), 16) + seed) % 2**31

@@ -1,4 +1,4 @@
-"""What a value that was read from a file must be, and how an error says so."""
+"""Checks of values that were read from a file."""
 
 from __future__ import annotations
 
@@ -14,40 +14,40 @@ class Shape:
     """A kind of value.
 
     Args:
-        about: what it is, for errors, e.g. `a list of texts`.
-        fits: whether a value is one.
+        about: its description in errors, e.g. `a list of texts`.
+        fits: whether a value is of this kind.
     """
 
     about: str
     fits: Callable[[Any], bool]
 
     def check(self, name: str, value: Any) -> None:
-        """Refuse another kind of value.
+        """Check that a value is of this kind.
 
         Raises:
-            InputError: `value` is not of this kind.
+            InputError: it is not. The message starts with `name`.
         """
         if not self.fits(value):
             raise InputError(f"{name} must be {self.about}, found {shorten(value)}")
 
 
 def is_text(value: Any) -> bool:
-    """Whether it is a string."""
+    """Whether a value is a string."""
     return isinstance(value, str)
 
 
 def is_whole(value: Any) -> bool:
-    """Whether it is a whole number; true and false are none."""
+    """Whether a value is an integer. In Python `True` and `False` are integers; here they are not."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def is_number(value: Any) -> bool:
-    """Whether it is a number; true and false are none."""
+    """Whether a value is a number; `True` and `False` are not."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def are_all(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    """Whether it is a list of such values."""
+    """Make a check for lists whose items all pass the check `fits`."""
     return lambda value: isinstance(value, list) and all(map(fits, value))
 
 

@@ -1,6 +1,19 @@
-"""The task record: where examples come from, how one becomes a prompt, how an answer is scored, what a level means.
+"""The task model: benchmarks, their tasks, and the examples, prompts, scores and lengths of a task.
 
-Everything that HELM needs is derived from these records; nothing else states a fact about a task.
+Everything that HELM needs is derived from these objects. No other module holds facts about a task.
+
+**What a scorer gets.** `Task.score` gets a scored record, a mapping with these fields:
+
+- `prediction`: the output, a string with the white space that the model wrote. If the prompt was sent in completion
+  form and the task has `prefix_scored`, the prompt's answer prefix stands before the output, joined without a
+  separator; in chat form it never does. If the output has a `</think>`, the prediction is only the text after the last
+  one, stripped, without the answer prefix.
+- `references`: the list `Example.references`.
+- every item of `Example.record`.
+- of a judged task, what its annotator says of the answer.
+
+`helm-longctx score` reads such records from a file. A scorer returns the official metrics by name; a metric that has no
+value for this record is left out. It reads only the record, and raises for no `prediction`.
 """
 
 from __future__ import annotations
@@ -23,28 +36,29 @@ Protocol = Literal["paper", "current", "api"]
 Labels = Literal["integer", "natural_label"]
 Context = Literal["full", "none"]
 Truncation = Literal["auto", "error"]
-Cut = Literal["context", "middle", "nothing"]
+CutRule = Literal["context", "middle", "nothing"]
 
 EVERY_TASK = ("length", "num_samples", "style", "thinking_tokens", "truncation", "repeats")
-"""Arguments of run entries that have a meaning for every task."""
+"""The run-entry arguments that every task takes."""
 
 MAIN_METRIC = "longctx_score"
-"""The official headline metric of every task, 0…1, under one name."""
+"""The name under which every task's official headline metric is reported, 0…1."""
 
 
 @dataclass(frozen=True)
 class Example:
-    """One test item, before any model is known.
+    """One test item, independent of any model.
 
     Args:
-        id: unique in its task, the same whenever the same data is read.
-        fields: the template's places; a question of its own stands under `question`, `query` or `input`.
-        references: accepted answers, as the official code holds them.
-        depth: where the evidence stands in the context, 0 (start) to 1 (end); None if that has no meaning.
+        id: unique in its task, and the same each time the same data is loaded.
+        fields: values of the template's placeholders. The question, if there is one, is the field `question`, `query`
+            or `input`.
+        references: accepted answers, as the official code has them.
+        depth: position of the evidence in the context, 0 (start) to 1 (end); None if there is no such position.
         source: "official" files, "hub" data, or "generated".
-        input_tokens: length of the completion prompt, where it was counted; `counter` says with what.
-        record: what the scorer needs besides the references.
-        messages: the whole conversation, of tasks without a template.
+        input_tokens: length of the completion prompt if it was counted, with the counter named `counter`.
+        record: the fields that the scored record has besides prediction and references.
+        messages: the whole conversation, for tasks without a template.
     """
 
     id: str
@@ -60,13 +74,13 @@ class Example:
 
 @dataclass(frozen=True)
 class Variant:
-    """How one protocol of the official code sends a task's prompts.
+    """How the official code sends a task's prompts under one protocol.
 
     Args:
-        stop: stop sequences of completions. A chat has none, nor a model that thinks (HELMET eval.py:74).
+        stop: stop sequences of completions. Chats and thinking models get none (HELMET eval.py:74).
         system: the system message of chats.
-        temperature: of the requests.
-        max_tokens: the output budget; None for the task's.
+        temperature: the temperature of requests.
+        max_tokens: the output budget; None for the task's own.
     """
 
     stop: tuple[str, ...] = ()
@@ -77,7 +91,7 @@ class Variant:
 
 @dataclass(frozen=True)
 class Settings:
-    """What a run entry asks for, checked. `None` means: as the official configuration has it."""
+    """The checked arguments of a run entry. `None` stands for the official configuration's value."""
 
     length: int | None
     shots: int | None = None
@@ -94,18 +108,18 @@ class Settings:
 
     @property
     def level(self) -> int:
-        """The length of a benchmark that has an axis."""
+        """The length, for benchmarks that have lengths."""
         assert self.length is not None
         return self.length
 
 
 @dataclass(frozen=True)
 class Metric:
-    """An official metric: what its name means.
+    """An official metric and its meaning.
 
     Args:
-        name: the official name, under which scores and statistics have it.
-        title, description: for people.
+        name: the official name, which scores and statistics use.
+        title, description: shown on web pages and in tables.
         lower_is_better: None if neither direction is better.
         range: smallest and largest value; None for counts and where the official code has no bound.
         success: whether each value is 0 or 1, so that repeats give pass@k.
@@ -120,7 +134,7 @@ class Metric:
 
 
 Record = Mapping[str, Any]
-"""A scored item: `prediction`, `references`, and what else the task's metric reads."""
+"""A scored record. The docstring of this module lists its fields."""
 
 Scores = dict[str, float]
 Loader = Callable[["Task", Settings, DataRoot], Iterable[Example]]
@@ -132,45 +146,47 @@ class Task:
     """One row of a benchmark's table.
 
     Args:
-        name: as in run entries, e.g. `json_kv`.
-        title: for people.
-        sizes: for each length, how many units fill it (pairs, shots, documents); empty if there is no axis.
+        name: its name in run entries, e.g. `json_kv`.
+        title: its name on web pages and in tables.
+        sizes: the number of units (pairs, shots, documents) at each length; empty if the benchmark has no lengths.
         unit: what `sizes` counts, in the plural.
-        load: examples in the official order; reads files, knows no HELM type.
-        score: pure; returns official metric names and values in 0…1, without `longctx_score`.
-        headline: the official metrics whose mean becomes `longctx_score`; nearly always one.
+        load: loads examples in the official order. It reads files and uses no HELM type.
+        score: computes the official metrics of a scored record, by name, mostly in 0…1. It is a pure function. The
+            docstring of this module lists what the record has.
+        headline: the official metrics whose mean is `longctx_score`; nearly always one.
         metrics: every name that `score` can return.
         max_tokens: output budget in tokens, for all lengths or by length.
         num_samples: the official sample size.
         shots: the official number of demonstrations before the question.
-        sources: what must be there at a length.
-        optional_sources: what is read at a length where it is there; only `helm-longctx fetch` gets it.
-        any_length: whether it can be generated, for any length.
+        sources: the data that the task needs at a length.
+        optional_sources: data that the task uses at a length if it exists. Only `helm-longctx fetch` downloads it.
+        any_length: whether the task can be generated at any length.
         chat: whether the official code uses the model's chat template.
-        arguments: the arguments of run entries that it takes besides `EVERY_TASK`: `seed`, `shots`, `labels`,
-            `context`, `judge`; and `protocol` where `variants` has several. Others are refused.
-        variants: what each value of `protocol` means.
-        most_samples: the largest `num_samples`: what a generator can make; None where the data itself ends.
-        official_judge: the benchmark's own, of whom a part of the score comes; None if nobody judges. The `judge`
-            argument can name another.
-        judge_sources: what a judge reads besides, by what it is: its `rubric`, the `keypoints` of summaries.
-        record: what `score` reads of a record besides prediction and references, and its kind; a record may lack it.
-        cut: what of a prompt that is too long is cut: the end of its context, its middle, or nothing: it is then sent
-            as it is.
-        prefix_scored: whether the answer prefix of a completion stands before the output when it is scored.
-        repeats: how often the official protocol asks each question; a score is the mean.
+        arguments: the run-entry arguments that the task takes in addition to `EVERY_TASK`: `seed`, `shots`, `labels`,
+            `context`. `judge` follows from `official_judge`, `protocol` from several `variants`. Others are refused.
+        variants: the variant that each value of `protocol` selects.
+        most_samples: the largest `num_samples` of a task that can be generated; None if the data sets the limit.
+        official_judge: the judge that the benchmark uses for a part of the score; None if no judge is needed. The
+            `judge` argument can name another.
+        judge_sources: the files that a judge needs, by role: its `rubric`, the `keypoints` of summaries.
+        record_shapes: the kinds of the optional fields that `score` reads from a record.
+        cut: which part of a prompt that is too long is cut: the end of its context, or its middle. A prompt of which
+            nothing is cut is sent as it is.
+        prefix_scored: whether a completion is scored with the answer prefix before the output, as some official codes
+            do.
+        repeats: how often the official protocol asks each question. A score is the mean of the answers.
     """
 
     name: str
     title: str
     template: Template
-    sizes: Mapping[int, int]
-    unit: str
     load: Loader
     score: Scorer
     headline: tuple[str, ...]
     metrics: tuple[str, ...]
     max_tokens: int | Mapping[int, int]
+    sizes: Mapping[int, int] = field(default_factory=dict)
+    unit: str = ""
     sources: Callable[[Any], tuple[Source, ...]] = lambda length: ()
     optional_sources: Callable[[Any], tuple[Source, ...]] = lambda length: ()
     num_samples: int = 100
@@ -182,47 +198,50 @@ class Task:
     most_samples: int | None = None
     official_judge: str | None = None
     judge_sources: Mapping[str, Source] = field(default_factory=dict)
-    cut: Cut = "context"
-    record: Mapping[str, Shape] = field(default_factory=dict)
-    prefix_scored: bool = True
+    cut: CutRule = "context"
+    record_shapes: Mapping[str, Shape] = field(default_factory=dict)
+    prefix_scored: bool = False
     repeats: int = 1
 
     def prompt(self, example: Example, system: str | None = None) -> Prompt:
-        """What a model is asked, with the system message of a protocol that has one."""
+        """Make the prompt of an example, after a system message if the protocol has one."""
         prompt = Prompt(example.messages) if example.messages else self.template.render(example.fields)
         return prompt.with_system(system) if system else prompt
 
     def check_record(self, record: Record, where: str) -> None:
-        """Refuse a record that `score` cannot read.
+        """Check that `score` can read a record.
 
         Args:
-            where: it stands, for the error.
+            where: file and row of the record; errors start with it.
 
         Raises:
-            InputError: a field is of another kind than the task's metric reads.
+            InputError: a field has the wrong kind.
         """
-        for name, shape in self.record.items():
+        for name, shape in self.record_shapes.items():
             if record.get(name) is not None:
                 shape.check(f"{where}: {name}", record[name])
 
     @property
     def closed_book(self) -> bool:
-        """Whether it can be asked without its context (`context=none`)."""
+        """Whether the task can be run without its context (`context=none`)."""
         return "context" in self.arguments
 
     @property
-    def judged(self) -> bool:
-        """Whether a part of the score comes from a judge, whom the `judge` argument names."""
+    def has_judge(self) -> bool:
+        """Whether a judge decides a part of the score."""
         return self.official_judge is not None
 
     @property
-    def taken(self) -> frozenset[str]:
-        """Every argument of run entries that has a meaning for it."""
-        further = (["protocol"] if len(self.variants) > 1 else []) + (["judge"] if self.judged else [])
+    def all_arguments(self) -> frozenset[str]:
+        """All run-entry arguments that the task takes."""
+        further = (["protocol"] if len(self.variants) > 1 else []) + (["judge"] if self.has_judge else [])
         return frozenset((*EVERY_TASK, *self.arguments, *further))
 
     def variant(self, settings: Settings) -> Variant:
-        """How its prompts are sent: as the entry's protocol says, if that has a meaning for it."""
+        """The variant of the entry's protocol; the published one if the task does not have that protocol.
+
+        In a category some tasks may have the protocol and others not.
+        """
         return self.variants.get(settings.protocol, self.variants["paper"])
 
     def output_tokens(self, settings: Settings) -> int:
@@ -231,11 +250,11 @@ class Task:
         return self.variant(settings).max_tokens or official
 
     def budget(self, settings: Settings) -> int:
-        """Output tokens of a request: the official budget, and what a thinking model gets to think."""
+        """The output budget of a request: the official budget plus the tokens for thinking."""
         return self.output_tokens(settings) + settings.thinking_tokens
 
     def scores(self, record: Record) -> Scores:
-        """Official metrics and `longctx_score`; what cannot be computed is absent."""
+        """The official metrics and `longctx_score`. A metric that cannot be computed is absent."""
         scores = {name: float(value) for name, value in self.score(record).items()}
         if (mean := self.headline_mean(scores)) is not None:
             scores[MAIN_METRIC] = mean
@@ -248,32 +267,32 @@ class Task:
         return sum(scores[name] for name in self.headline) / len(self.headline)
 
     def sample(self, settings: Settings) -> int:
-        """How many examples are wanted, where the data has so many."""
+        """The number of examples to load, if the data has that many."""
         return settings.num_samples or self.num_samples
 
     def demonstrations(self, settings: Settings) -> int:
-        """How many of them stand before the question."""
+        """The number of demonstrations before the question."""
         return self.shots if settings.shots is None else settings.shots
 
     def all_sources(self, length: int | None) -> list[Source]:
-        """Whatever can be got for it at a length."""
+        """All data that can be fetched for the task at a length."""
         return [*self.sources(length), *self.optional_sources(length), *self.judge_sources.values()]
 
     def paths(self, length: int | None) -> list[str]:
-        """Files under the data root that the task reads at a length, in the order of its sources."""
+        """The paths under the data root that the task reads at a length, in the order of its sources."""
         return [p for sources in (self.sources, self.optional_sources) for s in sources(length) for p in s.paths]
 
 
 @dataclass(frozen=True)
 class Category:
-    """Tasks that are run and averaged together.
+    """Tasks that run and are averaged together.
 
     Args:
-        name: the run entry is `<benchmark>_<name>`; empty if the benchmark has but one category.
-        tasks: those whose unweighted mean is the category's score.
-        variants: further tasks, run only by name.
-        averaged: whether the published tables have it as a column.
-        judge: class of the annotator that judges its answers, as `module.Class`; empty if nobody does.
+        name: the last part of the run entry `<benchmark>_<name>`; empty if the benchmark has one category.
+        tasks: the tasks whose unweighted mean is the category's score: the published ones, and no others.
+        variants: further tasks, which run only if the entry names them, and enter no mean.
+        averaged: whether the category is a column of the published tables.
+        judge: the annotator that judges the answers, as `module.Class`; empty if none does.
     """
 
     name: str
@@ -286,12 +305,12 @@ class Category:
 
 @dataclass(frozen=True)
 class Published:
-    """What others published of a model in one category at one length.
+    """The published results of a model in one category at one length.
 
     Args:
-        model: as it is called there.
-        category: its name; empty if the benchmark has but one.
-        scores: by task, in 0…1; the category's own, where tasks are not published, under an empty name.
+        model: its name in the publication.
+        category: the category's name; empty if the benchmark has one category.
+        scores: scores by task, 0…1. If only the category's score was published, its name is empty.
     """
 
     model: str
@@ -302,20 +321,22 @@ class Published:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A table of tasks with a name.
+    """A benchmark: its tasks, in categories, and everything that they share.
 
     Args:
-        name: folder and scenario name, e.g. `helmet`.
-        title: for people.
+        name: the name of its folder and scenario, e.g. `helmet`.
+        title: its name on web pages and in tables.
         revision: repository and commit that the prompts and metrics follow; part of every run spec.
         comparability: raised when a change of ours moves scores; part of every run spec, and in the folder's README.
         url: the official code at that commit.
-        categories: the table, in the order of the published ones. A task can stand in several.
-        task_argument: what run entries call a task.
-        metrics: what the names mean that the tasks' scorers return.
-        axis: what a length means; None if the benchmark has no lengths.
-        baselines: how models without a neural network answer, by task.
-        published: results that can be put beside one's own.
+        categories: in the order of the published tables. A task can be in several categories.
+        metrics: all metrics that the tasks' scorers return.
+        task_argument: the run-entry argument that selects a task.
+        axis: what the lengths count; None if the benchmark has no lengths.
+        baselines: how the baseline models answer, by task.
+        published: loads published results.
+        judge_checks: function from a data root to the checks of `helm-longctx judge-check`, as `module.function`; empty
+            if there are none.
     """
 
     name: str
@@ -330,35 +351,36 @@ class Benchmark:
     axis: Axis | None = INPUT_TOKENS
     baselines: Mapping[str, Baseline] = field(default_factory=dict)
     published: Callable[[], tuple[Published, ...]] = tuple
+    judge_checks: str = ""
 
     @cached_property
     def entries(self) -> dict[str, Category]:
-        """Run-entry names and the category that each runs."""
+        """The category of each run-entry name."""
         return {"_".join(filter(None, (self.name, category.name))): category for category in self.categories}
 
     @cached_property
     def tasks(self) -> tuple[Task, ...]:
-        """Every task once."""
+        """All tasks, each once."""
         rows = (task for category in self.categories for task in (*category.tasks, *category.variants))
         return tuple({task.name: task for task in rows}.values())
 
     def task(self, name: str) -> Task:
-        """The task of that name.
+        """Find a task by name.
 
         Raises:
-            KeyError: there is none.
+            KeyError: the benchmark has none of that name.
         """
         return {task.name: task for task in self.tasks}[name]
 
     def metric(self, name: str) -> Metric:
-        """The metric of that name.
+        """Find a metric by name.
 
         Raises:
-            KeyError: there is none.
+            KeyError: the benchmark has none of that name.
         """
         return {metric.name: metric for metric in self.metrics}[name]
 
     @cached_property
     def lengths(self) -> list[int]:
-        """Every length that some task has a size for, ascending."""
+        """All lengths at which some task has a size, ascending."""
         return sorted({length for task in self.tasks for length in task.sizes})

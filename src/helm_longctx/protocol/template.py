@@ -1,4 +1,4 @@
-"""Prompt templates: a user turn, an answer prefix, and what joins them."""
+"""Prompt templates: a user turn, an answer prefix, and the separator between them."""
 
 from __future__ import annotations
 
@@ -11,35 +11,36 @@ from functools import cached_property
 from helm_longctx.protocol.prompt import Prompt
 
 CONTEXT = "context"
-"""The field that is long, and the only one that truncation may cut."""
+"""The name of the field with the long text, the only one that may be cut."""
 
-_PLACE = re.compile(r"\{\{|\}\}|\{(\w+)\}")
-"""A brace that is written twice, or a name in braces."""
+_PLACEHOLDER = re.compile(r"\{\{|\}\}|\{(\w+)\}")
+"""A doubled brace, or a name in braces."""
 
 
 def fill(template: str, fields: Mapping[str, object]) -> str:
-    """A template that was read from a file, with the values of `fields` in its places.
+    """Fill a template that was read from a file.
 
-    It equals `str.format` where all places are plain names. It never looks up attributes or items of a value, and
-    leaves what is no place of `fields` as it is.
+    The result equals `str.format` if all placeholders are plain names. Unlike `str.format` this never looks up
+    attributes or items of a value, because a downloaded template must not reach into objects. Placeholders without a
+    field stay as they are.
     """
 
-    def value(place: re.Match[str]) -> str:
-        if place[1] is None:
-            return place[0][0]
-        return str(fields[place[1]]) if place[1] in fields else place[0]
+    def value(match: re.Match[str]) -> str:
+        if match[1] is None:
+            return match[0][0]
+        return str(fields[match[1]]) if match[1] in fields else match[0]
 
-    return _PLACE.sub(value, template)
+    return _PLACEHOLDER.sub(value, template)
 
 
 @dataclass(frozen=True)
 class Template:
-    """A benchmark's prompt, as its official code has it.
+    """A prompt template of a benchmark, as in its official code.
 
     Args:
-        user: the user turn, with `{field}` places. It is what a chat model gets.
-        prefix: how the answer begins. A completion prompt ends with it.
-        separator: what stands between the two in a completion prompt.
+        user: the user turn, with `{field}` placeholders. A chat model gets this text.
+        prefix: the start of the answer. A completion prompt ends with it.
+        separator: the text between the two in a completion prompt.
     """
 
     user: str
@@ -48,47 +49,48 @@ class Template:
 
     @property
     def names(self) -> frozenset[str]:
-        """Its fields."""
-        return frozenset(self._completion_places[1])
+        """The names of the fields."""
+        return frozenset(self._completion_parts[1])
 
     def render(self, fields: Mapping[str, str]) -> Prompt:
-        """The prompt of an example."""
+        """Make the prompt of an example from its fields."""
         return Prompt.of_text(
             self.user.format(**fields), self.separator, self.prefix.format(**fields), self._context_span(fields)
         )
 
     def _context_span(self, fields: Mapping[str, str]) -> tuple[int, int] | None:
-        """Where the context stands in the user turn: [start, end) in characters; None if there is none."""
+        """[start, end) of the context in the user turn, in characters; None if the template has no context."""
         before, place, _ = self.user.partition("{" + CONTEXT + "}")
         start = len(before.format(**fields))
         return (start, start + len(fields[CONTEXT])) if place else None
 
     def parse(self, prompt: str) -> dict[str, str] | None:
-        """The fields of a rendered prompt, chat or completion form; None if it is another template's.
+        """Recover the fields from a rendered prompt, chat or completion; None if this template did not render it.
 
-        The question stands at the end and the context is long, so places are looked for from the end.
+        Literals are searched from the end of the prompt: the question stands there, and the long context before it
+        could contain the same literals.
         """
-        for literals, names in (self._completion_places, self._chat_places):
+        for literals, names in (self._completion_parts, self._chat_parts):
             fields = _split_at(prompt, literals, names)
             if fields is not None:
                 return fields
         return None
 
     @cached_property
-    def _chat_places(self) -> tuple[list[str], list[str]]:
-        return _places(self.user)
+    def _chat_parts(self) -> tuple[list[str], list[str]]:
+        return _split_template(self.user)
 
     @cached_property
-    def _completion_places(self) -> tuple[list[str], list[str]]:
-        return _places(self.user + self.separator + self.prefix)
+    def _completion_parts(self) -> tuple[list[str], list[str]]:
+        return _split_template(self.user + self.separator + self.prefix)
 
 
 NO_TEMPLATE = Template("", "")
-"""Of tasks whose examples bring their own messages."""
+"""For tasks whose examples have messages of their own."""
 
 
-def _places(text: str) -> tuple[list[str], list[str]]:
-    """A template's literals (one more than fields) and its field names, in order."""
+def _split_template(text: str) -> tuple[list[str], list[str]]:
+    """Split a template into its literals and field names, in order. There is one literal more than fields."""
     literals, names = [""], []
     for literal, name, _, _ in string.Formatter().parse(text):
         literals[-1] += literal
@@ -99,6 +101,7 @@ def _places(text: str) -> tuple[list[str], list[str]]:
 
 
 def _split_at(prompt: str, literals: list[str], names: list[str]) -> dict[str, str] | None:
+    """The fields between the literals of a prompt; None if the prompt does not have these literals in this order."""
     if not (prompt.startswith(literals[0]) and prompt.endswith(literals[-1])):
         return None
     first, end = len(literals[0]), len(prompt) - len(literals[-1])
@@ -106,11 +109,13 @@ def _split_at(prompt: str, literals: list[str], names: list[str]) -> dict[str, s
     for number in range(len(names) - 1, 0, -1):
         literal, before, start = literals[number], literals[number - 1], first
         if names[number] == CONTEXT and literal and before and number > 1:
-            # What stands before the context is short, so its end is looked for from its start.
+            # The field before the context is short, and the context can contain the literal between them. So the
+            # literal's first place after that field's start is the right one.
             start = prompt.rfind(before, first, end) + len(before)
             at = prompt.find(literal, start, end)
         else:
-            # With nothing between two places, the later one (the context, after demonstrations) takes all.
+            # Nothing separates two adjacent fields. The later one (the context, after demonstrations) gets all of
+            # the text.
             at = prompt.rfind(literal, first, end) if literal else first
         if at < start:
             return None

@@ -1,4 +1,4 @@
-"""Token counts: a tokenizer's where one is there, else an estimate."""
+"""Counts the tokens of texts, with a tokenizer or by an estimate, and finds where long texts are cut."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.pieces import LongText, PieceTokenizer
+from helm_longctx.protocol.cutting.pieces import LongText, PieceTokenizer
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -29,10 +29,11 @@ LETTERS_PER_TOKEN = 6
 
 
 def estimate_tokens(text: str) -> int:
-    """About how many Llama 2 tokens `text` has, without a tokenizer.
+    """Estimate the number of Llama 2 tokens of a text, without a tokenizer.
 
-    Every digit, mark and newline is a token; a run of letters is one for each six or part of six; spaces are free.
-    Characters outside ASCII count as letters by their UTF-8 bytes. See docs/data.md for how close it comes.
+    Each digit, punctuation mark and newline counts as a token. A run of letters counts as one token for every six
+    letters or part of six. Spaces count nothing. A character outside ASCII counts as many letters as it has bytes in
+    UTF-8. docs/data.md says how close the estimate is.
     """
     kinds = _KINDS[np.frombuffer(text.encode("utf-8"), np.uint8)]
     single = int(np.count_nonzero((kinds == _DIGIT) | (kinds == _MARK)))
@@ -42,41 +43,43 @@ def estimate_tokens(text: str) -> int:
 
 
 @dataclass(frozen=True)
-class Counter:
-    """Counts tokens of texts, special tokens included.
+class TokenCounter:
+    """Counts the tokens of texts, special tokens included.
 
     Args:
-        name: what counts: a tokenizer's name, or `estimate`.
-        count: number of tokens of each text.
+        name: the tokenizer's name, or `estimate`.
+        count: (texts) → the number of tokens of each.
     """
 
     name: str
     count: Callable[[Sequence[str]], list[int]]
 
 
-ESTIMATE = Counter("estimate", lambda texts: [estimate_tokens(text) for text in texts])
+ESTIMATE = TokenCounter("estimate", lambda texts: [estimate_tokens(text) for text in texts])
 
 
-def tokenizer_counter(name: str, file: Path) -> Counter:
-    """A counter by a saved fast tokenizer (`tokenizer.json`); texts are tokenized outside the GIL, in parallel.
+def tokenizer_counter(name: str, file: Path) -> TokenCounter:
+    """Make a counter from a saved fast tokenizer (`tokenizer.json`). It tokenizes texts in parallel, without the GIL.
 
     Raises:
         InputError: the file is not a tokenizer.
     """
     tokenizer = _load(file)
-    return Counter(name, lambda texts: [len(encoding.ids) for encoding in tokenizer.encode_batch_fast(list(texts))])
+    return TokenCounter(
+        name, lambda texts: [len(encoding.ids) for encoding in tokenizer.encode_batch_fast(list(texts))]
+    )
 
 
-class Cutter:
-    """Measures texts by a saved fast tokenizer and finds where the long ones are cut.
+class TextCutter:
+    """Counts the tokens of texts with a saved fast tokenizer and finds where long texts are cut.
 
-    A text of more than `limit` tokens keeps so many characters that it has `limit` with the ending put after it. Both
-    counts include the special token at the start (HELMET data.py truncate_llama2).
+    A text of more than `limit` tokens is cut so that text and ending together have `limit` tokens. As in HELMET
+    (data.py truncate_llama2), the token counts of both include the special token at the start.
 
     Args:
-        file: `tokenizer.json`.
-        limit: in tokens.
-        ending: what is put where a text was cut.
+        file: the tokenizer's `tokenizer.json`.
+        limit: most tokens of a text with its ending.
+        ending: the text that the caller appends to a text that was cut.
 
     Raises:
         InputError: the file is not a tokenizer, or the ending alone is longer than the limit.
@@ -87,21 +90,24 @@ class Cutter:
         self._tokenizer, self._limit = PieceTokenizer(tokenizer), limit
         self._place = limit - len(tokenizer.encode(ending).ids)
         if self._place < 0:
-            raise InputError(f"{file}: its tokens are so short that a text of {limit} has no room for its ending")
-        self._known: dict[bytes, tuple[int, int | None]] = {}
+            raise InputError(f"{file}: the ending of a text that is cut has more than {limit} tokens by this tokenizer")
+        self._measures: dict[bytes, tuple[int, int | None]] = {}
 
     def measure(self, texts: Sequence[str]) -> list[tuple[int, int | None]]:
-        """For each text its tokens, and the character to cut at, None if it fits. Equal texts are tokenized once."""
+        """For each text its number of tokens, and the character at which to cut it; None if it fits.
+
+        Equal texts are tokenized once: the questions about one book come with the same text.
+        """
         keys = [hashlib.sha256(text.encode("utf-8")).digest() for text in texts]
-        new = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._known}
+        new = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._measures}
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            self._known.update(zip(new, pool.map(self._measure, new.values()), strict=True))
-        return [self._known[key] for key in keys]
+            self._measures.update(zip(new, pool.map(self._measure, new.values()), strict=True))
+        return [self._measures[key] for key in keys]
 
     def _measure(self, text: str) -> tuple[int, int | None]:
-        return self._tokenizer.read(text, self._read)
+        return self._tokenizer.read(text, self._measure_pieces)
 
-    def _read(self, text: LongText) -> tuple[int, int | None]:
+    def _measure_pieces(self, text: LongText) -> tuple[int, int | None]:
         pieces = text.pieces()
         tokens = len(self._tokenizer.before) + sum(map(text.size, pieces)) + len(self._tokenizer.after)
         return tokens, text.span(pieces, self._place)[1] if tokens > self._limit else None
@@ -112,5 +118,5 @@ def _load(file: Path) -> Tokenizer:
 
     try:
         return Tokenizer.from_file(str(file))
-    except Exception as error:  # the library raises bare Exception
+    except Exception as error:  # the library raises plain Exception
         raise InputError(f"{file}: not a fast tokenizer file") from error

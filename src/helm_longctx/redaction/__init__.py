@@ -1,1 +1,1 @@
-"""No key, token or secret in logs, errors and results."""
+"""Keeps keys, tokens and prompts out of logs, errors and results."""

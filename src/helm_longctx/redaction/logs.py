@@ -1,16 +1,22 @@
-"""Secrets leave no trace in logs."""
+"""Redacts all text that Python writes by itself: log records, uncaught exceptions and warnings. Imports no HELM."""
 
 from __future__ import annotations
 
+import functools
 import logging
+import sys
+import threading
+import traceback
+import warnings
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
-from helm_longctx.redaction.text import redacted
+from helm_longctx.redaction.text import redact
 
 
 def redact_logs() -> None:
-    """Every log record, of whatever logger, is redacted when it is made: before any handler sees it."""
+    """Redact the log records of all loggers when they are created, before any handler receives them. Idempotent."""
     factory = logging.getLogRecordFactory()
     if not isinstance(factory, _RedactingFactory):
         logging.setLogRecordFactory(_RedactingFactory(factory))
@@ -23,25 +29,64 @@ class _RedactingFactory:
     def __call__(self, *args: Any, **kwargs: Any) -> logging.LogRecord:
         record = self._factory(*args, **kwargs)
         message = _message(record)
-        if (clean := redacted(message)) != message:
+        if (clean := redact(message)) != message:
             record.msg, record.args = clean, ()
         if record.exc_info:
             _redact_traceback(record)
         if record.stack_info:
-            record.stack_info = redacted(record.stack_info)
+            record.stack_info = redact(record.stack_info)
         return record
 
 
 def _message(record: logging.LogRecord) -> str:
     try:
         return record.getMessage()
-    except Exception:  # arguments that do not fit: logging would print them as they are
+    except Exception:  # the arguments do not fit the message; logging would print them to standard error unredacted
         record.msg, record.args = f"{record.msg!r} {record.args!r}", ()
         return str(record.msg)
 
 
 def _redact_traceback(record: logging.LogRecord) -> None:
-    """A formatter prints `exc_text` where there is one, instead of the exception."""
+    """Replace the exception by its redacted text. Formatters print `exc_text` instead of the exception if it is set."""
     text = logging.Formatter().formatException(record.exc_info)  # type: ignore[arg-type]
-    if (clean := redacted(text)) != text:
+    if (clean := redact(text)) != text:
         record.exc_text, record.exc_info = clean, None
+
+
+def redact_uncaught() -> None:
+    """Redact warnings and uncaught exceptions, in any thread and where Python ignores them. Idempotent."""
+    for module, name in ((sys, "excepthook"), (threading, "excepthook"), (sys, "unraisablehook")):
+        _redact_hook(module, name)
+    _redact_warnings()
+
+
+def _redact_hook(module: ModuleType, name: str) -> None:
+    hook = getattr(module, name)
+    if hasattr(hook, "redacts"):
+        return
+
+    @functools.wraps(hook)
+    def redacting(*arguments: Any) -> None:
+        # sys.excepthook gets type, value and traceback; the other hooks get one tuple that begins with them.
+        exception = arguments if len(arguments) == 3 else arguments[0][:3]
+        text = "".join(traceback.format_exception(*exception))
+        if (clean := redact(text)) == text:
+            hook(*arguments)  # no secret: the hook that was there may print more than the traceback
+        elif sys.stderr is not None:
+            sys.stderr.write(clean)
+
+    redacting.redacts = True  # type: ignore[attr-defined]
+    setattr(module, name, redacting)
+
+
+def _redact_warnings() -> None:
+    theirs = warnings.formatwarning
+    if hasattr(theirs, "redacts"):
+        return
+
+    @functools.wraps(theirs)
+    def redacting(*arguments: Any, **named: Any) -> str:
+        return redact(theirs(*arguments, **named))
+
+    redacting.redacts = True  # type: ignore[attr-defined]
+    warnings.formatwarning = redacting

@@ -1,7 +1,7 @@
-"""Keys, tokens and passwords leave no trace in text: the exact ones in use, and what looks like one.
+"""Replaces keys, tokens and passwords in text: the exact values in use, and strings that have the format of a secret.
 
-There is no kept-up library of such patterns for use at run time (scanners of repositories guess by entropy, which prose
-trips), so the common providers' forms stand here in one table.
+No maintained library offers such patterns for use at run time. Scanners of repositories guess by entropy, which gives
+false positives in prose. So this module has a table of the formats of common providers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 MARK = "[redacted]"
 
 SHORTEST = 8
-"""Characters of a value that is replaced wherever it stands: shorter ones (`EMPTY`) are found in ordinary words."""
+"""Shortest value in characters that is replaced everywhere. Shorter ones (`EMPTY`) also occur in ordinary text."""
 
 SECRET_NAME = re.compile(r"(key|token|secret|password|passwd)$", re.IGNORECASE)
 """Names of environment variables and credentials whose values are secrets."""
@@ -27,41 +27,42 @@ SECRET_NAME = re.compile(r"(key|token|secret|password|passwd)$", re.IGNORECASE)
 _SECRET_ARGUMENT = re.compile(
     r"(keys?|tokens?|secrets?|passw(or)?d|passphrase|credentials?|auth|authorization|cookies?|sig(nature)?)$", re.I
 )
-"""Names of arguments of clients, and of parameters in addresses, whose values are secrets."""
+"""Names of client arguments and of URL parameters whose values are secrets."""
 
 _HEADERS = re.compile(r"headers?$", re.I)
-"""Names of arguments that hold HTTP headers: gateways invent names, so that every value counts as a secret."""
+"""Names of arguments that hold HTTP headers. Gateways invent header names, so every value counts as a secret."""
 
 _PLAIN_HEADER = re.compile(
     r"(accept(-.*)?|content-type|user-agent|http-referer|referer|x-title|.*-(beta|version))$", re.I
 )
-"""Headers whose values are no secrets."""
+"""Headers whose values are not secrets."""
 
 _SPECIAL_TOKEN = re.compile(r"<[^<>]*>")
-"""`<|endoftext|>` is the value of an argument whose name ends in `token`, and no secret."""
+"""Special tokens of tokenizers such as `<|endoftext|>`, which are values of arguments named `…token` but no secrets."""
 
 _NAMED = (
     r"(?i:(?:api|access|account|private|subscription)[-_ ]?key|client[-_]?secret|passw(?:or)?d|id[-_]?token"
     r"|(?:access|auth|bearer|refresh|session|security|api)[-_]?token)"
 )
-"""What is followed by a secret where `:` or `=` follows."""
+"""Names before a secret, if `:` or `=` follows them."""
 
 _IN_QUOTES = r"\\{0,3}[\"']?"
-"""A quote, which is escaped in JSON within JSON."""
+"""An optional quote; in JSON within JSON it is escaped."""
 
 _IS = rf"(?: provided)?{_IN_QUOTES}\s{{0,3}}[:=]\s{{0,3}}{_IN_QUOTES}"
 
 _VALUE = r"""(?!\[redacted\])[^\s"'&,;}\\]{8,}"""
 
 _WITH_DIGIT = r"(?=[\w.*~+/=%-]{0,200}\d)"
-"""What stands behind a word that is also said of other things, and is no word itself."""
+"""Requires a digit in the value. Used after names that are also ordinary words (`token`), so that prose stays."""
 
-# Of each: literals without which it cannot match (they are found fast in long text), the pattern, its replacement.
-# Patterns begin with literals and have no long part that more must follow, so that their time grows with the text only.
+# Each row has literals, a pattern and its replacement. A pattern cannot match a text without one of its literals, and
+# a search for literals is fast in long texts. Patterns begin with literals, and their long parts come last or are
+# bounded, so that backtracking cannot make the time grow faster than the text.
 _PATTERNS = [
     (hints, re.compile(pattern), replacement)
     for hints, pattern, replacement in [
-        # OpenAI, Anthropic, OpenRouter, Langfuse; also as providers quote them, with stars.
+        # OpenAI, Anthropic, OpenRouter, Langfuse; also with stars, as providers quote them.
         (
             ["sk-"],
             r"sk-(?:proj|ant|svcacct|admin|or|lf|None)-(?=[\w*-]{0,60}[\d*])[\w*-]{8,}"
@@ -85,7 +86,7 @@ _PATTERNS = [
             rf"\1 {MARK}",
         ),
         (["asic ", "ASIC "], r"(Basic|basic|BASIC) +(?=[A-Za-z+/]{0,200}[\d=])[A-Za-z0-9+/=]{12,}", rf"\1 {MARK}"),
-        # A key that a provider quotes with most of it starred out: its ends are its owner's too.
+        # A key that a provider quotes with stars in its middle: its ends are secret too.
         (["****"], r"[\w-]{2,40}\*{4,}[\w-]{2,40}", MARK),
         (
             ["uthorization", "UTHORIZATION"],
@@ -102,8 +103,8 @@ _lock = threading.Lock()
 _forms: tuple[str, ...] = ()
 
 
-def redacted(text: str) -> str:
-    """`text` without secrets: values in use, however they are written, and what has the form of one."""
+def redact(text: str) -> str:
+    """Replace secrets in a text: registered values in all their encodings, and strings in the format of a secret."""
     for form in _forms:
         if form in text:
             text = text.replace(form, MARK)
@@ -114,30 +115,30 @@ def redacted(text: str) -> str:
 
 
 def register_secret(value: str) -> None:
-    """From now on, `value` is replaced wherever it stands; unless it is shorter than `SHORTEST`."""
+    """Make `redact` replace a value from now on. Values shorter than `SHORTEST` are ignored."""
     global _forms
     value = value.strip()
     if len(value) < SHORTEST or value in _forms:
         return
     with _lock:
-        # The longest first, so that no part of one hides another.
-        _forms = tuple(sorted({*_forms, *_written(value)}, key=lambda form: (-len(form), form)))
+        # Longest first: replacing a part of a longer value would leave the rest of it.
+        _forms = tuple(sorted({*_forms, *_encodings(value)}, key=lambda form: (-len(form), form)))
 
 
 def register_environment(environment: Mapping[str, str] = os.environ) -> None:
-    """Register every variable whose name says that it is a secret."""
+    """Register the values of all variables whose name marks a secret."""
     for name, value in environment.items():
         if SECRET_NAME.search(name):
             register_secret(value)
 
 
 def register_arguments(value: object, name: str = "", secret: bool = False) -> None:
-    """Register what the arguments of a client hold, however deep: keys, headers, and passwords and keys in addresses.
+    """Register the secrets in a client's arguments at any depth: keys, headers, and passwords and keys in URLs.
 
     Args:
         value: the arguments, or one of them.
-        name: of the argument.
-        secret: whether all texts within are secrets, whatever their names.
+        name: name of the argument.
+        secret: whether all strings in the value are secrets, whatever their names.
     """
     secret = secret or bool(_SECRET_ARGUMENT.search(name))
     if isinstance(value, Mapping):
@@ -148,7 +149,8 @@ def register_arguments(value: object, name: str = "", secret: bool = False) -> N
         for item in value:
             register_arguments(item, name, secret)
     elif isinstance(value, str) and secret and not _SPECIAL_TOKEN.fullmatch(value):
-        for part in {value, value.split()[-1]} if value.strip() else ():  # `Bearer …`: servers quote the key alone
+        # Also the last word: servers quote the key of `Bearer KEY` without the first word.
+        for part in {value, value.split()[-1]} if value.strip() else ():
             register_secret(part)
     elif isinstance(value, str) and "://" in value:
         _register_address(value)
@@ -157,16 +159,16 @@ def register_arguments(value: object, name: str = "", secret: bool = False) -> N
 def _register_address(address: str) -> None:
     try:
         parts = urlsplit(address)
-    except ValueError:  # no address
+    except ValueError:  # not a URL
         return
     if parts.password:
         register_secret(unquote(parts.password))
     for name, value in parse_qsl(parts.query):
-        register_arguments(value, name, secret=name == "code")  # as Azure's functions call their key
+        register_arguments(value, name, secret=name == "code")  # Azure Functions pass their key as `code`
 
 
 def register_credentials(credentials: Mapping[str, Any], all_secret: bool = False) -> None:
-    """Register what HELM's credentials hold: names such as `openaiApiKey`, and all under `deployments`."""
+    """Register the secrets in HELM's credentials: values with names such as `openaiApiKey`, all under `deployments`."""
     for name, value in credentials.items():
         secret = all_secret or bool(SECRET_NAME.search(name))
         if isinstance(value, Mapping):
@@ -175,8 +177,8 @@ def register_credentials(credentials: Mapping[str, Any], all_secret: bool = Fals
             register_arguments(value, secret=secret)
 
 
-def _written(value: str) -> set[str]:
-    """How a value is written in addresses, JSON, Python's errors and headers."""
+def _encodings(value: str) -> set[str]:
+    """Return the encodings of a value in URLs, JSON, Python's `repr` and base64."""
     forms = {value, quote(value, safe=""), quote_plus(value), repr(value)[1:-1]}
     forms |= {json.dumps(value, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False)}
     forms |= {form for before in range(3) for form in _base64(value.encode("utf-8", "surrogatepass"), before)}
@@ -184,7 +186,11 @@ def _written(value: str) -> set[str]:
 
 
 def _base64(value: bytes, before: int) -> set[str]:
-    """The base64 characters that depend on `value` alone where it stands behind `before` bytes, modulo 3."""
+    """Return the base64 characters that depend only on `value`, if `before` bytes (modulo 3) stand before it.
+
+    Base64 encodes groups of 3 bytes, so the encoding of a part depends on its position in the group. The result has
+    the standard and the URL-safe form.
+    """
     encoded = base64.b64encode(b"\0" * before + value).decode()
     whole = encoded[math.ceil(8 * before / 6) : 8 * (before + len(value)) // 6]
     return {whole, whole.replace("+", "-").replace("/", "_")}

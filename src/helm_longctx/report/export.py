@@ -11,9 +11,8 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.averages import AVERAGE, Cell, averaged
 from helm_longctx.protocol.lengths import length_label
-from helm_longctx.protocol.metric_names import task_score
+from helm_longctx.protocol.metric_names import AVERAGE, Cell, group_for_averages, task_score
 from helm_longctx.protocol.task import MAIN_METRIC, Benchmark, Task
 from helm_longctx.report.comparability import Lack, find_outcome, task_lacks
 from helm_longctx.runs.files import (
@@ -139,7 +138,7 @@ def averages(scores: Iterable[Score], benchmarks: Iterable[Benchmark]) -> Iterat
         if score.metric == MAIN_METRIC:
             tables[score.entry, score.context][Cell(score.model, score.task, score.length)].append(score)
     for (entry, context), cells in sorted(tables.items()):
-        for cell, groups in averaged(cells).items():
+        for cell, groups in group_for_averages(cells).items():
             mean = fmean(fmean(score.score for score in group) for group in groups)
             rows = [score for group in groups for score in group]
             tasks = categories[entry].tasks if entry in categories and cell.task == AVERAGE else ()

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.averages import AVERAGE
 from helm_longctx.protocol.lengths import length_label, parse_length
+from helm_longctx.protocol.metric_names import AVERAGE
 from helm_longctx.report.export import Average
 from helm_longctx.report.reference import MAKER
 

@@ -21,10 +21,10 @@ from helm.common.request import GeneratedOutput, Request, RequestResult
 from tqdm import tqdm
 
 from helm_longctx.errors import InputError
-from helm_longctx.failures import Failure, failure_of, named
+from helm_longctx.failures import Failure, failure_of, label_error
 from helm_longctx.protocol.sample import Sample
-from helm_longctx.redaction.lean import short
-from helm_longctx.redaction.text import redacted
+from helm_longctx.redaction.abbreviation import abbreviate
+from helm_longctx.redaction.text import redact
 from helm_longctx.running.sending import TIMEOUT, Sender
 from helm_longctx.running.spool import prompt_digest
 from helm_longctx.runs.journal import Journal
@@ -158,7 +158,7 @@ class Asking:
         Raises:
             InputError: as `Breaker.add`, or a client got bad input.
         """
-        result = call.result().result if call else _failure_result(named(Failure.TEMPORARY, self._timeout_text))
+        result = call.result().result if call else _failure_result(label_error(Failure.TEMPORARY, self._timeout_text))
         self.progress.count(_prompt_tokens(state), result)
         # A late call has blocked a thread for the whole time limit.
         self._breaker.add(state.instance.id, result, weight=1 if call else LATE)
@@ -345,4 +345,6 @@ def _prompt_tokens(state: RequestState) -> int:
 def _failure_result(error: str) -> RequestResult:
     """Make the result of a failed request. It has one empty completion, without which HELM's pages cannot show it."""
     nothing = GeneratedOutput(text="", logprob=0, tokens=[])
-    return RequestResult(success=False, embedding=[], completions=[nothing], cached=False, error=short(redacted(error)))
+    return RequestResult(
+        success=False, embedding=[], completions=[nothing], cached=False, error=abbreviate(redact(error))
+    )

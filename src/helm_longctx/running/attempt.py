@@ -13,7 +13,7 @@ from helm.common.key_value_store import request_to_key
 from helm.common.request import Request, RequestResult
 
 from helm_longctx.errors import InputError
-from helm_longctx.failures import Failure, failure_of, failure_of_error, failure_of_text, is_refusal, named
+from helm_longctx.failures import Failure, failure_of, failure_of_error, failure_of_text, is_refusal, label_error
 from helm_longctx.helm.patches import OpensStore, store_watch
 
 RawReply = Mapping[str, Any]
@@ -66,7 +66,7 @@ class Attempt:
         kind = self._failure(outcome)
         if kind is None and isinstance(outcome, RequestResult):
             return outcome
-        error = named(kind or Failure.UNKNOWN, self._reason(outcome))
+        error = label_error(kind or Failure.UNKNOWN, self._reason(outcome))
         if isinstance(outcome, RequestResult):
             return replace(outcome, success=False, completions=[], cached=False, error=error)
         return RequestResult(False, [], [], False, error=error)

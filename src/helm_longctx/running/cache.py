@@ -25,7 +25,7 @@ from helm.proxy.retry import NonRetriableException
 
 from helm_longctx.errors import InputError
 from helm_longctx.helm.patches import apply_patches, client_in_the_making
-from helm_longctx.redaction.lean import digest
+from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.redaction.text import SECRET_NAME
 
 WAIT = 30.0

@@ -16,10 +16,10 @@ from helm.common.request import Request
 from tenacity import Retrying, retry_if_result, stop_after_attempt, wait_exponential, wait_random
 
 from helm_longctx.errors import InputError
-from helm_longctx.failures import Failure, failure_of, failure_of_error, named
-from helm_longctx.judging.calls import limited
-from helm_longctx.redaction.lean import short
-from helm_longctx.redaction.text import redacted
+from helm_longctx.failures import Failure, failure_of, failure_of_error, label_error
+from helm_longctx.judging.calls import limit_time
+from helm_longctx.redaction.abbreviation import abbreviate
+from helm_longctx.redaction.text import redact
 from helm_longctx.running.attempt import Attempt, try_once
 from helm_longctx.settings import number_setting
 
@@ -66,8 +66,8 @@ class Sender:
         if isinstance(context, LocalContext):
             client = _client(context, deployment)
             self.limit = _time_limit(client, self.limit)
-            self._send = limited(client, self.limit or DEFAULT_TIMEOUT).make_request
-            self._address = redacted(str(getattr(getattr(client, "client", None), "base_url", "")))
+            self._send = limit_time(client, self.limit or DEFAULT_TIMEOUT).make_request
+            self._address = redact(str(getattr(getattr(client, "client", None), "base_url", "")))
         self._stopped, self._has_answered = Event(), False
         first_wait = number_setting(WAIT, DEFAULT_WAIT)
         self._attempts = Retrying(
@@ -106,7 +106,7 @@ class Sender:
         if failure_of(attempt.result) is not Failure.UNREACHABLE:
             return error
         if self._has_answered:  # a server that has answered before is probably restarting
-            return named(Failure.TEMPORARY, error.removeprefix(f"{Failure.UNREACHABLE.value}: "))
+            return label_error(Failure.TEMPORARY, error.removeprefix(f"{Failure.UNREACHABLE.value}: "))
         return f"{error} at {self._address}" if self._address else error
 
     @staticmethod
@@ -127,7 +127,7 @@ def _client(context: LocalContext, deployment: str) -> Client:
     except InputError:
         raise
     except Exception as error:
-        message = named(failure_of_error(error), short(redacted(str(error))))
+        message = label_error(failure_of_error(error), abbreviate(redact(str(error))))
         raise InputError(f"{deployment} cannot be asked: {message}") from error
 
 
@@ -144,7 +144,7 @@ def _cause(error: BaseException | None) -> str:
     cause = error and error.__cause__
     while cause is not None and cause.__cause__ is not None:
         cause = cause.__cause__
-    return f" ({short(str(cause))})" if cause is not None and str(cause) else ""
+    return f" ({abbreviate(str(cause))})" if cause is not None and str(cause) else ""
 
 
 _helm = logging.getLogger("helm")

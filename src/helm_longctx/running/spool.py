@@ -20,7 +20,7 @@ from helm.common.request import Request
 
 from helm_longctx.helm.adapter import TooLongError
 from helm_longctx.protocol.sample import Sample
-from helm_longctx.redaction.lean import digest
+from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.runs.conversation import elide_texts, text_of, with_text
 from helm_longctx.runs.elision import evidence_of
 

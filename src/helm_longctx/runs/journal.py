@@ -17,7 +17,7 @@ from helm.common.request import Request, RequestResult
 
 from helm_longctx.errors import InputError
 from helm_longctx.failures import failure_of
-from helm_longctx.redaction.lean import digest
+from helm_longctx.redaction.abbreviation import digest
 
 NAME = "answers.jsonl"
 

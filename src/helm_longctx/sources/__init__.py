@@ -1,1 +1,1 @@
-"""Where data comes from: a mirror folder, a cache with the same layout, and the hub that fills the cache."""
+"""Benchmark data: where it comes from, how it is downloaded and checked, and how its files are read."""

@@ -1,4 +1,4 @@
-"""Downloads that survive a bad network: bytes of a URL, taken up where a connection broke."""
+"""Downloads files over an unreliable network: retries, resumes where a connection broke, and explains failures."""
 
 from __future__ import annotations
 
@@ -6,43 +6,58 @@ import hashlib
 import io
 import logging
 import re
-from collections.abc import Callable, Mapping
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from helm_longctx.errors import InputError
-from helm_longctx.sources.hub import USE_A_MIRROR
+from helm_longctx.sources.root import USE_A_MIRROR
 
 if TYPE_CHECKING:
     from requests import PreparedRequest, Response
-    from tenacity import RetryCallState, Retrying
+    from tenacity import RetryCallState
 
 ATTEMPTS = 8
-"""How often in a row to try without getting a single new byte."""
+"""Attempts in a row that bring no new byte, before a download fails."""
 WAIT, WAIT_MOST = 1.0, 60.0
-"""Seconds before the second attempt, doubled each time, and the longest."""
+"""Seconds to wait before the second attempt, which double with each attempt, and the longest wait."""
 RETRY_AFTER_MOST = 300.0
-"""The longest wait, in seconds, that a server may ask for."""
+"""Longest wait in seconds that a server's `Retry-After` header may ask for."""
 TIMEOUTS = (30.0, 60.0)
-"""Seconds for a connection, and between two pieces of an answer."""
-_BLOCK = 1 << 16  # small: what of a block came before a connection was reset may be lost
+"""Seconds to wait for a connection, and for the next bytes of a response."""
+_BLOCK = 1 << 16
+"""Bytes read at a time. The value is small because a reset connection can lose the part of a block that arrived."""
+
+NO_ACCESS = "it does not exist, or your login has no access to it"
+"""Default reason in errors when a server refuses a request."""
+
+SPACE_MARGIN = 256 << 20
+"""Bytes of disk space that always stay free."""
+
+Result = TypeVar("Result")
 
 _log = logging.getLogger(__name__)
 
 
 class ResumingStream(io.RawIOBase):
-    """A file on a server, read once from its start to its end; wrap it in `io.BufferedReader`.
+    """Reads a file on a server once, from start to end. Wrap it in `io.BufferedReader`.
 
     Args:
-        url: where it is; its content must not change while it is read.
-        size: its size in bytes, if it is known.
-        token: sent as a bearer token to the host of `url`, and not to hosts that it redirects to.
-        progress: called with the number of every few bytes.
+        url: address of the file; its content must not change while it is read.
+        size: size in bytes, if it is known.
+        token: bearer token for the host of `url`; hosts that it redirects to do not receive it.
+
+    Attributes:
+        progress: function that is called with the number of bytes of each read.
+        digest: SHA-256 of the bytes read so far.
 
     Raises:
-        InputError: on reading: the server's answers do not fit together or do not fit `size`.
-        OSError: on reading: the server refuses, or the connection breaks too often.
+        InputError: while reading, if the server's responses contradict each other or `size`.
+        OSError: while reading, if the server refuses the request or the connection breaks too often.
     """
 
     def __init__(self, url: str, size: int | None = None, token: str | None = None):
@@ -54,15 +69,15 @@ class ResumingStream(io.RawIOBase):
         self._response: Response | None = None
 
     def readable(self) -> bool:
-        """It is."""
+        """Whether the stream can be read: always."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """As every raw file; 0 at the end."""
+        """Fill `buffer` and return the number of bytes; 0 at the end of the file."""
         data = b""
         if self.position != self.size:
-            # Every call counts its attempts anew: one that ends well has brought something.
-            data = retrying()(self._attempt, len(buffer))
+            # Each call has its own count of attempts, because each successful call brings new bytes.
+            data = retry(self._attempt, len(buffer))
         buffer[: len(data)] = data
         self.position += len(data)
         self.digest.update(data)
@@ -70,14 +85,14 @@ class ResumingStream(io.RawIOBase):
         return len(data)
 
     def close(self) -> None:
-        """Let the connection go."""
+        """Close the connection."""
         self._drop()
         super().close()
 
     def _attempt(self, count: int) -> bytes:
         try:
             response = self._response = self._response or self._open()
-            data = _read(response, count if self.size is None else min(count, self.size - self.position))
+            data = _read_raw(response, count if self.size is None else min(count, self.size - self.position))
             if not data and self.size:
                 raise ConnectionError(f"the connection ended at byte {self.position} of {self.size}")
         except BaseException:
@@ -91,18 +106,18 @@ class ResumingStream(io.RawIOBase):
         self._response = None
 
     def _open(self) -> Response:
-        """An answer whose next byte is the one at our position."""
+        """Request the file, and return a response whose next byte is the one at `position`."""
         import requests
 
         headers = {"Accept-Encoding": "identity"}
         if self.position:
             headers["Range"] = f"bytes={self.position}-"
-        # As `auth`: a header would give way to what ~/.netrc has for the host.
+        # requests would replace an Authorization header by the entry of the host in ~/.netrc, but not `auth`.
         auth = _bearer(self._token) if self._token else None
         response = requests.get(self._url, headers=headers, auth=auth, stream=True, timeout=TIMEOUTS)
         try:
             self._check(response)
-            if response.status_code == 200:
+            if response.status_code == 200:  # the server ignored the Range header and sends the whole file
                 _skip(response, self.position)
         except BaseException:
             response.close()
@@ -114,7 +129,7 @@ class ResumingStream(io.RawIOBase):
 
         status = response.status_code
         if status == 416 and self.position:
-            raise InputError(f"the file has no byte {self.position}, but {self.size} bytes were announced")
+            raise InputError(f"the file ends before byte {self.position}, but {self.size} bytes were announced")
         if status >= 400:
             raise requests.HTTPError(f"status {status}", response=response)
         if status == 200:
@@ -122,7 +137,7 @@ class ResumingStream(io.RawIOBase):
         elif status == 206 and self.position:
             self._check_range(response.headers.get("Content-Range", ""))
         else:
-            raise InputError(f"the server answered {status} to a plain download; {USE_A_MIRROR}")
+            raise InputError(f"the server answered with status {status} instead of the file; {USE_A_MIRROR}")
 
     def _check_size(self, length: str | None) -> None:
         found = int(length) if length and length.isdecimal() else None
@@ -134,24 +149,27 @@ class ResumingStream(io.RawIOBase):
         match = re.fullmatch(r"bytes (\d+)-\d+/(\d+|\*)", text.strip())
         totals = ("*", match[2] if match and self.size is None else str(self.size))
         if not match or int(match[1]) != self.position or match[2] not in totals:
-            raise InputError(f"the server sent another part of the file than byte {self.position} on; {USE_A_MIRROR}")
+            raise InputError(
+                f"the server sent a part of the file that does not begin at byte {self.position}; {USE_A_MIRROR}"
+            )
 
 
-def retrying() -> Retrying:
-    """Calls a function again, with growing waits, as long as its failures look like passing ones."""
+def retry(function: Callable[..., Result], *arguments: object, **named: object) -> Result:
+    """Call a function, and call it again after growing waits while its errors look temporary."""
     from tenacity import Retrying, retry_if_exception, stop_after_attempt
 
-    return Retrying(
+    calls = Retrying(
         stop=stop_after_attempt(ATTEMPTS),
         wait=_wait,
-        retry=retry_if_exception(_passing),
-        before_sleep=_tell,
+        retry=retry_if_exception(_is_temporary),
+        before_sleep=_log_retry,
         reraise=True,
     )
+    return calls(function, *arguments, **named)
 
 
-def _read(response: Response, count: int) -> bytes:
-    """Bytes as they are on the wire: some servers call a .gz file an encoding of another."""
+def _read_raw(response: Response, count: int) -> bytes:
+    """Read bytes without decoding: some servers send a .gz file with the header `Content-Encoding: gzip`."""
     import urllib3
 
     try:
@@ -163,9 +181,9 @@ def _read(response: Response, count: int) -> bytes:
 
 def _skip(response: Response, count: int) -> None:
     while count:
-        data = _read(response, min(count, _BLOCK))
+        data = _read_raw(response, min(count, _BLOCK))
         if not data:
-            raise ConnectionError("the connection ended before the place to go on")
+            raise ConnectionError("the connection ended before the position to resume at")
         count -= len(data)
 
 
@@ -182,8 +200,8 @@ def _status(error: BaseException) -> int | None:
     return status if isinstance(status, int) else None
 
 
-def _passing(error: BaseException) -> bool:
-    """Whether the same request may succeed in a moment."""
+def _is_temporary(error: BaseException) -> bool:
+    """Whether the same request may succeed if it is sent again."""
     import requests
 
     status = _status(error)
@@ -202,20 +220,79 @@ def _wait(state: RetryCallState) -> float:
 
 
 def _retry_after(headers: Mapping[str, str]) -> float:
-    """Seconds that a server asks to wait, given as such or as a date; 0 without a word."""
+    """Seconds that a `Retry-After` header asks to wait, as a number or a date; 0 without a valid header."""
     text = headers.get("Retry-After", "")
     if re.fullmatch(r"\d+(\.\d+)?", text):
         return float(text)
     try:
         return (parsedate_to_datetime(text) - datetime.now(timezone.utc)).total_seconds()
-    except (TypeError, ValueError):  # a date without a zone; no date
+    except (TypeError, ValueError):  # TypeError: the date has no time zone
         return 0
 
 
-def _tell(state: RetryCallState) -> None:
+def _log_retry(state: RetryCallState) -> None:
     error = state.outcome.exception() if state.outcome else None
     what = _status(error) if error and _status(error) else type(error).__name__
     seconds = state.next_action.sleep if state.next_action else 0
     _log.warning(
         "the download broke off (%s); attempt %d of %d in %.0f s", what, state.attempt_number + 1, ATTEMPTS, seconds
     )
+
+
+@contextmanager
+def explain_failures(
+    what: str, folder: Path, command: str, refusal: str = NO_ACCESS, remedy: str = USE_A_MIRROR
+) -> Iterator[None]:
+    """Turn any error of a download into an `InputError` of one line that says what to do.
+
+    Args:
+        what: what is downloaded, for the error.
+        folder: folder that it is written to, for errors of the disk.
+        command: command that repeats the download.
+        refusal: reason to name if the server refuses access.
+        remedy: what to do about a refusal, other than to set a token.
+    """
+    try:
+        yield
+    except Exception as error:
+        # huggingface_hub raises the errors of different HTTP libraries, depending on its version.
+        raise InputError(f"{what}: {explain_failure(error, folder, refusal, remedy)}; then run: {command}") from error
+
+
+def explain_failure(error: Exception, folder: Path, refusal: str = NO_ACCESS, remedy: str = USE_A_MIRROR) -> str:
+    """Explain an error and what to do about it, in one line.
+
+    The messages of other libraries are left out: they quote URLs, which can contain a token.
+    """
+    if isinstance(error, InputError):
+        return str(error)
+    status = getattr(getattr(error, "response", None), "status_code", None)
+    if status in (401, 403, 404):
+        return f"{refusal} ({status}); set HF_TOKEN to a token with access, or {remedy}"
+    if status:
+        return f"the server answered with status {status}; wait, or {USE_A_MIRROR}"
+    if isinstance(error, OSError) and error.strerror and not isinstance(error, (ConnectionError, TimeoutError)):
+        return f"{error.strerror}; check free space and permissions in {folder} and in HF_HUB_CACHE"
+    return f"the download failed ({type(error).__name__}); check the network and HF_ENDPOINT, or {USE_A_MIRROR}"
+
+
+def check_space(folder: Path, size: int = 0) -> None:
+    """Check that `size` bytes fit on the disk of `folder`, and that some space stays free beside them.
+
+    Raises:
+        InputError: they do not fit. The message gives the needed and the free space.
+    """
+    needed, free = size + SPACE_MARGIN, shutil.disk_usage(folder).free
+    if free < needed:
+        raise InputError(
+            f"{folder} needs {needed / 1e9:.2f} GB of free disk space and has {free / 1e9:.2f} GB; free some space"
+        )
+
+
+def sha256_of(path: Path) -> str:
+    """SHA-256 of a file's content in hexadecimal digits."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()

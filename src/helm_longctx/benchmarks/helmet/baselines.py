@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from helm_longctx.protocol.baseline import Baseline
 
+# The constants are answers in the right format that hold no information about the question.
 _UUID = "00000000-0000-0000-0000-000000000000"
 _NEEDLES = ("niah_s_1", "niah_s_2", "niah_s_3", "niah_mk_1", "niah_mk_2", "niah_mk_3", "niah_mq", "niah_mv")
 

@@ -1,6 +1,6 @@
-"""Answers with citations: correctness, and whether the cited documents support what an answer says.
+"""Scores answers with citations: their correctness, and whether the cited documents support them.
 
-Source: princeton-nlp/HELMET at 4526dfb, eval_alce.py, as eval.py calls it (citations on, three at most).
+Source: princeton-nlp/HELMET at 4526dfb, eval_alce.py, called by eval.py with citations on and at most three of them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from helm_longctx.benchmarks.helmet.scoring import normalize_answer
 from helm_longctx.errors import InputError
-from helm_longctx.judging.entailment import Entailment, Verdict
+from helm_longctx.judging.entailment import EntailmentJudge
 from helm_longctx.protocol.task import Record, Scores
 
 MOST_CITATIONS = 3
@@ -41,29 +41,32 @@ Document = Mapping[str, Any]
 
 
 def score_asqa(record: Record) -> Scores:
-    """Of each part of the question, whether a short answer is in the output; and the citations' scores."""
-    text = without_citations(clean_output(record["prediction"]))
+    """The share of the question's parts that have a short answer in the output, and the scores of the citations."""
+    text = remove_citations(clean_output(record["prediction"]))
     scores: Scores = {"length": len(text.split())}
     if record.get("qa_pairs"):
-        said = normalize_answer(text)
-        parts = [any(normalize_answer(a) in said for a in pair["short_answers"]) for pair in record["qa_pairs"]]
+        answer = normalize_answer(text)
+        parts = [any(normalize_answer(a) in answer for a in pair["short_answers"]) for pair in record["qa_pairs"]]
         scores |= {"str_em": sum(parts) / len(parts), "str_hit": float(all(parts))}
     return {**scores, **_citation_scores(record, scores.get("str_em"))}
 
 
 def score_qampari(record: Record) -> Scores:
-    """The comma-separated answers against the right ones, each of several names; and the citations' scores."""
-    text = without_citations(clean_output(record["prediction"]))
+    """Precision, recall and F1 of the comma-separated answers, and the scores of the citations.
+
+    Each correct answer has several names.
+    """
+    text = remove_citations(clean_output(record["prediction"]))
     scores: Scores = {"length": len(text.split())}
     if record.get("answers"):
-        listed = [answer for answer in map(normalize_answer, _items(text)) if answer]
-        right = [{normalize_answer(name) for name in names} for names in record["answers"]]
-        every = set().union(*right)
-        hits = sum(not names.isdisjoint(listed) for names in right)
-        precision = sum(answer in every for answer in listed) / len(listed) if listed else 0.0
-        recall, top5 = hits / len(right), min(5, hits) / min(5, len(right))
+        answers = [answer for answer in map(normalize_answer, _items(text)) if answer]
+        correct = [{normalize_answer(name) for name in names} for names in record["answers"]]
+        all_names = set().union(*correct)
+        hits = sum(not names.isdisjoint(answers) for names in correct)
+        precision = sum(answer in all_names for answer in answers) / len(answers) if answers else 0.0
+        recall, top5 = hits / len(correct), min(5, hits) / min(5, len(correct))
         scores |= {
-            "num_preds": len(listed),
+            "num_preds": len(answers),
             "qampari_prec": precision,
             "qampari_rec": recall,
             "qampari_rec_top5": top5,
@@ -73,36 +76,37 @@ def score_qampari(record: Record) -> Scores:
     return {**scores, **_citation_scores(record, scores.get("qampari_rec_top5"))}
 
 
-def judge_record(record: Record, entailment: Entailment, shown: Callable[[int], bool]) -> dict[str, Any]:
-    """What the scores of a judged answer are made from, as plain data.
+def judge_record(record: Record, entailment: EntailmentJudge, is_shown: Callable[[int], bool]) -> dict[str, Any]:
+    """Judge the citations of an answer. The result is JSON data from which the scores are computed.
 
     Args:
-        record: with `docs`, all documents that an answer could cite.
-        shown: whether the prompt showed the document of that number, from 0.
+        record: a scored record with `docs`, all documents that an answer can cite.
+        is_shown: (number from 0) → whether the prompt contained that document.
     """
     claims = _claims(clean_output(record["prediction"]), record["question"], listed=bool(record.get("answers")))
     official = judge_citations(claims, record["docs"], entailment, lambda number: number < len(record["docs"]))
-    honest = judge_citations(claims, record["docs"], entailment, lambda number: number >= 0 and shown(number))
+    # The official code also accepts citations of documents that the prompt did not contain, so both are reported.
+    shown = judge_citations(claims, record["docs"], entailment, lambda number: number >= 0 and is_shown(number))
     numbers = [number for claim in claims for number in claim.cited]
     return {
         "judge": entailment.name,
         "official": entailment.official,
-        "failed": official.failed or honest.failed,
+        "failed": official.failed or shown.failed,
         "recall": official.recall,
         "precision": official.precision,
-        "recall_shown": honest.recall,
-        "precision_shown": honest.precision,
-        "hidden": sum(not (number >= 0 and shown(number)) for number in numbers),
+        "recall_shown": shown.recall,
+        "precision_shown": shown.precision,
+        "hidden": sum(not (number >= 0 and is_shown(number)) for number in numbers),
     }
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence, or a listed answer with its question.
+    """A statement with its citations: a sentence, or the question with one answer of a list.
 
     Args:
-        text: without citations.
-        cited: numbers of documents, from 0; `[0]` is -1, the last document.
+        text: the statement without citations.
+        cited: numbers of the cited documents, from 0. The citation `[0]` is -1, in the official code the last document.
     """
 
     text: str
@@ -111,7 +115,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Citations:
-    """How an answer's citations support it, 0…1; None where there is nothing to judge, or a verdict is missing."""
+    """Recall and precision of an answer's citations, 0…1; None if there is nothing to judge or a verdict is missing."""
 
     recall: float | None = None
     precision: float | None = None
@@ -119,16 +123,17 @@ class Citations:
 
 
 def judge_citations(
-    claims: Sequence[Claim], documents: Sequence[Document], entailment: Entailment, citable: Callable[[int], bool]
+    claims: Sequence[Claim], documents: Sequence[Document], entailment: EntailmentJudge, citable: Callable[[int], bool]
 ) -> Citations:
-    """Recall and precision of citations (compute_autoais).
+    """Compute recall and precision of citations (compute_autoais).
 
-    A claim is supported if the documents that it cites entail it together. A citation counts if its claim is supported
-    and either the document alone entails it or the others do not. The judge is asked in three rounds, so that it can
-    work in batches.
+    A claim is supported if its cited documents together entail it. A citation of a supported claim is needed if its
+    document alone entails the claim, or if the claim's other documents do not. Recall is the share of supported claims,
+    precision the share of needed citations. The judge is called three times, so that it can work in batches.
 
     Args:
-        citable: whether a number can be cited. A claim that cites another is unsupported; its citations do not count.
+        citable: (number) → whether the document can be cited. A claim with any other citation is not supported, and its
+            citations are left out of the precision.
     """
     if not claims:
         return Citations()
@@ -145,7 +150,8 @@ def judge_citations(
     without = _ask(entailment, documents, others)
     if None in (*together, *alone, *without):
         return Citations(failed=True)
-    # One citation of a supported claim counts; of several those that are enough alone, or without which it fails.
+    # The only citation of a supported claim is needed. Of several, those are needed that suffice alone, or without
+    # which the others do not suffice.
     needed = sum(1 for (_, cited), supported in zip(used, together, strict=True) if supported and len(cited) == 1)
     needed += sum(map(bool, alone)) + sum(not verdict for verdict in without)
     total = sum(len(cited) for _, cited in used)
@@ -153,27 +159,27 @@ def judge_citations(
 
 
 def clean_output(text: str) -> str:
-    """On one line, without an end-of-turn mark."""
+    """The text on one line, without an end-of-turn mark."""
     return re.sub(r"\n+", " ", text).replace("<|im_end|>", "")
 
 
-def without_citations(text: str) -> str:
-    """Without `[12]`, and without every other `]` and ` |`."""
+def remove_citations(text: str) -> str:
+    """Remove citations such as `[12]`. As in the official code, every other `]` and ` |` goes with them."""
     return re.sub(r"\[\d+", "", re.sub(r" \[\d+", "", text)).replace(" |", "").replace("]", "")
 
 
 def split_sentences(text: str) -> list[str]:
-    """Sentences by NLTK.
+    """Split a text into sentences with NLTK.
 
     Raises:
-        InputError: its data is not installed.
+        InputError: NLTK's data is not installed.
     """
     from nltk import sent_tokenize
 
     try:
         sentences: list[str] = sent_tokenize(text)
     except LookupError as error:
-        raise InputError("NLTK's punkt_tab is missing; get it with: python -m nltk.downloader punkt_tab") from error
+        raise InputError("NLTK's punkt_tab is missing; install it with: python -m nltk.downloader punkt_tab") from error
     return sentences
 
 
@@ -183,7 +189,7 @@ def _claims(output: str, question: str, listed: bool) -> list[Claim]:
     else:
         sentences = [s for s in split_sentences(output) if len(s.strip()) >= SHORTEST_SENTENCE]
     return [
-        Claim(without_citations(s).strip(), tuple(int(mark[1:]) - 1 for mark in re.findall(r"\[\d+", s)))
+        Claim(remove_citations(s).strip(), tuple(int(mark[1:]) - 1 for mark in re.findall(r"\[\d+", s)))
         for s in sentences
     ]
 
@@ -193,8 +199,8 @@ def _items(text: str) -> list[str]:
 
 
 def _ask(
-    entailment: Entailment, documents: Sequence[Document], asked: Sequence[tuple[str, tuple[int, ...]]]
-) -> list[Verdict]:
+    entailment: EntailmentJudge, documents: Sequence[Document], asked: Sequence[tuple[str, tuple[int, ...]]]
+) -> list[bool | None]:
     pairs = [("\n".join(_passage(documents[number]) for number in cited), text) for text, cited in asked]
     return entailment.entails(pairs) if pairs else []
 
@@ -213,18 +219,18 @@ def _harmonic(one: float, other: float) -> float:
 
 
 def _citation_scores(record: Record, correct: float | None) -> Scores:
-    """By what the judge found: the official names are the official judge's alone."""
-    judged = record.get("citations")
-    if not judged or "judge" not in judged:
+    """Scores from a judge's result. Only the official judge's scores have the official names."""
+    result = record.get("citations")
+    if not result or "judge" not in result:
         return {}
-    prefix = "" if judged["official"] else "judge_"
-    found = {
-        f"{prefix}citation_{short}{suffix}": judged[f"{name}{suffix}"]
+    prefix = "" if result["official"] else "judge_"
+    scores = {
+        f"{prefix}citation_{short}{suffix}": result[f"{name}{suffix}"]
         for short, name in (("rec", "recall"), ("prec", "precision"))
         for suffix in ("", "_shown")
-        if judged.get(f"{name}{suffix}") is not None
+        if result.get(f"{name}{suffix}") is not None
     }
-    parts = [correct, *(found.get(f"{prefix}{name}") for name in OFFICIAL)]
-    known = [part for part in parts if part is not None]
-    mean = {"judge_score": sum(known) / len(known)} if prefix and len(known) == len(parts) else {}
-    return {**found, **mean, "hidden_citations": judged["hidden"]}
+    parts = [correct, *(scores.get(f"{prefix}{name}") for name in OFFICIAL)]
+    present = [part for part in parts if part is not None]
+    mean = {"judge_score": sum(present) / len(present)} if prefix and len(present) == len(parts) else {}
+    return {**scores, **mean, "hidden_citations": result["hidden"]}

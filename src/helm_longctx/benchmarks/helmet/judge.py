@@ -1,4 +1,4 @@
-"""HELMET's judges, as HELM runs them: annotators between the answers and the metric."""
+"""HELMET's judges as HELM annotators, which run between the requests and the metric."""
 
 from __future__ import annotations
 
@@ -16,83 +16,84 @@ from helm_longctx.benchmarks.helmet.data.alce import all_documents
 from helm_longctx.benchmarks.helmet.rubrics import ANSWER, JUDGE, RUBRICS
 from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.errors import InputError, shorten
+from helm_longctx.extras import require
 from helm_longctx.failures import failure_of
 from helm_longctx.helm.annotator import JudgeAnnotator
 from helm_longctx.helm.metric import scored_record
-from helm_longctx.judging.entailment import Entailment, find_entailment, is_deployment
-from helm_longctx.judging.judge import Judge, Question, Reply, check_judges, find_judges
-from helm_longctx.judging.jury import ask_all
+from helm_longctx.judging.calls import check_settings
+from helm_longctx.judging.entailment import EntailmentJudge, find_entailment, is_deployment
+from helm_longctx.judging.judge import Judge, JudgeRequest, Reply, find_judges, parse_judges
+from helm_longctx.judging.jury import ask_judges
 from helm_longctx.judging.keys.client import UnavailableClient, check_credentials, has_credentials
-from helm_longctx.judging.settings import check_settings
 from helm_longctx.protocol.task import Record
-from helm_longctx.redaction.text import redacted
+from helm_longctx.redaction.text import redact
 from helm_longctx.sources.root import DataRoot
 
 _log = logging.getLogger(__name__)
 
-_NOBODY_SAID: dict[str, Any] = {"replies": {}, "failed": 1.0}
+_NO_VERDICT: dict[str, Any] = {"replies": {}, "failed": 1.0}
 
 
 class RubricAnnotator(JudgeAnnotator):
-    """What one or several language models say of answers and summaries, by HELMET's rubrics.
+    """Judges answers and summaries with one or several language models, by HELMET's rubrics.
 
     Args:
-        judge: `auto` (the official judge where there is a key for it, else nobody), a HELM deployment, or several
-            with `+` between them.
-        auto_client: given by HELM.
+        judge: `auto` (the official judge if there is a key for it, else none), a HELM deployment, or several joined
+            by `+`.
+        auto_client: passed by HELM.
     """
 
     name = "jury"
     use_global_metric = True
-    """HELM then hands over all answers at once."""
+    """Tells HELM to pass all answers at once, so that the judges are asked in parallel."""
 
     def __init__(self, judge: str, auto_client: AutoClient):
-        self._named = judge != "auto"
-        self._told: set[str] = set()
-        names = dict.fromkeys(judge.split("+")) if self._named else _official(auto_client.credentials)
-        self._judges = [_found(name, auto_client) for name in names]
+        self._is_named = judge != "auto"
+        self._logged: set[str] = set()
+        names = dict.fromkeys(judge.split("+")) if self._is_named else _official(auto_client.credentials)
+        self._judges = [_find_judge(name, auto_client) for name in names]
 
     @classmethod
     def check(cls, judge: str, credentials: Mapping[str, Any] | None = None) -> None:
-        """Every judge that is named is a deployment, and has a key if it needs one.
+        """Check that each judge is a deployment with a key, if it needs one.
 
         Raises:
-            InputError: one is not, or has none; or a setting is wrong.
+            InputError: a judge is not a deployment or has no key, or a setting is wrong.
         """
         check_settings()
-        for name in check_judges(judge) if judge != "auto" else []:
+        for name in parse_judges(judge) if judge != "auto" else []:
             if credentials is not None:
                 check_credentials(name, credentials)
 
     def annotate(self, request_state: RequestState) -> dict[str, Any]:
-        """What the metric reads of one answer; it never raises. Empty if nobody judges."""
+        """The annotation of one answer, which the metric reads; empty if there is no judge. It never raises."""
         return self._annotations([request_state])[0]
 
     def annotate_all(self, request_states: list[RequestState]) -> list[dict[str, Any]]:
-        """As `annotate`, of every answer, each under the annotator's name."""
+        """The annotations of all answers, each under the annotator's name."""
         return [{self.name: annotation} for annotation in self._annotations(request_states)]
 
     def _annotations(self, states: list[RequestState]) -> list[dict[str, Any]]:
-        asked = [self._questions(state) for state in states]
-        found = ask_all(self._judges, [questions or {} for questions in asked])
+        questions_by_answer = [self._questions(state) for state in states]
+        replies_by_answer = ask_judges(self._judges, [questions or {} for questions in questions_by_answer])
         return [
-            _NOBODY_SAID if questions is None else _annotation(state, self._judges, replies) if questions else {}
-            for state, questions, replies in zip(states, asked, found, strict=True)
+            _NO_VERDICT if questions is None else _annotation(state, self._judges, replies) if questions else {}
+            for state, questions, replies in zip(states, questions_by_answer, replies_by_answer, strict=True)
         ]
 
-    def _questions(self, state: RequestState) -> dict[str, Question] | None:
-        """What to ask about an answer: nothing if it is not judged; None if it should be and cannot."""
+    def _questions(self, state: RequestState) -> dict[str, JudgeRequest] | None:
+        """The questions about an answer: none if it is not judged, None if it cannot be judged although it should."""
         rubric = RUBRICS.get(state.instance.sub_split or "")
-        if not (self._judges and rubric and _answered(state)):
+        if not (self._judges and rubric and _has_answer(state)):
             return {}
         try:
             record = _record(state)
             if absent := [name for name in rubric.needs if name not in record]:
                 raise InputError(f"there is no {' and no '.join(absent)}: get it with helm-longctx fetch")
             return rubric.questions(_rubric_file(state, record), record)
-        except Exception as error:  # whatever it is, the answers are paid for
-            _tell_once(self._told, state, error)
-            return None if self._named else {}
+        except Exception as error:  # the answers are paid for, so no error may end the run
+            _log_once(self._logged, state, error)
+            return None if self._is_named else {}
 
 
 def _official(credentials: Mapping[str, Any]) -> list[str]:
@@ -101,35 +102,35 @@ def _official(credentials: Mapping[str, Any]) -> list[str]:
         if has_credentials(JUDGE, credentials):
             return [JUDGE]
     except InputError:
-        return [JUDGE]  # and what is missing is said when it is to be had
-    _log.warning("answers are not judged: there is no key for %s; name a judge with judge=", JUDGE)
+        return [JUDGE]  # the error about the key is reported when the client is made
+    _log.warning("answers are not judged: there is no key for %s; choose a judge with judge=", JUDGE)
     return []
 
 
-def _found(name: str, client: AutoClient) -> Judge:
-    """A judge, or in its place one that has no answer to anything: the others of its jury have theirs."""
+def _find_judge(name: str, client: AutoClient) -> Judge:
+    """Find a judge. If that fails, return one that answers nothing, so that the other judges of a jury go on."""
     try:
         return find_judges(name, client)[0]
-    except Exception as error:  # clients raise what they like when they are made
+    except Exception as error:  # the constructors of HELM's clients raise many kinds
         why = _reason(error)
         _log.error("answers are not judged by %s: %s", name, why)
         return Judge(name, name, UnavailableClient(why))
 
 
 def _reason(error: Exception) -> str:
-    """Why a judge cannot be had."""
-    return str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {shorten(redacted(str(error)))}"
+    """The reason why a judge cannot be used, without secrets."""
+    return str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {shorten(redact(str(error)))}"
 
 
-def _answered(state: RequestState) -> bool:
+def _has_answer(state: RequestState) -> bool:
     return state.result is not None and failure_of(state.result) is None
 
 
-def _tell_once(told: set[str], state: RequestState, error: Exception) -> None:
+def _log_once(logged: set[str], state: RequestState, error: Exception) -> None:
     what = str(error) if isinstance(error, InputError) else type(error).__name__
-    if what not in told:
-        _log.error("%s, and maybe others, are not judged: %s", state.instance.id, what)
-    told.add(what)
+    if what not in logged:
+        _log.error("%s (and perhaps others) cannot be judged: %s", state.instance.id, what)
+    logged.add(what)
 
 
 def _record(state: RequestState) -> Record:
@@ -137,7 +138,7 @@ def _record(state: RequestState) -> Record:
 
 
 def _rubric_file(state: RequestState, record: Record) -> Path:
-    """The official script in the present data; if it is not there, where the run had it."""
+    """The path of the official script: in the present data root, or where it was at the time of the run."""
     file = _data_root() / HELMET.task(state.instance.sub_split or "").judge_sources["rubric"].paths[0]
     return file if file.is_file() else Path(record["rubric"])
 
@@ -147,16 +148,16 @@ def _data_root() -> DataRoot:
 
 
 def _annotation(state: RequestState, judges: list[Judge], replies: Mapping[str, Mapping[str, Reply]]) -> dict[str, Any]:
-    """What was asked of whom, and what they said, as plain data."""
+    """The judges' replies and verdicts on one answer, as JSON data."""
     rubric, record = RUBRICS[state.instance.sub_split or ""], _record(state)
-    said = {
+    texts = {
         judge: parts[ANSWER].text if ANSWER in parts else {part: reply.text for part, reply in parts.items()}
         for judge, parts in replies.items()
     }
     failed = [judge for judge, parts in replies.items() if any(reply.verdict is None for reply in parts.values())]
     errors = {judge: sorted({r.error for r in replies[judge].values() if r.error}) for judge in failed}
     return {
-        "replies": said,
+        "replies": texts,
         "verdicts": {judge: {part: r.verdict for part, r in parts.items()} for judge, parts in replies.items()},
         "judges": {judge.name: judge.model for judge in judges},
         "rubric": rubric.digest(_rubric_file(state, record)),
@@ -166,57 +167,62 @@ def _annotation(state: RequestState, judges: list[Judge], replies: Mapping[str, 
 
 
 class CitationAnnotator(JudgeAnnotator):
-    """Which cited documents support what an answer says.
+    """Judges which cited documents support an answer.
 
     Args:
-        judge: `auto` (the official NLI model where a GPU has room for it, else nobody), a HELM deployment, or an NLI
-            model on the hub.
-        auto_client: given by HELM, for a deployment.
-        file_storage_path: given by HELM: where verdicts are kept.
+        judge: `auto` (the official NLI model if a GPU has room for it, else none), a HELM deployment, or an NLI model
+            on the hub.
+        auto_client: passed by HELM; used for a deployment.
+        file_storage_path: passed by HELM; the folder in which verdicts are kept.
     """
 
     name = "citations"
 
     def __init__(self, judge: str, auto_client: AutoClient, file_storage_path: str):
-        self._entailment: Entailment | None = None
+        self._entailment: EntailmentJudge | None = None
         self._unavailable = False
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
         try:
             self._entailment = find_entailment(judge, auto_client, Path(file_storage_path))
-        except Exception as error:  # clients raise what they like when they are made
+        except Exception as error:  # the constructors of HELM's clients raise many kinds
             self._unavailable = True
             _log.error("citations are not judged: %s", _reason(error))
 
     @classmethod
     def check(cls, judge: str, credentials: Mapping[str, Any] | None = None) -> None:
-        """A deployment has a key if it needs one.
+        """Check that a deployment has a key, if it needs one, and that the packages for an NLI model are installed.
 
         Raises:
-            InputError: it has none.
+            InputError: the key or a package is missing.
         """
+        if judge not in ("auto", "none"):
+            require("judges" if is_deployment(judge) else "citations", f"judge={judge!r}")
         if credentials is not None and is_deployment(judge):
             check_credentials(judge, credentials)
 
     def annotate(self, request_state: RequestState) -> dict[str, Any]:
-        """What the metric reads; it never raises, since that would end the run. Empty if nobody judges."""
-        answered = _answered(request_state)
-        if self._entailment is None or not answered:
-            return {"failed": True} if self._unavailable and answered else {}
+        """The annotation, which the metric reads; empty if there is no judge.
+
+        It never raises, because HELM would end the run.
+        """
+        has_answer = _has_answer(request_state)
+        if self._entailment is None or not has_answer:
+            return {"failed": True} if self._unavailable and has_answer else {}
         try:
-            return _judged(request_state, self._entailment)
-        except Exception as error:  # whatever it is, the answers are paid for
-            _tell_once(self._told, request_state, error)
+            return _judge_citations(request_state, self._entailment)
+        except Exception as error:  # the answers are paid for, so no error may end the run
+            _log_once(self._logged, request_state, error)
             return {"failed": True}
 
 
-def _judged(state: RequestState, entailment: Entailment) -> dict[str, Any]:
+def _judge_citations(state: RequestState, entailment: EntailmentJudge) -> dict[str, Any]:
     record = scored_record(state)
     where = record["documents"]
     documents = all_documents(where["file"], where["item"], _data_root())
 
-    def shown(number: int) -> bool:
+    def is_shown(number: int) -> bool:
         return number < where["shown"] and (
             not state.prompt_truncated or documents[number]["text"] in state.request.prompt
         )
 
-    return citations.judge_record({**record, "docs": documents}, entailment, shown)
+    return citations.judge_record({**record, "docs": documents}, entailment, is_shown)

@@ -1,6 +1,6 @@
-"""HELMET's rubrics on answers and summaries whose verdicts are known: the set that judges are checked with.
+"""The set with which judges are checked: answers and summaries with known verdicts, judged by HELMET's rubrics.
 
-The stories, questions, answers and verdicts in judge_check.jsonl are ours.
+We wrote the stories, questions, answers and verdicts in judge_check.jsonl.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from helm_longctx.benchmarks.helmet.rubrics import ANSWER, RUBRICS
 from helm_longctx.benchmarks.helmet.tasks import HELMET
-from helm_longctx.benchmarks.helmet.verdicts import judged_answer, judged_summary
+from helm_longctx.benchmarks.helmet.verdicts import score_answer, score_summary
 from helm_longctx.judging.check.items import Check, Item
 from helm_longctx.protocol.task import Record
 from helm_longctx.sources.fetch import ensure
@@ -25,10 +25,10 @@ _COLUMNS: dict[str, type | tuple[type, ...]] = {"id": str, "task": str, "kind": 
 
 
 def checks(root: DataRoot) -> list[Check]:
-    """The set, asked by the official rubrics, which are fetched if they are not there.
+    """Load the set and fill in the official rubrics, which are downloaded if they are missing.
 
     Raises:
-        InputError: the rubrics are missing and may not be downloaded, or a download fails.
+        InputError: the rubrics are missing and the data root is a mirror, or a download fails.
     """
     items = [Item(**row) for row in JsonLines(ITEMS, _COLUMNS)]
     rubrics = {task: HELMET.task(task).judge_sources["rubric"] for task in dict.fromkeys(item.task for item in items)}
@@ -37,15 +37,15 @@ def checks(root: DataRoot) -> list[Check]:
 
 
 def _check(item: Item, rubric: Path) -> Check:
-    return Check(item, RUBRICS[item.task].questions(rubric, item.record), partial(_WORTH[item.task], item.record))
+    return Check(item, RUBRICS[item.task].questions(rubric, item.record), partial(_SCORERS[item.task], item.record))
 
 
 def _answer(record: Record, replies: Mapping[str, str]) -> float | None:
-    return judged_answer(replies[ANSWER]).get("judge_score")
+    return score_answer(replies[ANSWER]).get("judge_score")
 
 
 def _summary(record: Record, replies: Mapping[str, str]) -> float | None:
-    return judged_summary(replies, record["keypoints"]).get("judge_f1")
+    return score_summary(replies, record["keypoints"]).get("judge_f1")
 
 
-_WORTH = {"narrativeqa": _answer, "infbench_sum": _summary}
+_SCORERS = {"narrativeqa": _answer, "infbench_sum": _summary}

@@ -1,4 +1,4 @@
-"""What HELMET's scorers read of a record, besides its prediction and references."""
+"""The kinds of the fields that HELMET's scorers read from a record, besides prediction and references."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from helm_longctx.protocol.shapes import TEXTS, Shape, are_all, is_number, is_text, is_whole
 
 HIGHEST_GRADE = 1000
-"""trec_eval counts the grades in a table of this size."""
+"""trec_eval keeps a table with an entry for each grade; a huge grade would exhaust the memory."""
 
 _CITED = ("recall", "precision", "recall_shown", "precision_shown")
 
@@ -47,10 +47,10 @@ RANKING = {
     "qrels": Shape(f"an object of grades (whole numbers from 0 to {HIGHEST_GRADE}) by passage id", _is_qrels),
     "passages": Shape("a whole number", is_whole),
 }
-_CITATIONS = {"citations": Shape("what a judge of citations found", _are_judged_citations)}
+_CITATIONS = {"citations": Shape("the result of a judge of citations", _are_judged_citations)}
 _PAIRS = Shape("a list of objects with 'short_answers', a list of texts", are_all(_has_short_answers))
-CITED = {
+CITATIONS = {
     "asqa": {**_CITATIONS, "qa_pairs": _PAIRS},
     "qampari": {**_CITATIONS, "answers": Shape("a list of lists of texts", are_all(TEXTS.fits))},
 }
-"""By data set."""
+"""The shapes of the citation tasks, by data set."""

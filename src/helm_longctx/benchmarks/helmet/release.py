@@ -1,20 +1,40 @@
-"""HELMET's repository and release, at the commit that prompts and metrics follow."""
+"""What HELMET's authors published: the repository at the commit that we follow, the data release and the results."""
 
 from __future__ import annotations
 
+import csv
+from importlib import resources
+
+from helm_longctx.protocol.lengths import parse_length
+from helm_longctx.protocol.task import Published
 from helm_longctx.sources.release import PinnedFile, Release, ReleaseFile
 
 COMMIT = "4526dfbdc512bd9ff721da336bff4e3e75ecfd27"
 REVISION = f"princeton-nlp/HELMET@{COMMIT[:7]}"
-RELEASE = Release("princeton-nlp/HELMET", setting="HELM_LONGCTX_HELMET_REPO")
+RELEASE = Release("princeton-nlp/HELMET", setting="HELM_LONGCTX_HELMET_REPO", folder="helmet")
 REPOSITORY = f"https://raw.githubusercontent.com/princeton-nlp/HELMET/{COMMIT}"
 
 
-def released(path: str) -> ReleaseFile:
+def release_file(path: str) -> ReleaseFile:
     """A file of the release archive, by its path in the archive's `data` folder."""
     return ReleaseFile(RELEASE, f"helmet/{path}")
 
 
-def pinned(path: str, sha256: str) -> PinnedFile:
-    """A file of HELMET's repository."""
+def repository_file(path: str, sha256: str) -> PinnedFile:
+    """A file of HELMET's repository at `COMMIT`."""
     return PinnedFile(f"helmet/{path}", f"{REPOSITORY}/{path}", sha256)
+
+
+def published_results() -> tuple[Published, ...]:
+    """Each model's published score in each category at each length.
+
+    Source: the results table of the project page (princeton-nlp.github.io/HELMET), with five lengths, 59 to 63 models
+    and percentages of one decimal (published.csv). The means of the seven categories equal the printed averages, with
+    one exception: for GPT-4o-05 at 32k the page prints 63.3, and the mean is 63.2.
+    """
+    text = (resources.files("helm_longctx.benchmarks.helmet") / "published.csv").read_text(encoding="utf-8")
+    results: list[Published] = []
+    for row in csv.DictReader(text.splitlines()):
+        model, length = row.pop("model"), parse_length(row.pop("length"))
+        results += [Published(model, name, length, {"": float(percent) / 100}) for name, percent in row.items()]
+    return tuple(results)

@@ -1,7 +1,7 @@
-"""What HELMET asks a judge: its own rubrics, read from the pinned release and never from here.
+"""HELMET's questions to a judge. The rubrics are read from the official scripts; this package has no copy.
 
-Source: princeton-nlp/HELMET at 4526dfb, scripts/eval_gpt4_longqa.py and scripts/eval_gpt4_summ.py; sampling settings
-also model_utils.py OpenAIModel.
+Source: princeton-nlp/HELMET at 4526dfb, scripts/eval_gpt4_longqa.py and scripts/eval_gpt4_summ.py; for sampling
+settings also model_utils.py OpenAIModel.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from helm_longctx.benchmarks.helmet.scoring import parse_output
 from helm_longctx.benchmarks.helmet.verdicts import PARTS, read_answer, read_part
 from helm_longctx.errors import InputError
-from helm_longctx.judging.judge import Question, Verdict
+from helm_longctx.judging.judge import JudgeRequest, Verdict
 from helm_longctx.protocol.task import Record
 from helm_longctx.protocol.template import fill
 
@@ -24,19 +24,19 @@ JUDGE = "openai/gpt-4o-2024-05-13"
 """The official judge."""
 
 ANSWER = "answer"
-"""The one part that a judge of answers is asked."""
+"""The name of the only part about which a judge of answers is asked."""
 
 
 @dataclass(frozen=True)
 class Rubric:
-    """How the answers of a task are judged.
+    """How a task's answers are judged.
 
     Args:
-        prompts: for each part that a judge is asked, the name of its template in the official script.
-        max_tokens: of a reply.
-        fields: from a scored record to the templates' places.
-        needs: what the record must hold for that: `rubric` is the script's path.
-        read: from a part and a reply about it to the verdict.
+        prompts: for each part of the judgement, the name of the question's template in the official script.
+        max_tokens: most tokens of a reply.
+        fields: (scored record) → values for the templates' placeholders.
+        needs: the fields that the record must have for this; `rubric` is the script's path.
+        read: (part, reply) → the verdict, or None.
     """
 
     prompts: Mapping[str, str]
@@ -45,22 +45,22 @@ class Rubric:
     needs: tuple[str, ...]
     read: Callable[[str, str], Verdict | None]
 
-    def questions(self, script: Path, record: Record) -> dict[str, Question]:
-        """What to ask about a record, by part.
+    def questions(self, script: Path, record: Record) -> dict[str, JudgeRequest]:
+        """Make the questions about a record, by part.
 
         Args:
-            script: the official one, or a file with the same constants. It is read, never run.
+            script: the official script, or a file with the same constants. It is parsed, never executed.
 
         Raises:
             InputError: the script lacks a template.
         """
         templates, fields = _constants(script), self.fields(record)
         if absent := [name for name in self.prompts.values() if name not in templates]:
-            raise InputError(f"{script}: there is no text named {', '.join(absent)}; is it HELMET's script?")
+            raise InputError(f"{script}: it assigns no text to {', '.join(absent)}; is it HELMET's script?")
         return {
-            part: Question(
+            part: JudgeRequest(
                 prompt=fill(templates[name], fields),
-                read=partial(self.read, part),
+                parse=partial(self.read, part),
                 max_tokens=self.max_tokens,
                 temperature=0.1,
                 top_p=0.9,
@@ -70,7 +70,7 @@ class Rubric:
         }
 
     def digest(self, script: Path) -> str:
-        """SHA-256 of the templates, in the order of the parts."""
+        """The SHA-256 of the templates, in the order of the parts."""
         templates = _constants(script)
         texts = "\0".join(templates.get(name, "") for name in self.prompts.values())
         return hashlib.sha256(texts.encode()).hexdigest()
@@ -78,7 +78,7 @@ class Rubric:
 
 def _answer(record: Record) -> dict[str, object]:
     output = parse_output(record["prediction"].replace("\n", " "))
-    # The official code formats the list itself.
+    # The references stay a list: the official prompt contains Python's notation of it.
     return {"question": record["question"], "correct_answers": record["references"], "parsed_output": output}
 
 
@@ -103,16 +103,16 @@ RUBRICS = {
     "infbench_sum": _summary_rubric("_book", lambda record: record["references"][0]),
     "multi_lexsum": _summary_rubric("", lambda record: record["long_summary"], "long_summary"),
 }
-"""By task."""
+"""The rubrics, by task."""
 
 
 @cache
 def _constants(script: Path) -> dict[str, str]:
-    """The texts that a module assigns to names."""
+    """The strings that a Python file assigns to names at its top level."""
     try:
         module = ast.parse(script.read_text(encoding="utf-8"))
     except (OSError, SyntaxError, ValueError) as error:
-        raise InputError(f"{script}: HELMET's script cannot be read ({type(error).__name__})") from error
+        raise InputError(f"{script}: HELMET's script cannot be parsed ({type(error).__name__})") from error
     return {
         target.id: statement.value.value
         for statement in module.body

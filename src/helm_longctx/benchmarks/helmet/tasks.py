@@ -1,21 +1,22 @@
-"""HELMET's tasks: the one table that everything else is derived from.
+"""HELMET's tasks and categories.
 
-Sizes, budgets and sample sizes: princeton-nlp/HELMET at 4526dfb, scripts/generate_configs.py (4k to 128k). Beyond
-128k the sizes go on in proportion where the data has so much; those lengths have no published numbers.
+Source of sizes, output budgets and sample sizes: princeton-nlp/HELMET at 4526dfb, scripts/generate_configs.py (4k to
+128k). Beyond 128k the sizes grow in proportion, as far as there is data. There are no published numbers for those
+lengths.
 """
 
 from __future__ import annotations
 
 from functools import partial
 
-from helm_longctx.benchmarks.helmet import citations, prompts, published, records, scoring, verdicts
+from helm_longctx.benchmarks.helmet import citations, prompts, records, scoring, verdicts
 from helm_longctx.benchmarks.helmet.baselines import BASELINES
 from helm_longctx.benchmarks.helmet.data import alce, books, generate, needles, passages, ruler
-from helm_longctx.benchmarks.helmet.data.icl import Split, load_icl, split_named, split_tenth
-from helm_longctx.benchmarks.helmet.data.llama import LLAMA_2
+from helm_longctx.benchmarks.helmet.data.icl import Split, load_icl, named_splits, split_tenth
+from helm_longctx.benchmarks.helmet.data.length_tokenizer import LLAMA_2
 from helm_longctx.benchmarks.helmet.data.recall import load_json_kv, load_ruler
 from helm_longctx.benchmarks.helmet.metrics import METRICS
-from helm_longctx.benchmarks.helmet.release import COMMIT, REVISION, pinned, released
+from helm_longctx.benchmarks.helmet.release import COMMIT, REVISION, published_results, release_file, repository_file
 from helm_longctx.benchmarks.helmet.rubrics import JUDGE
 from helm_longctx.judging.entailment import TRUE_NLI
 from helm_longctx.protocol.lengths import STANDARD
@@ -25,29 +26,32 @@ from helm_longctx.sources.fetch import Source
 from helm_longctx.sources.hub import HubDataset, HubFile
 from helm_longctx.sources.release import PinnedFile, ReleaseFile
 
-STOPPED: dict[Protocol, Variant] = {"paper": Variant(), "current": Variant(stop=("\n",))}
-"""Published completions stop nowhere, those of the official code since 2025-08 at a newline."""
+STOP_VARIANTS: dict[Protocol, Variant] = {"paper": Variant(), "current": Variant(stop=("\n",))}
+"""The published completions have no stop sequence. Since 2025-08 the official code stops them at a newline."""
 
 MOST_GENERATED = 10_000
-"""Examples of a task that can be generated: a hundred times the official sample."""
+"""Most examples of a generated task: a hundred times the official sample."""
+
+_task = partial(Task, prefix_scored=True)
+"""A task of HELMET, which puts the answer prefix before a completion's output when it scores it (eval.py:101)."""
 
 OFFICIAL = [STANDARD[label] for label in ("4k", "8k", "16k", "32k", "64k", "128k")]
 
 
 def sizes(*official: int, most: int | None = None) -> dict[int, int]:
-    """Units for 4k, 8k, … 128k, then in proportion up to 1m.
+    """Sizes for all lengths: the official ones for 4k, 8k, … 128k, then in proportion up to 1m.
 
     Args:
-        most: what the data has; longer lengths than it fills are left out.
+        most: number of units that the data has. Lengths that need more are left out.
     """
     beyond = [length for length in STANDARD.values() if length > OFFICIAL[-1]]
     further = {length: official[-1] * length // OFFICIAL[-1] for length in beyond}
-    known = dict(zip(OFFICIAL, official, strict=True))
-    return known | {length: units for length, units in further.items() if most is None or units <= most}
+    sizes_to_128k = dict(zip(OFFICIAL, official, strict=True))
+    return sizes_to_128k | {length: units for length, units in further.items() if most is None or units <= most}
 
 
-def _officially(length: int, path: str) -> tuple[ReleaseFile, ...]:
-    return (released(path),) if length in OFFICIAL else ()
+def _official_file(length: int, path: str) -> tuple[ReleaseFile, ...]:
+    return (release_file(path),) if length in OFFICIAL else ()
 
 
 _NEEDLE = Template(prompts.NIAH_USER, prompts.NIAH_PREFIX)
@@ -67,19 +71,20 @@ def _ruler(
     template: Template = _NEEDLE,
     has_depth: bool = True,
 ) -> Task:
-    answered = template is _DOCUMENTS
-    return Task(
+    # RULER's question answering is scored like HELMET's other questions, the rest by recall of the answers.
+    is_qa = template is _DOCUMENTS
+    return _task(
         name=f"ruler_{name}",
         title=title,
         template=template,
         sizes={length: length for length in STANDARD.values()},
         unit="tokens",
         load=partial(load_ruler, make=make, has_depth=has_depth),
-        score=scoring.score_qa if answered else scoring.score_ruler,
-        headline=("substring_exact_match",) if answered else ("ruler_recall",),
-        metrics=scoring.ANSWER_METRICS if answered else ("ruler_recall",),
+        score=scoring.score_qa if is_qa else scoring.score_ruler,
+        headline=("substring_exact_match",) if is_qa else ("ruler_recall",),
+        metrics=scoring.ANSWER_METRICS if is_qa else ("ruler_recall",),
         max_tokens=max_tokens,
-        optional_sources=lambda length: _officially(length, f"ruler/{folder}/validation_{length}.jsonl"),
+        optional_sources=lambda length: _official_file(length, f"ruler/{folder}/validation_{length}.jsonl"),
         any_length=True,
         arguments=("seed",),
         most_samples=MOST_GENERATED,
@@ -106,12 +111,12 @@ RULER = (
     _ruler("qa_2", "RULER HotpotQA", "qa_2", ruler.two_hop_questions, 50, _DOCUMENTS),
 )
 
-_PAIRS = sizes(50, 105, 220, 440, 900, 1800)
-JSON_KV = Task(
+_JSON_KV_SIZES = sizes(50, 105, 220, 440, 900, 1800)
+JSON_KV = _task(
     name="json_kv",
     title="JSON KV",
     template=Template(prompts.JSON_KV_USER, prompts.JSON_KV_PREFIX),
-    sizes=_PAIRS,
+    sizes=_JSON_KV_SIZES,
     unit="pairs",
     load=load_json_kv,
     score=scoring.score_json_kv,
@@ -119,25 +124,25 @@ JSON_KV = Task(
     metrics=scoring.ANSWER_METRICS,
     max_tokens=100,
     shots=2,
-    optional_sources=lambda length: _officially(length, f"json_kv/test_k{_PAIRS.get(length)}_dep6.jsonl"),
+    optional_sources=lambda length: _official_file(length, f"json_kv/test_k{_JSON_KV_SIZES.get(length)}_dep6.jsonl"),
     any_length=True,
     arguments=("shots", "seed"),
     most_samples=MOST_GENERATED,
 )
 
-_PASSAGES = sizes(20, 50, 105, 220, 440, 1000, most=1000)
+_RAG_SIZES = sizes(20, 50, 105, 220, 440, 1000, most=1000)
 
 
 def _rag(name: str, title: str, test: str, demos: str, depths: int, load: Loader) -> Task:
     def sources(length: int) -> tuple[ReleaseFile, ...]:
-        files = (test.format(k=_PASSAGES[length]), demos.format(k=3))
-        return tuple(released(f"kilt/{file}_dep{depths}.jsonl") for file in files)
+        files = (test.format(k=_RAG_SIZES[length]), demos.format(k=3))
+        return tuple(release_file(f"kilt/{file}_dep{depths}.jsonl") for file in files)
 
-    return Task(
+    return _task(
         name=name,
         title=title,
         template=Template(prompts.QA_USER, prompts.QA_PREFIX),
-        sizes=_PASSAGES,
+        sizes=_RAG_SIZES,
         unit="passages",
         load=load,
         score=scoring.score_qa,
@@ -147,7 +152,7 @@ def _rag(name: str, title: str, test: str, demos: str, depths: int, load: Loader
         shots=2,
         sources=sources,
         arguments=("shots", "seed", "context"),
-        variants=STOPPED,
+        variants=STOP_VARIANTS,
     )
 
 
@@ -165,29 +170,29 @@ RAG = (
     _rag("popqa", "PopQA", _POPQA, _POPQA, 6, _load_popqa),
 )
 
-_RANKED = sizes(14, 50, 130, 285, 600, 1000, most=1000)
+_RERANK_SIZES = sizes(14, 50, 130, 285, 600, 1000, most=1000)
 _MSMARCO = "msmarco/test_reranking_data_k{k}_dep3.jsonl"
 RERANK = (
-    Task(
+    _task(
         name="msmarco",
         title="MS MARCO",
         template=Template(prompts.RERANK_USER, prompts.RERANK_PREFIX),
-        sizes=_RANKED,
+        sizes=_RERANK_SIZES,
         unit="passages",
         load=passages.load_rerank,
         score=scoring.score_rerank,
-        record=records.RANKING,
+        record_shapes=records.RANKING,
         headline=("NDCG@10",),
         metrics=scoring.RANKING_METRICS,
         max_tokens=200,
         shots=2,
-        sources=lambda length: tuple(released(_MSMARCO.format(k=k)) for k in (_RANKED[length], 10)),
+        sources=lambda length: tuple(release_file(_MSMARCO.format(k=k)) for k in (_RERANK_SIZES[length], 10)),
         arguments=("shots", "seed"),
-        variants=STOPPED,
+        variants=STOP_VARIANTS,
     ),
 )
 
-_CITED = sizes(8, 30, 75, 165, 345, 700, most=2000)
+_CITE_SIZES = sizes(8, 30, 75, 165, 345, 700, most=2000)
 
 
 _PROMPT_FILES = {
@@ -196,17 +201,17 @@ _PROMPT_FILES = {
     "qampari_revised": "d73e184ec6d9fd6ba821ea1e537d2dec96be602aa693706862acc1b3d9586104",
     "qampari_nocite": "0f2c2762e5a96031004c4220e3f3c9b65f6359b5fc44187ef687ae7127a8f4a1",
 }
-"""Instructions and demonstrations in HELMET's repository, by their SHA-256."""
+"""Files with instructions and demonstrations in HELMET's repository, and their SHA-256."""
 
 
 def _cite(name: str, title: str, correct: str, score: Scorer, metrics: tuple[str, ...]) -> Task:
     data, _, plain = name.partition("_")
     prompt = name if plain else f"{name}_revised"
-    return Task(
+    return _task(
         name=name,
         title=title,
         template=Template(prompts.CITE_USER, prompts.CITE_PREFIX, separator="\n\n"),
-        sizes=_CITED,
+        sizes=_CITE_SIZES,
         unit="documents",
         load=alce.load_alce,
         score=score,
@@ -215,13 +220,13 @@ def _cite(name: str, title: str, correct: str, score: Scorer, metrics: tuple[str
         max_tokens=600 if plain else 300,
         shots=0 if plain else 2,
         sources=lambda length: (
-            released(f"alce/{data}_eval_gtr_top2000.json"),
-            pinned(f"prompts/{prompt}.json", _PROMPT_FILES[prompt]),
+            release_file(f"alce/{data}_eval_gtr_top2000.json"),
+            repository_file(f"prompts/{prompt}.json", _PROMPT_FILES[prompt]),
         ),
         chat=True,
         arguments=("shots", "seed"),
         official_judge=None if plain else TRUE_NLI,
-        record=records.CITED[data],
+        record_shapes=records.CITATIONS[data],
     )
 
 
@@ -235,7 +240,11 @@ NOCITE = (
 
 
 def _text_sizes(max_tokens: int, around: int = 200) -> dict[int, int]:
-    """Tokens of text; `around` is left for what stands around it. Texts need not have more than 128k."""
+    """Tokens of text at each length.
+
+    `around` tokens are left for the rest of the prompt. There is no length above 128k, because the texts need not be
+    longer.
+    """
     return {length: length - around - max_tokens for length in OFFICIAL}
 
 
@@ -253,7 +262,7 @@ def _long_qa(
     *sources: Source,
     rubric: PinnedFile | None = None,
 ) -> Task:
-    return Task(
+    return _task(
         name=name,
         title=title,
         template=template,
@@ -270,7 +279,7 @@ def _long_qa(
         arguments=("shots", "seed", "context"),
         official_judge=JUDGE if rubric else None,
         judge_sources={"rubric": rubric} if rubric else {},
-        record=records.REPLIES if rubric else {},
+        record_shapes=records.REPLIES if rubric else {},
     )
 
 
@@ -297,7 +306,7 @@ LONGQA = (
             columns=_NARRATIVEQA_COLUMNS,
             labelled=False,
         ),
-        rubric=pinned(
+        rubric=repository_file(
             "scripts/eval_gpt4_longqa.py", "9297b773cdfda8bc4f7bd52ebdac35bbd5cfefc3b3f716730dc8fdf6b910c3b7"
         ),
     ),
@@ -324,7 +333,7 @@ LONGQA = (
 )
 
 
-_SUMMARY_RUBRIC = pinned(
+_SUMMARY_RUBRIC = repository_file(
     "scripts/eval_gpt4_summ.py", "ad89dd22953326c4036772da97d00904dbaf74129b04e5ea9cc8f6cf75b70bde"
 )
 
@@ -340,7 +349,7 @@ def _summary(
     *sources: Source,
 ) -> Task:
     *needed, keypoints = sources
-    return Task(
+    return _task(
         name=name,
         title=title,
         template=template,
@@ -357,7 +366,7 @@ def _summary(
         arguments=("shots", "seed"),
         official_judge=JUDGE,
         judge_sources={"keypoints": keypoints, "rubric": _SUMMARY_RUBRIC},
-        record=records.SUMMARY,
+        record_shapes=records.SUMMARY,
     )
 
 
@@ -371,7 +380,7 @@ SUMM = (
         1200,
         200,
         _infbench("longbook_sum_eng"),
-        released("infbench/longbook_sum_eng_keypoints.jsonl"),
+        release_file("infbench/longbook_sum_eng_keypoints.jsonl"),
     ),
     _summary(
         "multi_lexsum",
@@ -382,13 +391,13 @@ SUMM = (
         400,
         300,
         HubDataset("allenai/multi_lexsum", {"train": 3177, "validation": 454}, parquet="v20230518", labelled=False),
-        released("multi_lexsum/multi_lexsum_val.jsonl"),
+        release_file("multi_lexsum/multi_lexsum_val.jsonl"),
     ),
 )
 
 
 def _icl(name: str, title: str, hub: HubDataset, label: str, num_labels: int, split: Split, *shots: int) -> Task:
-    return Task(
+    return _task(
         name=name,
         title=title,
         template=Template(prompts.ICL_USER, prompts.ICL_PREFIX),
@@ -402,7 +411,7 @@ def _icl(name: str, title: str, hub: HubDataset, label: str, num_labels: int, sp
         num_samples=500,
         sources=lambda length: (hub,),
         arguments=("shots", "seed", "labels"),
-        variants=STOPPED,
+        variants=STOP_VARIANTS,
     )
 
 
@@ -410,8 +419,8 @@ _TREC = HubDataset("CogComp/trec", {"train": 5452, "test": 500})
 _BANKING = HubDataset("PolyAI/banking77", {"train": 10003, "test": 3080})
 _CLINIC = HubDataset("clinc_oos", {"train": 15250, "validation": 3100}, config="plus", repo="clinc/clinc_oos")
 _NLU = HubDataset("xingkunliuxtracta/nlu_evaluation_data", {"train": 25715})
-_TEST = split_named("train", "test")
-_VALIDATION = split_named("train", "validation")
+_TEST = named_splits("train", "test")
+_VALIDATION = named_splits("train", "validation")
 
 ICL = (
     _icl("trec_coarse", "TREC Coarse", _TREC, "coarse_label", 6, _TEST, 200, 400, 800, 1600, 3300, 6600),
@@ -443,5 +452,6 @@ HELMET = Benchmark(
     ),
     metrics=METRICS,
     baselines=BASELINES,
-    published=published.results,
+    published=published_results,
+    judge_checks="helm_longctx.benchmarks.helmet.judge_check.checks",
 )

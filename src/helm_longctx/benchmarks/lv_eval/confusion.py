@@ -1,15 +1,15 @@
-"""Whether an answer was taken from a confusing fact instead of the evidence.
+"""Measures whether an answer comes from a confusing fact instead of the evidence.
 
-LV-Eval puts sentences into the context that speak of something like the question, but of another subject ("David
-Beckham … physics" where the answer is Ludwig Beethoven). Its data holds these sentences (`confusing_facts`), not the
-wrong answer that they suggest, and its code has no metric for them; this one is ours. An answer is confused if
+LV-Eval adds sentences to the context that resemble the evidence but are about something else ("David Beckham …
+physics" where the answer is Ludwig Beethoven). Its data contains these sentences (`confusing_facts`), but not the wrong
+answers that they suggest, and its code has no metric for them. This metric is ours. An answer is confused if
 
-1. at least half of its words stand in the confusing facts, and
-2. more of its words stand only there than only in the true answer (first reference and keywords).
+1. at least half of its words occur in the confusing facts, and
+2. more of its words occur only there than only in the true answer (first reference and keywords).
 
-Words are distinct, are those that the F1 metric counts, and leave out the metric's uninformative ones and the
-question's. No value if the row has no confusing fact, or one that holds every word of the true answer: then words
-cannot tell. An answer that says nothing of either (a refusal) is not confused.
+Words are distinct. They are the words that the F1 metric counts, without stop words and the question's words. There is
+no value if the row has no confusing fact, or if the facts contain every word of the true answer, because words cannot
+tell the two apart then. An answer without words of either, such as a refusal, is not confused.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from helm_longctx.benchmarks.lv_eval.scoring import text_of
-from helm_longctx.benchmarks.lv_eval.scoring_words import CHINESE, ENGLISH
-from helm_longctx.benchmarks.lv_eval.words import chinese_words, english_words
+from helm_longctx.benchmarks.lv_eval.words import STOP_WORDS_EN, STOP_WORDS_ZH, chinese_words, english_words
 from helm_longctx.errors import InputError
 from helm_longctx.protocol.task import Record, Scores
 
@@ -26,14 +25,14 @@ CONFUSED = "confused"
 
 
 def confusion(record: Record) -> Scores:
-    """`confused`, 1 or 0; empty where it cannot be said.
+    """Compute `confused`, 1 or 0; empty if it cannot be decided.
 
     Args:
-        record: `prediction`, `references`; `confusing_facts` (texts or one text), `language` ("zh", else English),
-            `question` and `answer_keywords`, where the row has them.
+        record: `prediction`, `references`; `confusing_facts` (texts or one text), `language` ("zh", else English);
+            and, if the row has them, `question` and `answer_keywords`.
 
     Raises:
-        InputError: one of them is something else.
+        InputError: a field has the wrong type.
     """
     facts = record.get("confusing_facts") or []
     facts = [facts] if isinstance(facts, str) else facts
@@ -41,15 +40,15 @@ def confusion(record: Record) -> Scores:
         raise InputError("confusing_facts must be text, a list of texts or nothing")
     chinese = record.get("language") == "zh"
     question = _words([text_of(record, "question")], chinese)
-    told = _words(facts, chinese) - question
+    confusing = _words(facts, chinese) - question
     true = _words([*record["references"][:1], text_of(record, "answer_keywords")], chinese) - question
-    if not told or true <= told:
+    if not confusing or true <= confusing:
         return {}
-    given = _words([record["prediction"]], chinese) - question
-    from_facts = 2 * len(given & told) >= len(given)
-    return {CONFUSED: float(from_facts and len(given & (told - true)) > len(given & (true - told)))}
+    output = _words([record["prediction"]], chinese) - question
+    from_facts = 2 * len(output & confusing) >= len(output)
+    return {CONFUSED: float(from_facts and len(output & (confusing - true)) > len(output & (true - confusing)))}
 
 
 def _words(texts: Iterable[str], chinese: bool) -> set[str]:
-    words, ignored = (chinese_words, CHINESE) if chinese else (english_words, ENGLISH)
+    words, ignored = (chinese_words, STOP_WORDS_ZH) if chinese else (english_words, STOP_WORDS_EN)
     return {word for text in texts for word in words(text)} - ignored

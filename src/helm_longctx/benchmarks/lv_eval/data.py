@@ -1,4 +1,4 @@
-"""LV-Eval's files: one JSON-lines file for each data set and length.
+"""Reads LV-Eval's files: one JSON-lines file for each data set and length.
 
 Source: infinigence/LVEval at 63e7ae9, README.md (Data Format), utils.py (load_jsonl) and prediction.py (get_pred).
 """
@@ -31,15 +31,15 @@ COLUMNS: Mapping[str, type | tuple[type, ...]] = {
 
 
 @dataclass(frozen=True)
-class Question:
-    """One row.
+class QuestionRow:
+    """A row of a file.
 
     Args:
-        id: the same for the same question at every length, see `rows`.
-        fields: the template's places, `context` and `input`.
-        references: accepted answers, of which the metrics read the first.
-        size: the file's `length`: words in English, characters in Chinese.
-        record: what the scorers need besides the references.
+        id: the same at every length for the same question; see `rows`.
+        fields: the template's fields, `context` and `input`.
+        references: accepted answers. The metrics read only the first.
+        size: the column `length`: words in English, characters in Chinese.
+        record: the fields that the scored record has besides prediction and references.
     """
 
     id: str
@@ -49,24 +49,25 @@ class Question:
     record: Mapping[str, Any]
 
 
-def rows(path: Path) -> Iterator[Question]:
-    """The file's rows in order, one in memory at a time.
+def rows(path: Path) -> Iterator[QuestionRow]:
+    """Read the rows of a file in order, one at a time.
 
-    The files have no identifiers. The five lengths of a data set hold the same questions and answers, so the id is
-    made of these: a hash, and a number from the second row with the same ones on. Such rows (all 200 of a factrecall
-    file) can be told apart by their contexts alone, which differ between lengths: they are numbered in file order.
+    The files have no ids. All five lengths of a data set have the same questions and answers, so an id is a hash of
+    these. Several rows can have the same question and answers (all 200 rows of a factrecall file do) and differ only in
+    their contexts, which also differ between lengths. From the second such row on, the id ends with a number in file
+    order.
 
     Raises:
-        InputError: there is no such file, or a row lacks a column.
+        InputError: the file does not exist, or a row lacks a column.
     """
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for number, row in enumerate(JsonLines(path, COLUMNS), 1):
         if not all(isinstance(answer, str) for answer in row["answers"]):
-            raise InputError(f"{path}: row {number}: column 'answers' must hold texts alone")
+            raise InputError(f"{path}: row {number}: column 'answers' must be a list of texts")
         digest = _digest(row)
-        seen[digest] += 1
-        yield Question(
-            id=digest if seen[digest] == 1 else f"{digest}-{seen[digest]}",
+        counts[digest] += 1
+        yield QuestionRow(
+            id=digest if counts[digest] == 1 else f"{digest}-{counts[digest]}",
             fields={"context": row["context"], "input": row["input"]},
             references=row["answers"],
             size=row["length"],
@@ -80,9 +81,9 @@ def rows(path: Path) -> Iterator[Question]:
 
 
 def confusing_facts(value: list[Any] | str | None) -> list[str]:
-    """The facts one by one. A list may also stand in the file as its Python notation; blank facts are dropped."""
+    """The facts as a list without blank ones. Some files have the list as a string in Python notation."""
     if isinstance(value, str) and value.lstrip().startswith("["):
-        with suppress(ValueError, SyntaxError, RecursionError, MemoryError):  # a text that begins with a bracket
+        with suppress(ValueError, SyntaxError, RecursionError, MemoryError):  # it is a text that starts with a bracket
             value = ast.literal_eval(value.strip())
     facts = value if isinstance(value, list) else [value]
     return [str(fact) for fact in facts if fact and str(fact).strip()]

@@ -1,4 +1,4 @@
-"""LV-Eval's eleven data sets: the table of facts about them.
+"""LV-Eval's eleven data sets and its metrics.
 
 Source: infinigence/LVEval at 63e7ae9, config.py (templates, budgets, metrics), README.md (sizes, confusing facts).
 """
@@ -10,20 +10,20 @@ from typing import Literal
 
 from helm_longctx.benchmarks.lv_eval import prompts, scoring
 from helm_longctx.benchmarks.lv_eval.confusion import CONFUSED, confusion
-from helm_longctx.protocol.task import Record, Scorer, Scores
+from helm_longctx.protocol.task import Metric, Record, Scorer, Scores
 
 REVISION = "infinigence/LVEval@63e7ae9"
 LENGTHS = {"16k": 16384, "32k": 32768, "64k": 65536, "128k": 131072, "256k": 262144}
-"""The official length levels. They are counts of English words or Chinese characters, not of tokens."""
+"""The official lengths. They count English words or Chinese characters, not tokens."""
 
 
 @dataclass(frozen=True)
-class Metric:
-    """One of the official metrics.
+class Scoring:
+    """The function that scores a data set, and its metrics.
 
     Args:
-        official: the function's name in config.py.
-        score: pure; values in 0…1.
+        official: the name of the official function in config.py.
+        score: computes the metrics, 0…1. It is a pure function.
         names: every name that `score` can return, the headline first.
     """
 
@@ -32,52 +32,53 @@ class Metric:
     names: tuple[str, ...]
 
 
-GATED_EN = Metric("qa_f1_score_with_gold_ans", scoring.score_gated_en, scoring.GATED_METRICS)
-GATED_ZH = Metric("qa_f1_zh_score_with_gold_ans", scoring.score_gated_zh, scoring.GATED_METRICS)
-PLAIN_EN = Metric("qa_f1_score", scoring.score_plain_en, scoring.PLAIN_METRICS)
-PLAIN_ZH = Metric("qa_f1_zh_score", scoring.score_plain_zh, scoring.PLAIN_METRICS)
-ROUGE_ZH = Metric("rouge_zh_score_blacklist", scoring.score_rouge_zh, scoring.ROUGE_METRICS)
+GATED_EN = Scoring("qa_f1_score_with_gold_ans", scoring.score_gated_en, scoring.GATED_METRICS)
+GATED_ZH = Scoring("qa_f1_zh_score_with_gold_ans", scoring.score_gated_zh, scoring.GATED_METRICS)
+PLAIN_EN = Scoring("qa_f1_score", scoring.score_plain_en, scoring.PLAIN_METRICS)
+PLAIN_ZH = Scoring("qa_f1_zh_score", scoring.score_plain_zh, scoring.PLAIN_METRICS)
+ROUGE_ZH = Scoring("rouge_zh_score_blacklist", scoring.score_rouge_zh, scoring.ROUGE_METRICS)
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """A row of the table.
+    """A data set of LV-Eval.
 
     Args:
-        name: as in run entries and file names.
-        title: for people.
-        language: of contexts, questions and answers.
-        prompt: the template, with places `context` and `input`.
-        max_tokens: output budget.
-        rows: questions in each file.
-        confusing: whether sentences that mislead were put into the contexts.
+        name: its name in run entries and file names.
+        title: its name on web pages and in tables.
+        language: the language of contexts, questions and answers.
+        prompt: the template, with the fields `context` and `input`.
+        scoring: how answers are scored.
+        rows: number of questions in each file.
+        max_tokens: output budget in tokens.
+        confusing: whether the contexts contain confusing facts.
     """
 
     name: str
     title: str
     language: Literal["en", "zh"]
     prompt: str
-    metric: Metric
+    scoring: Scoring
     rows: int
     max_tokens: int = 64
     confusing: bool = False
 
     @property
     def headline(self) -> str:
-        """The metric that the published tables show."""
-        return self.metric.names[0]
+        """The metric in the published tables."""
+        return self.scoring.names[0]
 
     @property
     def metrics(self) -> tuple[str, ...]:
         """Every name that `score` can return."""
-        return (*self.metric.names, *((CONFUSED,) if self.confusing else ()))
+        return (*self.scoring.names, *((CONFUSED,) if self.confusing else ()))
 
     def score(self, record: Record) -> Scores:
-        """The metric with its ingredients, and `confused` where that can be said."""
-        return {**self.metric.score(record), **(confusion(record) if self.confusing else {})}
+        """The metrics of `scoring`, and `confused` if the data set has confusing facts."""
+        return {**self.scoring.score(record), **(confusion(record) if self.confusing else {})}
 
     def file(self, length: str) -> str:
-        """The official file under the data root for a length such as `16k`."""
+        """The path of the official file under the data root, for a length such as `16k`."""
         return f"lveval/{self.name}/{self.name}_{length}.jsonl"
 
 
@@ -94,3 +95,19 @@ DATASETS = (
     Dataset("lic_mixup", "LIC", "zh", prompts.LIC, GATED_ZH, 197, confusing=True),
     Dataset("dureader_mixup", "DuReader", "zh", prompts.DUREADER, ROUGE_ZH, 176),
 )
+
+METRICS = (
+    Metric("f1", "F1", "Token F1 with the best reference."),
+    Metric("f1_gated", "Gated F1", "F1 of words; 0 if the output has too few of the answer's keywords."),
+    Metric("f1_before_gate", "F1 before the gate", "F1 of words, regardless of the keywords."),
+    Metric("keyword_recall", "Keyword recall", "Share of the answer's keywords that the output has."),
+    Metric("rouge_l", "ROUGE-L", "ROUGE-L of Chinese words without stop words."),
+    Metric("rouge_l_all_words", "ROUGE-L, all words", "ROUGE-L of all Chinese words."),
+    Metric(
+        "confused",
+        "Confused",
+        "Whether the answer comes from a confusing fact rather than from the true one.",
+        lower_is_better=True,
+    ),
+)
+"""All metrics of the data sets."""

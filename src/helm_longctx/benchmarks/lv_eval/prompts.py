@@ -1,4 +1,4 @@
-"""LV-Eval's prompt templates, byte for byte.
+"""LV-Eval's prompt templates, byte for byte as in the official code.
 
 Source: infinigence/LVEval at 63e7ae9, config.py (DATASET_PROMPT). Licence: MIT, Copyright (c) 2024 Infinigence AI.
 """

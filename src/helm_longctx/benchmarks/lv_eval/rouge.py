@@ -1,8 +1,8 @@
-"""ROUGE-L as the package rouge 1.0.1 computes it for LV-Eval, without its recursion.
+"""Computes ROUGE-L as the package rouge 1.0.1 does for LV-Eval, without the package's recursion.
 
-The package's "rouge-l" is the summary-level variant: a text is split into sentences at every full stop, and words
-count once each. Which of several longest common subsequences is taken matters, so ties are broken as there. Source of
-what is reproduced: rouge 1.0.1, rouge_score.py; infinigence/LVEval at 63e7ae9, metrics.py (rouge_score).
+The package's "rouge-l" is the summary-level variant: it splits a text into sentences at every full stop and counts each
+distinct word once. The result depends on which of several longest common subsequences is taken, so ties are broken as
+in the package. Source: rouge 1.0.1, rouge_score.py; infinigence/LVEval at 63e7ae9, metrics.py (rouge_score).
 """
 
 from __future__ import annotations
@@ -13,44 +13,49 @@ import numpy as np
 import numpy.typing as npt
 
 MOST_STEPS = 989
-"""The package walks back through its table by recursion; evaluation.py leaves it this many steps of Python's default
-limit of 1000 frames. A longer walk raises there, and the official code turns that into a score of 0."""
+"""The package walks back through its table by recursion. When evaluation.py calls it, Python's default limit of 1000
+frames leaves this many steps. A longer walk raises an error, which the official code turns into a score of 0."""
 
 
 def rouge_l(prediction: str, reference: str) -> float:
-    """F of distinct words in common subsequences; 0 where the package raises. Equal texts score 0.999999995.
+    """F1 of the distinct words in common subsequences; 0 where the package raises an error.
+
+    Equal texts score 0.999999995, because the package adds 1e-8 to the denominator.
 
     Args:
-        prediction, reference: words with white space between them.
+        prediction, reference: words separated by white space.
     """
-    given, gold = _sentences(prediction), _sentences(reference)
-    if not given or not gold:
+    output, gold = _sentences(prediction), _sentences(reference)
+    if not output or not gold:
         return 0.0
     shared: set[str] = set()
-    for gold_words, given_words in product(gold, given):
+    for gold_words, given_words in product(gold, output):
         common = _common_subsequence(gold_words, given_words)
         if common is None:
             return 0.0
         shared |= common
-    precision = len(shared) / len(set().union(*given))
+    precision = len(shared) / len(set().union(*output))
     recall = len(shared) / len(set().union(*gold))
     return 2.0 * ((precision * recall) / (precision + recall + 1e-8))
 
 
 def _sentences(text: str) -> list[list[str]]:
-    """Words by sentence. A sentence of white space is one empty word, but one of nothing is none."""
+    """Split a text into sentences of words.
+
+    As in the package, a sentence of white space has one empty word, and an empty sentence does not count.
+    """
     return [part.split() or [""] for part in text.split(".") if part]
 
 
-def _common_subsequence(gold: list[str], given: list[str]) -> set[str] | None:
-    """The words of the longest common subsequence that the package finds; None if it runs out of stack."""
-    table = _lengths(gold, given)
+def _common_subsequence(gold: list[str], output: list[str]) -> set[str] | None:
+    """The words of the longest common subsequence that the package finds; None if its recursion is too deep."""
+    table = _lengths(gold, output)
     words: set[str] = set()
-    row, column = len(gold), len(given)
+    row, column = len(gold), len(output)
     for _ in range(MOST_STEPS + 1):
         if not row or not column:
             return words
-        if gold[row - 1] == given[column - 1]:
+        if gold[row - 1] == output[column - 1]:
             words.add(gold[row - 1])
             row, column = row - 1, column - 1
         elif table[row - 1, column] > table[row, column - 1]:
@@ -60,11 +65,11 @@ def _common_subsequence(gold: list[str], given: list[str]) -> set[str] | None:
     return None
 
 
-def _lengths(gold: list[str], given: list[str]) -> npt.NDArray[np.int32]:
-    """Lengths of longest common subsequences of all pairs of beginnings."""
-    numbers = {word: number for number, word in enumerate(given)}
-    columns = np.array([numbers[word] for word in given])
-    table = np.zeros((len(gold) + 1, len(given) + 1), np.int32)
+def _lengths(gold: list[str], output: list[str]) -> npt.NDArray[np.int32]:
+    """The lengths of the longest common subsequences of all pairs of prefixes."""
+    numbers = {word: number for number, word in enumerate(output)}
+    columns = np.array([numbers[word] for word in output])
+    table = np.zeros((len(gold) + 1, len(output) + 1), np.int32)
     for row, word in enumerate(gold):
         matched = np.where(columns == numbers.get(word, -1), table[row, :-1] + 1, 0)
         # A cell is never less than its left neighbour, hence the running maximum.

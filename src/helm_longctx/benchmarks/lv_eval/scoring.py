@@ -1,8 +1,8 @@
-"""LV-Eval's metrics: pure functions that equal the official code on any output.
+"""LV-Eval's metrics, as pure functions. They give the official results for any output.
 
-Source: infinigence/LVEval at 63e7ae9, metrics.py, and evaluation.py (scorer). Only the first reference counts there;
-without one an item scores 0. Where the official code divides by zero (keywords without a word), what depends on the
-keywords is absent.
+Source: infinigence/LVEval at 63e7ae9, metrics.py, and evaluation.py (scorer). Only the first reference counts. An item
+without a reference scores 0. Where the official code divides by zero (keywords without any word), the metrics that
+depend on the keywords are absent.
 """
 
 from __future__ import annotations
@@ -12,8 +12,14 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from helm_longctx.benchmarks.lv_eval.rouge import rouge_l
-from helm_longctx.benchmarks.lv_eval.scoring_words import CHINESE, ENGLISH
-from helm_longctx.benchmarks.lv_eval.words import chinese_words, cut, english_words, normalize_chinese
+from helm_longctx.benchmarks.lv_eval.words import (
+    STOP_WORDS_EN,
+    STOP_WORDS_ZH,
+    chinese_words,
+    cut,
+    english_words,
+    normalize_chinese,
+)
 from helm_longctx.errors import InputError
 from helm_longctx.protocol.task import Record, Scorer, Scores
 
@@ -25,20 +31,20 @@ ROUGE_METRICS = (ROUGE, "rouge_l_all_words")
 Words = Callable[[str], list[str]]
 
 
-def f1(given: Sequence[str], gold: Sequence[str]) -> float:
+def f1(output: Sequence[str], gold: Sequence[str]) -> float:
     """F1 of two bags of words; 0 if they share none."""
-    shared = sum((Counter(given) & Counter(gold)).values())
+    shared = sum((Counter(output) & Counter(gold)).values())
     if not shared:
         return 0.0
-    precision, recall = shared / len(given), shared / len(gold)
+    precision, recall = shared / len(output), shared / len(gold)
     return (2 * precision * recall) / (precision + recall)
 
 
 def text_of(record: Record, name: str) -> str:
-    """What the row has under a name; empty if it has nothing.
+    """A text field of a record; empty if the record does not have it.
 
     Raises:
-        InputError: it is no text.
+        InputError: the field is not text.
     """
     text = record.get(name) or ""
     if not isinstance(text, str):
@@ -52,50 +58,53 @@ def _score_plain(record: Record, words: Words) -> Scores:
     return {PLAIN: f1(words(record["prediction"]), words(record["references"][0]))}
 
 
-def _score_gated(record: Record, words: Words, ignored: frozenset[str], least: float, always: bool) -> Scores:
+def _score_with_gate(record: Record, words: Words, ignored: frozenset[str], least: float, always: bool) -> Scores:
     """F1, but 0 if the output has less than `least` of the keywords.
 
     Args:
-        ignored: words that are no hit, although they count as keywords to be found.
-        always: whether the reference stands in for missing keywords; if not, there is no gate then.
+        ignored: stop words. A stop word in the output is not a hit, but it counts in the number of keywords.
+        always: whether the reference replaces missing keywords. Otherwise there is no gate without keywords.
     """
     if not record["references"]:
         return {GATED: 0.0}
     reference = record["references"][0]
-    given = words(record["prediction"])
-    ungated = f1(given, words(reference))
+    output = words(record["prediction"])
+    ungated = f1(output, words(reference))
     keywords = text_of(record, "answer_keywords") or (reference if always else "")
     if not keywords:
         return {GATED: ungated, "f1_before_gate": ungated}
-    wanted = words(keywords)
-    if not wanted:
+    keyword_words = words(keywords)
+    if not keyword_words:
         return {"f1_before_gate": ungated}
-    hits = Counter(given) & Counter(wanted)
-    recall = sum(count for word, count in hits.items() if word not in ignored) / len(wanted)
+    hits = Counter(output) & Counter(keyword_words)
+    recall = sum(count for word, count in hits.items() if word not in ignored) / len(keyword_words)
     return {GATED: ungated if recall >= least else 0.0, "f1_before_gate": ungated, "keyword_recall": recall}
 
 
-score_gated_en: Scorer = partial(_score_gated, words=english_words, ignored=ENGLISH, least=0.2, always=False)
+score_gated_en: Scorer = partial(_score_with_gate, words=english_words, ignored=STOP_WORDS_EN, least=0.2, always=False)
 """Keyword-gated F1 of English answers (qa_f1_score_with_gold_ans)."""
 
-score_gated_zh: Scorer = partial(_score_gated, words=chinese_words, ignored=CHINESE, least=0.4, always=True)
+score_gated_zh: Scorer = partial(_score_with_gate, words=chinese_words, ignored=STOP_WORDS_ZH, least=0.4, always=True)
 """Keyword-gated F1 of Chinese answers (qa_f1_zh_score_with_gold_ans)."""
 
 score_plain_en: Scorer = partial(_score_plain, words=english_words)
-"""F1 of English answers, whatever the keywords (qa_f1_score)."""
+"""F1 of English answers, without keywords (qa_f1_score)."""
 
 score_plain_zh: Scorer = partial(_score_plain, words=chinese_words)
-"""F1 of Chinese answers, whatever the keywords (qa_f1_zh_score)."""
+"""F1 of Chinese answers, without keywords (qa_f1_zh_score)."""
 
 
 def score_rouge_zh(record: Record) -> Scores:
-    """ROUGE-L without uninformative words (rouge_zh_score_blacklist), and with them (rouge_zh_score)."""
+    """ROUGE-L without stop words (rouge_zh_score_blacklist), and with them (rouge_zh_score)."""
     if not record["references"]:
         return {ROUGE: 0.0}
-    given, gold = (" ".join(cut(text)) for text in (record["prediction"], record["references"][0]))
-    return {ROUGE: rouge_l(_informative(given), _informative(gold)), "rouge_l_all_words": rouge_l(given, gold)}
+    output, gold = (" ".join(cut(text)) for text in (record["prediction"], record["references"][0]))
+    return {
+        ROUGE: rouge_l(_remove_stop_words(output), _remove_stop_words(gold)),
+        "rouge_l_all_words": rouge_l(output, gold),
+    }
 
 
-def _informative(spaced: str) -> str:
-    """The text's informative words, normalized: cut a second time, as the official code does."""
-    return " ".join(word for word in map(normalize_chinese, cut(spaced)) if word not in CHINESE)
+def _remove_stop_words(spaced: str) -> str:
+    """The normalized words of a text without stop words. As in the official code, the text is cut a second time."""
+    return " ".join(word for word in map(normalize_chinese, cut(spaced)) if word not in STOP_WORDS_ZH)

@@ -1,4 +1,4 @@
-"""LV-Eval's tasks, from the table of its data sets."""
+"""LV-Eval's tasks, made from the table of data sets."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import islice
 
-from helm_longctx.benchmarks.lv_eval import published
 from helm_longctx.benchmarks.lv_eval.data import rows
-from helm_longctx.benchmarks.lv_eval.datasets import DATASETS, LENGTHS, REVISION, Dataset
-from helm_longctx.benchmarks.lv_eval.metrics import METRICS
+from helm_longctx.benchmarks.lv_eval.datasets import DATASETS, LENGTHS, METRICS, REVISION, Dataset
+from helm_longctx.benchmarks.lv_eval.published import published_results
 from helm_longctx.protocol.baseline import Baseline
 from helm_longctx.protocol.lengths import Axis, length_label
 from helm_longctx.protocol.shapes import TEXT
-from helm_longctx.protocol.task import Benchmark, Category, Example, Protocol, Published, Settings, Task, Variant
+from helm_longctx.protocol.task import Benchmark, Category, Example, Protocol, Settings, Task, Variant
 from helm_longctx.protocol.template import Template
 from helm_longctx.sources.hub import HubZip
 from helm_longctx.sources.root import DataRoot
@@ -26,12 +25,13 @@ VARIANTS: dict[Protocol, Variant] = {
 }
 """How the official code asks local models (prediction.py) and APIs (prediction_gpt.py).
 
-To APIs it sends a system message, and neither `temperature` nor `max_tokens`. HELM's requests have both: 1 is OpenAI's
-default, and 400 tokens are what the 500 that a cut prompt leaves of the window have for an answer beside the chat."""
+To APIs it sends a system message, but no `temperature` and no `max_tokens`. HELM's requests must have both: 1 is
+OpenAI's default temperature, and 400 is what is left for the answer of the 500 tokens that a cut prompt leaves free,
+less 100 for the chat format."""
 
 
 def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
-    """All questions in file order, or the first `num_samples`. The id is the same at every length.
+    """Load all questions in file order, or the first `num_samples`. Ids are the same at every length.
 
     Raises:
         InputError: the file is malformed.
@@ -42,7 +42,7 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
         yield Example(f"{task.name}-{question.id}", question.fields, question.references, "official", record=record)
 
 
-def _zipped(dataset: Dataset, length: int) -> tuple[HubZip, ...]:
+def _zip_source(dataset: Dataset, length: int) -> tuple[HubZip, ...]:
     path = dataset.file(length_label(length))
     return (HubZip(REPO, f"{dataset.name}.zip", path.removeprefix("lveval/"), path),)
 
@@ -60,24 +60,16 @@ def _task(dataset: Dataset) -> Task:
         metrics=dataset.metrics,
         max_tokens=dataset.max_tokens,
         num_samples=dataset.rows,
-        sources=partial(_zipped, dataset),
+        sources=partial(_zip_source, dataset),
         chat=True,
         variants=VARIANTS,
         cut="middle",
-        record={"answer_keywords": TEXT},
+        record_shapes={"answer_keywords": TEXT},
     )
 
 
-def results() -> tuple[Published, ...]:
-    """The README's tables: ten models at five lengths."""
-    found: dict[tuple[str, str], dict[str, float]] = {}
-    for cell, percent in published.scores().items():
-        found.setdefault((cell.model, cell.length), {})[cell.task] = percent / 100
-    return tuple(Published(model, "", LENGTHS[length], scores) for (model, length), scores in found.items())
-
-
 WORDS = Axis("words or characters")
-"""English words or Chinese characters of the context; prompts are cut to the model's window, not to the length."""
+"""English words or Chinese characters of the context. Prompts are cut to the model's window, not to the length."""
 
 LV_EVAL = Benchmark(
     name="lv_eval",
@@ -91,5 +83,5 @@ LV_EVAL = Benchmark(
     task_argument="dataset",
     axis=WORDS,
     baselines={d.name: Baseline("span", "the" if d.language == "en" else "的") for d in DATASETS},
-    published=results,
+    published=published_results,
 )

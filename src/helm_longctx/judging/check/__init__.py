@@ -1,1 +1,1 @@
-"""Can a judge be trusted? It is asked about answers whose verdict is known."""
+"""Checks a judge with answers whose correct verdict is known."""

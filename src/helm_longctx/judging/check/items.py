@@ -1,4 +1,4 @@
-"""What a judge is asked in a check, what it should say, and what it said."""
+"""The items of a check: requests to a judge, the expected verdicts, and a table of the judge's verdicts."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from helm_longctx.judging.judge import Judge, Question, Reply, Verdict
-from helm_longctx.judging.jury import ask_all
+from helm_longctx.judging.judge import Judge, JudgeRequest, Reply, Verdict
+from helm_longctx.judging.jury import ask_judges
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Worth = Callable[[Mapping[str, str]], float | None]
-"""From replies by part to the score, 0 to 1; None if one has no verdict."""
+ScoreFunction = Callable[[Mapping[str, str]], float | None]
+"""Computes the score, 0 to 1, from the replies by part; None if a reply has no verdict."""
 
 
 @dataclass(frozen=True)
 class Item:
-    """An answer whose verdict is known.
+    """An answer whose correct verdict is known.
 
     Args:
-        id: unique in its set.
-        task: whose rubric it is judged by.
-        kind: what is the matter with it: `right`, `wrong`, `injection`, …
-        record: what the rubric takes.
-        expected: the verdict's numbers by name.
-        tolerance: how far a number may be from the expected one; 0 if it is not named.
-        like: the item of which this is a variation.
-        place: where the right part stands: `start`, `middle` or `end`; the latter two are `like` the first.
+        id: identifier, unique in its set.
+        task: task whose rubric applies.
+        kind: kind of answer, such as `right`, `wrong` or `injection`.
+        record: input of the rubric.
+        expected: grades of the correct verdict, by name.
+        tolerance: accepted difference from an expected grade; 0 for grades that are not named.
+        like: id of the item that this one varies.
+        place: position of the correct part: `start`, `middle` or `end`. Items with the latter two are `like` the first.
     """
 
     id: str
@@ -44,7 +44,7 @@ class Item:
     place: str | None = None
 
     def accepts(self, verdict: Mapping[str, float]) -> bool:
-        """Whether every number is as expected, within its tolerance."""
+        """Whether every grade of a verdict is within its tolerance of the expected grade."""
         return all(
             abs(verdict.get(name, math.inf) - value) <= self.tolerance.get(name, 0) + 1e-9
             for name, value in self.expected.items()
@@ -53,60 +53,60 @@ class Item:
 
 @dataclass(frozen=True)
 class Check:
-    """An item as a benchmark's rubric asks about it.
+    """An item with the requests of a benchmark's rubric.
 
     Args:
-        questions: by part.
-        worth: the benchmark's arithmetic.
+        requests: requests to the judge, by part of the rubric.
+        score: the benchmark's rule to compute a score from replies.
     """
 
     item: Item
-    questions: Mapping[str, Question]
-    worth: Worth
+    requests: Mapping[str, JudgeRequest]
+    score: ScoreFunction
 
     @cached_property
     def expected_score(self) -> float:
-        """What a judge that is right would give."""
-        score = self.worth(dict.fromkeys(self.questions, json.dumps(dict(self.item.expected))))
+        """Score that a correct judge would give."""
+        score = self.score(dict.fromkeys(self.requests, json.dumps(dict(self.item.expected))))
         assert score is not None, self.item.id
         return score
 
 
 def observe(checks: Sequence[Check], judges: Sequence[Judge], repeats: int) -> pd.DataFrame:
-    """Ask every judge about every item, several times.
+    """Ask every judge about every item, `repeats` times.
 
     Returns:
-        A row for each judge, item and time: the item's `id`, `task`, `kind`, `like`, `place`; `judge`, `repeat`;
-        `state` (`judged`, `unreadable`, `failed`), `verdict`, `right`, `score`, `expected_score`, `error`. What a judge
-        did not say is missing.
+        A row for each judge, item and repetition, with the item's `id`, `task`, `kind`, `like` and `place`; `judge` and
+        `repeat`; `state` (`judged`, `unreadable` or `failed`), `verdict`, `right`, `score`, `expected_score` and
+        `error`. Without a verdict, `verdict`, `right` and `score` are missing values.
     """
     import pandas as pd
 
     rows = [
         {"judge": judge, "repeat": repeat, **_row(check, replies)}
         for repeat in range(repeats)
-        for check, by_judge in zip(checks, ask_all(judges, [c.questions for c in checks], repeat), strict=True)
+        for check, by_judge in zip(checks, ask_judges(judges, [c.requests for c in checks], repeat), strict=True)
         for judge, replies in by_judge.items()
     ]
     return pd.DataFrame(rows).astype({"score": float, "expected_score": float})
 
 
 def _row(check: Check, replies: Mapping[str, Reply]) -> dict[str, Any]:
-    item, verdict = check.item, _merged(replies.values())
+    item, verdict = check.item, _merge_verdicts(replies.values())
     about = {name: value for name, value in asdict(item).items() if name in ("id", "task", "kind", "like", "place")}
     return {
         **about,
         "state": _state(replies.values()),
         "verdict": verdict,
         "right": None if verdict is None else item.accepts(verdict),
-        "score": None if verdict is None else check.worth({part: reply.text or "" for part, reply in replies.items()}),
+        "score": None if verdict is None else check.score({part: reply.text or "" for part, reply in replies.items()}),
         "expected_score": check.expected_score,
         "error": next((reply.error for reply in replies.values() if reply.error), None),
     }
 
 
-def _merged(replies: Iterable[Reply]) -> Verdict | None:
-    """The numbers of all parts; None if one is missing."""
+def _merge_verdicts(replies: Iterable[Reply]) -> Verdict | None:
+    """Merge the verdicts of all parts into one; None if a part has no verdict."""
     numbers: dict[str, Any] = {}
     for reply in replies:
         if reply.verdict is None:

@@ -1,1 +1,1 @@
-"""Keys of judges: where they are found, and tokens that are renewed."""
+"""Keys of judges: where they are looked up, and access tokens that are renewed."""

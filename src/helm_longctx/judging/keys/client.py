@@ -1,4 +1,4 @@
-"""Judges are asked with credentials of their own."""
+"""Creates HELM clients that use a judge's own credentials."""
 
 from __future__ import annotations
 
@@ -12,73 +12,73 @@ from helm.common.hierarchical_logger import hlog, hwarn
 from helm.common.request import Request, RequestResult
 
 from helm_longctx.helm.patches import apply_patches
-from helm_longctx.judging.calls import limited
+from helm_longctx.judging.calls import TIMEOUT, limit_time, setting
 from helm_longctx.judging.keys.find import IN_FILE, FoundKey, UnavailableJudgeError, find_key, judge_prefix, variable
-from helm_longctx.judging.keys.renewal import RenewingClient, failure
-from helm_longctx.judging.settings import TIMEOUT, setting
+from helm_longctx.judging.keys.renewal import RenewingClient, failure_result
 from helm_longctx.redaction.text import register_credentials
 
 
 def judge_client(deployment: str, client: AutoClient) -> Client:
-    """A HELM client for a judge's deployment, with the judge's own credentials.
+    """Create a HELM client for a judge's deployment, with the judge's own credentials.
 
-    It makes one attempt at a request (two where a key was refused and there is another), and raises nothing where the
-    judge has a key: errors are in its results, without secrets.
+    The client attempts each request once, or twice if the key is refused and another key is available. If the judge has
+    a key, the client raises no errors: it returns them in results, without secrets.
 
     Args:
-        deployment: a name that HELM knows.
-        client: HELM's, as annotators get it.
+        deployment: name of a HELM deployment.
+        client: the client that HELM passes to annotators.
 
     Raises:
-        InputError: as `check_credentials`.
+        InputError: see `check_credentials`.
     """
-    apply_patches()  # HELM's Slurm workers load no plugin
+    apply_patches()  # HELM's Slurm workers do not load the plugin, which would have done so
     register_credentials(client.credentials)
-    known = get_model_deployment(deployment)
-    found = find_key(known, client.credentials)
+    record = get_model_deployment(deployment)
+    found = find_key(record, client.credentials)
     if found is None:
-        _warn_unused(known)
-        return limited(client._get_client(deployment), setting(TIMEOUT))
-    _tell(known, found)
+        _warn_of_unused_key(record)
+        return limit_time(client._get_client(deployment), setting(TIMEOUT))
+    _log_origin(record, found)
 
     def build(key: str) -> Client:
-        credentials = {**client.credentials, f"{known.host_organization}ApiKey": key}
-        made = AutoClient(credentials, client.file_storage_path, client.cache_backend_config)
-        return limited(made._get_client(deployment), setting(TIMEOUT))
+        credentials = {**client.credentials, f"{record.host_organization}ApiKey": key}
+        # A client of its own: AutoClient keeps one client for each deployment, with the key it had first.
+        own = AutoClient(credentials, client.file_storage_path, client.cache_backend_config)
+        return limit_time(own._get_client(deployment), setting(TIMEOUT))
 
     return RenewingClient(build, found.keys, found.origin)
 
 
 class UnavailableClient(Client):
-    """In the place of one that cannot be had: every request fails for that reason."""
+    """Takes the place of a client that cannot be created. Every request fails with the reason."""
 
-    def __init__(self, why: str):
-        self._why = why
+    def __init__(self, reason: str):
+        self._reason = reason
 
     def make_request(self, request: Request) -> RequestResult:
-        """A failure; trying again is of no use."""
-        return failure(self._why, retriable=False)
+        """Return a failure that is not retriable."""
+        return failure_result(self._reason, retriable=False)
 
 
 def check_credentials(deployment: str, credentials: Mapping[str, Any]) -> None:
-    """Whether a judge can be asked, before anything is sent.
+    """Check, before anything is sent, that a judge has the credentials that it needs.
 
     Args:
-        deployment: a name that HELM knows.
-        credentials: of HELM's credentials file.
+        deployment: name of a HELM deployment.
+        credentials: content of HELM's credentials file.
 
     Raises:
-        InputError: the judge needs a key and there is none, or a set of OAuth variables is incomplete. It names
-            variables, no values.
+        InputError: the judge needs a key and has none, or a set of OAuth variables is incomplete. The message names
+            variables but not their values.
     """
     find_key(get_model_deployment(deployment), credentials)
 
 
 def has_credentials(deployment: str, credentials: Mapping[str, Any]) -> bool:
-    """Whether there is a key for a judge, or it needs none.
+    """Whether a judge has a key or needs none.
 
     Raises:
-        InputError: a set of OAuth variables is incomplete, which nobody means.
+        InputError: a set of OAuth variables is incomplete, which is always a mistake.
     """
     try:
         check_credentials(deployment, credentials)
@@ -87,7 +87,8 @@ def has_credentials(deployment: str, credentials: Mapping[str, Any]) -> bool:
     return True
 
 
-def _tell(deployment: ModelDeployment, found: FoundKey) -> None:
+def _log_origin(deployment: ModelDeployment, found: FoundKey) -> None:
+    """Log where the judge's key comes from."""
     own = judge_prefix(deployment)
     if own and found.origin.startswith(own[0]):
         hlog(f"judge {deployment.name}: using {found.origin}")
@@ -96,7 +97,7 @@ def _tell(deployment: ModelDeployment, found: FoundKey) -> None:
     hlog(f"judge {deployment.name}: {unset}using {'' if found.origin == IN_FILE else 'the main key, '}{found.origin}")
 
 
-def _warn_unused(deployment: ModelDeployment) -> None:
+def _warn_of_unused_key(deployment: ModelDeployment) -> None:
     for prefix in judge_prefix(deployment):
         if variable(f"{prefix}_API_KEY") or variable(f"{prefix}_CLIENT_ID"):
             hwarn(f"judge {deployment.name}: its client takes no key, so {prefix}_* are not used")

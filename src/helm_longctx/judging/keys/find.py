@@ -1,4 +1,4 @@
-"""Where a judge's key is looked for: its family's own variables, its host's, HELM's credentials file, its library's."""
+"""Finds a judge's key: in the variables of its family, those of its host, HELM's credentials, those of its library."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FAMILIES = {
     "LLAMA": r"llama|\bmeta\b",
     "GPT": r"gpt|\bo[1-9]\b|\bopenai\b",
 }
-"""Prefixes of judges' own variables, and what names a model of the family; the first that fits."""
+"""Families of judges, whose names begin their variables, and patterns for names of models. The first match counts."""
 
 LIBRARIES = {
     "AnthropicClient": "ANTHROPIC",
@@ -38,31 +38,32 @@ LIBRARIES = {
     "TogetherChatClient": "TOGETHER",
     "TogetherCompletionClient": "TOGETHER",
 }
-"""HELM's clients that cannot do without a key, and whose key their library reads from the environment."""
+"""HELM's clients that need a key, and the prefix of the variable from which their library reads it."""
 
 TOKEN_URL = re.compile(r"https://|http://(?:localhost|127(?:\.\d+){3}|\[::1\])(?::\d+)?(?:/|$)")
-"""Where a client's secret may be sent: nowhere in the clear but to this machine."""
+"""Addresses to which a client secret may be sent: encrypted, or on this machine."""
 
 IN_FILE = "the key in HELM's credentials file"
 
 
 @dataclass(frozen=True)
 class FoundKey:
-    """A key, or what gives one after the other, and what it is called: never its value."""
+    """A source of keys, and the name of the variable or file that it comes from, for logs and errors."""
 
     origin: str
     keys: KeySource
 
 
 class UnavailableJudgeError(InputError):
-    """A judge cannot be asked: there is no key for it, or its client's package is missing."""
+    """A judge cannot be used because its key or the package of its client is missing."""
 
 
 def find_key(deployment: ModelDeployment, credentials: Mapping[str, Any]) -> FoundKey | None:
-    """The key that a deployment's client is to be given; None if it takes none, or can do without.
+    """Find the key for a deployment's client; None if the client takes none, or needs none and none is set.
 
     Raises:
-        InputError: a set of OAuth variables is incomplete, or an `UnavailableJudgeError`.
+        InputError: a set of OAuth variables is incomplete.
+        UnavailableJudgeError: the key or the package of the client is missing.
     """
     needs = _needs(deployment)
     if needs is None:
@@ -75,12 +76,15 @@ def find_key(deployment: ModelDeployment, credentials: Mapping[str, Any]) -> Fou
         or _first_in_environment([library] if library else [])
     )
     if found is None and needed:
-        raise _missing(deployment, list(dict.fromkeys([*prefixes, *([library] if library else [])])))
+        raise _missing_key_error(deployment, list(dict.fromkeys([*prefixes, *([library] if library else [])])))
     return found
 
 
 def _needs(deployment: ModelDeployment) -> tuple[str | None, bool] | None:
-    """The prefix of the variable that a client's library reads, and whether it needs a key; None if it takes none."""
+    """Return the prefix of the variable that a client's library reads, and whether the client needs a key.
+
+    Return None if the client takes no key.
+    """
     spec = deployment.client_spec
     if "api_key" in spec.args:
         register_secret(str(spec.args["api_key"]))
@@ -93,13 +97,13 @@ def _needs(deployment: ModelDeployment) -> tuple[str | None, bool] | None:
     if parameter is None:
         return None
     theirs = [base.__name__ for base in client.__mro__ if base.__module__.startswith("helm.clients.")]
-    # Grok's client inherits from OpenAI's: its library needs a key, but OpenAI's is none of its business.
+    # Grok's client inherits from OpenAI's. So its library needs a key, but it must not get the one for OpenAI.
     library = LIBRARIES.get(theirs[0]) if theirs else None
     return library, parameter.default is inspect.Parameter.empty or any(name in LIBRARIES for name in theirs)
 
 
 def judge_prefix(deployment: ModelDeployment) -> list[str]:
-    """What the names of the judge's own variables begin with; none for a model of another family."""
+    """Return the prefix of the judge's own variables, in a list; an empty list for a model of another family."""
     names = f"{deployment.name} {deployment.model_name or ''}".lower()
     return [f"{family}_JUDGE" for family, pattern in FAMILIES.items() if re.search(pattern, names)][:1]
 
@@ -120,35 +124,35 @@ def _first_in_environment(prefixes: list[str]) -> FoundKey | None:
 def _oauth(prefix: str) -> ClientCredentials | None:
     names = [f"{prefix}_{name}" for name in ("CLIENT_ID", "CLIENT_SECRET", "TOKEN_URL")]
     missing = [name for name in names if not variable(name)]
-    # Other programs know a GOOGLE_CLIENT_ID, but no GOOGLE_TOKEN_URL.
-    meant = any(map(variable, names)) if prefix.endswith("_JUDGE") else bool(variable(names[2]))
-    if not meant:
+    # Of a host's variables only TOKEN_URL is sure to be meant for us: other programs also read GOOGLE_CLIENT_ID.
+    intended = any(map(variable, names)) if prefix.endswith("_JUDGE") else bool(variable(names[2]))
+    if not intended:
         return None
     if missing:
-        given = [name for name in names if name not in missing]
-        raise InputError(f"{' and '.join(given)} set, but not {' and '.join(missing)}; see docs/keys.md")
+        present = [name for name in names if name not in missing]
+        raise InputError(f"{' and '.join(present)} set, but not {' and '.join(missing)}; see docs/keys.md")
     client_id, client_secret, token_url = map(variable, names)
     if not TOKEN_URL.match(token_url):
-        raise InputError(f"{names[2]} is no https:// address, nor one of this machine; see docs/keys.md")
+        raise InputError(f"{names[2]} must be an https:// address or an address of this machine; see docs/keys.md")
     return ClientCredentials(token_url, client_id, client_secret, variable(f"{prefix}_SCOPE") or None)
 
 
 def variable(name: str) -> str:
-    """The value of an environment variable, without spaces around it; empty if there is none."""
+    """Return the value of an environment variable without surrounding spaces; empty if it is not set."""
     return os.environ.get(name, "").strip()
 
 
 def _in_credentials(deployment: ModelDeployment, credentials: Mapping[str, Any]) -> FoundKey | None:
-    """As HELM's `provide_api_key` looks, but also for names with dots, which HOCON keeps quoted."""
+    """Look up a key like HELM's `provide_api_key`, but also find names with dots, whose quotes HOCON keeps."""
     names = {name.strip('"'): key for name, key in credentials.get("deployments", {}).items()}
     key = credentials.get(f"{deployment.host_organization}ApiKey", None) or names.get(deployment.name)
     return FoundKey(IN_FILE, FixedKey(key)) if key else None
 
 
-def _missing(deployment: ModelDeployment, prefixes: list[str]) -> UnavailableJudgeError:
+def _missing_key_error(deployment: ModelDeployment, prefixes: list[str]) -> UnavailableJudgeError:
     keys = ", ".join(f"{prefix}_API_KEY" for prefix in prefixes)
     return UnavailableJudgeError(
-        f"judge={deployment.name} needs a key, and there is none; allowed: {keys},"
+        f"judge={deployment.name} needs a key, but none is set; allowed: {keys},"
         f" {prefixes[0]}_CLIENT_ID with {prefixes[0]}_CLIENT_SECRET and {prefixes[0]}_TOKEN_URL,"
         f" or {deployment.host_organization}ApiKey in HELM's credentials.conf; see docs/keys.md"
     )

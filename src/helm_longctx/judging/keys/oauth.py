@@ -1,4 +1,4 @@
-"""OAuth 2.0 client credentials (RFC 6749, section 4.4): one request for one token."""
+"""Requests access tokens with OAuth 2.0 client credentials (RFC 6749, section 4.4)."""
 
 from __future__ import annotations
 
@@ -7,33 +7,33 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from helm_longctx.redaction.text import redacted, register_secret
+from helm_longctx.redaction.text import redact, register_secret
 
 TIMEOUT = 30
-"""Seconds for an answer of the token server."""
+"""Seconds to wait for a response of the token server."""
 
 LEEWAY = 60
-"""Seconds before its end at which a token is renewed; a fifth of its life if that is less."""
+"""Seconds before its expiry at which a token is renewed, or a fifth of its lifetime if that is less."""
 
 ATTEMPTS = 4
-"""At one token, while the server cannot be reached or has a fault."""
+"""Attempts to get a token while the server cannot be reached or reports an internal error."""
 
 
 class TokenError(RuntimeError):
-    """No token could be had. The message names the server and its reason.
+    """A token could not be obtained. The message names the server and the reason.
 
     Attributes:
-        refused: the server said no, so that asking again is of no use.
+        refused: whether the server refused the request, so that a retry is useless.
     """
 
     def __init__(self, message: str, refused: bool):
-        super().__init__(redacted(message))
+        super().__init__(redact(message))
         self.refused = refused
 
 
 @dataclass(frozen=True)
 class ClientCredentials:
-    """Who asks for a token, and where."""
+    """A client and the server that issues its tokens."""
 
     token_url: str
     client_id: str
@@ -45,7 +45,7 @@ class ClientCredentials:
 
     @property
     def digest(self) -> str:
-        """What tells them from others without telling the secret."""
+        """Identifies the client without revealing its secret."""
         return hashlib.sha256("\0".join([self.token_url, self.client_id, self.scope or ""]).encode()).hexdigest()
 
 
@@ -54,7 +54,7 @@ class Token:
     """An access token.
 
     Attributes:
-        fresh_until: seconds since the epoch; then another is asked for, though this one is valid for a moment more.
+        fresh_until: time to renew the token, in seconds since the epoch; a little before it expires.
     """
 
     value: str = field(repr=False)
@@ -65,20 +65,20 @@ class Token:
 
 
 def request_token(client: ClientCredentials) -> Token:
-    """Ask the server. The secret goes into the header, as RFC 6749 wants, or into the body if the server wants that.
+    """Request a token, with the secret in the header as RFC 6749 recommends, or in the body if the server refuses that.
 
     Raises:
-        TokenError: it refused, or cannot be reached after some attempts.
+        TokenError: the server refused, or could not be reached in several attempts.
     """
     try:
-        return _requested(client, "client_secret_basic")
+        return _fetch_token(client, "client_secret_basic")
     except TokenError as error:
         if not error.refused:
             raise
-    return _requested(client, "client_secret_post")
+    return _fetch_token(client, "client_secret_post")
 
 
-def _requested(client: ClientCredentials, method: str) -> Token:
+def _fetch_token(client: ClientCredentials, method: str) -> Token:
     import requests
     from authlib.common.errors import AuthlibBaseError
     from authlib.integrations.requests_client import OAuth2Session
@@ -88,7 +88,7 @@ def _requested(client: ClientCredentials, method: str) -> Token:
     with OAuth2Session(client.client_id, client.client_secret, **names) as session:
         _retry_on_faults(session)
         try:
-            # A redirect could lead the secret to somebody else.
+            # Redirects are not followed: they could send the secret to another server.
             answer = session.fetch_token(
                 client.token_url, grant_type="client_credentials", timeout=TIMEOUT, allow_redirects=False
             )
@@ -98,8 +98,8 @@ def _requested(client: ClientCredentials, method: str) -> Token:
         except requests.HTTPError as error:
             status = error.response.status_code
             raise _failure(client, f"status {status}", refused=status < 500 and status != 429) from None
-        except (ValueError, TypeError, OverflowError):  # no JSON, or a life that is no number
-            raise _failure(client, "its answer is no token", refused=False) from None
+        except (ValueError, TypeError, OverflowError):  # no JSON, or `expires_in` is not a number
+            raise _failure(client, "its response is not a token", refused=False) from None
         except requests.RequestException as error:
             raise _failure(client, type(error).__name__, refused=False) from None  # its text quotes the request
 
@@ -107,7 +107,7 @@ def _requested(client: ClientCredentials, method: str) -> Token:
 def _token_of(client: ClientCredentials, answer: dict[str, Any], started: float) -> Token:
     value, life = answer.get("access_token"), answer.get("expires_in")
     if not isinstance(value, str) or not value:
-        raise _failure(client, "its answer has no access_token", refused=True)
+        raise _failure(client, "its response has no access_token", refused=True)
     seconds = float("inf") if life is None else float(life)
     return Token(value, started + seconds - min(LEEWAY, seconds / 5))
 
@@ -121,7 +121,7 @@ def _retry_on_faults(session: Any) -> None:
         backoff_factor=0.5,
         status_forcelist=(429, 500, 502, 503, 504),
         allowed_methods=("POST",),
-        respect_retry_after_header=False,  # it can be hours
+        respect_retry_after_header=False,  # it can ask for hours
         raise_on_status=False,
     )
     for scheme in ("https://", "http://"):

@@ -1,4 +1,4 @@
-"""A HELM client whose key can change while it is used."""
+"""A HELM client whose key can change between requests."""
 
 from __future__ import annotations
 
@@ -13,51 +13,51 @@ from helm.common.request import ErrorFlags, Request, RequestResult
 from helm.proxy.retry import NonRetriableException
 
 from helm_longctx.judging.keys.oauth import TokenError
-from helm_longctx.redaction.text import redacted, register_secret
+from helm_longctx.redaction.text import redact, register_secret
 
 _REFUSED = re.compile(
     r"\b(?:code|status|http|error)\W{0,5}401\b|\b401\W+(?:client error|unauthori[sz]ed)|authentication_error"
     r"|invalid_api_key|\btoken (?:has |is )?expired|\bexpired token",
     re.IGNORECASE,
 )
-"""What the errors of HELM's clients say when a key was refused."""
+"""Matches errors of HELM's clients about a refused key."""
 
 
 class KeySource(Protocol):
-    """Where a key comes from."""
+    """Interface of sources of keys."""
 
     def current(self) -> str:
-        """The key to use now."""
+        """Return the key to use now."""
         ...
 
-    def renewed(self, refused: str) -> str:
-        """Another key than one that was refused; the same if there is no other."""
+    def renew(self, refused: str) -> str:
+        """Return another key than the refused one, or the same if there is no other."""
         ...
 
 
 class FixedKey:
-    """A key that stays."""
+    """A source with a single key."""
 
     def __init__(self, key: str):
         register_secret(key)
         self._key = key
 
     def current(self) -> str:
-        """The key."""
+        """Return the key."""
         return self._key
 
-    def renewed(self, refused: str) -> str:
-        """The same."""
+    def renew(self, refused: str) -> str:
+        """Return the same key."""
         return self._key
 
 
 class RenewingClient(Client):
-    """Sends requests with the current key; one whose key is refused is sent once more with a new key.
+    """Sends requests with the current key. A request whose key is refused is sent once more with a new key.
 
     Args:
-        build: a client for a key.
-        keys: gives keys.
-        origin: where they come from, for errors.
+        build: creates a client for a key.
+        keys: source of keys.
+        origin: name of the source, for errors.
     """
 
     def __init__(self, build: Callable[[str], Client], keys: KeySource, origin: str):
@@ -67,28 +67,28 @@ class RenewingClient(Client):
         self._useless: str | None = None
 
     def make_request(self, request: Request) -> RequestResult:
-        """The answer, or a failure whose error names no secret; a refused key is no reason to try again."""
+        """Send a request. Errors contain no secrets, and a refused key is reported as not retriable."""
         try:
             key = self._keys.current()
-            result = self._sent(request, key)
-            # A new key that was refused too says that keys are not what is wrong: do not ask for more of them.
-            if _refused(result) and key != self._useless:
-                new = self._keys.renewed(key)
-                result = self._sent(request, new) if new != key else result
-                self._useless = new if _refused(result) else None
+            result = self._send(request, key)
+            # If a new key is refused as well, the problem is not the key: do not request more keys.
+            if _is_refusal(result) and key != self._useless:
+                new = self._keys.renew(key)
+                result = self._send(request, new) if new != key else result
+                self._useless = new if _is_refusal(result) else None
         except TokenError as error:
-            return failure(str(error), retriable=not error.refused)
-        if _refused(result):
-            return failure(f"{self._origin} was refused: {result.error}", retriable=False)
-        return replace(result, error=redacted(result.error)) if result.error else result
+            return failure_result(str(error), retriable=not error.refused)
+        if _is_refusal(result):
+            return failure_result(f"{self._origin} was refused: {result.error}", retriable=False)
+        return replace(result, error=redact(result.error)) if result.error else result
 
-    def _sent(self, request: Request, key: str) -> RequestResult:
+    def _send(self, request: Request, key: str) -> RequestResult:
         try:
             return self._client(key).make_request(request)
-        except Exception as error:  # clients raise what they like, and may quote the key
+        except Exception as error:  # clients raise errors of any type, which may quote the key
             status = "status 401: " if _status(error) == 401 else ""
             retriable = not isinstance(error, NonRetriableException)
-            return failure(f"{status}{type(error).__name__}: {error}", retriable)
+            return failure_result(f"{status}{type(error).__name__}: {error}", retriable)
 
     def _client(self, key: str) -> Client:
         with self._lock:
@@ -97,22 +97,22 @@ class RenewingClient(Client):
             return self._built[1]
 
 
-def _refused(result: RequestResult) -> bool:
+def _is_refusal(result: RequestResult) -> bool:
     return not result.success and bool(_REFUSED.search(result.error or ""))
 
 
 def _status(error: Exception) -> object:
-    """The HTTP status that a provider's library puts into its errors."""
+    """Return the HTTP status in an error of a provider's library."""
     return getattr(error, "status_code", None) or getattr(getattr(error, "response", None), "status_code", None)
 
 
-def failure(error: str, retriable: bool) -> RequestResult:
-    """A request's result that says why there is none, without secrets."""
+def failure_result(error: str, retriable: bool) -> RequestResult:
+    """Create the result of a failed request, with secrets redacted from the error."""
     return RequestResult(
         success=False,
         embedding=[],
         completions=[],
         cached=False,
-        error=redacted(error),
+        error=redact(error),
         error_flags=ErrorFlags(is_retriable=retriable),
     )

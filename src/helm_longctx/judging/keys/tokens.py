@@ -1,4 +1,4 @@
-"""Tokens that are kept, shared by threads and processes, and renewed in time."""
+"""Stores access tokens, shares them between threads and processes, and renews them in time."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from dataclasses import asdict
 from pathlib import Path
 
 from helm_longctx.judging.keys.oauth import ClientCredentials, Token, TokenError, request_token
-from helm_longctx.locks import locked
+from helm_longctx.locks import hold_lock
 
 PAUSE = 10
-"""Seconds after a failure in which the server is left alone; who asks gets the same failure."""
+"""Seconds after a failure during which no request is sent; callers get the same failure again."""
 
 _log = logging.getLogger(__name__)
 
 
 class TokenSource:
-    """The current token of a client, one for all threads and for all processes of a user.
+    """The current token of a client, shared by all threads and by all processes of a user.
 
     Args:
-        client: who asks.
-        folder: where tokens are kept, in files that only their owner can read.
+        client: the client.
+        folder: folder for token files, which only their owner can read.
     """
 
     def __init__(self, client: ClientCredentials, folder: Path):
@@ -36,15 +36,15 @@ class TokenSource:
         self._failure: tuple[TokenError, float] | None = None
 
     def current(self) -> str:
-        """A token that is not about to expire.
+        """Return a token that is not about to expire.
 
         Raises:
-            TokenError: none could be had.
+            TokenError: no token could be obtained.
         """
         return self._token(refused=None)
 
-    def renewed(self, refused: str) -> str:
-        """A token other than one that was refused; asked for once, however many were refused with it."""
+    def renew(self, refused: str) -> str:
+        """Return another token than the refused one. For one refused token, one new token is requested."""
         return self._token(refused)
 
     def _token(self, refused: str | None) -> str:
@@ -58,24 +58,24 @@ class TokenSource:
         if self._failure and time.monotonic() < self._failure[1] + PAUSE:
             raise TokenError(str(self._failure[0]), self._failure[0].refused)
         try:
-            return self._shared(refused)
+            return self._load_or_request(refused)
         except TokenError as error:
             self._failure = (error, time.monotonic())
             raise
 
-    def _shared(self, refused: str | None) -> Token:
-        with locked(self._file.with_name(f"{self._file.name}.lock"), "tokens are not shared"):
-            token = _read(self._file)
+    def _load_or_request(self, refused: str | None) -> Token:
+        with hold_lock(self._file.with_name(f"{self._file.name}.lock"), "tokens are not shared"):
+            token = _read_token(self._file)
             if not _usable(token, refused):
                 token = request_token(self._client)
-                _write(self._file, token)
+                _write_token(self._file, token)
             assert token is not None
             return token
 
 
 @functools.cache
 def token_source(client: ClientCredentials) -> TokenSource:
-    """The one source of a client's tokens in this process; they are kept in the user's cache folder."""
+    """Return this process's single source of a client's tokens, which stores them in the user's cache folder."""
     import platformdirs
 
     return TokenSource(client, platformdirs.user_cache_path("helm-longctx") / "oauth")
@@ -85,21 +85,21 @@ def _usable(token: Token | None, refused: str | None) -> bool:
     return token is not None and token.value != refused and time.time() < token.fresh_until
 
 
-def _read(file: Path) -> Token | None:
-    """The kept token; None where there is none or its file is damaged."""
+def _read_token(file: Path) -> Token | None:
+    """Read the stored token; None if there is none or its file is damaged."""
     try:
-        kept = json.loads(file.read_bytes())
-        return Token(str(kept["value"]), float(kept["fresh_until"]))
+        record = json.loads(file.read_bytes())
+        return Token(str(record["value"]), float(record["fresh_until"]))
     except (OSError, KeyError, TypeError, ValueError):
         return None
 
 
-def _write(file: Path, token: Token) -> None:
-    """Keep a token. At no moment can anybody else read it: `mkstemp` makes files of mode 0600."""
+def _write_token(file: Path, token: Token) -> None:
+    """Store a token. `mkstemp` creates the file with mode 0600, so other users can never read it."""
     try:
         handle, part = tempfile.mkstemp(dir=file.parent, prefix=file.stem)
         with os.fdopen(handle, "w") as out:
             json.dump(asdict(token), out)
         os.replace(part, file)
     except OSError as error:
-        _log.warning("a token is not kept for later runs: %s (%s)", file, type(error).__name__)
+        _log.warning("a token is not stored for later runs: %s (%s)", file, type(error).__name__)

@@ -1,1 +1,1 @@
-"""Loaders: official files or hub data, or generators of the same form, to examples. No HELM type here."""
+"""Loaders, which make examples from official files, hub data or generators. They use no HELM type."""

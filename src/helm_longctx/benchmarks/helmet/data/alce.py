@@ -1,4 +1,4 @@
-"""Questions to be answered with citations (ALCE: ASQA, QAMPARI), 2,000 retrieved documents each.
+"""Loads questions that are answered with citations (ALCE: ASQA, QAMPARI), with 2,000 retrieved documents each.
 
 Source: princeton-nlp/HELMET at 4526dfb, data.py load_alce.
 """
@@ -13,18 +13,20 @@ from pathlib import Path
 from typing import Any
 
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.sampling import shuffled
+from helm_longctx.protocol.sampling import shuffle_order
 from helm_longctx.protocol.task import Example, Settings, Task
 from helm_longctx.protocol.template import CONTEXT, fill
 from helm_longctx.sources.jsonl import JsonArray, Row
 from helm_longctx.sources.root import DataRoot
 
 _GRADED = ("qa_pairs", "answers")
-"""Columns that the metrics read, of ASQA and of QAMPARI."""
+"""The columns that the metrics read: of ASQA, and of QAMPARI."""
 
 
 def load_alce(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
-    """Questions with the first `sizes[length]` documents; the record says where the others are: they can be cited.
+    """Load questions with the first `sizes[length]` documents.
+
+    An answer can also cite the other documents. They are too large for the record, so it says where they are.
 
     Raises:
         InputError: a file is malformed, or has too few demonstrations.
@@ -34,28 +36,28 @@ def load_alce(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exampl
     rows = _opened[path] = _open(root / path)
     demos = _demonstrations(protocol, task.demonstrations(settings), settings.seed)
     by_row = [next(demos) for _ in range(len(rows))]
-    numbers = shuffled(len(rows), settings.seed)[: task.sample(settings)]
+    numbers = shuffle_order(len(rows), settings.seed)[: task.sample(settings)]
     for position, (number, row) in enumerate(zip(numbers, rows.rows(numbers), strict=True)):
-        shown = row["docs"][: task.sizes[settings.level]]
+        prompt_docs = row["docs"][: task.sizes[settings.level]]
         fields = {
             "demo_text": by_row[number],
             "instruction": protocol["instruction"],
             "question": row["question"],
-            CONTEXT: documents(shown, protocol["doc_prompt"], row),
+            CONTEXT: documents(prompt_docs, protocol["doc_prompt"], row),
         }
         record = {
             **{name: row[name] for name in _GRADED if row.get(name) is not None},
             "question": row["question"],
-            "documents": {"file": path, "item": number, "shown": len(shown)},
+            "documents": {"file": path, "item": number, "shown": len(prompt_docs)},
         }
         yield Example(f"{task.name}-{position}", fields, _references(row), "official", record=record)
 
 
 def all_documents(path: str, item: int, root: DataRoot) -> list[Row]:
-    """An item's documents, also those that no prompt shows.
+    """Load all documents of an item, also those that the prompt did not contain.
 
     Args:
-        path: under the data root from which the task was loaded last in this process, else under `root`.
+        path: under the data root from which this process loaded the task last; if it loaded none, under `root`.
     """
     rows = _opened.get(path) or _open(root / path)
     (row,) = rows.rows([item])
@@ -68,12 +70,15 @@ _opened: dict[str, JsonArray] = {}
 
 @cache
 def _open(path: Path) -> JsonArray:
-    """ASQA's file has more than a gigabyte: where its items stand is looked for once."""
+    """Open a file once: finding the items in ASQA's file of more than a gigabyte takes long."""
     return JsonArray(path, {"question": str, "docs": list})
 
 
 def documents(docs: list[Row], template: str, where: object) -> str:
-    """Documents as the prompt shows them, numbered from 1.
+    """Format documents for the prompt, numbered from 1.
+
+    Args:
+        where: file and row of the documents, for errors.
 
     Args:
         where: what the error names: the row, or the prompt file.
@@ -95,10 +100,13 @@ def _protocol(path: Path) -> Mapping[str, Any]:
 
 
 def _demonstrations(protocol: Mapping[str, Any], shots: int, seed: int) -> Iterator[str]:
-    """For each row of the file, in the sample or not, in file order: each draw depends on those before."""
+    """Draw the demonstrations of each row, in file order.
+
+    Rows outside the sample are drawn for, too, because each draw depends on those before it.
+    """
     demos = protocol["demos"]
     if not 0 <= shots <= len(demos):
-        raise InputError(f"shots={shots}: allowed are 0 to {len(demos)}, the demonstrations that there are")
+        raise InputError(f"shots={shots}: allowed: 0 to {len(demos)}, the number of demonstrations")
     texts = [_demonstration(demo, protocol) for demo in demos]
     rng = random.Random(seed)
     while True:
@@ -111,7 +119,7 @@ def _demonstration(demo: Row, protocol: Mapping[str, Any]) -> str:
 
 
 def _references(row: Row) -> list[str]:
-    """A short answer for each part of the question, for people: the metrics read the record."""
+    """One short answer for each part of the question. They are only shown; the metrics read the record."""
     if row.get("answers"):
         return [names[0] for names in row["answers"] if names]
     return [pair["short_answers"][0] for pair in row.get("qa_pairs") or [] if pair["short_answers"]]

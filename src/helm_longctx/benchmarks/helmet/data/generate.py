@@ -1,7 +1,4 @@
-"""Rows that fit a length, made by a seeded generator; and json_kv's, in the form of HELMET's files.
-
-The generators of RULER's tasks are in `needles` and `ruler`.
-"""
+"""Generates rows that fit a length, and the rows of json_kv. RULER's generators are in `needles` and `ruler`."""
 
 from __future__ import annotations
 
@@ -13,15 +10,15 @@ from helm_longctx.protocol.template import CONTEXT
 from helm_longctx.sources.jsonl import Row
 
 DEPTHS = 6
-"""Evidence stands at this many depths, evenly from start to end, in turn."""
+"""Number of depths, evenly from start to end. Rows take turns, so that each depth has as many rows."""
 
 Maker = Callable[[int, random.Random, float], Row]
-"""(units, generator, depth from 0 to 1) → row with that many units."""
+"""(units, random generator, depth from 0 to 1) → a row with that many units."""
 
 _PROBE = 64
 
 
-def fitting(
+def fit_rows(
     make: Maker,
     count: int,
     seed: int,
@@ -29,16 +26,21 @@ def fitting(
     measure: Callable[[list[Row]], list[int]],
     at_most: int | None = None,
 ) -> tuple[list[Row], list[int]]:
-    """`count` rows of as many units as fit a budget of tokens (the same number in each), and their lengths.
+    """Generate `count` rows with as many units as fit a budget of tokens. All rows have the same number of units.
 
     Args:
-        measure: tokens of the rows' prompts.
-        at_most: an upper bound on units.
+        measure: (rows) → the number of tokens of each row's prompt.
+        at_most: most units of a row.
+
+    Returns:
+        The rows, and their prompts' numbers of tokens.
     """
 
     def rows_of(units: int, number: int) -> list[Row]:
         return [make(units, random.Random(f"{seed}:{i}"), i % DEPTHS / (DEPTHS - 1)) for i in range(number)]
 
+    # Two probes give the tokens per unit and those of the rest of the prompt. Units differ in length, so the estimate
+    # can be too high; it is then lowered until all rows fit.
     one, two = (measure(rows_of(probe, 1))[0] for probe in (_PROBE, 2 * _PROBE))
     units = _PROBE + (budget - one) * _PROBE // max(1, two - one)
     units = max(1, units if at_most is None else min(units, at_most))
@@ -51,7 +53,7 @@ def fitting(
 
 
 def json_kv(pairs: int, rng: random.Random, depth: float) -> Row:
-    """A JSON object of UUID pairs, one to look up, and two looked-up ones from the same object."""
+    """Generate a JSON object of UUID pairs, a key to look up, and two demonstrations from the same object."""
     items = [(uuid(rng), uuid(rng)) for _ in range(max(3, pairs))]
     at = round(depth * (len(items) - 1))
     demos = rng.sample(items[:at] + items[at + 1 :], 2)
@@ -66,6 +68,6 @@ def json_kv(pairs: int, rng: random.Random, depth: float) -> Row:
 
 
 def uuid(rng: random.Random) -> str:
-    """A random UUID's form: 8-4-4-4-12 hexadecimal digits."""
+    """Random hexadecimal digits in the format of a UUID, 8-4-4-4-12."""
     digits = f"{rng.getrandbits(128):032x}"
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"

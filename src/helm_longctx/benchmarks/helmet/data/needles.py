@@ -1,7 +1,7 @@
-"""Generators of the form of RULER's needle tasks, seeded, for any length.
+"""Generates rows of RULER's needle tasks at any length.
 
-The form is that of HELMET's files, which hsiehjackson/RULER's scripts made; the text is our own. A row has the columns
-that the official file has, and `depth`.
+The format is that of HELMET's files, which were made with the scripts of hsiehjackson/RULER. The text is our own. A row
+has the official columns and `depth`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from functools import cache
 
 from wonderwords import RandomWord
 
-from helm_longctx.benchmarks.helmet.data.filler import sentence
 from helm_longctx.benchmarks.helmet.data.generate import uuid
 from helm_longctx.benchmarks.helmet.prompts import NIAH_NEEDLE
 from helm_longctx.protocol.template import CONTEXT
@@ -21,64 +20,64 @@ KEYS = 4
 """Keys in a haystack of niah_multikey_1 and niah_multiquery."""
 
 VALUES = 4
-"""Values of the key that niah_multivalue asks for."""
+"""Values of the key in niah_multivalue."""
 
 NOISE = "The lamp is lit. The door is shut. The floor is swept. Sit down now. Rest for a while."
 
 
 def niah_noise(lines: int, rng: random.Random, depth: float) -> Row:
-    """niah_single_1: one word key with a number in a passage that is repeated."""
+    """niah_single_1: one word key with a number, in a repeated passage."""
     (key,), value = word_keys(1, rng), _number(rng)
     haystack = [NOISE] * lines
     haystack.insert(round(depth * lines), _needle("numbers", key, value))
-    return _asked("\n".join(haystack), "number", key, [value], depth)
+    return _needle_row("\n".join(haystack), "number", key, [value], depth)
 
 
 def niah_prose(sentences: int, rng: random.Random, depth: float) -> Row:
-    """niah_single_2: one word key with a number in prose."""
+    """niah_single_2: one word key with a number, in prose."""
     (key,), value = word_keys(1, rng), _number(rng)
     prose = _in_prose([_needle("numbers", key, value)], sentences, rng, depth)
-    return _asked(prose, "number", key, [value], depth)
+    return _needle_row(prose, "number", key, [value], depth)
 
 
 def niah_prose_uuid(sentences: int, rng: random.Random, depth: float) -> Row:
-    """niah_single_3: one word key with a UUID in prose."""
+    """niah_single_3: one word key with a UUID, in prose."""
     (key,), value = word_keys(1, rng), uuid(rng)
     prose = _in_prose([_needle("uuids", key, value)], sentences, rng, depth)
-    return _asked(prose, "uuid", key, [value], depth)
+    return _needle_row(prose, "uuid", key, [value], depth)
 
 
 def niah_multikey_prose(sentences: int, rng: random.Random, depth: float) -> Row:
-    """niah_multikey_1: four word keys with a number each in prose; the one at `depth` is asked for."""
+    """niah_multikey_1: four word keys with a number each, in prose. The question asks for the one at `depth`."""
     context, keys, values = _four_in_prose(sentences, rng, depth)
-    return _asked(context, "number", keys[0], values[:1], depth)
+    return _needle_row(context, "number", keys[0], values[:1], depth)
 
 
 def niah_multiquery(sentences: int, rng: random.Random, depth: float) -> Row:
-    """niah_multiquery: four word keys with a number each in prose, all asked for, the first at `depth`."""
+    """niah_multiquery: four word keys with a number each, in prose. The question asks for all; one is at `depth`."""
     context, keys, values = _four_in_prose(sentences, rng, depth)
-    return _asked(context, "numbers", f"{', '.join(keys[:-1])}, and {keys[-1]}", values, depth)
+    return _needle_row(context, "numbers", f"{', '.join(keys[:-1])}, and {keys[-1]}", values, depth)
 
 
 def niah_words(needles: int, rng: random.Random, depth: float) -> Row:
-    """niah_multikey_2: a haystack of needles, word keys with numbers; one is asked for."""
+    """niah_multikey_2: a haystack of word keys with numbers. The question asks for one."""
     return _all_needles([(key, _number(rng)) for key in word_keys(needles, rng)], "numbers", depth)
 
 
 def niah_uuids(needles: int, rng: random.Random, depth: float) -> Row:
-    """niah_multikey_3: a haystack of needles, UUID keys with UUIDs; one is asked for."""
+    """niah_multikey_3: a haystack of UUID keys with UUIDs. The question asks for one."""
     return _all_needles([(uuid(rng), uuid(rng)) for _ in range(needles)], "uuids", depth)
 
 
 def niah_values(sentences: int, rng: random.Random, depth: float) -> Row:
-    """niah_multivalue: one word key with four numbers in prose, the first at `depth`, the others anywhere."""
+    """niah_multivalue: one word key with four numbers, in prose, the first at `depth`, the others anywhere."""
     (key,), values = word_keys(1, rng), [_number(rng) for _ in range(VALUES)]
     needles = [_needle("numbers", key, value) for value in values]
-    return _asked(_in_prose(needles, max(VALUES, sentences), rng, depth), "numbers", key, values, depth)
+    return _needle_row(_in_prose(needles, max(VALUES, sentences), rng, depth), "numbers", key, values, depth)
 
 
 def word_keys(count: int, rng: random.Random) -> list[str]:
-    """Distinct keys such as `quick-hedgehog`, at most as many as there are."""
+    """Draw distinct keys such as `quick-hedgehog`; all of them if there are fewer than `count`."""
     adjectives, nouns = _words()
     keys = len(adjectives) * len(nouns)
     numbers = rng.sample(range(keys), min(count, keys))
@@ -89,7 +88,7 @@ def _needle(kind: str, key: str, value: str) -> str:
     return NIAH_NEEDLE.format(type_needle_v=kind, key=key, value=value)
 
 
-def _asked(context: str, kind: str, query: str, answers: list[str], depth: float) -> Row:
+def _needle_row(context: str, kind: str, query: str, answers: list[str], depth: float) -> Row:
     return {CONTEXT: context, "query": query, "type_needle_v": kind, "answer": answers, "depth": depth}
 
 
@@ -100,8 +99,8 @@ def _four_in_prose(sentences: int, rng: random.Random, depth: float) -> tuple[st
 
 
 def _in_prose(needles: list[str], sentences: int, rng: random.Random, depth: float) -> str:
-    """The first needle at `depth`, the others anywhere."""
-    prose = [sentence(rng) for _ in range(sentences)]
+    """Put the first needle at `depth` into prose, and the others at random positions."""
+    prose = [_sentence(rng) for _ in range(sentences)]
     places = [round(depth * sentences), *(rng.randrange(sentences + 1) for _ in needles[1:])]
     for place, needle in sorted(zip(places, needles, strict=True), reverse=True):
         prose.insert(place, needle)
@@ -110,7 +109,7 @@ def _in_prose(needles: list[str], sentences: int, rng: random.Random, depth: flo
 
 def _all_needles(pairs: list[tuple[str, str]], kind: str, depth: float) -> Row:
     query, answer = pairs[round(depth * (len(pairs) - 1))]
-    return _asked("\n".join(_needle(kind, *pair) for pair in pairs), kind[:-1], query, [answer], depth)
+    return _needle_row("\n".join(_needle(kind, *pair) for pair in pairs), kind[:-1], query, [answer], depth)
 
 
 def _number(rng: random.Random) -> str:
@@ -123,3 +122,37 @@ def _words() -> tuple[list[str], list[str]]:
     kinds = (words.filter(include_categories=[kind]) for kind in ("adjective", "noun"))
     adjectives, nouns = (sorted({w.lower() for w in kind if w.isascii() and w.isalpha()}) for kind in kinds)
     return adjectives, nouns
+
+
+def _sentence(rng: random.Random) -> str:
+    """A sentence of about sixteen words.
+
+    The haystack's prose comes from this small grammar, so that the package ships no text by others.
+    """
+    opening, subject, verb, thing, ending = map(rng.choice, (_OPENINGS, _SUBJECTS, _VERBS, _OBJECTS, _ENDINGS))
+    return f"{opening}, {subject} {verb} {thing} {ending}."
+
+
+_OPENINGS = (
+    "In the morning", "After the rain", "Near the old bridge", "On the second floor", "By the end of the week",
+    "Without much hurry", "For most of the year", "Before the meeting", "Along the northern road", "As far as we know",
+)  # fmt: skip
+_SUBJECTS = (
+    "the gardener", "a retired captain", "the younger sister", "an old clock", "the night train", "our neighbour",
+    "the school orchestra", "a quiet committee", "the ferry company", "a visiting painter", "the baker", "the council",
+    "a flock of starlings", "the new librarian", "an amateur astronomer",
+)  # fmt: skip
+_VERBS = (
+    "repaired", "measured", "described", "carried", "forgot", "collected", "painted", "studied", "exchanged",
+    "examined", "counted", "remembered", "arranged", "discovered", "postponed",
+)  # fmt: skip
+_OBJECTS = (
+    "the wooden gate", "a box of letters", "several maps", "the harvest figures", "a pair of lanterns",
+    "the long staircase", "two silver spoons", "the weather records", "a borrowed violin", "the garden wall",
+    "an unfinished letter", "the morning papers", "a basket of apples", "the harbour lights", "a set of keys",
+)  # fmt: skip
+_ENDINGS = (
+    "and nobody objected", "while the kettle boiled", "before anyone noticed", "with unusual care",
+    "although it was late", "as had been agreed", "in spite of the wind", "and wrote it down",
+    "because the road was closed", "until the bells rang",
+)  # fmt: skip

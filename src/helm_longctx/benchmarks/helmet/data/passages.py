@@ -1,4 +1,4 @@
-"""Questions over passages: RAG (KILT, PopQA) and re-ranking (MS MARCO), with demonstrations drawn by the question.
+"""Loads questions over passages: RAG (KILT, PopQA) and re-ranking (MS MARCO).
 
 Source: princeton-nlp/HELMET at 4526dfb, data.py load_qa and load_msmarco_rerank.
 """
@@ -15,7 +15,7 @@ from typing import Any
 
 from helm_longctx.benchmarks.helmet import prompts
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.sampling import shuffled, text_seed
+from helm_longctx.protocol.sampling import shuffle_order, text_seed
 from helm_longctx.protocol.task import Example, Settings, Task
 from helm_longctx.protocol.template import CONTEXT
 from helm_longctx.sources.jsonl import FileRow, JsonLines, Row, Types
@@ -28,11 +28,11 @@ _RERANK_TYPES: Types = {"qid": str, "query": str, "ctxs": list}
 def load_qa(
     task: Task, settings: Settings, root: DataRoot, popularity: float | None = None, demos_from_test: bool = False
 ) -> Iterator[Example]:
-    """100 questions with all their depths, in file order.
+    """Load 100 questions, each at all its depths, in file order.
 
     Args:
-        popularity: keep questions whose subject has a lower decimal logarithm of monthly page views (`s_pop`).
-        demos_from_test: the demonstrations are of the same split, so a question's own rows are taken out.
+        popularity: keep questions whose subject has fewer than 10 to this power monthly page views (`s_pop`).
+        demos_from_test: whether demonstrations come from the test split, so that a question's own rows are left out.
 
     Raises:
         InputError: a file is malformed, or has too few demonstrations.
@@ -40,16 +40,16 @@ def load_qa(
     file, demo_file = (root / path for path in task.paths(settings.length))
     types = {**_QA_TYPES, "s_pop": (int, float)} if popularity is not None else _QA_TYPES
     rows, demos = JsonLines(file, types), list(JsonLines(demo_file, types))
-    wanted = partial(_less_popular, threshold=popularity)
+    is_wanted = partial(_less_popular, threshold=popularity)
     key = "id" if "id" in next(iter(rows)) else "question"
-    kept = [(number, row.get(key)) for number, row in enumerate(rows) if wanted(row)]
-    chosen = sample_questions([own for _, own in kept], task.sample(settings), settings.seed, file)
-    numbers = [number for number, own in kept if own in chosen]
-    pool = Demonstrations([demo for demo in demos if wanted(demo)], key, demo_file, task.demonstrations(settings))
+    candidates = [(number, row.get(key)) for number, row in enumerate(rows) if is_wanted(row)]
+    sample = sample_questions([own for _, own in candidates], task.sample(settings), settings.seed, file)
+    numbers = [number for number, own in candidates if own in sample]
+    pool = Demonstrations([demo for demo in demos if is_wanted(demo)], key, demo_file, task.demonstrations(settings))
     for position, row in enumerate(rows.rows(numbers)):
-        shown = pool.draw(row.get(key), without_own=demos_from_test)
+        drawn_demos = pool.draw(row.get(key), without_own=demos_from_test)
         fields = {
-            "demos": "".join(_qa_demo(demo) + "\n\n" for demo in shown),
+            "demos": "".join(_qa_demo(demo) + "\n\n" for demo in drawn_demos),
             CONTEXT: "" if settings.context == "none" else _documents(row, _qa_passage),
             "question": row["question"],
         }
@@ -57,7 +57,9 @@ def load_qa(
 
 
 def load_rerank(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
-    """100 queries with all their depths, in file order; the reference is the passages' ids, most relevant first.
+    """Load 100 queries, each at all its depths, in file order.
+
+    The reference is the ids of the passages, the most relevant first.
 
     Raises:
         InputError: a file is malformed, or has too few demonstrations.
@@ -65,19 +67,20 @@ def load_rerank(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exam
     file, demo_file = (root / path for path in task.paths(settings.length))
     rows, demos = JsonLines(file, _RERANK_TYPES), list(JsonLines(demo_file, _RERANK_TYPES))
     queries = [row["qid"] for row in rows]
-    chosen = sample_questions(queries, task.sample(settings), settings.seed, file)
-    numbers = [number for number, qid in enumerate(queries) if qid in chosen]
-    # With many demonstrations the official code leaves out all test queries at once, else each example's own.
+    sample = sample_questions(queries, task.sample(settings), settings.seed, file)
+    numbers = [number for number, qid in enumerate(queries) if qid in sample]
+    # If there are many demonstrations, the official code leaves out those of all test queries at once. Otherwise it
+    # leaves out those of each example's own query. The draws differ.
     at_once = len(demos) > 2 * len(numbers)
-    left = [demo for demo in demos if demo["qid"] not in chosen] if at_once else demos
-    pool = Demonstrations(left, "qid", demo_file, task.demonstrations(settings))
-    passages = 0
+    demos_left = [demo for demo in demos if demo["qid"] not in sample] if at_once else demos
+    pool = Demonstrations(demos_left, "qid", demo_file, task.demonstrations(settings))
+    passages = 0  # the official code takes the number of passages from the first query and uses it for all
     for position, row in enumerate(rows.rows(numbers)):
         passages = passages or len(row["ctxs"])
         passage = _rerank_passage(row)
-        shown = pool.draw(row["qid"], without_own=not at_once)
+        drawn_demos = pool.draw(row["qid"], without_own=not at_once)
         fields = {
-            "demos": "".join(_rerank_demo(demo, passage) for demo in shown),
+            "demos": "".join(_rerank_demo(demo, passage) for demo in drawn_demos),
             CONTEXT: _documents(row, passage),
             "question": row["query"],
         }
@@ -88,7 +91,7 @@ def load_rerank(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exam
 
 
 def sample_questions(keys: list[Any], count: int, seed: int, file: Path) -> set[Any]:
-    """`count` of the distinct keys, as Python's generator draws them from the sorted ones.
+    """Draw `count` of the distinct keys, as the official code does: from the sorted keys, with Python's generator.
 
     Raises:
         InputError: the keys cannot be sorted.
@@ -101,33 +104,37 @@ def sample_questions(keys: list[Any], count: int, seed: int, file: Path) -> set[
 
 
 class Demonstrations:
-    """Draws demonstrations by a question's key: the same for all its depths.
+    """Draws the demonstrations of a question by its key, so that they are the same at all its depths.
 
     Args:
-        rows: what to draw from.
-        key: the column that tells questions apart; of rows with the same one, the first drawn counts.
-        shots: how many to draw.
+        rows: the demonstrations to draw from.
+        key: the column that identifies a question. Of several rows with one key, only the first drawn is used.
+        shots: number of demonstrations to draw.
     """
 
     def __init__(self, rows: list[FileRow], key: str, file: Path, shots: int):
         self.keys, self.rows, self.file, self.shots = [row.get(key) for row in rows], rows, file, shots
 
     def draw(self, own: Any, without_own: bool) -> list[FileRow]:
-        """The demonstrations of a question.
+        """Draw the demonstrations of a question.
+
+        Args:
+            own: the question's key.
+            without_own: whether to leave out the question's own rows.
 
         Raises:
             InputError: there are fewer than `shots`.
         """
         if not self.shots:
             return []
-        left = [number for number, key in enumerate(self.keys) if key != own or not without_own]
-        drawn: dict[Any, FileRow] = {}
-        for place in shuffled(len(left), text_seed(str(own))):
-            number = left[place]
-            drawn.setdefault(self.keys[number], self.rows[number])
-            if len(drawn) == self.shots:
-                return list(drawn.values())
-        raise InputError(f"{self.file}: shots={self.shots}, but only {len(drawn)} demonstrations can be drawn")
+        numbers = [number for number, key in enumerate(self.keys) if key != own or not without_own]
+        demos_by_key: dict[Any, FileRow] = {}
+        for place in shuffle_order(len(numbers), text_seed(str(own))):
+            number = numbers[place]
+            demos_by_key.setdefault(self.keys[number], self.rows[number])
+            if len(demos_by_key) == self.shots:
+                return list(demos_by_key.values())
+        raise InputError(f"{self.file}: shots={self.shots}, but only {len(demos_by_key)} demonstrations can be drawn")
 
 
 def _less_popular(row: Row, threshold: float | None) -> bool:
@@ -153,7 +160,7 @@ def _qa_demo(demo: FileRow) -> str:
 
 
 def _rerank_passage(row: Row) -> Callable[[Row], str]:
-    """The test query's passages say whether titles are shown, in its demonstrations too."""
+    """The format of passages. The first passage of the test query decides about titles, also in demonstrations."""
     titled = bool(row["ctxs"]) and "title" in row["ctxs"][0]
     template = prompts.RERANK_TITLED_PASSAGE if titled else prompts.RERANK_PASSAGE
     return lambda passage: template.format(id=passage["id"], title=passage.get("title"), text=passage["text"])
@@ -170,10 +177,10 @@ def _ranking(row: Row) -> str:
 
 
 def _depth(row: Row, context: str) -> float | None:
-    """What the file says, if it is a share of the context; else where the answers stand in it, on average."""
-    given = row.get("depth")
-    if not context or (isinstance(given, float | int) and 0 <= given <= 1):
-        return given if context else None
+    """The depth in the file if it is a share of the context, else the mean position of the answers."""
+    depth = row.get("depth")
+    if not context or (isinstance(depth, float | int) and 0 <= depth <= 1):
+        return depth if context else None
     if all("has_answer" in passage for passage in row["ctxs"]):
         return _mean_place([passage["has_answer"] for passage in row["ctxs"]])
     text = context.lower()
@@ -183,7 +190,7 @@ def _depth(row: Row, context: str) -> float | None:
 
 
 def _relevant_depth(row: Row) -> float | None:
-    """Where the passages of the highest grade stand, on average; None if all have the same."""
+    """The mean position of the passages with the highest grade; None if all have the same grade."""
     grades = [int(passage["label"]) for passage in row["ctxs"]]
     return _mean_place([grade == max(grades) for grade in grades]) if len(set(grades)) > 1 else None
 

@@ -1,4 +1,4 @@
-"""Key-value and needle tasks from HELMET's release, else generated.
+"""Loads key-value and needle tasks from HELMET's release, or generates them if the files are missing.
 
 Source of the official order: princeton-nlp/HELMET at 4526dfb, data.py load_json_kv, load_ruler, load_data.
 """
@@ -13,9 +13,9 @@ from typing import Any
 
 from helm_longctx.benchmarks.helmet import prompts
 from helm_longctx.benchmarks.helmet.data import generate
-from helm_longctx.benchmarks.helmet.data.llama import ruler
+from helm_longctx.benchmarks.helmet.data.length_tokenizer import find_counter
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.sampling import shuffled
+from helm_longctx.protocol.sampling import shuffle_order
 from helm_longctx.protocol.task import Example, Settings, Task
 from helm_longctx.protocol.template import CONTEXT
 from helm_longctx.sources.jsonl import JsonLines, Row, Types
@@ -26,67 +26,67 @@ _log = logging.getLogger(__name__)
 
 
 def load_json_kv(task: Task, settings: Settings, root: DataRoot) -> Iterable[Example]:
-    """One key to look up in a JSON object of `sizes[length]` pairs, after two looked-up keys.
+    """Load JSON KV: a key to look up in a JSON object of `sizes[length]` pairs, after two demonstrations.
 
     Raises:
-        InputError: the official file is there but malformed, or there are fewer demonstrations than `shots` asks for.
+        InputError: the official file is malformed, or it has fewer demonstrations than `shots`.
     """
     types: Types = {CONTEXT: str, "question": str, "answer": _TEXTS, "demos": list, "num_kvs": int}
     shots = task.demonstrations(settings)
     convert = partial(_json_kv, shots=shots, at_least=settings.shots or 0)
     if rows := _official_rows(task, settings, root, types):
-        return _official(task, settings, rows, convert)
+        return _read_official(task, settings, rows, convert)
     pairs = _pairs(task, settings.level)
-    return _generated(task, settings, root, partial(generate.fitting, generate.json_kv, at_most=pairs), convert)
+    return _generate(task, settings, root, partial(generate.fit_rows, generate.json_kv, at_most=pairs), convert)
 
 
 def load_ruler(
     task: Task, settings: Settings, root: DataRoot, make: generate.Maker, has_depth: bool
 ) -> Iterable[Example]:
-    """RULER's tasks. There are no demonstrations, whatever `shots` says.
+    """Load one of RULER's tasks, which have no demonstrations.
 
     Raises:
-        InputError: the official file is there but malformed.
+        InputError: the official file is malformed.
     """
     convert = partial(_ruler, names=task.template.names)
     if rows := _official_rows(task, settings, root, {CONTEXT: str}):
-        return _official(task, settings, rows, convert, has_depth)
-    return _generated(task, settings, root, partial(generate.fitting, make), convert)
+        return _read_official(task, settings, rows, convert, has_depth)
+    return _generate(task, settings, root, partial(generate.fit_rows, make), convert)
 
 
 Convert = Callable[[Row, str], tuple[dict[str, str], list[str]]]
-"""(row, where it stands) → template fields and references."""
+"""(row, file and row number for errors) → template fields and references."""
 
 
 def _official_rows(task: Task, settings: Settings, root: DataRoot, types: Types) -> JsonLines | None:
     for path in task.paths(settings.length):
         if root.has(path):
             return JsonLines(root / path, types)
-    _log.warning("%s: %s has no official file for it; generating examples of its form", task.name, root.path)
+    _log.warning("%s: %s has no official file for this task; examples are generated", task.name, root.path)
     return None
 
 
-def _official(
+def _read_official(
     task: Task, settings: Settings, rows: JsonLines, convert: Convert, has_depth: bool = True
 ) -> Iterator[Example]:
-    numbers = shuffled(len(rows), settings.seed)[: task.sample(settings)]
+    numbers = shuffle_order(len(rows), settings.seed)[: task.sample(settings)]
     for position, (number, row) in enumerate(zip(numbers, rows.rows(numbers), strict=True)):
         fields, references = convert(row, f"{rows.path}: row {number + 1}")
         depth = _depth(row, references) if has_depth else None
         yield Example(f"{task.name}-{position}", fields, references, "official", depth)
 
 
-def _generated(
-    task: Task, settings: Settings, root: DataRoot, fitting: Callable[..., Any], convert: Convert
+def _generate(
+    task: Task, settings: Settings, root: DataRoot, fit_rows: Callable[..., Any], convert: Convert
 ) -> Iterator[Example]:
-    counter = ruler(root)
+    counter = find_counter(root)
 
     def measure(rows: list[Row]) -> list[int]:
         fields = (convert(row, task.name)[0] for row in rows)
         return counter.count([task.template.render(f).text("completion") for f in fields])
 
     count = task.sample(settings)
-    rows, lengths = fitting(count, settings.seed, settings.level - task.output_tokens(settings), measure)
+    rows, lengths = fit_rows(count, settings.seed, settings.level - task.output_tokens(settings), measure)
     for position, (row, tokens) in enumerate(zip(rows, lengths, strict=True)):
         fields, references = convert(row, task.name)
         yield Example(
@@ -95,19 +95,19 @@ def _generated(
 
 
 def _depth(row: Row, references: list[str]) -> float | None:
-    """What the file says, if it is a share of the context; else where the answers are found."""
-    given = row.get("depth")
-    return given if isinstance(given, float | int) and 0 <= given <= 1 else evidence_depth(row[CONTEXT], references)
+    """The depth in the file if it is a share of the context, else the mean position of the answers."""
+    depth = row.get("depth")
+    return depth if isinstance(depth, float | int) and 0 <= depth <= 1 else evidence_depth(row[CONTEXT], references)
 
 
 def evidence_depth(context: str, answers: Iterable[str]) -> float | None:
-    """Mean relative position of the answers that the context holds; None if it holds none."""
+    """The mean relative position of the answers in the context; None if it contains none of them."""
     places = [at / max(1, len(context)) for at in map(context.find, answers) if at >= 0]
     return sum(places) / len(places) if places else None
 
 
 def _pairs(task: Task, length: int) -> int:
-    """Key-value pairs for any length: on the line through the official sizes, so that any length fits as they do."""
+    """The number of key-value pairs for any length, by linear interpolation between the official sizes."""
     points = sorted(task.sizes)
     for low, high in pairwise(points):
         if low <= length <= high:

@@ -1,8 +1,8 @@
-"""Generators of the form of RULER's tasks without needles, seeded, for any length.
+"""Generates rows of RULER's tasks without needles, at any length.
 
-The form is that of HELMET's files, which hsiehjackson/RULER's scripts made; the text is our own. A row has the columns
-that the official file has, and `depth` where the evidence stands at one place: lists of words and a chain that is
-spread over the text have none.
+The format is that of HELMET's files, which were made with the scripts of hsiehjackson/RULER. The text is our own. A row
+has the official columns, and `depth` if its evidence stands at one place. Word lists and chains are spread over the
+text, so they have none.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from helm_longctx.sources.jsonl import Row
 
 COMMON_WORDS = 10
 COMMON_REPEATS, UNCOMMON_REPEATS = 30, 3
-"""RULER's freq_cw and freq_ucw."""
+"""How often common and uncommon words are repeated: RULER's freq_cw and freq_ucw."""
 
 _EXAMPLE_UNCOMMON_WORDS = 30
 _EXAMPLE_COMMON_REPEATS, _EXAMPLE_UNCOMMON_REPEATS = 10, 3
@@ -35,27 +35,27 @@ _ZETA_2 = math.pi**2 / 6
 
 HOPS = 4
 _EXAMPLE_LINES = 10
-_EXAMPLE_VALUE = 99_999  # no row draws it, so that the worked example never speaks of a row's value
+_EXAMPLE_VALUE = 99_999  # never drawn for a row, so that the example cannot contain a row's value
 
 
 def common_words(uncommon: int, rng: random.Random, depth: float) -> Row:
-    """cwe: a numbered list of ten words that come often and `uncommon` words that come rarely."""
-    shown = COMMON_WORDS + _EXAMPLE_UNCOMMON_WORDS
-    words = _sample_words(shown + COMMON_WORDS + uncommon, rng)
-    example, example_answer = _word_list(words[:shown], _EXAMPLE_COMMON_REPEATS, _EXAMPLE_UNCOMMON_REPEATS, rng)
-    context, answer = _word_list(words[shown:], COMMON_REPEATS, UNCOMMON_REPEATS, rng)
-    worked = f"{CWE_USER.format(example='', context=example)}\n{CWE_PREFIX} {_numbered(example_answer)}"
+    """cwe: a numbered list of ten frequent words and `uncommon` rare words."""
+    example_size = COMMON_WORDS + _EXAMPLE_UNCOMMON_WORDS
+    words = _sample_words(example_size + COMMON_WORDS + uncommon, rng)
+    example, example_answer = _word_list(words[:example_size], _EXAMPLE_COMMON_REPEATS, _EXAMPLE_UNCOMMON_REPEATS, rng)
+    context, answer = _word_list(words[example_size:], COMMON_REPEATS, UNCOMMON_REPEATS, rng)
+    worked = f"{CWE_USER.format(example='', context=example)}\n{CWE_PREFIX} {_number_words(example_answer)}"
     return {CONTEXT: context, "example": worked, "answer": answer}
 
 
 def frequent_words(words: int, rng: random.Random, depth: float) -> Row:
-    """fwe: about `words` coded words, the k-th as often as Zipf's law with exponent 2 expects; the first is noise.
+    """fwe: about `words` coded words, whose frequencies follow Zipf's law with exponent 2. The first word is noise.
 
-    As in RULER the frequencies are the expected ones, not drawn ones, so that the order is never left to chance.
+    As in RULER the frequencies are the expected ones and not drawn, so that chance cannot change their order.
     """
     share = words / _ZETA_2
     counts = [int(share / rank**2) for rank in range(1, math.isqrt(int(share)) + 1)]
-    # In a few words the first ranks would be as frequent as each other.
+    # In a short text the first ranks would have the same frequency. These minima keep them apart.
     least = range(FREQUENT_WORDS + 2, 1, -1)
     counts = [max(pair) for pair in zip_longest(counts, least, fillvalue=0)]
     codes = [NOISE_WORD, *_codes(len(counts) - 1, string.ascii_lowercase, _CODE_LENGTH, rng)]
@@ -65,7 +65,7 @@ def frequent_words(words: int, rng: random.Random, depth: float) -> Row:
 
 
 def variable_tracking(lines: int, rng: random.Random, depth: float) -> Row:
-    """vt: a chain of assignments, in order, at random places of a passage that is repeated."""
+    """vt: a chain of assignments, in order, at random places in a repeated passage."""
     value = rng.randrange(10_000, _EXAMPLE_VALUE)
     context, names = _chain(lines, value, 5, rng)
     row = {CONTEXT: context, "query": str(value), "num_v": len(names), "example": _chain_example()}
@@ -73,14 +73,14 @@ def variable_tracking(lines: int, rng: random.Random, depth: float) -> Row:
 
 
 def one_hop_questions(documents: int, rng: random.Random, depth: float) -> Row:
-    """qa_1: SQuAD's form: paragraphs without title; the question asks for a fact of the one at `depth`."""
-    # Of two linked documents only one is taken, so that an answer stands in one place.
-    asked, *others = (rng.choice((near, far)) for near, far, _ in _stories(max(1, documents), rng))
-    return _questions([document.text for document in others], asked.text, asked.question, asked.answer, depth)
+    """qa_1, in SQuAD's format: paragraphs without titles. The question is about the paragraph at `depth`."""
+    # Linked documents share names. Only one of each pair is used, so that an answer stands in one place.
+    target, *others = (rng.choice((near, far)) for near, far, _ in _stories(max(1, documents), rng))
+    return _questions([document.text for document in others], target.text, target.question, target.answer, depth)
 
 
 def two_hop_questions(documents: int, rng: random.Random, depth: float) -> Row:
-    """qa_2: HotpotQA's form: titled paragraphs; one, anywhere, leads to another, at `depth`, that has the answer."""
+    """qa_2, in HotpotQA's format: titled paragraphs. One, anywhere, leads to the one at `depth` with the answer."""
     others = max(1, documents - 1)
     (first, second, question), *stories = _stories(1 + others // 2, rng)
     rest = [document for near, far, _ in stories for document in (near, far)][: others - 1]
@@ -96,33 +96,33 @@ def _words() -> list[str]:
 
 
 def _sample_words(count: int, rng: random.Random) -> list[str]:
-    """Distinct words; once the list ends, compounds too."""
+    """Draw distinct words, and compounds as well if the list has fewer than `count`."""
     words = _words()
     return rng.sample([*words, *word_keys(max(0, count - len(words)), rng)], count)
 
 
 def _word_list(words: list[str], often: int, rarely: int, rng: random.Random) -> tuple[str, list[str]]:
-    """A numbered list, and its common words."""
+    """Make a numbered list, and return it with its common words."""
     common = words[:COMMON_WORDS]
     entries = common * often + words[COMMON_WORDS:] * rarely
     rng.shuffle(entries)
-    return _numbered(entries), common
+    return _number_words(entries), common
 
 
-def _numbered(words: list[str]) -> str:
+def _number_words(words: list[str]) -> str:
     return " ".join(f"{number}. {word}" for number, word in enumerate(words, 1))
 
 
 def _codes(count: int, letters: str, length: int, rng: random.Random) -> list[str]:
-    """Distinct strings of random letters."""
-    codes: dict[str, None] = {}  # not a set: its order would differ from run to run
+    """Draw distinct strings of random letters."""
+    codes: dict[str, None] = {}  # a set would have another order in each run
     while len(codes) < count:
         codes["".join(rng.choices(letters, k=length))] = None
     return list(codes)
 
 
 def _chain(lines: int, value: int, length: int, rng: random.Random) -> tuple[str, list[str]]:
-    """Noise with a chain in it, and the names of its variables, of `length` letters each."""
+    """Make a chain in noise, and return it with the names of its variables, of `length` letters each."""
     names = _codes(HOPS + 1, string.ascii_uppercase, length, rng)
     values = [str(value), *(f"VAR {name}" for name in names)]
     text = [NOISE] * max(len(names), lines)
@@ -134,7 +134,7 @@ def _chain(lines: int, value: int, length: int, rng: random.Random) -> tuple[str
 
 @cache
 def _chain_example() -> str:
-    """As in RULER the same for all rows; names are shorter than in rows, so that they are never the same."""
+    """The worked example, as in RULER the same in all rows. Its names are shorter, so that no row has them."""
     context, names = _chain(_EXAMPLE_LINES, _EXAMPLE_VALUE, 3, random.Random("example"))
     fields = {"context": context, "query": str(_EXAMPLE_VALUE), "num_v": len(names)}
     return f"{VT_USER.format(example='', **fields)}\n{VT_PREFIX.format(**fields)} {' '.join(names)}"
@@ -148,7 +148,7 @@ class _Document(NamedTuple):
 
 
 def _stories(count: int, rng: random.Random) -> list[tuple[_Document, _Document, str]]:
-    """Documents in linked pairs, and the question that needs both; every name is in one pair only."""
+    """Make pairs of linked documents, each with the question that needs both. A name appears in only one pair."""
     names = iter(rng.sample(range(math.prod(map(len, _NAME_LETTERS))), count * len(_NAMED)))
     return [_story({kind: form.format(_name(next(names))) for kind, form in _NAMED.items()}, rng) for _ in range(count)]
 
@@ -164,7 +164,7 @@ def _story(facts: dict[str, str], rng: random.Random) -> tuple[_Document, _Docum
 
 
 def _name(number: int) -> str:
-    """All are of the same length, so that none holds another."""
+    """The name with this number. All names have the same length, so that none contains another."""
     name = ""
     for alphabet in _NAME_LETTERS:
         number, place = divmod(number, len(alphabet))
@@ -172,9 +172,9 @@ def _name(number: int) -> str:
     return name
 
 
-def _questions(others: list[str], asked: str, question: str, answer: str, depth: float) -> Row:
+def _questions(others: list[str], target: str, question: str, answer: str, depth: float) -> Row:
     place = round(depth * len(others))
-    texts = enumerate([*others[:place], asked, *others[place:]], 1)
+    texts = enumerate([*others[:place], target, *others[place:]], 1)
     context = "\n\n".join(f"Document {number}:\n{text}" for number, text in texts)
     return {CONTEXT: context, "question": question, "answer": [answer], "depth": depth}
 

@@ -1,8 +1,8 @@
-"""Mistakes on `helm-run`'s command line, one line each, before anything is read or sent.
+"""Finds mistakes on `helm-run`'s command line before data is read or requests are sent.
 
-HELM gives a plugin no arguments, so they are parsed once more, by HELM's own parser. A command that names none of our
-entries and not our runner is left to HELM. What HELM reads before it loads plugins, the YAML files of `--local-path`,
-is out of reach here: `helm-longctx doctor` reads them.
+HELM passes no arguments to a plugin, so this module parses them again with HELM's own parser. It ignores commands that
+use neither our run entries nor our runner. It cannot check the YAML files of `--local-path`, because HELM reads those
+before it loads plugins; `helm-longctx doctor` checks them.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from helm.common.general import parse_hocon
 from helm.common.object_spec import get_class_by_name
 
 from helm_longctx.benchmarks import BENCHMARKS
-from helm_longctx.cli.errors import install_excepthook, print_error
 from helm_longctx.errors import InputError, shorten
+from helm_longctx.helm.errors import install_excepthook, print_error
 from helm_longctx.helm.run_specs import check_data
 from helm_longctx.protocol.entry import Entry, check_entry, split_entry
 
 OURS = {name: benchmark for benchmark in BENCHMARKS for name in benchmark.entries}
 RUNNER = "helm_longctx.running.LongContextRunner"
 LONGEST_NAME = 255
-"""Bytes of a file name, on nearly every file system."""
+"""Most bytes of a file name on nearly all file systems."""
 
 
 def check_command_line(command: list[str]) -> None:
-    """Print what is wrong with a `helm-run` command and end the process; do nothing for any other command.
+    """Print the mistakes in a `helm-run` command and exit. Other commands are ignored.
 
     Args:
         command: `sys.argv`.
 
     Raises:
-        SystemExit: something is wrong. HELM catches a plugin's exceptions, but not this.
+        SystemExit: there are mistakes. HELM catches other exceptions of a plugin, but not this one.
     """
     if not (Path(command[0]).stem == "helm-run" or command[0].endswith("helm/benchmark/run.py")):
         return
@@ -62,13 +62,13 @@ def check_command_line(command: list[str]) -> None:
 
 
 def find_problems(args: Namespace) -> Iterator[InputError]:
-    """What is wrong with the arguments of a `helm-run` that asks for something of ours."""
-    yield from (found for found in _read_confs(args) if isinstance(found, InputError))
-    yield from _wrong_options(args)
+    """Find the mistakes in the arguments of a `helm-run` command that uses an entry or the runner of this package."""
+    yield from (conf for conf in _read_confs(args) if isinstance(conf, InputError))
+    yield from _check_options(args)
     entries = []
     for text in _our_entries(args):
         try:
-            entries.append(_check(text, args))
+            entries.append(_check_entry(text, args))
         except InputError as error:
             yield error
     try:
@@ -78,7 +78,7 @@ def find_problems(args: Namespace) -> Iterator[InputError]:
 
 
 def asks_for_ours(args: Namespace) -> bool:
-    """Whether the command names an entry, a conf file or the runner of this package, or what is spelled like one."""
+    """Whether the command names a run entry, a conf file or the runner of this package, even if misspelled."""
     is_our_runner = _is_near(args.runner_class_name or "", [RUNNER])
     return is_our_runner or any(map(_is_our_conf, args.conf_paths)) or bool(_our_entries(args))
 
@@ -93,18 +93,18 @@ def _read_confs(args: Namespace) -> list[list[str] | InputError]:
 
 
 def _read_conf(path: str, priority: int | None) -> list[str] | InputError:
-    """The run entries of a file, without those that `--priority` leaves out; an error if it cannot be read."""
+    """Read the run entries of a file that `--priority` selects. Returns an error if the file cannot be read."""
     try:
         entries = parse_hocon(Path(path).read_text(encoding="utf-8"))["entries"]
-        wanted = [entry for entry in entries if priority is None or entry.get("priority", priority) <= priority]
-        return [str(entry["description"]) for entry in wanted]
+        selection = [entry for entry in entries if priority is None or entry.get("priority", priority) <= priority]
+        return [str(entry["description"]) for entry in selection]
     except OSError as error:
         return InputError(f"--conf-paths {shorten(path)}: {error.strerror}; helm-longctx confs FOLDER makes such files")
-    except Exception as error:  # of a parser, or of what it made
-        return InputError(f"--conf-paths {shorten(path)} is no file of run entries: {shorten(str(error))}")
+    except Exception as error:  # the parser raises many kinds, and the content can have any structure
+        return InputError(f"--conf-paths {shorten(path)} is not a file of run entries: {shorten(str(error))}")
 
 
-def _wrong_options(args: Namespace) -> Iterator[InputError]:
+def _check_options(args: Namespace) -> Iterator[InputError]:
     for option, value in (("-n", args.num_threads), ("-m", args.max_eval_instances)):
         if value < 1:
             yield InputError(f"{option} {value} is not allowed; allowed: a whole number from 1")
@@ -114,22 +114,24 @@ def _wrong_options(args: Namespace) -> Iterator[InputError]:
             f" {LONGEST_NAME} bytes"
         )
     if args.runner_class_name and not _is_runner(args.runner_class_name):
-        yield InputError(f"--runner-class-name {shorten(args.runner_class_name)} is no runner; did you mean {RUNNER}?")
+        yield InputError(
+            f"--runner-class-name {shorten(args.runner_class_name)} is not a runner; did you mean {RUNNER}?"
+        )
     for model in args.models_to_run or []:
-        if not _is_known(model, args):
+        if not _can_run(model, args):
             yield _unknown_model("--models-to-run ", model)
 
 
 def _is_runner(name: str) -> bool:
     try:
-        found: Any = get_class_by_name(name)
+        runner: Any = get_class_by_name(name)
     except (ImportError, AttributeError, ValueError):
         return False
-    return isinstance(found, type) and issubclass(found, Runner)
+    return isinstance(runner, type) and issubclass(runner, Runner)
 
 
-def _check(text: str, args: Namespace) -> Entry:
-    """One of our entries with its model; HELM's run expanders are HELM's business."""
+def _check_entry(text: str, args: Namespace) -> Entry:
+    """Check one of our entries and its model. Arguments of HELM's run expanders are left to HELM."""
     name, arguments = split_entry(text)
     if name not in OURS:
         raise InputError(f"unknown run entry {shorten(name)}; did you mean {_nearest(name, OURS)}?")
@@ -138,13 +140,13 @@ def _check(text: str, args: Namespace) -> Entry:
         if wrong := [key for key in arguments if key.strip() == "model"]:
             raise InputError(f"{name}: there is a space around the argument {shorten(wrong[0])}: write 'model'")
         raise InputError(f"{name} names no model: add model=… to the entry, or --models-to-run")
-    if model and not _is_known(model, args):
+    if model and not _can_run(model, args):
         raise _unknown_model(f"{name}: model=", model)
     return check_entry(OURS[name], name, {k: value for k, value in arguments.items() if k not in RUN_EXPANDERS})
 
 
-def _is_known(model: str, args: Namespace) -> bool:
-    """Whether HELM can run it. What is registered after this plugin is not known yet, and let through."""
+def _can_run(model: str, args: Namespace) -> bool:
+    """Whether HELM can run a model. Models that HELM registers only after this plugin cannot be checked: they pass."""
     if args.plugins or args.enable_huggingface_models or args.enable_local_huggingface_models:
         return True
     if model in ModelRunExpander(model).get_model_group_to_model_names():
@@ -158,13 +160,13 @@ def _is_known(model: str, args: Namespace) -> bool:
 def _unknown_model(where: str, model: str) -> InputError:
     nearest = _nearest(model, [*get_all_models(), *(deployment.name for deployment in ALL_MODEL_DEPLOYMENTS)])
     return InputError(
-        f"{where}{shorten(model)} is no model; allowed: HELM's models, those of --local-path, and `helm-longctx models`"
-        + (f"; did you mean {nearest}?" if nearest else "")
+        f"{where}{shorten(model)} is not a model; allowed: HELM's models, those of --local-path, and those of"
+        " `helm-longctx models`" + (f"; did you mean {nearest}?" if nearest else "")
     )
 
 
 def _is_ours(text: str) -> bool:
-    """Whether an entry is one of ours, or is spelled like one and nobody else's."""
+    """Whether an entry is ours, or is spelled like one of ours and unknown to HELM."""
     name = text.partition(":")[0].strip()
     return name in OURS or (get_run_spec_function(name) is None and _is_near(name, OURS))
 

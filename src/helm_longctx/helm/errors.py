@@ -1,4 +1,4 @@
-"""How errors reach a person: one line on standard error, exit status not 0, no traceback."""
+"""Prints errors for users: one line on standard error, without a traceback."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import sys
 from types import TracebackType
 
 from helm_longctx.errors import InputError
-from helm_longctx.redaction.text import redacted
+from helm_longctx.redaction.abbreviation import format_traceback
+from helm_longctx.redaction.text import redact
 
 
 def install_excepthook() -> None:
-    """In `helm-run`, print bad input as one line, and any other error without prompts and secrets. Idempotent."""
+    """Make `helm-run` print bad input as one line, and other errors without prompts and secrets. Idempotent."""
     sys.excepthook = _excepthook
 
 
@@ -18,24 +19,22 @@ def _excepthook(kind: type[BaseException], error: BaseException, traceback: Trac
     if explain(error):
         print_error(error)
         return
-    from helm_longctx.redaction.lean import lean_traceback  # loads HELM, which a command may never need
-
-    sys.stderr.write(redacted(lean_traceback(error)))
+    sys.stderr.write(redact(format_traceback(error)))
 
 
 _excepthook.redacts = True  # type: ignore[attr-defined]
 
 
 def print_error(error: BaseException) -> None:
-    """Print the one line that explains an error."""
+    """Print the line that explains an error."""
     print(f"helm-longctx: error: {explain(error)}", file=sys.stderr)
 
 
 def explain(error: BaseException) -> str | None:
-    """One line for bad input, ours or a model that HELM does not know; None for anything else."""
+    """Explain an `InputError`, or HELM's error about an unknown model, in one line; None for other errors."""
     if isinstance(error, InputError):
-        return redacted(" ".join(str(error).split()))
+        return redact(" ".join(str(error).split()))
     text = str(error)
     if isinstance(error, ValueError) and text.startswith(("Unknown model", "Model deployment")):
-        return f"{text}; allowed: HELM's models, those of --local-path, and `helm-longctx models`"
+        return f"{text}; allowed: HELM's models, those of --local-path, and those of `helm-longctx models`"
     return None

@@ -10,8 +10,8 @@ from helm.common.hierarchical_logger import hexception, hlog
 from helm.common.request import Request
 
 from helm_longctx.helm.patches import apply_patches
-from helm_longctx.redaction.lean import LOG_LIMIT, short
-from helm_longctx.redaction.text import redacted, register_secret
+from helm_longctx.redaction.abbreviation import LOG_LIMIT, abbreviate
+from helm_longctx.redaction.text import redact, register_secret
 
 PROMPT = "begin " + "the needle is here " * 50_000 + "end"
 
@@ -31,16 +31,16 @@ def test_no_half_of_a_secret(before: int) -> None:
     """What stands where a text is cut is known as a secret only as long as it is whole."""
     secret = "opaque.Zq7-" * 8
     register_secret(secret)
-    cut = redacted(short(" " * before + secret + " " * 200))
+    cut = redact(abbreviate(" " * before + secret + " " * 200))
     assert "opaque" not in cut
     assert "Zq7" not in cut
 
 
 def test_short() -> None:
     """A head, the size and a digest; short texts stay."""
-    assert short("x" * 200) == "x" * 200
-    assert short(PROMPT).startswith("begin the needle")
-    assert short(PROMPT).endswith("… [950,009 characters, sha256 847aa07d71f1]")
+    assert abbreviate("x" * 200) == "x" * 200
+    assert abbreviate(PROMPT).startswith("begin the needle")
+    assert abbreviate(PROMPT).endswith("… [950,009 characters, sha256 847aa07d71f1]")
 
 
 def test_log_lines(log: pytest.LogCaptureFixture) -> None:

@@ -16,7 +16,7 @@ from helm.common.cache_backend_config import BlackHoleCacheBackendConfig
 from helm.common.request import ErrorFlags, GeneratedOutput, Request, RequestResult
 
 from helm_longctx.helm.patches import apply_patches
-from helm_longctx.redaction.text import MARK, redacted
+from helm_longctx.redaction.text import MARK, redact
 
 KEY = "deployment-key-Zq7Zq7"
 
@@ -54,10 +54,10 @@ def test_keys_are_known_before_a_client_is_made(monkeypatch: pytest.MonkeyPatch)
     """Those of deployments that were there first, and of those that come later."""
     apply_patches()
     deployment()
-    assert redacted(f"wrong: {KEY}") == f"wrong: {MARK}"
+    assert redact(f"wrong: {KEY}") == f"wrong: {MARK}"
     there = ModelDeployment("test/there", ClientSpec("none", {}))
     there.client_spec.args["api_key"] = "other-key-Zq7Zq7"
     monkeypatch.setitem(DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT, "test/there", there)
-    assert "other-key-Zq7Zq7" in redacted("other-key-Zq7Zq7")
+    assert "other-key-Zq7Zq7" in redact("other-key-Zq7Zq7")
     apply_patches()
-    assert redacted("other-key-Zq7Zq7") == MARK
+    assert redact("other-key-Zq7Zq7") == MARK

@@ -1,0 +1,65 @@
+"""Code that several commands share: options, checks of paths, tables and HELM's registries."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from helm_longctx.errors import InputError, bad_argument
+from helm_longctx.extras import require
+
+Suite = Annotated[str, typer.Option(help="Name of the suite, as for helm-run.")]
+OutputPath = Annotated[Path, typer.Option("--output-path", "-o", help="HELM's output folder.")]
+LocalPath = Annotated[Path, typer.Option(help="HELM's --local-path.")]
+JsonPath = Annotated[Path | None, typer.Option("--json", help="Also write all results to this file, as JSON.")]
+
+PICTURES = (".png", ".svg", ".pdf")
+
+
+def check_folder(option: str, path: Path | None) -> None:
+    """Check that a file can be written, before calls are made that cost money.
+
+    Raises:
+        InputError: the path is a folder, or its parent folder does not exist.
+    """
+    if path and path.is_dir():
+        raise InputError(f"{option}={str(path)!r} is a folder; name a file")
+    if path and not path.parent.is_dir():
+        raise InputError(f"{option}={str(path)!r}: there is no folder {path.parent}; create it first")
+
+
+def check_picture(command: str, path: Path) -> None:
+    """Check that a plot can be drawn.
+
+    Raises:
+        InputError: the extension is not a known format, or the extra `plot` is not installed.
+    """
+    if path.suffix not in PICTURES:
+        raise bad_argument(command, "plot", str(path), f"a file that ends in {', '.join(PICTURES)}")
+    require("plot", f"plot={str(path)!r}")
+
+
+def print_table(table: Table) -> None:
+    """Print a table: as wide as the terminal, or 120 columns where standard output is not a terminal."""
+    Console(width=None if sys.stdout.isatty() else 120).print(table)
+
+
+def fill_registries(local_path: Path) -> None:
+    """Register with HELM what `helm-run` registers at its start.
+
+    These are HELM's own models and deployments, those of the YAML files in `local_path`, and this package's plugin.
+    """
+    from helm.benchmark.config_registry import (
+        register_builtin_configs_from_helm_package,
+        register_configs_from_directory,
+    )
+
+    import helm_longctx.plugin  # noqa: F401
+
+    register_builtin_configs_from_helm_package()
+    register_configs_from_directory(str(local_path))

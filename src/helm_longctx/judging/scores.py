@@ -1,0 +1,36 @@
+"""Scores from the replies of one or several judges. Imports no HELM."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from statistics import fmean
+from typing import Any
+
+from helm_longctx.protocol.task import Record, Scores
+
+BY_JUDGE = ":"
+"""Separator in the names of statistics between a score and the judge who gave it."""
+
+
+def judge_scores(record: Record, headline: str, score: Callable[[Any], Scores]) -> Scores:
+    """Score the replies of a `judge`, or take the mean over the judges of a `jury` that gave a verdict.
+
+    Args:
+        record: has the replies of one judge under `judge`, or those of several under `jury`.
+        headline: name of the main score. For a jury it is added as a strict score, which is 0 without any verdict,
+            and for each judge of several.
+        score: scores the replies of one judge; without a verdict the result lacks the headline.
+    """
+    if not record.get("jury"):
+        return score(record.get("judge"))
+    all_scores = {judge: score(replies) for judge, replies in record["jury"]["replies"].items()}
+    # Only judges with a verdict are in the mean: a failed call says nothing about the answer.
+    valid = {judge: scores for judge, scores in all_scores.items() if headline in scores}
+    names = dict.fromkeys(name for scores in valid.values() for name in scores)
+    mean = {name: fmean(scores[name] for scores in valid.values() if name in scores) for name in names}
+    mean[f"{headline}_strict"] = mean.get(headline, 0.0)
+    if len(all_scores) > 1:
+        by_judge = {f"{headline}{BY_JUDGE}{judge}": scores[headline] for judge, scores in valid.items()}
+        spread = max(by_judge.values()) - min(by_judge.values()) if len(valid) > 1 else None
+        mean |= by_judge if spread is None else {**by_judge, "judge_spread": spread}
+    return mean

@@ -1,0 +1,1 @@
+"""Cuts prompts that do not fit: at the end of the context (HELMET) or in the middle (LV-Eval)."""

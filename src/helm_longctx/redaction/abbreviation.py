@@ -1,0 +1,90 @@
+"""Abbreviates long texts, so that logs and error messages contain no whole prompt. Imports no HELM."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import sys
+import traceback
+from dataclasses import fields
+from typing import Any
+
+from helm_longctx.redaction.text import redact
+
+HEAD = 200
+"""Characters of a long text that remain."""
+
+LONGEST_SECRET = 8192
+"""Longest secret in characters; access tokens of gateways have thousands."""
+
+LOG_LIMIT = 2000
+"""Characters up to which a log record or an error's message stays whole: enough for a run spec, not for a prompt."""
+
+TAIL = 1000
+"""Characters at the end of a longer log record that remain, because a traceback ends with its exception."""
+
+
+def digest(text: str) -> str:
+    """SHA-256 of a text's UTF-8 form in hexadecimal digits. Lone surrogates, which UTF-8 excludes, are encoded too."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def abbreviate(text: str) -> str:
+    """Return a long text's first characters, its length and its digest; a short text unchanged."""
+    if len(text) <= HEAD:
+        return text
+    # Redact before cutting: a later redaction would not recognize a secret that was cut in two.
+    head = redact(text[: HEAD + LONGEST_SECRET])[:HEAD]
+    return f"{head}… [{len(text):,} characters, sha256 {digest(text)[:12]}]"
+
+
+def cut_middle(text: str) -> str:
+    """Like `abbreviate`, but also keep the end of the text."""
+    return f"{abbreviate(text)} … {text[-TAIL:]}"
+
+
+def format_traceback(error: BaseException) -> str:
+    """Format an exception with its traceback and causes, with long messages abbreviated."""
+    return _abbreviate_messages("".join(traceback.format_exception(error)), error)
+
+
+def _abbreviate_messages(text: str, error: BaseException | None) -> str:
+    """Abbreviate the long messages of an error and of its causes where they occur in a text."""
+    cause = error
+    while cause is not None:
+        if len(message := str(cause)) > LOG_LIMIT:
+            text = text.replace(message, abbreviate(message))
+        cause = cause.__cause__ or cause.__context__
+    return text
+
+
+class AbbreviatingFilter(logging.Filter):
+    """Abbreviates long log records and long messages in their tracebacks."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Abbreviate the record, and accept it."""
+        message = record.getMessage()
+        if len(message) > LOG_LIMIT:
+            # HELM also logs tracebacks as text while it handles an exception, so the messages can stand in the text.
+            message = _abbreviate_messages(message, sys.exc_info()[1])
+            record.msg, record.args = cut_middle(message) if len(message) > LOG_LIMIT else message, ()
+        if record.exc_info and record.exc_info[1] and not record.exc_text:
+            record.exc_text = format_traceback(record.exc_info[1]).rstrip()
+        return True
+
+
+def add_log_filter() -> None:
+    """Abbreviate the long records of HELM's log. Idempotent."""
+    logger = logging.getLogger("helm")
+    if not any(isinstance(present, AbbreviatingFilter) for present in logger.filters):
+        logger.addFilter(AbbreviatingFilter())
+
+
+def abbreviate_request(request: Any) -> str:
+    """Return the `repr` of a HELM request with its long values abbreviated."""
+    values = (f"{field.name}={_abbreviate_value(getattr(request, field.name))}" for field in fields(request))
+    return f"Request({', '.join(values)})"
+
+
+def _abbreviate_value(value: Any) -> str:
+    return repr(abbreviate(value)) if isinstance(value, str) else abbreviate(repr(value))

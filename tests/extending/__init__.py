@@ -1,0 +1,1 @@
+"""The extension guides, followed word for word."""

@@ -1,0 +1,92 @@
+"""docs/adding-a-benchmark.md as a user follows it: a package installed beside ours, found by every command."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import helm_longctx.protocol
+from tests.e2e.commands import BIN
+from tests.extending.guide import Guide
+
+GUIDE = Guide("adding-a-benchmark.md")
+FOLDER = "mystery/"
+MOST_LINES = 60
+"""Of all files in a benchmark's folder: a guide that needs more is too long, or the task model is."""
+
+INSTALL = {"PIP_NO_DEPS": "1", "PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+"""For pip: no network; the version of helm-longctx that is being tested satisfies the dependency."""
+
+
+@pytest.fixture(scope="module")
+def followed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The folder in which the guide was followed, and what its commands printed."""
+    folder, target = tmp_path_factory.mktemp("guide"), tmp_path_factory.mktemp("installed")
+    GUIDE.write(folder)
+    path = os.pathsep.join(filter(None, (str(target), os.environ.get("PYTHONPATH"))))
+    environment = {
+        **os.environ,
+        **INSTALL,
+        "PIP_TARGET": str(target),
+        "PYTHONPATH": path,
+        "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
+    }
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", GUIDE.script],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return folder, done.stdout
+
+
+def test_commands_print_what_the_guide_shows(followed: tuple[Path, str]) -> None:
+    """Prompts, scores and the leaderboard's row stand in the output, in the guide's order."""
+    rest = followed[1]
+    for line in GUIDE.output:
+        assert line in rest
+        rest = rest.partition(line)[2]
+
+
+def test_every_part_finds_the_benchmark(followed: tuple[Path, str]) -> None:
+    """`list` names its entry beside ours; the run has its score and revision; the leaderboard has its pages."""
+    folder, output = followed
+    rows = re.findall(r"^│ (\S+) +│ (\S+) +│ (\S+) ", output, re.MULTILINE)
+    assert ("mystery", "whodunit", "4k-8k") in rows
+    assert any(entry == "helmet_recall" for entry, *_ in rows)
+    suite = folder / "benchmark_output/runs/try"
+    run = suite / "mystery:length=4k,model=longctx_null"
+    assert json.loads((run / "run_spec.json").read_text())["scenario_spec"]["args"]["revision"] == (
+        "example-org/mystery@1.0"
+    )
+    stats = {row["name"]["name"]: row.get("mean") for row in json.loads((run / "stats.json").read_text())}
+    assert (stats["accuracy"], stats["longctx_score"], stats["whodunit_score"]) == (0, 0, 0)
+    assert stats["request_failed"] == 0
+    groups = {path.stem for path in (suite / "groups").glob("*.json")}
+    assert {"mystery", "mystery_4k", "mystery_whodunit"} <= groups
+
+
+def test_a_benchmark_is_short() -> None:
+    """All files of the benchmark's folder together."""
+    assert sum(text.count("\n") for path, text in GUIDE.files.items() if path.startswith(FOLDER)) <= MOST_LINES
+
+
+def test_only_public_names_are_used() -> None:
+    """The package imports `helm_longctx.protocol` alone, and the guide lists what that exports, and nothing else."""
+    modules = [text for path, text in GUIDE.files.items() if path.endswith(".py")]
+    imported = [node for text in modules for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)]
+    ours = [node for node in imported if (node.module or "").startswith("helm_longctx")]
+    assert {node.module for node in ours} == {"helm_longctx.protocol"}
+    assert {alias.name for node in ours for alias in node.names} <= set(helm_longctx.protocol.__all__)
+    section = GUIDE.text.partition("## Public names")[2].partition("\n## ")[0]
+    table = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
+    assert sorted(re.findall(r"`(\w+)`", "".join(table))) == sorted(helm_longctx.protocol.__all__)

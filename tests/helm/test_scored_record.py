@@ -1,0 +1,111 @@
+"""What a scorer gets: correct answers score 1 in chat and completion form, with and without the answer prefix."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from helm.benchmark.adaptation.request_state import RequestState
+from helm.common.request import GeneratedOutput, Request, RequestResult
+
+from helm_longctx.helm.instance import to_instance
+from helm_longctx.helm.metric import scored_record
+from helm_longctx.protocol import Benchmark, Category, Example, Metric, Record, Scores, Settings, Task, Template
+from helm_longctx.protocol.prompt import Form
+from helm_longctx.protocol.sample import Sample
+
+PREFIX = "Answer:"
+EXAMPLE = Example(
+    "x-0", {"context": "Ben did it.", "question": "Who?"}, ["Ben"], "generated", record={"aliases": ["Benjamin"]}
+)
+SETTINGS = Settings(length=4096)
+
+
+def score_output(record: Record) -> Scores:
+    """The whole output is the answer."""
+    return {"exact": float(record["prediction"].strip() in [*record["references"], *record["aliases"]])}
+
+
+def score_with_prefix(record: Record) -> Scores:
+    """What follows the prefix is the answer; without it there is none, unless it is a chat's whole output."""
+    _, prefix, answer = record["prediction"].rpartition(PREFIX)
+    return {"exact": float((answer if prefix else record["prediction"]).strip() in record["references"])}
+
+
+def make_task(prefix_scored: bool) -> Task:
+    return Task(
+        name="who",
+        title="Who",
+        template=Template("{context}\n\n{question}", PREFIX),
+        load=lambda task, settings, root: [EXAMPLE],
+        score=score_with_prefix if prefix_scored else score_output,
+        headline=("exact",),
+        metrics=("exact",),
+        max_tokens=10,
+        sizes={4096: 1},
+        prefix_scored=prefix_scored,
+    )
+
+
+def record_of(task: Task, output: str, form: Form) -> Record:
+    """The record of an answer, from the instance that the scenario makes and the adapter sends."""
+    benchmark = Benchmark(
+        name="tiny",
+        title="Tiny",
+        description="",
+        revision="tiny@1",
+        comparability=1,
+        url="",
+        categories=(Category("", "", (task,)),),
+        metrics=(Metric("exact", "Exact", "Whether the answer is the reference."),),
+    )
+    instance = to_instance(benchmark, task, SETTINGS, EXAMPLE, run_max_tokens=10)
+    sent = Sample.from_json(instance.extra_data).extend(style=form)
+    result = RequestResult(success=True, embedding=[], completions=[GeneratedOutput(output, 0, [])], cached=False)
+    return scored_record(
+        RequestState(
+            replace(instance, extra_data=sent.to_json()),
+            None,
+            None,
+            0,
+            None,
+            Request(),
+            result,
+            0,
+            prompt_truncated=False,
+        )
+    )
+
+
+@pytest.mark.parametrize("form", ["chat", "completion"])
+@pytest.mark.parametrize("prefix_scored", [False, True])
+def test_correct_answers_score_1(prefix_scored: bool, form: Form) -> None:
+    """Whichever the task declares, a right answer is right in both forms, and a wrong one is wrong."""
+    task = make_task(prefix_scored)
+    assert task.scores(record_of(task, " Ben", form)) == {"exact": 1, "longctx_score": 1}
+    assert task.scores(record_of(task, " Cleo", form)) == {"exact": 0, "longctx_score": 0}
+
+
+@pytest.mark.parametrize(
+    ("prefix_scored", "form", "output", "prediction"),
+    [
+        (False, "chat", " Ben\n", " Ben\n"),
+        (False, "completion", " Ben\n", " Ben\n"),
+        (True, "chat", " Ben\n", " Ben\n"),
+        (True, "completion", " Ben\n", "Answer: Ben\n"),
+        (True, "completion", "Cleo? No.</think> Ben\n", "Ben"),
+        (False, "chat", "Cleo? No.</think> Ben\n", "Ben"),
+    ],
+)
+def test_the_record(prefix_scored: bool, form: Form, output: str, prediction: str) -> None:
+    """Its fields are those that the documentation of `protocol.task` lists."""
+    assert record_of(make_task(prefix_scored), output, form) == {
+        "prediction": prediction,
+        "references": ["Ben"],
+        "aliases": ["Benjamin"],
+    }
+
+
+def test_the_output_alone_is_the_default() -> None:
+    """A benchmark that says nothing of the prefix is scored on what the model wrote."""
+    assert Task.__dataclass_fields__["prefix_scored"].default is False
