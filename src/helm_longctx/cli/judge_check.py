@@ -24,7 +24,7 @@ from helm_longctx.cli.shared import (
     fill_registries,
     print_table,
 )
-from helm_longctx.judging.settings import check_settings
+from helm_longctx.judging.calls import check_settings
 from helm_longctx.sources.root import DataRoot
 
 if TYPE_CHECKING:

@@ -23,9 +23,8 @@ from helm_longctx.cli import (
 )
 from helm_longctx.errors import InputError, shorten
 from helm_longctx.helm.errors import explain
-from helm_longctx.redaction.logs import redact_logs
+from helm_longctx.redaction.logs import redact_logs, redact_uncaught
 from helm_longctx.redaction.text import redact, register_environment
-from helm_longctx.redaction.uncaught import redact_uncaught
 
 app = typer.Typer(
     help="Long-context evaluation for Stanford HELM.", no_args_is_help=True, pretty_exceptions_enable=False
