@@ -199,7 +199,7 @@ ROOMS: dict[str, set[str]] = {
     "helm.patches": {"helm", "protocol", "redaction"},
     "helm": {"benchmarks", "helm.patches", "judging", "protocol", "redaction", "sources"},
     "runs": {"protocol", "redaction"},
-    "running": {"helm", "helm.patches", "judging", "protocol", "redaction", "runs"},
+    "running": {"benchmarks", "helm", "helm.patches", "judging", "protocol", "redaction", "runs"},
     "models": {"benchmarks", "protocol"},
     "report": {"benchmarks", "protocol", "runs", "sources"},
     "plugin": {"benchmarks", "helm", "models"},
