@@ -29,7 +29,6 @@ from tests.fuzz.mutate import dumped, mutated, mutated_bytes
 from tests.lv_eval.fabricate import build_lv_eval
 from tests.tasks import entry_of
 
-SCENARIOS = {scenario.benchmark.name: scenario for scenario in LongContextScenario.__subclasses__()}
 BUILDERS: tuple[Callable[[Path], object], ...] = (build_mirror, build_lv_eval)
 """What fabricates the data of all benchmarks."""
 ROWS, LONGEST_TEXT = 12, 3000
@@ -142,7 +141,7 @@ def _short_books() -> Iterator[None]:
 def _load(benchmark: Benchmark, task: Task) -> None:
     arguments = {benchmark.task_argument: task.name, "length": length_of(task), "num_samples": 5}
     try:
-        scenario = SCENARIOS[benchmark.name](entry_of(task), benchmark.revision, **arguments)
+        scenario = LongContextScenario(entry_of(task), benchmark.revision, **arguments)
         instances = list(scenario.iter_instances("benchmark_output/scenarios/x"))
     except InputError as error:
         check_line(error)

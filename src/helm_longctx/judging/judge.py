@@ -29,7 +29,8 @@ class Question:
 
     Args:
         read: from the reply to the verdict; None if the reply has none.
-        seed: for judges that take one (OpenAI's protocol).
+        seed: for judges that take one (OpenAI's protocol); None sends none.
+        readings: how many replies may have no verdict; None for the environment's setting.
     """
 
     prompt: str
@@ -37,7 +38,8 @@ class Question:
     max_tokens: int
     temperature: float
     top_p: float
-    seed: int
+    seed: int | None
+    readings: int | None = None
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ class Reply:
 class SeededRequest(Request):
     """A request with OpenAI's `seed`, which HELM's own has no place for."""
 
-    seed: int = 0
+    seed: int | None = None
 
 
 class Judge:
@@ -95,7 +97,7 @@ class Judge:
 
     def _asked(self, question: Question, repeat: int) -> Reply:
         text, error, paid = None, None, 0
-        for number in range(self._readings):
+        for number in range(question.readings or self._readings):
             result = self._result(question, number, repeat)
             if isinstance(result, str):
                 return Reply(text, None, result, paid)
@@ -116,7 +118,7 @@ class Judge:
             top_p=question.top_p,
             max_tokens=question.max_tokens,
             # A judge that is asked again must be able to answer something else.
-            seed=question.seed + number + repeat,
+            seed=None if question.seed is None else question.seed + number + repeat,
             # HELM's cache knows a reply by what was sent, and two deployments can be sent the same.
             random=f"{self.name}#{repeat}.{number}",
         )
@@ -179,7 +181,8 @@ def send_seeds() -> None:
 
         def make(self: Any, request: Request) -> dict[str, Any]:
             raw: dict[str, Any] = theirs(self, request)
-            return {**raw, "seed": request.seed} if isinstance(request, SeededRequest) else raw
+            seed = request.seed if isinstance(request, SeededRequest) else None
+            return raw if seed is None else {**raw, "seed": seed}
 
         make.sends_seeds = True  # type: ignore[attr-defined]
         OpenAIClient._make_chat_raw_request = make

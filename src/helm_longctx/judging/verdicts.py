@@ -6,10 +6,31 @@ from collections.abc import Callable
 from statistics import fmean
 from typing import Any
 
+from helm_longctx.protocol.shapes import Shape, is_text
 from helm_longctx.protocol.task import Record, Scores
+
+ANSWER = "answer"
+"""The one part of what a judge is asked where there are no several."""
 
 BY_JUDGE = ":"
 """In the names of statistics between a score and the judge of a jury who gave it."""
+
+
+def _is_reply(value: Any) -> bool:
+    parts = value.values() if isinstance(value, dict) else [value]
+    return all(part is None or is_text(part) for part in parts)
+
+
+def _is_jury(value: Any) -> bool:
+    replies = value.get("replies") if isinstance(value, dict) else None
+    return value == {} or (isinstance(replies, dict) and all(map(_is_reply, replies.values())))
+
+
+REPLIES = {
+    "judge": Shape("a judge's reply, or an object of its replies by part", _is_reply),
+    "jury": Shape("an object with 'replies', an object of replies by judge", _is_jury),
+}
+"""What a scorer reads of the record of a judged answer."""
 
 
 def judge_scores(record: Record, headline: str, worth: Callable[[Any], Scores]) -> Scores:

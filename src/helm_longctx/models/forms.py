@@ -17,9 +17,9 @@ class Recognition:
     """What a prompt turns out to be.
 
     Args:
-        template: the one it was made from; None for a conversation.
+        template: the one it was made from; None if its task has none.
         fields: what stands in the template's places.
-        answer: of a conversation, what its benchmark's strategy found.
+        answer: of a task without a template, what its benchmark's strategy found.
     """
 
     baseline: Baseline
@@ -29,12 +29,12 @@ class Recognition:
 
 
 def recognise(prompt: str) -> Recognition | None:
-    """The first task whose template gives this prompt; None if none does."""
+    """The first task whose template gives this prompt, else the first whose strategy knows it; None if none does."""
     for template, baseline in _templates():
         fields = template.parse(prompt)
         if fields is not None:
             return Recognition(baseline, template, fields)
-    return None
+    return recognise_conversation([{"role": "user", "content": prompt}])
 
 
 def recognise_conversation(messages: Sequence[Message]) -> Recognition | None:

@@ -69,7 +69,9 @@ def pass_at(repeats: int) -> str:
 
 
 def headline_text(task: Task) -> str:
-    """What a task's score is, by its official names."""
+    """What a task's score is, by its official names, or why it has none."""
+    if not task.headline:
+        return f"none: {task.unscored}"
     return task.headline[0] if len(task.headline) == 1 else f"mean of {', '.join(task.headline)}"
 
 

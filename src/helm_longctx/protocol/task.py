@@ -132,13 +132,14 @@ class Task:
     """One row of a benchmark's table.
 
     Args:
-        name: as in run entries, e.g. `json_kv`.
+        name: e.g. `json_kv`; sub-splits and run groups have it.
         title: for people.
         sizes: for each length, how many units fill it (pairs, shots, documents); empty if there is no axis.
         unit: what `sizes` counts, in the plural.
         load: examples in the official order; reads files, knows no HELM type.
         score: pure; returns official metric names and values in 0…1, without `longctx_score`.
-        headline: the official metrics whose mean becomes `longctx_score`; nearly always one.
+        headline: the official metrics whose mean becomes `longctx_score`; nearly always one. Empty if the official
+            headline metric is not computed here; `unscored` then says why.
         metrics: every name that `score` can return.
         max_tokens: output budget in tokens, for all lengths or by length.
         num_samples: the official sample size.
@@ -159,6 +160,8 @@ class Task:
             as it is.
         prefix_scored: whether the answer prefix of a completion stands before the output when it is scored.
         repeats: how often the official protocol asks each question; a score is the mean.
+        alias: what run entries call it, where that is not its name.
+        unscored: why the task has no `longctx_score`, for people; only where `headline` is empty.
     """
 
     name: str
@@ -186,6 +189,17 @@ class Task:
     record: Mapping[str, Shape] = field(default_factory=dict)
     prefix_scored: bool = True
     repeats: int = 1
+    alias: str = ""
+    unscored: str = ""
+
+    @property
+    def argument(self) -> str:
+        """What run entries call it."""
+        return self.alias or self.name
+
+    def exists_at(self, length: int | None) -> bool:
+        """Whether it can be asked at a length; a task without lengths can."""
+        return not self.sizes or self.any_length or length in self.sizes
 
     def prompt(self, example: Example, system: str | None = None) -> Prompt:
         """What a model is asked, with the system message of a protocol that has one."""
@@ -237,7 +251,7 @@ class Task:
     def scores(self, record: Record) -> Scores:
         """Official metrics and `longctx_score`; what cannot be computed is absent."""
         scores = {name: float(value) for name, value in self.score(record).items()}
-        if all(name in scores for name in self.headline):
+        if self.headline and all(name in scores for name in self.headline):
             scores[MAIN_METRIC] = sum(scores[name] for name in self.headline) / len(self.headline)
         return scores
 
@@ -264,7 +278,7 @@ class Category:
 
     Args:
         name: the run entry is `<benchmark>_<name>`; empty if the benchmark has but one category.
-        tasks: those whose unweighted mean is the category's score.
+        tasks: those whose unweighted mean is the category's score. At a length at which some do not exist, the others.
         variants: further tasks, run only by name.
         averaged: whether the published tables have it as a column.
         judge: class of the annotator that judges its answers, as `module.Class`; empty if nobody does.
@@ -276,6 +290,10 @@ class Category:
     variants: tuple[Task, ...] = ()
     averaged: bool = True
     judge: str = ""
+
+    def tasks_at(self, length: int | None) -> tuple[Task, ...]:
+        """The tasks whose mean is the category's score at a length: those that exist there."""
+        return tuple(task for task in self.tasks if task.exists_at(length))
 
 
 @dataclass(frozen=True)
@@ -304,7 +322,7 @@ class Benchmark:
         revision: repository and commit that the prompts and metrics follow; part of every run spec.
         url: the official code at that commit.
         categories: the table, in the order of the published ones. A task can stand in several.
-        task_argument: what run entries call a task.
+        task_argument: the argument of run entries that names a task; no key of HELM's `RUN_EXPANDERS`.
         metrics: what the names mean that the tasks' scorers return.
         axis: what a length means; None if the benchmark has no lengths.
         baselines: how models without a neural network answer, by task.
@@ -318,7 +336,7 @@ class Benchmark:
     url: str
     categories: tuple[Category, ...]
     metrics: tuple[Metric, ...]
-    task_argument: Literal["task", "dataset"] = "task"
+    task_argument: str = "task"
     axis: Axis | None = INPUT_TOKENS
     baselines: Mapping[str, Baseline] = field(default_factory=dict)
     published: Callable[[], tuple[Published, ...]] = tuple

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from helm_longctx.protocol.metric_names import CONDITIONS, DEPTHS, depth_score, task_score
-from helm_longctx.protocol.task import MAIN_METRIC, Benchmark, Category, Task
+from helm_longctx.protocol.task import MAIN_METRIC, Benchmark, Task
 
 MARK = "†"
 """Stands at scores that are not comparable."""
@@ -62,14 +62,14 @@ class Outcome:
     """What a run was asked for, and what came of it.
 
     Args:
-        category: of its run entry.
+        category_tasks: those whose mean is the score of the run entry's category at its length.
         tasks: those that it ran.
         num_samples: the run entry's; None for the benchmark's own.
         judge: the run entry's.
         means: statistic and task to its mean, of what is not perturbed.
     """
 
-    category: Category
+    category_tasks: tuple[Task, ...]
     tasks: tuple[Task, ...]
     num_samples: int | None
     judge: str
@@ -90,8 +90,9 @@ def find_outcome(
     if benchmark is None or "revision" not in arguments:
         return None
     category = benchmark.entries[arguments["entry"]]
-    chosen = arguments.get(benchmark.task_argument)
-    tasks = tuple(task for task in (*category.tasks, *category.variants) if task.name == chosen)
+    chosen, length = arguments.get(benchmark.task_argument), arguments.get("length")
+    tasks = tuple(task for task in (*category.tasks, *category.variants) if task.argument == str(chosen))
+    expected = category.tasks_at(None if length is None else int(length))
     samples = arguments.get("num_samples")
     annotators = spec.get("annotators") or []
     means = {
@@ -100,8 +101,8 @@ def find_outcome(
         if "perturbation" not in stat["name"] and stat.get("mean") is not None
     }
     return Outcome(
-        category,
-        tasks or category.tasks,
+        expected,
+        tasks or expected,
         None if samples is None else int(samples),
         next((each.get("args", {}).get("judge", "auto") for each in annotators), "auto"),
         means,
@@ -146,7 +147,7 @@ def cell_lacks(metric: str, task: str | None, outcomes: Sequence[Outcome]) -> li
     own = [each for each in ran.values() if task in (None, each.name) and task_score(each.name) == metric]
     if task or own:
         return find_lacks(own or [each for each in ran.values() if each.name == task], outcomes)
-    category = outcomes[0].category.tasks
+    category = outcomes[0].category_tasks
     if metric not in (MAIN_METRIC, *map(depth_score, DEPTHS)):
         return find_lacks([each for each in category if metric in each.metrics], outcomes, metric)
     scored = {name for outcome in outcomes for statistic, name in outcome.means if statistic == MAIN_METRIC}

@@ -13,9 +13,9 @@ from typing import Any, BinaryIO, NamedTuple
 import ijson
 
 from helm_longctx.protocol.averages import AVERAGE, Cell, averaged
-from helm_longctx.protocol.lengths import length_label
+from helm_longctx.protocol.lengths import length_label, parse_length
 from helm_longctx.protocol.metric_names import task_score
-from helm_longctx.protocol.task import MAIN_METRIC, Benchmark, Task
+from helm_longctx.protocol.task import MAIN_METRIC, Benchmark, Category, Task
 from helm_longctx.report.comparability import Lack, find_outcome, task_lacks
 from helm_longctx.report.files import read_json, reading
 
@@ -23,6 +23,7 @@ from helm_longctx.report.files import read_json, reading
 class Score(NamedTuple):
     """One statistic of a task in a run; `score` is a mean over its instances.
 
+    `length` is empty where the benchmark has no lengths.
     `instances` is None where nobody knows: of published scores. `lacking` says why it is not comparable: codes of
     `Lack` with `;` between them.
     """
@@ -106,7 +107,7 @@ def averages(scores: Iterable[Score], benchmarks: Iterable[Benchmark]) -> Iterat
         for cell, groups in averaged(cells).items():
             mean = fmean(fmean(score.score for score in group) for group in groups)
             rows = [score for group in groups for score in group]
-            wanted = categories[entry].tasks if entry in categories and cell.task == AVERAGE else ()
+            wanted = _tasks_of(categories[entry], cell) if entry in categories and cell.task == AVERAGE else ()
             lacking = _all_codes(rows, wanted)
             yield Average(cell.model, entry, cell.task, cell.length, context, mean, len(groups), lacking)
 
@@ -184,7 +185,9 @@ def _is_shown(stat: Mapping[str, Any]) -> bool:
 
 
 def _length(spec: Mapping[str, Any]) -> str:
-    return length_label(int(spec["scenario_spec"]["args"]["length"]))
+    """The label; empty if the benchmark has no lengths."""
+    length = spec["scenario_spec"]["args"].get("length")
+    return "" if length is None else length_label(int(length))
 
 
 def _codes(lacks: Iterable[Lack]) -> str:
@@ -199,6 +202,11 @@ def _all_codes(scores: Sequence[Score], wanted: Iterable[Task]) -> str:
     has = {score.task for score in scores}
     missing = [Lack("missing", task.name).code for task in wanted if not has & {task.name, ""}]
     return ";".join(dict.fromkeys([*missing, *(code for score in scores for code in score.lacking.split(";") if code)]))
+
+
+def _tasks_of(category: Category, cell: Cell) -> tuple[Task, ...]:
+    """The tasks that an average over a category's tasks should have."""
+    return category.tasks_at(parse_length(cell.length)) if cell.length else category.tasks
 
 
 def _counts(run: Path, stats: Iterable[Mapping[str, Any]], tasks: Iterable[Task]) -> dict[tuple[str, str], int]:

@@ -22,10 +22,11 @@ from helm.common.codec import from_json
 from helm.common.request import Request
 from helm.proxy.services.service import CACHE_DIR
 
+from helm_longctx.benchmarks import benchmark_of
 from helm_longctx.errors import InputError
 from helm_longctx.helm.annotator import check_annotators
 from helm_longctx.locks import LOCK, lock_run
-from helm_longctx.protocol.entry import ARGUMENTS
+from helm_longctx.protocol.entry import arguments_of
 from helm_longctx.protocol.sample import Sample
 from helm_longctx.running.annotating import WholePromptAnnotations
 from helm_longctx.running.cache import with_digest_cache
@@ -176,7 +177,8 @@ def _named(run: str, judge: str) -> str:
     """The run's name with the judge where its entry has it: after our arguments, before HELM's."""
     entry, _, rest = run.partition(":")
     parts = [part for part in rest.split(",") if not part.startswith("judge=")]
-    ours = sum(part.partition("=")[0] in ARGUMENTS for part in parts)
+    arguments = arguments_of(benchmark_of(entry))
+    ours = sum(part.partition("=")[0] in arguments for part in parts)
     parts.insert(ours, f"judge={judge.replace('/', '_')}")
     return f"{entry}:{','.join(parts)}"
 

@@ -13,156 +13,52 @@ from helm.clients.auto_client import AutoClient
 
 from helm_longctx.benchmarks.helmet import citations
 from helm_longctx.benchmarks.helmet.data.alce import all_documents
-from helm_longctx.benchmarks.helmet.rubrics import ANSWER, JUDGE, RUBRICS
+from helm_longctx.benchmarks.helmet.rubrics import JUDGE, RUBRICS
 from helm_longctx.benchmarks.helmet.tasks import HELMET
-from helm_longctx.errors import InputError, shorten
-from helm_longctx.failures import failure_of
+from helm_longctx.errors import InputError
 from helm_longctx.helm.annotator import JudgeAnnotator
+from helm_longctx.helm.answer_judge import AnswerAnnotator, explain, is_answered, log_once
 from helm_longctx.helm.metric import scored_record
 from helm_longctx.judging.entailment import Entailment, find_entailment, is_deployment
-from helm_longctx.judging.judge import Judge, Question, Reply, check_judges, find_judges
-from helm_longctx.judging.jury import ask_all
-from helm_longctx.judging.keys.client import UnavailableClient, check_credentials, has_credentials
-from helm_longctx.judging.settings import check_settings
+from helm_longctx.judging.judge import Question
+from helm_longctx.judging.keys.client import check_credentials
 from helm_longctx.protocol.task import Record
-from helm_longctx.redaction.text import redacted
 from helm_longctx.sources.root import DataRoot
 
 _log = logging.getLogger(__name__)
 
-_NOBODY_SAID: dict[str, Any] = {"replies": {}, "failed": 1.0}
 
+class RubricAnnotator(AnswerAnnotator):
+    """What language models say of answers and summaries, by HELMET's rubrics."""
 
-class RubricAnnotator(JudgeAnnotator):
-    """What one or several language models say of answers and summaries, by HELMET's rubrics.
+    official = JUDGE
 
-    Args:
-        judge: `auto` (the official judge where there is a key for it, else nobody), a HELM deployment, or several
-            with `+` between them.
-        auto_client: given by HELM.
-    """
-
-    name = "jury"
-    use_global_metric = True
-    """HELM then hands over all answers at once."""
-
-    def __init__(self, judge: str, auto_client: AutoClient):
-        self._named = judge != "auto"
-        self._told: set[str] = set()
-        names = dict.fromkeys(judge.split("+")) if self._named else _official(auto_client.credentials)
-        self._judges = [_found(name, auto_client) for name in names]
-
-    @classmethod
-    def check(cls, judge: str, credentials: Mapping[str, Any] | None = None) -> None:
-        """Every judge that is named is a deployment, and has a key if it needs one.
+    def questions(self, task: str, record: Record) -> dict[str, Question]:
+        """The rubric's prompts, from the official script.
 
         Raises:
-            InputError: one is not, or has none; or a setting is wrong.
+            InputError: the run or the data lacks what the rubric needs.
         """
-        check_settings()
-        for name in check_judges(judge) if judge != "auto" else []:
-            if credentials is not None:
-                check_credentials(name, credentials)
-
-    def annotate(self, request_state: RequestState) -> dict[str, Any]:
-        """What the metric reads of one answer; it never raises. Empty if nobody judges."""
-        return self._annotations([request_state])[0]
-
-    def annotate_all(self, request_states: list[RequestState]) -> list[dict[str, Any]]:
-        """As `annotate`, of every answer, each under the annotator's name."""
-        return [{self.name: annotation} for annotation in self._annotations(request_states)]
-
-    def _annotations(self, states: list[RequestState]) -> list[dict[str, Any]]:
-        asked = [self._questions(state) for state in states]
-        found = ask_all(self._judges, [questions or {} for questions in asked])
-        return [
-            _NOBODY_SAID if questions is None else _annotation(state, self._judges, replies) if questions else {}
-            for state, questions, replies in zip(states, asked, found, strict=True)
-        ]
-
-    def _questions(self, state: RequestState) -> dict[str, Question] | None:
-        """What to ask about an answer: nothing if it is not judged; None if it should be and cannot."""
-        rubric = RUBRICS.get(state.instance.sub_split or "")
-        if not (self._judges and rubric and _answered(state)):
+        rubric = RUBRICS.get(task)
+        if rubric is None:
             return {}
-        try:
-            record = _record(state)
-            if absent := [name for name in rubric.needs if name not in record]:
-                raise InputError(f"there is no {' and no '.join(absent)}: get it with helm-longctx fetch")
-            return rubric.questions(_rubric_file(state, record), record)
-        except Exception as error:  # whatever it is, the answers are paid for
-            _tell_once(self._told, state, error)
-            return None if self._named else {}
+        if absent := [name for name in rubric.needs if name not in record]:
+            raise InputError(f"there is no {' and no '.join(absent)}: get it with helm-longctx fetch")
+        return rubric.questions(_rubric_file(task, record), record)
+
+    def digest(self, task: str, record: Record) -> str:
+        """Of the rubric's templates."""
+        return RUBRICS[task].digest(_rubric_file(task, record))
 
 
-def _official(credentials: Mapping[str, Any]) -> list[str]:
-    """The official judge where there is a key for it, or half of one, which nobody means; else nobody."""
-    try:
-        if has_credentials(JUDGE, credentials):
-            return [JUDGE]
-    except InputError:
-        return [JUDGE]  # and what is missing is said when it is to be had
-    _log.warning("answers are not judged: there is no key for %s; name a judge with judge=", JUDGE)
-    return []
-
-
-def _found(name: str, client: AutoClient) -> Judge:
-    """A judge, or in its place one that has no answer to anything: the others of its jury have theirs."""
-    try:
-        return find_judges(name, client)[0]
-    except Exception as error:  # clients raise what they like when they are made
-        why = _reason(error)
-        _log.error("answers are not judged by %s: %s", name, why)
-        return Judge(name, name, UnavailableClient(why))
-
-
-def _reason(error: Exception) -> str:
-    """Why a judge cannot be had."""
-    return str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {shorten(redacted(str(error)))}"
-
-
-def _answered(state: RequestState) -> bool:
-    return state.result is not None and failure_of(state.result) is None
-
-
-def _tell_once(told: set[str], state: RequestState, error: Exception) -> None:
-    what = str(error) if isinstance(error, InputError) else type(error).__name__
-    if what not in told:
-        _log.error("%s, and maybe others, are not judged: %s", state.instance.id, what)
-    told.add(what)
-
-
-def _record(state: RequestState) -> Record:
-    return {**scored_record(state), "question": (state.instance.extra_data or {}).get("question")}
-
-
-def _rubric_file(state: RequestState, record: Record) -> Path:
+def _rubric_file(task: str, record: Record) -> Path:
     """The official script in the present data; if it is not there, where the run had it."""
-    file = _data_root() / HELMET.task(state.instance.sub_split or "").judge_sources["rubric"].paths[0]
+    file = _data_root() / HELMET.task(task).judge_sources["rubric"].paths[0]
     return file if file.is_file() else Path(record["rubric"])
 
 
 def _data_root() -> DataRoot:
     return DataRoot.find(get_benchmark_output_path())
-
-
-def _annotation(state: RequestState, judges: list[Judge], replies: Mapping[str, Mapping[str, Reply]]) -> dict[str, Any]:
-    """What was asked of whom, and what they said, as plain data."""
-    rubric, record = RUBRICS[state.instance.sub_split or ""], _record(state)
-    said = {
-        judge: parts[ANSWER].text if ANSWER in parts else {part: reply.text for part, reply in parts.items()}
-        for judge, parts in replies.items()
-    }
-    failed = [judge for judge, parts in replies.items() if any(reply.verdict is None for reply in parts.values())]
-    errors = {judge: sorted({r.error for r in replies[judge].values() if r.error}) for judge in failed}
-    return {
-        "replies": said,
-        "verdicts": {judge: {part: r.verdict for part, r in parts.items()} for judge, parts in replies.items()},
-        "judges": {judge.name: judge.model for judge in judges},
-        "rubric": rubric.digest(_rubric_file(state, record)),
-        "failed": len(failed) / len(replies),
-        **({"errors": errors} if errors else {}),
-    }
 
 
 class CitationAnnotator(JudgeAnnotator):
@@ -185,7 +81,7 @@ class CitationAnnotator(JudgeAnnotator):
             self._entailment = find_entailment(judge, auto_client, Path(file_storage_path))
         except Exception as error:  # clients raise what they like when they are made
             self._unavailable = True
-            _log.error("citations are not judged: %s", _reason(error))
+            _log.error("citations are not judged: %s", explain(error))
 
     @classmethod
     def check(cls, judge: str, credentials: Mapping[str, Any] | None = None) -> None:
@@ -199,13 +95,13 @@ class CitationAnnotator(JudgeAnnotator):
 
     def annotate(self, request_state: RequestState) -> dict[str, Any]:
         """What the metric reads; it never raises, since that would end the run. Empty if nobody judges."""
-        answered = _answered(request_state)
+        answered = is_answered(request_state)
         if self._entailment is None or not answered:
             return {"failed": True} if self._unavailable and answered else {}
         try:
             return _judged(request_state, self._entailment)
         except Exception as error:  # whatever it is, the answers are paid for
-            _tell_once(self._told, request_state, error)
+            log_once(self._told, request_state, error)
             return {"failed": True}
 
 
