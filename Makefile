@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PYTHON ?= python3
 PORT ?= 8000
 
-.PHONY: demo serve test chaos fuzz lint docs bench bars browser clean
+.PHONY: demo serve test test-matrix chaos fuzz lock lint docs bench bars browser clean
 
 $(VENV)/installed: setup.cfg pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -34,6 +34,14 @@ test: $(VENV)/installed-dev browser lint
 chaos: $(VENV)/installed-dev
 	$(BIN)/python -m tests.chaos.chaos
 
+# The lowest and the newest Python, quickly. PYTHONS='python3.11 python3.12' tests others.
+test-matrix:
+	.ci/test-matrix
+
+# constraints.txt anew, from what pip chooses today for every Python that we support.
+lock:
+	$(PYTHON) .ci/lock.py $(foreach name,$(or $(PYTHONS),python3.10 python3.11 python3.12 python3.13),$(shell .ci/find-python $(name)))
+
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -60,4 +68,4 @@ browser:
 	@command -v chromedriver >/dev/null || (apt-get update -qq && apt-get install -y -qq chromium chromium-driver)
 
 clean:
-	rm -rf $(VENV) build dist site benchmark_output prod_env .coverage*
+	rm -rf $(VENV) .venv-matrix build dist site benchmark_output prod_env .coverage*

@@ -37,6 +37,9 @@ def no_mirror(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]
     """Every test starts without a mirror, in a folder of its own, with logging as it was."""
     monkeypatch.delenv(ENVIRONMENT, raising=False)
     monkeypatch.chdir(tmp_path)
-    handlers = list(logging.getLogger().handlers)
+    loggers = [logging.getLogger(), logging.getLogger("helm")]
+    before = [(logger, list(logger.handlers), logger.propagate, logger.level) for logger in loggers]
     yield
-    logging.getLogger().handlers = handlers
+    # HELM's commands add a handler each time, which would go on to write to a test's closed output.
+    for logger, handlers, propagate, level in before:
+        logger.handlers, logger.propagate, logger.level = handlers, propagate, level

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 
@@ -25,13 +26,14 @@ from helm.benchmark.scenarios.scenario import create_scenario
 from helm.common.object_spec import get_class_by_name, parse_object_spec
 
 import helm_longctx.plugin  # noqa: F401  # what helm-run loads
+from helm_longctx._version import VERSION
 from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.helm.annotator import JudgeAnnotator
 from helm_longctx.helm.style import HUGGING_FACE_CLIENT, RAW_TEXT_CLIENTS
 from helm_longctx.protocol.entry import ARGUMENTS, CLOSED_BOOK
 from helm_longctx.protocol.lengths import STANDARD, length_label
-from helm_longctx.protocol.metric_names import metric_fields
-from helm_longctx.protocol.task import MAIN_METRIC, Benchmark, Category
+from helm_longctx.protocol.metric_names import CONDITIONS
+from helm_longctx.protocol.task import MAIN_METRIC, Benchmark, Category, Metric
 from helm_longctx.report.confs import conf_files
 from helm_longctx.report.schema import make_schema
 
@@ -109,8 +111,48 @@ def test_table_is_consistent(benchmark) -> None:
         assert sizes == sorted(sizes)
         assert task.any_length or all(task.sources(length) for length in task.sizes or [None])
         assert bool(benchmark.axis) == bool(task.sizes)
-    described = {field["name"] for field in metric_fields(benchmark) if field["description"]}
-    assert {name for task in benchmark.tasks for name in task.metrics} <= described
+    assert find_metric_faults(benchmark) == []
+
+
+def find_metric_faults(benchmark: Benchmark) -> list[str]:
+    """What is wrong with the descriptions of a benchmark's metrics, a line for each fault."""
+    returned = {name for task in benchmark.tasks for name in task.metrics}
+    described = [metric.name for metric in benchmark.metrics]
+    return [
+        *(f"{name} has no description" for name in sorted(returned - set(described))),
+        *(f"{name} is described, but no task returns it" for name in sorted(set(described) - returned)),
+        *(f"{name} is described twice" for name in sorted(set(described)) if described.count(name) > 1),
+        *(f"{m.name} has an empty text" for m in benchmark.metrics if not (m.title and m.description)),
+        *(f"{name} is a name of ours" for name in sorted(set(described) & {MAIN_METRIC, *CONDITIONS})),
+    ]
+
+
+def test_a_metric_without_a_description_is_found() -> None:
+    """The check fails for a benchmark that lacks a description, has one too many, one twice or an empty one."""
+    task = replace(BENCHMARKS[0].tasks[0], metrics=("a", "b", "depth"))
+    described = tuple(Metric(name, name.upper(), text) for name, text in (("b", ""), ("c", "C."), ("c", "C.")))
+    made_up = Benchmark(
+        "x", "X", "", "r", 1, "u", (Category("", "X", (task,)),), (*described, Metric("depth", "D", "D."))
+    )
+    assert find_metric_faults(made_up) == [
+        "a has no description",
+        "c is described, but no task returns it",
+        "c is described twice",
+        "b has an empty text",
+        "depth is a name of ours",
+    ]
+
+
+@pytest.mark.parametrize("benchmark", BENCHMARKS, ids=lambda benchmark: benchmark.name)
+def test_comparability_is_told_twice_alike(benchmark) -> None:
+    """The number in run specs is the one in the folder's README."""
+    readme = (SOURCE / "benchmarks" / benchmark.name / "README.md").read_text(encoding="utf-8")
+    assert f"**Comparability {benchmark.comparability}.**" in readme
+    name, category = next(iter(benchmark.entries.items()))
+    arguments = next(entries_of(benchmark, category))
+    (spec,) = construct_run_specs(parse_object_spec(f"{name}:{arguments},model=longctx/null".replace(":,", ":")))
+    assert spec.scenario_spec.args["comparability"] == benchmark.comparability
+    assert spec.scenario_spec.args["package"] == VERSION
 
 
 @pytest.mark.parametrize(
@@ -169,9 +211,9 @@ def test_imports_go_one_way() -> None:
         if part == "core":
             assert parts <= {"core", "sources", "errors", "failures", "torchvision"}, path
         if part in benchmarks:
-            assert parts <= {part, "core", "judging", "redaction", "sources", "errors", "failures"}, path
+            assert parts <= {part, "core", "judging", "redaction", "sources", "errors", "extras", "failures"}, path
         if part == "judging":
-            assert parts <= {"judging", "redaction", "errors", "locks", "settings", "torchvision"}, path
+            assert parts <= {"judging", "redaction", "errors", "extras", "locks", "settings", "torchvision"}, path
         if part == "redaction":
             assert parts <= {"redaction"}, path
         if part in {"judging", "models", "report", "running", "redaction"}:

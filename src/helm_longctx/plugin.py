@@ -1,25 +1,16 @@
-"""What `helm-run` loads through the entry-point group `helm`: imports, and nothing that can fail by itself.
+"""What `helm-run` loads through the entry-point group `helm`: our run entries and models.
 
-A wrong command line ends the process here.
+Nothing here can fail by itself, and nothing changes HELM: that waits until a run of ours is asked for
+(`helm_longctx.helm.patches`). A wrong command line of ours ends the process here.
 """
 
 import sys
 
 from helm_longctx.benchmarks import BENCHMARKS
-from helm_longctx.cli.errors import install_excepthook
 from helm_longctx.cli.helm_run import check_command_line
 from helm_longctx.helm.run_specs import register_run_specs
-from helm_longctx.helm.subsample import warn_of_subsamples
 from helm_longctx.models.registration import register
-from helm_longctx.redaction.hooks import install_redaction
-from helm_longctx.redaction.lean import install_lean_logs
-from helm_longctx.running.clock import install_steady_clock
 
 register_run_specs(BENCHMARKS)
-install_redaction()
 register()
-install_excepthook()
-install_lean_logs()
-install_steady_clock()
-warn_of_subsamples()
 check_command_line(sys.argv)

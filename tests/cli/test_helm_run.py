@@ -9,7 +9,7 @@ import pytest
 from helm.benchmark.run import build_parser
 
 import helm_longctx.plugin  # noqa: F401  # registers the entries and the baselines
-from helm_longctx.cli.helm_run import check_command_line, find_problems
+from helm_longctx.cli.helm_run import asks_for_ours, check_command_line, find_problems
 from helm_longctx.sources.root import ENVIRONMENT
 from tests.e2e.commands import run
 
@@ -18,7 +18,8 @@ GOOD = "--run-entries helmet_recall:length=8k,model=longctx/lexical"
 
 def problems(command: str) -> list[str]:
     """What is wrong with a command that has a suite and `-m` unless it gives its own."""
-    return [str(problem) for problem in find_problems(build_parser().parse_args(["-m", "10", *shlex.split(command)]))]
+    args = build_parser().parse_args(["-m", "10", *shlex.split(command)])
+    return [str(problem) for problem in find_problems(args)] if asks_for_ours(args) else []
 
 
 @pytest.mark.parametrize(

@@ -167,8 +167,8 @@ def test_a_run_that_is_killed_while_it_is_judged(tmp_path: Path, mirror: DataRoo
     assert found["judge_failed", "infbench_sum"] == 0
     summarized = run("helm-longctx", "summarize", "--suite", "s", folder=tmp_path)
     assert summarized.returncode == 0, summarized.stderr
-    (shown,) = table(tmp_path, "helmet_infbench_sum", "Score")["Lexical baseline"].values()
-    assert shown == pytest.approx(found["longctx_score", "infbench_sum"])
+    shown, *_ = table(tmp_path, "helmet_infbench_sum", "Score")["Lexical baseline"].values()
+    assert float(str(shown).split()[0]) == pytest.approx(found["longctx_score", "infbench_sum"], abs=5e-4)
     assert {call.question for call in server.calls if not call.fault} == {call.question for call in server.calls}
 
 

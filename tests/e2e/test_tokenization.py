@@ -11,6 +11,7 @@ import pytest
 import yaml
 from transformers import PreTrainedTokenizerFast
 
+from helm_longctx.helm.truncation import CHAT_HEADER
 from helm_longctx.models import lexical
 from tests.e2e.commands import run
 from tests.protocol.tokenizers import tokenizer_of
@@ -100,7 +101,10 @@ def test_prompts_that_fit(made: Made) -> None:
     assert made.code == 0, made.output[-3000:]
     assert len(made.prompts) == 4
     counts = [state["instance"]["extra_data"]["prompt_tokens"] for state in states(made)]
-    assert sorted(counts) == sorted(map(tokens, made.prompts))
+    # The official code counts the header of a chat, too.
+    headers = {"chat": CHAT_HEADER, "completion": ""}
+    sent = [headers[state["instance"]["extra_data"]["style"]] + state["request"]["prompt"] for state in states(made)]
+    assert sorted(counts) == sorted(map(tokens, sent))
     long = [json.loads(key) for key in cached(made) if len(key) > 5000]
     assert sorted(key.get("prompt") or key["messages"][0]["content"] for key in long) == sorted(made.prompts)
     assert not any("prompt_tokens" in key for key in long)

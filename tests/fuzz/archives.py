@@ -146,7 +146,7 @@ def _run_zip(rng: random.Random) -> None:
     with _watched() as folder:
         (folder / "set.zip").write_bytes(data)
         try:
-            hub._unzip(folder / "set.zip", "set/a.jsonl", folder / "a.jsonl")
+            hub.unzip(folder / "set.zip", "set/a.jsonl", folder / "a.jsonl")
         except InputError as error:
             check_line(error)
 

@@ -21,8 +21,9 @@ from transformers import PreTrainedTokenizerFast
 
 from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.errors import InputError
-from helm_longctx.helm.adapter import LongContextAdapter, method_for, register_adapter
+from helm_longctx.helm.adapter import LongContextAdapter, method_for
 from helm_longctx.helm.instance import to_instance
+from helm_longctx.helm.patches import apply_adapter_patch
 from helm_longctx.helm.style import resolve_style
 from helm_longctx.helm.truncation import Truncator
 from helm_longctx.protocol.entry import parse_entry
@@ -149,6 +150,14 @@ def test_run_expanders_are_heeded() -> None:
         (("#",), 2, 0.5)
     }
     assert [s.request.random for s in states] == [None] * 4 + ["1"] * 4
+
+
+def test_repeats_are_trials_of_one_instance() -> None:
+    """Each repeat is a trial of its own to HELM, with a request that its cache tells from the others."""
+    first, second = adapted(RECALL + ",task=json_kv", deploy("test/raw7", f"{VLLM}.VLLMClient"), num_trials=2)
+    assert (first.train_trial_index, second.train_trial_index) == (0, 1)
+    assert (first.request.random, second.request.random) == (None, "1")
+    assert first.instance is second.instance
 
 
 @pytest.mark.parametrize(
@@ -364,7 +373,7 @@ def test_a_window_without_room_is_refused(words: str) -> None:
 
 def test_helm_has_the_hook_that_we_need() -> None:
     """HELM's adapter factory is as we know it: ours are made by us, theirs by them, and registering twice is once."""
-    register_adapter()
+    apply_adapter_patch()
     raw = deploy("test/raw6", f"{VLLM}.VLLMClient")
     for method, kind in (
         ("longctx", LongContextAdapter),
@@ -382,4 +391,4 @@ def test_a_helm_without_the_hook_fails_loudly(monkeypatch: pytest.MonkeyPatch) -
     """If HELM changes its factory, registration says so."""
     monkeypatch.delattr(AdapterFactory, "get_adapter")
     with pytest.raises(RuntimeError, match="not supported"):
-        register_adapter()
+        apply_adapter_patch()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -108,3 +109,26 @@ def test_tasks_of_a_run_are_kept_apart() -> None:
     assert got["json_kv_score", "json_kv"] == 1
     assert got["ruler_niah_mk_2_score", "ruler_niah_mk_2"] == 0
     assert ("json_kv_score", "ruler_niah_mk_2") not in got
+
+
+def repeats(number: int, *texts: str) -> list[RequestState]:
+    """The states of a question that is asked several times; they share their instance."""
+    asked = [replace(state(number, text), train_trial_index=trial) for trial, text in enumerate(texts)]
+    return [replace(each, instance=asked[0].instance) for each in asked]
+
+
+def test_repeats_are_averaged_and_pass_at_k_counts_successes() -> None:
+    """The score is the mean over repeats; pass@k is the share of questions with a success among their repeats."""
+    states = [*repeats(0, "v1", "x", "x"), *repeats(1, "no", "no", "no")]
+    spec = AdapterSpec(method="longctx", num_trials=3)
+    result = LongContextMetric("helmet").evaluate(ScenarioState(spec, states), None, "", 1)
+    got = {s.name.name: s for s in result.aggregated_stats if s.name.sub_split and not s.name.perturbation}
+    assert got["longctx_score"].mean == pytest.approx(1 / 6)
+    assert got["longctx_score"].count == 3
+    assert got["pass_at_3"].mean == 1 / 2
+    assert sorted({row.train_trial_index for row in result.per_instance_stats}) == [0, 1, 2]
+
+
+def test_a_single_time_has_no_pass_at_k() -> None:
+    """Of one repeat the score says it."""
+    assert not [name for name, _ in means(state(0, "v1")) if name.startswith("pass_at")]

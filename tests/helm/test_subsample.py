@@ -8,7 +8,7 @@ import pytest
 from helm.benchmark import runner
 from helm.benchmark.scenarios.scenario import EVAL_SPLITS, TEST_SPLIT, Input, Instance
 
-from helm_longctx.helm.subsample import warn_of_subsamples
+from helm_longctx.helm.patches import apply_patches
 from helm_longctx.protocol.sample import Sample
 
 STOCK = runner.downsample_eval_instances
@@ -35,8 +35,8 @@ def test_instances_that_are_left_out(
     monkeypatch.setattr(logging.getLogger("helm"), "propagate", True)
     instances = [Instance(Input(str(n)), [], TEST_SPLIT, id=str(n), extra_data=extra) for n in range(10)]
     expected = runner.downsample_eval_instances(instances, limit, EVAL_SPLITS)
-    warn_of_subsamples()
-    warn_of_subsamples()
+    apply_patches()
+    apply_patches()
     drawn = runner.downsample_eval_instances(instances, limit, EVAL_SPLITS)
     assert [(each.extra_data or {}).get("drawn_from") for each in drawn] == [10 if told else None] * len(drawn)
     assert [each.id for each in drawn] == [each.id for each in expected]

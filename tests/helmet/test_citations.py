@@ -55,6 +55,7 @@ def test_scores(number: int) -> None:
     task = HELMET.task("qampari" if "answers" in record else "asqa")
     judged = {**record, "references": [], "citations": judge_record(record, Rule(), lambda place: place < 8)}
     scores = task.scores(judged)
+    assert task.score(judged).keys() <= set(task.metrics)
     assert {name: scores[name] for name in expected} == pytest.approx(expected, abs=1e-12)
     assert ("citation_rec" in scores) == ("citation_rec" in expected)
     parts = [scores.get(name) for name in task.headline]

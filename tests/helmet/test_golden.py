@@ -55,4 +55,5 @@ def test_scores(number: int) -> None:
     record, expected = score_records()[number], GOLDEN["scores"][number]
     task = HELMET.task(record["task"])
     score = {MAIN_METRIC: expected[task.headline[0]]} if task.headline[0] in expected else {}
+    assert task.score(record).keys() <= set(task.metrics)
     assert task.scores(record) == pytest.approx({**expected, **score}, abs=1e-12)

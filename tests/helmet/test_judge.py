@@ -17,6 +17,7 @@ from helm.common.cache_backend_config import BlackHoleCacheBackendConfig
 import helm_longctx.plugin  # noqa: F401  # registers the deployments
 from helm_longctx.benchmarks.helmet.judge import CitationAnnotator, RubricAnnotator
 from helm_longctx.benchmarks.helmet.tasks import HELMET
+from helm_longctx.protocol.sample import Sample
 from helm_longctx.sources.root import DataRoot
 from tests.helmet.test_passages import load
 from tests.judging.deployments import write_judges
@@ -28,10 +29,12 @@ def states(mirror: DataRoot, count: int, success: bool = True) -> list[Any]:
     """Answered requests, as far as an annotator looks at them."""
     made = []
     for example in load(f"helmet_cite:task=qampari,length=4k,num_samples={count}", mirror):
-        extra = {"record": example.record, "answer_prefix": "", "style": "chat"}
+        extra = Sample("official", 9, 9, record=example.record, style="chat").to_json()
         instance = SimpleNamespace(id=example.id, extra_data=extra, all_correct_references=[])
         text = "one [1], two [2][3], three [12], four [99]"
-        result = SimpleNamespace(success=success, completions=[SimpleNamespace(text=text, finish_reason=None)])
+        result = SimpleNamespace(
+            success=success, error=None, error_flags=None, completions=[SimpleNamespace(text=text, finish_reason=None)]
+        )
         request = SimpleNamespace(prompt=example.fields["context"])
         made.append(
             SimpleNamespace(instance=instance, result=result, request=request, annotations=None, prompt_truncated=False)
@@ -88,14 +91,16 @@ def test_a_jury_of_which_one_cannot_be_asked(
 def answered(mirror: DataRoot) -> Any:
     """A question of NarrativeQA with an answer, as far as an annotator looks at it."""
     (example,) = load("helmet_longqa:task=narrativeqa,length=8k,num_samples=1", mirror)
-    extra = {"record": example.record, "answer_prefix": "", "style": "chat", "question": "Who?"}
+    extra = Sample("official", 9, 9, record=example.record, style="chat", question="Who?").to_json()
     instance = SimpleNamespace(
         id="id0",
         sub_split="narrativeqa",
         extra_data=extra,
         all_correct_references=[SimpleNamespace(output=SimpleNamespace(text="She"))],
     )
-    result = SimpleNamespace(success=True, completions=[SimpleNamespace(text="He", finish_reason=None)])
+    result = SimpleNamespace(
+        success=True, error=None, error_flags=None, completions=[SimpleNamespace(text="He", finish_reason=None)]
+    )
     return SimpleNamespace(instance=instance, result=result, annotations=None)
 
 

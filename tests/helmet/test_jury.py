@@ -6,8 +6,8 @@ import pytest
 from helm.benchmark.metrics.metric import PerInstanceStats
 from helm.benchmark.metrics.metric_name import MetricName
 from helm.benchmark.metrics.statistic import Stat
-
 from helm_longctx.benchmarks.helmet.jury import jury_stats
+
 from helm_longctx.judging.agreement import cohen_kappa, krippendorff_alpha
 
 NAN = float("nan")

@@ -14,8 +14,9 @@ from helm.clients.anthropic_client import AnthropicMessagesClient
 from helm.clients.openai_client import OpenAIClient
 from helm.common.cache import SqliteCacheConfig
 
+from helm_longctx.helm.patches import apply_seed_patch
 from helm_longctx.judging.calls import TRIES, limited
-from helm_longctx.judging.judge import Judge, Question, Reply, send_seeds
+from helm_longctx.judging.judge import Judge, Question, Reply
 from helm_longctx.judging.jury import ask_all
 from helm_longctx.judging.settings import TIMEOUT, WAIT, setting
 from tests.servers import faults
@@ -58,7 +59,7 @@ def fault(request: pytest.FixtureRequest, server: Server, monkeypatch: pytest.Mo
 
 def judge(kind: str, server: Server, folder: Path) -> Judge:
     """As a run makes it: with a new client over the cache of earlier runs."""
-    send_seeds()
+    apply_seed_patch()
     cache = SqliteCacheConfig(str(folder / "cache.sqlite"))
     if kind == "openai":
         client: Any = OpenAIClient(cache, api_key="sk", base_url=server.openai, max_retries=0)

@@ -19,9 +19,9 @@ from helm.common.general import parse_hocon
 from helm.common.request import Request, RequestResult
 
 from helm_longctx.errors import InputError
+from helm_longctx.helm.patches import apply_patches
 from helm_longctx.judging.judge import Question, find_judges
 from helm_longctx.judging.keys.client import check_credentials, has_credentials, judge_client
-from helm_longctx.redaction.hooks import redact_requests
 from helm_longctx.redaction.text import redacted
 from tests.judging.token_server import CLIENT_ID, CLIENT_SECRET, TokenServer, serve_tokens
 
@@ -228,7 +228,7 @@ def test_tokens_that_are_never_accepted(server: TokenServer, monkeypatch: pytest
     """The failure is told at once, and the token server is not asked again and again."""
     _oauth(monkeypatch, server)
     client = judge_client(JUDGE, _client(tmp_path))
-    monkeypatch.setattr(server, "chat", lambda headers: (401, {"error": headers["Authorization"]}))
+    monkeypatch.setattr(server, "chat", lambda headers, path: (401, {"error": headers["Authorization"]}))
     for _ in range(5):
         result = _ask(client)
         assert not result.success
@@ -249,7 +249,7 @@ def test_what_other_requests_say_of_their_failure(
     server: TokenServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """The evaluated model's too: HELM stores it with the results."""
-    redact_requests()
+    apply_patches()
     monkeypatch.setattr(time, "sleep", lambda seconds: None)  # HELM's, between attempts
     credentials = {"somewhereApiKey": FILE_KEY, "elsewhereApiKey": HOST_KEY}
     result = _ask(_client(tmp_path, credentials))

@@ -11,6 +11,7 @@ import pytest
 
 from helm_longctx.benchmarks.lv_eval.data import rows
 from helm_longctx.benchmarks.lv_eval.datasets import DATASETS, LENGTHS
+from helm_longctx.benchmarks.lv_eval.tasks import LV_EVAL
 from helm_longctx.protocol.middle import middle_cutter
 from tests.lv_eval.fabricate import WINDOWS, build_lv_eval, score_records, tokenizers, truncation_prompts
 
@@ -56,6 +57,7 @@ def test_scores(dataset: str) -> None:
     for record, (expected, second) in zip(score_records(), SCORES, strict=True):
         if record["dataset"] == dataset:
             scores = BY_NAME[dataset].score(record)
+            assert scores.keys() <= set(LV_EVAL.task(dataset).metrics)
             assert (scores.get(headline), scores[SECOND[headline]]) == (expected, second), record["prediction"][:80]
 
 

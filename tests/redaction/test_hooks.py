@@ -15,7 +15,7 @@ from helm.clients.client import Client
 from helm.common.cache_backend_config import BlackHoleCacheBackendConfig
 from helm.common.request import ErrorFlags, GeneratedOutput, Request, RequestResult
 
-from helm_longctx.redaction.hooks import install_redaction
+from helm_longctx.helm.patches import apply_patches
 from helm_longctx.redaction.text import MARK, redacted
 
 KEY = "deployment-key-Zq7Zq7"
@@ -41,7 +41,7 @@ def deployment() -> ModelDeployment:
 
 def test_errors_are_redacted_and_answers_are_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An answer is evidence: docs/security.md says that it stays as it came."""
-    install_redaction()
+    apply_patches()
     monkeypatch.setitem(DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT, "test/echo", deployment())
     client = AutoClient({}, str(tmp_path), BlackHoleCacheBackendConfig())
     for prompt in ("answer", "error"):
@@ -52,12 +52,12 @@ def test_errors_are_redacted_and_answers_are_not(tmp_path: Path, monkeypatch: py
 
 def test_keys_are_known_before_a_client_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of deployments that were there first, and of those that come later."""
-    install_redaction()
+    apply_patches()
     deployment()
     assert redacted(f"wrong: {KEY}") == f"wrong: {MARK}"
     there = ModelDeployment("test/there", ClientSpec("none", {}))
     there.client_spec.args["api_key"] = "other-key-Zq7Zq7"
     monkeypatch.setitem(DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT, "test/there", there)
     assert "other-key-Zq7Zq7" in redacted("other-key-Zq7Zq7")
-    install_redaction()
+    apply_patches()
     assert redacted("other-key-Zq7Zq7") == MARK

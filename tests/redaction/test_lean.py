@@ -9,7 +9,8 @@ import pytest
 from helm.common.hierarchical_logger import hexception, hlog
 from helm.common.request import Request
 
-from helm_longctx.redaction.lean import LOG_LIMIT, install_lean_logs, short
+from helm_longctx.helm.patches import apply_patches
+from helm_longctx.redaction.lean import LOG_LIMIT, short
 from helm_longctx.redaction.text import redacted, register_secret
 
 PROMPT = "begin " + "the needle is here " * 50_000 + "end"
@@ -18,8 +19,8 @@ PROMPT = "begin " + "the needle is here " * 50_000 + "end"
 @pytest.fixture
 def log(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> pytest.LogCaptureFixture:
     """HELM's log, our hooks installed twice."""
-    install_lean_logs()
-    install_lean_logs()
+    apply_patches()
+    apply_patches()
     monkeypatch.setattr(logging.getLogger("helm"), "propagate", True)
     caplog.set_level("INFO")
     return caplog

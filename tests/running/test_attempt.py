@@ -13,8 +13,9 @@ from helm.common.cache import BlackHoleCacheConfig, Cache, CacheConfig, SqliteCa
 from helm.common.request import GeneratedOutput, Request, RequestResult, wrap_request_time
 from helm.proxy.retry import NonRetriableException
 
+from helm_longctx.helm.patches import apply_patches
 from helm_longctx.running.attempt import attempt
-from helm_longctx.running.cache import DigestCacheConfig, DigestStore, _hook_stores
+from helm_longctx.running.cache import DigestCacheConfig, DigestStore
 
 REQUEST = Request(prompt="p")
 
@@ -22,7 +23,7 @@ REQUEST = Request(prompt="p")
 @pytest.fixture(params=["ours", "helm's", "none"])
 def cache(request: pytest.FixtureRequest, tmp_path: Path) -> Cache:
     """A cache of each sort."""
-    _hook_stores()
+    apply_patches()
     path = str(tmp_path / "a.sqlite")
     configs: dict[str, CacheConfig] = {
         "ours": DigestCacheConfig(path, "server"),
@@ -74,7 +75,7 @@ def test_replies_that_are_no_answers(reply: dict[str, Any], error: str, cache: C
 
 def test_replies_are_kept_whole_when_told(tmp_path: Path) -> None:
     """Not before; then as they came, also where the client asks its cache twice, and takes parts out."""
-    _hook_stores()
+    apply_patches()
     cache = Cache(DigestCacheConfig(str(tmp_path / "a.sqlite"), "server"))
     made = attempt(client(cache, {"text": "x"}, times=2), REQUEST)
     assert made.result.cached
@@ -120,7 +121,7 @@ def test_a_cache_that_cannot_be_written(
     def put(self: DigestStore, key: object, value: object) -> None:
         raise OSError(28, "No space left on device")
 
-    _hook_stores()
+    apply_patches()
     monkeypatch.setattr(logging.getLogger("helm"), "propagate", True)
     monkeypatch.setattr(DigestStore, "put", put)
     made = attempt(client(Cache(DigestCacheConfig(str(tmp_path / "a.sqlite"), "")), {"text": "x"}), REQUEST)

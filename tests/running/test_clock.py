@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from helm.common.request import wrap_request_time
 
-import helm_longctx.plugin  # noqa: F401  # as helm-run loads it
+from helm_longctx.helm.patches import apply_patches
 from tests.running import making
 from tests.running.making import ENTRY, make_run, read
 
@@ -16,6 +16,7 @@ from tests.running.making import ENTRY, make_run, read
 @pytest.mark.parametrize("jump", [-3600, 3600])
 def test_the_clock_is_set_while_a_request_is_made(jump: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """HELM's clients measure the time that passed."""
+    apply_patches()
     now = time.time()
 
     def request() -> dict[str, object]:

@@ -65,7 +65,7 @@ def test_a_zip_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with zipfile.ZipFile(tmp_path / "set.zip", "w", zipfile.ZIP_DEFLATED) as file:
         file.writestr("set/a.jsonl", bytes(32 << 20))
     with pytest.raises(InputError, match=r"set/a\.jsonl unpacks to more than 200 times its size"):
-        hub._unzip(tmp_path / "set.zip", "set/a.jsonl", tmp_path / "a.jsonl")
+        hub.unzip(tmp_path / "set.zip", "set/a.jsonl", tmp_path / "a.jsonl")
     assert not (tmp_path / "a.jsonl").exists()
 
 

@@ -10,23 +10,32 @@ import typer
 
 from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.cli.options import OutputPath, Suite, check_folder, check_picture
+from helm_longctx.errors import InputError
+from helm_longctx.extras import require
 from helm_longctx.report.export import Answer, Average, Score, answers, averages, scores, write_csv
 from helm_longctx.report.plot import curves, plot
 from helm_longctx.report.suite import suite_folder
+
+DEFAULT = "scores.png"
 
 
 def export(
     suite: Suite,
     to: Annotated[Path, typer.Option(file_okay=False, help="The folder to fill.")] = Path("export"),
-    picture: Annotated[str, typer.Option("--plot", help="Its name; the ending says in what form.")] = "scores.png",
+    picture: Annotated[
+        str | None, typer.Option("--plot", help="Plot file; the extension selects the format. [default: scores.png]")
+    ] = None,
     output_path: OutputPath = Path("benchmark_output"),
 ) -> None:
     r"""Write scores.csv (every statistic of every task), averages.csv, answers.csv and a plot over length.
 
     The averages are over tasks at each length and over lengths of each task.
     The column "lacking" says why a score is not comparable; in the plot its point is hollow.
-    The plot needs matplotlib: pip install 'helm-longctx\[plot]'. With --plot '' there is none.
+    The plot needs matplotlib: pip install 'helm-longctx\[plot]'. Without it the tables are written alone.
+    With --plot '' there is no plot.
     """
+    if picture is None:
+        picture = _default_picture()
     if picture:
         check_picture("export", Path(picture))
     folder = suite_folder(output_path, suite)
@@ -45,3 +54,13 @@ def export(
     if picture:
         plot(curves(means), to / picture)
         print(to / picture)
+
+
+def _default_picture() -> str:
+    """The plot that nobody asked for is left out where it cannot be drawn; one line says how to get it."""
+    try:
+        require("plot", DEFAULT)
+    except InputError as error:
+        print(f"no plot: {error}")
+        return ""
+    return DEFAULT

@@ -26,7 +26,7 @@ from helm.common.general import parse_hocon
 from helm.common.object_spec import get_class_by_name
 
 from helm_longctx.benchmarks import BENCHMARKS
-from helm_longctx.cli.errors import print_error
+from helm_longctx.cli.errors import install_excepthook, print_error
 from helm_longctx.errors import InputError, shorten
 from helm_longctx.helm.run_specs import check_data
 from helm_longctx.protocol.entry import Entry, check_entry, split_entry
@@ -50,7 +50,11 @@ def check_command_line(command: list[str]) -> None:
         return
     from helm.benchmark.run import build_parser
 
-    problems = list(find_problems(build_parser().parse_args(command[1:])))
+    args = build_parser().parse_args(command[1:])
+    if not asks_for_ours(args):
+        return
+    install_excepthook()
+    problems = list(find_problems(args))
     for problem in problems:
         print_error(problem)
     if problems:
@@ -58,16 +62,11 @@ def check_command_line(command: list[str]) -> None:
 
 
 def find_problems(args: Namespace) -> Iterator[InputError]:
-    """What is wrong with the arguments of `helm-run`; nothing where they ask for nothing of ours."""
-    read = [_read_conf(path, args.priority) for path in args.conf_paths]
-    asked = [*args.run_entries, *args.run_specs, *(text for found in read if isinstance(found, list) for text in found)]
-    ours = [text for text in asked if _is_ours(text)]
-    if not (ours or _is_near(args.runner_class_name or "", [RUNNER]) or any(map(_is_our_conf, args.conf_paths))):
-        return
-    yield from (found for found in read if isinstance(found, InputError))
+    """What is wrong with the arguments of a `helm-run` that asks for something of ours."""
+    yield from (found for found in _read_confs(args) if isinstance(found, InputError))
     yield from _wrong_options(args)
     entries = []
-    for text in ours:
+    for text in _our_entries(args):
         try:
             entries.append(_check(text, args))
         except InputError as error:
@@ -76,6 +75,21 @@ def find_problems(args: Namespace) -> Iterator[InputError]:
         check_data(entries, args.output_path)
     except InputError as error:
         yield error
+
+
+def asks_for_ours(args: Namespace) -> bool:
+    """Whether the command names an entry, a conf file or the runner of this package, or what is spelled like one."""
+    is_our_runner = _is_near(args.runner_class_name or "", [RUNNER])
+    return is_our_runner or any(map(_is_our_conf, args.conf_paths)) or bool(_our_entries(args))
+
+
+def _our_entries(args: Namespace) -> list[str]:
+    of_confs = (text for entries in _read_confs(args) if isinstance(entries, list) for text in entries)
+    return [text for text in (*args.run_entries, *args.run_specs, *of_confs) if _is_ours(text)]
+
+
+def _read_confs(args: Namespace) -> list[list[str] | InputError]:
+    return [_read_conf(path, args.priority) for path in args.conf_paths]
 
 
 def _read_conf(path: str, priority: int | None) -> list[str] | InputError:

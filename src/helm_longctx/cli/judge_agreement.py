@@ -14,6 +14,7 @@ from rich.table import Table
 
 from helm_longctx.cli.console import print_table
 from helm_longctx.cli.options import JsonPath, check_folder
+from helm_longctx.extras import require
 
 if TYPE_CHECKING:
     from helm_longctx.judging.agreement import Agreement, Estimate
@@ -35,6 +36,7 @@ def judge_agreement(
     (fluency, correctness; recall, precision, sentence_count).
     """
     check_folder("json", json_path)
+    require("judges", "judge-agreement")
     from helm_longctx.judging.agreement import pairwise
     from helm_longctx.report.ratings import HUMAN, JUDGE, rating_tables, read_ratings
 

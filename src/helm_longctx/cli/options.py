@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from helm_longctx.errors import InputError, bad_argument
+from helm_longctx.extras import require
 
 Suite = Annotated[str, typer.Option(help="The suite that helm-run wrote.")]
 OutputPath = Annotated[Path, typer.Option("--output-path", "-o", help="HELM's output folder.")]
@@ -34,9 +34,8 @@ def check_picture(command: str, path: Path) -> None:
     """Whether a picture can be drawn.
 
     Raises:
-        InputError: it cannot: its name says no form that is known, or matplotlib is not installed.
+        InputError: it cannot: its ending is no known format, or the extra `plot` is not installed.
     """
     if path.suffix not in PICTURES:
         raise bad_argument(command, "plot", str(path), f"a file that ends in {', '.join(PICTURES)}")
-    if find_spec("matplotlib") is None:
-        raise InputError(f"plot={str(path)!r} needs matplotlib; install it with: pip install 'helm-longctx[plot]'")
+    require("plot", f"plot={str(path)!r}")

@@ -10,7 +10,6 @@ from typing import TypeVar
 
 from helm.benchmark.adaptation.adapter_spec import AdapterSpec
 from helm.benchmark.adaptation.adapters.adapter import Adapter
-from helm.benchmark.adaptation.adapters.adapter_factory import AdapterFactory
 from helm.benchmark.adaptation.request_state import RequestState
 from helm.benchmark.scenarios.scenario import EVAL_SPLITS, Instance
 from helm.benchmark.window_services.tokenizer_service import TokenizerService
@@ -178,27 +177,3 @@ def _each(function: Callable[[Item], Result], items: list[Item], workers: int) -
         return [function(item) for item in items]
     with ThreadPoolExecutor(workers) as pool:
         return list(pool.map(function, items))
-
-
-def register_adapter() -> None:
-    """Make HELM's adapter factory know our methods; it is a closed chain, so its one function is wrapped, once.
-
-    Raises:
-        RuntimeError: this HELM has no such factory any more.
-    """
-    theirs = getattr(AdapterFactory, "get_adapter", None)
-    if theirs is None:
-        raise RuntimeError(
-            "helm-longctx: HELM's AdapterFactory.get_adapter is gone; this version of HELM is not supported"
-        )
-    if getattr(theirs, "knows_longctx", False):
-        return
-
-    def get_adapter(adapter_spec: AdapterSpec, tokenizer_service: TokenizerService) -> Adapter:
-        if adapter_spec.method.split("_")[0] == METHOD:
-            return LongContextAdapter(adapter_spec, tokenizer_service)
-        adapter: Adapter = theirs(adapter_spec, tokenizer_service)
-        return adapter
-
-    get_adapter.knows_longctx = True  # type: ignore[attr-defined]
-    AdapterFactory.get_adapter = staticmethod(get_adapter)

@@ -15,9 +15,11 @@ from helm.benchmark.run_spec import RunSpec, run_spec_function
 from helm.benchmark.scenarios.scenario import ScenarioSpec
 from helm.common.object_spec import ObjectSpec, get_class_by_name
 
+from helm_longctx._version import VERSION
 from helm_longctx.helm.adapter import method_for
 from helm_longctx.helm.annotator import JudgeAnnotator
 from helm_longctx.helm.metric import LongContextMetric
+from helm_longctx.helm.patches import apply_patches
 from helm_longctx.helm.scenario import LongContextScenario
 from helm_longctx.protocol.entry import Entry, check_entry, fetch_command
 from helm_longctx.protocol.task import Benchmark
@@ -56,6 +58,7 @@ def build_run_spec(benchmark: Benchmark, name: str, /, **arguments: Any) -> RunS
     # Here and not above: with it come scikit-learn and a look for NLTK data, which every helm-run would pay for.
     from helm.benchmark.metrics.basic_metrics import InstancesPerSplitMetric
 
+    apply_patches()
     entry = check_entry(benchmark, name, arguments)
     check_data([entry])
     given = {key: value for key, value in entry.arguments.items() if key not in _OF_THE_REQUEST}
@@ -63,7 +66,15 @@ def build_run_spec(benchmark: Benchmark, name: str, /, **arguments: Any) -> RunS
         given["length"] = entry.settings.length
     return RunSpec(
         name=entry.description,
-        scenario_spec=spec_of(ScenarioSpec, LongContextScenario, entry=name, revision=benchmark.revision, **given),
+        scenario_spec=spec_of(
+            ScenarioSpec,
+            LongContextScenario,
+            entry=name,
+            revision=benchmark.revision,
+            comparability=benchmark.comparability,
+            package=VERSION,
+            **given,
+        ),
         adapter_spec=AdapterSpec(
             method=method_for(entry.settings.style, entry.settings.truncation),
             input_prefix="",

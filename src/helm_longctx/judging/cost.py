@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import threading
 
-from genai_prices import Usage, calc_price
-
 from helm_longctx.judging.judge import Question, Reply
 
 CHARACTERS = 4
@@ -44,6 +42,8 @@ def price_of(model: str, input_tokens: int, output_tokens: int) -> float | None:
     Args:
         model: as HELM names it, `openai/gpt-4o-2024-05-13`.
     """
+    from genai_prices import Usage, calc_price
+
     try:
         usage = Usage(input_tokens=input_tokens, output_tokens=output_tokens)
         return float(calc_price(usage, model_ref=model.rpartition("/")[2]).total_price)

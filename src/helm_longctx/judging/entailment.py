@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from helm_longctx.errors import InputError
+from helm_longctx.extras import require
 from helm_longctx.judging.judge import Judge, Question, find_judges
 from helm_longctx.torchvision import ignore_broken_torchvision
 
@@ -76,6 +77,9 @@ def find_entailment(judge: str, client: AutoClient, folder: Path) -> Entailment 
         judge: `auto`, `none`, the name of a HELM deployment, or an NLI model on the hub, `name` or `name@revision`.
         client: for a deployment.
         folder: where verdicts are kept.
+
+    Raises:
+        InputError: an NLI model is named and the extra `citations` is not installed, or a deployment and `judges`.
     """
     if judge == "auto" and not _true_nli_fits():
         _log.warning("citations are not judged: no GPU has room for %s; name a judge with judge=", TRUE_NLI)
@@ -86,6 +90,7 @@ def find_entailment(judge: str, client: AutoClient, folder: Path) -> Entailment 
         (asked,) = find_judges(judge, client)
         return CachedEntailment(DeploymentEntailment(asked), None)
     name = TRUE_NLI if judge == "auto" else judge
+    require("citations", f"judge={name!r}")
     return CachedEntailment(HubEntailment(name), folder / "entailment.sqlite")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Mapping
@@ -12,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from helm.common.request import Request, RequestResult
 
 from helm_longctx.errors import InputError
+from helm_longctx.extras import require
+from helm_longctx.helm.patches import apply_seed_patch
 from helm_longctx.judging.calls import call, text_of
 from helm_longctx.judging.settings import READINGS, setting
 
@@ -129,8 +130,9 @@ def check_judges(judge: str) -> list[str]:
     """The deployments that `judge=a+b` names.
 
     Raises:
-        InputError: one is unknown to HELM, or named twice.
+        InputError: one is unknown to HELM, or named twice, or the extra `judges` is not installed.
     """
+    require("judges", f"judge={judge!r}")
     from helm.benchmark.model_deployment_registry import DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT as DEPLOYMENTS
 
     names = judge.split("+")
@@ -158,31 +160,8 @@ def find_judges(judge: str, client: AutoClient) -> list[Judge]:
 
     from helm_longctx.judging.keys.client import judge_client
 
-    send_seeds()
+    apply_seed_patch()
     return [
         Judge(name, get_model_deployment(name).model_name or name, judge_client(name, client))
         for name in check_judges(judge)
     ]
-
-
-_seeding = threading.Lock()
-
-
-def send_seeds() -> None:
-    """Make HELM's client for OpenAI's protocol send the seed of a request that has one. Idempotent."""
-    if importlib.util.find_spec("openai") is None:
-        return
-    from helm.clients.openai_client import OpenAIClient
-
-    with _seeding:
-        theirs = OpenAIClient._make_chat_raw_request
-        if getattr(theirs, "sends_seeds", False):
-            return
-
-        def make(self: Any, request: Request) -> dict[str, Any]:
-            raw: dict[str, Any] = theirs(self, request)
-            seed = request.seed if isinstance(request, SeededRequest) else None
-            return raw if seed is None else {**raw, "seed": seed}
-
-        make.sends_seeds = True  # type: ignore[attr-defined]
-        OpenAIClient._make_chat_raw_request = make

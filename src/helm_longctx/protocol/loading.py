@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
+from traceback import format_tb
 
 from helm_longctx.errors import InputError, is_unfit, shorten
 from helm_longctx.protocol.shapes import TEXT, TEXTS
 from helm_longctx.protocol.task import Example, Settings, Task
+from helm_longctx.sources.jsonl import find_row
 from helm_longctx.sources.root import DataRoot
+
+_log = logging.getLogger(__name__)
 
 
 def load_examples(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
@@ -27,8 +32,11 @@ def load_examples(task: Task, settings: Settings, root: DataRoot) -> Iterator[Ex
     except BaseException as error:
         if not is_unfit(error):
             raise
-        what = f"{type(error).__name__}: {shorten(str(error))}"
-        raise InputError(f"{where}: a row is not as {task.name} has it ({what})") from error
+        # Only the places in the code: the error's own text can hold a part of a row.
+        _log.debug("%s:\n%s", task.name, "".join(format_tb(error.__traceback__)))
+        row = find_row(error.__traceback__) or f"a row of {where}"
+        what = f"{type(error).__name__} {shorten(error.args[0] if error.args else '')}"
+        raise InputError(f"{row} does not have {task.name}'s format: {what}") from error
     if not count:
         raise InputError(f"{where}: no row is left for {task.name}: it is other data, or texts are too short")
 

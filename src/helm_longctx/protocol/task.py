@@ -320,6 +320,7 @@ class Benchmark:
         name: folder and scenario name, e.g. `helmet`.
         title: for people.
         revision: repository and commit that the prompts and metrics follow; part of every run spec.
+        comparability: raised when a change of ours moves scores; part of every run spec, and in the folder's README.
         url: the official code at that commit.
         categories: the table, in the order of the published ones. A task can stand in several.
         task_argument: the argument of run entries that names a task; no key of HELM's `RUN_EXPANDERS`.
@@ -333,6 +334,7 @@ class Benchmark:
     title: str
     description: str
     revision: str
+    comparability: int
     url: str
     categories: tuple[Category, ...]
     metrics: tuple[Metric, ...]

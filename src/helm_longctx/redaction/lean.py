@@ -9,8 +9,6 @@ import traceback
 from dataclasses import fields
 from typing import Any
 
-from helm.common.request import Request
-
 from helm_longctx.redaction.text import redacted
 
 HEAD = 200
@@ -75,15 +73,15 @@ class LeanFilter(logging.Filter):
         return True
 
 
-def install_lean_logs() -> None:
-    """Make HELM's log, and its errors that show a request, lean, whichever runner is used. Idempotent."""
+def add_log_filter() -> None:
+    """Cut the long records of HELM's log. Idempotent."""
     logger = logging.getLogger("helm")
     if not any(isinstance(known, LeanFilter) for known in logger.filters):
         logger.addFilter(LeanFilter())
-    Request.__repr__ = _lean_request
 
 
-def _lean_request(request: Request) -> str:
+def short_request(request: Any) -> str:
+    """A HELM request as Python shows it, its long values cut."""
     shown = (f"{field.name}={_lean_value(getattr(request, field.name))}" for field in fields(request))
     return f"Request({', '.join(shown)})"
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
-from contextvars import ContextVar
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any, Protocol
 
 from helm.common.hierarchical_logger import hwarn
@@ -14,6 +14,7 @@ from helm.common.request import Request, RequestResult
 
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, failure_of, failure_of_error, failure_of_text, is_refusal, named
+from helm_longctx.helm.patches import OpensStore, store_watch
 
 RawReply = Mapping[str, Any]
 """What a client caches: the provider's reply as JSON, before the client reads it."""
@@ -28,14 +29,6 @@ class Store(Protocol):
 
     def put(self, key: Mapping[str, Any], value: dict[str, Any]) -> None:
         """Keep a reply."""
-        ...
-
-
-class OpensStore(Protocol):
-    """Opens the store behind a cache, for a `with` block."""
-
-    def __call__(self) -> AbstractContextManager[Store]:
-        """A store that is not open yet."""
         ...
 
 
@@ -99,9 +92,6 @@ class Attempt:
         return outcome.error or "no completion"
 
 
-_current: ContextVar[Attempt | None] = ContextVar("attempt", default=None)
-
-
 def attempt(send: Callable[[Request], RequestResult], request: Request) -> Attempt:
     """Send a request once. The cache gets nothing until `keep_replies` is called.
 
@@ -109,7 +99,7 @@ def attempt(send: Callable[[Request], RequestResult], request: Request) -> Attem
         InputError: bad input of a client; whatever else it raises is in the result.
     """
     made = Attempt()
-    token = _current.set(made)
+    token = store_watch.set(partial(_hold_replies, made))
     try:
         made.result = made.checked(send(request))
     except InputError:
@@ -117,23 +107,19 @@ def attempt(send: Callable[[Request], RequestResult], request: Request) -> Attem
     except Exception as error:  # clients raise what they like
         made.result = made.checked(error)
     finally:
-        _current.reset(token)
+        store_watch.reset(token)
     return made
 
 
 @contextmanager
-def watched(open_store: OpensStore, name: str) -> Iterator[Store]:
-    """A store for one look-up: outside an attempt as it is; within one its replies are held back.
+def _hold_replies(current: Attempt, open_store: OpensStore, name: str) -> Iterator[Store]:
+    """A store for one look-up, whose new replies the attempt holds back.
 
     Args:
         open_store: opens it.
         name: tells it from other stores.
     """
-    current = _current.get()
     with open_store() as store:
-        if current is None:
-            yield store
-            return
         current.error = None
         try:
             yield _HoldingStore(store, current, open_store, name)

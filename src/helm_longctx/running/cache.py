@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
-from contextvars import ContextVar
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
-import helm.common.cache as helm_cache
 from helm.benchmark.executor import ExecutionSpec
-from helm.clients.auto_client import AutoClient
-from helm.clients.client import Client
-from helm.common.cache import KeyValueStoreCacheConfig, SqliteCacheConfig
+from helm.common.cache import SqliteCacheConfig
 from helm.common.cache_backend_config import SqliteCacheBackendConfig
 from helm.common.key_value_store import SqliteKeyValueStore, request_to_key
 
+from helm_longctx.helm.patches import apply_patches, client_in_the_making
 from helm_longctx.redaction.lean import digest
-from helm_longctx.running.attempt import Store, watched
 from helm_longctx.running.cache_file import CacheFile
 from helm_longctx.running.servers import server_digest
-
-_server: ContextVar[str] = ContextVar("server", default="")
-"""The server of the client that is being made, whose caches are made with it."""
 
 
 class DigestStore(SqliteKeyValueStore):
@@ -59,9 +50,13 @@ class DigestStore(SqliteKeyValueStore):
 
 @dataclass(frozen=True)
 class DigestCacheConfig(SqliteCacheConfig):
-    """Names a `DigestStore` to HELM."""
+    """Opens a `DigestStore` for HELM."""
 
     server: str
+
+    def open_store(self) -> DigestStore:
+        """The store, not open yet."""
+        return DigestStore(self.path, self.server)
 
 
 @dataclass(frozen=True)
@@ -76,7 +71,7 @@ class DigestCacheBackendConfig(SqliteCacheBackendConfig):
         """
         path = super().get_cache_config(shard_name).path
         CacheFile(path).check()
-        return DigestCacheConfig(path, _server.get())
+        return DigestCacheConfig(path, _server_in_the_making())
 
 
 def with_digest_cache(spec: ExecutionSpec) -> ExecutionSpec:
@@ -96,53 +91,11 @@ def digest_cache(folder: str) -> DigestCacheBackendConfig:
     Raises:
         RuntimeError: as `with_digest_cache`.
     """
-    _hook_stores()
-    _hook_clients()
+    apply_patches()
     return DigestCacheBackendConfig(folder)
 
 
-def _hook_stores() -> None:
-    """HELM's caches open our stores, and every store knows of the attempt that it is opened for."""
-    theirs = _hookable(helm_cache, "create_key_value_store")
-    if theirs is None:
-        return
-
-    def create_key_value_store(config: KeyValueStoreCacheConfig) -> AbstractContextManager[Store]:
-        ours = isinstance(config, DigestCacheConfig)
-        opens = partial(DigestStore, config.path, config.server) if ours else partial(theirs, config)
-        return watched(opens, repr(config))
-
-    create_key_value_store.knows_longctx = True  # type: ignore[attr-defined]
-    helm_cache.create_key_value_store = create_key_value_store
-
-
-def _hook_clients() -> None:
-    """The caches of a client are made for its server."""
-    theirs = _hookable(AutoClient, "_get_client")
-    if theirs is None:
-        return
-
-    def _get_client(self: AutoClient, model_deployment_name: str) -> Client:
-        with _making_client_of(server_digest(model_deployment_name, self.credentials)):
-            client: Client = theirs(self, model_deployment_name)
-            return client
-
-    _get_client.knows_longctx = True  # type: ignore[attr-defined]
-    AutoClient._get_client = _get_client
-
-
-def _hookable(owner: Any, name: str) -> Any:
-    """HELM's function; None if it is ours already."""
-    theirs = getattr(owner, name, None)
-    if theirs is None:
-        raise RuntimeError(f"helm-longctx: HELM's {name} is gone; this version of HELM is not supported")
-    return None if getattr(theirs, "knows_longctx", False) else theirs
-
-
-@contextmanager
-def _making_client_of(server: str) -> Iterator[None]:
-    token = _server.set(server)
-    try:
-        yield
-    finally:
-        _server.reset(token)
+def _server_in_the_making() -> str:
+    """The server of the client that is being made, whose caches are made with it; empty outside of that."""
+    client = client_in_the_making.get()
+    return server_digest(client.deployment, client.credentials) if client else ""

@@ -165,10 +165,12 @@ def _judged_by(spec: RunSpec, judge: str | None) -> RunSpec:
         if not spec.annotators:
             raise InputError(f"run {spec.name} has no judge; name one with --judge")
         return spec
-    arguments = {name: value for name, value in spec.scenario_spec.args.items() if name not in ("entry", "revision")}
-    function = get_run_spec_function(spec.scenario_spec.args.get("entry", ""))
+    entry = spec.scenario_spec.args.get("entry", "")
+    function = get_run_spec_function(entry)
     if function is None:
         raise InputError(f"run {spec.name} is not of this package")
+    taken = arguments_of(benchmark_of(entry))
+    arguments = {name: value for name, value in spec.scenario_spec.args.items() if name in taken}
     annotators: list[AnnotatorSpec] = function(**arguments, judge=judge).annotators or []
     return replace(spec, name=_named(spec.name, judge), annotators=annotators)
 

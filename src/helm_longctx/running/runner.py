@@ -20,9 +20,9 @@ from helm.common.hierarchical_logger import herror, hlog, htrack_block
 from helm_longctx.errors import InputError
 from helm_longctx.helm.adapter import METHOD
 from helm_longctx.helm.annotator import check_annotators
+from helm_longctx.helm.patches import apply_patches
 from helm_longctx.helm.scenario import LongContextScenario
 from helm_longctx.locks import lock_run
-from helm_longctx.redaction.lean import install_lean_logs
 from helm_longctx.running.adapting import adapt, prompt_text, whole_request
 from helm_longctx.running.annotating import WholePromptAnnotations
 from helm_longctx.running.asking import Asking, ask_all
@@ -50,7 +50,7 @@ class LongContextRunner(Runner):
     """
 
     def __init__(self, execution_spec: ExecutionSpec, *arguments: Any, **named: Any):
-        install_lean_logs()
+        apply_patches()
         super().__init__(with_digest_cache(execution_spec), *arguments, **named)
 
     def run_all(self, run_specs: list[RunSpec]) -> None:

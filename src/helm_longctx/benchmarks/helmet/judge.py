@@ -16,6 +16,7 @@ from helm_longctx.benchmarks.helmet.data.alce import all_documents
 from helm_longctx.benchmarks.helmet.rubrics import JUDGE, RUBRICS
 from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.errors import InputError
+from helm_longctx.extras import require
 from helm_longctx.helm.annotator import JudgeAnnotator
 from helm_longctx.helm.answer_judge import AnswerAnnotator, explain, is_answered, log_once
 from helm_longctx.helm.metric import scored_record
@@ -85,11 +86,13 @@ class CitationAnnotator(JudgeAnnotator):
 
     @classmethod
     def check(cls, judge: str, credentials: Mapping[str, Any] | None = None) -> None:
-        """A deployment has a key if it needs one.
+        """A deployment has a key if it needs one, and what an NLI model needs is installed.
 
         Raises:
-            InputError: it has none.
+            InputError: it has none, or that is missing.
         """
+        if judge not in ("auto", "none"):
+            require("judges" if is_deployment(judge) else "citations", f"judge={judge!r}")
         if credentials is not None and is_deployment(judge):
             check_credentials(judge, credentials)
 

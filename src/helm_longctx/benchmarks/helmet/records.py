@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from helm_longctx.judging.verdicts import REPLIES
-from helm_longctx.protocol.shapes import TEXTS, Shape, are_all, is_number, is_text, is_whole
+from helm_longctx.protocol.shapes import TEXTS, Shape, are_all, is_number, is_whole
 
 HIGHEST_GRADE = 1000
 """trec_eval counts the grades in a table of this size."""

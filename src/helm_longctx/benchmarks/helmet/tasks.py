@@ -428,6 +428,7 @@ HELMET = Benchmark(
     title="HELMET",
     description="How to Evaluate Long-context Models Effectively and Thoroughly (arXiv 2410.02694)",
     revision=REVISION,
+    comparability=2,
     url=f"https://github.com/princeton-nlp/HELMET/tree/{COMMIT[:7]}",
     categories=(
         Category("recall", "Recall", (JSON_KV, MK_2, MK_3, MV)),

@@ -14,7 +14,6 @@ from helm_longctx.benchmarks.longproc.data import (
     LEVELS,
     REPOSITORY,
     SAMPLE,
-    SEED,
     TASKS,
     problems,
     source,
@@ -103,6 +102,7 @@ LONGPROC = Benchmark(
     title="LongProc",
     description="Benchmarking Long-Context Language Models on Long Procedural Generation (arXiv 2501.05414)",
     revision=f"{REPOSITORY}@{COMMIT[:7]}",
+    comparability=1,
     url=f"https://github.com/{REPOSITORY}/tree/{COMMIT[:7]}",
     categories=(
         Category("", "", _SCORED, variants=(_task("pseudo_to_code", "Pseudocode to Code", CODE_METRICS, _UNSCORED),)),

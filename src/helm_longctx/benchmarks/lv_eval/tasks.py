@@ -84,6 +84,7 @@ LV_EVAL = Benchmark(
     title="LV-Eval",
     description="A Balanced Long-Context Benchmark with 5 Length Levels Up to 256K (arXiv 2402.05136)",
     revision=REVISION,
+    comparability=1,
     url="https://github.com/infinigence/LVEval/tree/63e7ae9",
     categories=(Category("", "", tuple(map(_task, DATASETS))),),
     metrics=METRICS,

@@ -92,6 +92,7 @@ MRCR = Benchmark(
     title="MRCR",
     description="OpenAI's Multi-Round Co-reference Resolution, after Michelangelo (arXiv 2409.12640)",
     revision="princeton-nlp/HELMET@5dde2de",
+    comparability=1,
     url="https://huggingface.co/datasets/openai/mrcr",
     categories=(Category("", "", _TASKS),),
     metrics=(Metric("score", "Match ratio", "difflib's ratio to the answer; 0 without the random string before it."),),

@@ -11,11 +11,11 @@ from helm.clients.client import Client
 from helm.common.hierarchical_logger import hlog, hwarn
 from helm.common.request import Request, RequestResult
 
+from helm_longctx.helm.patches import apply_patches
 from helm_longctx.judging.calls import limited
 from helm_longctx.judging.keys.find import IN_FILE, FoundKey, UnavailableJudgeError, find_key, judge_prefix, variable
 from helm_longctx.judging.keys.renewal import RenewingClient, failure
 from helm_longctx.judging.settings import TIMEOUT, setting
-from helm_longctx.redaction.hooks import install_redaction
 from helm_longctx.redaction.text import register_credentials
 
 
@@ -32,7 +32,7 @@ def judge_client(deployment: str, client: AutoClient) -> Client:
     Raises:
         InputError: as `check_credentials`.
     """
-    install_redaction()  # HELM's Slurm workers load no plugin
+    apply_patches()  # HELM's Slurm workers load no plugin
     register_credentials(client.credentials)
     known = get_model_deployment(deployment)
     found = find_key(known, client.credentials)

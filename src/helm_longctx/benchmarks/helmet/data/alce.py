@@ -41,7 +41,7 @@ def load_alce(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exampl
             "demo_text": by_row[number],
             "instruction": protocol["instruction"],
             "question": row["question"],
-            CONTEXT: documents(shown, protocol["doc_prompt"], root / path),
+            CONTEXT: documents(shown, protocol["doc_prompt"], row),
         }
         record = {
             **{name: row[name] for name in _GRADED if row.get(name) is not None},
@@ -72,14 +72,17 @@ def _open(path: Path) -> JsonArray:
     return JsonArray(path, {"question": str, "docs": list})
 
 
-def documents(docs: list[Row], template: str, path: Path) -> str:
+def documents(docs: list[Row], template: str, where: object) -> str:
     """Documents as the prompt shows them, numbered from 1.
+
+    Args:
+        where: what the error names: the row, or the prompt file.
 
     Raises:
         InputError: one lacks a title or a text.
     """
     if not all(isinstance(doc, Mapping) and "title" in doc and "text" in doc for doc in docs):
-        raise InputError(f"{path}: column 'docs' must be a list of documents with title and text")
+        raise InputError(f"{where}: column 'docs' must be a list of documents with title and text")
     return "\n\n".join(fill(template, {**doc, "ID": number}) for number, doc in enumerate(docs, 1))
 
 

@@ -19,7 +19,7 @@ from helm_longctx.protocol.sampling import Reshuffles, shuffled
 from helm_longctx.protocol.task import Example, Settings, Task
 from helm_longctx.protocol.template import CONTEXT
 from helm_longctx.protocol.text import Cutter
-from helm_longctx.sources.jsonl import JsonLines, Row
+from helm_longctx.sources.jsonl import FileRow, JsonLines, Row
 from helm_longctx.sources.root import DataRoot
 
 LONGEST = 131072
@@ -39,9 +39,7 @@ def load_narrativeqa(task: Task, settings: Settings, root: DataRoot) -> Iterator
     """
     train, test, *_ = task.paths(settings.length)
     types = {"question": dict, "answers": list}
-    demos = [
-        prompts.NARRATIVEQA_DEMO.format(**_narrativeqa(row, root / train)) for row in JsonLines(root / train, types)
-    ]
+    demos = [prompts.NARRATIVEQA_DEMO.format(**_narrativeqa(row)) for row in JsonLines(root / train, types)]
     rows = JsonLines(root / test, {**types, "document": dict})
     ordered = rows.rows(shuffled(len(rows), settings.seed))
     draws, shots = Reshuffles(settings.seed), _drawn(task, settings, demos, root / train)
@@ -51,7 +49,7 @@ def load_narrativeqa(task: Task, settings: Settings, root: DataRoot) -> Iterator
         shown = [demos[i] for i in draws.next(len(demos))[:shots]] if shots else []
         fields = {
             "demo": prompts.NARRATIVEQA_DEMOS.format(demos="\n\n".join(shown)) if shots else "",
-            "question": _narrativeqa(row, root / test)["question"],
+            "question": _narrativeqa(row)["question"],
         }
         answers = [answer["text"] for answer in row["answers"]]
         yield _example(task, settings, root, position, fields, text, answers)
@@ -179,7 +177,9 @@ def _cutter(task: Task, settings: Settings, root: DataRoot) -> Cutter:
     return cutter(root, task.sizes[settings.level])
 
 
-def _measured(rows: Iterable[Row], text: Callable[[Row], str], cut: Cutter) -> Iterator[tuple[Row, str, int]]:
+def _measured(
+    rows: Iterable[FileRow], text: Callable[[FileRow], str], cut: Cutter
+) -> Iterator[tuple[FileRow, str, int]]:
     """(row, its text cut to the limit, tokens of the whole text), a few texts in memory at a time."""
     # Hundreds of books take minutes; no bar where standard error is no terminal.
     rows = iter(tqdm(rows, desc="measuring texts", unit="texts", disable=None))
@@ -189,11 +189,11 @@ def _measured(rows: Iterable[Row], text: Callable[[Row], str], cut: Cutter) -> I
             yield row, whole if end is None else whole[:end] + prompts.OMITTED, tokens
 
 
-def _narrativeqa(row: Row, path: Path) -> dict[str, str]:
+def _narrativeqa(row: FileRow) -> dict[str, str]:
     try:
         return {"question": row["question"]["text"], "answer": row["answers"][0]["text"]}
     except (LookupError, TypeError) as error:
-        raise InputError(f"{path}: a row lacks the text of its question or of an answer") from error
+        raise InputError(f"{row}: 'question' or 'answers' lacks a text") from error
 
 
 def _converted(convert: Convert, row: Row, path: Path, number: int) -> dict[str, Any]:

@@ -137,7 +137,7 @@ def _read(path: Path, label: str, num_labels: int) -> Texts:
     texts, labels = [], []
     for row in rows:
         if not 0 <= row[label] < num_labels:
-            raise InputError(f"{path}: label {row[label]} of column {label!r} is not one of 0 to {num_labels - 1}")
+            raise InputError(f"{row}: label {row[label]} of column {label!r} is not one of 0 to {num_labels - 1}")
         texts.append(row["text"])
         labels.append(row[label])
     return Texts(texts, labels)

@@ -18,7 +18,7 @@ from helm_longctx.errors import InputError
 from helm_longctx.protocol.sampling import shuffled, text_seed
 from helm_longctx.protocol.task import Example, Settings, Task
 from helm_longctx.protocol.template import CONTEXT
-from helm_longctx.sources.jsonl import JsonLines, Row, Types
+from helm_longctx.sources.jsonl import FileRow, JsonLines, Row, Types
 from helm_longctx.sources.root import DataRoot
 
 _QA_TYPES: Types = {"question": str, "answers": list, "ctxs": list}
@@ -49,8 +49,8 @@ def load_qa(
     for position, row in enumerate(rows.rows(numbers)):
         shown = pool.draw(row.get(key), without_own=demos_from_test)
         fields = {
-            "demos": "".join(_qa_demo(demo, demo_file) + "\n\n" for demo in shown),
-            CONTEXT: "" if settings.context == "none" else _documents(row, _qa_passage, file),
+            "demos": "".join(_qa_demo(demo) + "\n\n" for demo in shown),
+            CONTEXT: "" if settings.context == "none" else _documents(row, _qa_passage),
             "question": row["question"],
         }
         yield Example(f"{task.name}-{position}", fields, row["answers"], "official", _depth(row, fields[CONTEXT]))
@@ -77,8 +77,8 @@ def load_rerank(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exam
         passage = _rerank_passage(row)
         shown = pool.draw(row["qid"], without_own=not at_once)
         fields = {
-            "demos": "".join(_rerank_demo(demo, passage, demo_file) for demo in shown),
-            CONTEXT: _documents(row, passage, file),
+            "demos": "".join(_rerank_demo(demo, passage) for demo in shown),
+            CONTEXT: _documents(row, passage),
             "question": row["query"],
         }
         record = {"qrels": {p["id"]: int(p["label"]) for p in row["ctxs"]}, "passages": passages}
@@ -109,10 +109,10 @@ class Demonstrations:
         shots: how many to draw.
     """
 
-    def __init__(self, rows: list[Row], key: str, file: Path, shots: int):
+    def __init__(self, rows: list[FileRow], key: str, file: Path, shots: int):
         self.keys, self.rows, self.file, self.shots = [row.get(key) for row in rows], rows, file, shots
 
-    def draw(self, own: Any, without_own: bool) -> list[Row]:
+    def draw(self, own: Any, without_own: bool) -> list[FileRow]:
         """The demonstrations of a question.
 
         Raises:
@@ -121,7 +121,7 @@ class Demonstrations:
         if not self.shots:
             return []
         left = [number for number, key in enumerate(self.keys) if key != own or not without_own]
-        drawn: dict[Any, Row] = {}
+        drawn: dict[Any, FileRow] = {}
         for place in shuffled(len(left), text_seed(str(own))):
             number = left[place]
             drawn.setdefault(self.keys[number], self.rows[number])
@@ -134,21 +134,21 @@ def _less_popular(row: Row, threshold: float | None) -> bool:
     return threshold is None or bool(row["s_pop"] > 0 and math.log10(row["s_pop"]) < threshold)
 
 
-def _documents(row: Row, passage: Callable[[Row], str], file: Path) -> str:
+def _documents(row: FileRow, passage: Callable[[Row], str]) -> str:
     try:
         return "\n\n".join(map(passage, row["ctxs"]))
     except (KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{file}: column 'ctxs' must be a list of passages with text") from error
+        raise InputError(f"{row}: column 'ctxs' must be a list of passages with text") from error
 
 
 def _qa_passage(passage: Row) -> str:
     return prompts.QA_PASSAGE.format(title=passage["title"], text=passage["text"])
 
 
-def _qa_demo(demo: Row, file: Path) -> str:
+def _qa_demo(demo: FileRow) -> str:
     if not demo["answers"]:
-        raise InputError(f"{file}: a demonstration has no answer")
-    documents = _documents(demo, _qa_passage, file)
+        raise InputError(f"{demo}: column 'answers' of a demonstration is empty")
+    documents = _documents(demo, _qa_passage)
     return prompts.QA_DEMO.format(documents=documents, question=demo["question"], answer=demo["answers"][0])
 
 
@@ -159,8 +159,8 @@ def _rerank_passage(row: Row) -> Callable[[Row], str]:
     return lambda passage: template.format(id=passage["id"], title=passage.get("title"), text=passage["text"])
 
 
-def _rerank_demo(demo: Row, passage: Callable[[Row], str], file: Path) -> str:
-    documents = _documents(demo, passage, file)
+def _rerank_demo(demo: FileRow, passage: Callable[[Row], str]) -> str:
+    documents = _documents(demo, passage)
     return prompts.RERANK_DEMO.format(documents=documents, query=demo["query"], ranking=_ranking(demo))
 
 

@@ -1,0 +1,286 @@
+"""Every place where we change HELM: what is replaced, why, and the check that fails when HELM changes.
+
+HELM has no extension point for these. `apply_adapter_patch` runs when the package is imported, since HELM must be able
+to make our adapter in processes that load no plugin. All other patches wait until a run of ours is asked for
+(`apply_patches`), so that a `helm-run` of other scenarios behaves as if this package were not installed.
+
+A replacement calls HELM's own function for whatever is not ours. `Patch.apply` compares the parameters of HELM's
+function with those that the replacement was written for, and raises where they differ.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+import inspect
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import helm.common.request
+from helm.benchmark.model_deployment_registry import DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT, ModelDeployment
+from helm.common.hierarchical_logger import hwarn
+from helm.common.request import Request, RequestResult
+
+from helm_longctx.protocol.sample import Sample
+from helm_longctx.redaction.lean import add_log_filter, short_request
+from helm_longctx.redaction.logs import redact_logs
+from helm_longctx.redaction.text import redacted, register_arguments, register_credentials, register_environment
+from helm_longctx.redaction.uncaught import redact_uncaught
+
+if TYPE_CHECKING:
+    from helm.benchmark.adaptation.adapter_spec import AdapterSpec
+    from helm.benchmark.adaptation.adapters.adapter import Adapter
+    from helm.benchmark.scenarios.scenario import Instance
+    from helm.benchmark.window_services.tokenizer_service import TokenizerService
+    from helm.clients.client import Client
+
+_MARK = "is_of_helm_longctx"
+
+
+@dataclass(frozen=True)
+class Patch:
+    """A function of HELM and what stands in its place.
+
+    Args:
+        owner: the module that has the function, or `module:Class`.
+        name: of the function.
+        parameters: the names of its parameters that the replacement relies on, in order; all of them.
+        make: from HELM's function to the replacement.
+    """
+
+    owner: str
+    name: str
+    parameters: tuple[str, ...]
+    make: Callable[[Any], Callable[..., Any]]
+
+    def apply(self) -> None:
+        """Replace the function, once.
+
+        Raises:
+            RuntimeError: this HELM has no such function, or one with other parameters.
+        """
+        module, _, cls = self.owner.partition(":")
+        owner: Any = importlib.import_module(module)
+        owner = getattr(owner, cls, None) if cls else owner
+        found = inspect.getattr_static(owner, self.name, None)
+        theirs = found.__func__ if isinstance(found, staticmethod) else found
+        if getattr(theirs, _MARK, False):
+            return
+        self._check(theirs)
+        ours: Any = functools.wraps(theirs)(self.make(theirs))
+        setattr(ours, _MARK, True)
+        setattr(owner, self.name, staticmethod(ours) if isinstance(found, staticmethod) else ours)
+
+    def _check(self, theirs: Any) -> None:
+        there = tuple(inspect.signature(theirs).parameters) if callable(theirs) else None
+        if there != self.parameters:
+            what = "is gone" if there is None else f"takes {', '.join(there)} instead of {', '.join(self.parameters)}"
+            raise RuntimeError(
+                f"helm-longctx: HELM's {self.owner}.{self.name} {what}; this version of crfm-helm is not supported"
+            )
+
+
+class ClientInTheMaking(NamedTuple):
+    """The deployment whose client HELM is making, and HELM's credentials."""
+
+    deployment: str
+    credentials: Mapping[str, Any]
+
+
+client_in_the_making: ContextVar[ClientInTheMaking | None] = ContextVar("client_in_the_making", default=None)
+"""Set while HELM makes a client, and with it the client's cache: HELM tells a cache nothing of the deployment."""
+
+OpensStore = Callable[[], AbstractContextManager[Any]]
+store_watch: ContextVar[Callable[[OpensStore, str], AbstractContextManager[Any]] | None] = ContextVar(
+    "store_watch", default=None
+)
+"""Set during an attempt of our runner: from what opens a store, and its name, to the store that the client sees."""
+
+
+def _make_our_adapter(theirs: Any) -> Any:
+    """HELM's factory is a closed chain of ifs: it does not find the adapter of our methods by itself."""
+    from helm_longctx.helm.adapter import METHOD, LongContextAdapter
+
+    def get_adapter(adapter_spec: AdapterSpec, tokenizer_service: TokenizerService) -> Adapter:
+        if adapter_spec.method.split("_")[0] == METHOD:
+            return LongContextAdapter(adapter_spec, tokenizer_service)
+        adapter: Adapter = theirs(adapter_spec, tokenizer_service)
+        return adapter
+
+    return get_adapter
+
+
+def _open_our_store(theirs: Any) -> Any:
+    """HELM makes stores from a closed set of configurations: one that opens its own store is ours."""
+
+    def create_key_value_store(config: Any) -> AbstractContextManager[Any]:
+        open_store: OpensStore = getattr(config, "open_store", None) or functools.partial(theirs, config)
+        watch = store_watch.get()
+        return watch(open_store, repr(config)) if watch else open_store()
+
+    return create_key_value_store
+
+
+def _tell_whose_client(theirs: Any) -> Any:
+    """HELM's caches know the engine's name alone, which two deployments can share: ours must know the deployment."""
+
+    def _get_client(self: Any, model_deployment_name: str) -> Client:
+        token = client_in_the_making.set(ClientInTheMaking(model_deployment_name, self.credentials))
+        try:
+            client: Client = theirs(self, model_deployment_name)
+            return client
+        finally:
+            client_in_the_making.reset(token)
+
+    return _get_client
+
+
+def _warn_of_subsamples(theirs: Any) -> Any:
+    """HELM's `-m` can draw from a benchmark's own sample; scores then compare with nothing published."""
+
+    def downsample_eval_instances(
+        instances: list[Instance], max_eval_instances: int, eval_splits: list[str]
+    ) -> list[Instance]:
+        kept: list[Instance] = theirs(instances, max_eval_instances, eval_splits)
+        if len(kept) == len(instances) or not Sample.is_in(instances[0].extra_data):
+            return kept
+        hwarn(
+            f"-m {max_eval_instances} draws {len(kept)} of {len(instances)} instances, which is not the benchmark's"
+            " sample: give -m 10000, or num_samples= for fewer as the benchmark draws them"
+        )
+        drawn = {"drawn_from": len(instances)}
+        return [replace(each, extra_data={**(each.extra_data or {}), **drawn}) for each in kept]
+
+    return downsample_eval_instances
+
+
+def _register_credentials(theirs: Any) -> Any:
+    """Keys in HELM's credentials file must be known before a client can print them."""
+
+    def init(self: Any, credentials: Mapping[str, Any], *args: Any, **kwargs: Any) -> None:
+        register_credentials(credentials)
+        theirs(self, credentials, *args, **kwargs)
+
+    return init
+
+
+def _redact_errors(theirs: Any) -> Any:
+    """HELM stores the error of a request in `scenario_state.json`, and a provider's error can repeat the key."""
+
+    def make_request(self: Any, request: Request) -> RequestResult:
+        result: RequestResult = theirs(self, request)
+        return replace(result, error=redacted(result.error)) if result.error else result
+
+    return make_request
+
+
+def _register_arguments(theirs: Any) -> Any:
+    """Keys can stand in the arguments of a deployment's client."""
+
+    def post_init(self: ModelDeployment) -> None:
+        register_arguments(self.client_spec.args)
+        theirs(self)
+
+    return post_init
+
+
+def _shorten_requests(theirs: Any) -> Any:
+    """HELM puts whole requests into errors; one can have a prompt of a megabyte."""
+    return short_request
+
+
+def _send_seeds(theirs: Any) -> Any:
+    """HELM's client for OpenAI's protocol has no seed; HELMET's judges send one."""
+
+    def make(self: Any, request: Request) -> dict[str, Any]:
+        raw: dict[str, Any] = theirs(self, request)
+        seed = getattr(request, "seed", None)
+        return raw if seed is None else {**raw, "seed": seed}
+
+    return make
+
+
+_ADAPTER = Patch(
+    "helm.benchmark.adaptation.adapters.adapter_factory:AdapterFactory",
+    "get_adapter",
+    ("adapter_spec", "tokenizer_service"),
+    _make_our_adapter,
+)
+_CLIENTS = "helm.clients.auto_client:AutoClient"
+_OF_RUNS = (
+    Patch("helm.common.cache", "create_key_value_store", ("config",), _open_our_store),
+    Patch(_CLIENTS, "_get_client", ("self", "model_deployment_name"), _tell_whose_client),
+    Patch(
+        _CLIENTS,
+        "__init__",
+        ("self", "credentials", "file_storage_path", "cache_backend_config"),
+        _register_credentials,
+    ),
+    Patch(_CLIENTS, "make_request", ("self", "request"), _redact_errors),
+    Patch(
+        "helm.benchmark.runner",
+        "downsample_eval_instances",
+        ("instances", "max_eval_instances", "eval_splits"),
+        _warn_of_subsamples,
+    ),
+    Patch("helm.benchmark.model_deployment_registry:ModelDeployment", "__post_init__", ("self",), _register_arguments),
+    Patch("helm.common.request:Request", "__repr__", ("self",), _shorten_requests),
+)
+_OPENAI = Patch("helm.clients.openai_client:OpenAIClient", "_make_chat_raw_request", ("self", "request"), _send_seeds)
+
+
+class SteadyClock:
+    """The part of Python's module `time` that HELM times requests with.
+
+    HELM takes the difference of two readings of the system's clock. A clock that is set back between them gives
+    negative seconds. This clock starts at the system's time and is never set.
+    """
+
+    def __init__(self) -> None:
+        self._start = time.time() - time.monotonic()
+
+    def time(self) -> float:
+        """Seconds since 1970."""
+        return self._start + time.monotonic()
+
+
+def apply_adapter_patch() -> None:
+    """Make HELM's adapter factory know our methods. Idempotent.
+
+    Raises:
+        RuntimeError: as `Patch.apply`.
+    """
+    _ADAPTER.apply()
+
+
+def apply_patches() -> None:
+    """Change HELM for runs of ours: caches, redaction of logs and errors, warnings, times. Idempotent.
+
+    Raises:
+        RuntimeError: as `Patch.apply`.
+    """
+    register_environment()
+    for deployment in DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.values():
+        register_arguments(deployment.client_spec.args)
+    redact_logs()
+    redact_uncaught()
+    add_log_filter()
+    for patch in _OF_RUNS:
+        patch.apply()
+    if not isinstance(helm.common.request.time, SteadyClock):
+        helm.common.request.time = SteadyClock()
+
+
+def apply_seed_patch() -> None:
+    """Make HELM's client for OpenAI's protocol send the seed of a request that has one, if it is installed. Idempotent.
+
+    Raises:
+        RuntimeError: as `Patch.apply`.
+    """
+    if importlib.util.find_spec("openai") is not None:
+        _OPENAI.apply()

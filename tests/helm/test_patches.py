@@ -1,0 +1,140 @@
+"""What replaces functions of HELM: it says when HELM changes, and other scenarios do not notice it."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from helm_longctx.helm import patches
+from helm_longctx.helm.patches import Patch, apply_patches
+
+EVERY = (patches._ADAPTER, *patches._OF_RUNS, patches._OPENAI)
+
+RUN = """
+import sys
+import helm.benchmark.run as run
+if "without" in sys.argv:
+    sys.argv.remove("without")
+    run.load_entry_point_plugins = list
+sys.argv[0] = "helm-run"
+run.main()
+"""
+
+LONG = "x" * 5000
+
+
+def owner_of(patch: Patch) -> object:
+    module, _, cls = patch.owner.partition(":")
+    found = importlib.import_module(module)
+    return getattr(found, cls) if cls else found
+
+
+@pytest.mark.parametrize("patch", EVERY, ids=lambda patch: patch.name)
+def test_the_function_of_helm_is_as_we_know_it(patch: Patch) -> None:
+    """HELM has every function that is replaced, with these parameters; replacing twice is once."""
+    patch.apply()
+    ours = inspect.getattr_static(owner_of(patch), patch.name)
+    patch.apply()
+    assert inspect.getattr_static(owner_of(patch), patch.name) is ours
+    theirs = inspect.unwrap(ours.__func__ if isinstance(ours, staticmethod) else ours)
+    assert tuple(inspect.signature(theirs).parameters) == patch.parameters
+
+
+@pytest.mark.parametrize("patch", EVERY, ids=lambda patch: patch.name)
+def test_another_helm_is_refused(patch: Patch, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A function that is gone, or has other parameters, is an error that names it."""
+    monkeypatch.setattr(owner_of(patch), patch.name, lambda something_else: None)
+    with pytest.raises(RuntimeError, match=rf"{patch.name} takes something_else instead of .* not supported"):
+        patch.apply()
+    monkeypatch.setattr(owner_of(patch), patch.name, None)
+    with pytest.raises(RuntimeError, match=rf"{patch.name} is gone"):
+        patch.apply()
+
+
+def test_loading_the_plugin_changes_nothing_of_helm() -> None:
+    """Only the adapter factory knows us before a run of ours is asked for."""
+    code = (
+        "import logging, sys, helm.benchmark.run; before = sys.excepthook, logging.getLogRecordFactory();"
+        "import helm_longctx.plugin; from helm_longctx.helm import patches as p; import importlib\n"
+        "for each in p._OF_RUNS:\n"
+        "    module, _, cls = each.owner.partition(':'); owner = importlib.import_module(module)\n"
+        "    assert not hasattr(getattr(getattr(owner, cls) if cls else owner, each.name), p._MARK), each.name\n"
+        "assert before == (sys.excepthook, logging.getLogRecordFactory())\n"
+        "assert not logging.getLogger('helm').filters"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def run_stock(folder: Path, *without: str) -> tuple[int, list[str], dict[str, str]]:
+    """A `helm-run` of scenarios of HELM's own, one of which fails: its status, log and files, without times."""
+    (folder / "prod_env").mkdir(parents=True)
+    (folder / "prod_env/model_deployments.yaml").write_text(
+        "model_deployments:\n"
+        "  - name: test/broken\n    model_name: simple/model1\n    tokenizer_name: simple/tokenizer1\n"
+        "    max_sequence_length: 8000\n"
+        f"    client_spec:\n      class_name: no.such.Client{LONG}\n      args: {{api_key: a-key-of-somebody-else-99}}\n"
+    )
+    entries = [
+        f"simple_{name}:model=simple/model1,model_deployment={deployment}"
+        for name, deployment in (
+            ("mcqa", "simple/model1"),
+            ("classification", "simple/model1"),
+            ("mcqa", "test/broken"),
+        )
+    ]
+    command = ["--suite", "s", "-m", "4", "-n", "1", "--run-entries", *entries]
+    environment = {**os.environ, "COLUMNS": "200"}
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, *without, *command],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    log = [clean(line) for line in (done.stdout + done.stderr).splitlines()]
+    files = {
+        str(path.relative_to(folder)): clean(path.read_text(errors="replace"))
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.suffix != ".sqlite" and "log" not in path.name
+    }
+    return done.returncode, [line for line in log if line], files
+
+
+def clean(text: str) -> str:
+    """A text without what differs from run to run."""
+    text = re.sub(
+        r"\d{4}-\d\d-\d\d[T ][\d:.,]+|\d+[.:]\d+(?:[.:]\d+)*(?:e-\d+)?s?|0x[0-9a-f]+|\d+ characters|\d{10}", "T", text
+    )
+    return re.sub(r"/tmp/\S*?/(with|without)\b|\bwith(out)?/", "F/", text)
+
+
+@pytest.mark.parametrize("name", ["time", "datetime"])
+def test_times_are_cleaned(name: str) -> None:
+    """What the comparison leaves out is times."""
+    assert clean(f'"request_{name}": 0.25') == f'"request_{name}": T'
+
+
+def test_other_scenarios_do_not_notice_the_plugin(tmp_path: Path) -> None:
+    """Status, log, exceptions and every file of a run of HELM's own scenarios are the same without the plugin."""
+    got, expected = run_stock(tmp_path / "with"), run_stock(tmp_path / "without", "without")
+    assert got[0] == expected[0] != 0
+    assert any("No module named 'no'" in line for line in expected[1])
+    assert got[1] == expected[1]
+    assert got[2].keys() == expected[2].keys()
+    assert {name for name in got[2] if got[2][name] != expected[2][name]} == set()
+
+
+def test_patches_are_applied_once() -> None:
+    """Applying all of them again changes nothing."""
+    apply_patches()
+    before = [inspect.getattr_static(owner_of(patch), patch.name) for patch in EVERY[:-1]]
+    apply_patches()
+    assert before == [inspect.getattr_static(owner_of(patch), patch.name) for patch in EVERY[:-1]]
