@@ -31,6 +31,8 @@ from tests.servers.faults import Fault
 from tests.servers.llm import Server, serve
 
 MRCR, LONGPROC, AA_LCR = "mrcr:length=8k", "longproc:length=2k", "aa_lcr:judge=tests/judge"
+LONG = "mrcr:needles=8,length=16k"
+ENTRIES = (MRCR, LONG, LONGPROC, AA_LCR)
 RUNNER = ["--runner-class-name", "helm_longctx.running.LongContextRunner"]
 WRAPPED = {"html_to_tsv": "```tsv\n{}\n```", "path_traversal": "<Route>\n{}\n</Route>"}
 """How an output of a task holds the expected result."""
@@ -105,14 +107,14 @@ def runs(tmp_path_factory: pytest.TempPathFactory, data: Data) -> Iterator[Runs]
     with serve(lambda prompt: data.answers[prompt]) as model, serve(judge) as judging:
         write_judges(folder / "models", {"tests/model": model.openai, "tests/judge": judging.openai})
         runs = Runs(folder, data, model, judging)
-        runs.make(MRCR, LONGPROC, AA_LCR)
+        runs.make(*ENTRIES)
         yield runs
 
 
 def check(runs: Runs) -> None:
     """Conversations arrived as messages, questions three times, and the right answers have all their scores."""
     asked = [body["messages"] for body in runs.model.bodies]
-    assert [m for m in asked if len(m) > 1] == sorted(runs.data.conversations, key=[m for m in asked].index)
+    assert sorted(map(str, (m for m in asked if len(m) > 1))) == sorted(map(str, runs.data.conversations))
     assert {runs.stats(MRCR)["longctx_score", f"{needles}needle"] for needles in (2, 4, 8)} == {1.0}
     found = runs.stats(LONGPROC)
     scored = [name for name in TASKS if name != "pseudo_to_code"]
@@ -141,7 +143,7 @@ def test_made_again_they_ask_nothing(runs: Runs) -> None:
     before = len(runs.model.calls), len(runs.judge.calls)
     for path in runs.folder.glob("benchmark_output/runs/s/*/stats.json"):
         path.unlink()
-    runs.make(MRCR, LONGPROC, AA_LCR)
+    runs.make(*ENTRIES)
     assert (len(runs.model.calls), len(runs.judge.calls)) == before
     check(runs)
 
@@ -151,7 +153,7 @@ def test_helms_own_runner(tmp_path: Path, data: Data) -> None:
     with serve(lambda prompt: data.answers[prompt]) as model, serve(judge) as judging:
         write_judges(tmp_path / "models", {"tests/model": model.openai, "tests/judge": judging.openai})
         runs = Runs(tmp_path, data, model, judging)
-        runs.make(MRCR, LONGPROC, AA_LCR, runner=False)
+        runs.make(*ENTRIES, runner=False)
         check(runs)
 
 
@@ -209,11 +211,12 @@ def test_show(suite: Path, data: Data) -> None:
 
 @pytest.mark.browser
 def test_page(page: str, browser: webdriver.Chrome, data: Data) -> None:
-    """The run's page shows a conversation by its roles, and its link opens the whole of it."""
+    """The run's page shows a conversation by its roles; the link of a long one opens the whole of it."""
     open_page(browser, f"{page}/#/runs/{quote(f'{MRCR},model=tests_model', safe='')}")
     shown(browser, "mrcr-0", "user", "assistant", data.conversations[0][-1]["content"][:40])
-    instance = browser.find_element(By.ID, "instance-mrcr-0")
-    links = {link.text: link.get_attribute("href") for link in instance.find_elements(By.TAG_NAME, "a")}
-    browser.get(str(next(address for text, address in links.items() if text.startswith("Whole"))))
+    name = f"{LONG},model=tests_model"
+    open_page(browser, f"{page}/#/runs/{quote(name, safe='')}")
+    shown(browser, "mrcr-9", "Whole conversation", "left out", data.conversations[9][-1]["content"][:40])
+    browser.get(str(browser.find_element(By.LINK_TEXT, "Whole conversation").get_attribute("href")))
     whole = str(browser.execute_script("return document.body.textContent"))
-    assert all(message["content"] in whole for message in data.conversations[0])
+    assert json.loads(whole) == data.conversations[9]

@@ -159,7 +159,11 @@ def _short_books() -> Iterator[None]:
 
 def _counted_in_bytes() -> AbstractContextManager[object]:
     """Conversations whose tokens are counted without tiktoken's file."""
-    return mock.patch.object(mrcr, "o200k_counter", lambda: lambda text: len(text.encode("utf-8", "surrogatepass")))
+
+    def count(text: str) -> int:
+        return len(text.encode("utf-8", "surrogatepass"))
+
+    return mock.patch.object(mrcr, "o200k_counter", return_value=count)
 
 
 def _load(benchmark: Benchmark, task: Task) -> None:

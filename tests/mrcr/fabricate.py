@@ -100,17 +100,19 @@ def write_encoding(folder: Path) -> Path:
 
 
 def build_conversations(root: Path) -> Path:
-    """Conversations worded as the official ones; counted in bytes they are in the bin 8k, three for each of needles."""
+    """Conversations worded as the official ones. Counted in bytes, three for each number of needles are in the bin 8k;
+    the last, of eight needles, is in the bin 16k."""
     rng = random.Random(11)
-    write(root / PATH, (_conversation(rng, needles) for needles in NEEDLES for _ in range(3)))
+    rows = [_conversation(rng, needles, 750) for needles in NEEDLES for _ in range(3)]
+    write(root / PATH, [*rows, _conversation(rng, NEEDLES[-1], 1500)])
     return root / PATH
 
 
-def _conversation(rng: random.Random, needles: int) -> dict[str, Any]:
+def _conversation(rng: random.Random, needles: int, size: int) -> dict[str, Any]:
     wanted, *others = rng.sample([f"{kind} about {topic}" for kind in FORMATS for topic in TOPICS], 4)
     asked = [wanted] * needles + [rng.choice(others) for _ in range(4)]
     rng.shuffle(asked)
-    texts = [words(rng, 750 // len(asked) + rng.randrange(9)) for _ in asked]
+    texts = [words(rng, size // len(asked) + rng.randrange(9)) for _ in asked]
     messages = [
         {"role": role, "content": text}
         for ask, answer in zip(asked, texts, strict=True)

@@ -17,7 +17,8 @@ def conf_files(benchmarks: Iterable[Benchmark]) -> dict[str, str]:
     benchmarks = tuple(benchmarks)
     files = {"demo.conf": _file("Runs without data, network, key or GPU.", _demo(benchmarks))}
     for benchmark in benchmarks:
-        for length in benchmark.lengths or [None]:
+        lengths: list[int] | list[None] = benchmark.lengths or [None]
+        for length in lengths:
             name, title = benchmark.name, benchmark.title
             if length is not None:
                 name, title = f"{name}_{length_label(length)}", f"{title} at {length_label(length)}"

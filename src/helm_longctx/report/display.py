@@ -18,7 +18,7 @@ from helm.common.hierarchical_logger import hwarn
 
 from helm_longctx.errors import InputError
 from helm_longctx.report.full_texts import FullTexts, file_name
-from helm_longctx.report.screen import input_html, safe_input
+from helm_longctx.report.screen import conversation_links, input_html, safe_input
 from helm_longctx.runs.conversation import elide_messages, to_text
 from helm_longctx.runs.elision import LIMIT, elide, evidence_of
 from helm_longctx.runs.states import State, rewrite_states
@@ -93,7 +93,8 @@ class LeanStates:
             whole: digest of the whole text, if it is too long for the page.
         """
         if messages := asked.get("messages"):
-            link = [{"role": "whole conversation", "content": file_name(whole)}] if whole else []
+            links = conversation_links(self._texts.link(whole), self._texts.index) if whole else ""
+            link = [{"role": "whole conversation", "content": links}] if whole else []
             parts = [{**each, "content": safe_input(each["content"])} for each in elide_messages(messages, evidence)]
             shown["messages"] = [*link, *parts]
         elif name == "prompt":

@@ -119,11 +119,12 @@ def _at(label: str) -> str:
 
 def _leaf(benchmark: Benchmark, name: str, title: str, label: str, closed: bool, kind: str) -> Group:
     about = " ".join(filter(None, (title, "closed book" if closed else "", label)))
+    without = " without context" if closed else ""
     return {
         "name": group_name(benchmark, name, label, closed),
         "display_name": f"{benchmark.title} {about}".strip(),
         "short_display_name": about or benchmark.title,
-        "category": f"{benchmark.title} {kind}{' without context' if closed else ''}{' at one length' if label else ''}",
+        "category": f"{benchmark.title} {kind}{without}{' at one length' if label else ''}",
     }
 
 

@@ -30,8 +30,16 @@ def input_html(text: str, link: str, index: str) -> str:
     """
     body = _EVIDENCE.sub(r"<mark>\g<0></mark>", html.escape(text, quote=False))
     body = _LEFT_OUT.sub(lambda mark: _anchor(link, mark[0]), body)
-    links = f"{_anchor(link, 'Whole prompt')} · {_anchor(index, 'all prompts of this run')}"
-    return f"<div>{links}</div>{_boxed(body)}"
+    return f"<div>{_links(link, 'Whole prompt', index)}</div>{_boxed(body)}"
+
+
+def conversation_links(link: str, index: str) -> str:
+    """What stands above a long conversation; the arguments are those of `input_html`."""
+    return f"{_links(link, 'Whole conversation', index)}{_AS_HTML}"
+
+
+def _links(link: str, text: str, index: str) -> str:
+    return f"{_anchor(link, text)} · {_anchor(index, 'all prompts of this run')}"
 
 
 def _boxed(body: str) -> str:

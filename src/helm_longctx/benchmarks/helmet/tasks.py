@@ -18,6 +18,7 @@ from helm_longctx.benchmarks.helmet.metrics import METRICS
 from helm_longctx.benchmarks.helmet.release import COMMIT, REVISION, pinned, released
 from helm_longctx.benchmarks.helmet.rubrics import JUDGE
 from helm_longctx.judging.entailment import TRUE_NLI
+from helm_longctx.judging.verdicts import REPLIES
 from helm_longctx.protocol.lengths import STANDARD
 from helm_longctx.protocol.task import Benchmark, Category, Loader, Protocol, Scorer, Task, Variant
 from helm_longctx.protocol.template import Template
@@ -270,7 +271,7 @@ def _long_qa(
         arguments=("shots", "seed", "context"),
         official_judge=JUDGE if rubric else None,
         judge_sources={"rubric": rubric} if rubric else {},
-        record=records.REPLIES if rubric else {},
+        record=REPLIES if rubric else {},
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import islice
+from itertools import islice, pairwise
 
 from helm_longctx.benchmarks.mrcr.data import LENGTHS, NEEDLES, PATH, SAMPLE, SOURCE, conversations
 from helm_longctx.benchmarks.mrcr.scoring import score
@@ -58,7 +58,7 @@ def find_answer(messages: Sequence[Message]) -> str | None:
     asked = f"write a {wanted}".lower()
     answers = [
         answer["content"]
-        for turn, answer in zip(messages, messages[1:], strict=False)
+        for turn, answer in pairwise(messages)
         if turn["role"] == "user" and turn["content"].strip().lower() == asked
     ]
     return random_string + answers[int(number) - 1] if 0 < int(number) <= len(answers) else ""
