@@ -18,7 +18,7 @@ from helm.common.hierarchical_logger import hwarn
 
 from helm_longctx.errors import InputError
 from helm_longctx.report.full_texts import FullTexts, file_name
-from helm_longctx.report.screen import conversation_links, input_html, safe_input
+from helm_longctx.report.screen import conversation_html, input_html, safe_input
 from helm_longctx.runs.conversation import elide_messages, to_text
 from helm_longctx.runs.elision import LIMIT, elide, evidence_of
 from helm_longctx.runs.states import State, rewrite_states
@@ -93,10 +93,13 @@ class LeanStates:
             whole: digest of the whole text, if it is too long for the page.
         """
         if messages := asked.get("messages"):
-            links = conversation_links(self._texts.link(whole), self._texts.index) if whole else ""
-            link = [{"role": "whole conversation", "content": links}] if whole else []
-            parts = [{**each, "content": safe_input(each["content"])} for each in elide_messages(messages, evidence)]
-            shown["messages"] = [*link, *parts]
+            parts = elide_messages(messages, evidence)
+            if whole and name == "text":
+                shown["text"] = conversation_html(parts, self._texts.link(whole), self._texts.index)
+                del shown["messages"]
+                return
+            link = [{"role": "whole conversation", "content": file_name(whole)}] if whole else []
+            shown["messages"] = [*link, *({**each, "content": safe_input(each["content"])} for each in parts)]
         elif name == "prompt":
             shown[name] = f"[whole prompt: {file_name(whole)}]\n\n{shown[name]}" if whole else shown[name]
         else:

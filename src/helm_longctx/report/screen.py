@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Iterable, Mapping
 
 # The front end shows an input with this in it as HTML, any other as text.
 _MAKES_HTML = '<br><img src="data:image;base64'
@@ -33,9 +34,16 @@ def input_html(text: str, link: str, index: str) -> str:
     return f"<div>{_links(link, 'Whole prompt', index)}</div>{_boxed(body)}"
 
 
-def conversation_links(link: str, index: str) -> str:
-    """What stands above a long conversation; the arguments are those of `input_html`."""
-    return f"{_links(link, 'Whole conversation', index)}{_AS_HTML}"
+def conversation_html(messages: Iterable[Mapping[str, str]], link: str, index: str) -> str:
+    """A long conversation for the front end, which shows messages as text alone, and so no link.
+
+    Args:
+        messages: elided.
+        link: the address of the whole conversation.
+        index: the address of the list of prompts.
+    """
+    parts = (f"<div>{html.escape(m['role'])}</div>{_boxed(html.escape(m['content'], quote=False))}" for m in messages)
+    return f"<div>{_links(link, 'Whole conversation', index)}</div>{''.join(parts)}"
 
 
 def _links(link: str, text: str, index: str) -> str:
