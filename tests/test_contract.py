@@ -24,11 +24,12 @@ from helm.benchmark.run_expander import RUN_EXPANDERS
 from helm.benchmark.run_spec import get_run_spec_function
 from helm.benchmark.run_spec_factory import construct_run_specs
 from helm.benchmark.scenarios.scenario import create_scenario
-from helm.common.object_spec import parse_object_spec
+from helm.common.object_spec import get_class_by_name, parse_object_spec
 
 import helm_longctx.plugin  # noqa: F401  # what helm-run loads
 from helm_longctx._version import VERSION
 from helm_longctx.benchmarks import BENCHMARKS
+from helm_longctx.helm.annotator import JudgeAnnotator
 from helm_longctx.helm.style import HUGGING_FACE_CLIENT, RAW_TEXT_CLIENTS
 from helm_longctx.protocol.entry import ARGUMENTS, CLOSED_BOOK
 from helm_longctx.protocol.lengths import STANDARD, length_label
@@ -38,33 +39,42 @@ from helm_longctx.report.confs import conf_files
 from helm_longctx.report.schema import make_schema
 
 SOURCE = Path(str(resources.files("helm_longctx")))
-LENGTH = {False: "length=128k,", True: ""}
+
+
+def entries_of(benchmark: Benchmark, category: Category) -> Iterator[str]:
+    """The arguments of every entry: the category and each of its tasks, at each length."""
+    for length in sorted({*STANDARD.values(), *benchmark.lengths}) if benchmark.axis else [None]:
+        at = [f"length={length_label(length)}"] if length else []
+        if category.tasks_at(length):
+            yield ",".join(at)
+        for task in (*category.tasks, *category.variants):
+            if task.exists_at(length):
+                yield ",".join([*at, f"{benchmark.task_argument}={task.argument}"])
+
+
 ENTRIES = [
-    f"{name}:length={length_label(length)}{task}"
+    f"{name}:{arguments}".removesuffix(":")
     for benchmark in BENCHMARKS
     for name, category in benchmark.entries.items()
-    for length in STANDARD.values()
-    for task in (None, *category.tasks, *category.variants)
-    if all(row.any_length or length in row.sizes for row in ([task] if task else category.tasks))
-    for task in [f",{benchmark.task_argument}={task.name}" if task else ""]
+    for arguments in entries_of(benchmark, category)
 ]
 
 
 @pytest.mark.parametrize("entry", ENTRIES)
 def test_run_specs(entry: str) -> None:
     """Every entry builds a run spec whose classes exist, whose groups are in the schema and whose metrics are known."""
-    (spec,) = construct_run_specs(parse_object_spec(entry + ",model=longctx/lexical"))
+    (spec,) = construct_run_specs(parse_object_spec(f"{entry}{',' if ':' in entry else ':'}model=longctx/lexical"))
     scenario = create_scenario(spec.scenario_spec)
     assert scenario.get_metadata().name == spec.groups[0]
     names = {metadata.name for metric in spec.metric_specs for metadata in create_metric(metric).get_metadata()}
     assert MAIN_METRIC in names
     schema = {group["name"] for group in make_schema(BENCHMARKS)["run_groups"]}
     assert set(spec.groups) <= schema
-    assert spec.adapter_spec.max_tokens == max(task.max_tokens for task in scenario.entry.tasks)
-    annotator = "CitationAnnotator" if entry.startswith("helmet_cite") else "RubricAnnotator"
-    assert [a.class_name for a in spec.annotators or []] == (
-        [f"helm_longctx.benchmarks.helmet.judge.{annotator}"] if any(t.has_judge for t in scenario.entry.tasks) else []
-    )
+    settings = scenario.entry.settings
+    assert spec.adapter_spec.max_tokens == max(task.output_tokens(settings) for task in scenario.entry.tasks)
+    judged = any(task.has_judge for task in scenario.entry.tasks)
+    assert [a.class_name for a in spec.annotators or []] == ([scenario.entry.category.judge] if judged else [])
+    assert all(issubclass(get_class_by_name(a.class_name), JudgeAnnotator) for a in spec.annotators or [])
 
 
 def test_clients_whose_form_is_known_exist() -> None:
@@ -77,7 +87,7 @@ def test_clients_whose_form_is_known_exist() -> None:
 
 def test_no_argument_is_a_run_expander() -> None:
     """HELM would take an argument of ours that has a run expander's name."""
-    assert not set(ARGUMENTS) & set(RUN_EXPANDERS)
+    assert not {*ARGUMENTS, *(benchmark.task_argument for benchmark in BENCHMARKS)} & set(RUN_EXPANDERS)
 
 
 def test_task_names_and_groups_are_unique() -> None:
@@ -94,12 +104,14 @@ def test_task_names_and_groups_are_unique() -> None:
 
 @pytest.mark.parametrize("benchmark", BENCHMARKS, ids=lambda benchmark: benchmark.name)
 def test_table_is_consistent(benchmark) -> None:
-    """Every row has a headline among its metrics or a judge's, data at each of its lengths, and sizes that grow."""
+    """Every row has a headline among its metrics or says why it has none, data at each length, and sizes that grow."""
     for task in benchmark.tasks:
         assert set(task.headline) <= set(task.metrics)
+        assert bool(task.headline) != bool(task.unscored)
         sizes = [task.sizes[length] for length in sorted(task.sizes)]
         assert sizes == sorted(sizes)
-        assert task.any_length or all(task.sources(length) for length in task.sizes)
+        assert task.any_length or all(task.sources(length) for length in task.sizes or [None])
+        assert bool(benchmark.axis) == bool(task.sizes)
     assert find_metric_faults(benchmark) == []
 
 
@@ -137,9 +149,9 @@ def test_comparability_is_told_twice_alike(benchmark) -> None:
     """The number in run specs is the one in the folder's README."""
     readme = (SOURCE / "benchmarks" / benchmark.name / "README.md").read_text(encoding="utf-8")
     assert f"**Comparability {benchmark.comparability}.**" in readme
-    (spec,) = construct_run_specs(
-        parse_object_spec(f"{next(iter(benchmark.entries))}:{LENGTH[benchmark.axis is None]}model=longctx/null")
-    )
+    name, category = next(iter(benchmark.entries.items()))
+    arguments = next(entries_of(benchmark, category))
+    (spec,) = construct_run_specs(parse_object_spec(f"{name}:{arguments},model=longctx/null".replace(":,", ":")))
     assert spec.scenario_spec.args["comparability"] == benchmark.comparability
     assert spec.scenario_spec.args["package"] == VERSION
 
@@ -151,6 +163,7 @@ def test_comparability_is_told_twice_alike(benchmark) -> None:
         {"helmet_recall_8k", "helmet_json_kv_8k"},
         {"helmet_recall_10000"},
         {"helmet_closed_rag_8k", "helmet_ruler_4k"},
+        {"aa_lcr", "aa_lcr_questions", "longproc_0.5k", "longproc_pseudo_to_code_2k", "mrcr_2needle_8k"},
     ],
 )
 def test_schema_is_valid(groups: set[str] | None) -> None:

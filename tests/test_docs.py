@@ -37,6 +37,19 @@ def test_lv_eval_table(task) -> None:
     assert row[2:] == [str(task.num_samples), str(task.max_tokens), task.headline[0]]
 
 
+PAGES = {"mrcr": "docs/mrcr.md", "longproc": "docs/longproc.md", "aa_lcr": "docs/aa-lcr.md"}
+SUITES = [(PAGES[each.name], task) for each in BENCHMARKS if each.name in PAGES for task in each.tasks]
+
+
+@pytest.mark.parametrize(("page", "task"), SUITES, ids=lambda value: getattr(value, "name", ""))
+def test_pages_of_suites(page: str, task: Task) -> None:
+    """Each task's row ends with its budgets and its headline metric, and has its sample."""
+    (row,) = (row for row in rows(page) if row[0] == f"`{task.name}`")
+    budgets = [task.max_tokens] if isinstance(task.max_tokens, int) else task.max_tokens.values()
+    assert row[-2:] == [", ".join(map(str, budgets)), headline_text(task)]
+    assert str(task.num_samples) in row
+
+
 @pytest.mark.parametrize("task", HELMET.tasks, ids=lambda task: task.name)
 def test_run_entries_table(task) -> None:
     """Each task's row gives its sizes, sample, budget and headline metric."""
@@ -65,7 +78,7 @@ def described(task: Task) -> str:
 def test_arguments_and_commands_are_documented() -> None:
     """Every argument is in the table of arguments, every command in the README."""
     documented = {row[0].strip("`") for row in rows("docs/run-entries.md")}
-    assert set(ARGUMENTS) <= documented
+    assert {*ARGUMENTS, *(benchmark.task_argument for benchmark in BENCHMARKS)} <= documented
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     names = {command.name for command in app.registered_commands}
     assert all(f"`helm-longctx {name}" in readme or f"`{name}`" in readme for name in names)

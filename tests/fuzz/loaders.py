@@ -8,7 +8,7 @@ import random
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -19,20 +19,30 @@ from helm.common.general import asdict_without_nones
 import helm_longctx.plugin  # noqa: F401  # scenarios
 from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.benchmarks.helmet.data import books
+from helm_longctx.benchmarks.mrcr import data as mrcr
 from helm_longctx.errors import InputError
 from helm_longctx.helm.scenario import LongContextScenario
 from helm_longctx.protocol.task import Benchmark, Task
 from helm_longctx.sources.root import ENVIRONMENT
+from tests.aa_lcr.fabricate import build_aa_lcr
 from tests.fabricate import build_mirror
 from tests.fuzz.cases import Kind, check_line
 from tests.fuzz.mutate import dumped, mutated, mutated_bytes
+from tests.longproc.fabricate import build_longproc
 from tests.lv_eval.fabricate import build_lv_eval
+from tests.mrcr.fabricate import build_conversations
 from tests.tasks import entry_of
 
-SCENARIOS = {scenario.benchmark.name: scenario for scenario in LongContextScenario.__subclasses__()}
-BUILDERS: tuple[Callable[[Path], object], ...] = (build_mirror, build_lv_eval)
+BUILDERS: tuple[Callable[[Path], object], ...] = (
+    build_mirror,
+    build_lv_eval,
+    build_aa_lcr,
+    build_conversations,
+    lambda root: build_longproc(root / "longproc"),
+)
 """What fabricates the data of all benchmarks."""
-ROWS, LONGEST_TEXT = 12, 3000
+ROWS, LONGEST_TEXT, SMALL_FILE = 12, 3000, 100_000
+"""Rows, characters, and bytes of a file that is small as it is."""
 TASKS = {task.name: (benchmark, task) for benchmark in BENCHMARKS for task in benchmark.tasks}
 
 
@@ -47,15 +57,16 @@ def small_mirror() -> Path:
         for _, task in TASKS.values():
             for path in _paths(task):
                 _write_small(Path(whole) / path, Path(kept.name) / path)
+        shutil.copytree(Path(whole) / WEB_PAGES, Path(kept.name) / WEB_PAGES)
     return Path(kept.name)
 
 
 _kept: list[tempfile.TemporaryDirectory[str]] = []
 
 
-def length_of(task: Task) -> int:
-    """8k, else the shortest length that it has."""
-    return 8192 if 8192 in task.sizes else min(task.sizes)
+def length_of(task: Task) -> int | None:
+    """8k, else the shortest length that it has; None if it has no lengths."""
+    return 8192 if 8192 in task.sizes else min(task.sizes, default=None)
 
 
 def fabricated(task: Task) -> list[str]:
@@ -71,7 +82,7 @@ def _write_small(source: Path, target: Path) -> None:
     if not source.is_file() or target.is_file():
         return
     target.parent.mkdir(parents=True, exist_ok=True)
-    if source.suffix == ".jsonl":
+    if source.suffix == ".jsonl" and source.stat().st_size > SMALL_FILE:
         with source.open(encoding="utf-8") as lines:
             rows = [json.loads(line) for line, _ in zip(lines, range(ROWS), strict=False)]
         target.write_text("".join(json.dumps(_short(row)) + "\n" for row in rows), encoding="utf-8")
@@ -87,6 +98,10 @@ def _short(value: Any) -> Any:
     if isinstance(value, list):
         return [_short(item) for item in value[:ROWS]]
     return value[:LONGEST_TEXT] if isinstance(value, str) else value
+
+
+WEB_PAGES = "longproc/html_to_tsv/webpage"
+"""Files that no source names: a file of the source names them."""
 
 
 def _loader(task: Task) -> str:
@@ -115,13 +130,16 @@ def run(loader: str, rng: random.Random) -> None:
                 target.write_bytes(_mutated_file(mirror / path, rng))
             else:
                 target.symlink_to(mirror / path)
-        with _short_books(), mock.patch.dict(os.environ, {ENVIRONMENT: folder}):
+        if not (pages := Path(folder) / WEB_PAGES).parent.is_dir():
+            pages.parent.mkdir(parents=True)
+        pages.symlink_to(mirror / WEB_PAGES)
+        with _short_books(), _counted_in_bytes(), mock.patch.dict(os.environ, {ENVIRONMENT: folder}):
             _load(benchmark, task)
 
 
 def _mutated_file(path: Path, rng: random.Random) -> bytes:
     data = path.read_bytes()
-    if rng.random() < 0.15 or path.suffix == ".py":
+    if rng.random() < 0.15 or path.suffix in (".py", ".csv", ".yaml"):
         return mutated_bytes(data, rng)
     if path.suffix != ".jsonl":
         return dumped(mutated(json.loads(data), rng), rng)
@@ -139,10 +157,20 @@ def _short_books() -> Iterator[None]:
         yield
 
 
+def _counted_in_bytes() -> AbstractContextManager[object]:
+    """Conversations whose tokens are counted without tiktoken's file."""
+
+    def count(text: str) -> int:
+        return len(text.encode("utf-8", "surrogatepass"))
+
+    return mock.patch.object(mrcr, "o200k_counter", return_value=count)
+
+
 def _load(benchmark: Benchmark, task: Task) -> None:
-    arguments = {benchmark.task_argument: task.name, "length": length_of(task), "num_samples": 5}
+    arguments = {benchmark.task_argument: task.argument, "length": length_of(task), "num_samples": 5}
+    arguments = {key: value for key, value in arguments.items() if value is not None}
     try:
-        scenario = SCENARIOS[benchmark.name](entry_of(task), benchmark.revision, **arguments)
+        scenario = LongContextScenario(entry_of(task), benchmark.revision, **arguments)
         instances = list(scenario.iter_instances("benchmark_output/scenarios/x"))
     except InputError as error:
         check_line(error)

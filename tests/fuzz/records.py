@@ -17,6 +17,19 @@ from tests.fuzz.mutate import dumped, mutated, mutated_bytes
 from tests.helmet.fabricate_replies import answer_replies, summary_replies
 from tests.tasks import entry_of
 
+OF_BENCHMARK: dict[str, dict[str, Any]] = {
+    "lv_eval": {"answer_keywords": "Lake"},
+    "mrcr": {"answer": "AnsLake Vel", "random_string_to_prepend": "Ans"},
+    "aa_lcr": {"judge": "CORRECT"},
+    "longproc": {
+        "item": {
+            "reference_output": "- a\n- b", "nums": [1, 2, 3, 4], "target": 10,
+            "ground_truth_cities": "Oslo**Riga", "ground_truth_durations": "2**3",
+        }
+    },
+}  # fmt: skip
+"""What records of a benchmark have besides."""
+
 CITED = {
     "judge": "x/y",
     "official": True,
@@ -36,7 +49,7 @@ def _records() -> dict[str, list[dict[str, Any]]]:
         found[record["task"]].append(record)
     plain = {"prediction": "Answer: Lake Vel [1]. A river, a town", "references": ["Lake Vel", "Vel"]}
     for name, (benchmark, _) in TASKS.items():
-        found[name].append({**plain, "answer_keywords": "Lake"} if benchmark.name == "lv_eval" else plain)
+        found[name].append({**plain, **OF_BENCHMARK.get(benchmark.name, {})})
     replies = [reply for reply in answer_replies() if reply]
     for case in summary_replies()[::40]:
         parts = {"fluency": case.fluency, "recall": case.recall, "precision": case.precision}
@@ -59,7 +72,9 @@ def run(target: str, rng: random.Random) -> None:
     place = rng.randrange(len(records))
     records[place] = mutated(records[place], rng)
     data = b"".join(dumped(record, rng) + b"\n" for record in records)
-    entry = f"{entry_of(task)}:{benchmark.task_argument}={name},length={length_of(task)}"
+    arguments = {benchmark.task_argument: task.argument, "length": length_of(task)}
+    given = ",".join(f"{key}={value}" for key, value in arguments.items() if value is not None)
+    entry = f"{entry_of(task)}:{given}"
     with tempfile.TemporaryDirectory(prefix="fuzz-records-") as folder:
         path = Path(folder) / "records.jsonl"
         path.write_bytes(mutated_bytes(data, rng) if rng.random() < 0.1 else data)

@@ -132,3 +132,34 @@ def test_repeats_are_averaged_and_pass_at_k_counts_successes() -> None:
 def test_a_single_time_has_no_pass_at_k() -> None:
     """Of one repeat the score says it."""
     assert not [name for name, _ in means(state(0, "v1")) if name.startswith("pass_at")]
+
+
+def test_answers_without_a_value_leave_the_mean_over_questions() -> None:
+    """Over several repeats a question counts once, whichever of its answers have a verdict."""
+    replies = {0: ("CORRECT", "INCORRECT"), 1: ("CORRECT", "perhaps"), 2: ("no", "no")}
+    states = [
+        replace(state(number, "x", task="questions", record={"judge": replies[number][trial]}), train_trial_index=trial)
+        for trial in (0, 1)
+        for number in replies
+    ]
+    spec = AdapterSpec(method="longctx", num_trials=2)
+    result = LongContextMetric("aa_lcr").evaluate(ScenarioState(spec, states), None, "", 1)
+    means = {s.name.name: s.mean for s in result.aggregated_stats if not s.name.perturbation}
+    assert means["judge_score"] == means["longctx_score"] == means["questions_score"] == 0.75  # not (1 + 0) / 2
+    assert means["pass_at_2"] == 1
+
+
+def test_a_task_without_a_score() -> None:
+    """Its official metrics stand alone."""
+    metric = LongContextMetric("longproc")
+    found = metric.evaluate(
+        ScenarioState(
+            AdapterSpec(method="longctx", num_train_trials=1), [state(0, "```cpp\n```", task="pseudo_to_code")]
+        ),
+        None,
+        "",
+        1,
+    )
+    means = {stat.name.name: stat.mean for stat in found.aggregated_stats}
+    assert means["extraction_rate"] == 1
+    assert not {"longctx_score", "pseudo_to_code_score"} & means.keys()

@@ -77,3 +77,54 @@ def _outputs(rng: random.Random, prefix: str, text: str) -> Iterator[str]:
     for given in texts:
         yield from (prefix + given, given, f" {prefix}{given}", f"{prefix}{prefix}{given}", f"{prefix} {given}\n")
     yield prefix.lower() + text
+
+
+FORMATS, TOPICS = ("poem", "essay", "riddle"), ("tapirs", "rain", "clocks", "Ghent")
+ENCODING = '''
+"""A small encoding in place of o200k_base: single bytes."""
+
+def o200k_base():
+    ranks = {bytes([byte]): byte for byte in range(256)}
+    return {"name": "o200k_base", "pat_str": r".|\\n", "mergeable_ranks": ranks, "special_tokens": {}}
+
+ENCODING_CONSTRUCTORS = {"o200k_base": o200k_base}
+'''
+
+
+def write_encoding(folder: Path) -> Path:
+    """A folder for PYTHONPATH: processes count bytes, and download no encoding."""
+    module = folder / "tiktoken_ext/openai_public.py"
+    module.parent.mkdir(parents=True)
+    module.write_text(ENCODING, encoding="utf-8")
+    return folder
+
+
+def build_conversations(root: Path) -> Path:
+    """Conversations worded as the official ones. Counted in bytes, three for each number of needles are in the bin 8k;
+    the last, of eight needles, is in the bin 16k."""
+    rng = random.Random(11)
+    rows = [_conversation(rng, needles, 750) for needles in NEEDLES for _ in range(3)]
+    write(root / PATH, [*rows, _conversation(rng, NEEDLES[-1], 1500)])
+    return root / PATH
+
+
+def _conversation(rng: random.Random, needles: int, size: int) -> dict[str, Any]:
+    wanted, *others = rng.sample([f"{kind} about {topic}" for kind in FORMATS for topic in TOPICS], 4)
+    asked = [wanted] * needles + [rng.choice(others) for _ in range(4)]
+    rng.shuffle(asked)
+    texts = [words(rng, size // len(asked) + rng.randrange(9)) for _ in asked]
+    messages = [
+        {"role": role, "content": text}
+        for ask, answer in zip(asked, texts, strict=True)
+        for role, text in (("user", f"write a {ask}"), ("assistant", answer))
+    ]
+    number, prefix = rng.randrange(needles), f"{rng.getrandbits(40):x}Q"
+    place = [place for place, ask in enumerate(asked) if ask == wanted][number]
+    ordinal = {1: "1st", 2: "2nd", 3: "3rd"}.get(number + 1, f"{number + 1}th")
+    order = f"Prepend {prefix} to the {ordinal} (1 indexed) {wanted}. Do not include any other text in your response."
+    messages.append({"role": "user", "content": order})
+    return {
+        "prompt": json.dumps(messages), "answer": prefix + texts[place], "random_string_to_prepend": prefix,
+        "n_needles": needles, "desired_msg_index": 2 * place + 1, "total_messages": len(messages),
+        "n_chars": sum(len(message["content"]) for message in messages), "date_added": "04-12-2025",
+    }  # fmt: skip

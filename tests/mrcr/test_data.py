@@ -11,13 +11,13 @@ import tiktoken
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helm_longctx.benchmarks.mrcr.data import LENGTHS, SOURCE, Conversation, Message, conversations, o200k_counter
+from helm_longctx.benchmarks.mrcr.data import LENGTHS, SOURCE, Conversation, conversations, o200k_counter
 from helm_longctx.benchmarks.mrcr.scoring import score
 from helm_longctx.errors import InputError
 from tests.fabricate_words import write
 
 MESSAGES = [
-    {"role": "user", "content": "write a poem"},
+    {"role": "user", "content": "write a poem about " + "roses" * 2000},
     {"role": "assistant", "content": "roses"},
     {"role": "user", "content": "Prepend Q to the poem"},
 ]
@@ -48,7 +48,7 @@ def test_a_conversation(tmp_path: Path) -> None:
     """Messages, record and depth of a row; rows with other needles are numbered, too."""
     (row,) = found(tmp_path, {**ROW, "n_needles": 4}, ROW)
     assert (row.number, row.tokens, row.depth) == (1, 8000, 0.5)
-    assert row.messages[1] == Message("assistant", "roses")
+    assert row.messages[1] == {"role": "assistant", "content": "roses"}
     assert score({"prediction": "Qroses", **row.record}) == {"score": 1.0}
 
 

@@ -29,7 +29,7 @@ def test_conversations(case: str, path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(data, "LENGTHS", BINS)
     count = encoding().encode
     found = data.conversations(path, int(needles), BINS[label], lambda text: len(count(text)))
-    rows = [[row.number, [[message.role, message.text] for message in row.messages]] for row in found]
+    rows = [[row.number, [[message["role"], message["content"]] for message in row.messages]] for row in found]
     assert rows == json.loads(GOLDEN["rows"][case])
 
 

@@ -126,3 +126,31 @@ def test_every_task_names_arguments_that_there_are() -> None:
             assert set(task.arguments) <= {"seed", "shots", "labels", "context", "judge"}
             assert set(EVERY_TASK) < set(ARGUMENTS)
             assert "paper" in task.variants
+
+
+@pytest.mark.parametrize(
+    ("text", "tasks", "groups"),
+    [
+        ("mrcr:length=128k,needles=2", ["2needle"], ["mrcr_128k", "mrcr_2needle_128k"]),
+        ("longproc:length=0.5k,task=countdown", ["countdown"], ["longproc_0.5k", "longproc_countdown_0.5k"]),
+        ("aa_lcr", ["questions"], ["aa_lcr", "aa_lcr_questions"]),
+    ],
+)
+def test_other_axes(text: str, tasks: list[str], groups: list[str]) -> None:
+    """An argument of its own names a task; lengths are of other units, or none."""
+    entry = parse_entry(BENCHMARKS, text)
+    assert ([task.name for task in entry.tasks], entry.groups) == (tasks, groups)
+
+
+def test_a_category_runs_the_tasks_that_exist_at_a_length() -> None:
+    """Travel planning has no 0.5k; a task that is named must exist."""
+    short, long = (parse_entry(BENCHMARKS, f"longproc:length={length}") for length in ("0.5k", "8k"))
+    assert [len(short.tasks), len(long.tasks)] == [4, 5]
+    assert "pseudo_to_code" not in [task.name for task in long.tasks]
+    assert (short.max_tokens, long.max_tokens) == (1024, 10240)
+    with pytest.raises(InputError, match=r"length='0.5k' is not allowed; allowed: 2k, 8k"):
+        parse_entry(BENCHMARKS, "longproc:task=travel_planning,length=0.5k")
+    with pytest.raises(InputError, match=r"needles='3' is not allowed; allowed: 2, 4, 8"):
+        parse_entry(BENCHMARKS, "mrcr:needles=3,length=8k")
+    with pytest.raises(InputError, match="AA-LCR has no lengths"):
+        parse_entry(BENCHMARKS, "aa_lcr:length=8k")

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.protocol.task import Task
-from helm_longctx.protocol.template import CONTEXT, Template, _split_template, fill
+from helm_longctx.protocol.template import CONTEXT, NO_TEMPLATE, Template, _split_template, fill
 
-TASKS = [task for benchmark in BENCHMARKS for task in benchmark.tasks]
+TASKS = [task for benchmark in BENCHMARKS for task in benchmark.tasks if task.template is not NO_TEMPLATE]
 WORD = st.text("abcxyz{}% 文é", min_size=1, max_size=30).map(str.strip).filter(bool)
 
 

@@ -84,7 +84,8 @@ def score(
     """Score outputs that you already have. Prints a JSON line for each record, in the same order. Needs no data."""
     checked = parse_entry(BENCHMARKS, entry)
     if len(checked.tasks) > 1:
-        raise InputError(f"{checked.name}: task is missing; allowed: {', '.join(task.name for task in checked.tasks)}")
+        allowed = ", ".join(task.argument for task in checked.tasks)
+        raise InputError(f"{checked.name}: {checked.benchmark.task_argument} is missing; allowed: {allowed}")
     rows = JsonLines(records, {"prediction": str, "references": list})
     for number, row in enumerate(rows, 1):
         scores = _scores(checked.tasks[0], row, f"{records}: record {number}")

@@ -48,17 +48,24 @@ def _row(entry: str, task: Task, length: int, root: DataRoot) -> dict[str, Any]:
     labels = [length_label(tokens) for tokens in sorted(task.sizes)]
     return {
         "entry": entry,
-        "task": task.name,
-        "lengths": f"{labels[0]}-{labels[-1]}",
+        "task": task.argument,
+        "lengths": f"{labels[0]}-{labels[-1]}" if labels else "none",
         "metric": headline_text(task),
-        "max_tokens": task.max_tokens,
+        "max_tokens": _budget(task),
         "samples": task.num_samples,
         "data": _data(task, length, root),
     }
 
 
+def _budget(task: Task) -> int | str:
+    """The output budget, or of several the smallest and the largest."""
+    if isinstance(task.max_tokens, int):
+        return task.max_tokens
+    return f"{min(task.max_tokens.values())}-{max(task.max_tokens.values())}"
+
+
 def _data(task: Task, length: int, root: DataRoot) -> str:
-    if not task.any_length and length not in task.sizes:
+    if not task.exists_at(length):
         return "none at this length"
     if all(root.has(path) for path in task.paths(length)):
         return "here"

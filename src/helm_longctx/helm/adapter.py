@@ -62,11 +62,11 @@ class LongContextAdapter(Adapter):
         super().__init__(adapter_spec, tokenizer_service)
         given = adapter_spec.method.split("_")[1:]
         self.refuses = "error" in given
-        self.style = resolve_style(
-            next((style for style in given if style != "error"), "auto"), adapter_spec.model_deployment
-        )
+        asked = next((style for style in given if style != "error"), "auto")
+        self.style = resolve_style(asked, adapter_spec.model_deployment)
         self.takes_both_forms = takes_both_forms(adapter_spec.model_deployment)
         self.sends_messages = sends_messages(adapter_spec.model_deployment)
+        self.chats_in_conversations = asked != "completion" and self.sends_messages
         self.truncator = Truncator.for_deployment(adapter_spec.model_deployment)
 
     def adapt(self, instances: list[Instance], parallelism: int) -> list[RequestState]:
@@ -96,6 +96,8 @@ class LongContextAdapter(Adapter):
         spec, sample = self.adapter_spec, Sample.from_json(instance.extra_data)
         max_tokens = self._max_tokens(sample)
         style: Form = self.style or ("chat" if sample.chat else "completion")
+        if instance.input.messages and self.chats_in_conversations:
+            style = "chat"
         fitted = self._fit(instance, sample, max_tokens, style)
         request = Request(
             model=spec.model,

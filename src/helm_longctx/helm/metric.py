@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
+from statistics import fmean
 from typing import Any
 
 from helm.benchmark.adaptation.adapter_spec import AdapterSpec
@@ -32,8 +33,8 @@ OTHER_FAILURES = "request_failed"
 class LongContextMetric(Metric):
     """Scores by the task that an instance's sub-split names.
 
-    A request without an answer has no score: it is counted by why it has none, and means are over the others. Of
-    several repeats each is a trial to HELM, and a statistic is the mean of the trials' means.
+    A request without an answer has no score: it is counted by why it has none, and means are over the others. Each
+    of several repeats is a trial to HELM, and a statistic is the mean over questions of their means over the repeats.
 
     Args:
         benchmark: the name of the benchmark whose tasks these are.
@@ -49,7 +50,8 @@ class LongContextMetric(Metric):
         trials = replace(scenario_state, adapter_spec=replace(spec, num_train_trials=spec.num_trials))
         result = super().evaluate(trials, *arguments, **named)
         rows = result.per_instance_stats
-        return MetricResult([*result.aggregated_stats, *jury_stats(rows), *self._passes(rows, spec.num_trials)], rows)
+        stats = self._over_questions(result.aggregated_stats, rows, spec.num_trials)
+        return MetricResult([*stats, *jury_stats(rows), *self._passes(rows, spec.num_trials)], rows)
 
     def evaluate_generation(
         self,
@@ -119,6 +121,30 @@ class LongContextMetric(Metric):
             if depth is not None:
                 yield depth_score(min(DEPTHS, key=lambda percent: abs(percent - 100 * depth))), score
         yield from scores.items()
+
+    def _over_questions(self, stats: list[Stat], rows: list[PerInstanceStats], repeats: int) -> list[Stat]:
+        """Statistics of which some answers have no value, as means over questions.
+
+        HELM takes the mean of the trials' means. Both are the same where every answer has a value; where not, the
+        trials are over different questions.
+        """
+        values: dict[MetricName, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+        for row in rows if repeats > 1 else ():
+            for stat in row.stats:
+                if stat.mean is not None:
+                    values[stat.name][row.instance_id].append(stat.mean)
+        gaps = {
+            name: Stat(name).add(fmean(map(fmean, by_question.values())))
+            for name, by_question in values.items()
+            if any(len(of_question) < repeats for of_question in by_question.values())
+        }
+        found = {stat.name: gaps.get(stat.name, stat) for stat in stats}
+        for context in {replace(name, name="") for name in gaps}:
+            of_context = {name: stat for name, stat in found.items() if replace(name, name="") == context}
+            for derived in self.derive_stats(of_context):
+                name = replace(context, name=derived.name.name)
+                found[name] = Stat(name).add(derived.mean)
+        return [*found.values()]
 
     def _passes(self, rows: list[PerInstanceStats], repeats: int) -> Iterator[Stat]:
         """Of metrics that are a success or not, the share of questions with a success among all repeats."""

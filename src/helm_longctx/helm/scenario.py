@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +16,8 @@ from helm_longctx.protocol.loading import load_examples
 from helm_longctx.protocol.task import MAIN_METRIC
 from helm_longctx.sources.fetch import ensure
 from helm_longctx.sources.root import DataRoot
+
+_log = logging.getLogger(__name__)
 
 
 class LongContextScenario(Scenario):
@@ -63,6 +66,8 @@ class LongContextScenario(Scenario):
         sources = [*self.entry.sources, *self.entry.judge_sources(root)]
         ensure(sources, root, self.entry.fetch_command(root))
         for task in self.entry.tasks:
+            if task.unscored:
+                _log.warning("%s has no score: %s", task.name, task.unscored)
             for example in load_examples(task, self.entry.settings, root):
                 yield to_instance(self.benchmark, task, self.entry.settings, example, self.entry.max_tokens)
 

@@ -80,8 +80,14 @@ def takes_both_forms(deployment: str) -> bool:
 
 
 def sends_messages(deployment: str) -> bool:
-    """Whether its client sends a request's `messages`, a conversation or a system message among them."""
-    client = get_class_by_name(get_model_deployment(deployment).client_spec.class_name)
+    """Whether its client sends a request's `messages`, a conversation or a system message among them.
+
+    A local model without a chat template is sent none.
+    """
+    name = get_model_deployment(deployment).client_spec.class_name
+    if name in (HUGGING_FACE_CLIENT, BOTH_FORMS_CLIENT) and deployment_form(deployment) == "completion":
+        return False
+    client = get_class_by_name(name)
     return any(base.__name__ in MESSAGE_CLIENTS for base in client.__mro__)
 
 

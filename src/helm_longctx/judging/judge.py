@@ -30,7 +30,8 @@ class JudgeRequest:
     Args:
         parse: parses a reply; returns None if it has no verdict.
         max_tokens: limit of the reply.
-        seed: seed of the first reply, for judges that take one (OpenAI's protocol).
+        seed: seed of the first reply, for judges that take one (OpenAI's protocol); None sends none.
+        readings: how many replies are requested until one has a verdict; None for the environment's setting.
     """
 
     prompt: str
@@ -38,7 +39,8 @@ class JudgeRequest:
     max_tokens: int
     temperature: float
     top_p: float
-    seed: int
+    seed: int | None
+    readings: int | None = None
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ class Reply:
 class SeededRequest(Request):
     """A HELM request with the `seed` of OpenAI's protocol, which HELM's own class lacks."""
 
-    seed: int = 0
+    seed: int | None = None
 
 
 class Judge:
@@ -98,7 +100,7 @@ class Judge:
 
     def _ask_until_readable(self, request: JudgeRequest, repeat: int) -> Reply:
         text, error, paid = None, None, 0
-        for number in range(self._readings):
+        for number in range(request.readings or self._readings):
             result = self._result(request, number, repeat)
             if isinstance(result, str):
                 return Reply(text, None, result, paid)
@@ -119,7 +121,7 @@ class Judge:
             top_p=request.top_p,
             max_tokens=request.max_tokens,
             # With the same seed, a judge could only give the same reply again.
-            seed=request.seed + number + repeat,
+            seed=None if request.seed is None else request.seed + number + repeat,
             # HELM's cache finds a reply by the raw request, which can be equal for two deployments.
             random=f"{self.name}#{repeat}.{number}",
         )

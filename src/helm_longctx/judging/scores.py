@@ -6,10 +6,31 @@ from collections.abc import Callable
 from statistics import fmean
 from typing import Any
 
+from helm_longctx.protocol.shapes import Shape, is_text
 from helm_longctx.protocol.task import Record, Scores
+
+ANSWER = "answer"
+"""The name of the part about which a judge is asked, if it is asked about one part only."""
 
 BY_JUDGE = ":"
 """Separator in the names of statistics between a score and the judge who gave it."""
+
+
+def _is_reply(value: Any) -> bool:
+    parts = value.values() if isinstance(value, dict) else [value]
+    return all(part is None or is_text(part) for part in parts)
+
+
+def _is_jury(value: Any) -> bool:
+    replies = value.get("replies") if isinstance(value, dict) else None
+    return value == {} or (isinstance(replies, dict) and all(map(_is_reply, replies.values())))
+
+
+REPLIES = {
+    "judge": Shape("a judge's reply, or an object of its replies by part", _is_reply),
+    "jury": Shape("an object with 'replies', an object of replies by judge", _is_jury),
+}
+"""The fields of a judged answer's record that a scorer reads."""
 
 
 def judge_scores(record: Record, headline: str, score: Callable[[Any], Scores]) -> Scores:

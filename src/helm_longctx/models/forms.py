@@ -18,9 +18,9 @@ class Recognition:
 
     Args:
         baseline: how the baselines answer the task.
-        template: the task's template; None for a conversation.
+        template: the task's template; None if the task has none.
         fields: values of the template's fields.
-        answer: for a conversation, the answer of the task's strategy.
+        answer: for a task without a template, the answer of its strategy.
     """
 
     baseline: Baseline
@@ -30,12 +30,12 @@ class Recognition:
 
 
 def recognise(prompt: str) -> Recognition | None:
-    """Recognise a prompt by the first template that could have rendered it; None if there is no such template."""
+    """Recognise a prompt by the first template that fits it, or else by a strategy; None if neither does."""
     for template, baseline in _templates():
         fields = template.parse(prompt)
         if fields is not None:
             return Recognition(baseline, template, fields)
-    return None
+    return recognise_conversation([{"role": "user", "content": prompt}])
 
 
 def recognise_conversation(messages: Sequence[Message]) -> Recognition | None:

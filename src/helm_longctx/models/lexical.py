@@ -61,7 +61,8 @@ def answer(prompt: str) -> str:
     if recognition is None:
         return ""
     fields, template, kind = recognition.fields, recognition.template, recognition.baseline.kind
-    assert template is not None
+    if template is None:
+        return recognition.answer
     assert isinstance(kind, str)
     context, question = fields[CONTEXT], " ".join(text for name, text in fields.items() if name not in NO_QUESTION)
     if any(not fields[name] for name in DEMONSTRATIONS & fields.keys()):

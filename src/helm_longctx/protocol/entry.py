@@ -14,8 +14,6 @@ from helm_longctx.sources.release import PinnedFile
 from helm_longctx.sources.root import DataRoot
 
 ARGUMENTS = (
-    "task",
-    "dataset",
     "length",
     "shots",
     "seed",
@@ -29,6 +27,8 @@ ARGUMENTS = (
     "judge",
     "repeats",
 )
+"""Arguments of run entries beside the one that names a task, in the order of a run's name."""
+
 MOST = 2**32 - 1
 MOST_REPEATS = 1000
 MOST_SHOTS = 100_000
@@ -85,7 +85,7 @@ class Entry:
     def description(self) -> str:
         """The entry in normal form: arguments in the usual order and the length in its shortest notation."""
         arguments = {**self.arguments, **({"length": self.label} if self.label else {})}
-        pairs = ",".join(f"{key}={arguments[key]}" for key in ARGUMENTS if key in arguments)
+        pairs = ",".join(f"{key}={arguments[key]}" for key in arguments_of(self.benchmark) if key in arguments)
         return f"{self.name}:{pairs}" if pairs else self.name
 
     @property
@@ -120,6 +120,11 @@ class Entry:
         return fetch_command([self], root)
 
 
+def arguments_of(benchmark: Benchmark) -> tuple[str, ...]:
+    """Every argument that a benchmark's run entries can have, in the order of a run's name."""
+    return (benchmark.task_argument, *ARGUMENTS)
+
+
 def fetch_command(entries: Iterable[Entry], root: DataRoot) -> str:
     """The command that fetches the data of several entries."""
     names = " ".join(entry.description for entry in entries)
@@ -137,15 +142,17 @@ def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -
     Raises:
         InputError: an argument is unknown, missing or has a value that is not allowed for these tasks.
     """
-    names = [key for key in ARGUMENTS if key == benchmark.task_argument or key not in ("task", "dataset")]
+    names = arguments_of(benchmark)
     for key in arguments:
         if key not in names:
             raise _unknown_argument(name, key, arguments[key], names)
     tasks = _tasks(benchmark, name, arguments.get(benchmark.task_argument))
-    _check_arguments(name, arguments, tasks, names)
+    length = _length(benchmark, name, arguments.get("length"), tasks)
+    tasks = tuple(task for task in tasks if task.exists_at(length))
+    _check_arguments(benchmark, name, arguments, tasks)
     samples = min((task.most_samples for task in tasks if task.most_samples is not None), default=MOST)
     settings = Settings(
-        length=_length(benchmark, name, arguments.get("length"), tasks),
+        length=length,
         shots=_whole(name, "shots", arguments.get("shots"), 0, MOST_SHOTS),
         seed=_whole(name, "seed", arguments.get("seed", 42), 0) or 0,
         num_samples=_whole(name, "num_samples", arguments.get("num_samples"), 1, samples),
@@ -197,9 +204,9 @@ def _tasks(benchmark: Benchmark, name: str, task: object) -> tuple[Task, ...]:
     if task is None:
         return category.tasks
     every = (*category.tasks, *category.variants)
-    selection = tuple(row for row in every if row.name == task)
+    selection = tuple(row for row in every if row.argument == str(task))
     if not selection:
-        raise bad_argument(name, benchmark.task_argument, task, [row.name for row in every])
+        raise bad_argument(name, benchmark.task_argument, task, [row.argument for row in every])
     return selection
 
 
@@ -213,7 +220,7 @@ def _length(benchmark: Benchmark, name: str, value: Any, tasks: tuple[Task, ...]
         raise InputError(f"{name}: length is missing; allowed: {_lengths(axis, tasks)}")
     length = parse_length(value, where=name)
     at_any = axis.shortest <= length <= axis.longest
-    if not all((task.any_length and at_any) or length in task.sizes for task in tasks):
+    if not any((task.any_length and at_any) or length in task.sizes for task in tasks):
         raise bad_argument(name, "length", value, _lengths(axis, tasks))
     return length
 
@@ -221,8 +228,8 @@ def _length(benchmark: Benchmark, name: str, value: Any, tasks: tuple[Task, ...]
 def _lengths(axis: Axis, tasks: tuple[Task, ...]) -> str:
     if all(task.any_length for task in tasks):
         return f"any number of {axis.unit} from {length_label(axis.shortest)} to {length_label(axis.longest)}"
-    shared = set.intersection(*(set(task.sizes) for task in tasks))
-    return ", ".join(length_label(length) for length in sorted(shared))
+    lengths = {length for task in tasks for length in task.sizes}
+    return ", ".join(length_label(length) for length in sorted(lengths))
 
 
 def _unknown_argument(name: str, key: str, value: Any, names: Iterable[str]) -> InputError:
@@ -233,7 +240,7 @@ def _unknown_argument(name: str, key: str, value: Any, names: Iterable[str]) -> 
     )
 
 
-def _check_arguments(name: str, arguments: Mapping[str, Any], tasks: tuple[Task, ...], names: Iterable[str]) -> None:
+def _check_arguments(benchmark: Benchmark, name: str, arguments: Mapping[str, Any], tasks: tuple[Task, ...]) -> None:
     """Check that the tasks take the arguments.
 
     It is enough if some tasks of a category take an argument; it then applies to these. But all must take `context`,
@@ -242,7 +249,7 @@ def _check_arguments(name: str, arguments: Mapping[str, Any], tasks: tuple[Task,
     some, every = (
         combine(*(task.all_arguments for task in tasks)) for combine in (frozenset.union, frozenset.intersection)
     )
-    allowed = [key for key in names if key in ("task", "dataset") or key in (every if key == "context" else some)]
+    allowed = [benchmark.task_argument, *(key for key in ARGUMENTS if key in (every if key == "context" else some))]
     for key in arguments:
         if key not in allowed:
             what = tasks[0].name if len(tasks) == 1 else "these tasks"

@@ -71,7 +71,9 @@ def pass_at(repeats: int) -> str:
 
 
 def headline_text(task: Task) -> str:
-    """A task's headline metric by its official name, e.g. `f1` or `mean of f1, recall`."""
+    """A task's headline metric by its official name, e.g. `f1` or `mean of f1, recall`; or why it has none."""
+    if not task.headline:
+        return f"none: {task.unscored}"
     return task.headline[0] if len(task.headline) == 1 else f"mean of {', '.join(task.headline)}"
 
 

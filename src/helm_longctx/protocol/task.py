@@ -153,7 +153,8 @@ class Task:
         load: loads examples in the official order. It reads files and uses no HELM type.
         score: computes the official metrics of a scored record, by name, mostly in 0…1. It is a pure function. The
             docstring of this module lists what the record has.
-        headline: the official metrics whose mean is `longctx_score`; nearly always one.
+        headline: the official metrics whose mean is `longctx_score`; nearly always one. It is empty if
+            the official headline metric is not computed here; `unscored` then says why.
         metrics: every name that `score` can return.
         max_tokens: output budget in tokens, for all lengths or by length.
         num_samples: the official sample size.
@@ -175,6 +176,8 @@ class Task:
         prefix_scored: whether a completion is scored with the answer prefix before the output, as some official codes
             do.
         repeats: how often the official protocol asks each question. A score is the mean of the answers.
+        alias: the task's name in run entries, if it differs from `name`.
+        unscored: why the task has no `longctx_score`; only if `headline` is empty.
     """
 
     name: str
@@ -202,6 +205,17 @@ class Task:
     record_shapes: Mapping[str, Shape] = field(default_factory=dict)
     prefix_scored: bool = False
     repeats: int = 1
+    alias: str = ""
+    unscored: str = ""
+
+    @property
+    def argument(self) -> str:
+        """What run entries call it."""
+        return self.alias or self.name
+
+    def exists_at(self, length: int | None) -> bool:
+        """Whether it can be asked at a length; a task without lengths can."""
+        return not self.sizes or self.any_length or length in self.sizes
 
     def prompt(self, example: Example, system: str | None = None) -> Prompt:
         """Make the prompt of an example, after a system message if the protocol has one."""
@@ -262,7 +276,7 @@ class Task:
 
     def headline_mean(self, scores: Scores) -> float | None:
         """`longctx_score` from the official metrics of an answer or of a run; None if one of them is missing."""
-        if not all(name in scores for name in self.headline):
+        if not self.headline or not all(name in scores for name in self.headline):
             return None
         return sum(scores[name] for name in self.headline) / len(self.headline)
 
@@ -289,7 +303,8 @@ class Category:
 
     Args:
         name: the last part of the run entry `<benchmark>_<name>`; empty if the benchmark has one category.
-        tasks: the tasks whose unweighted mean is the category's score: the published ones, and no others.
+        tasks: the tasks whose unweighted mean is the category's score: the published ones, and no others. At a
+            length at which some do not exist, it is the mean of the others.
         variants: further tasks, which run only if the entry names them, and enter no mean.
         averaged: whether the category is a column of the published tables.
         judge: the annotator that judges the answers, as `module.Class`; empty if none does.
@@ -301,6 +316,10 @@ class Category:
     variants: tuple[Task, ...] = ()
     averaged: bool = True
     judge: str = ""
+
+    def tasks_at(self, length: int | None) -> tuple[Task, ...]:
+        """The tasks whose mean is the category's score at a length: those that exist there."""
+        return tuple(task for task in self.tasks if task.exists_at(length))
 
 
 @dataclass(frozen=True)
@@ -332,7 +351,7 @@ class Benchmark:
         url: the official code at that commit.
         categories: in the order of the published tables. A task can be in several categories.
         metrics: all metrics that the tasks' scorers return.
-        task_argument: the run-entry argument that selects a task.
+        task_argument: the run-entry argument that selects a task; not a key of HELM's `RUN_EXPANDERS`.
         axis: what the lengths count; None if the benchmark has no lengths.
         baselines: how the baseline models answer, by task.
         published: loads published results.
@@ -348,7 +367,7 @@ class Benchmark:
     url: str
     categories: tuple[Category, ...]
     metrics: tuple[Metric, ...]
-    task_argument: Literal["task", "dataset"] = "task"
+    task_argument: str = "task"
     axis: Axis | None = INPUT_TOKENS
     baselines: Mapping[str, Baseline] = field(default_factory=dict)
     published: Callable[[], tuple[Published, ...]] = tuple

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from helm_longctx.protocol.metric_names import CONDITIONS, DEPTHS, depth_score, task_score
-from helm_longctx.protocol.task import MAIN_METRIC, Benchmark, Category, Task
+from helm_longctx.protocol.task import MAIN_METRIC, Benchmark, Task
 
 MARK = "†"
 """Marks a score that is not comparable."""
@@ -65,14 +65,14 @@ class Outcome:
     """What a run entry asked for, and the statistics of the run.
 
     Args:
-        category: the run entry's category.
+        category_tasks: the tasks whose mean is the score of the run entry's category at its length.
         tasks: the tasks that were run.
         num_samples: the run entry's; None for the official number.
         judge: the run entry's.
         means: (statistic, task) to its mean over instances without perturbation.
     """
 
-    category: Category
+    category_tasks: tuple[Task, ...]
     tasks: tuple[Task, ...]
     num_samples: int | None
     judge: str
@@ -93,8 +93,9 @@ def find_outcome(
     if benchmark is None or "revision" not in arguments:
         return None
     category = benchmark.entries[arguments["entry"]]
-    chosen = arguments.get(benchmark.task_argument)
-    tasks = tuple(task for task in (*category.tasks, *category.variants) if task.name == chosen)
+    chosen, length = arguments.get(benchmark.task_argument), arguments.get("length")
+    tasks = tuple(task for task in (*category.tasks, *category.variants) if task.argument == str(chosen))
+    expected = category.tasks_at(None if length is None else int(length))
     samples = arguments.get("num_samples")
     annotators = spec.get("annotators") or []
     means = {
@@ -103,8 +104,8 @@ def find_outcome(
         if "perturbation" not in stat["name"] and stat.get("mean") is not None
     }
     return Outcome(
-        category,
-        tasks or category.tasks,
+        expected,
+        tasks or expected,
         None if samples is None else int(samples),
         next((each.get("args", {}).get("judge", "auto") for each in annotators), "auto"),
         means,
@@ -153,7 +154,7 @@ def cell_lacks(metric: str, task: str | None, outcomes: Sequence[Outcome]) -> li
     own = [each for each in run_tasks.values() if task in (None, each.name) and task_score(each.name) == metric]
     if task or own:
         return find_lacks(own or [each for each in run_tasks.values() if each.name == task], outcomes)
-    category = outcomes[0].category.tasks
+    category = outcomes[0].category_tasks
     # An official metric is only expected of the tasks that have it.
     if metric not in (MAIN_METRIC, *map(depth_score, DEPTHS)):
         return find_lacks([each for each in category if metric in each.metrics], outcomes, metric)

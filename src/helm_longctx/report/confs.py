@@ -17,17 +17,21 @@ def conf_files(benchmarks: Iterable[Benchmark]) -> dict[str, str]:
     benchmarks = tuple(benchmarks)
     files = {"demo.conf": _file("Runs without data, network, key or GPU.", _demo(benchmarks))}
     for benchmark in benchmarks:
-        for length in benchmark.lengths:
-            label = length_label(length)
-            entries = [
-                f"{name}:length={label},model=text"
-                for name, category in benchmark.entries.items()
-                if category.averaged and all(task.any_length or length in task.sizes for task in category.tasks)
-            ]
-            files[f"{benchmark.name}_{label}.conf"] = _file(
-                f"{benchmark.title} at {label}. Name the models: helm-run --models-to-run …", entries
-            )
+        lengths: list[int] | list[None] = benchmark.lengths or [None]
+        for length in lengths:
+            name, title = benchmark.name, benchmark.title
+            if length is not None:
+                name, title = f"{name}_{length_label(length)}", f"{title} at {length_label(length)}"
+            about = f"{title}. Name the models: helm-run --models-to-run …"
+            files[f"{name}.conf"] = _file(about, _entries(benchmark, length))
     return files
+
+
+def _entries(benchmark: Benchmark, length: int | None) -> Iterator[str]:
+    at = "" if length is None else f"length={length_label(length)},"
+    for name, category in benchmark.entries.items():
+        if category.averaged and category.tasks_at(length):
+            yield f"{name}:{at}model=text"
 
 
 def _demo(benchmarks: Iterable[Benchmark]) -> Iterator[str]:

@@ -9,7 +9,7 @@ import re
 import shutil
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -110,9 +110,13 @@ class LeanStates:
             whole: digest of the whole text if it is too long for the page.
         """
         if messages := source.get("messages"):
+            parts = elide_messages(messages, evidence)
+            if whole and field == "text":
+                target["text"] = conversation_html(parts, self._texts.link(whole), self._texts.index)
+                del target["messages"]
+                return
             link = [{"role": "whole conversation", "content": file_name(whole)}] if whole else []
-            parts = [{**each, "content": escape_markup(each["content"])} for each in elide_messages(messages, evidence)]
-            target["messages"] = [*link, *parts]
+            target["messages"] = [*link, *({**each, "content": escape_markup(each["content"])} for each in parts)]
         elif field == "prompt":
             target[field] = f"[whole prompt: {file_name(whole)}]\n\n{target[field]}" if whole else target[field]
         else:
@@ -160,8 +164,23 @@ def text_html(text: str, link: str, index: str) -> str:
     """
     body = _EVIDENCE.sub(r"<mark>\g<0></mark>", html.escape(text, quote=False))
     body = _LEFT_OUT.sub(lambda mark: _anchor(link, mark[0]), body)
-    links = f"{_anchor(link, 'Whole prompt')} · {_anchor(index, 'all prompts of this run')}"
-    return f"<div>{links}</div>{_box(body)}"
+    return f"<div>{_links(link, 'Whole prompt', index)}</div>{_box(body)}"
+
+
+def conversation_html(messages: Iterable[Mapping[str, str]], link: str, index: str) -> str:
+    """Return the HTML of a long conversation for HELM's front end, which shows messages as text, without links.
+
+    Args:
+        messages: the elided messages.
+        link: address of the whole conversation.
+        index: address of the list of prompts.
+    """
+    parts = (f"<div>{html.escape(m['role'])}</div>{_box(html.escape(m['content'], quote=False))}" for m in messages)
+    return f"<div>{_links(link, 'Whole conversation', index)}</div>{''.join(parts)}"
+
+
+def _links(link: str, text: str, index: str) -> str:
+    return f"{_anchor(link, text)} · {_anchor(index, 'all prompts of this run')}"
 
 
 def _box(body: str) -> str:

@@ -11,9 +11,9 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.lengths import length_label
+from helm_longctx.protocol.lengths import length_label, parse_length
 from helm_longctx.protocol.metric_names import AVERAGE, Cell, group_for_averages, task_score
-from helm_longctx.protocol.task import MAIN_METRIC, Benchmark, Task
+from helm_longctx.protocol.task import MAIN_METRIC, Benchmark, Category, Task
 from helm_longctx.report.comparability import Lack, find_outcome, task_lacks
 from helm_longctx.runs.files import (
     INSTANCE_STATS,
@@ -36,6 +36,7 @@ class Score(NamedTuple):
     """One statistic of a task in a run.
 
     Args:
+        length: empty if the benchmark has no lengths.
         score: the mean over the task's instances.
         instances: number of instances with this statistic; None for published scores, where it is unknown.
         lacking: why the score is not comparable: codes of `Lack`, separated by `;`.
@@ -141,7 +142,7 @@ def averages(scores: Iterable[Score], benchmarks: Iterable[Benchmark]) -> Iterat
         for cell, groups in group_for_averages(cells).items():
             mean = fmean(fmean(score.score for score in group) for group in groups)
             rows = [score for group in groups for score in group]
-            tasks = categories[entry].tasks if entry in categories and cell.task == AVERAGE else ()
+            tasks = _tasks_of(categories[entry], cell) if entry in categories and cell.task == AVERAGE else ()
             texts = (_all_codes(rows, tasks), _join(row.package for row in rows), _join(r.comparability for r in rows))
             yield Average(cell.model, entry, cell.task, cell.length, context, mean, len(groups), *texts)
 
@@ -250,6 +251,11 @@ def _all_codes(scores: Sequence[Score], tasks: Iterable[Task]) -> str:
     scored = {score.task for score in scores}
     missing = [Lack("missing", task.name).code for task in tasks if not scored & {task.name, ""}]
     return _join([*missing, *(code for score in scores for code in score.lacking.split(";"))])
+
+
+def _tasks_of(category: Category, cell: Cell) -> tuple[Task, ...]:
+    """The tasks whose scores an average over the category should have."""
+    return category.tasks_at(parse_length(cell.length)) if cell.length else category.tasks
 
 
 def _count_instances(

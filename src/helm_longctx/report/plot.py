@@ -39,8 +39,11 @@ _HOLLOW: dict[str, Any] = {"linestyle": "", "marker": "o", "markersize": 5, "mar
 
 
 def curves(averages: Iterable[Average]) -> dict[str, Curves]:
-    """Return the curves of means over tasks by panel: a panel for each run entry, and for it with `context=none`."""
-    means = [each for each in averages if each.task == AVERAGE]
+    """Return the curves of means over tasks by panel: a panel for each run entry, and for it with `context=none`.
+
+    A benchmark without lengths has no curve.
+    """
+    means = [each for each in averages if each.task == AVERAGE and each.length]
     panels: dict[str, Curves] = {}
     for mean in sorted(means, key=lambda mean: (mean.entry, mean.context, mean.model, parse_length(mean.length))):
         panel = mean.entry if mean.context == "full" else f"{mean.entry}, context={mean.context}"
@@ -56,7 +59,7 @@ def plot(panels: Mapping[str, Curves], path: Path) -> None:
         InputError: there are no panels.
     """
     if not panels:
-        raise InputError("there are no scores to draw; run helm-run with this --suite first")
+        raise InputError("there are no scores by length to draw; run helm-run with this --suite first")
     from matplotlib import colormaps, font_manager, rc_context
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D

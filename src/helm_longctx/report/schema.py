@@ -76,10 +76,15 @@ def _groups(benchmark: Benchmark, chosen: Collection[str] | None) -> Iterator[Gr
 
 
 def _lengths(benchmark: Benchmark, chosen: Collection[str] | None) -> list[str]:
-    """Return length labels, ascending: those of the tasks' sizes, and any at the end of a chosen group's name."""
+    """Return length labels, ascending: those of the tasks' sizes, and any at the end of a chosen group's name.
+
+    A benchmark without lengths has one empty label.
+    """
+    if benchmark.axis is None:
+        return [""]
     tokens = {length_label(length): length for length in benchmark.lengths}
     for name in chosen or ():
-        with suppress(InputError):  # a group of another benchmark ends in something else
+        with suppress(InputError):  # a group without a length ends in something else
             length = parse_length(name.rsplit("_", 1)[-1])
             tokens[length_label(length)] = length
     return sorted(tokens, key=lambda label: tokens[label])
@@ -87,12 +92,13 @@ def _lengths(benchmark: Benchmark, chosen: Collection[str] | None) -> list[str]:
 
 def _category_leaves(benchmark: Benchmark, label: str, closed: bool) -> Iterator[Group]:
     for category in benchmark.categories:
-        if closed and not all(task.closed_book for task in category.tasks):
+        tasks = category.tasks_at(parse_length(label) if label else None)
+        if not tasks or (closed and not all(task.closed_book for task in tasks)):
             continue
         yield {
             **_leaf(benchmark, category.name, category.title, label, closed, "categories"),
             "of": (label, category.name, None),
-            "description": f"Mean of {', '.join(t.title for t in category.tasks)}, at {label}.",
+            "description": f"Mean of {', '.join(task.title for task in tasks)}{_at(label)}.",
             "metric_groups": ["score", "by_depth", _official_name(benchmark, category), "conditions"],
             "environment": {"main_name": MAIN_METRIC, "main_split": "test"},
             "sub_splits": [task.name for task in (*category.tasks, *category.variants)],
@@ -101,24 +107,29 @@ def _category_leaves(benchmark: Benchmark, label: str, closed: bool) -> Iterator
 
 def _task_leaves(benchmark: Benchmark, label: str, closed: bool) -> Iterator[Group]:
     for task in benchmark.tasks:
-        if closed and not task.closed_book:
+        if (closed and not task.closed_book) or not task.exists_at(parse_length(label) if label else None):
             continue
         yield {
             **_leaf(benchmark, task.name, task.title, label, closed, "tasks"),
             "of": (label, None, task.name),
-            "description": f"{task.title}: {headline_text(task)}, at {label}.",
+            "description": f"{task.title}: {headline_text(task)}{_at(label)}.",
             "metric_groups": ["score"],
             "environment": {"main_name": task_score(task.name), "main_split": "test"},
         }
 
 
+def _at(label: str) -> str:
+    return f", at {label}" if label else ""
+
+
 def _leaf(benchmark: Benchmark, name: str, title: str, label: str, closed: bool, kind: str) -> Group:
     about = " ".join(filter(None, (title, "closed book" if closed else "", label)))
+    without = " without context" if closed else ""
     return {
         "name": group_name(benchmark, name, label, closed),
-        "display_name": f"{benchmark.title} {about}",
-        "short_display_name": about,
-        "category": f"{benchmark.title} {kind}{' without context' if closed else ''} at one length",
+        "display_name": f"{benchmark.title} {about}".strip(),
+        "short_display_name": about or benchmark.title,
+        "category": f"{benchmark.title} {kind}{without}{' at one length' if label else ''}",
     }
 
 
@@ -128,7 +139,11 @@ def _parents(benchmark: Benchmark, leaves: list[Group], closed: bool) -> Iterato
     title = f"{benchmark.title}{' closed book' if closed else ''}"
     averaged = {category.name for category in benchmark.categories if category.averaged}
     every = [leaf for leaf in leaves if leaf["of"][1] in averaged]
+    # Where the one leaf has the benchmark's name, the leaf is that table.
+    every = [] if [leaf["name"] for leaf in every] == [name] else every
     yield from _parent(name, title, f"{title} leaderboards", every, benchmark.description)
+    if benchmark.axis is None:
+        return
     # With a single category, the tables at one length would repeat that category's.
     several = len(benchmark.categories) > 1
     for label in dict.fromkeys(leaf["of"][0] for leaf in leaves) if several else ():

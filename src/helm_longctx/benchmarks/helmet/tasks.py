@@ -19,6 +19,7 @@ from helm_longctx.benchmarks.helmet.metrics import METRICS
 from helm_longctx.benchmarks.helmet.release import COMMIT, REVISION, published_results, release_file, repository_file
 from helm_longctx.benchmarks.helmet.rubrics import JUDGE
 from helm_longctx.judging.entailment import TRUE_NLI
+from helm_longctx.judging.scores import REPLIES
 from helm_longctx.protocol.lengths import STANDARD
 from helm_longctx.protocol.task import Benchmark, Category, Loader, Protocol, Scorer, Task, Variant
 from helm_longctx.protocol.template import Template
@@ -279,7 +280,7 @@ def _long_qa(
         arguments=("shots", "seed", "context"),
         official_judge=JUDGE if rubric else None,
         judge_sources={"rubric": rubric} if rubric else {},
-        record_shapes=records.REPLIES if rubric else {},
+        record_shapes=REPLIES if rubric else {},
     )
 
 

@@ -17,9 +17,8 @@ from itertools import takewhile
 from typing import Any
 
 from helm_longctx.benchmarks.longproc import countdown, prompts, travel
-
-Record = Mapping[str, Any]
-Scores = dict[str, float]
+from helm_longctx.protocol.shapes import are_all, is_text, is_whole
+from helm_longctx.protocol.task import Record, Scorer, Scores
 
 TABLE_METRICS = ("f1", "precision", "recall", "extraction_rate")
 PROCEDURE_METRICS = ("accuracy", "partial_accuracy", "extraction_rate")
@@ -41,7 +40,7 @@ def score_html_to_tsv(record: Record) -> Scores:
     output = record["prediction"]
     fenced = re.search(r"```tsv([\s\S]*)```", output)
     given = read_table(fenced[1] if fenced else output.split("```tsv")[1] if "```tsv" in output else output)
-    expected = read_table(_item(record)["reference_output"])
+    expected = read_table(find_item(record)["reference_output"])
     if not given or not expected or len(given[0]) != len(expected[0]):
         return dict.fromkeys(TABLE_METRICS, 0.0)
     precision = sum(row in expected for row in given) / len(given)
@@ -81,7 +80,7 @@ def score_path_traversal(record: Record) -> Scores:
     route = extract_tag(record["prediction"], "Route")
     if route is None:
         return _procedure(0.0, 0.0, extracted=False)
-    expected = _item(record)["reference_output"].strip()
+    expected = find_item(record)["reference_output"].strip()
     if route == expected:
         return _procedure(1.0, 1.0)
     lines, expected_lines = route.split("\n"), expected.split("\n")
@@ -94,7 +93,7 @@ def score_tom_tracking(record: Record) -> Scores:
 
     Nothing if no beliefs are expected but some are given: the official code divides by zero.
     """
-    beliefs, expected = read_beliefs(record["prediction"]), read_beliefs(_item(record)["reference_output"])
+    beliefs, expected = read_beliefs(record["prediction"]), read_beliefs(find_item(record)["reference_output"])
     if beliefs == expected:
         return _procedure(1.0, 1.0)
     return _procedure(0.0, _agreeing(beliefs, expected) / len(expected)) if expected else {}
@@ -109,7 +108,7 @@ def read_beliefs(text: str) -> list[str]:
 
 def score_countdown(record: Record) -> Scores:
     """Whether the equations reach the target; if not, how far the search follows the expected one."""
-    item, output = _item(record), record["prediction"]
+    item, output = find_item(record), record["prediction"]
     solution = extract_tag(output, "Solution")
     extracted = solution is not None
     if solution is not None and countdown.is_solution(item["nums"], item["target"], solution):
@@ -123,22 +122,44 @@ def score_countdown(record: Record) -> Scores:
 
 def score_travel_planning(record: Record) -> Scores:
     """Whether the plan has the expected cities and days; if not, how far the procedure follows the expected one."""
-    item, output = _item(record), record["prediction"]
+    item, output = find_item(record), record["prediction"]
     plan = extract_tag(output, "Plan")
     if plan is not None and travel.is_plan(item["ground_truth_cities"], item["ground_truth_durations"], plan):
         return _procedure(1.0, 1.0)
     return _procedure(0.0, travel.procedure_accuracy(output, item["reference_output"]), plan is not None)
 
 
-SCORERS: Mapping[str, Callable[[Record], Scores]] = {
-    "html_to_tsv": score_html_to_tsv,
+def _with_item(scorer: Scorer) -> Scorer:
+    """A scorer that gives nothing for a record without an item."""
+    return lambda record: {} if record.get("item") is None else scorer(record)
+
+
+SCORERS: Mapping[str, Scorer] = {
+    "html_to_tsv": _with_item(score_html_to_tsv),
     "pseudo_to_code": score_pseudo_to_code,
-    "path_traversal": score_path_traversal,
-    "tom_tracking": score_tom_tracking,
-    "countdown": score_countdown,
-    "travel_planning": score_travel_planning,
+    "path_traversal": _with_item(score_path_traversal),
+    "tom_tracking": _with_item(score_tom_tracking),
+    "countdown": _with_item(score_countdown),
+    "travel_planning": _with_item(score_travel_planning),
 }
 """By task."""
+
+
+def _are_days(value: Any) -> bool:
+    return isinstance(value, str) and all(re.fullmatch(r"[0-9]{1,6}", days) for days in value.split("**") if days)
+
+
+_REFERENCE: Mapping[str, Callable[[Any], bool]] = {"reference_output": is_text}
+
+ITEMS: Mapping[str, Mapping[str, Callable[[Any], bool]]] = {
+    "html_to_tsv": _REFERENCE,
+    "pseudo_to_code": {},
+    "path_traversal": _REFERENCE,
+    "tom_tracking": _REFERENCE,
+    "countdown": {**_REFERENCE, "nums": are_all(is_whole), "target": is_whole},
+    "travel_planning": {**_REFERENCE, "ground_truth_cities": is_text, "ground_truth_durations": _are_days},
+}
+"""By task the fields of an item that its evaluator reads, and what they must be."""
 
 
 def extract_tag(text: str, tag: str) -> str | None:
@@ -147,9 +168,10 @@ def extract_tag(text: str, tag: str) -> str | None:
     return None if -1 in (start, end) else text[start + len(tag) + 2 : end].strip()
 
 
-def _item(record: Record) -> Mapping[str, Any]:
-    item: Mapping[str, Any] = record["item"]
-    return item.get("item", item)
+def find_item(record: Record) -> Any:
+    """A record's `item`; of a whole data point the `item` in it."""
+    item = record["item"]
+    return item.get("item", item) if isinstance(item, dict) else item
 
 
 def _procedure(accuracy: float, partial: float, extracted: bool = True) -> Scores:

@@ -1,1 +1,5 @@
 """OpenAI's MRCR: multi-round co-reference resolution in long conversations."""
+
+from helm_longctx.benchmarks.mrcr.tasks import MRCR as BENCHMARK
+
+__all__ = ["BENCHMARK"]

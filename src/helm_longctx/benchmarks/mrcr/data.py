@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from helm_longctx.errors import InputError, bad_argument
+from helm_longctx.protocol.prompt import Message
 from helm_longctx.sources.hub import HubDataset
 from helm_longctx.sources.jsonl import JsonLines, Row, Types
 
@@ -38,14 +39,6 @@ COLUMNS: Types = {
 }
 
 CountTokens = Callable[[str], int]
-
-
-@dataclass(frozen=True)
-class Message:
-    """One turn."""
-
-    role: str
-    text: str
 
 
 @dataclass(frozen=True)
@@ -99,10 +92,14 @@ def conversations(path: Path, needles: int, length: int, count: CountTokens | No
         if row["n_needles"] != needles:
             continue
         messages = _messages(row, f"{path}: row {number + 1}")
-        tokens = _tokens([*(message.text for message in messages), row["answer"]], length, count)
+        texts = [*(message["content"] for message in messages), row["answer"]]
+        # A token has one byte at least: a row of so few bytes is too short, and need not be counted.
+        if sum(len(text.encode("utf-8", "surrogatepass")) for text in texts) <= length // 2:
+            continue
+        tokens = _tokens(texts, length, count)
         if length // 2 < tokens <= length:
-            texts = row["answer"], row["random_string_to_prepend"]
-            yield Conversation(number, messages, *texts, needle=row["desired_msg_index"], tokens=tokens)
+            answer, random_string = row["answer"], row["random_string_to_prepend"]
+            yield Conversation(number, messages, answer, random_string, row["desired_msg_index"], tokens)
 
 
 @cache
@@ -132,7 +129,7 @@ def _messages(row: Row, where: str) -> tuple[Message, ...]:
         raise InputError(
             f"{where}: column 'prompt' must be JSON of messages with role and content ({type(error).__name__})"
         ) from error
-    if not messages or messages[-1].role != "user":
+    if not messages or messages[-1]["role"] != "user":
         raise InputError(f"{where}: column 'prompt' must end with a message of the user")
     return messages
 
@@ -141,7 +138,7 @@ def _message(item: Any) -> Message:
     role, text = item["role"], item["content"]
     if not isinstance(role, str) or not isinstance(text, str):
         raise TypeError("role and content must be texts")
-    return Message(role, text)
+    return {"role": role, "content": text}
 
 
 def _tokens(texts: list[str], most: int, count: CountTokens) -> int:

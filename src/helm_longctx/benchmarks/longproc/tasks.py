@@ -1,0 +1,125 @@
+"""LongProc's tasks. A level is a number of output tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from helm_longctx.benchmarks.longproc.baselines import BASELINES
+from helm_longctx.benchmarks.longproc.data import (
+    BUDGETS,
+    COMMIT,
+    FOLDER,
+    LEVELS,
+    REPOSITORY,
+    SAMPLE,
+    TASKS,
+    problems,
+    source,
+)
+from helm_longctx.benchmarks.longproc.scoring import (
+    CODE_METRICS,
+    ITEMS,
+    PROCEDURE_METRICS,
+    SCORERS,
+    TABLE_METRICS,
+    find_item,
+)
+from helm_longctx.protocol.lengths import Axis, length_label
+from helm_longctx.protocol.sampling import shuffle_order
+from helm_longctx.protocol.shapes import Shape
+from helm_longctx.protocol.task import Benchmark, Category, Example, Metric, Settings, Task
+from helm_longctx.protocol.template import NO_TEMPLATE
+from helm_longctx.sources.root import DataRoot
+
+
+def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
+    """The sample of a level, in the shuffle_order order of the official add-on.
+
+    Raises:
+        InputError: a file is malformed.
+    """
+    found = list(problems(task.name, length_label(settings.level), root / FOLDER))
+    for number in shuffle_order(len(found), settings.seed)[: task.sample(settings)]:
+        problem = found[number]
+        yield Example(
+            id=f"{task.name}-{problem.number}",
+            fields={},
+            references=[problem.reference],
+            source="official",
+            # The rest of the item stands in the prompt.
+            record_shapes={"item": {name: problem.item[name] for name in ITEMS[task.name]}},
+            messages=[{"role": "user", "content": problem.prompt}],
+        )
+
+
+def _sources(name: str, length: int | None) -> tuple[Any, ...]:
+    level = length_label(length) if length else ""
+    return (source(name, level),) if level in TASKS[name].levels else ()
+
+
+def _is_item(name: str, value: Any) -> bool:
+    """Whether it is a data point of a task, as far as its evaluator reads it."""
+    item = find_item({"item": value})
+    return isinstance(item, dict) and all(fits(item.get(field)) for field, fits in ITEMS[name].items())
+
+
+def _task(name: str, title: str, metrics: tuple[str, ...], unscored: str = "") -> Task:
+    about = f"LongProc's data point, an object with {', '.join(ITEMS[name]) or 'any fields'}"
+    return Task(
+        name=name,
+        title=title,
+        template=NO_TEMPLATE,
+        sizes={LEVELS[level]: LEVELS[level] for level in TASKS[name].levels},
+        unit="output tokens",
+        load=load,
+        score=SCORERS[name],
+        headline=() if unscored else metrics[:1],
+        metrics=metrics,
+        max_tokens={LEVELS[level]: BUDGETS[level] for level in TASKS[name].levels},
+        num_samples=SAMPLE,
+        sources=partial(_sources, name),
+        chat=True,
+        arguments=("seed",),
+        cut="nothing",
+        record_shapes={"item": Shape(about, partial(_is_item, name))},
+        unscored=unscored,
+    )
+
+
+_UNSCORED = "the model's C++ is not compiled and run here"
+_SCORED = (
+    _task("html_to_tsv", "HTML to TSV", TABLE_METRICS),
+    _task("path_traversal", "Path Traversal", PROCEDURE_METRICS),
+    _task("tom_tracking", "ToM Tracking", PROCEDURE_METRICS),
+    _task("countdown", "Countdown", PROCEDURE_METRICS),
+    _task("travel_planning", "Travel Planning", PROCEDURE_METRICS),
+)
+
+LONGPROC = Benchmark(
+    name="longproc",
+    title="LongProc",
+    description="Benchmarking Long-Context Language Models on Long Procedural Generation (arXiv 2501.05414)",
+    revision=f"{REPOSITORY}@{COMMIT[:7]}",
+    comparability=1,
+    url=f"https://github.com/{REPOSITORY}/tree/{COMMIT[:7]}",
+    categories=(
+        Category("", "", _SCORED, variants=(_task("pseudo_to_code", "Pseudocode to Code", CODE_METRICS, _UNSCORED),)),
+    ),
+    metrics=(
+        Metric("f1", "F1", "F1 of the table's rows."),
+        Metric("precision", "Precision", "Share of the output's rows that the expected table has."),
+        Metric("recall", "Recall", "Share of the expected table's rows that the output has."),
+        Metric("accuracy", "Accuracy", "Whether the whole result is right.", success=True),
+        Metric(
+            "partial_accuracy",
+            "Partial accuracy",
+            "Which part of the expected procedure the output follows; see the task's rule in docs/longproc.md.",
+            range=(-1.0, 1.0),
+        ),
+        Metric("extraction_rate", "Extracted", "Whether the output has a result in the required format.", success=True),
+    ),
+    axis=Axis("output tokens"),
+    baselines=BASELINES,
+)

@@ -1,0 +1,102 @@
+"""MRCR's tasks, one for each number of needles.
+
+The budget of output tokens and chats as in princeton-nlp/HELMET at 5dde2de, configs/dev_mrcr_v2.yaml.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import islice, pairwise
+
+from helm_longctx.benchmarks.mrcr.data import LENGTHS, NEEDLES, PATH, SAMPLE, SOURCE, conversations
+from helm_longctx.benchmarks.mrcr.scoring import score
+from helm_longctx.protocol.baseline import Baseline
+from helm_longctx.protocol.lengths import Axis
+from helm_longctx.protocol.prompt import Message
+from helm_longctx.protocol.shapes import TEXT
+from helm_longctx.protocol.task import Benchmark, Category, Example, Metric, Settings, Task
+from helm_longctx.protocol.template import NO_TEMPLATE
+from helm_longctx.sources.root import DataRoot
+
+BUDGET = 1000
+"""Output tokens that a model may write."""
+
+_REQUEST = re.compile(r"Prepend (\S+) to the (\d+)(?:st|nd|rd|th) \(1 indexed\) (.+?)\. Do not include", re.DOTALL)
+
+
+def load(task: Task, settings: Settings, root: DataRoot, needles: int) -> Iterator[Example]:
+    """All conversations of the bin in file order, or the first `num_samples`.
+
+    Raises:
+        InputError: the file is malformed.
+    """
+    for row in islice(conversations(root / PATH, needles, settings.level), task.sample(settings)):
+        yield Example(
+            id=f"mrcr-{row.number}",
+            fields={"question": row.messages[-1]["content"]},
+            references=[row.answer],
+            source="hub",
+            depth=row.depth,
+            input_tokens=row.tokens,
+            counter="o200k_base",
+            record_shapes=row.record,
+            messages=row.messages,
+        )
+
+
+def find_answer(messages: Sequence[Message]) -> str | None:
+    """The answer to the numbered one of the turns that ask for the wanted text, after the random string.
+
+    None if the last turn is no request of MRCR's; empty if there are not so many such turns.
+    """
+    request = _REQUEST.search(messages[-1]["content"])
+    if request is None:
+        return None
+    random_string, number, wanted = request.groups()
+    asked = f"write a {wanted}".lower()
+    answers = [
+        answer["content"]
+        for turn, answer in pairwise(messages)
+        if turn["role"] == "user" and turn["content"].strip().lower() == asked
+    ]
+    return random_string + answers[int(number) - 1] if 0 < int(number) <= len(answers) else ""
+
+
+def _task(needles: int) -> Task:
+    return Task(
+        name=f"{needles}needle",
+        alias=str(needles),
+        title=f"{needles} needles",
+        template=NO_TEMPLATE,
+        sizes={length: length for length in LENGTHS.values()},
+        unit="tokens",
+        load=partial(load, needles=needles),
+        score=score,
+        headline=("score",),
+        metrics=("score",),
+        max_tokens=BUDGET,
+        num_samples=SAMPLE,
+        sources=lambda length: (SOURCE,),
+        chat=True,
+        cut="nothing",
+        record_shapes={"answer": TEXT, "random_string_to_prepend": TEXT},
+    )
+
+
+_TASKS = tuple(map(_task, NEEDLES))
+
+MRCR = Benchmark(
+    name="mrcr",
+    title="MRCR",
+    description="OpenAI's Multi-Round Co-reference Resolution, after Michelangelo (arXiv 2409.12640)",
+    revision="princeton-nlp/HELMET@5dde2de",
+    comparability=1,
+    url="https://huggingface.co/datasets/openai/mrcr",
+    categories=(Category("", "", _TASKS),),
+    metrics=(Metric("score", "Match ratio", "difflib's ratio to the answer; 0 without the random string before it."),),
+    task_argument="needles",
+    axis=Axis("o200k_base tokens of all messages and the answer"),
+    baselines={task.name: Baseline(find_answer, "I do not know.") for task in _TASKS},
+)

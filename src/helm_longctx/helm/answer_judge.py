@@ -1,0 +1,177 @@
+"""The annotator that judges answers with language models. HELM runs it between the answers and the metric."""
+
+from __future__ import annotations
+
+import logging
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from helm.benchmark.adaptation.request_state import RequestState
+from helm.clients.auto_client import AutoClient
+
+from helm_longctx.errors import InputError, shorten
+from helm_longctx.failures import failure_of
+from helm_longctx.helm.annotator import JudgeAnnotator
+from helm_longctx.helm.metric import scored_record
+from helm_longctx.judging.calls import check_settings
+from helm_longctx.judging.judge import Judge, JudgeRequest, Reply, find_judges, parse_judges
+from helm_longctx.judging.jury import ask_judges
+from helm_longctx.judging.keys.client import UnavailableClient, check_credentials, has_credentials
+from helm_longctx.judging.scores import ANSWER
+from helm_longctx.protocol.sample import Sample
+from helm_longctx.protocol.task import Record
+from helm_longctx.redaction.text import redact
+
+_log = logging.getLogger(__name__)
+
+_NO_VERDICT: dict[str, Any] = {"replies": {}, "failed": 1.0}
+
+
+class AnswerAnnotator(JudgeAnnotator):
+    """Judges answers with one or several language models. A benchmark defines the questions in a subclass.
+
+    Args:
+        judge: `auto` (the official judge if there is a key for it, else none), a HELM deployment, or several joined
+            by `+`.
+        auto_client: passed by HELM.
+    """
+
+    name = "jury"
+    use_global_metric = True
+    """Tells HELM to pass all answers at once, so that the judges are asked in parallel."""
+    official: ClassVar[str]
+    """The benchmark's own judge, a HELM deployment."""
+
+    def __init__(self, judge: str, auto_client: AutoClient):
+        self._is_named = judge != "auto"
+        self._logged: set[str] = set()
+        names = (
+            dict.fromkeys(judge.split("+"))
+            if self._is_named
+            else _official_judge(self.official, auto_client.credentials)
+        )
+        self._judges = [_find_judge(name, auto_client) for name in names]
+
+    @abstractmethod
+    def questions(self, task: str, record: Record) -> dict[str, JudgeRequest]:
+        """Make the questions about an answer, by part; none if the task is not judged. A single part is `ANSWER`.
+
+        Args:
+            task: its name.
+            record: the scored record, with the `question`.
+
+        Raises:
+            InputError: the record or the rubric lacks something.
+        """
+
+    @abstractmethod
+    def digest(self, task: str, record: Record) -> str:
+        """SHA-256 of the rubric. Runs that were judged by different rubrics cannot be compared."""
+
+    @classmethod
+    def check(cls, judge: str, credentials: Mapping[str, Any] | None = None) -> None:
+        """Check that each judge is a deployment with a key, if it needs one.
+
+        Raises:
+            InputError: a judge is not a deployment or has no key, or a setting is wrong.
+        """
+        check_settings()
+        for name in parse_judges(judge) if judge != "auto" else []:
+            if credentials is not None:
+                check_credentials(name, credentials)
+
+    def annotate(self, request_state: RequestState) -> dict[str, Any]:
+        """The annotation of one answer, which the metric reads; empty if there is no judge. It never raises."""
+        return self._annotations([request_state])[0]
+
+    def annotate_all(self, request_states: list[RequestState]) -> list[dict[str, Any]]:
+        """The annotations of all answers, each under the annotator's name."""
+        return [{self.name: annotation} for annotation in self._annotations(request_states)]
+
+    def _annotations(self, states: list[RequestState]) -> list[dict[str, Any]]:
+        questions_by_answer = [self._questions(state) for state in states]
+        replies_by_answer = ask_judges(self._judges, [questions or {} for questions in questions_by_answer])
+        return [
+            _NO_VERDICT if questions is None else self._annotation(state, replies) if questions else {}
+            for state, questions, replies in zip(states, questions_by_answer, replies_by_answer, strict=True)
+        ]
+
+    def _questions(self, state: RequestState) -> dict[str, JudgeRequest] | None:
+        """The questions about an answer: none if it is not judged, None if it cannot be judged although it should."""
+        if not (self._judges and is_answered(state)):
+            return {}
+        try:
+            return self.questions(*_task_and_record(state))
+        except Exception as error:  # the answers are paid for, so no error may end the run
+            log_once(self._logged, state, error)
+            return None if self._is_named else {}
+
+    def _annotation(self, state: RequestState, replies: Mapping[str, Mapping[str, Reply]]) -> dict[str, Any]:
+        """The judges' replies and verdicts on one answer, as JSON data."""
+        texts = {
+            judge: parts[ANSWER].text if ANSWER in parts else {part: reply.text for part, reply in parts.items()}
+            for judge, parts in replies.items()
+        }
+        failed = [judge for judge, parts in replies.items() if any(reply.verdict is None for reply in parts.values())]
+        errors = {judge: sorted({r.error for r in replies[judge].values() if r.error}) for judge in failed}
+        return {
+            "replies": texts,
+            "verdicts": {judge: {part: r.verdict for part, r in parts.items()} for judge, parts in replies.items()},
+            "judges": {judge.name: judge.model for judge in self._judges},
+            "rubric": self.digest(*_task_and_record(state)),
+            "failed": len(failed) / len(replies),
+            **({"errors": errors} if errors else {}),
+        }
+
+
+def is_answered(state: RequestState) -> bool:
+    """Whether there is an answer to judge."""
+    return state.result is not None and failure_of(state.result) is None
+
+
+def explain(error: Exception) -> str:
+    """The reason why a judge cannot be used, without secrets."""
+    return str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {shorten(redact(str(error)))}"
+
+
+def log_once(logged: set[str], state: RequestState, error: Exception) -> None:
+    """Log why an answer is not judged, each reason once.
+
+    Args:
+        logged: the reasons that were logged before; this one is added.
+    """
+    what = str(error) if isinstance(error, InputError) else type(error).__name__
+    if what not in logged:
+        _log.error("%s and perhaps others are not judged: %s", state.instance.id, what)
+    logged.add(what)
+
+
+def _task_and_record(state: RequestState) -> tuple[str, Record]:
+    """An answer's task, and the record that is scored, with its question."""
+    question = Sample.from_json(state.instance.extra_data).question
+    return state.instance.sub_split or "", {**scored_record(state), "question": question}
+
+
+def _official_judge(official: str, credentials: Mapping[str, Any]) -> list[str]:
+    """The official judge if there is a key for it, else none.
+
+    An incomplete key is surely a mistake, so the judge is used and its error is reported.
+    """
+    try:
+        if has_credentials(official, credentials):
+            return [official]
+    except InputError:
+        return [official]  # the error about the key is reported when the client is made
+    _log.warning("answers are not judged: there is no key for %s; choose a judge with judge=", official)
+    return []
+
+
+def _find_judge(name: str, client: AutoClient) -> Judge:
+    """Find a judge. If that fails, return one that answers nothing, so that the other judges of a jury go on."""
+    try:
+        return find_judges(name, client)[0]
+    except Exception as error:  # the constructors of HELM's clients raise many kinds
+        why = explain(error)
+        _log.error("answers are not judged by %s: %s", name, why)
+        return Judge(name, name, UnavailableClient(why))

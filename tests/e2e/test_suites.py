@@ -1,0 +1,222 @@
+"""Conversations, output lengths and repeated, judged questions: from `helm-run` over a real server to the page."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from selenium import webdriver
+from selenium.webdriver.common.by import By
+
+from helm_longctx.benchmarks.aa_lcr.data import questions
+from helm_longctx.benchmarks.longproc.data import TASKS, problems
+from tests.aa_lcr.fabricate import build_aa_lcr
+from tests.e2e.browser import open_page, shown
+from tests.e2e.commands import BIN, run
+from tests.e2e.test_leaderboard import stats
+from tests.judging.deployments import write_judges
+from tests.longproc.fabricate import build_longproc
+from tests.mrcr.fabricate import build_conversations, write_encoding
+from tests.servers import faults
+from tests.servers.faults import Fault
+from tests.servers.llm import Server, serve
+
+MRCR, LONGPROC, AA_LCR = "mrcr:length=8k", "longproc:length=2k", "aa_lcr:judge=tests/judge"
+LONG = "mrcr:needles=8,length=16k"
+ENTRIES = (MRCR, LONG, LONGPROC, AA_LCR)
+RUNNER = ["--runner-class-name", "helm_longctx.running.LongContextRunner"]
+WRAPPED = {"html_to_tsv": "```tsv\n{}\n```", "path_traversal": "<Route>\n{}\n</Route>"}
+"""How an output of a task holds the expected result."""
+
+
+@dataclass(frozen=True)
+class Data:
+    """Fabricated data, and the right answers to its prompts as the server sees them."""
+
+    root: Path
+    encoding: Path
+    conversations: list[list[dict[str, str]]]
+    answers: dict[str, str]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Of processes that read it."""
+        paths = (str(self.encoding), os.environ.get("PYTHONPATH", ""))
+        return {"HELM_LONGCTX_DATA": str(self.root), "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Data:
+    root = tmp_path_factory.mktemp("data")
+    rows = [json.loads(line) for line in build_conversations(root).read_text(encoding="utf-8").splitlines()]
+    conversations = [json.loads(row["prompt"]) for row in rows]
+    answers = {"\n".join(m["content"] for m in c): r["answer"] for c, r in zip(conversations, rows, strict=True)}
+    build_longproc(root / "longproc")
+    for name, files in TASKS.items():
+        for problem in problems(name, "2k", root / "longproc") if "2k" in files.levels else ():
+            answers[problem.prompt] = WRAPPED.get(name, "{}").format(problem.reference)
+    answers |= {question.prompt: question.answer for question in questions(build_aa_lcr(root))}
+    return Data(root, write_encoding(tmp_path_factory.mktemp("encoding")), conversations, answers)
+
+
+def judge(prompt: str) -> str:
+    """Whether the candidate is the official answer; of one answer there is no verdict."""
+    official, _, candidate = prompt.partition("The OFFICIAL ANSWER: ")[2].partition("\nCANDIDATE ANSWER TO ASSESS: ")
+    same = candidate.removesuffix("\n\nReply only with CORRECT or INCORRECT.") == official
+    return "I cannot say." if official == "NA" else "CORRECT" if same else "INCORRECT"
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Where runs are made, and the servers that are asked."""
+
+    folder: Path
+    data: Data
+    model: Server
+    judge: Server
+
+    def command(self, *entries: str, runner: bool = True) -> list[str]:
+        """The arguments of `helm-run`."""
+        named = [f"{entry},model=tests/model" for entry in entries]
+        line = ["--run-entries", *named, "--suite", "s", "-m", "1000", "--local-path", str(self.folder / "models")]
+        return [*line, *(RUNNER if runner else [])]
+
+    def make(self, *entries: str, runner: bool = True) -> None:
+        """Run `helm-run`."""
+        line = self.command(*entries, runner=runner)
+        made = run("helm-run", *line, folder=self.folder, **self.data.environment)
+        assert made.returncode == 0, made.stdout[-3000:] + made.stderr
+
+    def stats(self, entry: str) -> dict[tuple[str, str | None], float]:
+        """A run's statistics."""
+        return stats(self.folder, f"{entry},model=tests_model".replace("/", "_"))
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory, data: Data) -> Iterator[Runs]:
+    folder = tmp_path_factory.mktemp("runs")
+    with serve(lambda prompt: data.answers[prompt]) as model, serve(judge) as judging:
+        write_judges(folder / "models", {"tests/model": model.openai, "tests/judge": judging.openai})
+        runs = Runs(folder, data, model, judging)
+        runs.make(*ENTRIES)
+        yield runs
+
+
+def check(runs: Runs) -> None:
+    """Conversations arrived as messages, questions three times, and the right answers have all their scores."""
+    asked = [body["messages"] for body in runs.model.bodies]
+    assert sorted(map(str, (m for m in asked if len(m) > 1))) == sorted(map(str, runs.data.conversations))
+    assert {runs.stats(MRCR)["longctx_score", f"{needles}needle"] for needles in (2, 4, 8)} == {1.0}
+    found = runs.stats(LONGPROC)
+    scored = [name for name in TASKS if name != "pseudo_to_code"]
+    assert {name: found[f"{name}_score", name] for name in scored} == dict.fromkeys(scored, 1.0)
+    assert not any(task == "pseudo_to_code" for _, task in found)
+    times = Counter(body["messages"][0]["content"] for body in runs.model.bodies if body["max_tokens"] == 16384)
+    assert set(times.values()) == {3}
+    assert len(times) == 12
+    found = runs.stats(AA_LCR)
+    assert found["longctx_score", "questions"] == found["pass_at_3", "questions"] == 1.0
+    assert found["judge_failed", "questions"] == 0.25
+    assert found["judge_score_strict", "questions"] == 0.75
+    # What has no verdict is asked of the judge in every run, but not a second time in hope of another reply.
+    (body, *_) = runs.judge.bodies
+    assert (body["temperature"], body["max_tokens"], "seed" in body) == (0.0, 1024, False)
+    assert len(runs.judge.calls) == 12
+
+
+def test_runs(runs: Runs) -> None:
+    """With our runner."""
+    check(runs)
+
+
+def test_made_again_they_ask_nothing(runs: Runs) -> None:
+    """Every answer and every verdict is in the caches."""
+    before = len(runs.model.calls), len(runs.judge.calls)
+    for path in runs.folder.glob("benchmark_output/runs/s/*/stats.json"):
+        path.unlink()
+    runs.make(*ENTRIES)
+    assert (len(runs.model.calls), len(runs.judge.calls)) == before
+    check(runs)
+
+
+def test_helms_own_runner(tmp_path: Path, data: Data) -> None:
+    """Asks the same and scores the same."""
+    with serve(lambda prompt: data.answers[prompt]) as model, serve(judge) as judging:
+        write_judges(tmp_path / "models", {"tests/model": model.openai, "tests/judge": judging.openai})
+        runs = Runs(tmp_path, data, model, judging)
+        runs.make(*ENTRIES, runner=False)
+        check(runs)
+
+
+def test_a_killed_run_goes_on(tmp_path: Path, data: Data) -> None:
+    """Made again, it asks for what it has no answer to: each question is asked three times in all."""
+    with serve(lambda prompt: data.answers[prompt], faults.share(0.3, [Fault.TIMEOUT], seed=1)) as model:
+        with serve(judge) as judging:
+            write_judges(tmp_path / "models", {"tests/model": model.openai, "tests/judge": judging.openai})
+            runs = Runs(tmp_path, data, model, judging)
+            line = [str(BIN / "helm-run"), *runs.command(AA_LCR), "-n", "2"]
+            environment = {**os.environ, **data.environment}
+            with subprocess.Popen(
+                line, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            ) as process:  # fmt: skip
+                while model.failed()[Fault.TIMEOUT] < 2 and process.poll() is None:
+                    time.sleep(0.05)
+                os.killpg(process.pid, signal.SIGKILL)
+            assert len(model.calls) > 2
+            model.plan = faults.none
+            runs.make(AA_LCR)
+        # An answer that was on its way when the process ended is asked for again.
+        answered = Counter(call.prompt for call in model.calls if not call.fault)
+        assert sum(answered.values()) - 3 * len(answered) <= 2
+        assert min(answered.values()) == 3
+        assert len(answered) == 12
+        assert runs.stats(AA_LCR)["request_failed", "questions"] == 0
+
+
+@pytest.fixture(scope="module")
+def suite(runs: Runs) -> Path:
+    """The folder, summarized."""
+    summarized = run("helm-longctx", "summarize", "--suite", "s", folder=runs.folder)
+    assert summarized.returncode == 0, summarized.stderr
+    (runs.folder / "summary.txt").write_text(summarized.stdout)
+    return runs.folder
+
+
+def test_tables(suite: Path) -> None:
+    """Each benchmark has its table: by length, by output length, and with a column alone."""
+    summary = (suite / "summary.txt").read_text()
+    for title in ("MRCR", "LongProc", "AA-LCR"):
+        table = summary[summary.index(f"{title} ") :].split("└")[0]
+        assert "1.000" in table, table
+    exported = run("helm-longctx", "export", "--suite", "s", "--to", "out", folder=suite)
+    assert exported.returncode == 0, exported.stderr
+
+
+def test_show(suite: Path, data: Data) -> None:
+    """`show` prints the whole conversation."""
+    printed = run("helm-longctx", "show", f"{MRCR},model=tests_model", "mrcr-0", folder=suite)
+    assert printed.returncode == 0, printed.stderr
+    assert all(message["content"] in printed.stdout for message in data.conversations[0])
+
+
+@pytest.mark.browser
+def test_page(page: str, browser: webdriver.Chrome, data: Data) -> None:
+    """The run's page shows a conversation by its roles; the link of a long one opens the whole of it."""
+    open_page(browser, f"{page}/#/runs/{quote(f'{MRCR},model=tests_model', safe='')}")
+    shown(browser, "mrcr-0", "user", "assistant", data.conversations[0][-1]["content"][:40])
+    name = f"{LONG},model=tests_model"
+    open_page(browser, f"{page}/#/runs/{quote(name, safe='')}")
+    shown(browser, "mrcr-9", "Whole conversation", "left out", data.conversations[9][-1]["content"][:40])
+    browser.get(str(browser.find_element(By.LINK_TEXT, "Whole conversation").get_attribute("href")))
+    whole = str(browser.execute_script("return document.body.textContent"))
+    assert json.loads(whole) == data.conversations[9]
