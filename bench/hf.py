@@ -33,7 +33,7 @@ SIDES = ("stock", "ours", "reuse")
 
 def save_model(folder: Path, args: argparse.Namespace) -> None:
     """A random Llama without an end token, and a tokenizer of whole words."""
-    from helm_longctx.torchvision import ignore_broken_torchvision
+    from helm_longctx.environment import ignore_broken_torchvision
 
     ignore_broken_torchvision()
     import torch
@@ -62,7 +62,7 @@ def make_client(side: str, folder: str, args: argparse.Namespace) -> Any:
     from helm.common.cache import BlackHoleCacheConfig
     from helm.tokenizers.huggingface_tokenizer import HuggingFaceTokenizer
 
-    from helm_longctx.torchvision import ignore_broken_torchvision
+    from helm_longctx.environment import ignore_broken_torchvision
 
     ignore_broken_torchvision()
     cache, tokenizer = BlackHoleCacheConfig(), HuggingFaceTokenizer(BlackHoleCacheConfig(), "bench", folder)

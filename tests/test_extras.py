@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import helm_longctx.plugin  # noqa: F401  # registers deployments
-from helm_longctx import extras
+from helm_longctx import environment as extras
 from helm_longctx.benchmarks.helmet.judge import CitationAnnotator, RubricAnnotator
 from helm_longctx.cli.judge_agreement import judge_agreement
 from helm_longctx.cli.shared import check_picture

@@ -25,7 +25,7 @@ import numpy as np
 import transformers
 from transformers import PreTrainedTokenizerFast
 
-from helm_longctx.torchvision import ignore_broken_torchvision
+from helm_longctx.environment import ignore_broken_torchvision
 
 MIRROR = Path.cwd()
 read_json = vars(datasets)["load_dataset"]

@@ -18,6 +18,7 @@ import pytest
 from helm.clients.auto_client import AutoClient
 from helm.common.cache_backend_config import BlackHoleCacheBackendConfig
 
+from helm_longctx.environment import ignore_broken_torchvision
 from helm_longctx.errors import InputError
 from helm_longctx.judging import entailment
 from helm_longctx.judging.calls import WAIT
@@ -31,7 +32,6 @@ from helm_longctx.judging.entailment import (
     find_entailment,
 )
 from helm_longctx.judging.judge import Judge
-from helm_longctx.torchvision import ignore_broken_torchvision
 from tests.sources.hub_server import COMMIT, Hub, serve
 
 torch = pytest.importorskip("torch")

@@ -9,7 +9,7 @@ import torch
 import transformers
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
-from helm_longctx.torchvision import ignore_broken_torchvision
+from helm_longctx.environment import ignore_broken_torchvision
 
 BOS, END, TURN = "<s>", "</s>", "<turn>"
 TEMPLATE = (

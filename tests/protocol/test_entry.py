@@ -38,7 +38,7 @@ def test_every_argument() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "unknown run entry ''; allowed: helmet_recall"),
+        ("", "unknown run entry ''; allowed: aa_lcr"),
         ("helmet", "unknown run entry 'helmet'"),
         ("helmet_recall", "length is missing; allowed: any number of tokens"),
         ("helmet_icl", "length is missing; allowed: 4k, 8k"),
@@ -65,7 +65,7 @@ def test_every_argument() -> None:
         ("helmet_rag:length=8k,protocol=v2", "protocol='v2' is not allowed; allowed: paper, current"),
         ("helmet_rag:length=8k,protocol=api", "protocol='api' is not allowed; allowed: paper, current"),
         ("lv_eval:length=16k,protocol=current", "protocol='current' is not allowed; allowed: paper, api"),
-        ("helmet_recal:length=8k", "helmet_niah, lv_eval; did you mean helmet_recall?"),
+        ("helmet_recal:length=8k", "mrcr; did you mean helmet_recall?"),
         ("helmet_recall:length=8k,num_sample=8", "repeats; did you mean num_samples?"),
         ("helmet_recall:length=8k, model=a/b", "there is a space around the argument ' model': write 'model'"),
         ("helmet_recall:length=8k,num_samples=4294967295", "allowed: a whole number from 1 to 10000"),

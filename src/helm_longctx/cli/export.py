@@ -10,8 +10,8 @@ import typer
 
 from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.cli.shared import OutputPath, Suite, check_folder, check_picture
+from helm_longctx.environment import require
 from helm_longctx.errors import InputError
-from helm_longctx.extras import require
 from helm_longctx.report.export import Answer, Average, Score, answers, averages, scores, write_csv
 from helm_longctx.report.plot import curves, plot
 from helm_longctx.report.suite import suite_folder

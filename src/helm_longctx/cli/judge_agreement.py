@@ -13,7 +13,7 @@ import typer
 from rich.table import Table
 
 from helm_longctx.cli.shared import JsonPath, check_folder, print_table
-from helm_longctx.extras import require
+from helm_longctx.environment import require
 
 if TYPE_CHECKING:
     from helm_longctx.judging.agreement import Agreement, Estimate

@@ -10,8 +10,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from helm_longctx.environment import require
 from helm_longctx.errors import InputError, bad_argument
-from helm_longctx.extras import require
 
 Suite = Annotated[str, typer.Option(help="Name of the suite, as for helm-run.")]
 OutputPath = Annotated[Path, typer.Option("--output-path", "-o", help="HELM's output folder.")]

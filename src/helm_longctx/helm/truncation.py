@@ -15,11 +15,11 @@ from helm.benchmark.tokenizer_config_registry import TokenizerConfig, get_tokeni
 from helm.common.hierarchical_logger import hwarn
 from helm.common.object_spec import get_class_by_name
 
+from helm_longctx.environment import ignore_broken_torchvision
 from helm_longctx.errors import InputError
 from helm_longctx.protocol.cutting import context_end, middle
 from helm_longctx.protocol.prompt import FittedPrompt, Form
 from helm_longctx.protocol.sample import Sample
-from helm_longctx.torchvision import ignore_broken_torchvision
 
 CHAT_BUFFER = 100
 """Tokens left free for what a chat API puts around a user turn (HELMET model_utils.py, buffer)."""

@@ -9,9 +9,9 @@ from helm.common.request import Request, RequestResult
 from tenacity import Retrying, retry_if_result, stop_after_attempt
 from tenacity import wait_random_exponential as wait_randomly
 
+from helm_longctx.environment import number_setting
 from helm_longctx.errors import shorten
 from helm_longctx.redaction.text import redact
-from helm_longctx.settings import number_setting
 
 if TYPE_CHECKING:
     from helm.clients.client import Client

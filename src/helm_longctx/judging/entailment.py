@@ -17,10 +17,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from helm_longctx.environment import ignore_broken_torchvision, require
 from helm_longctx.errors import InputError
-from helm_longctx.extras import require
 from helm_longctx.judging.judge import Judge, JudgeRequest, find_judges
-from helm_longctx.torchvision import ignore_broken_torchvision
 
 if TYPE_CHECKING:
     from helm.clients.auto_client import AutoClient

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from helm.common.request import Request, RequestResult
 
+from helm_longctx.environment import require
 from helm_longctx.errors import InputError
-from helm_longctx.extras import require
 from helm_longctx.helm.patches import apply_seed_patch
 from helm_longctx.judging.calls import READINGS, call, setting, text_of
 

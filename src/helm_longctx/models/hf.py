@@ -11,10 +11,10 @@ from helm.common.cache import CacheConfig
 from helm.common.request import ErrorFlags, GeneratedOutput, Request, RequestResult, Token
 from helm.tokenizers.tokenizer import Tokenizer
 
+from helm_longctx.environment import ignore_broken_torchvision
 from helm_longctx.errors import bad_argument
 from helm_longctx.models.hf_model import Generation, Job, ModelError, OutOfMemoryError
 from helm_longctx.models.hf_weights import Weights
-from helm_longctx.torchvision import ignore_broken_torchvision
 
 CHUNK_SIZE = 2048
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from helm.common.hierarchical_logger import hlog, htrack_block
 
+from helm_longctx.environment import ignore_broken_torchvision
 from helm_longctx.errors import InputError, bad_argument, shorten
 from helm_longctx.models.hf_model import LocalModel, ModelError
-from helm_longctx.torchvision import ignore_broken_torchvision
 
 DTYPES = ("bfloat16", "float16", "float32", "auto")
 """Number types; `auto` is the type of the saved weights."""

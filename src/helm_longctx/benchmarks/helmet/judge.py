@@ -15,8 +15,8 @@ from helm_longctx.benchmarks.helmet import citations
 from helm_longctx.benchmarks.helmet.data.alce import all_documents
 from helm_longctx.benchmarks.helmet.rubrics import JUDGE, RUBRICS
 from helm_longctx.benchmarks.helmet.tasks import HELMET
+from helm_longctx.environment import require
 from helm_longctx.errors import InputError
-from helm_longctx.extras import require
 from helm_longctx.helm.annotator import JudgeAnnotator
 from helm_longctx.helm.answer_judge import AnswerAnnotator, explain, is_answered, log_once
 from helm_longctx.helm.metric import scored_record

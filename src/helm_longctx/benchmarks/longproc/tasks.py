@@ -49,7 +49,7 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
             references=[problem.reference],
             source="official",
             # The rest of the item stands in the prompt.
-            record_shapes={"item": {name: problem.item[name] for name in ITEMS[task.name]}},
+            record={"item": {name: problem.item[name] for name in ITEMS[task.name]}},
             messages=[{"role": "user", "content": problem.prompt}],
         )
 

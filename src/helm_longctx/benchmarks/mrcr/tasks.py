@@ -41,7 +41,7 @@ def load(task: Task, settings: Settings, root: DataRoot, needles: int) -> Iterat
             depth=row.depth,
             input_tokens=row.tokens,
             counter="o200k_base",
-            record_shapes=row.record,
+            record=row.record,
             messages=row.messages,
         )
 

@@ -1,0 +1,74 @@
+"""What the environment of a process offers: numeric settings, installed extras, and packages that fit each other."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from importlib.util import find_spec
+
+from helm_longctx.errors import InputError
+
+EXTRAS = {
+    "judges": ("authlib", "genai_prices", "krippendorff", "platformdirs"),
+    "citations": ("google.protobuf", "sentencepiece"),
+    "plot": ("matplotlib",),
+}
+"""The modules of each extra in setup.cfg, without scikit-learn and scipy, which come with crfm-helm."""
+
+
+def number_setting(name: str, default: float, whole: bool = False) -> float:
+    """Return the number in an environment variable, or the default if the variable is not set or empty.
+
+    Raises:
+        InputError: the value is not a number above 0, or not a whole number although `whole` is set.
+    """
+    value = os.environ.get(name) or str(default)
+    try:
+        number = float(value)
+    except ValueError:
+        number = 0.0
+    if not 0 < number < 1e6 or (whole and number % 1):
+        raise InputError(f"{name}={value!r} is not allowed; allowed: a {'whole ' if whole else ''}number above 0")
+    return number
+
+
+def require(extra: str, purpose: str) -> None:
+    """Check that an extra is installed, before calls are made that cost money.
+
+    Args:
+        extra: the extra's name in setup.cfg.
+        purpose: what needs the extra. The error starts with it.
+
+    Raises:
+        InputError: a package is missing. The message says how to install the extra.
+    """
+    if missing := [module for module in EXTRAS[extra] if not is_installed(module)]:
+        raise InputError(f"{purpose} needs {' and '.join(missing)}; install with: pip install 'helm-longctx[{extra}]'")
+
+
+def is_installed(module: str) -> bool:
+    """Whether a module is installed. The module is not imported."""
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # raised if the parent package is missing
+        return False
+
+
+def ignore_broken_torchvision() -> None:
+    """Make transformers ignore a torchvision that cannot be imported. Text models do not need it.
+
+    crfm-helm installs torchvision. Beside a CPU build of torch, the build from the package index fails on import
+    ("operator torchvision::nms does not exist"), and transformers then imports no model and not all tokenizers.
+    """
+    from transformers.utils import import_utils
+
+    try:
+        import_module("torchvision")
+    except ImportError:
+        return
+    except (RuntimeError, OSError):
+        sys.modules["torchvision"] = None  # type: ignore[assignment]
+        # Older versions of transformers store in a variable whether torchvision exists, newer ones in a cache.
+        vars(import_utils)["_torchvision_available"] = False
+        getattr(import_utils.is_torchvision_available, "cache_clear", lambda: None)()
