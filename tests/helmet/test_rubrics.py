@@ -33,8 +33,8 @@ def test_answers(mirror: DataRoot) -> None:
         "Question Where {to}?\nTrue ['North Pole', 'the \"Pole\"']\nGiven the North Pole\nSay {\"fluency\": 1}"
     )
     assert (asked.max_tokens, asked.temperature, asked.top_p, asked.seed) == (2048, 0.1, 0.9, 42)
-    assert asked.read('So {"fluency": 1, "correctness": 3}') == {"fluency": 1, "correctness": 3}
-    assert asked.read('{"fluency": 1}') is None
+    assert asked.parse('So {"fluency": 1, "correctness": 3}') == {"fluency": 1, "correctness": 3}
+    assert asked.parse('{"fluency": 1}') is None
 
 
 @pytest.mark.parametrize(
@@ -50,11 +50,11 @@ def test_summaries(mirror: DataRoot, task: str, kind: str, expert: str) -> None:
         "precision": f'precision{kind}\n{expert}\n{summary}\nSay {{"precision": 1}}',
     }
     assert {question.max_tokens for question in asked.values()} == {4096}
-    assert asked["precision"].read('```json\n{"precision": 1, "sentence_count": 2}\n```') == {
+    assert asked["precision"].parse('```json\n{"precision": 1, "sentence_count": 2}\n```') == {
         "precision": 1,
         "sentence_count": 2,
     }
-    assert asked["recall"].read("none") is None
+    assert asked["recall"].parse("none") is None
 
 
 def test_the_digest_is_of_the_templates(mirror: DataRoot) -> None:

@@ -125,7 +125,7 @@ def test_whatever_is_raised(server: Server, tmp_path: Path) -> None:
     def read_badly(reply: str) -> None:
         raise RuntimeError(reply)
 
-    reply = judge("openai", server, tmp_path).ask(replace(question(), read=read_badly))
+    reply = judge("openai", server, tmp_path).ask(replace(question(), parse=read_badly))
     assert (reply.verdict, reply.error) == (None, "the reply cannot be used: RuntimeError")
 
 

@@ -161,7 +161,7 @@ def test_a_refusal_is_told_without_the_secret(server: TokenServer, tmp_path: Pat
         ({"answer": {"access_token": "abc", "expires_in": "soon"}}, "its response is not a token"),
         ({"answer": {"access_token": "abc", "expires_in": [3600]}}, "its response is not a token"),
         ({"answer": {"access_token": "abc", "expires_in": 10**400}}, "its response is not a token"),
-        ({"answer": ["x"]}, "its answer (is no token|has no access_token)"),
+        ({"answer": ["x"]}, "its response (is not a token|has no access_token)"),
         ({"faults": [400, 400]}, "no access_token"),
     ],
 )
