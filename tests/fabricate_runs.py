@@ -20,6 +20,7 @@ from helm.common.object_spec import parse_object_spec
 from helm.common.request import GeneratedOutput, Request, RequestResult
 
 import helm_longctx.plugin  # noqa: F401  # our run entries
+from helm_longctx.protocol.sample import Sample
 
 ENGLISH = [
     "harbour ",
@@ -69,7 +70,8 @@ def write_run(suite: Path, entry: str, prompts: Iterable[tuple[str, str]]) -> Pa
 
 
 def _state(spec: RunSpec, task: str, name: str, prompt: str, answer: str) -> RequestState:
-    extra = {"length": 131072, "question": "<key>", "separator": "", "answer_prefix": SUFFIX, "record": {}}
+    budget = spec.adapter_spec.max_tokens
+    extra = Sample("generated", budget, budget, length=131072, question="<key>", answer_prefix=SUFFIX).to_json()
     instance = Instance(
         Input(prompt), [Reference(Output(answer), [CORRECT_TAG])], "test", task, id=name, extra_data=extra
     )

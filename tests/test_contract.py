@@ -199,12 +199,12 @@ ROOMS: dict[str, set[str]] = {
     "helm.patches": {"helm", "protocol", "redaction"},
     "helm": {"benchmarks", "helm.patches", "judging", "protocol", "redaction", "sources"},
     "runs": {"protocol", "redaction"},
-    "running": {"helm", "helm.patches", "judging", "protocol", "redaction", "runs"},
+    "running": {"benchmarks", "helm", "helm.patches", "judging", "protocol", "redaction", "runs"},
     "models": {"benchmarks", "protocol"},
     "report": {"benchmarks", "protocol", "runs", "sources"},
     "plugin": {"benchmarks", "helm", "models"},
     "cli": {
-        *("benchmarks", "helm", "judging", "models", "plugin"),
+        *("benchmarks", "helm", "helm.patches", "judging", "models", "plugin"),
         *("protocol", "redaction", "report", "running", "runs", "sources"),
     },
 }

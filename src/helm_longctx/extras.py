@@ -1,4 +1,4 @@
-"""Packages that only some commands need: how they are installed, and the one line that says so."""
+"""Checks that the packages of an extra are installed."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ EXTRAS = {
     "citations": ("google.protobuf", "sentencepiece"),
     "plot": ("matplotlib",),
 }
-"""The modules of each extra in setup.cfg; scikit-learn and scipy come with crfm-helm anyway."""
+"""The modules of each extra in setup.cfg, without scikit-learn and scipy, which come with crfm-helm."""
 
 
 def require(extra: str, purpose: str) -> None:
-    """Check that an extra is installed, before anything is paid for.
+    """Check that an extra is installed, before calls are made that cost money.
 
     Args:
-        extra: its name in setup.cfg.
-        purpose: what needs it; the subject of the error.
+        extra: the extra's name in setup.cfg.
+        purpose: what needs the extra. The error starts with it.
 
     Raises:
-        InputError: it is not; the message says how to install it.
+        InputError: a package is missing. The message says how to install the extra.
     """
     if missing := [module for module in EXTRAS[extra] if not is_installed(module)]:
         raise InputError(f"{purpose} needs {' and '.join(missing)}; install with: pip install 'helm-longctx[{extra}]'")
 
 
 def is_installed(module: str) -> bool:
-    """Whether a module can be found; it is not imported."""
+    """Whether a module is installed. The module is not imported."""
     try:
         return find_spec(module) is not None
-    except ModuleNotFoundError:  # the package that it is in
+    except ModuleNotFoundError:  # raised if the parent package is missing
         return False

@@ -187,7 +187,7 @@ ODD_FIELDS = [
     ("summ", "multi_lexsum", "keypoints", "one", "keypoints must be a list of texts, found 'one'"),
     ("cite", "asqa", "qa_pairs", "x", "qa_pairs must be a list of objects with 'short_answers'"),
     ("cite", "asqa", "qa_pairs", [{"short_answers": "ab"}], "qa_pairs must be a list of objects"),
-    ("cite", "asqa", "citations", [1], "citations must be what a judge of citations found, found [1]"),
+    ("cite", "asqa", "citations", [1], "citations must be the result of a judge of citations, found [1]"),
     ("cite", "qampari", "answers", ["Paris"], "answers must be a list of lists of texts, found ['Paris']"),
 ]
 
@@ -275,12 +275,12 @@ BAD = [
     (["score", "helmet_recall:task=json_kv,length=8k", "--records", 'r:{"prediction": "", "references": "a"}'], "must be list, found str"),
     (["score", "helmet_recall:task=json_kv,length=8k", "--records", 'r:{"prediction": "", "references": [1]}'], "references must be strings, found 1"),
     (["score", "helmet_recall:task=json_kv,length=8k", "--records", "."], "Is a directory"),
-    (["list", "--length", "1k"], "length='1k' is not allowed"),
+    (["list", "--length", "100"], "length='100' is not allowed"),
     (["fetch", "helmet_icl:length=8k,task=x"], "task='x' is not allowed"),
     (["fetch", "helmet_icl:length=8k"], "nothing is downloaded"),
-    (["summarize", "--suite", "none"], "suite='none' is not in benchmark_output/runs; allowed: none is there yet"),
+    (["summarize", "--suite", "none"], "suite='none' is not in benchmark_output/runs; allowed: there is no suite yet"),
     (["serve", "--suite", "none"], "suite='none' is not in"),
-    (["reference", "lv_eval", "--suite", "../s"], "suite='../s' is not allowed; allowed: the name of a folder"),
+    (["reference", "lv_eval", "--suite", "../s"], "suite='../s' is not allowed; allowed: a folder name"),
     (["reference", "lv_eval", "--suite", ""], "suite='' is not allowed"),
     (["export", "--suite", ".."], "suite='..' is not allowed"),
     (["schema", "--suite", "none"], "suite='none' is not in"),
@@ -288,7 +288,7 @@ BAD = [
     (["export", "--suite", "empty", "--plot", "x.doc"], "plot='x.doc' is not allowed; allowed: a file that ends in .png"),
     (["export", "--suite", "empty", "--plot", "no/x.png"], "plot='export/no/x.png': there is no folder export/no"),
     (["schema", "--suite", "empty"], "has no finished run"),
-    (["summarize", "--suite", "broken"], "run_spec.json is not a HELM run spec; make that run again"),
+    (["summarize", "--suite", "broken"], "run_spec.json cannot be read (JSONDecodeError); make that run again"),
 ]  # fmt: skip
 
 

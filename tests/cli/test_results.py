@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from helm_longctx._version import VERSION
+from helm_longctx.benchmarks.helmet.tasks import HELMET
 from tests.cli.test_cli import Command, command  # noqa: F401  # the fixture
 from tests.fabricate_runs import long_prompts, write_run
 
@@ -49,8 +51,8 @@ def test_a_used_port(command: Command, suite: Path) -> None:  # noqa: F811
     [
         ("mien", "suite='mien' is not in benchmark_output/runs; allowed: mine; did you mean mine?\n"),
         ("zzz", "suite='zzz' is not in benchmark_output/runs; allowed: mine\n"),
-        ("x" * 5000, "…' is not allowed; allowed: the name of a folder, of at most 255 bytes\n"),
-        ("a/b", "suite='a/b' is not allowed; allowed: the name of a folder, of at most 255 bytes\n"),
+        ("x" * 5000, "…' is not allowed; allowed: a folder name of at most 255 bytes\n"),
+        ("a/b", "suite='a/b' is not allowed; allowed: a folder name of at most 255 bytes\n"),
     ],
 )
 def test_suites_names(name: str, message: str, command: Command, suite: Path) -> None:  # noqa: F811
@@ -106,5 +108,5 @@ def test_export(command: Command, suite: Path) -> None:  # noqa: F811
         "out/scores.csv: 1 rows", "out/averages.csv: 2 rows", "out/answers.csv: 2 rows", "out/scores.png"
     ]  # fmt: skip
     header, row = (Path("out/scores.csv").read_text("utf-8-sig")).splitlines()
-    assert header.split(",")[-3:] == ["score", "instances", "lacking"]
-    assert row.endswith(",longctx_score,1.0,2,")
+    assert header.split(",")[-5:] == ["score", "instances", "lacking", "package", "comparability"]
+    assert row.endswith(f",longctx_score,1.0,2,,{VERSION},{HELMET.comparability}")

@@ -33,5 +33,5 @@ def test_unknown_run(tmp_path: Path) -> None:
     for suite in ("a", "b"):
         (tmp_path / "runs" / suite / "twice").mkdir(parents=True)
     for name, number in (("never", 0), ("twice", 2)):
-        with pytest.raises(InputError, match=f"{number} have this name"):
+        with pytest.raises(InputError, match=f"{number} runs have this name"):
             CliRunner().invoke(app, ["show", name, "x", "-o", str(tmp_path)], catch_exceptions=False)

@@ -25,6 +25,7 @@ from helm_longctx.report.display import OUTPUTS, write_display
 from helm_longctx.runs.elision import LIMIT
 from helm_longctx.runs.prompts import write_prompts
 from tests.fabricate_runs import CHINESE, ENGLISH, long_prompts, write_run
+from tests.report.test_export import repeat_run
 
 ENTRY = "helmet_recall:task=json_kv,length=128k,model=longctx/null"
 
@@ -72,6 +73,16 @@ def test_short_runs_are_as_helm_shows_them(tmp_path: Path) -> None:
     write_run_display_json(str(run), from_json((run / "run_spec.json").read_text(), RunSpec), Schema(), False)
     assert ours == [(run / name).read_bytes() for name in OUTPUTS]
     assert not (run / "prompts").exists()
+
+
+def test_repeats_are_told_apart(tmp_path: Path) -> None:
+    """Each answer is on the page, with its own score; the list of prompts has each instance once."""
+    run = repeat_run(tmp_path / "runs/s", 10_000)
+    _, predictions, _ = display(run)
+    assert [(row["instance_id"], row["train_trial_index"], row["predicted_text"]) for row in predictions][2:] == [
+        ("json_kv-0", 1, "wrong"), ("json_kv-1", 1, "wrong")
+    ]  # fmt: skip
+    assert (run / "prompts/index.html").read_text().count("<li>") == 2
 
 
 def test_prompts_are_no_markup(tmp_path: Path) -> None:
@@ -214,5 +225,5 @@ def test_statistics_that_are_cut_off(tmp_path: Path) -> None:
     run = write_run(tmp_path / "runs/s", ENTRY, long_prompts(2, 9_000))
     path = run / "per_instance_stats.json"
     path.write_bytes(path.read_bytes()[:-50])
-    with pytest.raises(InputError, match=r"per_instance_stats\.json is not a whole file"):
+    with pytest.raises(InputError, match=r"per_instance_stats\.json cannot be read"):
         display(run)

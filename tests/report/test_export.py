@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import csv
 import json
 from collections.abc import Callable
@@ -27,7 +28,7 @@ def score(task: str, length: str, value: float, metric: str = "longctx_score") -
 def test_averages() -> None:
     """Tasks at each length and lengths of each task, without weights; how many they are is told."""
     rows = [score("a", "16k", 0.2), score("b", "16k", 0.6), score("a", "32k", 0.3), score("a", "32k", 1, "f1")]
-    assert {(row.task, row.length): row[5:] for row in averages(rows, ())} == {
+    assert {(row.task, row.length): row[5:8] for row in averages(rows, ())} == {
         ("average", "16k"): (pytest.approx(0.4), 2, ""),
         ("average", "32k"): (0.3, 1, ""),
         ("a", "average"): (0.25, 2, ""),
@@ -59,6 +60,43 @@ def test_instances_are_counted(tmp_path: Path) -> None:
     (run / "stats.json").write_text(json.dumps(stats))
     counts = {row.metric: row.instances for row in scores(tmp_path, BENCHMARKS)}
     assert counts == {"longctx_score": 3, "request_failed": 1, "json_kv_score": 3, "num_instances": 4, "jury_alpha": 4}
+
+
+def repeat_run(suite: Path, characters: int = 500) -> Path:
+    """A run that asks two questions twice; the first answer to each is right, the second wrong."""
+    run = write_run(suite, ENTRY, long_prompts(2, characters))
+    states = json.loads((run / "scenario_state.json").read_text())
+    again = copy.deepcopy(states["request_states"])
+    for state in again:
+        state["train_trial_index"], state["result"]["completions"][0]["text"] = 1, "wrong"
+    states["request_states"] += again
+    rows = json.loads((run / "per_instance_stats.json").read_text())
+    stats = [{**rows[0]["stats"][0], "mean": 0.0}]
+    rows += [{**row, "train_trial_index": 1, "stats": stats} for row in rows]
+    for name, content in (("scenario_state", states), ("per_instance_stats", rows)):
+        (run / f"{name}.json").write_text(json.dumps(content, indent=2))
+    return run
+
+
+def test_repeats_are_told_apart(tmp_path: Path) -> None:
+    """Each answer has its own score; an instance counts once."""
+    repeat_run(tmp_path)
+    rows = list(answers(tmp_path))
+    assert [(row.instance, row.repeat, row.score) for row in rows] == [
+        ("json_kv-0", 1, 1.0), ("json_kv-1", 1, 1.0), ("json_kv-0", 2, 0.0), ("json_kv-1", 2, 0.0)
+    ]  # fmt: skip
+    assert {row.instances for row in scores(tmp_path, BENCHMARKS)} == {2}
+
+
+def test_versions_are_exported(tmp_path: Path) -> None:
+    """The package version and the comparability number of the run spec are in every table."""
+    run = write_run(tmp_path, ENTRY, long_prompts(2, 500))
+    spec = json.loads((run / "run_spec.json").read_text())
+    spec["scenario_spec"]["args"] |= {"package": "9.8.7", "comparability": 3}
+    (run / "run_spec.json").write_text(json.dumps(spec))
+    rows = list(scores(tmp_path, BENCHMARKS))
+    for table in (rows, averages(rows, BENCHMARKS), answers(tmp_path)):
+        assert {(row.package, row.comparability) for row in table} == {("9.8.7", "3")}
 
 
 def test_what_is_lacking_is_said(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def make_run(folder: str, scores: Mapping[str, float], verdicts: Iterable[Mappin
         for n, said in enumerate(verdicts)
     ]
     Path(folder, "per_instance_stats.json").write_text(json.dumps(per_instance))
-    Path(folder, "scenario_state.json").write_text(json.dumps({"request_states": states}))
+    Path(folder, "scenario_state.json").write_text(json.dumps({"request_states": states}, indent=2))
     return Path(folder)
 
 
@@ -47,8 +47,8 @@ def test_a_runs_ratings() -> None:
     tables, unknown = rating_tables(read_ratings(run, JUDGE), None)
     assert unknown == 0
     assert list(tables) == ["judge_score", "fluency", "correctness"]
-    assert tables["judge_score"].loc[("r", "i0")].to_dict() == {"a": 1.0, "b": 0.0}
-    second = tables["correctness"].loc[("r", "i1")]
+    assert tables["judge_score"].loc[("r", "i0", 1)].to_dict() == {"a": 1.0, "b": 0.0}
+    second = tables["correctness"].loc[("r", "i1", 1)]
     assert second["a"] == 2
     assert math.isnan(second["b"])
     labels = read_ratings(lines("l.jsonl", {"id": "i0", "judge_score": 1}), HUMAN)
@@ -68,11 +68,29 @@ def test_a_suites_runs_are_told_apart() -> None:
     tables, unknown = rating_tables(judged, read_ratings(lines("l.jsonl", *labels), HUMAN))
     assert unknown == 0
     assert tables["correctness"].to_dict() == {
-        "a": {("r", "i0"): 0, ("q", "i0"): 3},
-        HUMAN: {("r", "i0"): 1, ("q", "i0"): 2},
+        "a": {("r", "i0", 1): 0, ("q", "i0", 1): 3},
+        HUMAN: {("r", "i0", 1): 1, ("q", "i0", 1): 2},
     }
-    with pytest.raises(InputError, match="labels lack the column run"):
+    with pytest.raises(InputError, match="labels have no column run"):
         rating_tables(judged, read_ratings(lines("m.jsonl", {"id": "i0", "correctness": 1}), HUMAN))
+
+
+def test_repeats_are_told_apart() -> None:
+    """Each answer to a question that is asked several times has its own ratings."""
+    run = make_run("runs/r", {}, [{"a": verdict(3)}, {"a": verdict(1)}])
+    path = run / "scenario_state.json"
+    path.write_text(
+        path.read_text()
+        .replace('"id": "i1"', '"id": "i0"')
+        .replace('"request"', '"train_trial_index": 1,\n"request"', 1)
+    )
+    labels = [{"id": "i0", "repeat": repeat, "correctness": repeat} for repeat in (1, 2)]
+    tables, unknown = rating_tables(read_ratings(run, JUDGE), read_ratings(lines("l.jsonl", *labels), HUMAN))
+    assert unknown == 0
+    assert tables["correctness"].to_dict() == {
+        "a": {("i0", 1): 1, ("i0", 2): 3},
+        HUMAN: {("i0", 1): 1, ("i0", 2): 2},
+    }
 
 
 def test_labels_as_csv() -> None:
@@ -83,7 +101,7 @@ def test_labels_as_csv() -> None:
     tables, unknown = rating_tables(judged, read_ratings(Path("l.csv"), HUMAN))
     assert unknown == 1
     table = tables["correctness"]
-    assert table.loc["7"].to_dict() == {"eva": 3, "jan": 2, JUDGE: 1}
+    assert table.loc[("7", 1)].to_dict() == {"eva": 3, "jan": 2, JUDGE: 1}
     assert table["eva"].count() == table["jan"].count() == 1
 
 
@@ -101,12 +119,12 @@ def test_what_cannot_be_compared() -> None:
     judged = read_ratings(lines("j.jsonl", {"id": "a", "judge_score": 1}), JUDGE)
     for labels, message in (
         ([{"id": "a", "grade": 1}], "labels have none of the judged metrics; allowed: judge_score"),
-        ([{"id": "b", "judge_score": 1}], "labels have no answer that was judged; ids there are such as 'a'"),
+        ([{"id": "b", "judge_score": 1}], "no labelled answer was judged; ids of judged answers look like 'a'"),
         ([{"id": "a", "judge_score": 1}] * 2, "human rated 'a' twice by judge_score; keep one rating"),
     ):
         with pytest.raises(InputError, match=message):
             rating_tables(judged, read_ratings(lines("l.jsonl", *labels), HUMAN))
-    with pytest.raises(InputError, match="labels are missing: there is but one judge"):
+    with pytest.raises(InputError, match="labels are missing, and there is only one judge"):
         rating_tables(judged, None)
 
 
@@ -120,9 +138,17 @@ def test_what_cannot_be_compared() -> None:
         ("a.jsonl", '{"id": "x", "score": null}\n', "a.jsonl has no ratings"),
         ("a.csv", "id,score\nx,good\n", "a.csv has no ratings"),
         ("a.csv", "id,score\nx,inf\n", "a.csv has no ratings"),
-        ("runs/per_instance_stats.json", "[{}]", "runs cannot be read .KeyError.; make that run again"),
-        ("runs/per_instance_stats.json", "[", "runs cannot be read .JSONDecodeError.; make that run again"),
-        ("runs/per_instance_stats.json", "[]", "runs cannot be read .FileNotFoundError."),
+        (
+            "runs/per_instance_stats.json",
+            "[{}]",
+            r"runs/per_instance_stats\.json cannot be read .KeyError.; make that run again",
+        ),
+        (
+            "runs/per_instance_stats.json",
+            "[",
+            r"runs/per_instance_stats\.json cannot be read .JSONDecodeError.; make that run again",
+        ),
+        ("runs/per_instance_stats.json", "[]", r"runs/scenario_state\.json cannot be read .FileNotFoundError."),
         ("runs/nothing.json", "[]", "runs has no ratings: no finished run with a judge"),
     ],
 )

@@ -14,7 +14,7 @@ from helm.common.request import GeneratedOutput, Request, RequestResult, wrap_re
 from helm.proxy.retry import NonRetriableException
 
 from helm_longctx.helm.patches import apply_patches
-from helm_longctx.running.attempt import attempt
+from helm_longctx.running.attempt import try_once
 from helm_longctx.running.cache import DigestCacheConfig, DigestStore
 
 REQUEST = Request(prompt="p")
@@ -67,22 +67,22 @@ ODD = [
 @pytest.mark.parametrize(("reply", "error"), ODD)
 def test_replies_that_are_no_answers(reply: dict[str, Any], error: str, cache: Cache) -> None:
     """Also where the client calls them answers; the cache does not get them."""
-    made = attempt(client(cache, reply), REQUEST)
+    made = try_once(client(cache, reply), REQUEST)
     assert not made.result.success
     assert made.result.error.startswith(error)
-    assert attempt(client(cache, {"text": "x"}), REQUEST).result.completions[0].text == "x"
+    assert try_once(client(cache, {"text": "x"}), REQUEST).result.completions[0].text == "x"
 
 
 def test_replies_are_kept_whole_when_told(tmp_path: Path) -> None:
     """Not before; then as they came, also where the client asks its cache twice, and takes parts out."""
     apply_patches()
     cache = Cache(DigestCacheConfig(str(tmp_path / "a.sqlite"), "server"))
-    made = attempt(client(cache, {"text": "x"}, times=2), REQUEST)
+    made = try_once(client(cache, {"text": "x"}, times=2), REQUEST)
     assert made.result.cached
-    other = attempt(client(cache, {"text": "y"}), REQUEST)
+    other = try_once(client(cache, {"text": "y"}), REQUEST)
     assert other.result.completions[0].text == "y"
     made.keep_replies()
-    again = attempt(client(cache, {"text": "z"}), REQUEST).result
+    again = try_once(client(cache, {"text": "z"}), REQUEST).result
     assert again.cached
     assert again.completions[0].text == "x"
     assert again.request_time is not None
@@ -101,7 +101,7 @@ def test_causes_that_clients_leave_out(cache: Cache) -> None:
             return RequestResult(False, [], [], False, error=f"OpenAI error: {error}")
         raise AssertionError
 
-    assert attempt(send, REQUEST).result.error == "unreachable: OpenAI error: Connection error."
+    assert try_once(send, REQUEST).result.error == "unreachable: OpenAI error: Connection error."
 
 
 def test_exceptions_of_clients() -> None:
@@ -110,7 +110,7 @@ def test_exceptions_of_clients() -> None:
     def send(request: Request) -> RequestResult:
         raise NonRetriableException("not so")
 
-    assert attempt(send, REQUEST).result.error == "bad_request: NonRetriableException: not so"
+    assert try_once(send, REQUEST).result.error == "bad_request: NonRetriableException: not so"
 
 
 def test_a_cache_that_cannot_be_written(
@@ -124,7 +124,7 @@ def test_a_cache_that_cannot_be_written(
     apply_patches()
     monkeypatch.setattr(logging.getLogger("helm"), "propagate", True)
     monkeypatch.setattr(DigestStore, "put", put)
-    made = attempt(client(Cache(DigestCacheConfig(str(tmp_path / "a.sqlite"), "")), {"text": "x"}), REQUEST)
+    made = try_once(client(Cache(DigestCacheConfig(str(tmp_path / "a.sqlite"), "")), {"text": "x"}), REQUEST)
     made.keep_replies()
     assert made.result.success
     assert "an answer is not in the request cache (OSError: [Errno 28] No space left on device)" in caplog.text

@@ -14,7 +14,7 @@ from helm.common.key_value_store import SqliteKeyValueStore
 
 from helm_longctx.errors import InputError
 from helm_longctx.models import lexical
-from helm_longctx.running import cache_file
+from helm_longctx.running import cache
 from helm_longctx.running.cache import DigestStore
 from tests.running.making import ENTRY, CachedClient, make_run, means
 
@@ -31,7 +31,7 @@ def file(tmp_path: Path) -> Path:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits long for another process."""
-    monkeypatch.setattr(cache_file, "WAIT", 0.1)
+    monkeypatch.setattr(cache, "WAIT", 0.1)
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ def test_answers_do_not_fit(tmp_path: Path, limit: Limit, monkeypatch: pytest.Mo
     monkeypatch.setattr(PlainClient, "make_request", long_answer)
     limit(1_500_000)
     with pytest.raises(
-        InputError, match=r"cannot be written: File too large; what was answered is kept in .*answers\.jsonl"
+        InputError, match=r"cannot be written: File too large; the answers are kept in .*answers\.jsonl"
     ):
         make_run(tmp_path, ENTRY + "test/plain")
     limit(resource.RLIM_INFINITY)

@@ -14,9 +14,8 @@ from helm.common.request import Request, RequestResult
 
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure
-from helm_longctx.running import asking, calls
-from helm_longctx.running.breaker import GIVE_UP, Breaker
-from helm_longctx.running.calls import Calls
+from helm_longctx.running import asking
+from helm_longctx.running.asking import GIVE_UP, Breaker, Calls
 from helm_longctx.running.sending import TIMEOUT, TRIES
 from helm_longctx.runs.journal import NAME
 from tests.running.making import ENTRY, PlainClient, make_run
@@ -127,7 +126,7 @@ def test_a_server_that_never_answers(
     monkeypatch.setenv(TIMEOUT, "0.4")
     monkeypatch.setattr(asking, "LOG_EVERY", 0.1)
     monkeypatch.setattr(asking, "SETTLE", 0.1)
-    monkeypatch.setattr(calls, "TICK", 0.05)
+    monkeypatch.setattr(asking, "TICK", 0.05)
     never = Event()
     monkeypatch.setattr(PlainClient, "make_request", lambda self, request: never.wait())
     start = time.monotonic()
@@ -142,7 +141,7 @@ def test_a_server_that_never_answers(
 
 def test_a_call_that_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits for it, but it goes on: an answer that comes late is kept."""
-    monkeypatch.setattr(calls, "TICK", 0.01)
+    monkeypatch.setattr(asking, "TICK", 0.01)
     late, done = Event(), Event()
 
     def call(item: str) -> None:

@@ -24,12 +24,12 @@ from helm.common.codec import from_json
 from helm_longctx.errors import InputError
 from helm_longctx.helm.adapter import TooLongError
 from helm_longctx.helm.scenario import LongContextScenario
-from helm_longctx.running import LongContextRunner, adapting, asking
-from helm_longctx.running.breaker import GIVE_UP
+from helm_longctx.running import LongContextRunner, asking
+from helm_longctx.running.asking import GIVE_UP
+from helm_longctx.running.spool import Spool, adapt
 from helm_longctx.runs.elision import LIMIT
 from helm_longctx.runs.journal import NAME
 from helm_longctx.runs.prompts import full_prompt
-from helm_longctx.runs.spool import Spool
 from tests.running.making import ENTRY, PlainClient, make_run, make_runner, means, read, spec_of
 
 PLAIN = ENTRY + "test/plain"
@@ -216,4 +216,4 @@ def test_refusals_are_counted_over_all_batches(tmp_path: Path) -> None:
 
     instances = [Instance(Input("x" * n), [], split="test", id=str(n)) for n in (3, 9, 4)]
     with Spool(tmp_path) as spool, pytest.raises(TooLongError, match="3 instances of a are up to 9 tokens too long"):
-        adapting.adapt(iter(instances), Refusing(), None, 1, spool)  # type: ignore[arg-type]
+        adapt(iter(instances), Refusing(), None, 1, spool)  # type: ignore[arg-type]

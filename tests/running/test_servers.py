@@ -12,7 +12,7 @@ from helm.clients import auto_client
 
 from helm_longctx.errors import InputError
 from helm_longctx.models import lexical
-from helm_longctx.running.servers import server_digest
+from helm_longctx.running.cache import server_digest
 from helm_longctx.runs.journal import NAME
 from helm_longctx.runs.prompts import full_prompt
 from tests.running.making import make_run, means, read

@@ -8,6 +8,7 @@ import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
+from helm_longctx.protocol.sample import Sample
 from helm_longctx.runs.elision import LIMIT, elide, evidence_of
 
 LEFT_OUT = re.compile(r"\n\n\[\.\.\. ([\d,]+) characters left out, depth (\d+)% to (\d+)% \.\.\.\]\n\n")
@@ -84,5 +85,7 @@ def test_a_handful_of_places() -> None:
 
 def test_evidence_of_an_instance() -> None:
     """Answers, then the most relevant passages."""
-    assert evidence_of(["Paris"], {"qrels": {"17": 1, "23": 3, "42": 3}}) == ["Paris", "23", "42"]
-    assert evidence_of([], {"qrels": {"17": 0}}) == evidence_of([], {}) == []
+    sample = Sample("official", 10, 10, record={"qrels": {"17": 1, "23": 3, "42": 3}})
+    assert evidence_of(["Paris"], sample) == ["Paris", "23", "42"]
+    assert evidence_of(["Paris"], None) == ["Paris"]
+    assert evidence_of([], Sample("official", 10, 10, record={"qrels": {"17": 0}})) == []

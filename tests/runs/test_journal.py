@@ -64,7 +64,7 @@ def test_damage_before_the_end(tmp_path: Path) -> None:
         journal.add("b", ANSWER)
     data = (tmp_path / NAME).read_bytes()
     (tmp_path / NAME).write_bytes(b"\0" * 9 + data[9:])
-    with pytest.raises(InputError, match=f"{NAME} is damaged; without it, its answers are asked for again"):
+    with pytest.raises(InputError, match=f"{NAME} is damaged; remove it, and its answers are requested again"):
         Journal(tmp_path)
     assert (tmp_path / NAME).read_bytes() == b"\0" * 9 + data[9:]
 

@@ -90,7 +90,7 @@ def test_a_damaged_file(name: str, damaged: bytes | None, tmp_path: Path) -> Non
     write_prompts(tmp_path, [("a", "one " * 500), ("b", random.Random(1).randbytes(500).hex())])
     path = tmp_path / name
     path.write_bytes(path.read_bytes()[:-200] if damaged is None else damaged)
-    with pytest.raises(InputError, match=f"{name} is (damaged|not a whole file)"):
+    with pytest.raises(InputError, match=f"{name} (is damaged|cannot be read)"):
         full_prompt(tmp_path, "b")
 
 
@@ -98,9 +98,9 @@ def test_an_elided_prompt_is_none(tmp_path: Path) -> None:
     """Without the stored prompts HELM's files do not pass for them; what a stock run sent is taken as it stands."""
 
     def states(extra: dict[str, object]) -> None:
-        instance = {"id": "a", "extra_data": extra}
+        instance = {"id": "a", "extra_data": {"source": "hub", "max_tokens": 9, "run_max_tokens": 9, **extra}}
         state = {"instance": instance, "request": {"prompt": "[... left out ...] \ud800"}}
-        (tmp_path / "scenario_state.json").write_text(json.dumps({"request_states": [state]}))
+        (tmp_path / "scenario_state.json").write_text(json.dumps({"request_states": [state]}, indent=2))
 
     states({"full_prompt": {"sha256": "0" * 64, "characters": 9_000}})
     with pytest.raises(InputError, match=r"prompts\.json is missing, and scenario_state.json holds a only in part"):

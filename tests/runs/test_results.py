@@ -12,7 +12,7 @@ from helm.benchmark.metrics.statistic import Stat
 from helm.benchmark.runner import Runner
 
 from helm_longctx.running import LongContextRunner
-from helm_longctx.runs.results import cut_files, write_json
+from helm_longctx.runs.files import find_incomplete_files, write_json
 from tests.running.making import ENTRY, PlainClient, make_run
 
 
@@ -39,12 +39,12 @@ def test_a_cut_file_is_not_complete(name: str, runner: type[Runner], tmp_path: P
     run = made(tmp_path, runner)
     path = run / f"{name}.json"
     whole = path.read_bytes()
-    assert cut_files(run) == []
+    assert find_incomplete_files(run) == []
     for end in (0, 1, len(whole) // 2, whole.rindex(b"\n", 0, -3), len(whole) - 1):
         path.write_bytes(whole[:end])
-        assert cut_files(run) == [path.name]
+        assert find_incomplete_files(run) == [path.name]
     path.write_bytes(whole[:-4096] + bytes(4096))  # what a power failure may leave
-    assert cut_files(run) == [path.name]
+    assert find_incomplete_files(run) == [path.name]
     asked = len(PlainClient.asked)
     made(tmp_path, LongContextRunner, skip_completed_runs=True)
     assert len(PlainClient.asked) == asked + 3

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from helm_longctx.errors import InputError
-from helm_longctx.runs.states import rewrite_states
+from helm_longctx.runs.files import rewrite_states
 
 values = st.recursive(
     st.none() | st.booleans() | st.floats(allow_nan=False) | st.text(),
@@ -58,7 +58,7 @@ def test_a_file_that_is_cut_off(tmp_path: Path, kept: int) -> None:
     whole = json.dumps({"adapter_spec": {"method": "m"}, "request_states": [{"text": "a long text", "n": 1}]}, indent=2)
     assert len(whole) > 120
     source.write_text(whole[:kept])
-    with pytest.raises(InputError, match=r"source\.json is not a whole file"):
+    with pytest.raises(InputError, match=r"source\.json cannot be read"):
         rewrite_states(source, tmp_path / "target.json", lambda state: state)
 
 
@@ -66,5 +66,5 @@ def test_another_layout(tmp_path: Path) -> None:
     """A file without line breaks was not written by HELM."""
     source = tmp_path / "source.json"
     source.write_text(json.dumps({"request_states": [{"text": "x"}]}))
-    with pytest.raises(InputError, match="as HELM writes it"):
+    with pytest.raises(InputError, match="cannot be read"):
         rewrite_states(source, tmp_path / "target.json", lambda state: state)

@@ -109,7 +109,7 @@ def test_another_content(
     assert "data of the repository owner/name: it has the git tree id " in error_of(tmp_path, folder)
 
 
-@pytest.mark.parametrize("broken", [b"", b"plain", gzip.compress(b"no tar"), archive(FILES)[:200]])
+@pytest.mark.parametrize("broken", [b"", b"plain", gzip.compress(b"no tar", mtime=0), archive(FILES)[:200]])
 def test_broken_archives(folder: RepositoryFolder, served: ReleaseHub, tmp_path: Path, broken: bytes) -> None:
     """What is no whole archive is told in one line."""
     served.files["owner/name/tar.gz/c0ffee"] = broken

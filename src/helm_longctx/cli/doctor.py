@@ -88,9 +88,9 @@ def _plugin() -> Iterator[Finding]:
 
 
 def _adapter() -> Iterator[Finding]:
-    from helm.benchmark.adaptation.adapters.adapter_factory import AdapterFactory
+    from helm_longctx.helm.patches import has_our_adapter
 
-    registered = getattr(AdapterFactory.get_adapter, "knows_longctx", False)
+    registered = has_our_adapter()
     yield registered, f"our adapter is {'' if registered else 'not '}registered with HELM"
 
 

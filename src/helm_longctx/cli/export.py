@@ -1,4 +1,4 @@
-"""`export`: a suite's scores and answers for other programs, and their picture."""
+"""`export`: write a suite's scores and answers as CSV, and a plot."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from helm_longctx.report.export import Answer, Average, Score, answers, averages
 from helm_longctx.report.plot import curves, plot
 from helm_longctx.report.suite import suite_folder
 
-DEFAULT = "scores.png"
+DEFAULT_PICTURE = "scores.png"
 
 
 def export(
     suite: Suite,
-    to: Annotated[Path, typer.Option(file_okay=False, help="The folder to fill.")] = Path("export"),
+    to: Annotated[Path, typer.Option(file_okay=False, help="Folder to write to.")] = Path("export"),
     picture: Annotated[
         str | None, typer.Option("--plot", help="Plot file; the extension selects the format. [default: scores.png]")
     ] = None,
@@ -29,10 +29,10 @@ def export(
 ) -> None:
     r"""Write scores.csv (every statistic of every task), averages.csv, answers.csv and a plot over length.
 
-    The averages are over tasks at each length and over lengths of each task.
-    The column "lacking" says why a score is not comparable; in the plot its point is hollow.
-    The plot needs matplotlib: pip install 'helm-longctx\[plot]'. Without it the tables are written alone.
-    With --plot '' there is no plot.
+    Averages are over the tasks at each length, and over the lengths of each task.
+    The column "lacking" says why a score is not comparable. In the plot such a score is a hollow point.
+    The plot needs matplotlib: pip install 'helm-longctx\[plot]'. Without it only the tables are written.
+    --plot '' turns the plot off.
     """
     if picture is None:
         picture = _default_picture()
@@ -57,10 +57,10 @@ def export(
 
 
 def _default_picture() -> str:
-    """The plot that nobody asked for is left out where it cannot be drawn; one line says how to get it."""
+    """The default plot file. If matplotlib is missing, print how to install it and return an empty name."""
     try:
-        require("plot", DEFAULT)
+        require("plot", DEFAULT_PICTURE)
     except InputError as error:
         print(f"no plot: {error}")
         return ""
-    return DEFAULT
+    return DEFAULT_PICTURE

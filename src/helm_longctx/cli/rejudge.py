@@ -41,6 +41,6 @@ def rejudge(
     rejudger = Rejudger(output_path, to or suite, local_path)
     for run, spec in rejudger.specs(folders, judge).items():
         result = rejudger.rejudge(run, spec)
-        count = f"{result.given} verdicts given" if judge else f"{result.recovered} verdicts recovered"
+        count = f"{result.verdicts} verdicts given" if judge else f"{result.recovered} verdicts recovered"
         print(f"{run.name}: {count}, {result.missing} still missing", file=sys.stderr)
         print(result.folder, flush=True)

@@ -103,9 +103,7 @@ def serve(
 
 def _check_port(port: int) -> None:
     with socket.socket() as probe:
-        probe.setsockopt(
-            socket.SOL_SOCKET, socket.SO_REUSEADDR, 1
-        )  # as the server does; else a restart would have to wait
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the server does; restarts need not wait
         try:
             probe.bind(("127.0.0.1", port))
         except OSError as error:

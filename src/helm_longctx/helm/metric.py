@@ -72,9 +72,9 @@ class LongContextMetric(Metric):
             return []
         task = self.benchmark.task(context.sub_split)
         means = {name.name: stat.mean for name, stat in stats_dict.items() if stat.mean is not None}
-        if not all(name in means for name in task.headline):
+        score = task.headline_mean(means)
+        if score is None:
             return []
-        score = sum(means[name] for name in task.headline) / len(task.headline)
         several = [Stat(MetricName(MAIN_METRIC)).add(score)] if len(task.headline) > 1 else []
         return [Stat(MetricName(task_score(task.name))).add(score), *several]
 

@@ -257,6 +257,13 @@ def apply_adapter_patch() -> None:
     _ADAPTER.apply()
 
 
+def has_our_adapter() -> bool:
+    """Whether HELM's adapter factory knows our methods."""
+    from helm.benchmark.adaptation.adapters.adapter_factory import AdapterFactory
+
+    return bool(getattr(AdapterFactory.get_adapter, _MARK, False))
+
+
 def apply_patches() -> None:
     """Change HELM for runs of ours: caches, redaction of logs and errors, warnings, times. Idempotent.
 

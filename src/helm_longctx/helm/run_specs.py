@@ -55,50 +55,65 @@ def build_run_spec(benchmark: Benchmark, name: str, /, **arguments: Any) -> RunS
     Raises:
         InputError: an argument is wrong, or data is missing where nothing may be downloaded.
     """
-    # Here and not above: with it come scikit-learn and a look for NLTK data, which every helm-run would pay for.
-    from helm.benchmark.metrics.basic_metrics import InstancesPerSplitMetric
-
     apply_patches()
     entry = check_entry(benchmark, name, arguments)
     check_data([entry])
-    given = {key: value for key, value in entry.arguments.items() if key not in _OF_THE_REQUEST}
-    if entry.settings.length is not None:
-        given["length"] = entry.settings.length
     return RunSpec(
         name=entry.description,
-        scenario_spec=spec_of(
-            ScenarioSpec,
-            LongContextScenario,
-            entry=name,
-            revision=benchmark.revision,
-            comparability=benchmark.comparability,
-            package=VERSION,
-            **given,
-        ),
-        adapter_spec=AdapterSpec(
-            method=method_for(entry.settings.style, entry.settings.truncation),
-            input_prefix="",
-            input_suffix="",
-            output_prefix="",
-            output_suffix="",
-            instance_prefix="",
-            max_train_instances=0,
-            num_outputs=1,
-            num_trials=entry.repeats,
-            temperature=entry.temperature,
-            max_tokens=entry.max_tokens,
-        ),
-        metric_specs=[
-            spec_of(MetricSpec, LongContextMetric, benchmark=benchmark.name),
-            spec_of(MetricSpec, InstancesPerSplitMetric),
-        ],
-        annotators=_annotators(entry),
+        scenario_spec=make_scenario(entry),
+        adapter_spec=_adapter_spec(entry),
+        metric_specs=make_metrics(entry),
+        annotators=make_annotators(entry),
         groups=entry.groups,
     )
 
 
-def _annotators(entry: Entry) -> list[AnnotatorSpec]:
-    """A judge is part of the run only where it has something to judge."""
+def make_scenario(entry: Entry) -> ScenarioSpec:
+    """Return the scenario spec of an entry."""
+    arguments = {key: value for key, value in entry.arguments.items() if key not in _OF_THE_REQUEST}
+    if entry.settings.length is not None:
+        arguments["length"] = entry.settings.length
+    return spec_of(
+        ScenarioSpec,
+        LongContextScenario,
+        entry=entry.name,
+        revision=entry.benchmark.revision,
+        comparability=entry.benchmark.comparability,
+        package=VERSION,
+        **arguments,
+    )
+
+
+def _adapter_spec(entry: Entry) -> AdapterSpec:
+    """The spec of our adapter: everything that HELM's adapters would put around a prompt is empty."""
+    return AdapterSpec(
+        method=method_for(entry.settings.style, entry.settings.truncation),
+        input_prefix="",
+        input_suffix="",
+        output_prefix="",
+        output_suffix="",
+        instance_prefix="",
+        max_train_instances=0,
+        num_outputs=1,
+        num_trials=entry.repeats,
+        temperature=entry.temperature,
+        max_tokens=entry.max_tokens,
+    )
+
+
+def make_metrics(entry: Entry) -> list[MetricSpec]:
+    """Return the metric specs of an entry."""
+    # Imported here: it imports scikit-learn and looks for NLTK data, which would slow down every helm-run.
+    from helm.benchmark.metrics.basic_metrics import InstancesPerSplitMetric
+
+    return [
+        spec_of(MetricSpec, LongContextMetric, benchmark=entry.benchmark.name),
+        spec_of(MetricSpec, InstancesPerSplitMetric),
+    ]
+
+
+def make_annotators(entry: Entry) -> list[AnnotatorSpec]:
+    """Return the annotator spec of an entry's judge; none if there is nothing to judge or `judge=none`."""
     name, judge = entry.category.judge, entry.settings.judge
     if not name or judge == "none" or not any(task.has_judge for task in entry.tasks):
         return []

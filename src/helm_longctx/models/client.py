@@ -55,7 +55,7 @@ class LexicalClient(BaselineClient):
 
 
 class NullClient(BaselineClient):
-    """Gives the same answer to all questions of a task. Its score is what a metric gives for no knowledge at all."""
+    """Gives the same answer to all questions of a task. Its score is what the metric gives without any knowledge."""
 
     def answer(self, prompt: str) -> str:
         """The task's constant answer; empty for an unknown prompt."""

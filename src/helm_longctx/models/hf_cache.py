@@ -54,6 +54,7 @@ def is_croppable(cache: Any) -> bool:
 
 
 def _crop(cache: Any, length: int) -> None:
-    # What is positive means a length in some versions of transformers; what is negative is taken off in all.
+    # A negative argument is the number of positions to remove, in all versions of transformers. A positive one is the
+    # new length only in some.
     if excess := cache.get_seq_length() - length:
         cache.crop(-excess)

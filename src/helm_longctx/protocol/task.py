@@ -256,9 +256,15 @@ class Task:
     def scores(self, record: Record) -> Scores:
         """The official metrics and `longctx_score`. A metric that cannot be computed is absent."""
         scores = {name: float(value) for name, value in self.score(record).items()}
-        if all(name in scores for name in self.headline):
-            scores[MAIN_METRIC] = sum(scores[name] for name in self.headline) / len(self.headline)
+        if (mean := self.headline_mean(scores)) is not None:
+            scores[MAIN_METRIC] = mean
         return scores
+
+    def headline_mean(self, scores: Scores) -> float | None:
+        """`longctx_score` from the official metrics of an answer or of a run; None if one of them is missing."""
+        if not all(name in scores for name in self.headline):
+            return None
+        return sum(scores[name] for name in self.headline) / len(self.headline)
 
     def sample(self, settings: Settings) -> int:
         """The number of examples to load, if the data has that many."""
@@ -321,7 +327,8 @@ class Benchmark:
         name: the name of its folder and scenario, e.g. `helmet`.
         title: its name on web pages and in tables.
         revision: repository and commit that the prompts and metrics follow; part of every run spec.
-        comparability: raised when a change of ours moves scores; part of every run spec, and in the folder's README.
+        comparability: a number that is raised when our code gives other scores; part of every run spec. The README in
+            the benchmark's folder lists the reasons.
         url: the official code at that commit.
         categories: in the order of the published tables. A task can be in several categories.
         metrics: all metrics that the tasks' scorers return.

@@ -1,10 +1,13 @@
-"""What is made of the task table and of HELM's output: run-entry files, schema, tables. No benchmark's name here."""
+"""Files for HELM from the benchmarks' tables (run entries, schema), and tables, pages and plots from a suite's runs.
+
+This folder names no benchmark.
+"""
 
 from typing import Any
 
 
 def __getattr__(name: str) -> Any:
-    # HELM names a summarizer by its class path; its own takes seconds to import, which only helm-summarize needs.
+    # Imported on demand: HELM's summarizer takes seconds to import, and only helm-summarize needs it.
     if name == "LongContextSummarizer":
         from helm_longctx.report.summarizer import LongContextSummarizer
 

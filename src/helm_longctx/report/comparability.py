@@ -1,4 +1,7 @@
-"""What makes a score incomparable with published ones and with its neighbours. Whoever shows scores asks here."""
+"""Finds the reasons why a score does not compare with published scores or with others in a table.
+
+Everything that shows scores (tables, pages, exports, plots) uses this module.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from helm_longctx.protocol.metric_names import CONDITIONS, DEPTHS, depth_score, 
 from helm_longctx.protocol.task import MAIN_METRIC, Benchmark, Category, Task
 
 MARK = "†"
-"""Stands at scores that are not comparable."""
+"""Marks a score that is not comparable."""
 
 _SHARES = {
     "request_failed": "failed requests",
@@ -19,18 +22,18 @@ _SHARES = {
     "judge_failed": "failed judgements",
     "prompt_cut": "cut prompts",
 }
-"""Statistics that are zero in a comparable run, and what they count."""
+"""Statistics that are zero in a comparable run, with what they count."""
 
 
 class Lack(NamedTuple):
     """A reason why a score is not comparable.
 
     Args:
-        kind: `missing` (the task has no score), `extra` (the category's mean has the task beside its own),
-            `num_samples`, `subsampled` (by HELM's `-m`), `judge` (it is not the official one), or the name of a
-            statistic of `_SHARES`.
-        task: its name.
-        detail: of `num_samples` how many of how many, of `judge` its name, of a statistic its value.
+        kind: `missing` (the task has no score), `extra` (the task is in a mean but not in the category),
+            `num_samples` (fewer examples than the benchmark has), `subsampled` (drawn by HELM's `-m`), `judge` (not the
+            official one), or the name of a statistic in `_SHARES`.
+        task: the task's name.
+        detail: for `num_samples` the number and the official number, for `judge` its name, for a statistic its value.
     """
 
     kind: str
@@ -39,12 +42,12 @@ class Lack(NamedTuple):
 
     @property
     def code(self) -> str:
-        """For programs: `kind:task` or `kind:task=detail`."""
+        """The reason for programs: `kind:task` or `kind:task=detail`."""
         return f"{self.kind}:{self.task}" + (f"={self.detail}" if self.detail else "")
 
     @property
     def text(self) -> str:
-        """For people, without the task."""
+        """The reason for people, without the task."""
         if self.kind in _SHARES:
             return f"{_SHARES[self.kind]}: {100 * float(self.detail):.3g} %"
         if self.kind == "num_samples":
@@ -59,14 +62,14 @@ class Lack(NamedTuple):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run was asked for, and what came of it.
+    """What a run entry asked for, and the statistics of the run.
 
     Args:
-        category: of its run entry.
-        tasks: those that it ran.
-        num_samples: the run entry's; None for the benchmark's own.
+        category: the run entry's category.
+        tasks: the tasks that were run.
+        num_samples: the run entry's; None for the official number.
         judge: the run entry's.
-        means: statistic and task to its mean, of what is not perturbed.
+        means: (statistic, task) to its mean over instances without perturbation.
     """
 
     category: Category
@@ -79,11 +82,11 @@ class Outcome:
 def find_outcome(
     spec: Mapping[str, Any], stats: Iterable[Mapping[str, Any]], benchmarks: Iterable[Benchmark]
 ) -> Outcome | None:
-    """The outcome of a run of one of the benchmarks; None of other runs, and of published results.
+    """Return the outcome of a run of one of the benchmarks; None for another run or published results.
 
     Args:
-        spec: `run_spec.json`.
-        stats: `stats.json`.
+        spec: content of `run_spec.json`.
+        stats: content of `stats.json`.
     """
     arguments = spec["scenario_spec"].get("args", {})
     benchmark = next((b for b in benchmarks if arguments.get("entry") in b.entries), None)
@@ -109,18 +112,21 @@ def find_outcome(
 
 
 def find_lacks(tasks: Iterable[Task], outcomes: Sequence[Outcome], metric: str = MAIN_METRIC) -> list[Lack]:
-    """What is lacking to a mean of a statistic over tasks, each of which should have it in one of the outcomes."""
-    found: list[Lack] = []
+    """Return why a statistic's mean over tasks is not comparable.
+
+    Each task should have the statistic in one of the outcomes.
+    """
+    lacks: list[Lack] = []
     for task in tasks:
         scored = [outcome for outcome in outcomes if (metric, task.name) in outcome.means]
         if not scored:
-            found.append(Lack("missing", task.name))
-        found += [lack for outcome in scored for lack in task_lacks(outcome, task)]
-    return list(dict.fromkeys(found))
+            lacks.append(Lack("missing", task.name))
+        lacks += [lack for outcome in scored for lack in task_lacks(outcome, task)]
+    return list(dict.fromkeys(lacks))
 
 
 def task_lacks(outcome: Outcome, task: Task) -> Iterator[Lack]:
-    """What is lacking to a task's scores in a run."""
+    """Yield why a task's scores in a run are not comparable."""
     if outcome.num_samples is not None and outcome.num_samples < task.num_samples:
         yield Lack("num_samples", task.name, f"{outcome.num_samples}/{task.num_samples}")
     if outcome.means.get(("subsampled", task.name)):
@@ -133,29 +139,31 @@ def task_lacks(outcome: Outcome, task: Task) -> Iterator[Lack]:
 
 
 def cell_lacks(metric: str, task: str | None, outcomes: Sequence[Outcome]) -> list[Lack]:
-    """What is lacking to a cell of a table.
+    """Return why the score in a cell of a table is not comparable.
 
     Args:
-        metric: the statistic that it shows.
-        task: whose; None for the mean over a category, or where the statistic is a task's own score.
-        outcomes: of the runs that it is a mean of.
+        metric: the cell's statistic.
+        task: the cell's task; None for the mean over a category, or for a statistic that is one task's score.
+        outcomes: the outcomes of the runs that the cell is a mean of.
     """
     if metric in CONDITIONS or not outcomes:
         return []
-    ran = {each.name: each for outcome in outcomes for each in outcome.tasks}
-    own = [each for each in ran.values() if task in (None, each.name) and task_score(each.name) == metric]
+    run_tasks = {each.name: each for outcome in outcomes for each in outcome.tasks}
+    # HELM's schema cannot name a sub-split in a column, so a task's score also has a name of its own.
+    own = [each for each in run_tasks.values() if task in (None, each.name) and task_score(each.name) == metric]
     if task or own:
-        return find_lacks(own or [each for each in ran.values() if each.name == task], outcomes)
+        return find_lacks(own or [each for each in run_tasks.values() if each.name == task], outcomes)
     category = outcomes[0].category.tasks
+    # An official metric is only expected of the tasks that have it.
     if metric not in (MAIN_METRIC, *map(depth_score, DEPTHS)):
         return find_lacks([each for each in category if metric in each.metrics], outcomes, metric)
     scored = {name for outcome in outcomes for statistic, name in outcome.means if statistic == MAIN_METRIC}
-    extra = [Lack("extra", name) for name, each in ran.items() if each not in category and name in scored]
+    extra = [Lack("extra", name) for name, each in run_tasks.items() if each not in category and name in scored]
     return [*find_lacks(category, outcomes), *extra]
 
 
 def describe(lacks: Iterable[Lack]) -> list[str]:
-    """For people: each reason with its tasks, such as `no score (narrativeqa)`."""
+    """Return the reasons for people, each with its tasks, such as `no score (narrativeqa)`."""
     tasks: dict[str, list[str]] = {}
     for lack in lacks:
         tasks.setdefault(lack.text, []).append(lack.task)

@@ -1,4 +1,4 @@
-"""HELM run-entry files from the task table."""
+"""Makes HELM's run-entry files from the benchmarks' tables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DEMO_MODELS = ("longctx/lexical", "longctx/null")
 
 
 def conf_files(benchmarks: Iterable[Benchmark]) -> dict[str, str]:
-    """File name to content: one file for each benchmark and length, and one that runs without data or network."""
+    """Return file names with contents: a file for each benchmark and length, and a demo without data or network."""
     benchmarks = tuple(benchmarks)
     files = {"demo.conf": _file("Runs without data, network, key or GPU.", _demo(benchmarks))}
     for benchmark in benchmarks:

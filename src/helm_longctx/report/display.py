@@ -1,9 +1,11 @@
-"""Display files of a run at any length: texts elided, with links to the whole ones."""
+"""Writes the files behind a run's page. Long texts are elided and link to the whole text."""
 
 from __future__ import annotations
 
+import html
 import json
 import os
+import re
 import shutil
 import tempfile
 import threading
@@ -18,117 +20,166 @@ from helm.common.hierarchical_logger import hwarn
 
 from helm_longctx.errors import InputError
 from helm_longctx.report.full_texts import FullTexts, file_name
-from helm_longctx.report.screen import input_html, safe_input
 from helm_longctx.runs.conversation import elide_messages, to_text
 from helm_longctx.runs.elision import LIMIT, elide, evidence_of
-from helm_longctx.runs.states import State, rewrite_states
+from helm_longctx.runs.files import INSTANCE_STATS, STATES, State, find_sample, rewrite_states
+from helm_longctx.runs.prompts import instance_names
 
-INPUTS = STATES, STATISTICS = "scenario_state.json", "per_instance_stats.json"
+INPUTS = (STATES, INSTANCE_STATS)
 OUTPUTS = ("instances.json", "display_predictions.json", "display_requests.json")
 
-_helm_writes = threading.Lock()
-"""HELM's part goes through Mako templates, and Python 3.11's parser fails now and then in two threads at once."""
+_helm_lock = threading.Lock()
+"""Keeps HELM's function to one thread: it uses Mako templates, and Python 3.11's parser can fail in two threads."""
+
+# HELM's front end renders an input as HTML if it contains this, and as text otherwise.
+_HTML_MARKER = '<br><img src="data:image;base64'
+# An invisible image of one pixel.
+_HTML_SWITCH = f'{_HTML_MARKER},R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7" alt="" hidden>'
+# The CSS classes with which the front end renders a text.
+_BOX = "bg-base-200 p-2 block overflow-auto w-full max-h-[36rem] mb-2 whitespace-pre-wrap localize-text-direction"
+_EVIDENCE = re.compile(r"\[evidence, depth \d+%: [^\]]*\]")
+_LEFT_OUT = re.compile(r"\[\.\.\. [\d,]+ characters left out, [^\]]*\.\.\.\]")
 
 
 def write_display(run: Path, run_spec: RunSpec, schema: Schema, skip_completed: bool) -> None:
-    """Write a run's display files as HELM does, from a copy of its states in which long texts are elided.
+    """Write a run's display files with HELM's code, from a copy of the run's states with elided texts.
 
     Raises:
-        InputError: the run's states or statistics cannot be read.
+        InputError: the run's states or statistics are damaged.
     """
     done = skip_completed and all((run / name).is_file() for name in OUTPUTS)
     if done or not all((run / name).is_file() for name in INPUTS):
-        write_run_display_json(str(run), run_spec, schema, skip_completed)  # says why there is nothing to do
+        write_run_display_json(str(run), run_spec, schema, skip_completed)  # logs why there is nothing to do
         return
     with tempfile.TemporaryDirectory(prefix=".display-", dir=run) as folder:
         copy, lean = Path(folder), LeanStates(FullTexts(run))
         rewrite_states(run / STATES, copy / STATES, lean.change)
-        shutil.copyfile(run / STATISTICS, copy / STATISTICS)
+        shutil.copyfile(run / INSTANCE_STATS, copy / INSTANCE_STATS)
         try:
-            with _helm_writes:
+            with _helm_lock:
                 write_run_display_json(str(copy), run_spec, schema, skip_completed=False)
         except json.JSONDecodeError as error:
-            raise InputError(f"{run / STATISTICS} is not a whole file; make that run again") from error
+            raise InputError(
+                f"{run / INSTANCE_STATS} cannot be read ({type(error).__name__}); make that run again"
+            ) from error
         for name in OUTPUTS:
             os.replace(copy / name, run / name)
+    # After HELM's part: an error there leaves the files of the last summary in place.
     lean.finish()
     if lean.missing:
-        hwarn(f"{run}: {lean.missing} whole prompts cannot be shown, prompts.zst is missing or damaged")
+        hwarn(f"{run}: {lean.missing} whole prompts cannot be shown, because prompts.zst is missing or damaged")
 
 
 class LeanStates:
-    """Elides the texts of request states, and keeps the whole ones.
+    """Elides the texts of request states for a page.
 
     Args:
-        texts: where they are kept.
+        texts: gets the whole texts.
 
-    `missing` counts the states whose whole prompt was stored once and is not there any more.
+    Attributes:
+        missing: number of states whose whole prompt is missing from the run's prompt store.
     """
 
     def __init__(self, texts: FullTexts):
         self._texts = texts
-        self._texts.add_stored(LIMIT)
-        self._prompts: dict[str, str] = {}
+        self._texts.copy_prompts(LIMIT)
+        self._prompts: dict[tuple[str, str | None], str] = {}
         self.missing = 0
 
     def change(self, state: State) -> State:
-        """The state for the screen. A request without an answer shows its error as one, else HELM could not show it."""
+        """Return the state for the page. A failed request shows its error as its answer, as HELM's page needs one."""
         evidence = _evidence(state["instance"])
-        shown: State = _elide(state, evidence)
-        prompt, text = self._whole(state)
+        page_state: State = _elide_all(state, evidence)
+        prompt, text = self._add_whole_texts(state)
         if prompt:
-            self._prompts[state["instance"]["id"]] = prompt
-        self._show(shown["request"], "prompt", state["request"], evidence, prompt)
-        self._show(shown["instance"]["input"], "text", state["instance"]["input"], evidence, text)
-        result = shown.get("result")
+            self._prompts[state["instance"]["id"], state["instance"].get("sub_split")] = prompt
+        self._rewrite(page_state["request"], "prompt", state["request"], evidence, prompt)
+        self._rewrite(page_state["instance"]["input"], "text", state["instance"]["input"], evidence, text)
+        result = page_state.get("result")
         if result and not result["completions"]:
             result["completions"] = [{"text": f"[no answer: {result.get('error')}]", "logprob": 0, "tokens": []}]
-        return shown
+        return page_state
 
-    def _show(self, shown: State, name: str, asked: State, evidence: Sequence[str], whole: str | None) -> None:
-        """Put what a request or an input asks in the form of the screen.
+    def _rewrite(self, target: State, field: str, source: State, evidence: Sequence[str], whole: str | None) -> None:
+        """Elide the prompt or conversation of a request or an input, and add the link to the whole one.
 
         Args:
-            name: the field that has the text of a prompt.
-            whole: digest of the whole text, if it is too long for the page.
+            target: the elided request or input, which is changed.
+            field: the field with the text of a prompt.
+            source: the request or input before eliding.
+            whole: digest of the whole text if it is too long for the page.
         """
-        if messages := asked.get("messages"):
+        if messages := source.get("messages"):
             link = [{"role": "whole conversation", "content": file_name(whole)}] if whole else []
-            parts = [{**each, "content": safe_input(each["content"])} for each in elide_messages(messages, evidence)]
-            shown["messages"] = [*link, *parts]
-        elif name == "prompt":
-            shown[name] = f"[whole prompt: {file_name(whole)}]\n\n{shown[name]}" if whole else shown[name]
+            parts = [{**each, "content": escape_markup(each["content"])} for each in elide_messages(messages, evidence)]
+            target["messages"] = [*link, *parts]
+        elif field == "prompt":
+            target[field] = f"[whole prompt: {file_name(whole)}]\n\n{target[field]}" if whole else target[field]
         else:
-            text = shown[name]
-            shown[name] = input_html(text, self._texts.link(whole), self._texts.index) if whole else safe_input(text)
+            text = target[field]
+            target[field] = (
+                text_html(text, self._texts.link(whole), self._texts.index) if whole else escape_markup(text)
+            )
 
     def finish(self) -> None:
-        """Write the list of prompts."""
-        self._texts.finish(self._prompts)
+        """Write the page that lists the prompts."""
+        digests = list(self._prompts.values())
+        names = instance_names((*key, digest) for key, digest in self._prompts.items())
+        self._texts.finish(dict(zip(names, digests, strict=True)))
 
-    def _whole(self, state: State) -> tuple[str | None, str | None]:
-        """Digests of the whole prompt and of the text with the whole input, where they are too long for the page."""
+    def _add_whole_texts(self, state: State) -> tuple[str | None, str | None]:
+        """Return the digests of the whole prompt and of a text with the whole input; None if short enough to show."""
         instance = state["instance"]
-        pointer = (instance.get("extra_data") or {}).get("full_prompt", {})
-        if (stored := pointer.get("sha256")) in self._texts:
+        sample = find_sample(instance)
+        pointer = (sample.full_prompt if sample else None) or {}
+        if (stored := str(pointer.get("sha256"))) in self._texts:
             return stored, stored
+        # A long prompt that is in the pointer but not in the store cannot be linked.
         self.missing += pointer.get("characters", 0) > LIMIT
         prompt = to_text(state["request"]["prompt"], state["request"].get("messages"))
         text = to_text(instance["input"]["text"], instance["input"].get("messages"))
-        sent = self._texts.add(prompt) if len(prompt) > LIMIT else None
+        prompt_digest = self._texts.add(prompt) if len(prompt) > LIMIT else None
         if len(text) <= LIMIT:
-            return sent, None
-        return sent, sent if sent and text in prompt else self._texts.add(text)
+            return prompt_digest, None
+        # A prompt that contains the input serves for both links.
+        return prompt_digest, prompt_digest if prompt_digest and text in prompt else self._texts.add(text)
 
 
-def _evidence(instance: dict[str, Any]) -> list[str]:
-    references = [reference["output"]["text"] for reference in instance["references"]]
-    return evidence_of(references, (instance.get("extra_data") or {}).get("record", {}))
+def escape_markup(text: str) -> str:
+    """Escape a text that HELM's front end would render as HTML, which could run scripts from a prompt."""
+    return _box(html.escape(text, quote=False)) if _HTML_MARKER in text else text
 
 
-def _elide(value: Any, evidence: Sequence[str]) -> Any:
+def text_html(text: str, link: str, index: str) -> str:
+    """Return the HTML of an input for HELM's front end, with links and marked evidence.
+
+    Args:
+        text: the elided text.
+        link: address of the whole prompt.
+        index: address of the list of prompts.
+    """
+    body = _EVIDENCE.sub(r"<mark>\g<0></mark>", html.escape(text, quote=False))
+    body = _LEFT_OUT.sub(lambda mark: _anchor(link, mark[0]), body)
+    links = f"{_anchor(link, 'Whole prompt')} · {_anchor(index, 'all prompts of this run')}"
+    return f"<div>{links}</div>{_box(body)}"
+
+
+def _box(body: str) -> str:
+    return f'<div class="{_BOX}">{body}</div>{_HTML_SWITCH}'
+
+
+def _anchor(link: str, text: str) -> str:
+    return f'<a class="link link-primary" href="{html.escape(link)}" target="_blank">{text}</a>'
+
+
+def _evidence(instance: State) -> list[str]:
+    return evidence_of([reference["output"]["text"] for reference in instance["references"]], find_sample(instance))
+
+
+def _elide_all(value: Any, evidence: Sequence[str]) -> Any:
+    """Elide every text in plain data."""
     if isinstance(value, str):
         return elide(value, evidence)
     if isinstance(value, dict):
-        return {key: _elide(part, evidence) for key, part in value.items()}
-    return [_elide(part, evidence) for part in value] if isinstance(value, list) else value
+        return {key: _elide_all(part, evidence) for key, part in value.items()}
+    return [_elide_all(part, evidence) for part in value] if isinstance(value, list) else value

@@ -1,4 +1,4 @@
-"""A suite's runs as tables for other programs: scores and answers as CSV."""
+"""Exports a suite's scores and answers as tables for other programs."""
 
 from __future__ import annotations
 
@@ -8,22 +8,40 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
-import ijson
-
+from helm_longctx.errors import InputError
 from helm_longctx.protocol.lengths import length_label
 from helm_longctx.protocol.metric_names import AVERAGE, Cell, group_for_averages, task_score
 from helm_longctx.protocol.task import MAIN_METRIC, Benchmark, Task
 from helm_longctx.report.comparability import Lack, find_outcome, task_lacks
-from helm_longctx.report.files import read_json, reading
+from helm_longctx.runs.files import (
+    INSTANCE_STATS,
+    RUN_SPEC,
+    STATES,
+    STATS,
+    State,
+    find_sample,
+    read_json,
+    read_run_specs,
+    read_states,
+    reading,
+)
+
+Trial = tuple[str, str, int]
+"""An answer's instance id, task and repeat, from 0."""
 
 
 class Score(NamedTuple):
-    """One statistic of a task in a run; `score` is a mean over its instances.
+    """One statistic of a task in a run.
 
-    `instances` is None where nobody knows: of published scores. `lacking` says why it is not comparable: codes of
-    `Lack` with `;` between them.
+    Args:
+        score: the mean over the task's instances.
+        instances: number of instances with this statistic; None for published scores, where it is unknown.
+        lacking: why the score is not comparable: codes of `Lack`, separated by `;`.
+        package: version of helm-longctx that made the run; empty for older runs.
+        comparability: the benchmark's comparability number; only runs with the same number compare. Empty for older
+            runs.
     """
 
     run: str
@@ -36,12 +54,18 @@ class Score(NamedTuple):
     score: float
     instances: int | None
     lacking: str
+    package: str = ""
+    comparability: str = ""
 
 
 class Average(NamedTuple):
-    """A mean of `longctx_score` over tasks or lengths, where that is `average`; `of` says over how many.
+    """A mean of `longctx_score` over the tasks at a length or over the lengths of a task.
 
-    `lacking` holds the codes of all scores in it, and of a category's tasks that have none.
+    Args:
+        task, length: the one that is averaged over is `average`.
+        of: over how many scores the mean is.
+        lacking: codes of `Lack` of these scores and of the category's tasks without a score, separated by `;`.
+        package, comparability: the values of these scores, separated by `;`.
     """
 
     model: str
@@ -52,50 +76,62 @@ class Average(NamedTuple):
     score: float
     of: int
     lacking: str
+    package: str = ""
+    comparability: str = ""
 
 
 class Answer(NamedTuple):
-    """What a model said to one instance."""
+    """A model's answer to one instance.
+
+    Args:
+        repeat: which of the instance's repeats it is, from 1.
+        references: the accepted answers, separated by ` | `.
+        score: None if the answer has no score.
+        package, comparability: as in `Score`.
+    """
 
     run: str
     model: str
     task: str
     length: str
     instance: str
+    repeat: int
     question: str
     references: str
     answer: str
     score: float | None
+    package: str = ""
+    comparability: str = ""
 
 
 def scores(suite: Path, benchmarks: Iterable[Benchmark]) -> Iterator[Score]:
-    """Every statistic of every finished run, in the order of the runs' names.
+    """Yield every statistic of every finished run, sorted by the runs' names.
 
     Args:
-        suite: `<output path>/runs/<suite>`.
+        suite: the suite's folder, `<output path>/runs/<suite>`.
 
     Raises:
-        InputError: a run's file is damaged.
+        InputError: a file of a run is damaged.
     """
     benchmarks = tuple(benchmarks)
     for run, spec in _runs(suite):
-        stats = read_json(run / "stats.json")
-        with reading(run / "stats.json"):
+        stats = read_json(run / STATS)
+        with reading(run / STATS):
             outcome = find_outcome(spec, stats, benchmarks)
-            shown = [stat for stat in stats if _is_shown(stat)]
-            lacking = {t.name: _codes(task_lacks(outcome, t)) for t in outcome.tasks} if outcome else {}
-        counts = _counts(run, shown, outcome.tasks if outcome else ())
+            rows = [stat for stat in stats if _is_test_stat(stat)]
+        lacking = {t.name: _codes(task_lacks(outcome, t)) for t in outcome.tasks} if outcome else {}
+        counts = _count_instances(run, rows, outcome.tasks if outcome else ())
         arguments, model = spec["scenario_spec"]["args"], spec["adapter_spec"]["model"]
-        where = (_length(spec), arguments.get("context", "full"))
-        for stat in shown:
+        group = (_length(spec), arguments.get("context", "full"))
+        for stat in rows:
             name, task = _key(stat)
             count = counts.get((name, task), counts.get(("num_instances", task)))
-            about = lacking.get(task, "")
-            yield Score(run.name, model, arguments["entry"], task, *where, name, stat["mean"], count, about)
+            values = (*group, name, stat["mean"], count, lacking.get(task, ""), *_versions(spec))
+            yield Score(run.name, model, arguments["entry"], task, *values)
 
 
 def averages(scores: Iterable[Score], benchmarks: Iterable[Benchmark]) -> Iterator[Average]:
-    """Of each model's tasks at each length, and of the lengths of each task, in each run entry."""
+    """Yield the means over tasks at each length and over lengths of each task, for each run entry and model."""
     categories = {name: category for each in benchmarks for name, category in each.entries.items()}
     tables: dict[tuple[str, str], dict[Cell, list[Score]]] = defaultdict(lambda: defaultdict(list))
     for score in scores:
@@ -105,43 +141,56 @@ def averages(scores: Iterable[Score], benchmarks: Iterable[Benchmark]) -> Iterat
         for cell, groups in group_for_averages(cells).items():
             mean = fmean(fmean(score.score for score in group) for group in groups)
             rows = [score for group in groups for score in group]
-            wanted = categories[entry].tasks if entry in categories and cell.task == AVERAGE else ()
-            lacking = _all_codes(rows, wanted)
-            yield Average(cell.model, entry, cell.task, cell.length, context, mean, len(groups), lacking)
+            tasks = categories[entry].tasks if entry in categories and cell.task == AVERAGE else ()
+            texts = (_all_codes(rows, tasks), _join(row.package for row in rows), _join(r.comparability for r in rows))
+            yield Average(cell.model, entry, cell.task, cell.length, context, mean, len(groups), *texts)
 
 
 def answers(suite: Path) -> Iterator[Answer]:
-    """Every answer of every finished run, one instance in memory at a time.
+    """Yield every answer of every finished run, holding one request state in memory at a time.
 
     Raises:
-        InputError: a run's file is damaged.
+        InputError: a file of a run is damaged.
     """
     for run, spec in _runs(suite):
-        path = run / "scenario_state.json"
+        path = run / STATES
         if not path.is_file():
-            continue  # published results have none
-        found = _instance_scores(run)
-        with reading(path), path.open("rb") as file:
-            for state in _states(file, at_least=len(found)):
-                instance = state["instance"]
-                completions = (state.get("result") or {}).get("completions") or [{}]
-                yield Answer(
-                    run.name,
-                    spec["adapter_spec"]["model"],
-                    instance.get("sub_split", ""),
-                    _length(spec),
-                    instance["id"],
-                    instance.get("extra_data", {}).get("question", ""),
-                    " | ".join(reference["output"]["text"] for reference in instance["references"]),
-                    completions[0].get("text", ""),
-                    found.get(instance["id"]),
-                )
+            continue  # published results have no answers
+        instance_scores = _instance_scores(run)
+        count = 0
+        for state in read_states(path):
+            count += 1
+            with reading(path):
+                answer = _answer(run, spec, state, instance_scores)
+            yield answer
+        if count < len(instance_scores):
+            raise InputError(f"{path} lacks instances that have a score; make that run again")
+
+
+def _answer(run: Path, spec: Mapping[str, Any], state: State, instance_scores: Mapping[Trial, float]) -> Answer:
+    instance, task = state["instance"], state["instance"].get("sub_split", "")
+    sample = find_sample(instance)
+    completions = (state.get("result") or {}).get("completions") or [{}]
+    repeat = state.get("train_trial_index", 0)
+    return Answer(
+        run.name,
+        spec["adapter_spec"]["model"],
+        task,
+        _length(spec),
+        instance["id"],
+        repeat + 1,
+        (sample.question if sample else None) or "",
+        " | ".join(reference["output"]["text"] for reference in instance["references"]),
+        completions[0].get("text", ""),
+        None if instance.get("perturbation") else instance_scores.get((instance["id"], task, repeat)),
+        *_versions(spec),
+    )
 
 
 def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> int:
-    """Write rows, whole or not at all; how many they were.
+    """Write a CSV file, completely or not at all, and return the number of rows.
 
-    With a byte-order mark, without which spreadsheets misread Chinese text.
+    The file has a byte-order mark, without which spreadsheets misread Chinese text.
     """
     count = 0
     part = path.with_name(f"{path.name}.part")
@@ -159,74 +208,79 @@ def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]])
 
 
 def _runs(suite: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """Finished runs of ours, with their specs."""
-    for path in sorted(suite.glob("*/run_spec.json")):
-        spec = read_json(path)
-        with reading(path):
+    """Yield this package's finished runs with their run specs."""
+    for run, spec in read_run_specs(suite):
+        with reading(run / RUN_SPEC):
             ours = "entry" in spec["scenario_spec"].get("args", {})
             if ours:
-                _length(spec), spec["adapter_spec"]["model"]  # what every row has
-        if ours and (path.parent / "stats.json").is_file():
-            yield path.parent, spec
+                _length(spec), spec["adapter_spec"]["model"]  # every row needs them
+        if ours and (run / STATS).is_file():
+            yield run, spec
 
 
-def _states(file: BinaryIO, at_least: int) -> Iterator[dict[str, Any]]:
-    for state in ijson.items(file, "request_states.item", use_float=True):
-        at_least -= 1
-        yield state
-    if at_least > 0:
-        raise ValueError("instances that have a score are missing")
-
-
-def _is_shown(stat: Mapping[str, Any]) -> bool:
+def _is_test_stat(stat: Mapping[str, Any]) -> bool:
     return stat["name"].get("split") == "test" and "perturbation" not in stat["name"] and stat.get("mean") is not None
 
 
+def _versions(spec: Mapping[str, Any]) -> tuple[str, str]:
+    """The package version and the comparability number in a run spec; empty where an older version wrote it."""
+    arguments = spec["scenario_spec"]["args"]
+    return str(arguments.get("package", "")), str(arguments.get("comparability", ""))
+
+
+def _join(values: Iterable[str]) -> str:
+    return ";".join(dict.fromkeys(filter(None, values)))
+
+
 def _length(spec: Mapping[str, Any]) -> str:
-    return length_label(int(spec["scenario_spec"]["args"]["length"]))
+    """The length's label; empty if the benchmark has no lengths."""
+    length = spec["scenario_spec"]["args"].get("length")
+    return "" if length is None else length_label(int(length))
 
 
 def _codes(lacks: Iterable[Lack]) -> str:
     return ";".join(lack.code for lack in lacks)
 
 
-def _all_codes(scores: Sequence[Score], wanted: Iterable[Task]) -> str:
-    """Codes of scores, once each, and of tasks that should be among them and are not.
+def _all_codes(scores: Sequence[Score], tasks: Iterable[Task]) -> str:
+    """The codes of scores, and one for each of `tasks` without a score.
 
-    A published score of a whole category has no task, and lacks none.
+    A published score of a whole category has no task and stands for all of them.
     """
-    has = {score.task for score in scores}
-    missing = [Lack("missing", task.name).code for task in wanted if not has & {task.name, ""}]
-    return ";".join(dict.fromkeys([*missing, *(code for score in scores for code in score.lacking.split(";") if code)]))
+    scored = {score.task for score in scores}
+    missing = [Lack("missing", task.name).code for task in tasks if not scored & {task.name, ""}]
+    return _join([*missing, *(code for score in scores for code in score.lacking.split(";"))])
 
 
-def _counts(run: Path, stats: Iterable[Mapping[str, Any]], tasks: Iterable[Task]) -> dict[tuple[str, str], int]:
-    """Of how many instances each statistic of each task is the mean, as far as that is written."""
-    path = run / "per_instance_stats.json"
+def _count_instances(
+    run: Path, stats: Iterable[Mapping[str, Any]], tasks: Iterable[Task]
+) -> dict[tuple[str, str], int]:
+    """For each statistic and task, the number of instances in the mean, as far as the run's files have it."""
+    path = run / INSTANCE_STATS
     rows = read_json(path)
     with reading(path):
-        # An instance that is asked several times is one.
-        each = {(row["instance_id"], *_key(stat)) for row in rows for stat in row["stats"] if _is_shown(stat)}
-    counts = dict(Counter((name, task) for _, name, task in each))
-    for task in tasks:  # a mean of means is no instance's
+        # A set, because an instance with several repeats counts once.
+        values = {(row["instance_id"], *_key(stat)) for row in rows for stat in row["stats"] if _is_test_stat(stat)}
+    counts = dict(Counter((name, task) for _, name, task in values))
+    for task in tasks:  # the score of a task with several headline metrics is a mean of means, which no instance has
         headline = max(counts.get((name, task.name), 0) for name in (MAIN_METRIC, *task.headline))
         counts |= {(name, task.name): headline for name in (MAIN_METRIC, task_score(task.name))}
-    whole = {_key(stat): int(stat["mean"]) for stat in stats if stat["name"]["name"] == "num_instances"}
-    return counts | whole
+    totals = {_key(stat): int(stat["mean"]) for stat in stats if stat["name"]["name"] == "num_instances"}
+    return counts | totals
 
 
 def _key(stat: Mapping[str, Any]) -> tuple[str, str]:
-    """Statistic and task."""
+    """The statistic's name and its task."""
     return stat["name"]["name"], stat["name"].get("sub_split", "")
 
 
-def _instance_scores(run: Path) -> dict[str, float]:
-    path = run / "per_instance_stats.json"
+def _instance_scores(run: Path) -> dict[Trial, float]:
+    path = run / INSTANCE_STATS
     rows = read_json(path)
     with reading(path):
         return {
-            row["instance_id"]: stat["mean"]
+            (row["instance_id"], stat["name"].get("sub_split", ""), row.get("train_trial_index", 0)): stat["mean"]
             for row in rows
             for stat in row["stats"]
-            if stat["name"]["name"] == MAIN_METRIC and stat.get("mean") is not None
+            if stat["name"]["name"] == MAIN_METRIC and _is_test_stat(stat)
         }

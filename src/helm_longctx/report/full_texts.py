@@ -1,4 +1,4 @@
-"""Whole texts of a run as static files, each once, for the page to link to."""
+"""Writes the whole texts of a run as static files, to which the run's page links."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ INDEX = "index.html"
 
 
 class FullTexts:
-    """The folder `prompts` of a run: `<digest>.txt.gz`, which servers send as compressed text, and an index page.
+    """The folder `prompts` of a run, with a file `<digest>.txt.gz` for each text and an index page.
 
-    A text that is there is not written again.
+    Web servers send these files as compressed text. A file that exists is not written again.
 
     Args:
         run: the run's folder, `…/runs/<suite>/<run>`.
@@ -29,53 +29,52 @@ class FullTexts:
 
     def __init__(self, run: Path):
         self._run, self._folder = run, run / FOLDER
-        self._used: set[str] = set()
+        self._digests: set[str] = set()
 
     def add(self, text: str) -> str:
-        """Keep a text; its digest."""
+        """Write a text and return its digest."""
         data = text.encode("utf-8", "surrogatepass")
-        return self._keep(hashlib.sha256(data).hexdigest(), data)
+        return self._write(hashlib.sha256(data).hexdigest(), data)
 
-    def add_stored(self, limit: int) -> None:
-        """Keep the prompts of more than `limit` bytes that our runner stored, compressed together; those behind a
-        damaged place are left out."""
+    def copy_prompts(self, limit: int) -> None:
+        """Write the prompts of more than `limit` bytes from the run's prompt store, up to the first damaged one."""
         with suppress(OSError, ValueError, KeyError, zstandard.ZstdError):
             for digest, data in read_prompts(self._run):
                 if len(data) > limit:
-                    self._keep(digest, data)
+                    self._write(digest, data)
 
     def __contains__(self, digest: str) -> bool:
-        return digest in self._used
+        return digest in self._digests
 
     def link(self, digest: str) -> str:
-        """Where the page finds a text, relative to its own address."""
+        """Return the address of a text, relative to the page's."""
         return self._url(file_name(digest))
 
     @property
     def index(self) -> str:
-        """Where the page finds the list of all texts."""
+        """The address of the index page."""
         return self._url(INDEX)
 
     def finish(self, digests: dict[str, str]) -> None:
-        """Write the index, and remove what belongs to an earlier run in the same folder.
+        """Write the index page, and remove files of an earlier run in the same folder.
 
         Args:
-            digests: instance id to the digest of its prompt.
+            digests: instance name to the digest of its prompt.
         """
-        names = {file_name(digest) for digest in self._used}
+        names = {file_name(digest) for digest in self._digests}
         for path in (*self._folder.glob("*.txt.*"), self._folder / INDEX):
             if path.name not in names:
                 path.unlink(missing_ok=True)
         if names:
             (self._folder / INDEX).write_text(_index(self._run.name, digests), encoding="utf-8")
 
-    def _keep(self, digest: str, data: bytes) -> str:
-        self._used.add(digest)
+    def _write(self, digest: str, data: bytes) -> str:
+        self._digests.add(digest)
         path = self._folder / file_name(digest)
         if not path.exists():
             self._folder.mkdir(exist_ok=True)
             part = path.with_suffix(".part")
-            # No time of writing: the same text is the same file.
+            # mtime=0 makes the file depend only on the text.
             part.write_bytes(gzip.compress(data, compresslevel=1, mtime=0))
             os.replace(part, path)
         return digest
@@ -86,7 +85,7 @@ class FullTexts:
 
 
 def file_name(digest: str) -> str:
-    """Of the text with this digest, in the folder."""
+    """Return the name of the file with the text of a digest."""
     return f"{digest[:16]}.txt.gz"
 
 

@@ -1,8 +1,7 @@
-"""Marks of what is not comparable, in HELM's tables and on its pages."""
+"""Marks scores that are not comparable in HELM's tables and on its pages."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -12,19 +11,21 @@ import orjson
 from helm.benchmark.presentation.table import Cell, HeaderCell, Table
 
 from helm_longctx.report.comparability import MARK, Lack, describe
-from helm_longctx.report.files import read_json, reading
+from helm_longctx.runs.files import SCENARIO, read_json, reading, replace_file
 
 NOTES = f"{MARK} Not comparable"
-"""Title of the column that says why."""
+"""Title of the column with the reasons."""
 
 
 @dataclass(frozen=True)
 class ScoreCell(Cell):
-    """A cell in a column that has marks. HELM's front end shows and sorts `value`, and nothing else: so that is a text.
+    """A cell in a column with marks.
+
+    HELM's front end shows and sorts only `value`, so `value` is a text with the mark.
 
     Args:
         number: the score.
-        lacking: why it is not comparable; None if it is.
+        lacking: why the score is not comparable; None if it is.
     """
 
     number: float | None = None
@@ -32,7 +33,7 @@ class ScoreCell(Cell):
 
 
 def with_lacks(cell: Cell, lacks: Sequence[Lack]) -> Cell:
-    """A cell that knows why its score is not comparable; the same if it is."""
+    """Add the reasons why a cell's score is not comparable; without any, return the cell unchanged."""
     if not lacks or cell.value is None:
         return cell
     about = "\n".join((cell.description or "", f"{NOTES}: {'; '.join(describe(lacks))}"))
@@ -40,9 +41,9 @@ def with_lacks(cell: Cell, lacks: Sequence[Lack]) -> Cell:
 
 
 def mark_table(table: Table) -> Table:
-    """The table with a mark at each score that is not comparable, and a last column that says why; HELM's if all are.
+    """Mark the scores that are not comparable, and add a last column with the reasons.
 
-    What is not comparable is not the best of its column.
+    A table whose scores are all comparable is returned unchanged. A marked score is never the best of its column.
     """
     notes = [_note(table.header, row) for row in table.rows]
     if not any(notes):
@@ -50,39 +51,38 @@ def mark_table(table: Table) -> Table:
     columns = [list(cells) for cells in zip(*table.rows, strict=True)]
     for place, cells in enumerate(columns):
         if any(_lacking(cell) for cell in cells):
-            columns[place] = _marked(cells, table.header[place].lower_is_better)
+            columns[place] = _mark_column(cells, table.header[place].lower_is_better)
     rows = [[*row, Cell(note)] for row, note in zip(zip(*columns, strict=True), notes, strict=True)]
     about = "Why scores with a mark do not compare with published ones, and with others in the table"
     return replace(table, header=[*table.header, HeaderCell(NOTES, description=about)], rows=rows)
 
 
 def cell_text(cell: Mapping[str, Any]) -> str:
-    """What a terminal shows of a cell that was written as JSON."""
+    """Return the text that a terminal shows for a cell that was written as JSON."""
     value = cell.get("number", cell.get("value"))
     mark = f" {MARK}" if cell.get("lacking") else ""
     return f"{value:.3f}{mark}" if isinstance(value, float) else "" if value is None else str(value)
 
 
 def tag_run(run: Path, reasons: Sequence[str]) -> None:
-    """Say on a run's page why its scores are not comparable: as tags of its scenario, which the page shows.
+    """Show on a run's page why its scores are not comparable, as tags of its scenario.
 
     Raises:
-        InputError: the run's `scenario.json` cannot be read.
+        InputError: the run's `scenario.json` is damaged.
     """
-    path = run / "scenario.json"
+    path = run / SCENARIO
     if not path.is_file():
         return
     scenario = read_json(path)
     with reading(path):
+        # Removes the tags of an earlier call, whose reasons may no longer apply.
         tags = [tag for tag in scenario["tags"] if not tag.startswith(MARK)]
-    if (wanted := [*tags, *(f"{MARK} {reason}" for reason in reasons)]) != scenario["tags"]:
-        part = path.with_name(f"{path.name}.part")
-        part.write_bytes(orjson.dumps({**scenario, "tags": wanted}, option=orjson.OPT_INDENT_2))
-        os.replace(part, path)
+    if (new_tags := [*tags, *(f"{MARK} {reason}" for reason in reasons)]) != scenario["tags"]:
+        replace_file(path, orjson.dumps({**scenario, "tags": new_tags}, option=orjson.OPT_INDENT_2))
 
 
 def _note(header: Sequence[HeaderCell], row: Sequence[Cell]) -> str | None:
-    """Why scores of a row are not comparable, each reason with its columns."""
+    """Return why scores of a row are not comparable, each reason with its columns."""
     columns: dict[str, list[str]] = {}
     for title, cell in zip(header, row, strict=True):
         for reason in describe(_lacking(cell)):
@@ -94,19 +94,21 @@ def _lacking(cell: Cell) -> list[Lack]:
     return getattr(cell, "lacking", None) or []
 
 
-def _marked(cells: Sequence[Cell], lower_is_better: bool | None) -> list[Cell]:
-    """A column with its scores as texts, of one width, so that the front end sorts them as it would numbers."""
+def _mark_column(cells: Sequence[Cell], lower_is_better: bool | None) -> list[Cell]:
+    """Turn a column's scores into texts of one width, which the front end sorts in the order of the numbers."""
     scores = [float(cell.value) for cell in cells if cell.value is not None]
     comparable = [float(cell.value) for cell in cells if cell.value is not None and not _lacking(cell)]
     best = None
     if comparable and lower_is_better is not None:
         best = min(comparable) if lower_is_better else max(comparable)
+    # The front end sorts texts by character, so numbers need the same number of digits before the point.
     width = len(f"{max(scores):.6f}")
     return [cell if cell.value is None else _text_cell(cell, width, best) for cell in cells]
 
 
 def _text_cell(cell: Cell, width: int, best: float | None) -> Cell:
     number = float(cell.value)
+    # HELM made the best of all scores bold, marked ones included.
     style = {name: value for name, value in (cell.style or {}).items() if name != "font-weight"}
     if _lacking(cell):
         text = f"{number:{width - 3}.3f} {MARK}"

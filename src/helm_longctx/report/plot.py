@@ -1,4 +1,4 @@
-"""Scores over length, as a picture."""
+"""Plots scores over length."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 FONTS = ["DejaVu Sans", "Noto Sans CJK SC", "Source Han Sans SC", "WenQuanYi Zen Hei", "PingFang SC", "Microsoft YaHei"]
-"""Matplotlib takes each character from the first that has it and is installed; the others are for Chinese text."""
+"""Matplotlib uses the first installed font that has a character. The fonts after the first are for Chinese text."""
 
 
 class Point(NamedTuple):
@@ -28,32 +28,32 @@ class Point(NamedTuple):
 
 
 Curves = dict[str, dict[int, Point]]
-"""By model, scores by length in tokens."""
+"""Model to its points by length in tokens."""
 
 COLUMNS = 3
 
 LACKING = "hollow: not comparable"
-"""In the legend; the tables of `export` say why."""
+"""Legend of hollow points. The tables of `export` have the reasons."""
 
 _HOLLOW: dict[str, Any] = {"linestyle": "", "marker": "o", "markersize": 5, "markerfacecolor": "white"}
 
 
 def curves(averages: Iterable[Average]) -> dict[str, Curves]:
-    """By panel (a run entry, or with `context=none` that too) the curve of each model: means over tasks."""
+    """Return the curves of means over tasks by panel: a panel for each run entry, and for it with `context=none`."""
     means = [each for each in averages if each.task == AVERAGE]
-    found: dict[str, Curves] = {}
+    panels: dict[str, Curves] = {}
     for mean in sorted(means, key=lambda mean: (mean.entry, mean.context, mean.model, parse_length(mean.length))):
         panel = mean.entry if mean.context == "full" else f"{mean.entry}, context={mean.context}"
-        curve = found.setdefault(panel, {}).setdefault(mean.model, {})
+        curve = panels.setdefault(panel, {}).setdefault(mean.model, {})
         curve[parse_length(mean.length)] = Point(mean.score, not mean.lacking)
-    return found
+    return panels
 
 
 def plot(panels: Mapping[str, Curves], path: Path) -> None:
-    """Draw the curves, a panel each; the file's ending (`.png`, `.svg`, `.pdf`) says in what form.
+    """Draw the panels into a file. The extension selects the format: `.png`, `.svg` or `.pdf`.
 
     Raises:
-        InputError: there is nothing to draw.
+        InputError: there are no panels.
     """
     if not panels:
         raise InputError("there are no scores to draw; run helm-run with this --suite first")
@@ -64,7 +64,9 @@ def plot(panels: Mapping[str, Curves], path: Path) -> None:
     rows = -(-len(panels) // COLUMNS)
     columns = min(COLUMNS, len(panels))
     installed = set(font_manager.get_font_names())
-    logging.getLogger(font_manager.__name__).setLevel(logging.ERROR)  # else it tells of each font without its weight
+    logging.getLogger(font_manager.__name__).setLevel(
+        logging.ERROR
+    )  # suppresses a warning for each font that lacks a weight
     with rc_context({"font.family": [font for font in FONTS if font in installed], "svg.fonttype": "none"}):
         models = sorted({model for panel in panels.values() for model in panel})
         legend = 0.6 + 0.2 * -(-(len(models) + 1) // columns)
@@ -91,6 +93,7 @@ def _draw(axis: Axes, title: str, panel: Curves, colors: Mapping[str, Any]) -> N
         style = "--" if model.startswith(f"{MAKER}/") else "-"
         scores = [point.score for point in curve.values()]
         axis.plot(list(curve), scores, style, marker="o", markersize=3, color=colors[model], label=model)
+        # Drawn over the curve's own markers.
         hollow = {length: point.score for length, point in curve.items() if not point.comparable}
         if hollow:
             axis.plot(list(hollow), list(hollow.values()), **_HOLLOW, color=colors[model])

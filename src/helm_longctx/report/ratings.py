@@ -1,4 +1,4 @@
-"""What judges and people said of the same answers: scores and verdicts of runs and files of labels, side by side."""
+"""Reads ratings of answers by judges and people, from runs and from label files, and aligns them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import ijson
-import orjson
-
 from helm_longctx.errors import InputError, shorten
-from helm_longctx.report.files import reading
+from helm_longctx.runs.files import INSTANCE_STATS, STATES, read_json, read_states, reading
 from helm_longctx.sources.jsonl import JsonLines
 
 if TYPE_CHECKING:
@@ -20,87 +17,98 @@ if TYPE_CHECKING:
 
 HUMAN, JUDGE, MEAN = "human", "judge", "mean"
 
-_COLUMNS = ("run", "id", "instance", "rater")
+_COLUMNS = ("run", "id", "instance", "repeat", "rater")
+"""Columns of a label file that are not metrics."""
+
+_ANSWER = ["run", "id", "repeat"]
+"""Columns that identify an answer."""
 
 
 class Rating(NamedTuple):
-    """A number that somebody gave an answer; `run` is empty where a file does not say it."""
+    """A number that a rater gave to an answer.
+
+    Args:
+        run: empty if a label file has no such column.
+        id: the instance's id.
+        repeat: which of the instance's repeats the answer is, from 1.
+    """
 
     run: str
     id: str
+    repeat: int
     rater: str
     metric: str
     value: float
 
 
 def read_ratings(path: Path, rater: str) -> pd.DataFrame:
-    """Ratings of a HELM run, of a suite's runs, or of a file, a row each.
+    """Read the ratings of a HELM run, of a suite's runs, or of a label file; a row for each rating.
 
     Args:
-        path: a folder that helm-run wrote or one with such folders; else JSON lines, or CSV if its name ends so, with
-            `id` (or `instance`, as `helm-longctx export` writes it), maybe `run` and `rater`, and a column for each
-            metric. What is empty or no number is no rating.
-        rater: who rated what a file does not say it of.
+        path: a run's folder, a suite's folder, or a file: CSV if the name ends in `.csv`, otherwise JSON lines. A file
+            has `id` (or `instance`, as in `answers.csv`), optionally `run`, `repeat` and `rater`, and a column for each
+            metric. Empty values and values that are not numbers are skipped.
+        rater: the rater of rows without `rater`.
 
     Raises:
-        InputError: there are none, or a file is not what it should be.
+        InputError: there are no ratings, or a file is damaged.
     """
     import pandas as pd
 
     if path.is_dir():
         folders = [path, *sorted(path.glob("*"))]
-        found = [
-            each for folder in folders if (folder / "per_instance_stats.json").is_file() for each in _of_run(folder)
-        ]
+        ratings = [each for folder in folders if (folder / INSTANCE_STATS).is_file() for each in _run_ratings(folder)]
     else:
-        found = list(_of_file(path, rater))
-    if not found:
+        ratings = list(_file_ratings(path, rater))
+    if not ratings:
         raise InputError(f"{path} has no ratings: no finished run with a judge, and no file with a column of numbers")
-    return pd.DataFrame(found, columns=Rating._fields)
+    return pd.DataFrame(ratings, columns=Rating._fields)
 
 
 def rating_tables(judged: pd.DataFrame, labels: pd.DataFrame | None) -> tuple[dict[str, pd.DataFrame], int]:
-    """Ratings side by side.
+    """Align ratings of the same answers.
 
     Args:
-        judged: from `read_ratings`.
-        labels: too; None to compare judges with each other.
+        judged: judges' ratings from `read_ratings`.
+        labels: people's ratings from `read_ratings`; None to compare judges with each other.
 
     Returns:
-        For each metric that labels and judges share a column a rater and a row an answer, NaN where there is no rating;
-        and the number of labels that are of no judged answer. The mean of several judges is a metric of its own.
+        A table for each shared metric, with a column for each rater, a row for each answer and NaN for no rating; and
+        the number of labelled answers that were not judged. The mean of several judges is a metric of its own.
 
     Raises:
-        InputError: there is nothing to compare, or an answer was rated twice by one rater.
+        InputError: there is nothing to compare, or a rater rated an answer twice.
     """
     import pandas as pd
 
-    judged = _means_apart(judged)
+    judged = _rename_means(judged)
     if labels is None:
         shared = [metric for metric, rows in judged.groupby("metric", sort=False) if rows["rater"].nunique() > 1]
         if not shared:
-            raise InputError("labels are missing: there is but one judge, and nobody to compare it with")
-        return {metric: _table(judged[judged["metric"] == metric], ["run", "id"]) for metric in shared}, 0
-    keys = ["run", "id"] if (labels["run"] != "").any() else ["id"]
-    if keys == ["id"] and judged["run"].nunique() > 1:
-        raise InputError("labels lack the column run, and more than one run is judged; add it, or name one run")
+            raise InputError("labels are missing, and there is only one judge, so there is nothing to compare")
+        return {metric: _table(judged[judged["metric"] == metric], _ANSWER) for metric in shared}, 0
+    has_runs = (labels["run"] != "").any()
+    keys = _ANSWER if has_runs else _ANSWER[1:]
+    if not has_runs and judged["run"].nunique() > 1:
+        raise InputError("labels have no column run, and more than one run is judged; add the column, or name one run")
+    # A label is compared with each judge and with the mean of several judges.
     labels = pd.concat([labels, labels.assign(metric=labels["metric"] + f", {MEAN}")])
     shared = [metric for metric in judged["metric"].unique() if metric in set(labels["metric"])]
     if not shared:
         raise InputError(f"labels have none of the judged metrics; allowed: {', '.join(judged['metric'].unique())}")
     labels = labels[labels["metric"].isin(shared)]
-    known = pd.MultiIndex.from_frame(labels[keys]).isin(pd.MultiIndex.from_frame(judged[keys]))
-    if not known.any():
+    is_judged = pd.MultiIndex.from_frame(labels[keys]).isin(pd.MultiIndex.from_frame(judged[keys]))
+    if not is_judged.any():
         raise InputError(
-            f"labels have no answer that was judged; ids there are such as {shorten(judged['id'].iloc[0])}"
+            f"no labelled answer was judged; ids of judged answers look like {shorten(judged['id'].iloc[0])}"
         )
-    both = pd.concat([judged, labels[known]])
+    both = pd.concat([judged, labels[is_judged]])
     tables = {metric: _table(both[both["metric"] == metric], keys) for metric in shared}
-    return tables, labels[~known].drop_duplicates(keys).shape[0]
+    return tables, labels[~is_judged].drop_duplicates(keys).shape[0]
 
 
-def _means_apart(judged: pd.DataFrame) -> pd.DataFrame:
-    """Where judges are named, what is nobody's is their mean: no rater beside them."""
+def _rename_means(judged: pd.DataFrame) -> pd.DataFrame:
+    """Rename the metric of a mean over several judges, so that the mean is not compared as one more judge."""
     several = set(judged.loc[judged["rater"] != JUDGE, "metric"])
     means = (judged["rater"] == JUDGE) & judged["metric"].isin(several)
     return judged.assign(metric=judged["metric"].where(~means, judged["metric"] + f", {MEAN}"))
@@ -114,30 +122,32 @@ def _table(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     return rows.pivot(index=keys, columns="rater", values="value")
 
 
-def _of_run(folder: Path) -> Iterator[Rating]:
-    """The judged scores of each instance, and the numbers of judges' verdicts."""
-    with reading(folder):
-        for instance in orjson.loads((folder / "per_instance_stats.json").read_bytes()):
-            for stat in instance["stats"]:
+def _run_ratings(run: Path) -> Iterator[Rating]:
+    """Yield the judged scores of each answer, and the numbers in judges' verdicts."""
+    rows = read_json(run / INSTANCE_STATS)
+    with reading(run / INSTANCE_STATS):
+        for row in rows:
+            for stat in row["stats"]:
                 metric, _, judge = stat["name"]["name"].partition(":")
                 if metric.startswith("judge_"):
-                    yield Rating(folder.name, instance["instance_id"], judge or JUDGE, metric, stat["mean"])
-        with (folder / "scenario_state.json").open("rb") as file:
-            # One at a time: each holds its prompt.
-            for state in ijson.items(file, "request_states.item", use_float=True):
-                for judge, metric, value in _verdicts(state.get("annotations") or {}):
-                    yield Rating(folder.name, state["instance"]["id"], judge, metric, value)
+                    answer = (run.name, row["instance_id"], row.get("train_trial_index", 0) + 1)
+                    yield Rating(*answer, judge or JUDGE, metric, stat["mean"])
+    for state in read_states(run / STATES):
+        with reading(run / STATES):
+            answer = (run.name, state["instance"]["id"], state.get("train_trial_index", 0) + 1)
+            verdicts = list(_verdicts(state.get("annotations") or {}))
+        yield from (Rating(*answer, *verdict) for verdict in verdicts)
 
 
 def _verdicts(annotations: Mapping[str, Any]) -> Iterator[tuple[str, str, float]]:
-    """Judge, name and number, of annotations that name judges."""
+    """Yield the judge, metric and number of each verdict in annotations that name judges."""
     for note in annotations.values():
         for judge, parts in note.get("verdicts", {}).items():
             for verdict in parts.values():
                 yield from ((judge, name, value) for name, value in (verdict or {}).items())
 
 
-def _of_file(path: Path, rater: str) -> Iterator[Rating]:
+def _file_ratings(path: Path, rater: str) -> Iterator[Rating]:
     for number, row in enumerate(_rows(path), 1):
         instance = row.get("id", row.get("instance"))
         if instance in (None, ""):
@@ -145,7 +155,8 @@ def _of_file(path: Path, rater: str) -> Iterator[Rating]:
         for metric, text in row.items():
             value = _number(text)
             if metric not in _COLUMNS and value is not None:
-                yield Rating(str(row.get("run") or ""), str(instance), str(row.get("rater") or rater), metric, value)
+                answer = (str(row.get("run") or ""), str(instance), int(_number(row.get("repeat")) or 1))
+                yield Rating(*answer, str(row.get("rater") or rater), metric, value)
 
 
 def _rows(path: Path) -> Iterable[Mapping[str, Any]]:

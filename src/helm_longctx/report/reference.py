@@ -1,4 +1,4 @@
-"""Published results as HELM runs without instances, so that tables show them beside one's own."""
+"""Writes published results as HELM runs without instances, so that tables show them beside the user's runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from helm_longctx.protocol.metric_names import task_score
 from helm_longctx.protocol.task import MAIN_METRIC, Benchmark, Published
 
 MAKER = "published"
-"""What the models' names begin with: these scores were not run here."""
+"""Prefix of the models' names, and name of a statistic that is 1: these scores were not run here."""
 
 _NO_INSTANCES: dict[str, Any] = {
     name: [] for name in ("per_instance_stats", "instances", "display_predictions", "display_requests")
@@ -26,47 +26,48 @@ _NO_INSTANCES: dict[str, Any] = {
 def write_reference(
     benchmark: Benchmark, folder: Path, models: Sequence[str] = ("*",), length: int | None = None
 ) -> list[Path]:
-    """Write a run for each published row; their folders. Other runs of the suite are not touched.
+    """Write a run for each published row, and return the folders. Other runs of the suite are not changed.
 
     Args:
-        folder: the suite's, `<output path>/runs/<suite>`.
-        models: patterns of names, `*` for any characters; upper and lower case are the same.
-        length: None for all.
+        folder: the suite's folder, `<output path>/runs/<suite>`.
+        models: patterns of model names, in which `*` stands for any characters; case is ignored.
+        length: only results at this length; None for all lengths.
 
     Raises:
-        InputError: none is published of that kind.
+        InputError: no published result matches.
     """
     rows = [row for row in benchmark.published() if length in (None, row.length)]
     chosen = [row for row in rows if any(fnmatch(row.model.lower(), pattern.lower()) for pattern in models)]
     if not chosen:
-        known = ", ".join(dict.fromkeys(row.model for row in rows)) or "at that length none"
+        names = ", ".join(dict.fromkeys(row.model for row in rows)) or "none at that length"
         raise InputError(
-            f"no published result of {benchmark.title} fits model={','.join(models)!r}; there are: {known}"
+            f"no published result of {benchmark.title} fits model={','.join(models)!r}; there are: {names}"
         )
     return [_write(benchmark, row, folder) for row in chosen]
 
 
 def _write(benchmark: Benchmark, row: Published, folder: Path) -> Path:
-    (entry,) = (name for name, category in benchmark.entries.items() if category.name == row.category)
-    checked = check_entry(benchmark, entry, {} if row.length is None else {"length": length_label(row.length)})
-    run = folder / f"{checked.description},model={MAKER}_{row.model}"
+    (name,) = (name for name, category in benchmark.entries.items() if category.name == row.category)
+    entry = check_entry(benchmark, name, {} if row.length is None else {"length": length_label(row.length)})
+    run = folder / f"{entry.description},model={MAKER}_{row.model}"
     run.mkdir(parents=True, exist_ok=True)
     spec = {
         "name": run.name,
         "scenario_spec": {
             "class_name": "helm_longctx.helm.scenario.LongContextScenario",
-            "args": {"entry": entry, "length": row.length, MAKER: benchmark.url},
+            "args": {"entry": name, "length": row.length, MAKER: benchmark.url},
         },
         "adapter_spec": {"method": "longctx", "model": f"{MAKER}/{row.model}", "model_deployment": ""},
         "metric_specs": [],
-        "groups": checked.groups[:1] if "" in row.scores else checked.groups,
+        "groups": entry.groups[:1] if "" in row.scores else entry.groups,
     }
     about = f"Published results, not run here. Source: {benchmark.url}"
-    scenario = {"name": checked.groups[0], "description": about, "definition_path": benchmark.url, "tags": [MAKER]}
-    # The run's page waits for the files of its instances; there are none. The run spec last: with it the run is there.
+    scenario = {"name": entry.groups[0], "description": about, "definition_path": benchmark.url, "tags": [MAKER]}
+    # The run's page needs the files of instances, which are empty here. The run spec makes the run complete, so it is
+    # written last.
     files = {"scenario": scenario, "stats": _stats(benchmark, row), **_NO_INSTANCES, "run_spec": spec}
-    for name, content in files.items():
-        (run / f"{name}.json").write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2))
+    for stem, content in files.items():
+        (run / f"{stem}.json").write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2))
     return run
 
 
@@ -82,7 +83,7 @@ def _stats(benchmark: Benchmark, row: Published) -> list[dict[str, Any]]:
 
 
 def _stat(metric: str, task: str, value: float) -> dict[str, Any]:
-    """As HELM's `Stat` of one value is written."""
+    """Return the JSON of HELM's `Stat` with one value."""
     counts = {"count": 1, "sum": value, "sum_squared": value**2, "min": value, "max": value, "mean": value}
     name = {"name": metric, "split": "test", **({"sub_split": task} if task else {})}
     return {"name": name, **counts, "variance": 0.0, "stddev": 0.0}

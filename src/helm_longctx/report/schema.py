@@ -1,4 +1,4 @@
-"""The schema that helm-summarize needs: statistics, and groups by benchmark, length, category and task."""
+"""Makes the schema for helm-summarize: the statistics, and groups by benchmark, length, category and task."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ Group = dict[str, Any]
 
 
 def make_schema(benchmarks: Iterable[Benchmark], run_groups: Collection[str] | None = None) -> dict[str, Any]:
-    """A HELM schema as plain data.
+    """Return a HELM schema as plain data.
 
     Args:
-        run_groups: only what these groups need, e.g. those of a suite's runs; None for every standard length.
+        run_groups: restricts the schema to these groups, such as those of a suite's runs; None for every standard
+            length.
     """
     benchmarks = tuple(benchmarks)
     groups = [group for benchmark in benchmarks for group in _groups(benchmark, run_groups)]
@@ -48,7 +49,7 @@ def _official_name(benchmark: Benchmark, category: Category) -> str:
 
 
 def _metric_group(name: str, title: str, metrics: Iterable[str]) -> Group:
-    # No mean over columns: models that were run on fewer of them would not be comparable.
+    # No mean over columns, because models with fewer columns would not be comparable.
     return {
         "name": name,
         "display_name": title,
@@ -57,26 +58,27 @@ def _metric_group(name: str, title: str, metrics: Iterable[str]) -> Group:
     }
 
 
-def _groups(benchmark: Benchmark, wanted: Collection[str] | None) -> Iterator[Group]:
+def _groups(benchmark: Benchmark, chosen: Collection[str] | None) -> Iterator[Group]:
     for closed in (False, True):
         leaves = [
             leaf
-            for length in _lengths(benchmark, wanted)
+            for length in _lengths(benchmark, chosen)
             for leaf in (*_category_leaves(benchmark, length, closed), *_task_leaves(benchmark, length, closed))
-            if wanted is None or leaf["name"] in wanted
+            if chosen is None or leaf["name"] in chosen
         ]
         hidden = [_official_name(benchmark, category) for category in benchmark.categories]
         for parent in _parents(benchmark, leaves, closed):
             yield {**parent, "subgroup_metric_groups_hidden": hidden}
         for leaf in leaves:
+            # Only needed to build the parents.
             leaf.pop("of")
             yield leaf
 
 
-def _lengths(benchmark: Benchmark, wanted: Collection[str] | None) -> list[str]:
-    """Labels, ascending; beside the standard lengths any that the wanted groups end in."""
+def _lengths(benchmark: Benchmark, chosen: Collection[str] | None) -> list[str]:
+    """Return length labels, ascending: those of the tasks' sizes, and any at the end of a chosen group's name."""
     tokens = {length_label(length): length for length in benchmark.lengths}
-    for name in wanted or ():
+    for name in chosen or ():
         with suppress(InputError):  # a group of another benchmark ends in something else
             length = parse_length(name.rsplit("_", 1)[-1])
             tokens[length_label(length)] = length
@@ -121,13 +123,13 @@ def _leaf(benchmark: Benchmark, name: str, title: str, label: str, closed: bool,
 
 
 def _parents(benchmark: Benchmark, leaves: list[Group], closed: bool) -> Iterator[Group]:
-    """The tables that put leaves side by side: everything, one length, one category, one task."""
+    """Yield the tables that combine leaves: all of them, one length, one category, one task."""
     name = "_".join([benchmark.name, *([CLOSED_BOOK] if closed else [])])
     title = f"{benchmark.title}{' closed book' if closed else ''}"
     averaged = {category.name for category in benchmark.categories if category.averaged}
     every = [leaf for leaf in leaves if leaf["of"][1] in averaged]
     yield from _parent(name, title, f"{title} leaderboards", every, benchmark.description)
-    # Of a benchmark with one category the tables at one length are that category's.
+    # With a single category, the tables at one length would repeat that category's.
     several = len(benchmark.categories) > 1
     for label in dict.fromkeys(leaf["of"][0] for leaf in leaves) if several else ():
         at = [leaf for leaf in every if leaf["of"][0] == label]

@@ -1,4 +1,4 @@
-"""A suite's runs: their groups, and the tables that helm-summarize made of them."""
+"""Reads a suite: the folders and groups of its runs, and the tables that helm-summarize wrote."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import orjson
 from rich.table import Table
 
 from helm_longctx.errors import InputError, list_choices, shorten
 from helm_longctx.protocol.entry import CLOSED_BOOK
 from helm_longctx.protocol.task import Benchmark
 from helm_longctx.report.marks import NOTES, cell_text
+from helm_longctx.runs.files import RUN_SPEC, read_json, read_run_specs, reading
 
 _LONGEST_NAME = 255
-"""Of a folder, in bytes, on usual file systems."""
+"""Bytes in the name of a folder on common file systems."""
 
-_NAMES = f"the name of a folder, of at most {_LONGEST_NAME} bytes"
+_NAMES = f"a folder name of at most {_LONGEST_NAME} bytes"
 
 
 def suite_path(output_path: Path, suite: str) -> Path:
-    """`<output path>/runs/<suite>`, whether it is there or not.
+    """Return `<output path>/runs/<suite>`, which need not exist.
 
     Raises:
-        InputError: the name would lead elsewhere.
+        InputError: the suite's name is not a folder name.
     """
     if suite in ("", ".", "..") or Path(suite).name != suite or len(suite.encode()) > _LONGEST_NAME:
         raise InputError(f"suite={shorten(suite)} is not allowed; allowed: {_NAMES}")
@@ -32,44 +32,45 @@ def suite_path(output_path: Path, suite: str) -> Path:
 
 
 def suite_folder(output_path: Path, suite: str) -> Path:
-    """The folder of a suite that is there.
+    """Return the folder of an existing suite.
 
     Raises:
-        InputError: there is no such suite.
+        InputError: the suite does not exist.
     """
     folder = suite_path(output_path, suite)
     if not folder.is_dir():
-        found = sorted(path.name for path in folder.parent.glob("*") if path.is_dir() and path.name != "latest")
-        choices = list_choices(suite, found) or "none is there yet"
+        suites = sorted(path.name for path in folder.parent.glob("*") if path.is_dir() and path.name != "latest")
+        choices = list_choices(suite, suites) or "there is no suite yet"
         raise InputError(f"suite={suite!r} is not in {folder.parent}; allowed: {choices}")
     return folder
 
 
 def run_groups(folder: Path) -> set[str]:
-    """The groups that the suite's finished runs belong to.
+    """Return the groups of a suite's finished runs.
 
     Raises:
-        InputError: no run of the suite has finished, or a run spec cannot be read.
+        InputError: the suite has no finished run, or a run spec is damaged.
     """
     groups: set[str] = set()
-    for path in folder.glob("*/run_spec.json"):
-        try:
-            groups.update(orjson.loads(path.read_bytes())["groups"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise InputError(f"{path} is not a HELM run spec; make that run again") from error
+    for run, spec in read_run_specs(folder):
+        with reading(run / RUN_SPEC):
+            groups.update(spec["groups"])
     if not groups:
         raise InputError(f"{folder} has no finished run; run helm-run with this --suite first")
     return groups
 
 
 def score_tables(folder: Path, benchmarks: Iterable[Benchmark]) -> list[Table]:
-    """For each benchmark with runs, its leaderboards: models by category, a table a length, with context and without;
-    of a benchmark with one category, models by length."""
-    return [table for title, found in _leaderboards(folder, benchmarks) for table in _rich_tables(title, found)]
+    """Return the leaderboards of each benchmark with runs, with context and without.
+
+    A benchmark with several categories has a table for each length, with a column for each category. A benchmark with
+    one category has one table, with a column for each length.
+    """
+    return [table for title, data in _leaderboards(folder, benchmarks) for table in _rich_tables(title, data)]
 
 
 def notes(folder: Path, benchmarks: Iterable[Benchmark]) -> Iterator[str]:
-    """For each row of the leaderboards with scores that are not comparable, a line that says why."""
+    """Yield a line with the reasons for each row of the leaderboards with scores that are not comparable."""
     for title, table in _leaderboards(folder, benchmarks):
         if table["header"][-1]["value"] == NOTES:
             for row in table["rows"]:
@@ -78,25 +79,26 @@ def notes(folder: Path, benchmarks: Iterable[Benchmark]) -> Iterator[str]:
 
 
 def _leaderboards(folder: Path, benchmarks: Iterable[Benchmark]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Title and table of scores of each benchmark with runs, as helm-summarize wrote them."""
+    """Yield the title and the table of scores that helm-summarize wrote, for each benchmark with runs."""
     for benchmark in benchmarks:
         closed = (f"{benchmark.name}_{CLOSED_BOOK}", f"{benchmark.title} closed book")
         for name, title in ((benchmark.name, benchmark.title), closed):
             path = folder / "groups" / f"{name}.json"
             if path.is_file():
-                yield title, orjson.loads(path.read_bytes())[0]
+                yield title, read_json(path)[0]
 
 
 def _rich_tables(title: str, table: dict[str, Any]) -> Iterator[Table]:
     model, *names = [cell["value"].removesuffix(" - Score") for cell in table["header"] if cell["value"] != NOTES]
-    columns = [name.rpartition(" ") for name in names]  # `Re-rank 8k`, or of one category `8k`
+    columns = [name.rpartition(" ") for name in names]  # `Re-rank 8k`, or `8k` if there is one category
+    # One table for each length, or a single one if the columns are lengths.
     lengths = dict.fromkeys(label for _, _, label in columns) if any(category for category, *_ in columns) else [""]
     for length in lengths:
         places = [place for place, (_, _, label) in enumerate(columns, 1) if length in ("", label)]
-        shown = Table(title=f"{title} {length}".strip(), title_justify="left")
-        shown.add_column(model, overflow="fold")
+        rich_table = Table(title=f"{title} {length}".strip(), title_justify="left")
+        rich_table.add_column(model, overflow="fold")
         for category, _, label in (columns[place - 1] for place in places):
-            shown.add_column(category or label, overflow="fold")
+            rich_table.add_column(category or label, overflow="fold")
         for row in table["rows"]:
-            shown.add_row(*(cell_text(row[place]) for place in (0, *places)))
-        yield shown
+            rich_table.add_row(*(cell_text(row[place]) for place in (0, *places)))
+        yield rich_table

@@ -19,14 +19,13 @@ from helm_longctx.report.marks import mark_table, tag_run, with_lacks
 
 
 class LongContextSummarizer(Summarizer):
-    """HELM's summarizer, whose display files stay small at any length of prompts (`write_display`), and whose tables
-    and pages mark what is not comparable (`marks.py`).
+    """HELM's summarizer with small pages for long prompts (`write_display`) and marks at scores that do not compare.
 
-    All other numbers are HELM's.
+    All numbers are those of HELM's summarizer.
     """
 
     def read_run(self, run_path: str) -> Run:
-        """A run's spec and statistics.
+        """Read a run's spec and statistics.
 
         Raises:
             InputError: they are damaged.
@@ -37,19 +36,19 @@ class LongContextSummarizer(Summarizer):
             raise InputError(f"{run_path}: run_spec.json or stats.json is damaged; make that run again") from error
 
     def create_cell(self, runs: list[Run], matcher: MetricNameMatcher, *arguments: Any, **options: Any) -> Cell:
-        """HELM's cell; one of ours also knows what is lacking to its score."""
+        """Make HELM's cell, and add the reasons why its score is not comparable."""
         cell = super().create_cell(runs, matcher, *arguments, **options)
         outcomes = [outcome for run in runs if (outcome := self._outcome(run))]
         return with_lacks(cell, cell_lacks(matcher.name, matcher.sub_split, outcomes))
 
     def create_group_table(self, *arguments: Any, **options: Any) -> Table:
-        """HELM's table, with marks."""
+        """Make HELM's table, and add the marks."""
         return mark_table(super().create_group_table(*arguments, **options))
 
     def write_run_display_json(self, skip_completed: bool) -> None:
-        """Write the display files of all runs, of two side by side unless `num_threads` is one.
+        """Write the display files of all runs, two runs at a time unless `num_threads` is one.
 
-        More would only take memory: texts are compressed in parallel, but read in turns.
+        More threads would only cost memory: compressing texts runs in parallel, but parsing them does not.
         """
 
         def process(run: Run) -> None:
@@ -60,6 +59,7 @@ class LongContextSummarizer(Summarizer):
         parallel_map(process, self.runs, parallelism=min(self.num_threads, 2))
 
     def _outcome(self, run: Run) -> Outcome | None:
+        # A run appears in many cells.
         if run.run_path not in self._outcomes:
             spec, stats = asdict_without_nones(run.run_spec), map(asdict_without_nones, run.stats)
             self._outcomes[run.run_path] = find_outcome(spec, stats, BENCHMARKS)

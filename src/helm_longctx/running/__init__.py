@@ -1,4 +1,4 @@
-"""Replacements for HELM's runner, by class path."""
+"""The runner for long prompts, `helm_longctx.running.LongContextRunner`, and judging a run again."""
 
 from helm_longctx.running.runner import LongContextRunner
 

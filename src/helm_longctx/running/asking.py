@@ -1,46 +1,91 @@
-"""Asking a model: answers are kept as they come, failures counted, and how it goes is shown."""
+"""Asks a model for all answers of a run.
+
+Orders the requests, sends them from several threads, writes each answer to the journal, shows progress, counts
+failures and decides when they end the run.
+"""
 
 from __future__ import annotations
 
 import time
-from collections import deque
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import replace
+from hashlib import blake2b
+from threading import Thread
+from typing import Generic, TypeVar
 
 from helm.benchmark.adaptation.request_state import RequestState
-from helm.common.hierarchical_logger import hlog
+from helm.common.hierarchical_logger import hlog, hwarn
 from helm.common.request import GeneratedOutput, Request, RequestResult
 from tqdm import tqdm
 
 from helm_longctx.errors import InputError
-from helm_longctx.failures import Failure, label_error
+from helm_longctx.failures import Failure, failure_of, label_error
+from helm_longctx.protocol.sample import Sample
 from helm_longctx.redaction.abbreviation import abbreviate
 from helm_longctx.redaction.text import redact
-from helm_longctx.running.breaker import Breaker
-from helm_longctx.running.calls import Calls
 from helm_longctx.running.sending import TIMEOUT, Sender
+from helm_longctx.running.spool import prompt_digest
 from helm_longctx.runs.journal import Journal
 
-LATE = 5
-"""Failures that a request counts for which had no answer within its time: it has cost that time."""
+Item = TypeVar("Item")
+Outcome = TypeVar("Outcome")
+
+STEP = 8192
+"""Characters. Prompts are compared by prefixes whose lengths are multiples of this."""
+
+TICK = 1.0
+"""Seconds between two checks of the requests in flight."""
 
 LOG_EVERY = 60.0
-"""Seconds between two lines of progress in the log, where there is no terminal."""
+"""Seconds between two progress lines in the log, if there is no terminal."""
 
 SETTLE = 10.0
-"""Seconds in which requests in flight may still be answered, and their answers kept, when a run ends early."""
+"""Seconds that requests in flight get when a run ends early, so that their answers are kept."""
+
+GIVE_UP = 10
+"""Failures in a row that end a run: the server is gone, and every further request would wait for it in vain."""
+
+LATE = 5
+"""A request without an answer within the time limit counts as this many failures, because it has cost that time."""
+
+_ABOUT_ONE_PROMPT = (Failure.TOO_LONG, Failure.REFUSED)
+"""Failures that do not predict other requests, once the model has answered one."""
+
+
+def order_by_prefix(prompts: Iterable[str]) -> list[int]:
+    """Return the numbers of the prompts in an order that puts prompts with a common prefix next to each other.
+
+    A server can then reuse its prefix cache. Each group stands where its first prompt stands.
+
+    Args:
+        prompts: read once, one at a time.
+    """
+    first: dict[bytes, int] = {}
+    keys = [_prefix_key(prompt, number, first) for number, prompt in enumerate(prompts)]
+    return sorted(range(len(keys)), key=keys.__getitem__)
+
+
+def _prefix_key(prompt: str, number: int, first: dict[bytes, int]) -> list[int]:
+    """For each prefix of whole steps, the number of the first prompt that starts with it."""
+    hasher = blake2b(digest_size=16)
+    key = []
+    for start in range(0, len(prompt), STEP):
+        hasher.update(prompt[start : start + STEP].encode("utf-8", "surrogatepass"))
+        key.append(first.setdefault(hasher.digest(), number))
+    return key
 
 
 def ask_all(states: Sequence[RequestState], asking: Asking, parallelism: int) -> list[RequestState]:
-    """The states with their results, in the same order.
+    """Return the states with their results, in the same order.
 
-    The first request goes alone: a wrong address, key or model ends the run before the others are sent.
+    The first request is sent alone, so a wrong address, key or model ends the run before the others are sent.
 
     Raises:
-        InputError: bad input of a client, or the model cannot be asked; the message says what is kept.
+        InputError: a client got bad input, or the model cannot be asked; the message says what is kept.
     """
-    results = {number: known for number, state in enumerate(states) if (known := asking.recall(state))}
+    results = {number: answered for number, state in enumerate(states) if (answered := asking.recall(state))}
     waiting = deque(number for number in range(len(states)) if number not in results)
     calls, width = Calls(asking, asking.sender.limit), 1
     try:
@@ -49,10 +94,12 @@ def ask_all(states: Sequence[RequestState], asking: Asking, parallelism: int) ->
                 calls.start(number := waiting.popleft(), states[number])
             for number, call in calls.wait():
                 results[number] = asking.count(states[number], call)
+                # One answer shows that the address, key and model are right.
                 width = parallelism
             asking.progress.show(len(calls), calls.longest)
     except InputError as error:
         asking.sender.stop()
+        # Answers that arrive now are written to the journal by their threads.
         calls.settle(SETTLE)
         raise InputError(f"{error}; {asking.journal.summary()}") from error
     finally:
@@ -62,17 +109,17 @@ def ask_all(states: Sequence[RequestState], asking: Asking, parallelism: int) ->
 
 
 class Asking:
-    """Asks for one request state at a time; for use from several threads.
+    """Asks for the answer to one request state. Several threads may call it.
 
     Args:
-        sender: what sends a request.
-        whole_request: the request of a state with all that it asks; its own may be elided.
-        journal: what was answered before a crash, and where answers are kept.
-        total: requests.
+        sender: sends a request.
+        whole_request: returns a state's request with its whole prompt, which the state may hold elided.
+        journal: has the answers from before a crash, and gets the new ones.
+        total: number of requests.
 
     Attributes:
-        sender, journal: the same.
-        progress: what the user sees.
+        sender, journal: the arguments.
+        progress: shows progress to the user.
     """
 
     def __init__(self, sender: Sender, whole_request: Callable[[RequestState], Request], journal: Journal, total: int):
@@ -81,121 +128,222 @@ class Asking:
         self._breaker = Breaker(total, bool(journal))
 
     def recall(self, state: RequestState) -> RequestState | None:
-        """The state with the result that it had before; None if it has to be asked."""
-        known = self.journal.get(self._name(state))
-        if known is None:
+        """Return the state with its result from the journal; None if there is none."""
+        result = self.journal.get(self._name(state))
+        if result is None:
             return None
         self.progress.recall()
-        return replace(state, result=known)
+        return replace(state, result=result)
 
     def __call__(self, state: RequestState) -> RequestState:
-        """The state with its result; an answer is on disk when this returns.
+        """Return the state with its result. An answer is on disk when this returns.
 
         Raises:
-            InputError: bad input of a client.
+            InputError: a client got bad input.
         """
-        made = self.sender(self._whole_request(state))
-        if not made.result.success:
-            return replace(state, result=_failed(made.result.error or ""))
-        self.journal.add(self._name(state), made.result)
-        made.keep_replies()
-        return replace(state, result=made.result)
+        attempt = self.sender(self._whole_request(state))
+        if not attempt.result.success:
+            return replace(state, result=_failure_result(attempt.result.error or ""))
+        self.journal.add(self._name(state), attempt.result)
+        # Only now, so that the cache has no reply whose answer is not in the journal.
+        attempt.keep_replies()
+        return replace(state, result=attempt.result)
 
     def count(self, state: RequestState, call: Future[RequestState] | None) -> RequestState:
-        """The state with what came of asking for it, a call that is over, or None for one that took too long.
+        """Count the outcome of a call, and return the state with its result.
+
+        Args:
+            call: a finished call; None for a call that took too long.
 
         Raises:
-            InputError: as `Breaker.add`, or bad input of a client.
+            InputError: as `Breaker.add`, or a client got bad input.
         """
-        result = call.result().result if call else _failed(label_error(Failure.TEMPORARY, self._lateness))
-        self.progress.count(_tokens(state), result)
+        result = call.result().result if call else _failure_result(label_error(Failure.TEMPORARY, self._timeout_text))
+        self.progress.count(_prompt_tokens(state), result)
+        # A late call has blocked a thread for the whole time limit.
         self._breaker.add(state.instance.id, result, weight=1 if call else LATE)
         return replace(state, result=result)
 
     @property
-    def _lateness(self) -> str:
-        return f"no answer within {self.sender.limit:g} seconds ({TIMEOUT} sets them)"
+    def _timeout_text(self) -> str:
+        return f"no answer within {self.sender.limit:g} seconds ({TIMEOUT} sets the limit)"
 
     def finish(self) -> int:
-        """Log the totals; how many requests failed."""
+        """Log the totals, and return how many requests failed."""
         self.progress.finish()
         return self._breaker.finish()
 
     def _name(self, state: RequestState) -> str:
-        return self.journal.name(state.request, state.instance.extra_data["full_prompt"]["sha256"])
+        return self.journal.name(state.request, prompt_digest(state))
 
 
 class Progress:
-    """Counts requests, and shows them with what is in flight and the time left: a bar on a terminal, else log lines.
+    """Counts requests and shows progress: as a bar on a terminal, otherwise as log lines.
 
-    It is for one thread, which calls `show` every second or so, whether requests come back or not.
+    For use from one thread, which calls `show` about every second, even if no request has come back.
     """
 
     def __init__(self, total: int):
         self._total, self._bar = total, tqdm(total=total, unit="request", disable=None)
-        self._start = self._shown = time.monotonic()
-        self._answered = self._known = self._cached = self._failed = self._tokens = 0
+        self._start = self._last_shown = time.monotonic()
+        self._answered = self._recalled = self._cached = self._failures = self._tokens = 0
 
     def recall(self) -> None:
-        """A request was answered before."""
-        self._known += 1
+        """Count a request whose answer was in the journal."""
+        self._recalled += 1
         self._bar.update()
 
     def count(self, tokens: int, result: RequestResult) -> None:
-        """A request came back."""
+        """Count a request that was sent and has come back."""
         self._tokens += tokens
         self._answered += result.success
         self._cached += result.success and result.cached
-        self._failed += not result.success
+        self._failures += not result.success
         self._bar.update()
 
     def show(self, in_flight: int, longest: float) -> None:
-        """Show how it goes, if it is time to.
+        """Show progress, if the last time is long enough ago.
 
         Args:
-            in_flight: requests that were sent and have not come back.
+            in_flight: number of requests that were sent and have not come back.
             longest: seconds since the oldest of them was sent.
         """
         now = time.monotonic()
-        if now - self._shown < (LOG_EVERY if self._bar.disable else 1):
+        if now - self._last_shown < (LOG_EVERY if self._bar.disable else 1):
             return
-        self._shown = now
-        speed = f"{self._speed:,.0f} input tokens per second"
+        self._last_shown = now
+        speed = f"{self._tokens_per_second:,.0f} input tokens per second"
         waiting = f"{in_flight} in flight, the oldest for {tqdm.format_interval(longest)}"
         if self._bar.disable:
-            asked = self._answered + self._failed
-            left = (self._total - self._known - asked) * (now - self._start) / max(asked, 1)
-            left_text = f"{tqdm.format_interval(left)} left" if asked else "none answered yet"
-            counts = f"{self._known + asked} of {self._total} requests, {self._failed} failed"
+            done = self._answered + self._failures
+            left = (self._total - self._recalled - done) * (now - self._start) / max(done, 1)
+            left_text = f"{tqdm.format_interval(left)} left" if done else "none answered yet"
+            counts = f"{self._recalled + done} of {self._total} requests, {self._failures} failed"
             hlog(f"{counts}, {speed}, {left_text}; {waiting}")
         else:
-            self._bar.set_postfix_str(f"tokens/s={self._speed:,.0f}, failed={self._failed}, {waiting}")
+            self._bar.set_postfix_str(f"tokens/s={self._tokens_per_second:,.0f}, failed={self._failures}, {waiting}")
 
     def close(self) -> None:
-        """Leave the terminal to others."""
+        """Remove the bar from the terminal."""
         self._bar.close()
 
     def finish(self) -> None:
         """Log the totals."""
         hlog(
             f"{self._answered} requests answered, {self._cached} of them from the request cache, "
-            f"{self._known} before, {self._failed} failed; "
-            f"{self._speed:,.0f} input tokens per second"
+            f"{self._recalled} answered before, {self._failures} failed; "
+            f"{self._tokens_per_second:,.0f} input tokens per second"
         )
 
     @property
-    def _speed(self) -> float:
+    def _tokens_per_second(self) -> float:
         return self._tokens / max(time.monotonic() - self._start, 1e-9)
 
 
-def _tokens(state: RequestState) -> int:
-    """Of the prompt as it was counted; else an estimate."""
-    extra = state.instance.extra_data
-    return extra.get("prompt_tokens") or extra.get("input_tokens") or extra["full_prompt"]["characters"] // 4
+class Calls(Generic[Item, Outcome]):
+    """Calls a function in daemon threads, one for each call. They block neither Ctrl-C nor the end of the process.
+
+    Args:
+        function: takes an item.
+        limit: seconds that a call may take; None for no limit.
+    """
+
+    def __init__(self, function: Callable[[Item], Outcome], limit: float | None):
+        self._function, self._limit = function, limit
+        self._calls: dict[Future[Outcome], tuple[int, float]] = {}
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
+    def start(self, number: int, item: Item) -> None:
+        """Call the function with an item; `number` identifies the call."""
+        future: Future[Outcome] = Future()
+        self._calls[future] = number, time.monotonic()
+        Thread(target=self._call, args=(item, future), daemon=True).start()
+
+    def wait(self) -> Iterator[tuple[int, Future[Outcome] | None]]:
+        """Wait at most one `TICK`, then yield the number and the future of each finished call.
+
+        A call over the time limit is yielded with None. It continues in its thread, but nothing waits for it.
+        """
+        done = wait(self._calls, TICK, FIRST_COMPLETED).done
+        for future, (number, start) in list(self._calls.items()):
+            late = self._limit is not None and time.monotonic() - start > self._limit
+            if future in done or late:
+                # Also removes late calls, so that another request can start in their place.
+                del self._calls[future]
+                yield number, future if future in done else None
+
+    def settle(self, seconds: float) -> None:
+        """Wait until the calls in flight have finished, but at most so long."""
+        wait(self._calls, seconds)
+
+    @property
+    def longest(self) -> float:
+        """Seconds since the start of the oldest call in flight; 0 if there is none."""
+        return time.monotonic() - min((start for _, start in self._calls.values()), default=time.monotonic())
+
+    def _call(self, item: Item, future: Future[Outcome]) -> None:
+        try:
+            future.set_result(self._function(item))
+        except BaseException as error:  # raised again by the thread that asks for the result
+            future.set_exception(error)
 
 
-def _failed(error: str) -> RequestResult:
-    """As HELM has requests that failed without harm: one empty completion, which its pages can show."""
+class Breaker:
+    """Counts failures by kind, logs the first of each kind, and ends a run with too many failures in a row.
+
+    Args:
+        total: number of requests of the run.
+        has_answers: whether some were answered in an earlier process.
+    """
+
+    def __init__(self, total: int, has_answers: bool):
+        self._limit, self._has_answers = min(GIVE_UP, total), has_answers
+        self._kinds: Counter[Failure] = Counter()
+        self._in_a_row = 0
+
+    def add(self, name: str | None, result: RequestResult, weight: int = 1) -> None:
+        """Count the result of a request.
+
+        Args:
+            name: the instance's, for the log.
+            weight: how many failures a failure counts as.
+
+        Raises:
+            InputError: further requests would fail, too.
+        """
+        kind = failure_of(result)
+        if kind is None:
+            self._in_a_row, self._has_answers = 0, True
+            return
+        self._kinds[kind] += 1
+        error = " ".join((result.error or "").split())
+        # Every other request would fail for the same reason, so the count does not matter.
+        if kind.ends_run:
+            raise InputError(f"the model cannot be asked: {error}")
+        self._in_a_row += 0 if kind in _ABOUT_ONE_PROMPT and self._has_answers else weight
+        if self._in_a_row >= self._limit:
+            raise InputError(f"{self._kinds.total()} requests failed, the last ones in a row: {error}")
+        if self._kinds[kind] == 1:
+            hwarn(f"request for {name} failed: {error}; further {kind.value} failures are only counted")
+
+    def finish(self) -> int:
+        """Log how many requests failed and why, and return their number."""
+        if self._kinds:
+            hwarn("failed: " + ", ".join(f"{number} {kind.value}" for kind, number in self._kinds.most_common()))
+        return self._kinds.total()
+
+
+def _prompt_tokens(state: RequestState) -> int:
+    """Return the number of tokens of the prompt if it was counted, or else an estimate."""
+    sample = Sample.from_json(state.instance.extra_data)
+    assert sample.full_prompt is not None
+    return sample.prompt_tokens or sample.input_tokens or sample.full_prompt["characters"] // 4
+
+
+def _failure_result(error: str) -> RequestResult:
+    """Make the result of a failed request. It has one empty completion, without which HELM's pages cannot show it."""
     nothing = GeneratedOutput(text="", logprob=0, tokens=[])
     return RequestResult(
         success=False, embedding=[], completions=[nothing], cached=False, error=abbreviate(redact(error))

@@ -1,4 +1,4 @@
-"""One attempt at a request: what its client got and cached, and whether that is an answer."""
+"""One attempt at a request: sends it, holds replies back from the cache, and checks that the result is an answer."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from helm_longctx.failures import Failure, failure_of, failure_of_error, failure
 from helm_longctx.helm.patches import OpensStore, store_watch
 
 RawReply = Mapping[str, Any]
-"""What a client caches: the provider's reply as JSON, before the client reads it."""
+"""What a client caches: the provider's reply as JSON, before the client parses it."""
 
 
 class Store(Protocol):
-    """What HELM's caches do with a store of replies."""
+    """The part of a store of replies that HELM's caches use."""
 
     def get(self, key: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The reply to a request; None if there is none."""
+        """Return the reply to a request; None if there is none."""
         ...
 
     def put(self, key: Mapping[str, Any], value: dict[str, Any]) -> None:
-        """Keep a reply."""
+        """Store a reply."""
         ...
 
 
 class Attempt:
-    """Holds replies back from the cache, and notes what HELM's clients leave out of their results.
+    """Holds replies back from the cache, and records what HELM's clients leave out of their results.
 
-    HELM's clients cache a reply before they read it, so that one which cannot be read would stay there for good.
+    HELM's clients cache a reply before they parse it, so a reply that cannot be parsed would stay in the cache.
 
     Attributes:
-        result: an answer, or a failure whose error begins with its kind.
-        replies: raw replies, of the server or of the cache.
-        error: what the last request to the server raised, with its causes; HELM's clients report its text alone.
-        held: opens a store, key and value of each reply that is not in the cache yet, by store and key.
+        result: an answer, or a failure whose error starts with its kind.
+        replies: raw replies from the server or the cache.
+        error: the exception of the last request to the server, with its causes; HELM's clients report only its text.
+        held: replies that are not in the cache yet, as (function that opens the store, key, value).
     """
 
     result: RequestResult
@@ -52,17 +52,17 @@ class Attempt:
         self.held: dict[str, tuple[OpensStore, Mapping[str, Any], dict[str, Any]]] = {}
 
     def keep_replies(self) -> None:
-        """Put what was held back into the cache. A cache that cannot be written is warned of: the answer is there."""
+        """Write the replies to the cache. A failure is only logged, because the answer is in the journal."""
         for open_store, key, value in self.held.values():
             try:
                 with open_store() as store:
                     store.put(key, value)
             except Exception as error:
-                hwarn(f"an answer is not in the request cache ({type(error).__name__}: {error}); the run goes on")
+                hwarn(f"an answer is not in the request cache ({type(error).__name__}: {error}); the run continues")
         self.held.clear()
 
-    def checked(self, outcome: RequestResult | Exception) -> RequestResult:
-        """The outcome, if it is an answer; else a failure that says why it is none."""
+    def check(self, outcome: RequestResult | Exception) -> RequestResult:
+        """Return the outcome if it is an answer, or else a failure with the reason."""
         kind = self._failure(outcome)
         if kind is None and isinstance(outcome, RequestResult):
             return outcome
@@ -72,59 +72,61 @@ class Attempt:
         return RequestResult(False, [], [], False, error=error)
 
     def _failure(self, outcome: RequestResult | Exception) -> Failure | None:
-        if any(map(_is_refused, self.replies)):
+        if any(map(_has_refusal, self.replies)):
             return Failure.REFUSED
         kind = failure_of_error(outcome) if isinstance(outcome, Exception) else failure_of(outcome)
         if kind is None or kind is Failure.REFUSED:
             return kind
         if self.error is not None:
             cause = failure_of_error(self.error)
+            # The exception has a type and a status code; HELM's result has only its text.
             return kind if cause is Failure.UNKNOWN else cause
-        said = next((reply["error"] for reply in self.replies if reply.get("error")), None)
-        kind = kind if said is None else failure_of_text(str(said))
+        text = next((reply["error"] for reply in self.replies if reply.get("error")), None)
+        kind = kind if text is None else failure_of_text(str(text))
+        # The server did reply, so the client failed at reading the reply.
         return Failure.MALFORMED if self.replies and kind is Failure.UNKNOWN else kind
 
     def _reason(self, outcome: RequestResult | Exception) -> str:
-        if self.error is None and (odd := next(filter(None, map(_oddity, self.replies)), None)):
-            return odd
+        if self.error is None and (defect := next(filter(None, map(_find_defect, self.replies)), None)):
+            return defect
         if isinstance(outcome, Exception):
             return f"{type(outcome).__name__}: {outcome}"
         return outcome.error or "no completion"
 
 
-def attempt(send: Callable[[Request], RequestResult], request: Request) -> Attempt:
-    """Send a request once. The cache gets nothing until `keep_replies` is called.
+def try_once(send: Callable[[Request], RequestResult], request: Request) -> Attempt:
+    """Send a request once. The cache gets the replies only when `keep_replies` is called.
 
     Raises:
-        InputError: bad input of a client; whatever else it raises is in the result.
+        InputError: a client got bad input. Every other exception becomes a failure in the result.
     """
-    made = Attempt()
-    token = store_watch.set(partial(_hold_replies, made))
+    attempt = Attempt()
+    token = store_watch.set(partial(_hold_replies, attempt))
     try:
-        made.result = made.checked(send(request))
+        attempt.result = attempt.check(send(request))
     except InputError:
         raise
-    except Exception as error:  # clients raise what they like
-        made.result = made.checked(error)
+    except Exception as error:  # HELM's clients raise any type
+        attempt.result = attempt.check(error)
     finally:
         store_watch.reset(token)
-    return made
+    return attempt
 
 
 @contextmanager
-def _hold_replies(current: Attempt, open_store: OpensStore, name: str) -> Iterator[Store]:
-    """A store for one look-up, whose new replies the attempt holds back.
+def _hold_replies(attempt: Attempt, open_store: OpensStore, name: str) -> Iterator[Store]:
+    """Open a store for one look-up. The attempt holds new replies back from it.
 
     Args:
-        open_store: opens it.
-        name: tells it from other stores.
+        open_store: opens the store.
+        name: identifies the store.
     """
     with open_store() as store:
-        current.error = None
+        attempt.error = None
         try:
-            yield _HoldingStore(store, current, open_store, name)
+            yield _HoldingStore(store, attempt, open_store, name)
         except Exception as error:
-            current.error = error
+            attempt.error = error
             raise
 
 
@@ -133,26 +135,30 @@ class _HoldingStore:
         self._store, self._attempt, self._open_store, self._name = store, attempt, open_store, name
 
     def get(self, key: Mapping[str, Any]) -> dict[str, Any] | None:
-        held = self._attempt.held.get(self._place(key))  # one of HELM's clients asks twice
-        found = dict(held[2]) if held else self._store.get(key)
-        if found:
-            self._attempt.replies.append(found)
-        return found
+        held = self._attempt.held.get(self._place(key))  # one of HELM's clients looks up twice
+        reply = dict(held[2]) if held else self._store.get(key)
+        if reply:
+            self._attempt.replies.append(reply)
+        return reply
 
     def put(self, key: Mapping[str, Any], value: dict[str, Any]) -> None:
         self._attempt.replies.append(value)
-        self._attempt.held[self._place(key)] = (self._open_store, key, dict(value))  # clients take parts out
+        self._attempt.held[self._place(key)] = (
+            self._open_store,
+            key,
+            dict(value),
+        )  # a copy, because clients remove parts of the reply
 
     def _place(self, key: Mapping[str, Any]) -> str:
         return f"{self._name}\0{request_to_key(key)}"
 
 
 _REASONS = ("stop_reason", "stopReason", "finish_reason", "finishReason", "reason")
-"""Where protocols say why an answer ended."""
+"""Fields in which protocols give the reason why an answer ended."""
 
 
-def _is_refused(reply: RawReply) -> bool:
-    """Whether a policy ended or refused an answer, by OpenAI's, Anthropic's, Google's and Amazon's protocols."""
+def _has_refusal(reply: RawReply) -> bool:
+    """Whether a policy refused or ended the answer, in OpenAI's, Anthropic's, Google's or Amazon's protocol."""
     lists = [[reply, reply.get("incomplete_details")], reply.get("choices"), reply.get("candidates")]
     parts = [part for each in lists for part in _dicts(each)]
     reasons = [part.get(name) for part in parts for name in _REASONS]
@@ -160,8 +166,8 @@ def _is_refused(reply: RawReply) -> bool:
     return any(map(is_refusal, reasons)) or any(isinstance(each, dict) and each.get("refusal") for each in messages)
 
 
-def _oddity(reply: RawReply) -> str | None:
-    """What is wrong with the shape of a reply in OpenAI's protocol; None if it is of another, or well."""
+def _find_defect(reply: RawReply) -> str | None:
+    """Return what is wrong with a reply in OpenAI's protocol; None if nothing is, or the protocol is another."""
     if reply.get("error"):
         return f"the server answered with an error: {reply['error']}"
     if "choices" not in reply:

@@ -1,4 +1,4 @@
-"""Judging a run's answers again, without asking the model."""
+"""Judges the answers of a run again without asking the model."""
 
 from __future__ import annotations
 
@@ -15,55 +15,58 @@ from helm.benchmark.adaptation.request_state import RequestState
 from helm.benchmark.adaptation.scenario_state import ScenarioState
 from helm.benchmark.annotation.annotator import AnnotatorSpec
 from helm.benchmark.executor import ExecutionSpec
-from helm.benchmark.run_spec import RunSpec, get_run_spec_function
+from helm.benchmark.run_spec import RunSpec
 from helm.benchmark.runner import Runner, set_benchmark_output_path
 from helm.common.cache_backend_config import SqliteCacheBackendConfig
 from helm.common.codec import from_json
 from helm.common.request import Request
 from helm.proxy.services.service import CACHE_DIR
 
+from helm_longctx.benchmarks import benchmark_of
 from helm_longctx.errors import InputError
 from helm_longctx.helm.annotator import check_annotators
+from helm_longctx.helm.run_specs import make_annotators, make_metrics, make_scenario
 from helm_longctx.locks import LOCK, lock_run
-from helm_longctx.protocol.entry import ARGUMENTS
+from helm_longctx.protocol.entry import ARGUMENTS, check_entry
 from helm_longctx.protocol.sample import Sample
-from helm_longctx.running.annotating import WholePromptAnnotations
 from helm_longctx.running.cache import with_digest_cache
-from helm_longctx.running.disk import name_full_disk
+from helm_longctx.running.interruptions import name_full_disk
+from helm_longctx.running.runner import evaluate
+from helm_longctx.running.spool import WholePromptAnnotations
 from helm_longctx.runs.conversation import with_text
+from helm_longctx.runs.files import INSTANCE_STATS, RUN_SPEC, STATES, STATS, read_run_specs, reading, write_json
 from helm_longctx.runs.prompts import stored_prompt
-from helm_longctx.runs.results import evaluated, write_json
 
 
 @dataclass(frozen=True)
 class Rejudgment:
-    """A run that was judged again. A verdict is what one judge says of one answer.
+    """The outcome of judging a run again. A verdict is one judge's opinion of one answer.
 
     Args:
-        folder: of the result.
-        given: verdicts that there are.
-        recovered: how many more they are than before.
-        missing: verdicts that a judge owes.
+        folder: the folder of the result.
+        verdicts: number of verdicts.
+        recovered: how many more verdicts there are than before.
+        missing: number of verdicts that a judge failed to give.
     """
 
     folder: Path
-    given: int
+    verdicts: int
     recovered: int
     missing: int
 
 
 class Rejudger(Runner):
-    """HELM's runner without its first half: what a run's model answered is read from the run's files."""
+    """HELM's runner without the requests: it reads the model's answers from the run's files."""
 
     def __init__(self, output_path: Path, suite: str, local_path: Path):
-        set_benchmark_output_path(str(output_path))  # annotators find data there
+        set_benchmark_output_path(str(output_path))  # where annotators look for data
         cache = local_path / CACHE_DIR
         cache.mkdir(parents=True, exist_ok=True)
         spec = ExecutionSpec(
             url=None,
-            auth=None,  # only for a proxy server
+            auth=None,  # only a proxy server needs it
             local_path=str(local_path),
-            parallelism=4,  # threads of HELM's; judges have a limit of their own
+            parallelism=4,  # HELM's threads; judges have their own limit
             sqlite_cache_backend_config=SqliteCacheBackendConfig(str(cache)),
         )
         super().__init__(
@@ -78,18 +81,18 @@ class Rejudger(Runner):
         )
 
     def specs(self, runs: Iterable[Path], judge: str | None) -> dict[Path, RunSpec]:
-        """For each run, by its folder, the spec of its result; a judge that is given is part of its name.
+        """Return the run spec of each result, by the folder of its run. With `judge`, its name contains the judge.
 
         Args:
-            judge: as in a run entry; None for each run's own.
+            judge: as in a run entry; None for each run's own judge.
 
         Raises:
-            InputError: a run cannot be judged so, or two results would have one name.
+            InputError: a run cannot be judged in this way, or two results would have the same name.
         """
         specs: dict[Path, RunSpec] = {}
         for run in dict.fromkeys(runs):
-            spec = _judged_by(_read(run / "run_spec.json", RunSpec), judge)
-            if rivals := [other.name for other, its in specs.items() if its.name == spec.name]:
+            spec = _with_judge(_load(run / RUN_SPEC, RunSpec), judge)
+            if rivals := [other.name for other, result in specs.items() if result.name == spec.name]:
                 raise InputError(
                     f"runs {rivals[0]} and {run.name} would both be written to {spec.name}; judge them in two "
                     "commands, each with its own --to"
@@ -99,107 +102,117 @@ class Rejudger(Runner):
         return specs
 
     def rejudge(self, run: Path, spec: RunSpec) -> Rejudgment:
-        """Judge a run's answers again and make its statistics anew.
+        """Judge a run's answers again, and compute its statistics again.
 
         Args:
-            run: its folder.
-            spec: of the result, which goes to the runner's suite.
+            run: the run's folder.
+            spec: the run spec of the result, which is written to this runner's suite.
 
         Raises:
-            InputError: the run cannot be read, is in use by another process, or the disk is full.
+            InputError: the run cannot be read or is in use by another process, or the disk is full.
         """
         target = Path(self.runs_path) / spec.name
         with ExitStack() as stack:
+            # A set, since with the run's own judge both are the same folder.
             for folder in {run.resolve(), target.resolve()}:
                 if folder.is_dir():
                     stack.enter_context(lock_run(folder))
-            stack.enter_context(name_full_disk(target, f"{run} is as it was"))
-            before = _read(run / "scenario_state.json", ScenarioState)
-            state = _unjudged(before, spec.annotators)
+            stack.enter_context(name_full_disk(target, f"{run} is unchanged"))
+            before = _load(run / STATES, ScenarioState)
+            state = _drop_verdicts(before, spec.annotators)
             state = WholePromptAnnotations(self.annotator_executor, partial(_whole_request, run)).execute(state)
-            stats, each = evaluated(self, spec, state)
-            files = {"run_spec": spec, "scenario_state": state, "stats": stats, "per_instance_stats": each}
-            _place(run, target, files)
-        (given_before, _), (given, missing) = _verdicts(before), _verdicts(state)
-        return Rejudgment(target, given, max(0, given - given_before), missing)
+            stats, instance_stats = evaluate(self, spec, state)
+            _replace_run(run, target, {RUN_SPEC: spec, STATES: state, STATS: stats, INSTANCE_STATS: instance_stats})
+        (old_verdicts, _), (verdicts, missing) = _count_verdicts(before), _count_verdicts(state)
+        return Rejudgment(target, verdicts, max(0, verdicts - old_verdicts), missing)
 
 
-def _verdicts(state: ScenarioState) -> tuple[int, int]:
-    """How many verdicts a run has, and how many are missing."""
-    given = missing = 0
+def _count_verdicts(state: ScenarioState) -> tuple[int, int]:
+    """Return how many verdicts a run has and how many are missing."""
+    verdicts = missing = 0
     for note in (note for each in state.request_states for note in (each.annotations or {}).values() if note):
         judges = len(note.get("judges", ())) or 1
         failed = round(float(note.get("failed", 0)) * judges)
-        given, missing = given + judges - failed, missing + failed
-    return given, missing
+        verdicts, missing = verdicts + judges - failed, missing + failed
+    return verdicts, missing
 
 
-def _unjudged(state: ScenarioState, annotators: list[AnnotatorSpec] | None) -> ScenarioState:
-    """The answers without what was said of them: nobody may be asked now, and the old verdicts are another judge's."""
-    answers = [replace(each, annotations=None) for each in state.request_states]
-    return replace(state, annotator_specs=annotators, request_states=answers)
+def _drop_verdicts(state: ScenarioState, annotators: list[AnnotatorSpec] | None) -> ScenarioState:
+    """Remove the annotations. The old verdicts are another judge's, and with `judge=none` there are no new ones."""
+    states = [replace(each, annotations=None) for each in state.request_states]
+    return replace(state, annotator_specs=annotators, request_states=states)
 
 
 def judged_runs(suite: Path) -> Iterator[Path]:
-    """The finished runs of a suite that have a judge.
+    """Yield the folders of a suite's finished runs that have a judge.
 
     Raises:
-        InputError: a run's spec cannot be read.
+        InputError: a run spec is damaged.
     """
-    for path in sorted(suite.glob("*/scenario_state.json")):
-        if _read(path.parent / "run_spec.json", RunSpec).annotators:
-            yield path.parent
+    for run, spec in read_run_specs(suite):
+        with reading(run / RUN_SPEC):
+            is_judged = bool(spec.get("annotators"))
+        if is_judged and (run / STATES).is_file():
+            yield run
 
 
 def _whole_request(run: Path, state: RequestState) -> Request:
-    """Whole only where it was cut: what a model was shown is asked of no other prompt."""
-    stored = Sample.from_json(state.instance.extra_data).full_prompt if state.prompt_truncated else None
-    return (
-        with_text(state.request, stored_prompt(run, stored["sha256"], state.instance.id)) if stored else state.request
+    """Return the request as the model got it. Only a cut prompt must be restored, since judges read no other prompt."""
+    sample = Sample.from_json(state.instance.extra_data)
+    if not (state.prompt_truncated and sample.full_prompt):
+        return state.request
+    return with_text(state.request, stored_prompt(run, sample.full_prompt["sha256"], state.instance.id))
+
+
+def _with_judge(spec: RunSpec, judge: str | None) -> RunSpec:
+    """Return the run spec for judging again, with the installed package's classes.
+
+    The classes are made from the run entry, because the class paths in the spec may be those of an older version.
+    """
+    if judge is None and not spec.annotators:
+        raise InputError(f"run {spec.name} has no judge; name one with --judge")
+    if "entry" not in spec.scenario_spec.args:
+        raise InputError(f"run {spec.name} is not a run of this package")
+    arguments = {name: value for name, value in spec.scenario_spec.args.items() if name in ARGUMENTS}
+    arguments["judge"] = judge or spec.annotators[0].args.get("judge", "auto")
+    name = str(spec.scenario_spec.args["entry"])
+    entry = check_entry(benchmark_of(name), name, arguments)
+    return replace(
+        spec,
+        name=_add_judge(spec.name, judge) if judge else spec.name,
+        scenario_spec=replace(spec.scenario_spec, class_name=make_scenario(entry).class_name),
+        metric_specs=make_metrics(entry),
+        annotators=make_annotators(entry),
     )
 
 
-def _judged_by(spec: RunSpec, judge: str | None) -> RunSpec:
-    if judge is None:
-        if not spec.annotators:
-            raise InputError(f"run {spec.name} has no judge; name one with --judge")
-        return spec
-    arguments = {name: value for name, value in spec.scenario_spec.args.items() if name in ARGUMENTS}
-    function = get_run_spec_function(spec.scenario_spec.args.get("entry", ""))
-    if function is None:
-        raise InputError(f"run {spec.name} is not of this package")
-    annotators: list[AnnotatorSpec] = function(**arguments, judge=judge).annotators or []
-    return replace(spec, name=_named(spec.name, judge), annotators=annotators)
-
-
-def _named(run: str, judge: str) -> str:
-    """The run's name with the judge where its entry has it: after our arguments, before HELM's."""
+def _add_judge(run: str, judge: str) -> str:
+    """Add a judge to a run's name in the place where a run entry has it: after our arguments, before HELM's."""
     entry, _, rest = run.partition(":")
     parts = [part for part in rest.split(",") if not part.startswith("judge=")]
     ours = sum(part.partition("=")[0] in ARGUMENTS for part in parts)
+    # HELM adds its own arguments behind ours, such as the model.
     parts.insert(ours, f"judge={judge.replace('/', '_')}")
     return f"{entry}:{','.join(parts)}"
 
 
-def _read(path: Path, kind: type[Any]) -> Any:
-    try:
+def _load(path: Path, kind: type[Any]) -> Any:
+    with reading(path):
         return from_json(path.read_bytes(), kind)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{path} cannot be read ({type(error).__name__}); make that run again") from error
 
 
-def _place(run: Path, target: Path, files: dict[str, Any]) -> None:
-    """The run with other files, put in its place whole."""
+def _replace_run(run: Path, target: Path, files: dict[str, Any]) -> None:
+    """Copy a run with other files to `target`, in one step, so that the folder is never incomplete."""
     with tempfile.TemporaryDirectory(prefix=".rejudged-", dir=target.parent) as name:
-        made, before = Path(name) / "run", Path(name) / "before"
-        shutil.copytree(run, made, ignore=shutil.ignore_patterns(f"{LOCK}*"))
-        for stem, content in files.items():
-            write_json(made / f"{stem}.json", content)
+        new, old = Path(name) / "new", Path(name) / "old"
+        shutil.copytree(run, new, ignore=shutil.ignore_patterns(f"{LOCK}*"))
+        for file_name, content in files.items():
+            write_json(new / file_name, content)
         try:
             if target.exists():
-                target.rename(before)
-            made.rename(target)
-        except BaseException:  # an interrupt, too: what was there goes back before this folder is removed
-            if before.exists() and not target.exists():
-                before.rename(target)
+                target.rename(old)
+            new.rename(target)
+        except BaseException:  # also an interrupt: restore the old run before the temporary folder is removed
+            if old.exists() and not target.exists():
+                old.rename(target)
             raise

@@ -11,8 +11,9 @@ from helm.benchmark.adaptation.adapters.adapter_factory import AdapterFactory
 from helm.benchmark.adaptation.request_state import RequestState
 from helm.benchmark.adaptation.scenario_state import ScenarioState
 from helm.benchmark.executor import ExecutionSpec
+from helm.benchmark.metrics.metric import PerInstanceStats, Stat, create_metric
 from helm.benchmark.run_spec import RunSpec
-from helm.benchmark.runner import Runner, RunnerError
+from helm.benchmark.runner import Runner, RunnerError, remove_per_instance_stats_nans, remove_stats_nans
 from helm.benchmark.scenarios.scenario import create_scenario, get_scenario_cache_path
 from helm.common.cache import cache_stats
 from helm.common.hierarchical_logger import herror, hlog, htrack_block
@@ -23,42 +24,56 @@ from helm_longctx.helm.annotator import check_annotators
 from helm_longctx.helm.patches import apply_patches
 from helm_longctx.helm.scenario import LongContextScenario
 from helm_longctx.locks import lock_run
-from helm_longctx.running.adapting import adapt, prompt_text, whole_request
-from helm_longctx.running.annotating import WholePromptAnnotations
-from helm_longctx.running.asking import Asking, ask_all
-from helm_longctx.running.cache import with_digest_cache
-from helm_longctx.running.disk import name_full_disk
-from helm_longctx.running.order import by_prefix
+from helm_longctx.running.asking import Asking, ask_all, order_by_prefix
+from helm_longctx.running.cache import server_digest, with_digest_cache
+from helm_longctx.running.interruptions import name_full_disk, stoppable
 from helm_longctx.running.sending import Sender
-from helm_longctx.running.servers import server_digest
-from helm_longctx.running.stopping import stoppable
+from helm_longctx.running.spool import (
+    Spool,
+    WholePromptAnnotations,
+    adapt,
+    prompt_digest,
+    prompt_text,
+    whole_request,
+)
 from helm_longctx.runs import journal as journals
+from helm_longctx.runs.files import INSTANCE_STATS, RUN_SPEC, SCENARIO, STATES, STATS, find_incomplete_files, write_json
 from helm_longctx.runs.journal import Journal
 from helm_longctx.runs.prompts import instance_names, write_prompts
-from helm_longctx.runs.results import cut_files, evaluated, write_json
-from helm_longctx.runs.spool import Spool
+
+
+def evaluate(runner: Runner, spec: RunSpec, state: ScenarioState) -> tuple[list[Stat], list[PerInstanceStats]]:
+    """Run a run's metrics on its answers, as HELM does: statistics of the whole run and of each instance."""
+    metrics = [create_metric(metric) for metric in spec.metric_specs]
+    parallelism = runner.executor.execution_spec.parallelism
+    with htrack_block(f"{len(metrics)} metrics"):
+        results = [
+            metric.evaluate(state, runner.metric_service, runner.eval_cache_path, parallelism) for metric in metrics
+        ]
+    stats = remove_stats_nans([stat for result in results for stat in result.aggregated_stats])
+    return stats, remove_per_instance_stats_nans([row for result in results for row in result.per_instance_stats])
 
 
 class LongContextRunner(Runner):
-    """HELM's runner for long prompts: they are streamed, stored once and not logged; answers are kept as they come.
+    """HELM's runner for long prompts. It streams prompts, stores them once, and writes each answer to disk at once.
 
-    A request that fails is counted, and one run with bad data ends in one line; the others are made. Runs that are not
-    this package's, and what HELM's flags for instances and dry runs ask for, are made as HELM makes them.
+    Failed requests are counted. A run with bad input ends with one line, and the other runs continue. Runs of other
+    packages, and runs with HELM's flags for dry runs or instances, are left to HELM's own code.
 
     Args:
-        execution_spec, arguments: as HELM's runner takes them.
+        execution_spec, arguments, options: the arguments of HELM's runner.
     """
 
-    def __init__(self, execution_spec: ExecutionSpec, *arguments: Any, **named: Any):
+    def __init__(self, execution_spec: ExecutionSpec, *arguments: Any, **options: Any):
         apply_patches()
-        super().__init__(with_digest_cache(execution_spec), *arguments, **named)
+        super().__init__(with_digest_cache(execution_spec), *arguments, **options)
 
     def run_all(self, run_specs: list[RunSpec]) -> None:
         """Make all runs.
 
         Raises:
-            InputError: some could not be made; the message says which and why. It also names those that HELM tells of.
-            RunnerError: only runs that HELM tells of could not be made.
+            InputError: runs of ours failed; the message says which and why, and also names failed runs of HELM's.
+            RunnerError: only runs of HELM's failed.
         """
         self._refused: list[str] = []
         try:
@@ -71,10 +86,10 @@ class LongContextRunner(Runner):
             raise InputError(self._refusals(run_specs))
 
     def run_one(self, run_spec: RunSpec) -> None:
-        """Make one run; bad input is noted, not raised, unless `--exit-on-error` says so."""
+        """Make one run. Bad input is recorded for `run_all`, and raised only with `--exit-on-error`."""
         try:
-            if self._is_streamed(run_spec):
-                self._run_streamed(run_spec)
+            if self._streams(run_spec):
+                self._stream_run(run_spec)
             else:
                 super().run_one(run_spec)
         except InputError as error:
@@ -86,24 +101,26 @@ class LongContextRunner(Runner):
     def _refusals(self, run_specs: list[RunSpec]) -> str:
         return f"{len(self._refused)} of {len(run_specs)} runs were not made: {'; '.join(self._refused)}"
 
-    def _is_streamed(self, run_spec: RunSpec) -> bool:
-        as_helm_does = self.skip_instances or self.cache_instances or self.dry_run
+    def _streams(self, run_spec: RunSpec) -> bool:
+        """Whether this class makes the run; otherwise HELM's own code does."""
+        needs_helm = self.skip_instances or self.cache_instances or self.dry_run
         ours = run_spec.adapter_spec.method.split("_")[0] == METHOD
-        return ours and not as_helm_does and not run_spec.data_augmenter_spec.perturbation_specs
+        return ours and not needs_helm and not run_spec.data_augmenter_spec.perturbation_specs
 
     def _is_run_completed(self, run_path: str) -> bool:
-        """Also not while answers are missing, nor where a file is cut."""
+        """Whether HELM takes the run as complete, no answers are missing and no file is cut off."""
         folder = Path(run_path)
         if not super()._is_run_completed(run_path) or (folder / journals.NAME).exists():
             return False
-        if cut := cut_files(folder):
-            hlog(f"{run_path} is made again, because files lack their end: {', '.join(cut)}")
-        return not cut
+        if incomplete := find_incomplete_files(folder):
+            hlog(f"{run_path} is made again, because files are incomplete: {', '.join(incomplete)}")
+        return not incomplete
 
-    def _run_streamed(self, run_spec: RunSpec) -> None:
+    def _stream_run(self, run_spec: RunSpec) -> None:
         run_path = Path(self._get_run_path(run_spec))
-        kept = f"what was answered is kept in the run's {journals.NAME}"
-        with lock_run(run_path), name_full_disk(run_path, kept):
+        # Another process may be making the same run, and a full disk can show in any of the run's files.
+        summary = f"the answers are kept in the run's {journals.NAME}"
+        with lock_run(run_path), name_full_disk(run_path, summary):
             if self.skip_completed_runs and self._is_run_completed(str(run_path)):
                 hlog(f"Skipping run {run_spec.name} because run is completed and all output files exist.")
             else:
@@ -111,8 +128,10 @@ class LongContextRunner(Runner):
 
     def _make(self, run_spec: RunSpec, run_path: Path) -> None:
         check_annotators(run_spec.annotators or [], self.annotator_executor.factory.credentials)
+        # HELM's own `run_one` sets this global, which HELM's DSPy client reads.
         helm_runner._CURRENT_RUN_SPEC_NAME = run_spec.name
         scenario = create_scenario(run_spec.scenario_spec)
+        # Made before the data is read: a missing package or key then ends the run within seconds.
         sender = Sender(self.executor.context, run_spec.adapter_spec.model_deployment)
         journal = Journal(run_path, self._server(run_spec))
         with journal, stoppable(journal.summary), Spool(run_path) as spool:
@@ -121,6 +140,7 @@ class LongContextRunner(Runner):
             state = ScenarioState(run_spec.adapter_spec, states, run_spec.annotators)
             state = WholePromptAnnotations(self.annotator_executor, partial(whole_request, spool=spool)).execute(state)
             self._write_results(run_path, run_spec, scenario, state)
+            # A journal that stays makes the same command ask the failed requests again.
             if not failed:
                 journal.finish()
         cache_stats.print_status()
@@ -134,13 +154,11 @@ class LongContextRunner(Runner):
     def _ask(
         self, states: list[RequestState], run_path: Path, sender: Sender, journal: Journal, spool: Spool
     ) -> tuple[list[RequestState], int]:
-        """The states with results in their order, and how many requests failed."""
-        order = by_prefix(prompt_text(state, spool) for state in states)
+        """Return the states with results, in their order, and how many requests failed."""
+        # Requests and stored prompts share the order: servers reuse a common prefix, and so does the compressor.
+        order = order_by_prefix(prompt_text(state, spool) for state in states)
         ordered = [states[number] for number in order]
-        names = instance_names(
-            (state.instance.id, state.instance.sub_split, state.instance.extra_data["full_prompt"]["sha256"])
-            for state in states
-        )
+        names = instance_names((state.instance.id, state.instance.sub_split, prompt_digest(state)) for state in states)
         write_prompts(run_path, ((names[number], prompt_text(states[number], spool)) for number in order))
         asking = Asking(sender, partial(whole_request, spool=spool), journal, len(states))
         with htrack_block(f"{len(states)} requests"):
@@ -154,13 +172,13 @@ class LongContextRunner(Runner):
         )
 
     def _write_results(self, run_path: Path, run_spec: RunSpec, scenario: Any, state: ScenarioState) -> None:
-        """HELM's files of a run, in its order: a run with the last of them is complete."""
-        stats, each = evaluated(self, run_spec, state)
-        write_json(run_path / "run_spec.json", run_spec)
-        write_json(run_path / "scenario.json", scenario)
-        write_json(run_path / "scenario_state.json", state)
-        write_json(run_path / "stats.json", stats)
-        write_json(run_path / "per_instance_stats.json", each)
+        """Write HELM's files of a run in HELM's order: a run that has the last file is complete."""
+        stats, instance_stats = evaluate(self, run_spec, state)
+        write_json(run_path / RUN_SPEC, run_spec)
+        write_json(run_path / SCENARIO, scenario)
+        write_json(run_path / STATES, state)
+        write_json(run_path / STATS, stats)
+        write_json(run_path / INSTANCE_STATS, instance_stats)
 
     @property
     def _parallelism(self) -> int:

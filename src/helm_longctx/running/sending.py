@@ -1,7 +1,11 @@
-"""Sending a request through HELM's client of a deployment: how long it may take, and what is tried again."""
+"""Sends a request through HELM's client for a deployment, with a time limit and retries."""
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from threading import Event
 
@@ -16,46 +20,49 @@ from helm_longctx.failures import Failure, failure_of, failure_of_error, label_e
 from helm_longctx.judging.calls import limit_time
 from helm_longctx.redaction.abbreviation import abbreviate
 from helm_longctx.redaction.text import redact
-from helm_longctx.running.attempt import Attempt, attempt
-from helm_longctx.running.client_logs import quiet_clients
+from helm_longctx.running.attempt import Attempt, try_once
 from helm_longctx.settings import number_setting
 
 TIMEOUT, DEFAULT_TIMEOUT = "HELM_LONGCTX_TIMEOUT", 1800.0
-"""Seconds that a request may take, with all that is tried: a million tokens take minutes to read, and may queue."""
+"""Seconds that a request may take with all its attempts. A million tokens take a server minutes to read."""
 
 WAIT, DEFAULT_WAIT = "HELM_LONGCTX_WAIT", 5.0
-"""Seconds before a request is sent for the second time; doubled before each further time."""
+"""Seconds before the second attempt; doubled before each further one."""
 
 LONGEST_WAIT = 80.0
-"""Seconds."""
+"""Seconds between two attempts at most."""
 
 TRIES = 6
-"""How often a request is sent that fails for the time being; over as long a time as with HELM's own retries."""
+"""Attempts at a request that fails temporarily. Together they take as long as HELM's own retries."""
+
+_IN_PROCESS = ("helm.clients.huggingface_client", "helm_longctx.models")
+"""Modules of clients whose model runs in this process."""
 
 
 class RunStoppedError(Exception):
-    """The run has ended; nothing more is sent for it."""
+    """The run has ended; no further request is sent."""
 
 
 class Sender:
-    """Sends requests to one deployment, from several threads.
+    """Sends requests to one deployment. Several threads may call it.
 
-    HELM's own retries, which do not tell errors apart and take 150 seconds a request, are not used.
+    HELM's own retries are not used: they treat all errors alike and take 150 seconds for each request.
 
     Args:
-        context: HELM's.
-        deployment: a name that HELM knows.
+        context: HELM's context.
+        deployment: name of a deployment that is registered in HELM.
 
     Attributes:
         limit: seconds that a request may take; None for a model in this process.
 
     Raises:
-        InputError: the deployment's client cannot be made: a package or a key is missing, an argument is wrong.
+        InputError: the deployment's client cannot be made: a package or a key is missing, or an argument is wrong.
     """
 
     def __init__(self, context: Context, deployment: str):
         self.limit: float | None = number_setting(TIMEOUT, DEFAULT_TIMEOUT)
         self._send, self._address = context.make_request, ""
+        # A remote context sends requests to a HELM server, which makes the clients itself.
         if isinstance(context, LocalContext):
             client = _client(context, deployment)
             self.limit = _time_limit(client, self.limit)
@@ -72,39 +79,40 @@ class Sender:
         )
 
     def __call__(self, request: Request) -> Attempt:
-        """The last attempt at a request.
+        """Send a request, again if it fails temporarily, and return the last attempt.
 
         Raises:
-            InputError: bad input of a client.
+            InputError: a client got bad input.
             RunStoppedError: `stop` was called.
         """
         return self._attempts(self._attempt, request)
 
     def stop(self) -> None:
-        """Send nothing more, also not what waits for its next attempt."""
+        """Send no further requests, including those that wait for their next attempt."""
         self._stopped.set()
 
     def _attempt(self, request: Request) -> Attempt:
         with quiet_clients():
-            made = attempt(self._send, request)
-        if made.result.success:
-            self._has_answered |= not made.result.cached
+            attempt = try_once(self._send, request)
+        if attempt.result.success:
+            self._has_answered |= not attempt.result.cached
         else:
-            made.result = replace(made.result, error=self._explained(made))
-        return made
+            attempt.result = replace(attempt.result, error=self._explain(attempt))
+        return attempt
 
-    def _explained(self, made: Attempt) -> str:
-        """The error behind its kind, and with its cause, which clients leave out."""
-        error = f"{made.result.error}{_cause(made.error)}"
-        if failure_of(made.result) is not Failure.UNREACHABLE:
+    def _explain(self, attempt: Attempt) -> str:
+        """Return the error with its cause, which HELM's clients leave out."""
+        error = f"{attempt.result.error}{_cause(attempt.error)}"
+        if failure_of(attempt.result) is not Failure.UNREACHABLE:
             return error
-        if self._has_answered:  # such a server is about to start again
+        if self._has_answered:  # a server that has answered before is probably restarting
             return label_error(Failure.TEMPORARY, error.removeprefix(f"{Failure.UNREACHABLE.value}: "))
         return f"{error} at {self._address}" if self._address else error
 
     @staticmethod
-    def _may_succeed_later(made: Attempt) -> bool:
-        kind, flags = failure_of(made.result), made.result.error_flags
+    def _may_succeed_later(attempt: Attempt) -> bool:
+        kind, flags = failure_of(attempt.result), attempt.result.error_flags
+        # HELM's clients mark errors that they know to be permanent.
         is_final = flags is not None and flags.is_retriable is False
         return kind is not None and kind.is_retriable and not is_final
 
@@ -124,19 +132,52 @@ def _client(context: LocalContext, deployment: str) -> Client:
 
 
 def _time_limit(client: Client, limit: float) -> float | None:
-    """A deployment may allow more than the `limit` of the others; what runs here is as slow as the machine."""
+    """Return a deployment's own timeout if it is longer than `limit`; None for a model in this process."""
     if any(base.__module__.startswith(_IN_PROCESS) for base in type(client).__mro__):
         return None
     own = getattr(getattr(client, "client", None), "timeout", None)
     return max(own, limit) if isinstance(own, int | float) else limit
 
 
-_IN_PROCESS = ("helm.clients.huggingface_client", "helm_longctx.models")
-
-
 def _cause(error: BaseException | None) -> str:
-    """The first of the exceptions that led to this one, in brackets; empty if there is none."""
+    """Return the root cause of an exception, in brackets; empty if there is none."""
     cause = error and error.__cause__
     while cause is not None and cause.__cause__ is not None:
         cause = cause.__cause__
     return f" ({abbreviate(str(cause))})" if cause is not None and str(cause) else ""
+
+
+_helm = logging.getLogger("helm")
+_is_sending: ContextVar[bool] = ContextVar("is_sending", default=False)
+
+
+@contextmanager
+def quiet_clients() -> Iterator[None]:
+    """Keep tracebacks of HELM's clients out of the log, and log each other message only once.
+
+    The errors are in the results of the requests, and are logged by kind. At level DEBUG everything is logged.
+    """
+    _helm.addFilter(_filter)
+    token = _is_sending.set(True)
+    try:
+        yield
+    finally:
+        _is_sending.reset(token)
+
+
+class _ClientFilter(logging.Filter):
+    def __init__(self) -> None:
+        super().__init__()
+        self._places: set[tuple[str, int]] = set()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if not _is_sending.get() or _helm.isEnabledFor(logging.DEBUG):
+            return True
+        place = record.pathname, record.lineno
+        is_new = place not in self._places
+        self._places.add(place)
+        # If a secret was removed from a traceback, the record has the traceback only as text.
+        return is_new and not (record.exc_info or record.exc_text)
+
+
+_filter = _ClientFilter()

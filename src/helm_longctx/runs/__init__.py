@@ -1,1 +1,1 @@
-"""The format of a run's folder, written and read in one place."""
+"""The files in a run's folder. The runner, the report and the command line read and write them only through here."""

@@ -1,6 +1,6 @@
-"""What a request asks, as one text: a prompt as it stands, a conversation as the JSON of its messages.
+"""A request's prompt as one text: a single turn as it is, a conversation as the JSON of its messages.
 
-By this text a run's files know a prompt: its digest names it, and `prompts.zst` holds it.
+A run's files identify a prompt by the SHA-256 of this text, and `prompts.zst` stores it.
 """
 
 from __future__ import annotations
@@ -15,58 +15,59 @@ from helm.common.request import Request
 
 from helm_longctx.runs.elision import LIMIT, elide
 
-Asked = TypeVar("Asked", Request, Input)
+Asking = TypeVar("Asking", Request, Input)
 Messages = list[dict[str, str]]
 
-SHOWN = 3
-"""Messages at either end of a long conversation that a page shows."""
+END_MESSAGES = 3
+"""How many messages at each end of a long conversation a page shows."""
 
 
 def to_text(prompt: str, messages: Sequence[Mapping[str, str]] | None) -> str:
-    """The one text of a prompt, or of a conversation if there are messages."""
+    """Return the prompt, or the JSON of the messages if there are any."""
     return json.dumps(messages, ensure_ascii=False) if messages else prompt
 
 
-def text_of(asked: Asked) -> str:
-    """The one text of a request or an input."""
-    return to_text(asked.prompt if isinstance(asked, Request) else asked.text, asked.messages)
+def text_of(asking: Asking) -> str:
+    """Return the prompt or conversation of a request or an input as one text."""
+    return to_text(asking.prompt if isinstance(asking, Request) else asking.text, asking.messages)
 
 
-def with_text(asked: Asked, text: str) -> Asked:
-    """A request or input that asks this text: a conversation where it has messages, else a prompt."""
-    if asked.messages:
-        return replace(asked, messages=json.loads(text))
-    return replace(asked, prompt=text) if isinstance(asked, Request) else replace(asked, text=text)
+def with_text(asking: Asking, text: str) -> Asking:
+    """Replace the prompt of a request or input, or its conversation if it has one, by a text from `text_of`."""
+    if asking.messages:
+        return replace(asking, messages=json.loads(text))
+    return replace(asking, prompt=text) if isinstance(asking, Request) else replace(asking, text=text)
 
 
-def elide_asked(asked: Asked, evidence: Sequence[str]) -> Asked:
-    """A request or input for the screen: long texts are elided, and long conversations."""
-    if asked.messages:
-        return replace(asked, messages=elide_messages(asked.messages, evidence))
-    if isinstance(asked, Request):
-        return replace(asked, prompt=elide(asked.prompt, evidence))
-    return replace(asked, text=elide(asked.text, evidence))
+def elide_texts(asking: Asking, evidence: Sequence[str]) -> Asking:
+    """Shorten the prompt or conversation of a request or input for display."""
+    if asking.messages:
+        return replace(asking, messages=elide_messages(asking.messages, evidence))
+    if isinstance(asking, Request):
+        return replace(asking, prompt=elide(asking.prompt, evidence))
+    return replace(asking, text=elide(asking.text, evidence))
 
 
 def elide_messages(messages: Sequence[Mapping[str, str]], evidence: Sequence[str]) -> Messages:
-    """A conversation for the screen: its ends and the messages that hold evidence, each elided.
+    """Shorten a conversation for display: keep both ends and the messages with evidence, and elide each of them.
 
-    What is left out between them is one message of the role `left out`. A conversation of at most `LIMIT` characters
-    is given back whole, so what was elided once passes through.
+    A message with the role `left out` stands for the messages between them. A conversation of at most `LIMIT`
+    characters is returned unchanged, so a conversation can be elided twice.
     """
     if sum(len(message["content"]) for message in messages) <= LIMIT:
         return [dict(message) for message in messages]
+    # An empty piece would occur in every message.
     pieces = [piece.strip() for piece in evidence if piece.strip()]
-    shown: Messages = []
+    visible: Messages = []
     left_out: Messages = []
     for number, message in enumerate(messages):
-        is_end = number < SHOWN or number >= len(messages) - SHOWN
+        is_end = number < END_MESSAGES or number >= len(messages) - END_MESSAGES
         if is_end or any(piece in message["content"] for piece in pieces):
-            shown += [*_mark(left_out), {**message, "content": elide(message["content"], evidence)}]
+            visible += [*_mark(left_out), {**message, "content": elide(message["content"], evidence)}]
             left_out = []
         else:
             left_out.append(dict(message))
-    return shown
+    return visible
 
 
 def _mark(left_out: Messages) -> Messages:

@@ -1,71 +1,79 @@
-"""Long texts for the screen: head, tail, and the evidence in place."""
+"""Shortens long texts for display: keeps the head, the tail and the evidence in its place."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
 import regex
 
+from helm_longctx.protocol.sample import Sample
+
 LIMIT = 8_000
-"""In characters: what is not longer is shown whole, and nothing shown is longer."""
+"""Characters. A text of at most this length is shown whole, and an elided text is never longer."""
 
 HEAD = TAIL = 1_500
+"""Characters kept at each end of a text."""
+
 EVIDENCE = 300
+"""Characters kept of a piece of evidence."""
+
 AROUND = 150
+"""Characters kept on each side of a piece of evidence."""
+
 PLACES = 5
+"""Pieces of evidence kept."""
 
 _CLUSTER = regex.compile(r"\X")
-# How far from a cut its grapheme clusters are looked at: Unicode's stream-safe format allows 30 marks on a letter.
+# Characters searched on each side of a cut for grapheme clusters. Unicode's stream-safe format allows 30 marks.
 _CLUSTER_REACH = 32
-# In UTF-8 bytes: two Chinese characters, one long word; anything shorter is everywhere.
-_TELLING = 4
-# In characters: less is shown rather than left out.
-_WORTH_A_MARK = 100
+# UTF-8 bytes: two Chinese characters or a word of four letters. Shorter evidence occurs everywhere in a text.
+_SHORTEST_EVIDENCE = 4
+# Characters. A shorter gap is shown, because the mark in its place would be about as long.
+_SHORTEST_GAP = 100
 
 Span = tuple[int, int]
 
 
 def elide(text: str, evidence: Sequence[str] = ()) -> str:
-    """A text that a page can show: its head, its tail, and what stands around each piece of evidence, in place.
+    """Shorten a text for display: keep its head, its tail, and each piece of evidence with its surroundings.
 
-    Each part left out is replaced by a mark that says how many characters it had and where, in percent of the text.
-    Evidence is marked with its depth. A text of at most `LIMIT` characters is given back as it is, so what was elided
-    once passes through.
+    A mark replaces each part that is left out and gives its size in characters and its place in percent of the text.
+    Evidence is marked with its depth. A text of at most `LIMIT` characters is returned unchanged, so a text can be
+    elided twice.
 
     Args:
-        evidence: answers or passages, the telling ones first; at most `PLACES` of them are shown.
+        evidence: answers or passages, the most important first; at most `PLACES` of them are kept.
     """
     if len(text) <= LIMIT:
         return text
-    found = _found(text, evidence)
-    around = [(start - AROUND, end + AROUND) for start, end in found]
-    shown = _merged([(0, HEAD), *around, (len(text) - TAIL, len(text))])
+    places = _find_evidence(text, evidence)
+    around = [(start - AROUND, end + AROUND) for start, end in places]
+    spans = _merge([(0, HEAD), *around, (len(text) - TAIL, len(text))])
     parts, done = [], 0
-    for start, end in ((_edge(text, start), _edge(text, end)) for start, end in shown):
+    for start, end in ((_edge(text, start), _edge(text, end)) for start, end in spans):
         if start > done:
             parts.append(_mark(done, start, len(text)))
-        parts.append("".join(_with_marks(text, start, end, found)))
+        parts.append("".join(_with_marks(text, start, end, places)))
         done = end
     return "".join(parts)
 
 
-def evidence_of(references: Iterable[str], record: Mapping[str, Any]) -> list[str]:
-    """What an instance knows of its evidence: its answers, and the passages that are the most relevant.
+def evidence_of(references: Iterable[str], sample: Sample | None) -> list[str]:
+    """Return an instance's evidence: its reference answers and its passages with the highest relevance grade.
 
     Args:
-        record: the instance's `extra_data["record"]`.
+        sample: the instance's; None for an instance of another package's scenario.
     """
-    grades = record.get("qrels") or {}
+    grades = (sample.record.get("qrels") if sample else None) or {}
     best = [passage for passage, grade in grades.items() if grade == max(grades.values()) > 0]
     return [*references, *best]
 
 
-def _found(text: str, evidence: Sequence[str]) -> list[Span]:
-    """Where pieces of evidence stand, ascending, apart; of long ones the first characters."""
+def _find_evidence(text: str, evidence: Sequence[str]) -> list[Span]:
+    """Find the places of evidence, ascending and without overlap; a long piece is cut to its first characters."""
     spans: list[Span] = []
     for piece in dict.fromkeys(piece.strip() for piece in evidence):
-        at = _find(text, piece) if len(piece.encode("utf-8", "replace")) >= _TELLING else -1
+        at = _find(text, piece) if len(piece.encode("utf-8", "replace")) >= _SHORTEST_EVIDENCE else -1
         start, end = _edge(text, at), _edge(text, at + min(len(piece), EVIDENCE))
         if at >= 0 and all(end <= other[0] or start >= other[1] for other in spans):
             spans.append((start, end))
@@ -75,7 +83,7 @@ def _found(text: str, evidence: Sequence[str]) -> list[Span]:
 
 
 def _find(text: str, piece: str) -> int:
-    """Its first place that would be left out, else its first; -1 if it has none. A word's part is not that word."""
+    """Find the first whole-word occurrence behind the head, or else in the head; -1 if there is none."""
     return next((at for begin in (HEAD, 0) for at in _words(text, piece, begin)), -1)
 
 
@@ -89,14 +97,14 @@ def _words(text: str, piece: str, begin: int) -> Iterator[int]:
 
 
 def _in_word(pair: str) -> bool:
-    """Whether a word goes on between two characters; Chinese does not say where words end."""
+    """Whether two adjacent characters are inside one word. Only ASCII: Chinese has no spaces between words."""
     return len(pair) == 2 and pair.isascii() and pair.isalnum()
 
 
-def _merged(spans: list[Span]) -> list[Span]:
+def _merge(spans: list[Span]) -> list[Span]:
     merged = [spans[0]]
     for start, end in spans[1:]:
-        if start <= merged[-1][1] + _WORTH_A_MARK:
+        if start <= merged[-1][1] + _SHORTEST_GAP:
             merged[-1] = merged[-1][0], max(end, merged[-1][1])
         else:
             merged.append((start, end))
@@ -104,7 +112,7 @@ def _merged(spans: list[Span]) -> list[Span]:
 
 
 def _edge(text: str, at: int) -> int:
-    """The start of the grapheme cluster that a place is in: a cut there takes no mark from its letter."""
+    """Move a cut to the start of its grapheme cluster, so that it separates no mark from its letter."""
     near = _CLUSTER.finditer(text, max(at - _CLUSTER_REACH, 0), at + _CLUSTER_REACH)
     return max((cluster.start() for cluster in near if cluster.start() <= at), default=0) if 0 < at < len(text) else at
 

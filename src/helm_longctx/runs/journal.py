@@ -1,4 +1,4 @@
-"""Answers of a run that is not finished, on disk as they come."""
+"""The answers of an unfinished run. Each answer is on disk as soon as it arrives."""
 
 from __future__ import annotations
 
@@ -23,14 +23,16 @@ NAME = "answers.jsonl"
 
 
 class Journal:
-    """One line an answer, by the digest of its request. An end that a crash tore is dropped.
+    """A file with one line for each answer, under the digest of its request.
+
+    A last line that a crash cut off is dropped.
 
     Args:
-        run_path: the run's folder. The file stays there until `finish`, and tells that the run is not finished.
-        server: tells answers of one server from those of another (see `server_digest`).
+        run_path: the run's folder. The file stays there until `finish`; as long as it exists the run is unfinished.
+        server: identifies the server, so that its answers are not used for another one (see `server_digest`).
 
     Raises:
-        InputError: the file is damaged elsewhere than at its end.
+        InputError: the file is damaged before its last line.
     """
 
     def __init__(self, run_path: Path, server: str = ""):
@@ -43,18 +45,18 @@ class Journal:
         for line in self._file:
             if not line.endswith(b"\n"):
                 break
-            name, result = self._parsed(line)
+            name, result = self._parse(line)
             self._answers[name] = result
             whole += len(line)
         self._file.truncate(whole)
 
-    def _parsed(self, line: bytes) -> tuple[str, dict[str, Any]]:
+    def _parse(self, line: bytes) -> tuple[str, dict[str, Any]]:
         try:
             name, result = json.loads(line)
             if not (isinstance(name, str) and isinstance(result, dict)):
-                raise ValueError("no answer")
+                raise ValueError("not an answer")
         except (ValueError, TypeError) as error:
-            raise InputError(f"{self._path} is damaged; without it, its answers are asked for again") from error
+            raise InputError(f"{self._path} is damaged; remove it, and its answers are requested again") from error
         return name, result
 
     def __enter__(self) -> Journal:
@@ -69,26 +71,30 @@ class Journal:
         return len(self._answers)
 
     def summary(self) -> str:
-        """What a run that ends early leaves behind, and how to go on."""
-        return f"{len(self)} answers are kept in {self._path}, and the same command goes on from there"
+        """Say how many answers are kept and how to continue the run."""
+        return f"{len(self)} answers are kept in {self._path}; give the same command again to continue"
 
     def name(self, request: Request, prompt_digest: str) -> str:
-        """A digest of all that is sent, and where; the prompt, which may be elided in the request, by its own."""
-        messages = [] if request.messages else request.messages  # the digest is theirs
+        """Return the digest of a request and its server.
+
+        Args:
+            prompt_digest: stands for the prompt or the messages, which may be elided in the request.
+        """
+        messages = [] if request.messages else request.messages  # `prompt_digest` covers them
         sent = request_to_key(asdict(replace(request, prompt=prompt_digest, messages=messages)))
         return digest(f"{self._server}\0{sent}")
 
     def get(self, name: str) -> RequestResult | None:
-        """The answer to a request; None if there is none yet, or what stands there is none."""
+        """Return the answer to a request; None if there is none, or if the stored result is a failure."""
         try:
-            # HELM's clients give whole numbers where floats are declared.
-            found = dacite.from_dict(RequestResult, self._answers[name], dacite.Config(check_types=False))
+            # HELM's clients return whole numbers where floats are declared.
+            result = dacite.from_dict(RequestResult, self._answers[name], dacite.Config(check_types=False))
         except (KeyError, dacite.DaciteError):
             return None
-        return found if failure_of(found) is None else None
+        return result if failure_of(result) is None else None
 
     def add(self, name: str, result: RequestResult) -> None:
-        """Keep an answer; it is on disk when this returns."""
+        """Write an answer. It is on disk when this method returns."""
         answer = asdict_without_nones(result)
         with self._lock:
             self._answers[name] = answer
@@ -97,6 +103,6 @@ class Journal:
             os.fsync(self._file.fileno())
 
     def finish(self) -> None:
-        """The run's files hold every answer now."""
+        """Remove the journal, because the run's other files hold every answer now."""
         self._file.close()
         self._path.unlink()

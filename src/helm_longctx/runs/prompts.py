@@ -1,18 +1,17 @@
-"""The prompts of a run, whole and once: `prompts.zst` holds the texts, `prompts.json` says where each stands.
+"""Stores each prompt of a run once: `prompts.zst` holds the texts, and `prompts.json` is the index.
 
-Prompts that share text follow each other, and the compressor looks back 32 MB, so that a book with forty questions or
-a haystack at six depths takes the room of one. `zstd -dc prompts.zst` gives all of them.
+Prompts that share text are written one after the other, and the compressor looks back 32 MB. So a book with forty
+questions, or a haystack at six depths, takes the space of one prompt. `zstd -dc prompts.zst` prints all prompts.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
-import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import orjson
 import zstandard
@@ -20,24 +19,32 @@ import zstandard
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.runs.conversation import to_text
+from helm_longctx.runs.files import STATES, State, find_sample, read_json, read_states, replace_file
 
 TEXTS, INDEX = "prompts.zst", "prompts.json"
+Value = TypeVar("Value")
+
 _WINDOW_LOG = 25
+"""Base-2 logarithm of how far the compressor looks back, in bytes."""
+
 _FRAME = 256 << 20
-"""Bytes of text after which a new frame begins: what is read at most to get one prompt."""
+"""Bytes of text after which a new frame starts, and so the most that is decompressed to read one prompt."""
 
 
 def write_prompts(run_path: Path, prompts: Iterable[tuple[str, str]]) -> None:
-    """Write a run's prompts. The index comes last: where there is one, the texts are those that it tells of.
+    """Write a run's prompts. Equal prompts are stored once.
+
+    The index is written last, so an index always belongs to the texts beside it.
 
     Args:
-        prompts: (instance's name, prompt), in an order that puts alike ones together. Equal prompts are stored once.
+        prompts: (instance's name, prompt), ordered so that similar prompts are neighbours.
     """
     parameters = zstandard.ZstdCompressionParameters.from_level(3, window_log=_WINDOW_LOG, enable_ldm=True)
     compressor = zstandard.ZstdCompressor(compression_params=parameters)
     index: dict[str, str] = {}
     places: dict[str, tuple[int, int, int]] = {}
     frame = start = 0
+    # An index of an earlier run would point into the new texts.
     (run_path / INDEX).unlink(missing_ok=True)
     with (run_path / TEXTS).open("wb") as file, compressor.stream_writer(file, closefd=False) as stream:
         for instance, prompt in prompts:
@@ -45,23 +52,25 @@ def write_prompts(run_path: Path, prompts: Iterable[tuple[str, str]]) -> None:
             if name in places:
                 continue
             if start >= _FRAME:
+                # A reader can only start at a frame, so frames bound what must be decompressed for one prompt.
                 stream.flush(zstandard.FLUSH_FRAME)
                 frame, start = file.tell(), 0
             data = prompt.encode("utf-8", "surrogatepass")
             stream.write(data)
             places[name] = (frame, start, len(data))
             start += len(data)
-    part = run_path / f"{INDEX}.part"
-    part.write_bytes(orjson.dumps({"instances": index, "prompts": places}, option=orjson.OPT_INDENT_2))
-    os.replace(part, run_path / INDEX)
+    content = {"instances": index, "prompts": places}
+    replace_file(run_path / INDEX, orjson.dumps(content, option=orjson.OPT_INDENT_2))
 
 
 def read_prompts(run_path: Path) -> Iterator[tuple[str, bytes]]:
-    """Digest and UTF-8 text of each stored prompt, one in memory at a time; none where our runner stored none.
+    """Read the digest and the UTF-8 text of each stored prompt, holding one in memory at a time.
+
+    Yields nothing for a run that our runner did not make.
 
     Raises:
-        ValueError: a text is not what was sent.
-        OSError, KeyError, zstandard.ZstdError: a file is damaged otherwise.
+        ValueError: a text does not have its digest.
+        OSError, KeyError, zstandard.ZstdError: a file is missing or damaged.
     """
     if not (run_path / INDEX).is_file():
         return
@@ -76,60 +85,62 @@ def read_prompts(run_path: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def instance_names(prompts: Iterable[tuple[str, str | None, str]]) -> list[str]:
-    """A name for each instance of a run: its id, unless instances with other prompts have the same id.
+    """Return a name for each instance of a run: its id, if all instances with this id have the same prompt.
 
-    Those get a number, and their sub-split: `q7#1:asqa`, `q7#2:qampari`.
+    Otherwise a number and the sub-split are added: `q7#1:asqa`, `q7#2:qampari`.
 
     Args:
         prompts: (instance id, sub-split, digest of the prompt), in the data's order.
     """
     rows = list(prompts)
     numbers: dict[str, dict[str, int]] = {}
-    for instance_id, _, sent in rows:
+    for instance_id, _, prompt_digest in rows:
         same = numbers.setdefault(instance_id, {})
-        same.setdefault(sent, len(same) + 1)
+        same.setdefault(prompt_digest, len(same) + 1)
     return [
-        f"{name}#{numbers[name][sent]}" + (f":{sub_split}" if sub_split else "") if len(numbers[name]) > 1 else name
-        for name, sub_split, sent in rows
+        f"{name}#{numbers[name][prompt_digest]}" + (f":{sub_split}" if sub_split else "")
+        if len(numbers[name]) > 1
+        else name
+        for name, sub_split, prompt_digest in rows
     ]
 
 
 def full_prompt(run_path: Path, instance: str) -> str:
-    """The prompt that was sent for an instance, as it was sent; of HELM's own runner's runs too.
+    """Return the prompt that was sent for an instance, exactly as it was sent. Runs of HELM's own runner work too.
 
-    A conversation is the JSON of its messages.
+    A conversation is returned as the JSON of its messages.
 
     Args:
-        instance: its id, or its name (see `instance_names`) where instances share an id.
+        instance: its id, or its name (see `instance_names`) where several instances share an id.
 
     Raises:
-        InputError: there is no such run, no such instance or several, a file is damaged, or the stored text is not what
-            was sent.
+        InputError: there is no such run; the instance does not exist or is ambiguous; a file is damaged; or the stored
+            text is not what was sent.
     """
     if not (run_path / INDEX).is_file():
         return _stock_prompt(run_path, instance)
-    name = _chosen(run_path, _parsed(run_path / INDEX)["instances"], instance)
+    name = _choose(run_path, read_json(run_path / INDEX)["instances"], instance)
     return stored_prompt(run_path, name, instance)
 
 
-def stored_prompt(run_path: Path, sent: str, instance: str) -> str:
-    """The prompt of which our runner sent this digest.
+def stored_prompt(run_path: Path, prompt_digest: str, instance: str) -> str:
+    """Return the prompt that our runner stored under a digest.
 
     Args:
-        instance: is named where it is damaged.
+        instance: names the prompt in the error.
 
     Raises:
         InputError: a file is damaged, or the stored text is not what was sent.
     """
-    index = _parsed(run_path / INDEX)
+    index = read_json(run_path / INDEX)
     with suppress(OSError, KeyError, UnicodeError, zstandard.ZstdError):
-        prompt = _text(run_path / TEXTS, *index["prompts"][sent])
-        if digest(prompt) == sent:
+        prompt = _read_text(run_path / TEXTS, *index["prompts"][prompt_digest])
+        if digest(prompt) == prompt_digest:
             return prompt
     raise InputError(f"{run_path / TEXTS} is damaged: the prompt of {instance} is not what was sent")
 
 
-def _text(path: Path, frame: int, start: int, size: int) -> str:
+def _read_text(path: Path, frame: int, start: int, size: int) -> str:
     with path.open("rb") as file:
         file.seek(frame)
         with zstandard.ZstdDecompressor().stream_reader(file) as stream:
@@ -138,36 +149,30 @@ def _text(path: Path, frame: int, start: int, size: int) -> str:
 
 
 def _stock_prompt(run_path: Path, name: str) -> str:
-    path = run_path / "scenario_state.json"
+    """Return a prompt from the request states, where HELM's own runner keeps it whole."""
+    path = run_path / STATES
     if not path.is_file():
-        raise InputError(f"{run_path} is not the folder of a run that has begun")
-    states = _parsed(path)["request_states"]
-    names = instance_names(
-        (state["instance"]["id"], state["instance"].get("sub_split"), digest(_asked(state))) for state in states
-    )
-    state = _chosen(run_path, dict(zip(names, states, strict=True)), name)
-    prompt = _asked(state)
-    sent = (state["instance"].get("extra_data") or {}).get("full_prompt", {}).get("sha256")
-    if sent not in (None, digest(prompt)):
+        raise InputError(f"{run_path} is not the folder of a run that has started")
+    rows = [
+        (state["instance"]["id"], state["instance"].get("sub_split"), digest(_prompt_text(state)))
+        for state in read_states(path)
+    ]
+    number = _choose(run_path, {each: number for number, each in enumerate(instance_names(rows))}, name)
+    state = next(islice(read_states(path), number, None))
+    prompt, sample = _prompt_text(state), find_sample(state["instance"])
+    if sample and sample.full_prompt and sample.full_prompt["sha256"] != digest(prompt):
         raise InputError(f"{run_path / INDEX} is missing, and {path.name} holds {name} only in part")
     return prompt
 
 
-def _asked(state: dict[str, Any]) -> str:
+def _prompt_text(state: State) -> str:
     return to_text(state["request"]["prompt"], state["request"].get("messages"))
 
 
-def _parsed(path: Path) -> Any:
-    try:
-        return json.loads(path.read_bytes())  # orjson takes no lone surrogates
-    except ValueError as error:
-        raise InputError(f"{path} is not a whole file; make that run again") from error
-
-
-def _chosen(run_path: Path, by_name: dict[str, Any], name: str) -> Any:
+def _choose(run_path: Path, by_name: Mapping[str, Value], name: str) -> Value:
     if name in by_name:
         return by_name[name]
-    if shared := [other for other in by_name if other.rpartition("#")[0] == name]:
-        raise bad_argument(run_path.name, "instance", name, f"{', '.join(shared)}, which share this name")
+    if rivals := [other for other in by_name if other.rpartition("#")[0] == name]:
+        raise bad_argument(run_path.name, "instance", name, f"{', '.join(rivals)}, which share this id")
     some = list(by_name)[:3]
     raise bad_argument(run_path.name, "instance", name, f"{', '.join(some)} … ({len(by_name)} in all)")

@@ -97,7 +97,10 @@ class RubricAnnotator(JudgeAnnotator):
 
 
 def _official(credentials: Mapping[str, Any]) -> list[str]:
-    """The official judge where there is a key for it, or half of one, which nobody means; else nobody."""
+    """The official judge if there is a key for it, else none.
+
+    An incomplete key is surely a mistake, so the judge is used and its error is reported.
+    """
     try:
         if has_credentials(JUDGE, credentials):
             return [JUDGE]
@@ -129,7 +132,7 @@ def _has_answer(state: RequestState) -> bool:
 def _log_once(logged: set[str], state: RequestState, error: Exception) -> None:
     what = str(error) if isinstance(error, InputError) else type(error).__name__
     if what not in logged:
-        _log.error("%s (and perhaps others) cannot be judged: %s", state.instance.id, what)
+        _log.error("%s and perhaps others are not judged: %s", state.instance.id, what)
     logged.add(what)
 
 

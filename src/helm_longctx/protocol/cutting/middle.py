@@ -48,7 +48,7 @@ def middle_cutter(tokenizer: Any) -> MiddleCutter:
         tokenizer: a Hugging Face tokenizer, a `tokenizers.Tokenizer` or a `tiktoken.Encoding`.
 
     Returns:
-        A function that raises `InputError` for a limit below 2, of which no half is left.
+        A function that raises `InputError` for a limit below 2, which has no two halves.
     """
     encode, decode = _codec(tokenizer)
 

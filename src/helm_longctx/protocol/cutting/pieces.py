@@ -184,7 +184,7 @@ class LongText:
         """The pieces of the characters [low, high), as if they were a text of their own.
 
         A piece at an end gets no context beyond that end. HELMET also tokenizes the context of a prompt as a text of
-        its own, without what stands around it.
+        its own, without the text around it.
         """
         high = len(self._text) if high is None else high
         places = [low, *(place for place in self._places if low < place < high), high]

@@ -78,10 +78,7 @@ def documents(docs: list[Row], template: str, where: object) -> str:
     """Format documents for the prompt, numbered from 1.
 
     Args:
-        where: file and row of the documents, for errors.
-
-    Args:
-        where: what the error names: the row, or the prompt file.
+        where: the row or the prompt file, for errors.
 
     Raises:
         InputError: one lacks a title or a text.

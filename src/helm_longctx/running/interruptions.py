@@ -1,0 +1,93 @@
+"""What interrupts a run: Ctrl-C, SIGTERM and a full disk. The run then ends at once and says what it keeps."""
+
+from __future__ import annotations
+
+import atexit
+import errno
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from helm_longctx.errors import InputError
+
+GRACE = 1.0
+"""Seconds that the process has to close its files before it is ended by force."""
+
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""No space left, the user's quota exceeded, or the user's limit on file sizes exceeded."""
+
+
+@contextmanager
+def stoppable(summary: Callable[[], str]) -> Iterator[None]:
+    """Make Ctrl-C and SIGTERM print one line and end the process with status 130 or 143.
+
+    Libraries may have threads that cannot be interrupted, so the process does not wait for them, and after `GRACE`
+    it ends by force. Nothing is lost: a run's answers are always on disk. Signals that the user's shell ignores stay
+    ignored, and in an interactive Python prompt or a notebook Ctrl-C is left alone.
+
+    Args:
+        summary: says what is kept; it ends the printed line.
+    """
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        for each in handled:
+            signal.signal(each, signal.SIG_IGN)
+        # Not through the log: the signal may have interrupted a log call that holds the lock.
+        with suppress(OSError):
+            os.write(2, f"\nhelm-longctx: stopped by {signal.Signals(number).name}: {summary()}\n".encode())
+        deadline = threading.Timer(GRACE, os._exit, [128 + number])
+        deadline.daemon = True
+        deadline.start()
+        # atexit runs the function that was registered last first. The interpreter's own shutdown would take seconds,
+        # and threads that are still inside a library crash during it.
+        atexit.register(_exit_now, 128 + number)
+        raise SystemExit(128 + number)
+
+    may_handle = threading.current_thread() is threading.main_thread() and not hasattr(sys, "ps1")
+    handled = [number for number, default in _DEFAULTS.items() if may_handle and signal.getsignal(number) is default]
+    for number in handled:
+        signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number in handled:
+            if signal.getsignal(number) is stop:
+                signal.signal(number, _DEFAULTS[number])
+
+
+def _exit_now(status: int) -> None:
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(status)
+
+
+_DEFAULTS: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+
+
+@contextmanager
+def name_full_disk(folder: Path, summary: str) -> Iterator[None]:
+    """Turn the error of a full disk into one line.
+
+    Args:
+        folder: named in the line if the error names no file.
+        summary: says what is kept.
+
+    Raises:
+        InputError: a file cannot be written because the disk is full.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in DISK_FULL:
+            raise
+        raise InputError(
+            f"{error.filename or folder} cannot be written: {error.strerror}; {summary}; make room, then give the same "
+            "command again"
+        ) from error

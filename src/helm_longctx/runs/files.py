@@ -1,0 +1,160 @@
+"""The files that HELM's runner writes for a run: reading, writing and streaming them, and telling damaged ones."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import orjson
+from helm.common.general import asdict_without_nones
+
+from helm_longctx.errors import InputError
+from helm_longctx.protocol.sample import Sample
+
+RUN_SPEC, SCENARIO, STATES = "run_spec.json", "scenario.json", "scenario_state.json"
+STATS, INSTANCE_STATS = "stats.json", "per_instance_stats.json"
+FILES = (RUN_SPEC, SCENARIO, STATES, STATS, INSTANCE_STATS)
+"""In the order in which HELM writes them: a run is complete if it has the last one."""
+
+State = dict[str, Any]
+"""A request state as plain data."""
+
+_TAIL = 16
+"""Bytes read at the end of a file to see whether the file is complete."""
+
+# HELM indents its JSON by two spaces and escapes newlines in texts, so these lines can only be outer brackets.
+_LIST, _EMPTY_LIST, _LIST_END = b'  "request_states": [\n', b'  "request_states": []', b"  ]"
+_STATE, _STATE_END = b"    {\n", b"    }"
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Report any error in the block as damage of the file at `path`.
+
+    Raises:
+        InputError: the block failed: the file cannot be read, or lacks what the block looks for.
+    """
+    try:
+        yield
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise InputError(f"{path} cannot be read ({type(error).__name__}); make that run again") from error
+
+
+def read_json(path: Path) -> Any:
+    """Read a small JSON file.
+
+    Raises:
+        InputError: the file is missing or damaged.
+    """
+    with reading(path):
+        data = path.read_bytes()
+        try:
+            return orjson.loads(data)
+        except ValueError:  # HELM may write NaN and lone surrogates, which orjson refuses
+            return json.loads(data)
+
+
+def read_run_specs(suite: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Read the folder and the run spec of each run in a suite's folder, sorted by folder name.
+
+    Raises:
+        InputError: a run spec is damaged.
+    """
+    for path in sorted(suite.glob(f"*/{RUN_SPEC}")):
+        yield path.parent, read_json(path)
+
+
+def read_states(path: Path) -> Iterator[State]:
+    """Read the request states of a `scenario_state.json`, holding one of them in memory at a time.
+
+    Raises:
+        InputError: the file is damaged, or its layout is not HELM's.
+    """
+    return (part for part in _split(path) if isinstance(part, dict))
+
+
+def rewrite_states(source: Path, target: Path, change: Callable[[State], State]) -> None:
+    """Copy a `scenario_state.json` and change each request state on the way.
+
+    Raises:
+        InputError: the file is damaged, or its layout is not HELM's.
+    """
+    with target.open("wb") as copy:
+        for part in _split(source):
+            copy.write(json.dumps(change(part)).encode("ascii") if isinstance(part, dict) else part)
+
+
+def find_sample(instance: Mapping[str, Any]) -> Sample | None:
+    """Return the sample in an instance's `extra_data`; None for an instance of another package's scenario."""
+    extra = instance.get("extra_data")
+    return Sample.from_json(extra) if Sample.is_in(extra) else None
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Write a file so that the old or the new content is complete on disk, whenever the process ends."""
+    part = path.with_name(f"{path.name}.part")
+    with part.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(part, path)
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write one of HELM's objects, or a list of them, as HELM does, with `replace_file`."""
+    several = isinstance(content, list)
+    plain = [asdict_without_nones(part) for part in content] if several else asdict_without_nones(content)
+    replace_file(path, json.dumps(plain, indent=2).encode("ascii"))
+
+
+def find_incomplete_files(run_path: Path) -> list[str]:
+    """Return the names of HELM's files of a run that are missing or cut off. Only the ends of the files are read."""
+    return [name for name in FILES if not _has_end(run_path / name)]
+
+
+def _has_end(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - _TAIL))
+            end = file.read().rstrip()
+    except OSError:
+        return False
+    # In indented JSON only the last bracket stands at the start of a line.
+    return end.endswith((b"\n}", b"\n]")) or end in (b"{}", b"[]")
+
+
+def _split(path: Path) -> Iterator[State | bytes]:
+    """Split a `scenario_state.json` into parsed request states and the bytes around them, in order.
+
+    The layout is parsed here instead of by ijson, which is five to seven times slower on 100 MB, fails at NaN (HELM
+    writes it) and replaces lone surrogates by question marks.
+    """
+    in_list = has_list = False
+    line = b""
+    with reading(path), path.open("rb") as lines:
+        for line in lines:
+            if in_list and line == _STATE:
+                state, rest = _parse_state(lines)
+                yield state
+                yield rest
+                continue
+            if line.startswith(_LIST_END if in_list else _EMPTY_LIST):
+                in_list, has_list = False, True
+            in_list = in_list or line == _LIST
+            yield line
+        if not has_list or line.rstrip() != b"}":
+            raise ValueError("the list of request states, or the end of the file, is missing")
+
+
+def _parse_state(lines: Iterator[bytes]) -> tuple[State, bytes]:
+    """Parse a request state from the lines after its first; also return what follows its last brace."""
+    parts = [b"{"]
+    for line in lines:
+        if line.startswith(_STATE_END):
+            return json.loads(b"".join(parts) + b"}"), line.removeprefix(_STATE_END)
+        parts.append(line)
+    raise ValueError("the last request state has no end")

@@ -1,0 +1,1 @@
+from tests.running.conftest import clients  # noqa: F401  # the fixture
