@@ -36,7 +36,14 @@ def start(folder: Path, address: str, **environment: str) -> subprocess.Popen[by
     command = [str(BIN / "helm-run"), "--run-entries", ENTRY, "-m", "99", "--suite", "s", "-n", "3"]
     command += ["--local-path", str(folder), "--disable-cache", *RUNNER]
     with (folder / "log").open("wb") as log:
-        return subprocess.Popen(command, cwd=folder, stdout=log, stderr=log, env={**os.environ, **environment})
+        return subprocess.Popen(
+            command, cwd=folder, stdout=log, stderr=log, env={**os.environ, **environment}, preexec_fn=_heed_signals
+        )
+
+
+def _heed_signals() -> None:
+    """In the child: a shell starts jobs in the background with Ctrl-C ignored, and so would be the child."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def trouble(log: str) -> list[str]:
