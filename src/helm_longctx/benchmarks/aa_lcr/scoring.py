@@ -16,7 +16,7 @@ from helm_longctx.protocol.task import Record, Scores
 
 METRICS = ("judge_score", "judge_score_strict", "judge_spread")
 JUDGE = "together/qwen3-235b-a22b-instruct-2507-fp8"
-"""HELM's deployment of the official judge, Qwen3 235B A22B 2507 without thinking."""
+"""The judge by default. The wheel names a Qwen 235B without its version; this is HELM's deployment of such a model."""
 JUDGE_BUDGET = 1024
 """Output tokens that the judge may write."""
 
