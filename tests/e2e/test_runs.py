@@ -147,7 +147,7 @@ def test_doctor(tmp_path: Path) -> None:
     done = run("helm-longctx", "doctor", folder=tmp_path, OPENAI_API_KEY="sk-secret")
     assert done.returncode == 0, done.stdout
     for text in (
-        "plugin: HELM has the run entries helmet_recall, helmet_rag, helmet_icl",
+        "plugin: HELM has the run entries aa_lcr, helmet_recall, helmet_rag",
         "our adapter is registered with HELM",
         "scored 1.0",
         "openaiApiKey",

@@ -17,10 +17,10 @@ from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.models.client import LexicalClient, NullClient
 from helm_longctx.models.registration import register
 from helm_longctx.protocol.task import Task
-from helm_longctx.protocol.template import CONTEXT
+from helm_longctx.protocol.template import CONTEXT, NO_TEMPLATE
 
 BASELINES = {name: baseline for benchmark in BENCHMARKS for name, baseline in benchmark.baselines.items()}
-TASKS = [task for benchmark in BENCHMARKS for task in benchmark.tasks]
+TASKS = [t for benchmark in BENCHMARKS for t in benchmark.tasks if t.template is not NO_TEMPLATE]
 JSON_KV = next(task for task in TASKS if task.name == "json_kv")
 PROMPT = JSON_KV.template.render({CONTEXT: '{\n "fox": "one two"\n}', "question": "fox", "demos": ""}).user_turn
 
