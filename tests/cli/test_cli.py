@@ -110,14 +110,11 @@ def test_list(command: Command, with_mirror: None) -> None:
 def test_list_without_data(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without data it is generated, fetched, or with a mirror missing."""
     assert command("list", "--json") == 0
-    assert {row["data"] for row in json.loads(command.out)} == {
-        "generated",
-        "fetched on first use",
-        "none at this length",
-    }
+    states = {"generated", "none at this length"}
+    assert {row["data"] for row in json.loads(command.out)} == {*states, "fetched on first use"}
     monkeypatch.setenv(ENVIRONMENT, str(tmp_path))
     assert command("list", "--json") == 0
-    assert {row["data"] for row in json.loads(command.out)} == {"generated", "missing"}
+    assert {row["data"] for row in json.loads(command.out)} == {*states, "missing"}
 
 
 def test_fetch_of_what_is_here(command: Command, with_mirror: None, mirror: DataRoot) -> None:
