@@ -15,20 +15,23 @@ _log = logging.getLogger(__name__)
 
 
 def load_benchmarks() -> tuple[Benchmark, ...]:
-    """Load the benchmarks of all installed packages, sorted by name. One that fails is left out with a warning.
+    """Load the benchmarks of all installed packages, sorted by name.
 
-    Raises:
-        InputError: two benchmarks share a run entry.
+    A benchmark that fails to load, or has a run entry of another one, is left out with a warning: HELM ignores a plugin
+    that raises, and then no benchmark would work.
     """
     benchmarks: list[Benchmark] = []
     for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
         try:
-            benchmarks.append(point.load())
+            benchmark: Benchmark = point.load()
         except Exception as error:  # another package may raise anything; the other benchmarks still work
             _log.warning("benchmark %s is left out: %s: %s", point.value, type(error).__name__, error)
-    names = [name for benchmark in benchmarks for name in benchmark.entries]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise InputError(f"two installed benchmarks have the run entry {', '.join(twice)}; uninstall one of them")
+            continue
+        taken = {name for other in benchmarks for name in other.entries}
+        if clash := sorted(taken & set(benchmark.entries)):
+            _log.warning("benchmark %s is left out: another one has the run entry %s", point.value, ", ".join(clash))
+        else:
+            benchmarks.append(benchmark)
     return tuple(benchmarks)
 
 
