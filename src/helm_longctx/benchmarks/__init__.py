@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from importlib.metadata import entry_points
 
-from helm_longctx.errors import InputError, bad_argument
+from helm_longctx.errors import bad_argument
 from helm_longctx.protocol.task import Benchmark
 
 GROUP = "helm_longctx.benchmarks"
