@@ -77,4 +77,6 @@ def test_killed(options: list[str], kills: int, tmp_path: Path) -> None:
         assert again <= set(prompts[number - 2 * THREADS : number])
     (run,) = tmp_path.glob("benchmark_output/runs/s/helmet*")
     assert not (run / NAME).exists()
-    assert means(run) == means(make_run(tmp_path / "undisturbed", f"{ENTRY}style=chat,model=longctx/lexical"))
+    # Other tests register deployments of this model, the last of which would be its default.
+    undisturbed = f"{ENTRY}style=chat,model=longctx/lexical,model_deployment=longctx/lexical"
+    assert means(run) == means(make_run(tmp_path / "undisturbed", undisturbed))
