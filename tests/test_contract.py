@@ -153,7 +153,7 @@ def test_comparability_is_told_twice_alike(benchmark) -> None:
     arguments = next(entries_of(benchmark, category))
     (spec,) = construct_run_specs(parse_object_spec(f"{name}:{arguments},model=longctx/null".replace(":,", ":")))
     assert spec.scenario_spec.args["comparability"] == benchmark.comparability
-    assert spec.scenario_spec.args["package"] == VERSION
+    assert spec.metric_specs[0].args["package"] == VERSION
 
 
 @pytest.mark.parametrize(

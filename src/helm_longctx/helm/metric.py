@@ -38,9 +38,10 @@ class LongContextMetric(Metric):
 
     Args:
         benchmark: the name of the benchmark whose tasks these are.
+        package: the version of this package that made the run spec, for the record.
     """
 
-    def __init__(self, benchmark: str):
+    def __init__(self, benchmark: str, package: str = ""):
         self.benchmark = find_benchmark(benchmark)
 
     def evaluate(self, scenario_state: ScenarioState, *arguments: Any, **named: Any) -> MetricResult:

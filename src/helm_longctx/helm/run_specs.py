@@ -79,7 +79,6 @@ def make_scenario(entry: Entry) -> ScenarioSpec:
         entry=entry.name,
         revision=entry.benchmark.revision,
         comparability=entry.benchmark.comparability,
-        package=VERSION,
         **arguments,
     )
 
@@ -107,7 +106,8 @@ def make_metrics(entry: Entry) -> list[MetricSpec]:
     from helm.benchmark.metrics.basic_metrics import InstancesPerSplitMetric
 
     return [
-        spec_of(MetricSpec, LongContextMetric, benchmark=entry.benchmark.name),
+        # Not in the scenario's arguments: HELM would put runs of different versions into different tables.
+        spec_of(MetricSpec, LongContextMetric, benchmark=entry.benchmark.name, package=VERSION),
         spec_of(MetricSpec, InstancesPerSplitMetric),
     ]
 

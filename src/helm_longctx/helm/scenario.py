@@ -27,23 +27,19 @@ class LongContextScenario(Scenario):
         entry: run-entry name, e.g. `helmet_recall`; it says which benchmark.
         revision: what the prompts and metrics follow; must be the installed package's.
         comparability: the benchmark's comparability number when the run spec was made; it must be the installed one.
-        package: the version of this package that made the run spec, for the record.
         arguments: the run entry's arguments.
 
     Raises:
         InputError: the arguments are wrong, or the run was made for another revision.
     """
 
-    def __init__(
-        self, entry: str, revision: str, comparability: int | None = None, package: str = "", **arguments: Any
-    ):
+    def __init__(self, entry: str, revision: str, comparability: int | None = None, **arguments: Any):
         self.benchmark = benchmark_of(entry)
         installed = {"revision": self.benchmark.revision, "comparability": self.benchmark.comparability}
         for name, given in (("revision", revision), ("comparability", comparability)):
             if given not in (None, installed[name]):
                 raise InputError(
                     f"{entry}: {name}={given!r} is not the installed package's, which is {installed[name]!r}"
-                    + (f"; the run spec was made by version {package}" if package else "")
                 )
         self.entry = check_entry(self.benchmark, entry, arguments)
         self.name = self.benchmark.name

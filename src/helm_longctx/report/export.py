@@ -225,8 +225,8 @@ def _is_test_stat(stat: Mapping[str, Any]) -> bool:
 
 def _versions(spec: Mapping[str, Any]) -> tuple[str, str]:
     """The package version and the comparability number in a run spec; empty where an older version wrote it."""
-    arguments = spec["scenario_spec"]["args"]
-    return str(arguments.get("package", "")), str(arguments.get("comparability", ""))
+    packages = (metric.get("args", {}).get("package") for metric in spec["metric_specs"])
+    return next(filter(None, packages), ""), str(spec["scenario_spec"]["args"].get("comparability", ""))
 
 
 def _join(values: Iterable[str]) -> str:
