@@ -36,7 +36,8 @@ def test_a_gzip_bomb(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     bomb = gzip.compress(header(name, 10**9)) + ZEROS * 100
     with pytest.raises(InputError, match=r"data\.tar\.gz unpacks to more than 200 times its size"):
         unpack(io.BytesIO(bomb), "data.tar.gz", WANTED, tmp_path)
-    assert sum(path.stat().st_size for path in tmp_path.rglob("x")) < 16 << 20
+    # Python 3.12 and later read 128 kB of packed data at a time, of which 200 times the size is allowed.
+    assert sum(path.stat().st_size for path in tmp_path.rglob("x")) < 64 << 20
 
 
 def test_repeated_text_is_no_bomb(tmp_path: Path) -> None:
