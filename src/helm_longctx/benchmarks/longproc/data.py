@@ -110,7 +110,7 @@ def _problem(number: int, template: str, files: Files, row: Row, path: Path, ind
         item = files.item(row, path.parent)
     except InputError as error:
         raise InputError(f"{path}: item {index}: {error}") from error
-    return Problem(number, _filled(template, path.with_name(_TEMPLATES), item), item)
+    return Problem(number, _fill(template, path.with_name(_TEMPLATES), item), item)
 
 
 def _template(files: Files, folder: Path) -> str:
@@ -125,10 +125,10 @@ def _template(files: Files, folder: Path) -> str:
     if files.demonstrations is None:
         return str(template)
     places = {name: f"{{{name}}}" for name in files.fields}
-    return _filled(str(template), path, {"demonstration": files.demonstrations(folder), **places})
+    return _fill(str(template), path, {"demonstration": files.demonstrations(folder), **places})
 
 
-def _filled(template: str, path: Path, fields: Mapping[str, Any]) -> str:
+def _fill(template: str, path: Path, fields: Mapping[str, Any]) -> str:
     try:
         return template.format(**fields)
     except (LookupError, ValueError) as error:
@@ -146,14 +146,14 @@ def _table(row: Row, folder: Path) -> dict[str, Any]:
 
 def _code(row: Row, folder: Path) -> dict[str, Any]:
     return {
-        "pseudocode": _joined(row, "pseudocode_lines"),
-        "reference_output": _joined(row, "code_lines"),
+        "pseudocode": _join(row, "pseudocode_lines"),
+        "reference_output": _join(row, "code_lines"),
         "testcases": row["testcases"],
         "problem_id": row["problem_id"],
     }
 
 
-def _joined(row: Row, column: str) -> str:
+def _join(row: Row, column: str) -> str:
     if not all(isinstance(line, str) for line in row[column]):
         raise InputError(f"column {column!r} must hold texts alone")
     return "\n".join(row[column])

@@ -61,14 +61,14 @@ class Trip:
         return Trip(row["num_cities"], row["constraints"], flights)
 
     @cached_property
-    def fixed(self) -> list[Constraint]:
+    def fixed_stays(self) -> list[Constraint]:
         """Constraints with fixed days, by arrival."""
         return sorted((c for c in self.constraints if c["type"] == "fixed"), key=lambda c: int(c["start_day"]))
 
     @cached_property
     def free(self) -> list[Constraint]:
         """Durations of the cities without fixed days, in the order of the constraints."""
-        fixed = {constraint["city"] for constraint in self.fixed}
+        fixed = {constraint["city"] for constraint in self.fixed_stays}
         return [c for c in self.constraints if c["type"] == "duration" and c["city"] not in fixed]
 
 
@@ -99,7 +99,7 @@ def format_plan(plan: Sequence[Stop]) -> str:
 
 def _summary(trip: Trip) -> Iterator[str]:
     """The first lines of the procedure: all cities, those with fixed days, those without."""
-    days = {constraint["city"]: constraint for constraint in trip.fixed}
+    days = {constraint["city"]: constraint for constraint in trip.fixed_stays}
     yield prompts.TRAVEL_READ
     for constraint in trip.constraints:
         if constraint["type"] != "fixed":
@@ -107,8 +107,8 @@ def _summary(trip: Trip) -> Iterator[str]:
             template = prompts.TRAVEL_CITY_FIXED if city in days else prompts.TRAVEL_CITY
             yield template.format(**{**days.get(city, {}), **constraint})
     yield ""
-    yield prompts.TRAVEL_FIXED_HEADING if trip.fixed else prompts.TRAVEL_FIXED_NONE
-    yield from (prompts.TRAVEL_FIXED.format(**constraint) for constraint in trip.fixed)
+    yield prompts.TRAVEL_FIXED_HEADING if trip.fixed_stays else prompts.TRAVEL_FIXED_NONE
+    yield from (prompts.TRAVEL_FIXED.format(**constraint) for constraint in trip.fixed_stays)
     yield ""
     yield prompts.TRAVEL_FREE_HEADING if trip.free else prompts.TRAVEL_FREE_NONE
     yield from (prompts.TRAVEL_CITY.format(**constraint) for constraint in trip.free)
@@ -145,7 +145,7 @@ class _Search:
     def _options(self, day: int, free: Sequence[Constraint], depth: int) -> list[Stop]:
         """The city whose days are fixed from this day on, else all free cities."""
         self._write(depth, prompts.TRAVEL_CHECK_FIXED, day=day)
-        fixed = next((city for city in self.trip.fixed if city["start_day"] == day), None)
+        fixed = next((city for city in self.trip.fixed_stays if city["start_day"] == day), None)
         if fixed:
             self._write(depth, prompts.TRAVEL_IS_FIXED, day=day, city=fixed["city"])
             return [Stop(fixed["city"], fixed["end_day"] - day + 1, day, fixed["end_day"])]
@@ -167,7 +167,7 @@ class _Search:
         return feasible
 
     def _is_in_time(self, stop: Stop, depth: int) -> bool:
-        following = next((city for city in self.trip.fixed if city["start_day"] > stop.start), None)
+        following = next((city for city in self.trip.fixed_stays if city["start_day"] > stop.start), None)
         if following is None:
             self._write(depth, prompts.TRAVEL_CHECK_NO_NEXT, day=stop.start)
             self._write(depth, prompts.TRAVEL_NO_NEXT)
