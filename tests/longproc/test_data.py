@@ -73,8 +73,10 @@ def test_malformed_rows(root: Path, task: str, fields: dict[str, Any], message: 
         (None, "No such file or directory"),
         ("- x", "not a YAML file with the field USER_PROMPT (TypeError)"),
         ("{", "not a YAML file with the field USER_PROMPT (ParserError)"),
-        ("USER_PROMPT: '{story} {answer}'", "USER_PROMPT is not this task's template: KeyError: 'answer'"),
-        ("USER_PROMPT: '{story'", "USER_PROMPT is not this task's template: ValueError: expected '}' before end of string"),
+        ("USER_PROMPT: '{story} {answer}'", "USER_PROMPT is not this task's template: unknown field 'answer'"),
+        ("USER_PROMPT: '{story.__class__}'", "USER_PROMPT is not this task's template: unknown field 'story.__class__'"),
+        ("USER_PROMPT: '{story:999}'", "USER_PROMPT is not this task's template: unknown field 'story'"),
+        ("USER_PROMPT: '{story'", "USER_PROMPT is not this task's template: expected '}' before end of string"),
     ],
 )  # fmt: skip
 def test_malformed_templates(root: Path, text: str | None, message: str) -> None:

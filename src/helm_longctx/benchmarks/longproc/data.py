@@ -6,6 +6,7 @@ and the sample are those of its add-on for HELMET (princeton-nlp/HELMET, branch 
 
 from __future__ import annotations
 
+import string
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -15,7 +16,8 @@ from typing import Any
 import yaml
 
 from helm_longctx.benchmarks.longproc import countdown, prompts, travel
-from helm_longctx.errors import InputError, bad_argument
+from helm_longctx.errors import InputError, bad_argument, shorten
+from helm_longctx.protocol.template import fill
 from helm_longctx.sources.jsonl import JsonArray, Row, Types
 from helm_longctx.sources.repository import RepositoryFolder
 
@@ -129,10 +131,15 @@ def _template(files: Files, folder: Path) -> str:
 
 
 def _fill(template: str, path: Path, fields: Mapping[str, Any]) -> str:
+    """Fill a downloaded template. It must consist of text and of the names of fields alone."""
     try:
-        return template.format(**fields)
-    except (LookupError, ValueError) as error:
-        raise InputError(f"{path}: USER_PROMPT is not this task's template: {type(error).__name__}: {error}") from error
+        places = [place for _, *place in string.Formatter().parse(template) if place[0] is not None]
+    except ValueError as error:
+        raise InputError(f"{path}: USER_PROMPT is not this task's template: {error}") from error
+    for name, spec, conversion in places:
+        if name not in fields or spec or conversion:
+            raise InputError(f"{path}: USER_PROMPT is not this task's template: unknown field {shorten(name)}")
+    return fill(template, fields)
 
 
 def _table(row: Row, folder: Path) -> dict[str, Any]:
