@@ -25,7 +25,7 @@ from helm_longctx.errors import InputError, shorten
 from helm_longctx.failures import Failure, failure_of, failure_of_error
 from helm_longctx.judging.calls import request_once
 from helm_longctx.judging.keys.client import check_credentials, judge_client
-from helm_longctx.judging.keys.find import UnavailableJudgeError, find_key, judge_prefix
+from helm_longctx.judging.keys.find import LIBRARIES, UnavailableJudgeError, find_key, judge_prefix
 from helm_longctx.redaction.text import redact
 
 SECONDS = 30.0
@@ -44,6 +44,7 @@ _MISSING: dict[Failure | None, str] = {
     Failure.BAD_KEY: "refuses the key",
 }
 """What is said of a judge that no later call can reach. All other failures may pass, so they do not end a run."""
+
 
 def check_judge(deployment: str, credentials: Mapping[str, Any]) -> None:
     """Check that a judge has its key and that its server knows the model.
@@ -151,5 +152,6 @@ def _ask(record: ModelDeployment, credentials: Mapping[str, Any]) -> _Outcome:
 
 def _is_server(record: ModelDeployment) -> bool:
     """Whether a deployment is asked over a network. A local model would only be loaded for the question."""
-    parameters = inspect.signature(get_class_by_name(record.client_spec.class_name).__init__).parameters
-    return bool({"api_key", "base_url"} & parameters.keys())
+    client = get_class_by_name(record.client_spec.class_name)
+    has_address = "base_url" in inspect.signature(client.__init__).parameters
+    return has_address or any(base.__name__ in LIBRARIES for base in client.__mro__)
