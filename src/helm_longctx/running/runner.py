@@ -18,8 +18,10 @@ from helm.benchmark.run_spec import RunSpec
 from helm.benchmark.runner import Runner, RunnerError, remove_per_instance_stats_nans, remove_stats_nans
 from helm.benchmark.scenarios.scenario import create_scenario, get_scenario_cache_path
 from helm.common.cache import cache_stats
+from helm.common.cache_backend_config import SqliteCacheBackendConfig
 from helm.common.hierarchical_logger import herror, hlog, htrack_block
 from helm.common.request import Request
+from helm.proxy.services.service import CACHE_DIR
 
 from helm_longctx.errors import InputError
 from helm_longctx.helm.adapter import METHOD
@@ -44,6 +46,29 @@ from helm_longctx.runs.files import INSTANCE_STATS, RUN_SPEC, SCENARIO, STATES, 
 from helm_longctx.runs.journal import Journal
 from helm_longctx.runs.ledger import check_nothing_in_batches
 from helm_longctx.runs.prompts import instance_names, write_prompts
+
+
+def runner_arguments(
+    output_path: Path, suite: str, local_path: Path, parallelism: int, **flags: bool
+) -> dict[str, Any]:
+    """Return the arguments of HELM's runner for commands other than `helm-run`, with the request cache of `local_path`.
+
+    Args:
+        output_path, suite, local_path, parallelism: as for `helm-run`.
+        flags: those of HELM's runner that are set.
+    """
+    cache = local_path / CACHE_DIR
+    cache.mkdir(parents=True, exist_ok=True)
+    spec = ExecutionSpec(
+        url=None,
+        auth=None,  # only a proxy server needs it
+        local_path=str(local_path),
+        parallelism=parallelism,
+        sqlite_cache_backend_config=SqliteCacheBackendConfig(str(cache)),
+    )
+    names = ("skip_instances", "cache_instances", "cache_instances_only", "skip_completed_runs", "exit_on_error")
+    arguments = {"execution_spec": with_digest_cache(spec), "output_path": str(output_path), "suite": suite}
+    return arguments | dict.fromkeys(names, False) | flags
 
 
 def evaluate(runner: Runner, spec: RunSpec, state: ScenarioState) -> tuple[list[Stat], list[PerInstanceStats]]:

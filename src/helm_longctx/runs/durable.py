@@ -1,4 +1,4 @@
-"""Files of JSON lines that survive a crash: each line is on disk when it is added, and a torn last line does not count."""
+"""Files of JSON lines that survive a crash: a line is on disk when it is added, and a torn last line does not count."""
 
 from __future__ import annotations
 

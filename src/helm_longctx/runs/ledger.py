@@ -23,12 +23,13 @@ from helm_longctx.runs.durable import DurableLines
 NAME = "batches.jsonl"
 
 
-@dataclass
+@dataclass(frozen=True)
 class Part:
     """Requests of a run that are sent in one batch.
 
     Args:
         id: our own identifier, which the provider stores with the batch if it can.
+        deployment: HELM's name of the deployment.
         service: who answers the batch.
         route: of the API, such as `/v1/chat/completions`.
         time: when it was about to be sent, in seconds since 1970.
@@ -39,6 +40,7 @@ class Part:
     """
 
     id: str
+    deployment: str
     service: str
     route: str
     time: float
@@ -89,14 +91,18 @@ class Ledger(DurableLines):
         """The parts that were sent, or may have been, and were not collected."""
         return [part for part in self._parts.values() if part.is_open]
 
-    def announce(self, service: str, route: str, requests: Mapping[str, Request]) -> Part:
+    def announce(self, deployment: str, service: str, route: str, requests: Mapping[str, Request]) -> Part:
         """Record that a batch is about to be created."""
-        plain = {
-            name: asdict_without_nones(replace(request, prompt="", messages=None)) for name, request in requests.items()
+        part: dict[str, Any] = {
+            "part": uuid.uuid4().hex,
+            "deployment": deployment,
+            "service": service,
+            "route": route,
+            "time": time.time(),
+            "requests": {name: _without_prompt(request) for name, request in requests.items()},
         }
-        part = Part(uuid.uuid4().hex, service, route, time.time(), plain)
-        self._record({"part": part.id, "service": service, "route": route, "time": part.time, "requests": plain})
-        return self._parts[part.id]
+        self._record(part)
+        return self._parts[part["part"]]
 
     def set_batch(self, part: Part, batch: str) -> None:
         """Record that a batch was created."""
@@ -120,6 +126,11 @@ class Ledger(DurableLines):
             self._parts[step["part"]] = Part(step["part"], **values)
         else:
             self._parts[step["part"]] = replace(self._parts[step["part"]], **values)
+
+
+def _without_prompt(request: Request) -> dict[str, Any]:
+    messages: list[dict[str, str]] | None = None if request.messages is None else []
+    return asdict_without_nones(replace(request, prompt="", messages=messages))
 
 
 def ledgers(runs: Iterable[Path]) -> Iterator[Ledger]:
