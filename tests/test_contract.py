@@ -214,6 +214,7 @@ ROOMS: dict[str, set[str]] = {
     "helm": {"benchmarks", "helm.patches", "judging", "protocol", "redaction", "sources"},
     "runs": {"protocol", "redaction"},
     "running": {"benchmarks", "helm", "helm.patches", "judging", "protocol", "redaction", "runs"},
+    "apis": {"redaction"},
     "models": {"benchmarks", "protocol"},
     "report": {"benchmarks", "protocol", "runs", "sources", "statistics"},
     "plugin": {"benchmarks", "helm", "models"},

@@ -9,7 +9,12 @@ from importlib.util import find_spec
 
 from helm_longctx.errors import InputError
 
+TIMEOUT, DEFAULT_TIMEOUT = "HELM_LONGCTX_TIMEOUT", 1800.0
+"""Seconds that a request may take with all its attempts. A million tokens take a server minutes to read."""
+
 EXTRAS = {
+    "openai": ("openai",),
+    "anthropic": ("anthropic",),
     "judges": ("authlib", "genai_prices", "krippendorff", "platformdirs"),
     "citations": ("google.protobuf", "sentencepiece"),
     "plot": ("matplotlib",),
@@ -31,6 +36,15 @@ def number_setting(name: str, default: float, whole: bool = False) -> float:
     if not 0 < number < 1e6 or (whole and number % 1):
         raise InputError(f"{name}={value!r} is not allowed; allowed: a {'whole ' if whole else ''}number above 0")
     return number
+
+
+def request_timeout() -> float:
+    """Return the seconds that a request may take.
+
+    Raises:
+        InputError: as `number_setting`.
+    """
+    return number_setting(TIMEOUT, DEFAULT_TIMEOUT)
 
 
 def require(extra: str, purpose: str) -> None:

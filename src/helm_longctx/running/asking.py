@@ -20,12 +20,13 @@ from helm.common.hierarchical_logger import hlog, hwarn
 from helm.common.request import GeneratedOutput, Request, RequestResult
 from tqdm import tqdm
 
+from helm_longctx.environment import TIMEOUT
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, failure_of, label_error
 from helm_longctx.protocol.sample import Sample
 from helm_longctx.redaction.abbreviation import abbreviate
 from helm_longctx.redaction.text import redact
-from helm_longctx.running.sending import TIMEOUT, Sender
+from helm_longctx.running.sending import Sender
 from helm_longctx.running.spool import prompt_digest
 from helm_longctx.runs.journal import Journal
 

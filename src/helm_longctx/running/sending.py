@@ -15,16 +15,13 @@ from helm.common.local_context import LocalContext
 from helm.common.request import Request
 from tenacity import Retrying, retry_if_result, stop_after_attempt, wait_exponential, wait_random
 
-from helm_longctx.environment import number_setting
+from helm_longctx.environment import DEFAULT_TIMEOUT, number_setting, request_timeout
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, failure_of, failure_of_error, label_error
 from helm_longctx.judging.calls import limit_time
 from helm_longctx.redaction.abbreviation import abbreviate
 from helm_longctx.redaction.text import redact
 from helm_longctx.running.attempt import Attempt, try_once
-
-TIMEOUT, DEFAULT_TIMEOUT = "HELM_LONGCTX_TIMEOUT", 1800.0
-"""Seconds that a request may take with all its attempts. A million tokens take a server minutes to read."""
 
 WAIT, DEFAULT_WAIT = "HELM_LONGCTX_WAIT", 5.0
 """Seconds before the second attempt; doubled before each further one."""
@@ -60,7 +57,7 @@ class Sender:
     """
 
     def __init__(self, context: Context, deployment: str):
-        self.limit: float | None = number_setting(TIMEOUT, DEFAULT_TIMEOUT)
+        self.limit: float | None = request_timeout()
         self._send, self._address = context.make_request, ""
         # A remote context sends requests to a HELM server, which makes the clients itself.
         if isinstance(context, LocalContext):
