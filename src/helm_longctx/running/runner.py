@@ -18,16 +18,19 @@ from helm.benchmark.scenarios.scenario import create_scenario, get_scenario_cach
 from helm.common.cache import cache_stats
 from helm.common.hierarchical_logger import herror, hlog, htrack_block
 
+from helm_longctx.environment import max_cost
 from helm_longctx.errors import InputError
 from helm_longctx.helm.adapter import METHOD
 from helm_longctx.helm.annotator import check_annotators
 from helm_longctx.helm.patches import apply_patches
 from helm_longctx.helm.scenario import LongContextScenario
 from helm_longctx.locks import lock_run
-from helm_longctx.running.asking import Asking, ask_all, order_by_prefix
+from helm_longctx.running.asking import Asking, Turn, ask_all
 from helm_longctx.running.cache import server_digest, with_digest_cache
 from helm_longctx.running.interruptions import name_full_disk, stoppable
+from helm_longctx.running.prefixes import cacheable_beginnings, order_by_prefix, prefix_keys
 from helm_longctx.running.sending import Sender
+from helm_longctx.running.spending import Limit, Spending
 from helm_longctx.running.spool import (
     Spool,
     WholePromptAnnotations,
@@ -67,6 +70,7 @@ class LongContextRunner(Runner):
     def __init__(self, execution_spec: ExecutionSpec, *arguments: Any, **options: Any):
         apply_patches()
         super().__init__(with_digest_cache(execution_spec), *arguments, **options)
+        self._limit = Limit(max_cost())
 
     def run_all(self, run_specs: list[RunSpec]) -> None:
         """Make all runs.
@@ -135,8 +139,9 @@ class LongContextRunner(Runner):
         sender = Sender(self.executor.context, run_spec.adapter_spec.model_deployment)
         journal = Journal(run_path, self._server(run_spec))
         with journal, stoppable(journal.summary), Spool(run_path) as spool:
+            spending = Spending(run_spec.adapter_spec.model_deployment, self._limit, partial(prompt_text, spool=spool))
             states = self._adapt(run_spec, scenario, spool)
-            states, failed = self._ask(states, run_path, sender, journal, spool)
+            states, failed = self._ask(states, run_path, sender, spending, journal, spool)
             state = ScenarioState(run_spec.adapter_spec, states, run_spec.annotators)
             state = WholePromptAnnotations(self.annotator_executor, partial(whole_request, spool=spool)).execute(state)
             self._write_results(run_path, run_spec, scenario, state)
@@ -152,17 +157,25 @@ class LongContextRunner(Runner):
             return adapt(instances, adapter, run_spec.adapter_spec.max_eval_instances, self._parallelism, spool)
 
     def _ask(
-        self, states: list[RequestState], run_path: Path, sender: Sender, journal: Journal, spool: Spool
+        self,
+        states: list[RequestState],
+        run_path: Path,
+        sender: Sender,
+        spending: Spending,
+        journal: Journal,
+        spool: Spool,
     ) -> tuple[list[RequestState], int]:
         """Return the states with results, in their order, and how many requests failed."""
         # Requests and stored prompts share the order: servers reuse a common prefix, and so does the compressor.
-        order = order_by_prefix(prompt_text(state, spool) for state in states)
-        ordered = [states[number] for number in order]
+        keys = prefix_keys(prompt_text(state, spool) for state in states)
+        order = order_by_prefix(keys)
         names = instance_names((state.instance.id, state.instance.sub_split, prompt_digest(state)) for state in states)
         write_prompts(run_path, ((names[number], prompt_text(states[number], spool)) for number in order))
-        asking = Asking(sender, partial(whole_request, spool=spool), journal, len(states))
+        beginnings = cacheable_beginnings(states, keys if sender.caches_prompts else [[]] * len(keys), spending.prices)
+        turns = [Turn(states[number], beginnings[number]) for number in order]
+        asking = Asking(sender, partial(whole_request, spool=spool), journal, spending, len(states))
         with htrack_block(f"{len(states)} requests"):
-            answered = dict(zip(order, ask_all(ordered, asking, self._parallelism), strict=True))
+            answered = dict(zip(order, ask_all(turns, asking, self._parallelism), strict=True))
             return [answered[number] for number in range(len(states))], asking.finish()
 
     def _server(self, run_spec: RunSpec) -> str:
