@@ -84,6 +84,9 @@ CONDITIONS = {
 }
 """Statistics on how a run went: name to title, description, and whether lower is better."""
 
+FAILURES = ("request_too_long", "request_refused", "request_failed")
+"""Statistics that count requests without an answer."""
+
 
 def task_score(task: str) -> str:
     """The name of a task's score in the statistics of a run with several tasks."""

@@ -62,7 +62,7 @@ class Sender:
         self._send, self._address, self.caches_prompts = context.make_request, "", False
         # A remote context sends requests to a HELM server, which makes the clients itself.
         if isinstance(context, LocalContext):
-            client = _client(context, deployment)
+            client = find_client(context, deployment)
             self.limit = _time_limit(client, self.limit)
             self.caches_prompts = getattr(client, "caches_prompts", False)
             self._send = limit_time(client, self.limit or DEFAULT_TIMEOUT).make_request
@@ -120,7 +120,12 @@ class Sender:
             raise RunStoppedError
 
 
-def _client(context: LocalContext, deployment: str) -> Client:
+def find_client(context: LocalContext, deployment: str) -> Client:
+    """Return HELM's client of a deployment.
+
+    Raises:
+        InputError: the client cannot be made: a package or a key is missing, or an argument is wrong.
+    """
     try:
         return context.client._get_client(deployment)
     except InputError:
