@@ -14,7 +14,7 @@ import yaml
 from rich.table import Table
 
 from helm_longctx.benchmarks import BENCHMARKS
-from helm_longctx.cli.shared import READY, LocalPath, print_table
+from helm_longctx.cli.shared import READY, LocalPath, fill_registries, print_table
 from helm_longctx.endpoints.files import LISTS, add_entries
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.protocol.lengths import parse_length
@@ -85,7 +85,7 @@ def add(
         str | None, typer.Option(help="Hub name, folder, or name in HELM. Default: that of the server's model.")
     ] = None,
     header: Annotated[
-        list[str] | None, typer.Option(help="HTTP header, such as 'X-Team: nlp' or 'X-Key: $VARIABLE'.")
+        list[str] | None, typer.Option(help="HTTP header, such as 'X-Team: nlp' or 'X-Key: $VAR'.")
     ] = None,
     local_path: LocalPath = Path("prod_env"),
     replace_entries: Annotated[bool, typer.Option("--replace", help="Replace entries of the same name.")] = False,
@@ -98,6 +98,8 @@ def add(
     if not _NAME.fullmatch(name):
         raise bad_argument("models add", "NAME", name, "ORGANIZATION/NAME of letters, digits, '.', '_' and '-'")
     tokens = parse_length(context, "--context") if context else None
+    if tokenizer:
+        fill_registries(READY)
     chosen = load_tokenizer(tokenizer) if tokenizer else None
     endpoint = probe(
         url, name=name, model=model, api=api, kind=kind, api_key_env=api_key_env, headers=_headers(header or [])
@@ -129,7 +131,7 @@ def _headers(lines: Sequence[str]) -> dict[str, str]:
         if not name or not value:
             raise bad_argument("models add", "header", name, "'NAME: VALUE'")
         if SECRET_ARGUMENT.search(name) and "$" not in value:
-            raise bad_argument("models add", "header", name, f"'{name}: $VARIABLE', since its value is a secret")
+            raise bad_argument("models add", "header", name, f"'{name}: $VAR', since its value is a secret")
         headers[name] = value
     return headers
 
