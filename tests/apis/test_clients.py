@@ -14,6 +14,7 @@ from helm.common.cache import SqliteCacheConfig
 from helm.common.request import Request, RequestResult
 
 from helm_longctx.apis import AnthropicClient, OpenAIClient
+from helm_longctx.apis.caching import with_beginning
 from helm_longctx.apis.usage import Usage, output_truncated, sent_parameters, thinking_unfinished, usage_of
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, failure_of
@@ -280,22 +281,19 @@ def test_long_answers_are_streamed(server: Server) -> None:
     assert "stream" not in client.body(REQUEST)
 
 
-def test_prompt_caching(server: Server) -> None:
+def test_prompt_caching(server: Server, tmp_path: Path) -> None:
     """Tokens that were read from the provider's cache, or written to it, are counted among the prompt's."""
     book = "A long book. " * 400
-    for kind, question in (("chat", "a"), ("chat", "b")):
-        result = make(kind, server).make_request(replace(REQUEST, prompt=book + question))
-    assert usage_of(result) == Usage(1301, cached_tokens=1280, output_tokens=50)
-    marked = {"type": "text", "text": book, "cache_control": {"type": "ephemeral"}}
-    counts = []
     for question in ("a", "b"):
-        messages = [{"role": "user", "content": [marked, {"type": "text", "text": question}]}]
-        client = make("anthropic", server, extra_body={"messages": messages})
-        counts.append(usage_of(client.make_request(REQUEST)))
-    assert [(each.input_tokens, each.cached_tokens, each.cache_write_tokens) for each in counts] == [
-        (1301, 0, 1300),
-        (1301, 1300, 0),
-    ]
+        result = make("chat", server).make_request(replace(REQUEST, prompt=book + question))
+    assert usage_of(result) == Usage(1301, cached_tokens=1280, output_tokens=50)
+    client, counts = make("anthropic", server, SqliteCacheConfig(str(tmp_path / "cache.sqlite"))), []
+    for question in ("a", "b"):
+        result = client.make_request(with_beginning(replace(REQUEST, prompt=book + question), len(book)))
+        counts.append(usage_of(result))
+    assert counts == [Usage(1301, 0, 1299, 50), Usage(1301, 1299, 0, 50)]
+    assert server.calls[-1].prompt.replace("\n", "") == book + "b"
+    assert client.make_request(replace(REQUEST, prompt=book + "b")).cached
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ class Fault(Enum):
     STRANGE = "200 with an error in the body"
     REFUSED = "the model refuses"
     FLAGGED = "400: OpenAI's content policy refuses the prompt"
+    GONE = "404: the provider does not have the model any more"
     TOO_LONG = "400: the prompt exceeds the model's context"
     NULL = "an answer whose text is null"
     NO_CHOICES = "an answer with an empty list of choices"
@@ -44,13 +45,14 @@ STATUS = {
     Fault.OVERLOADED: 503,
     Fault.UNAUTHORIZED: 401,
     Fault.FLAGGED: 400,
+    Fault.GONE: 404,
     Fault.TOO_LONG: 400,
 }
 
 OPENAI_ONLY = {Fault.NULL, Fault.NO_CHOICES, Fault.NO_LOGPROBS}
 """Odd replies in OpenAI's protocol."""
 
-LASTING = {Fault.UNAUTHORIZED, Fault.NO_QUOTA, Fault.FLAGGED, Fault.TOO_LONG, Fault.DECLINED}
+LASTING = {Fault.UNAUTHORIZED, Fault.NO_QUOTA, Fault.FLAGGED, Fault.GONE, Fault.TOO_LONG, Fault.DECLINED}
 """Faults after which the same call fails again."""
 
 PASSING = [fault for fault in Fault if fault not in {Fault.BUSY, *LASTING, *OPENAI_ONLY}]

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from helm.common.request import GeneratedOutput, Request, RequestResult, Thinking
 
+from helm_longctx.apis.caching import mark_beginning
 from helm_longctx.apis.client import ProviderClient, check_error, check_text, cut_at_stop, turns
 from helm_longctx.apis.parameters import ADAPTIVE, Body
 from helm_longctx.apis.streams import join_anthropic
@@ -72,7 +73,7 @@ class AnthropicClient(ProviderClient):
         body: Body = {
             "model": settings.model or request.model.partition("/")[2],
             "max_tokens": request.max_tokens + settings.thinking_tokens,
-            "messages": [message for message in messages if message["role"] != "system"],
+            "messages": mark_beginning(request, [each for each in messages if each["role"] != "system"]),
             "temperature": request.temperature,
         }
         optional = {

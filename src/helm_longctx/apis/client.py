@@ -18,6 +18,7 @@ from helm.clients.client import CachingClient
 from helm.common.cache import CacheConfig
 from helm.common.request import ErrorFlags, Request, RequestResult, wrap_request_time
 
+from helm_longctx.apis.caching import without_beginning
 from helm_longctx.apis.parameters import Body, Parameters
 from helm_longctx.apis.rates import pace, retry_after
 from helm_longctx.apis.usage import usage_of, with_sent
@@ -102,6 +103,9 @@ class ProviderClient(CachingClient):
 
     key_prefix: ClassVar[str]
     """Start of the name of the variable from which the package reads its key: `…_API_KEY`."""
+
+    caches_prompts: ClassVar[bool] = True
+    """Tells the runner that the provider can keep the beginning of a prompt for the next one."""
 
     address_part: ClassVar[str] = ""
     """The start of a route that the client's address already contains."""
@@ -237,7 +241,7 @@ class ProviderClient(CachingClient):
 
         What was learned about parameters does not count: a later process has to find the reply before it learns.
         """
-        body = self._wanted_body(request)
+        body = self._wanted_body(without_beginning(request))
         prompt = [body.get(name) for name in PROMPT]
         return {"route": self.route(request), **_without_prompt(body), "sha256": _digest(prompt)}
 

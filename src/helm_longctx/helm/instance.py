@@ -38,6 +38,7 @@ def to_instance(
         input_tokens=example.input_tokens,
         counter=example.counter,
         record=dict(example.record),
+        group=example.group or None,
     )
     return Instance(
         input=_input(prompt),

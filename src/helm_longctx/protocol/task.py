@@ -59,6 +59,8 @@ class Example:
         input_tokens: length of the completion prompt if it was counted, with the counter named `counter`.
         record: the fields that the scored record has besides prediction and references.
         messages: the whole conversation, for tasks without a template.
+        group: what the example shares with others of its task, so that their scores are not independent: the book, the
+            set of documents, or the question that is asked at several depths. Empty if it shares nothing.
     """
 
     id: str
@@ -70,6 +72,7 @@ class Example:
     counter: str | None = None
     record: Mapping[str, Any] = field(default_factory=dict)
     messages: Sequence[Message] = ()
+    group: str = ""
 
 
 @dataclass(frozen=True)
@@ -245,6 +248,12 @@ class Task:
         """Whether a judge decides a part of the score."""
         return self.official_judge is not None
 
+    def is_official(self, judge: str) -> bool:
+        """Whether a `judge` argument stands for the official judge, on any host: `azure/X` is the same as `openai/X`."""
+        if judge in ("auto", "none") or self.official_judge is None:
+            return True
+        return "+" not in judge and judge.rpartition("/")[2] == self.official_judge.rpartition("/")[2]
+
     @property
     def all_arguments(self) -> frozenset[str]:
         """All run-entry arguments that the task takes."""
@@ -330,12 +339,14 @@ class Published:
         model: its name in the publication.
         category: the category's name; empty if the benchmark has one category.
         scores: scores by task, 0…1. If only the category's score was published, its name is empty.
+        instruct: whether the publication calls the model instruction-tuned; None if it says nothing.
     """
 
     model: str
     category: str
     length: int | None
     scores: Mapping[str, float]
+    instruct: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -355,6 +366,7 @@ class Benchmark:
         axis: what the lengths count; None if the benchmark has no lengths.
         baselines: how the baseline models answer, by task.
         published: loads published results.
+        overall: the name of the mean of all averaged categories, as the publication has it; empty if it has none.
         judge_checks: function from a data root to the checks of `helm-longctx judge-check`, as `module.function`; empty
             if there are none.
     """
@@ -371,6 +383,7 @@ class Benchmark:
     axis: Axis | None = INPUT_TOKENS
     baselines: Mapping[str, Baseline] = field(default_factory=dict)
     published: Callable[[], tuple[Published, ...]] = tuple
+    overall: str = ""
     judge_checks: str = ""
 
     @cached_property
