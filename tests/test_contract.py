@@ -215,11 +215,12 @@ ROOMS: dict[str, set[str]] = {
     "runs": {"protocol", "redaction"},
     "running": {"apis", "benchmarks", "helm", "helm.patches", "judging", "protocol", "redaction", "runs"},
     "apis": {"redaction"},
+    "endpoints": {"apis", "protocol", "redaction"},
     "models": {"benchmarks", "protocol"},
     "report": {"benchmarks", "protocol", "runs", "sources", "statistics"},
     "plugin": {"benchmarks", "helm", "models"},
     "cli": {
-        *("apis", "benchmarks", "helm", "helm.patches", "judging", "models", "plugin"),
+        *("apis", "benchmarks", "endpoints", "helm", "helm.patches", "judging", "models", "plugin"),
         *("protocol", "redaction", "report", "running", "runs", "sources", "statistics"),
     },
 }

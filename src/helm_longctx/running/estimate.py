@@ -40,6 +40,9 @@ SHORTEST_ANSWER = 20
 LONGER_THAN_REFERENCE = 1.5
 """How much longer a typical answer is than the longest reference."""
 
+JUDGE_REPLY = 200
+"""Tokens of a judge's reply, at most: a short explanation and a grade."""
+
 RESULT_BYTES = 9_000
 """Bytes of a request's statistics and result in the run's files, without texts (measured)."""
 
@@ -74,7 +77,7 @@ class OutputTokens:
 
 @dataclass(frozen=True)
 class JudgeTokens:
-    """What judges are asked, if no question is repeated and each reply reaches its limit."""
+    """What judges are asked and reply, if no question is repeated."""
 
     calls: int
     prompt: int
@@ -255,13 +258,14 @@ def _typical_output(state: RequestState) -> int:
 
 def _judge_usages(spec: RunSpec, states: Sequence[RequestState], typical: Sequence[int]) -> Iterator[tuple[str, Usage]]:
     """Each question to a judge about an answer of typical length: the judge's deployment and the tokens."""
-    for state, size in zip(states, typical, strict=True):
-        answer = GeneratedOutput(text="word " * size, logprob=0, tokens=[])
+    for state, words in zip(states, typical, strict=True):
+        answer = GeneratedOutput(text="word " * words, logprob=0, tokens=[])
         answered = replace(state, result=RequestResult(True, [], [answer], False))
         for annotator in spec.annotators or []:
             for judge, requests in judge_requests(annotator, answered).items():
                 for request in requests:
-                    yield judge, Usage(estimate_tokens(request.prompt), output_tokens=request.max_tokens)
+                    size = min(request.max_tokens, JUDGE_REPLY)
+                    yield judge, Usage(estimate_tokens(request.prompt), output_tokens=size)
 
 
 def _judge_tokens(usages: Iterable[Usage]) -> JudgeTokens:
