@@ -10,6 +10,7 @@ from typer.main import get_command
 
 from helm_longctx._version import VERSION
 from helm_longctx.cli import (
+    compare,
     data,
     doctor,
     export,
@@ -40,6 +41,7 @@ app.command("judge-agreement")(judge_agreement.judge_agreement)
 app.command("summarize")(results.summarize)
 app.command("serve")(results.serve)
 app.command("export")(export.export)
+app.command("compare")(compare.compare)
 app.command("show")(records.show)
 app.command("reference")(results.reference)
 app.command("schema")(results.schema)
