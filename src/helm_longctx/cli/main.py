@@ -20,6 +20,7 @@ from helm_longctx.cli import (
     records,
     rejudge,
     results,
+    subset,
     tables,
 )
 from helm_longctx.errors import InputError, shorten
@@ -42,6 +43,7 @@ app.command("summarize")(results.summarize)
 app.command("serve")(results.serve)
 app.command("export")(export.export)
 app.command("compare")(compare.compare)
+app.command("subset")(subset.subset)
 app.command("show")(records.show)
 app.command("reference")(results.reference)
 app.command("schema")(results.schema)

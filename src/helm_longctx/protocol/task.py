@@ -161,6 +161,7 @@ class Task:
         metrics: every name that `score` can return.
         max_tokens: output budget in tokens, for all lengths or by length.
         num_samples: the official sample size.
+        depths: at how many depths of the evidence each of the `num_samples` questions is asked.
         shots: the official number of demonstrations before the question.
         sources: the data that the task needs at a length.
         optional_sources: data that the task uses at a length if it exists. Only `helm-longctx fetch` downloads it.
@@ -196,6 +197,7 @@ class Task:
     sources: Callable[[Any], tuple[Source, ...]] = lambda length: ()
     optional_sources: Callable[[Any], tuple[Source, ...]] = lambda length: ()
     num_samples: int = 100
+    depths: int = 1
     shots: int = 0
     any_length: bool = False
     chat: bool = False
