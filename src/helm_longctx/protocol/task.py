@@ -180,6 +180,7 @@ class Task:
         prefix_scored: whether a completion is scored with the answer prefix before the output, as some official codes
             do.
         repeats: how often the official protocol asks each question. A score is the mean of the answers.
+        trait: a property that some tasks of the benchmark have and others do not, by which scores can be split.
         alias: the task's name in run entries, if it differs from `name`.
         unscored: why the task has no `longctx_score`; only if `headline` is empty.
     """
@@ -210,6 +211,7 @@ class Task:
     record_shapes: Mapping[str, Shape] = field(default_factory=dict)
     prefix_scored: bool = False
     repeats: int = 1
+    trait: str = ""
     alias: str = ""
     unscored: str = ""
 
