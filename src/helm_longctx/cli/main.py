@@ -13,6 +13,7 @@ from helm_longctx.cli import (
     compare,
     data,
     doctor,
+    estimate,
     export,
     judge_agreement,
     judge_check,
@@ -35,6 +36,7 @@ app.command("list")(tables.list_tasks)
 app.command("prompts")(records.prompts)
 app.command("score")(records.score)
 app.command("fetch")(data.fetch)
+app.command("estimate")(estimate.estimate)
 app.add_typer(models.app, name="models")
 app.command("rejudge")(rejudge.rejudge)
 app.command("judge-check")(judge_check.judge_check)
