@@ -7,7 +7,7 @@ import json
 import os
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from importlib import import_module
 from typing import Any, ClassVar
@@ -115,6 +115,9 @@ class ProviderClient(CachingClient):
     ):
         super().__init__(cache_config=cache_config)
         require(self.package, type(self).__name__)
+        names = [field.name for field in fields(Settings)]
+        for name in settings.keys() - names:
+            raise bad_argument(type(self).__name__, "argument", name, names)
         self.settings = Settings(**settings)
         self.client = self._make_library(
             api_key=_find_key(self.settings, api_key, base_url),
