@@ -180,7 +180,7 @@ class ProviderClient(CachingClient):
     def result(self, request: Request, reply: Body) -> RequestResult:
         """Return the result of a request whose reply has arrived. Never raises."""
         try:
-            sent = reply.get("sent") or _without_prompt(self.body(request))
+            sent = reply.get("sent") or _record(self.body(request))
             return with_sent(self.parse(request, reply), sent)
         except Exception as error:  # replies can have any structure
             return _failed(error)
@@ -222,7 +222,7 @@ class ProviderClient(CachingClient):
         result = self.parse(request, reply)  # raises if the reply is not an answer, which must not be cached
         if usage := usage_of(result):
             rate.correct(usage.input_tokens - usage.cached_tokens + usage.output_tokens - tokens)
-        return {**reply, "sent": _without_prompt(sent)}
+        return {**reply, "sent": _record(sent)}
 
     def _form_body(self, wanted: Body) -> Body:
         body = self.parameters.apply(wanted)
@@ -325,9 +325,12 @@ def _characters(request: Request) -> int:
 
 
 def _without_prompt(body: Body) -> Body:
-    """Return the rest of a body, for records. Secrets in `extra_body` are replaced."""
-    rest = {name: value for name, value in body.items() if name not in PROMPT}
-    record: Body = json.loads(redact(_serialize(rest).decode()))
+    return {name: value for name, value in body.items() if name not in PROMPT}
+
+
+def _record(body: Body) -> Body:
+    """Return what a run's files say of a body. It lacks the prompt, and the secrets that `extra_body` can have."""
+    record: Body = json.loads(redact(_serialize(_without_prompt(body)).decode()))
     return record
 
 
