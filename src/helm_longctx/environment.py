@@ -18,6 +18,7 @@ EXTRAS = {
     "judges": ("authlib", "genai_prices", "krippendorff", "platformdirs"),
     "citations": ("google.protobuf", "sentencepiece"),
     "plot": ("matplotlib",),
+    "report": ("jinja2", "vl_convert"),
 }
 """The modules of each extra in setup.cfg, without scikit-learn and scipy, which come with crfm-helm."""
 

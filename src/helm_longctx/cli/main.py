@@ -18,6 +18,7 @@ from helm_longctx.cli import (
     models,
     records,
     rejudge,
+    report,
     results,
     tables,
 )
@@ -41,6 +42,7 @@ app.command("summarize")(results.summarize)
 app.command("serve")(results.serve)
 app.command("export")(export.export)
 app.command("show")(records.show)
+app.command("report")(report.report)
 app.command("reference")(results.reference)
 app.command("schema")(results.schema)
 app.command("confs")(tables.confs)
