@@ -211,16 +211,18 @@ ROOMS: dict[str, set[str]] = {
     "judging": {"helm.patches", "protocol", "redaction"},
     "benchmarks": {"protocol"},
     "helm.patches": {"helm", "protocol", "redaction"},
-    "helm": {"benchmarks", "helm.patches", "judging", "protocol", "redaction", "sources"},
+    "helm": {"apis", "benchmarks", "helm.patches", "judging", "protocol", "redaction", "sources"},
     "runs": {"protocol", "redaction"},
-    "running": {"benchmarks", "helm", "helm.patches", "judging", "protocol", "redaction", "runs"},
+    "running": {"apis", "benchmarks", "helm", "helm.patches", "judging", "protocol", "redaction", "runs"},
     "apis": {"redaction"},
+    "endpoints": {"apis", "protocol", "redaction"},
     "models": {"benchmarks", "protocol"},
     "report": {"benchmarks", "protocol", "runs", "sources", "statistics"},
+    "pages": {"protocol", "redaction", "report", "runs", "statistics"},
     "plugin": {"benchmarks", "helm", "models"},
     "cli": {
-        *("benchmarks", "helm", "helm.patches", "judging", "models", "plugin"),
-        *("protocol", "redaction", "report", "running", "runs", "sources", "statistics"),
+        *("benchmarks", "endpoints", "helm", "helm.patches", "judging", "models", "plugin"),
+        *("pages", "protocol", "redaction", "report", "running", "runs", "sources", "statistics"),
     },
 }
 """What each room imports besides `BASE`, as docs/architecture.md has it. `benchmarks` is the registry alone."""

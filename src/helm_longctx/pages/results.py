@@ -140,7 +140,7 @@ class Board:
         """The title of each part."""
         tasks = {task.name: task.title for task in self.benchmark.tasks}
         categories = {name: category.title or name for name, category in self.benchmark.entries.items()}
-        return {OVERALL: "Overall", **categories, **tasks}
+        return {OVERALL: self.benchmark.overall or "Overall", **categories, **tasks}
 
     def columns_at(self, length: int | None) -> list[str]:
         """The columns that exist at a length."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from functools import cache
 from importlib import resources
@@ -15,6 +14,7 @@ from markupsafe import Markup
 
 from helm_longctx.pages.document import Answer, Block, Figure, Report
 from helm_longctx.pages.plots import THEMES
+from helm_longctx.report.export import write_csv
 
 ASSETS = ("report.css", "report.js", "theme.js", "instances.js")
 
@@ -61,9 +61,7 @@ def write_data(block: Block, folder: Path) -> None:
     """Write the data of a plot as CSV and JSON, and of a table as CSV."""
     if isinstance(block, Answer):
         return
-    # With a byte-order mark, without which spreadsheets misread Chinese text.
-    with (folder / f"{block.name}.csv").open("w", encoding="utf-8-sig", errors="replace", newline="") as file:
-        csv.writer(file).writerows([block.header, *block.plain_rows()])
+    write_csv(folder / f"{block.name}.csv", block.header, block.plain_rows())
     if isinstance(block, Figure):
         (folder / f"{block.name}.json").write_bytes(dump_json(list(block.rows), orjson.OPT_INDENT_2))
 

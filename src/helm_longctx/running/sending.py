@@ -51,6 +51,7 @@ class Sender:
 
     Attributes:
         limit: seconds that a request may take; None for a model in this process.
+        caches_prompts: whether the client's provider sells or reuses beginnings that it has read before.
 
     Raises:
         InputError: the deployment's client cannot be made: a package or a key is missing, or an argument is wrong.
@@ -58,11 +59,12 @@ class Sender:
 
     def __init__(self, context: Context, deployment: str):
         self.limit: float | None = request_timeout()
-        self._send, self._address = context.make_request, ""
+        self._send, self._address, self.caches_prompts = context.make_request, "", False
         # A remote context sends requests to a HELM server, which makes the clients itself.
         if isinstance(context, LocalContext):
-            client = _client(context, deployment)
+            client = find_client(context, deployment)
             self.limit = _time_limit(client, self.limit)
+            self.caches_prompts = getattr(client, "caches_prompts", False)
             self._send = limit_time(client, self.limit or DEFAULT_TIMEOUT).make_request
             self._address = redact(str(getattr(getattr(client, "client", None), "base_url", "")))
         self._stopped, self._has_answered = Event(), False
@@ -118,7 +120,12 @@ class Sender:
             raise RunStoppedError
 
 
-def _client(context: LocalContext, deployment: str) -> Client:
+def find_client(context: LocalContext, deployment: str) -> Client:
+    """Return HELM's client of a deployment.
+
+    Raises:
+        InputError: the client cannot be made: a package or a key is missing, or an argument is wrong.
+    """
     try:
         return context.client._get_client(deployment)
     except InputError:

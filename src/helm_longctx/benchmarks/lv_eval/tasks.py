@@ -88,4 +88,5 @@ LV_EVAL = Benchmark(
         "With confusing facts": tuple(each.name for each in DATASETS if each.confusing),
         "Without confusing facts": tuple(each.name for each in DATASETS if not each.confusing),
     },
+    overall="Overall",
 )
