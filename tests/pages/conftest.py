@@ -27,7 +27,7 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def site(suite: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of its site, with published results."""
+    """The folder of its site."""
     folder = tmp_path_factory.mktemp("site")
-    write_report(suite, BENCHMARKS, folder, "html", published=True, server=SERVER)
+    write_report(suite, BENCHMARKS, folder, "html", published=False, server=SERVER)
     return folder

@@ -172,8 +172,8 @@ def _about(board: Board, columns: Sequence[str]) -> str:
     others = [board.titles[each] for each in columns if each != OVERALL and each not in board.columns]
     note = f" Not in the mean: {', '.join(others)}." if others else ""
     return (
-        f"Scores in percent with half the width of their 95 % interval. {board.titles[OVERALL]} is the mean of all columns;"
-        f" a model that lacks one has none.{note} {MARK} marks scores that are not comparable."
+        f"Scores in percent with half the width of their 95 % interval. {board.titles[OVERALL]} is the mean of all"
+        f" columns; a model that lacks one has none.{note} {MARK} marks scores that are not comparable."
     )
 
 

@@ -84,8 +84,12 @@
     plot.running = plot.running.then(async () => {
       if (plot.view) plot.view.finalize();
       const canvas = plot.figure.querySelector(".canvas");
-      const result = await vegaEmbed(canvas, specOf(plot), { config, actions: false, renderer: "svg", tooltip: { theme: "custom" } });
-      plot.view = result.view;
+      const bind = plot.figure.querySelector(".bind");
+      bind.replaceChildren();
+      const options = { config, bind, actions: false, renderer: "svg", tooltip: { theme: "custom" } };
+      plot.view = (await vegaEmbed(canvas, specOf(plot), options)).view;
+      // The label of the canvas says what the plot shows, and the data are beside it.
+      canvas.querySelector("svg").setAttribute("aria-hidden", "true");
     });
     return plot.running;
   }
