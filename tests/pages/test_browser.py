@@ -14,9 +14,10 @@ from tests.e2e.browser import chromium, until
 
 pytestmark = pytest.mark.browser
 
+# Without most rows of long tables, which are alike.
 AXE = """
 const done = arguments[arguments.length - 1];
-axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]})
+axe.run({exclude: [["tbody tr:nth-child(n+12)"]]}, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]})
    .then((found) => done(found.violations.map((v) => [v.impact, v.id, v.nodes.map((node) => node.html.slice(0, 200))])));
 """
 

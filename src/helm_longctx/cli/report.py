@@ -11,7 +11,7 @@ from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.cli.shared import OutputPath
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError
-from helm_longctx.report.suite import suite_folder
+from helm_longctx.report.suite import report_path, suite_folder
 
 Format = Literal["html", "markdown", "latex", "pdf"]
 
@@ -21,7 +21,8 @@ def report(
         str | None, typer.Option(help="Name of the suite, as for helm-run. Without it, published results alone.")
     ] = None,
     to: Annotated[
-        Path | None, typer.Option(file_okay=False, help="Folder to write to. [default: the suite's folder `report`]")
+        Path | None,
+        typer.Option(file_okay=False, help="Folder to write to. [default: `reports/SUITE` in the output folder]"),
     ] = None,
     published: Annotated[bool, typer.Option(help="Show published results beside the suite's.")] = True,
     format: Annotated[Format, typer.Option(help="`pdf` needs Chromium.")] = "html",
@@ -42,5 +43,7 @@ def report(
     folder = suite_folder(output_path, suite) if suite else None
     if to is None and folder is None:
         raise InputError("report: to is missing; without --suite, name a folder with --to")
-    target = to or output_path / "runs" / str(suite) / "report"
+    target = to or report_path(output_path, str(suite))
     print(write_report(folder, BENCHMARKS, target, format, published=published, server=server))
+    if to is None and format == "html":
+        print(f"To link it from HELM's pages: helm-longctx summarize --suite {suite} --output-path {output_path}")

@@ -37,9 +37,10 @@ def _section(board: Board, length: int | None) -> Section | None:
         _methods(board, every, differences, length, name),
         _profiles(board, models, length, name),
     ]
+    what = "overall score" if part == OVERALL else board.titles[part]
     about = (
-        f"By {board.titles[part].lower()}. Models that were run here are compared on the same instances (permutation"
-        " test over clusters, Holm's correction for all pairs); others by their intervals alone."
+        f"By {what}. Models that were run here are compared on the same instances (permutation test over clusters,"
+        " Holm's correction for all pairs); others by their intervals alone."
     )
     title = f"Comparisons {label(length)}".strip()
     return Section(name, title, [block for block in blocks if block], about, choice=label(length))

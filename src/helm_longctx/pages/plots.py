@@ -90,7 +90,8 @@ def interval_plot(title: str, domain: Sequence[float] | None, order: Sequence[st
     Rows have `model`, `score`, `low`, `high`, and `kind`: own, published or floor.
     """
     scale = {"zero": False, "nice": True, **({"domain": list(domain)} if domain else {})}
-    x = {"field": "score", "type": "quantitative", "title": title, "scale": scale}
+    axis = {"tickMinStep": 1, "format": "d"}
+    x = {"field": "score", "type": "quantitative", "title": title, "scale": scale, "axis": axis}
     y = {"field": "model", "type": "nominal", "title": None, "sort": list(order), "axis": {"grid": True}}
     tooltip = [
         {"field": "model", "title": "model"},
