@@ -221,7 +221,7 @@ ROOMS: dict[str, set[str]] = {
     "pages": {"protocol", "redaction", "report", "runs", "statistics"},
     "plugin": {"benchmarks", "helm", "models"},
     "cli": {
-        *("benchmarks", "endpoints", "helm", "helm.patches", "judging", "models", "plugin"),
+        *("apis", "benchmarks", "endpoints", "helm", "helm.patches", "judging", "models", "plugin"),
         *("pages", "protocol", "redaction", "report", "running", "runs", "sources", "statistics"),
     },
 }

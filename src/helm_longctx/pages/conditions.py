@@ -42,6 +42,7 @@ def _row(run: Run, names: Sequence[str], links: Links) -> list[Cell]:
     instances, page = links(run)
     scored = sum(each.score is not None for each in run.scores)
     lacks = list(dict.fromkeys(lack for reasons in run.lacks.values() for lack in reasons))
+    kinds = dict.fromkeys(lack.partition(":")[0].partition(" (")[0] for lack in lacks)
     entry = run.path.name.partition(",model=")[0]
     return [
         Cell(run.model),
@@ -50,7 +51,7 @@ def _row(run: Run, names: Sequence[str], links: Links) -> list[Cell]:
         Cell(f"{scored} of {len(run.scores)}", float(scored)),
         *(_number(name, _mean(run, name)) for name in names),
         Cell("open" if page else "–", link=page),
-        Cell("; ".join(lacks), tag="lacking" if lacks else ""),
+        Cell(", ".join(kinds), note="; ".join(lacks), tag="lacking" if lacks else ""),
     ]
 
 

@@ -141,7 +141,7 @@ def curves(parts: Sequence[str], lengths: Sequence[str], x_title: str) -> Spec:
         "facet": {"field": "part", "type": "nominal", "title": None, "sort": list(parts)},
         "columns": 3,
         "spec": {
-            **{"width": 250, "height": 170},
+            **{"width": 330, "height": 190},
             "encoding": {"x": x, "color": scales["color"]},
             "layer": [
                 {
