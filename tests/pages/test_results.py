@@ -151,7 +151,7 @@ def test_comparisons(published: Board, own: Board) -> None:
     assert isinstance(ranks, Figure)
     assert all(int(str(row["low"])) <= int(str(row["score"])) <= int(str(row["high"])) for row in ranks.rows)
     assert isinstance(methods, Table)
-    assert methods.header == ["Model", "Mean", "Borda", "Interquartile mean", "Rank"]
+    assert methods.header == ["Model", "Mean", "Borda", "Interquartile mean", "Kemeny", "Rank"]
     assert isinstance(profiles, Figure)
     shares = [float(str(row["share"])) for row in profiles.rows if row["model"] == "GPT-4o-08"]
     assert shares == sorted(shares, reverse=True)

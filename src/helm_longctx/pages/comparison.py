@@ -11,7 +11,7 @@ from helm_longctx.pages.document import Cell, Column, Figure, Section, Table
 from helm_longctx.pages.leaderboard import best_part, interval_text, plot_models
 from helm_longctx.pages.plots import interval_plot, matrix, profiles
 from helm_longctx.pages.results import OVERALL, Board, label, show_model
-from helm_longctx.statistics.ranking import borda, interquartile_mean, performance_profile
+from helm_longctx.statistics.ranking import borda, interquartile_mean, kemeny, performance_profile
 
 THRESHOLDS = [percent / 100 for percent in range(0, 101, 2)]
 """Scores at which performance profiles are drawn."""
@@ -93,19 +93,20 @@ def _methods(
     table = np.array([[each.interval.mean if each else np.nan for each in row] for row in scores])
     if len(columns) < 2 or np.isnan(table).any():
         return None
-    points = borda(table)
+    points, order = borda(table), kemeny(table)
     rows = []
     for place, model in enumerate(models):
         low, high = rank_range(model, models, differences)
         mean, middle = 100 * float(table[place].mean()), 100 * interquartile_mean(table[place])
-        numbers = [(f"{mean:.1f}", mean), (f"{points[place]:.1f}", float(points[place])), (f"{middle:.1f}", middle)]
-        cells = [Cell(text, value) for text, value in numbers]
+        numbers = (mean, float(points[place]), middle)
+        cells = [*(Cell(f"{value:.1f}", value) for value in numbers), Cell(str(order.index(place) + 1))]
         rows.append([Cell(show_model(model)), *cells, Cell(f"{low}–{high}" if low < high else str(low), float(low))])
     heads = [
         Column("Model", is_number=False),
         Column("Mean", "The mean of all columns."),
         Column("Borda", "Over how many other models it stands, in the mean over columns."),
         Column("Interquartile mean", "The mean of the middle half of the columns' scores."),
+        Column("Kemeny", "The rank in the order that contradicts the columns' orders of pairs least often."),
         Column("Rank", "The ranks that the comparisons leave open."),
     ]
     about = "If the methods order two models differently, their order depends on how columns are weighed."

@@ -107,10 +107,10 @@ def _weighted_pairs(
     if not all(shared):
         return
     total = sum(map(len, shared))
-    for (task, siblings), (ours, theirs), keys in zip(tasks, values, shared, strict=True):
+    for (_, siblings), (ours, theirs), keys in zip(tasks, values, shared, strict=True):
         weight = total / (len(columns) * siblings * len(keys))
         for key in keys:
-            yield weight * ours[key].score, weight * theirs[key].score, f"{task}:{ours[key].group}"
+            yield weight * (ours[key].score or 0.0), weight * (theirs[key].score or 0.0), ours[key].group
 
 
 def _unpaired(board: Board, part: str, length: int | None, first: str, second: str) -> Difference | None:

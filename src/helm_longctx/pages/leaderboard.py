@@ -8,9 +8,9 @@ from typing import Any
 from helm_longctx.pages.differences import Differences, find_differences, rank_range
 from helm_longctx.pages.document import Answer, Cell, Column, Figure, Section, Table
 from helm_longctx.pages.plots import interval_plot
-from helm_longctx.pages.results import FLOORS, OVERALL, Board, Result, label, show_model
+from helm_longctx.pages.results import FLOORS, OVERALL, Board, Place, Score, label, show_model
 from helm_longctx.report.comparability import MARK
-from helm_longctx.report.reference import MAKER
+from helm_longctx.report.results import PUBLISHED
 from helm_longctx.statistics.intervals import Interval
 
 BEST = 12
@@ -58,7 +58,7 @@ def interval_text(interval: Interval) -> str:
 
 
 def _answer(
-    board: Board, part: str, length: int | None, ranking: Sequence[tuple[str, Result]], differences: Differences
+    board: Board, part: str, length: int | None, ranking: Sequence[tuple[str, Score]], differences: Differences
 ) -> Answer | None:
     if not ranking:
         return None
@@ -75,7 +75,7 @@ def _answer(
     return Answer(f"Which model is better{at}?", verdict, _certainty(ranking, tied, differences), not tied, note)
 
 
-def _certainty(ranking: Sequence[tuple[str, Result]], tied: Sequence[str], differences: Differences) -> str:
+def _certainty(ranking: Sequence[tuple[str, Score]], tied: Sequence[str], differences: Differences) -> str:
     if len(ranking) == 1:
         return "There is no other model to compare it with."
     (best, _), (second, _) = ranking[:2]
@@ -86,7 +86,7 @@ def _certainty(ranking: Sequence[tuple[str, Result]], tied: Sequence[str], diffe
     return f"That is not sure: {names} cannot be told apart from it at the 5 % level."
 
 
-def plot_models(ranking: Sequence[tuple[str, Result]]) -> list[str]:
+def plot_models(ranking: Sequence[tuple[str, Score]]) -> list[str]:
     """The models that plots show at first: own ones and the best published ones, in the order of their scores."""
     chosen = {model for model, result in ranking if not result.is_published}
     for model, _ in ranking:
@@ -97,7 +97,7 @@ def plot_models(ranking: Sequence[tuple[str, Result]]) -> list[str]:
 
 
 def _plot(
-    board: Board, part: str, length: int | None, ranking: Sequence[tuple[str, Result]], name: str
+    board: Board, part: str, length: int | None, ranking: Sequence[tuple[str, Score]], name: str
 ) -> Figure | None:
     scores, models = dict(ranking), plot_models(ranking)
     rows: list[dict[str, Any]] = [
@@ -117,14 +117,14 @@ def _plot(
     return Figure(f"{name}-plot", f"{board.titles[part]} {label(length)}".strip(), about, spec, rows)
 
 
-def interval_row(result: Result) -> dict[str, float]:
+def interval_row(result: Score) -> dict[str, float]:
     """A score in percent with its interval, for the data of a plot."""
     interval = result.interval
     ends = {"score": interval.mean, "low": interval.low, "high": interval.high}
     return {name: round(100 * value, 2) for name, value in ends.items()}
 
 
-def _kind(result: Result) -> str:
+def _kind(result: Score) -> str:
     return "published" if result.is_published else "own"
 
 
@@ -143,7 +143,7 @@ def _table(
         score = board.score(model, part, length)
         cells = [_score_cell(board.score(model, each, length), best[each]) for each in columns]
         above = [] if floor is None else [_above(score, floor)]
-        rank = _rank_cell(model, ranked, differences)
+        rank = _rank_cell(model, ranked, differences, board.reasons.get(Place(model, part, length), ""))
         rows.append([rank, _model_cell(board, model, columns, length), *cells, *above])
     return Table(
         f"{name}-table",
@@ -199,15 +199,15 @@ def _model_cell(board: Board, model: str, columns: Sequence[str], length: int | 
     return Cell(show_model(model), detail=detail + (" baseline" if model in FLOORS else ""))
 
 
-def _rank_cell(model: str, ranked: Sequence[str], differences: Differences) -> Cell:
+def _rank_cell(model: str, ranked: Sequence[str], differences: Differences, reason: str) -> Cell:
     if model not in ranked:
-        return Cell("–", sort=float(len(ranked) + 1), note="no overall score, because a column is missing")
+        return Cell("–", sort=float(len(ranked) + 1), note=reason or "no score")
     rank = ranked.index(model) + 1
     first, last = rank_range(model, ranked, differences)
     return Cell(str(rank), sort=float(rank), detail=f"{first}–{last}" if last > first else "")
 
 
-def _score_cell(result: Result | None, best: float | None) -> Cell:
+def _score_cell(result: Score | None, best: float | None) -> Cell:
     if result is None:
         return Cell("–", sort=-1.0, note="no score")
     interval = result.interval
@@ -218,7 +218,7 @@ def _score_cell(result: Result | None, best: float | None) -> Cell:
     return Cell(percent(interval.mean) + mark, 100 * interval.mean, f"±{percent(half)}", note, tag=tag)
 
 
-def _above(score: Result | None, floor: float) -> Cell:
+def _above(score: Score | None, floor: float) -> Cell:
     if score is None:
         return Cell("–", sort=-1.0)
     return Cell(f"{100 * (score.interval.mean - floor):+.1f}", 100 * (score.interval.mean - floor))
@@ -227,7 +227,7 @@ def _above(score: Result | None, floor: float) -> Cell:
 def leading_models(board: Board) -> Iterator[tuple[str, bool]]:
     """Yield all models, and whether pages show them at first: own ones and some of the best at the longest length."""
     ranking = board.ranking(board.main_length, best_part(board, board.main_length))
-    own = [model for model in board.models if not model.startswith(f"{MAKER}/")]
+    own = [model for model in board.models if not model.startswith(PUBLISHED)]
     shown = {*own[:8], *[model for model, _ in ranking][: max(2, 6 - len(own))]}
     for model in dict.fromkeys([*own, *(model for model, _ in ranking), *board.models]):
         yield model, model in shown and (model not in FLOORS)

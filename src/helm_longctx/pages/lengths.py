@@ -7,11 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from helm_longctx.pages.document import Block, Cell, Column, Figure, Section, Table
-from helm_longctx.pages.leaderboard import interval_row, percent
+from helm_longctx.pages.leaderboard import interval_row, interval_text, percent
 from helm_longctx.pages.plots import curves, depth_maps
-from helm_longctx.pages.results import FLOORS, OVERALL, Board, Result, Value, label, mean_of, show_model
+from helm_longctx.pages.results import FLOORS, OVERALL, Board, Score, label, show_model
 from helm_longctx.protocol.metric_names import DEPTHS
-from helm_longctx.statistics.intervals import mean_of_means
+from helm_longctx.report.lengths import by_depth, splits
+from helm_longctx.report.results import PUBLISHED
+from helm_longctx.runs.scores import InstanceScore
+from helm_longctx.statistics.intervals import Interval
 from helm_longctx.statistics.lengths import NOLIMA_SHARE, drop, effective_length, share_of_shortest
 
 
@@ -23,8 +26,9 @@ def length_sections(board: Board) -> list[Section]:
     parts = [OVERALL, *board.columns]
     blocks: list[Block] = [_curves(board, parts, f"{name}-curves"), _table(board, f"{name}-table")]
     sections = [Section(name, "Scores over length", blocks)]
-    if groups := board.benchmark.task_groups:
-        sections.append(_group_section(board, groups))
+    rows = list(_split_rows(board))
+    if rows:
+        sections.append(_split_section(board, rows))
     return sections
 
 
@@ -62,7 +66,7 @@ def _curves(board: Board, parts: Sequence[str], name: str) -> Figure:
     return Figure(name, "Score over length", about, spec, rows, by_model=True)
 
 
-def _curve_row(board: Board, model: str, part: str, length: int | None, result: Result) -> dict[str, Any]:
+def _curve_row(board: Board, model: str, part: str, length: int | None, result: Score) -> dict[str, Any]:
     kind = "floor" if model in FLOORS else "published" if result.is_published else "own"
     name = {"model": show_model(model), "part": board.titles[part], "length": label(length)}
     return {**name, **interval_row(result), "kind": kind}
@@ -83,73 +87,61 @@ def _table(board: Board, name: str) -> Table:
         Column("Drop", "The score at the shortest length minus that at the longest."),
         Column(
             "Effective length",
-            f"The longest length up to which every score is at least {NOLIMA_SHARE:.0%} of that at the shortest.",
+            f"The longest length at which the score is at least {NOLIMA_SHARE:.0%} of that at the shortest.",
         ),
     ]
     scores = {model: _scores(board, model, part) for model in board.models}
     found = {model: each for model, each in scores.items() if len(each) > 1}
     # Sorted as the reader wants to see it: by the score at the longest length.
-    models = sorted(found, key=lambda model: (max(found[model]), found[model][max(found[model])]), reverse=True)
+    models = sorted(found, key=lambda model: (max(found[model]), found[model][max(found[model])].mean), reverse=True)
     rows = [_length_row(board, model, found[model]) for model in models]
     about = f"{board.titles[part]} in percent, with the change from the shortest to the longest length."
     return Table(name, "Drop and effective length", columns, rows, about, search=True)
 
 
-def _scores(board: Board, model: str, part: str) -> dict[int, float]:
+def _scores(board: Board, model: str, part: str) -> dict[int, Interval]:
     found = {length: board.score(model, part, length) for length in board.lengths if length}
-    return {length: result.interval.mean for length, result in found.items() if result}
+    return {length: score.interval for length, score in found.items() if score}
 
 
-def _length_row(board: Board, model: str, scores: Mapping[int, float]) -> list[Cell]:
+def _length_row(board: Board, model: str, scores: Mapping[int, Interval]) -> list[Cell]:
     found = [scores.get(length or 0) for length in board.lengths]
-    cells = [Cell("–", -1.0) if score is None else Cell(percent(score), 100 * score) for score in found]
-    effective = effective_length(scores, share_of_shortest(scores))
-    loss = 100 * drop(scores)
+    cells = [Cell("–", -1.0) if score is None else Cell(percent(score.mean), 100 * score.mean) for score in found]
+    means = {length: score.mean for length, score in scores.items()}
+    effective, loss = effective_length(means, share_of_shortest(means)), drop(scores)
     return [
         Cell(show_model(model), detail=FLOORS.get(model, "")),
         *cells,
-        Cell(f"{loss:.1f}", loss),
+        Cell(percent(loss.mean), 100 * loss.mean, note=f"95 % interval {interval_text(loss)}"),
         Cell(label(effective), float(effective or 0)),
     ]
 
 
-def _group_section(board: Board, groups: Mapping[str, Sequence[str]]) -> Section:
-    """Means of groups of tasks that the benchmark sets against each other."""
-    rows: list[dict[str, Any]] = []
-    for title, tasks in groups.items():
-        for model in board.models:
-            for length in board.lengths:
-                results = [result for task in tasks if (result := board.score(model, task, length))]
-                if len(results) == len(tasks):
-                    rows.append(_group_row(title, model, length, results))
-    sizes = "; ".join(f"{title}: {len(tasks)} tasks" for title, tasks in groups.items())
-    about = f"Means over groups of tasks. {sizes}."
-    spec = curves(list(groups), [label(length) for length in board.lengths], _unit(board))
-    name = f"groups-{board.benchmark.name}"
-    figure = Figure(name, " and ".join(groups), about, spec, rows, by_model=True)
-    return Section(name, f"{board.benchmark.title}: {', '.join(groups)}", [figure])
+def _split_rows(board: Board) -> Iterator[dict[str, Any]]:
+    """The means over tasks with a trait and without it."""
+    for split in splits(board.tasks, board.benchmark):
+        for part, interval in ((f"With {split.trait}", split.with_it), (f"Without {split.trait}", split.without)):
+            score = Score(interval, is_published=split.model.startswith(PUBLISHED))
+            yield {**_curve_row(board, split.model, OVERALL, split.length, score), "part": part}
 
 
-def _group_row(title: str, model: str, length: int | None, results: Sequence[Result]) -> dict[str, Any]:
-    mean = Result(mean_of_means([result.interval for result in results]), (), results[0].is_published)
-    kind = "floor" if model in FLOORS else "published" if mean.is_published else "own"
-    return {"model": show_model(model), "part": title, "length": label(length), **interval_row(mean), "kind": kind}
+def _split_section(board: Board, rows: Sequence[Mapping[str, Any]]) -> Section:
+    parts = list(dict.fromkeys(row["part"] for row in rows))
+    about = "Means over the tasks with a trait and over the others; dotted lines are the baselines."
+    spec = curves(parts, [label(length) for length in board.lengths], _unit(board))
+    name = f"traits-{board.benchmark.name}"
+    figure = Figure(name, " and ".join(parts), about, spec, rows, by_model=True)
+    return Section(name, "Tasks with a trait and without", [figure])
 
 
 def _depth_rows(board: Board) -> Iterator[dict[str, Any]]:
-    groups: dict[tuple[str, int, int], list[Value]] = defaultdict(list)
-    for place, scores in board.values.items():
-        for each in scores.values():
-            if each.depth is not None:
-                groups[place.model, place.length or 0, _nearest(each.depth)].append(each)
-    for (model, length, depth), values in sorted(groups.items()):
-        interval = mean_of(values)
-        about = {"model": show_model(model), "length": label(length or None), "depth": f"{depth} %", "n": interval.n}
-        yield {**about, **interval_row(Result(interval))}
-
-
-def _nearest(depth: float) -> int:
-    return min(DEPTHS, key=lambda percent: abs(percent - 100 * depth))
+    groups: dict[tuple[str, int], list[InstanceScore]] = defaultdict(list)
+    for place, values in board.values.items():
+        groups[place.model, place.length or 0] += values.values()
+    for (model, length), answers in sorted(groups.items()):
+        for depth, interval in by_depth(answers).items():
+            about = {"model": show_model(model), "length": label(length or None), "depth": f"{depth} %"}
+            yield {**about, **interval_row(Score(interval)), "n": interval.n}
 
 
 def _unit(board: Board) -> str:

@@ -7,28 +7,34 @@ means are known; their intervals are the widest that the benchmark's sample size
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from helm_longctx.protocol.lengths import length_label
-from helm_longctx.protocol.task import Benchmark, Category, Task
+from helm_longctx.protocol.task import Benchmark, Task
 from helm_longctx.report.comparability import describe, find_outcome, task_lacks
 from helm_longctx.report.reference import MAKER
+from helm_longctx.report.results import (
+    PUBLISHED,
+    Result,
+    category_results,
+    overall_results,
+    published_results,
+    read_results,
+)
 from helm_longctx.runs.files import RUN_SPEC, STATS, read_json, read_run_specs, reading
 from helm_longctx.runs.scores import InstanceScore, read_scores
-from helm_longctx.statistics.intervals import Interval, mean_interval, mean_of_means
+from helm_longctx.statistics.intervals import Interval
 
 OVERALL = "overall"
 """The part that is the mean of a benchmark's columns."""
 
 FLOORS = {"longctx/null": "null", "longctx/lexical": "lexical"}
 """The models whose scores need no understanding, and how plots call them."""
-
-NO_SCORE = "no score"
-"""Begins the reason of a category in which a task has no score."""
 
 _QUANTILE = 1.96
 """The 97.5 % quantile of the normal distribution."""
@@ -43,40 +49,24 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Result:
+class Score:
     """A score.
 
     Args:
         interval: the mean with its 95 % interval, 0 to 1.
         lacks: why the score is not comparable, each reason as a text.
         is_published: whether the benchmark's authors published it.
+        is_complete: whether all tasks have a score.
     """
 
     interval: Interval
     lacks: tuple[str, ...] = ()
     is_published: bool = False
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether all tasks have a score."""
-        return not any(lack.startswith(NO_SCORE) for lack in self.lacks)
+    is_complete: bool = True
 
 
-class Value(NamedTuple):
-    """The score of an answer.
-
-    Args:
-        group: answers with the same group are not independent.
-        depth: position of the evidence, 0 to 1; None if it has none.
-    """
-
-    score: float
-    group: str
-    depth: float | None
-
-
-Values = dict[tuple[str, int], Value]
-"""The scores of a task by instance and repeat."""
+Values = dict[tuple[str, int], InstanceScore]
+"""The answers to a task that have a score, by instance and repeat."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +74,7 @@ class Run:
     """A finished run of this package.
 
     Args:
+        lacks: by task, why its score is not comparable.
         means: (statistic, task) to its mean.
         scores: its scores by instance.
     """
@@ -104,23 +95,27 @@ class Board:
     """All results of a benchmark.
 
     Args:
-        results: scores of tasks and of categories, with context.
-        values: the scores of own runs by task.
+        results: scores of tasks and of categories, and overall scores, with context.
+        values: the answers of own runs by task.
+        reasons: why a model has no overall score.
         closed: the scores of closed-book runs.
+        tasks: the results of tasks, with context.
         runs: own runs.
     """
 
     benchmark: Benchmark
-    results: Mapping[Place, Result]
+    results: Mapping[Place, Score]
     values: Mapping[Place, Values]
-    closed: Mapping[Place, Result]
+    reasons: Mapping[Place, str]
+    closed: Mapping[Place, Score]
+    tasks: Sequence[Result]
     runs: Sequence[Run]
 
     @cached_property
     def models(self) -> list[str]:
         """All models with a score, own ones first."""
         names = dict.fromkeys(place.model for place in self.results)
-        return sorted(names, key=lambda name: name.startswith(f"{MAKER}/"))
+        return sorted(names, key=lambda name: name.startswith(PUBLISHED))
 
     @cached_property
     def lengths(self) -> list[int | None]:
@@ -133,7 +128,7 @@ class Board:
         averaged = [category for category in self.benchmark.categories if category.averaged]
         if len(averaged) == 1:
             return [task.name for task in averaged[0].tasks]
-        return [_entry_name(self.benchmark, category) for category in averaged]
+        return [_part(self.benchmark, category.name) for category in averaged]
 
     @cached_property
     def titles(self) -> dict[str, str]:
@@ -146,21 +141,9 @@ class Board:
         """The columns that exist at a length."""
         return [part for part in self.columns if any((model, part, length) in self.results for model in self.models)]
 
-    @cached_property
-    def _overalls(self) -> dict[Place, Result]:
-        """The mean of all columns for each model that has them, with all their tasks."""
-        found = {}
-        for length in self.lengths:
-            columns = self.columns_at(length)
-            for model in self.models:
-                parts = [result for each in columns if (result := self.results.get(Place(model, each, length)))]
-                if columns and len(parts) == len(columns) and all(part.is_complete for part in parts):
-                    found[Place(model, OVERALL, length)] = _mean_result(parts)
-        return found
-
-    def score(self, model: str, part: str, length: int | None) -> Result | None:
+    def score(self, model: str, part: str, length: int | None) -> Score | None:
         """The score of a part, which can be `OVERALL`; None if the model lacks one."""
-        return (self._overalls if part == OVERALL else self.results).get(Place(model, part, length))
+        return self.results.get(Place(model, part, length))
 
     def count(self, part: str, length: int | None) -> tuple[int, int]:
         """How many own models have a score of a part, and how many in all."""
@@ -175,7 +158,7 @@ class Board:
         most, place = (own, 0) if own else (every, 1)
         return [length for length, count in counts.items() if 2 * count[place] >= most][-1]
 
-    def ranking(self, length: int | None, part: str = OVERALL) -> list[tuple[str, Result]]:
+    def ranking(self, length: int | None, part: str = OVERALL) -> list[tuple[str, Score]]:
         """The models with a score of a part, the best first, without the floors."""
         scores = [(model, self.score(model, part, length)) for model in self.models if model not in FLOORS]
         found = [(model, score) for model, score in scores if score]
@@ -206,20 +189,18 @@ def read_boards(suite: Path | None, benchmarks: Iterable[Benchmark], published: 
         InputError: a file of a run is damaged.
     """
     benchmarks = tuple(benchmarks)
-    runs = list(_read_runs(suite, benchmarks)) if suite else []
-    boards = []
-    for benchmark in benchmarks:
-        own = [run for run in runs if run.entry in benchmark.entries]
-        if own or published:
-            boards.append(_make_board(benchmark, own, published))
-    with_own = [board for board in boards if board.runs]
+    results = read_results(suite, benchmarks) if suite else []
+    own = [result for result in results if result.rows]
+    runs = list(_read_runs(suite, benchmarks, own)) if suite else []
     # A suite's report has no pages of benchmarks that were not run.
-    return with_own or [board for board in boards if board.results]
+    used = [each for each in benchmarks if not runs or any(run.entry in each.entries for run in runs)]
+    boards = [_make_board(benchmark, own, runs, published) for benchmark in used]
+    return [board for board in boards if board.results]
 
 
 def show_model(model: str) -> str:
     """A model's name for readers."""
-    return model.removeprefix(f"{MAKER}/")
+    return model.removeprefix(PUBLISHED)
 
 
 def label(length: int | None) -> str:
@@ -227,7 +208,11 @@ def label(length: int | None) -> str:
     return "" if length is None else length_label(length)
 
 
-def _read_runs(suite: Path, benchmarks: tuple[Benchmark, ...]) -> Iterator[Run]:
+def _read_runs(suite: Path, benchmarks: tuple[Benchmark, ...], results: Iterable[Result]) -> Iterator[Run]:
+    """Read what is known of each run beside its scores, which the results have if they are of this run."""
+    rows: dict[str, list[InstanceScore]] = defaultdict(list)
+    for result in results:
+        rows[result.rows[0].run] += result.rows
     for path, spec in read_run_specs(suite):
         with reading(path / RUN_SPEC):
             arguments, model = spec["scenario_spec"].get("args", {}), spec["adapter_spec"]["model"]
@@ -237,121 +222,90 @@ def _read_runs(suite: Path, benchmarks: tuple[Benchmark, ...]) -> Iterator[Run]:
         if outcome is None:
             continue
         length = arguments.get("length")
-        yield Run(
-            path,
-            model,
-            arguments["entry"],
-            None if length is None else int(length),
-            arguments.get("context") == "none",
-            outcome.tasks,
-            {task.name: tuple(describe(task_lacks(outcome, task))) for task in outcome.tasks},
-            outcome.means,
-            read_scores(path, benchmarks),
-        )
+        closed = arguments.get("context") == "none"
+        lacks = {task.name: tuple(describe(task_lacks(outcome, task))) for task in outcome.tasks}
+        scores = rows.get(path.name) or read_scores(path, benchmarks)
+        about = (path, model, arguments["entry"], None if length is None else int(length), closed)
+        yield Run(*about, outcome.tasks, lacks, outcome.means, scores)
 
 
-def _make_board(benchmark: Benchmark, runs: Sequence[Run], published: bool) -> Board:
-    values, own = _read_tasks([run for run in runs if not run.is_closed_book])
-    _, closed = _read_tasks([run for run in runs if run.is_closed_book])
-    full = {**(_published_tasks(benchmark) if published else {}), **own}
-    fixed = _published_categories(benchmark) if published else {}
-    results = {**fixed, **_categories(benchmark, full), **full}
-    return Board(benchmark, results, values, {**_categories(benchmark, closed), **closed}, runs)
+def _make_board(benchmark: Benchmark, results: Iterable[Result], runs: Iterable[Run], published: bool) -> Board:
+    own = [result for result in results if result.benchmark == benchmark.name]
+    full = [result for result in own if result.context == "full"]
+    if published:
+        full += [_with_widest_interval(benchmark, result) for result in published_results(benchmark)]
+    closed = [result for result in own if result.context == "none"]
+    categories = category_results(full, benchmark)
+    overall, reasons = _overall_scores(benchmark, categories)
+    return Board(
+        benchmark,
+        {**_scores(benchmark, [*full, *categories]), **overall},
+        {_place(benchmark, result): _values(result) for result in full if result.rows},
+        reasons,
+        _scores(benchmark, [*closed, *category_results(closed, benchmark)]),
+        [result for result in full if result.task],
+        [run for run in runs if run.entry in benchmark.entries],
+    )
 
 
-def _read_tasks(runs: Iterable[Run]) -> tuple[dict[Place, Values], dict[Place, Result]]:
-    """The scores of each task, and their mean. Of several runs of a task the first counts."""
-    values: dict[Place, Values] = {}
-    results = {}
-    for run in runs:
-        for task in run.tasks:
-            place = Place(run.model, task.name, run.length)
-            scores: Values = {
-                (each.instance, each.repeat): Value(each.score, each.group, each.depth)
-                for each in run.scores
-                if each.task == task.name and each.score is not None
-            }
-            if scores and place not in values:
-                values[place], results[place] = scores, Result(mean_of(scores.values()), run.lacks[task.name])
-    return values, results
+def _scores(benchmark: Benchmark, results: Iterable[Result]) -> dict[Place, Score]:
+    scores: dict[Place, Score] = {}
+    for result in results:
+        if not math.isnan(result.interval.mean):
+            complete = all(lack.kind != "missing" for lack in result.lacks)
+            published = result.model.startswith(PUBLISHED)
+            score = Score(result.interval, tuple(describe(result.lacks)), published, complete)
+            scores.setdefault(_place(benchmark, result), score)
+    return scores
 
 
-def mean_of(values: Iterable[Value]) -> Interval:
-    """The mean of scores with its interval."""
-    scores = list(values)
-    return mean_interval([each.score for each in scores], [each.group for each in scores])
+def _overall_scores(benchmark: Benchmark, categories: list[Result]) -> tuple[dict[Place, Score], dict[Place, str]]:
+    """The overall scores, and the reasons where a model has none.
+
+    Scores that are not comparable for other reasons than a missing task enter an overall score, which gets their mark.
+    A benchmark with one category has that as its overall score.
+    """
+    averaged = [category.name for category in benchmark.categories if category.averaged]
+    used = [result for result in categories if result.category in averaged]
+    if len(averaged) == 1:
+        parts = _scores(benchmark, used)
+        return {place._replace(part=OVERALL): score for place, score in parts.items() if score.is_complete}, {}
+    bare = [replace(each, lacks=tuple(lack for lack in each.lacks if lack.kind == "missing")) for each in used]
+    scores, reasons = {}, {}
+    for overall in overall_results(bare, benchmark):
+        place = Place(overall.model, OVERALL, overall.length)
+        if overall.interval is None:
+            reasons[place] = overall.reason
+            continue
+        lacks = [
+            lack for each in used if (each.model, each.length) == (place.model, place.length) for lack in each.lacks
+        ]
+        scores[place] = Score(overall.interval, tuple(describe(lacks)), overall.model.startswith(PUBLISHED))
+    return scores, reasons
 
 
-def _categories(benchmark: Benchmark, tasks: Mapping[Place, Result]) -> dict[Place, Result]:
-    """The score of each category: the mean of its tasks, with a reason where some have no score."""
-    found = {}
-    for model, length in {(place.model, place.length) for place in tasks}:
-        for name, category in benchmark.entries.items():
-            expected = category.tasks_at(length)
-            results = [tasks.get(Place(model, task.name, length)) for task in expected]
-            scored = [result for result in results if result]
-            if scored:
-                missing = [task.name for task, result in zip(expected, results, strict=True) if result is None]
-                reasons = (f"{NO_SCORE} ({', '.join(missing)})",) if missing else ()
-                found[Place(model, name, length)] = _mean_result(scored, reasons)
-    return found
+def _place(benchmark: Benchmark, result: Result) -> Place:
+    return Place(result.model, result.task or _part(benchmark, result.category), result.length)
 
 
-def _mean_result(results: Sequence[Result], reasons: tuple[str, ...] = ()) -> Result:
-    lacks = dict.fromkeys((*reasons, *(lack for result in results for lack in result.lacks)))
-    interval = mean_of_means([result.interval for result in results])
-    return Result(interval, tuple(lacks), all(result.is_published for result in results))
+def _part(benchmark: Benchmark, category: str) -> str:
+    """The part that is a category: its run entry's name, since a task can have the category's."""
+    return next(name for name, each in benchmark.entries.items() if each.name == category)
 
 
-def _published_tasks(benchmark: Benchmark) -> dict[Place, Result]:
-    return {
-        Place(f"{MAKER}/{row.model}", task, row.length): _widest(score, [benchmark.task(task)])
-        for row in benchmark.published()
-        for task, score in row.scores.items()
-        if task
-    }
+def _values(result: Result) -> Values:
+    return {(row.instance, row.repeat): row for row in result.rows if row.score is not None}
 
 
-def _published_categories(benchmark: Benchmark) -> dict[Place, Result]:
-    by_name = {category.name: name for name, category in benchmark.entries.items()}
-    return {
-        Place(f"{MAKER}/{row.model}", by_name[row.category], row.length): _widest(
-            row.scores[""], benchmark.entries[by_name[row.category]].tasks_at(row.length)
-        )
-        for row in benchmark.published()
-        if "" in row.scores
-    }
-
-
-def _widest(mean: float, tasks: Sequence[Task]) -> Result:
-    """A published mean with the widest interval that the sample allows: Wilson's, of answers that are right or wrong.
+def _with_widest_interval(benchmark: Benchmark, result: Result) -> Result:
+    """Give a published mean the widest interval that its sample allows: Wilson's, of answers that are right or wrong.
 
     No scores in 0…1 with this mean vary more, and of the means of several tasks those vary most that are all equal.
     """
-    count = sum(task.num_samples for task in tasks)
+    category = benchmark.entries[_part(benchmark, result.category)]
+    tasks = [benchmark.task(result.task)] if result.task else category.tasks_at(result.length)
+    mean, count = result.interval.mean, sum(task.num_samples for task in tasks)
     weight = _QUANTILE**2 / count
     middle = (mean + weight / 2) / (1 + weight)
     half = _QUANTILE * math.sqrt(mean * (1 - mean) / count + weight / (4 * count)) / (1 + weight)
-    return Result(Interval(mean, max(middle - half, 0.0), min(middle + half, 1.0), count), is_published=True)
-
-
-def _entry_name(benchmark: Benchmark, category: Category) -> str:
-    return next(name for name, each in benchmark.entries.items() if each is category)
-
-
-def plain(results: Mapping[Place, Result]) -> list[dict[str, Any]]:
-    """All scores as rows for programs."""
-    return [
-        {
-            "model": place.model,
-            "part": place.part,
-            "length": label(place.length),
-            "score": result.interval.mean,
-            "low": result.interval.low,
-            "high": result.interval.high,
-            "n": result.interval.n,
-            "published": result.is_published,
-            "lacking": "; ".join(result.lacks),
-        }
-        for place, result in results.items()
-    ]
+    return replace(result, interval=Interval(mean, max(middle - half, 0.0), min(middle + half, 1.0), count))

@@ -370,8 +370,6 @@ class Benchmark:
         axis: what the lengths count; None if the benchmark has no lengths.
         baselines: how the baseline models answer, by task.
         published: loads published results.
-        task_groups: tasks that the report sets against each other, by the group's title, such as those with and without
-            confusing facts.
         overall: the name of the mean of all averaged categories, as the publication has it; empty if it has none.
         judge_checks: function from a data root to the checks of `helm-longctx judge-check`, as `module.function`; empty
             if there are none.
@@ -389,7 +387,6 @@ class Benchmark:
     axis: Axis | None = INPUT_TOKENS
     baselines: Mapping[str, Baseline] = field(default_factory=dict)
     published: Callable[[], tuple[Published, ...]] = tuple
-    task_groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     overall: str = ""
     judge_checks: str = ""
 

@@ -85,9 +85,5 @@ LV_EVAL = Benchmark(
     axis=WORDS,
     baselines={d.name: Baseline("span", "the" if d.language == "en" else "的") for d in DATASETS},
     published=published_results,
-    task_groups={
-        "With confusing facts": tuple(each.name for each in DATASETS if each.confusing),
-        "Without confusing facts": tuple(each.name for each in DATASETS if not each.confusing),
-    },
     overall="Overall",
 )
