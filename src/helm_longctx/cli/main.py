@@ -10,6 +10,7 @@ from typer.main import get_command
 
 from helm_longctx._version import VERSION
 from helm_longctx.cli import (
+    compare,
     data,
     doctor,
     estimate,
@@ -20,6 +21,7 @@ from helm_longctx.cli import (
     records,
     rejudge,
     results,
+    subset,
     tables,
 )
 from helm_longctx.errors import InputError, shorten
@@ -42,6 +44,8 @@ app.command("judge-agreement")(judge_agreement.judge_agreement)
 app.command("summarize")(results.summarize)
 app.command("serve")(results.serve)
 app.command("export")(export.export)
+app.command("compare")(compare.compare)
+app.command("subset")(subset.subset)
 app.command("show")(records.show)
 app.command("reference")(results.reference)
 app.command("schema")(results.schema)
