@@ -347,4 +347,4 @@ def test_memory(kind: str, server: Server) -> None:
     request = replace(REQUEST, prompt="A long book. " * 1_500_000)
     assert client.make_request(request).success
     before, at_sending = resident
-    assert at_sending - before < 2.5 * len(request.prompt)  # the prompt, its body, and what is left of hashing it
+    assert at_sending - before < 2.5 * len(request.prompt)  # the prompt and its body

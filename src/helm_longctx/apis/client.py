@@ -37,6 +37,9 @@ CONNECT_TIMEOUT = 5.0
 PROMPT = ("prompt", "system", "messages")
 """The fields of a body that hold the prompt."""
 
+PIECE = 1 << 20
+"""Characters that are hashed at once."""
+
 CHARACTERS = 4
 """Characters per token, for the rate at which prompts are sent. The provider's count corrects it afterwards."""
 
@@ -348,7 +351,7 @@ def _digest(value: Any) -> str:
 
 
 def _update(sha: Any, value: Any) -> None:
-    """Hash JSON text by text, so that a long prompt is encoded once and never joined."""
+    """Hash JSON in pieces, so that no long text is copied as a whole."""
     if isinstance(value, Mapping):
         value = [part for item in value.items() for part in item]
     if isinstance(value, list):
@@ -356,6 +359,7 @@ def _update(sha: Any, value: Any) -> None:
         for item in value:
             _update(sha, item)
         return
-    data = str(value).encode("utf-8", "surrogatepass")
-    sha.update(f"{len(data)}\0".encode())
-    sha.update(data)
+    text = str(value)
+    sha.update(f"{len(text)}\0".encode())
+    for start in range(0, len(text), PIECE):
+        sha.update(text[start : start + PIECE].encode("utf-8", "surrogatepass"))
