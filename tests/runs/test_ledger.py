@@ -70,7 +70,7 @@ def test_what_waits_is_not_sent_directly(tmp_path: Path) -> None:
         (part,) = ledger.parts
         for step in (lambda: None, lambda: ledger.set_batch(part, "batch_1")):
             step()
-            with pytest.raises(InputError, match="2 requests of this run are in batches .* batch collect --suite"):
+            with pytest.raises(InputError, match=r"2 requests of this run are in batches .* batch collect --suite"):
                 check_nothing_in_batches(tmp_path)
         ledger.set_collected(part, {})
         check_nothing_in_batches(tmp_path)

@@ -10,6 +10,7 @@ from typer.main import get_command
 
 from helm_longctx._version import VERSION
 from helm_longctx.cli import (
+    batch,
     data,
     doctor,
     export,
@@ -34,6 +35,7 @@ app.command("prompts")(records.prompts)
 app.command("score")(records.score)
 app.command("fetch")(data.fetch)
 app.command("models")(models.models)
+app.add_typer(batch.app, name="batch")
 app.command("rejudge")(rejudge.rejudge)
 app.command("judge-check")(judge_check.judge_check)
 app.command("judge-agreement")(judge_agreement.judge_agreement)
