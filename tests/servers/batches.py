@@ -11,7 +11,7 @@ import random
 import re
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -21,6 +21,7 @@ from urllib.parse import parse_qs, urlsplit
 from tests.servers import faults
 from tests.servers.faults import STATUS, Fault, Plan
 from tests.servers.llm import Answer, Call, Server, _Handler
+from tests.servers.models import Model
 from tests.servers.protocols import PROTOCOLS, Body
 
 Fate = str | None
@@ -70,8 +71,8 @@ class BatchServer(Server):
         moment: called with the name of a step before it is done and, with `+`, after it, before the reply is sent.
     """
 
-    def __init__(self, answer: Answer, plan: Plan = faults.none):
-        super().__init__(answer, plan)
+    def __init__(self, answer: Answer, plan: Plan = faults.none, models: Mapping[str, Model] | None = None):
+        super().__init__(answer, plan, models)
         self.http.RequestHandlerClass = type("Handler", (_BatchHandler,), {"service": self})
         self.batches: dict[str, Batch] = {}
         self.files: dict[str, bytes] = {}
@@ -126,6 +127,8 @@ class BatchServer(Server):
         fate, fault = self.fate(prompt, before), self.plan(prompt, before)
         if fate:
             return None if fate == "missing" else {"paid": 0, "fate": fate}
+        if refusal := self.decline(path, body):
+            return {"paid": 0, "status": refusal.status, "error": {"type": refusal.kind, "message": refusal.message}}
         if fault in STATUS:
             kind, message = ("invalid_request_error" if STATUS[fault] == 400 else "api_error"), _MESSAGES.get(fault)
             return {"paid": 0, "status": STATUS[fault], "error": {"type": kind, "message": message or "It went wrong."}}
@@ -293,9 +296,11 @@ _GET: dict[str, Callable[..., Any]] = {
 
 
 @contextmanager
-def serve_batches(answer: Answer, plan: Plan = faults.none) -> Iterator[BatchServer]:
+def serve_batches(
+    answer: Answer, plan: Plan = faults.none, models: Mapping[str, Model] | None = None
+) -> Iterator[BatchServer]:
     """A server on the loopback interface, until the block ends."""
-    server = BatchServer(answer, plan)
+    server = BatchServer(answer, plan, models)
     threading.Thread(target=server.http.serve_forever, args=(0.05,), daemon=True).start()
     try:
         yield server

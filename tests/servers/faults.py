@@ -11,6 +11,8 @@ class Fault(Enum):
     """A call that did not succeed."""
 
     RATE_LIMIT = "429 with Retry-After"
+    BUSY = "429 without Retry-After"
+    NO_QUOTA = "429: the account has no quota left"
     SERVER_ERROR = "500"
     OVERLOADED = "503, or Anthropic's 529"
     UNAUTHORIZED = "401, and the message repeats the key"
@@ -23,6 +25,7 @@ class Fault(Enum):
     STRANGE = "200 with an error in the body"
     REFUSED = "the model refuses"
     FLAGGED = "400: OpenAI's content policy refuses the prompt"
+    GONE = "404: the provider does not have the model any more"
     TOO_LONG = "400: the prompt exceeds the model's context"
     NULL = "an answer whose text is null"
     NO_CHOICES = "an answer with an empty list of choices"
@@ -31,21 +34,28 @@ class Fault(Enum):
     EMPTY = "an answer without text"
     SHORT = "the answer has reached the limit of tokens"
     UNREADABLE = "another text than was asked for"
+    DECLINED = "404 or 400: the server lacks the model, or the model does not take the request"
 
 
 STATUS = {
     Fault.RATE_LIMIT: 429,
+    Fault.BUSY: 429,
+    Fault.NO_QUOTA: 429,
     Fault.SERVER_ERROR: 500,
     Fault.OVERLOADED: 503,
     Fault.UNAUTHORIZED: 401,
     Fault.FLAGGED: 400,
+    Fault.GONE: 404,
     Fault.TOO_LONG: 400,
 }
 
 OPENAI_ONLY = {Fault.NULL, Fault.NO_CHOICES, Fault.NO_LOGPROBS}
 """Odd replies in OpenAI's protocol."""
 
-PASSING = [fault for fault in Fault if fault not in {Fault.UNAUTHORIZED, Fault.FLAGGED, Fault.TOO_LONG, *OPENAI_ONLY}]
+LASTING = {Fault.UNAUTHORIZED, Fault.NO_QUOTA, Fault.FLAGGED, Fault.GONE, Fault.TOO_LONG, Fault.DECLINED}
+"""Faults after which the same call fails again."""
+
+PASSING = [fault for fault in Fault if fault not in {Fault.BUSY, *LASTING, *OPENAI_ONLY}]
 """Faults in every protocol after which the same call may succeed."""
 
 Plan = Callable[[str, int], "Fault | None"]

@@ -200,7 +200,9 @@ def _result(client: Any, part: Part, outcome: Outcome) -> RequestResult:
     if outcome.reply is None:
         error = label_error(failure_of_text(outcome.error or ""), abbreviate(redact(outcome.error or "")))
         return RequestResult(False, [], [], False, error=error)
-    result: RequestResult = client.result(part.request(outcome.name), outcome.reply)
+    # The client of this process has not learned which parameters the model refuses.
+    reply = {**outcome.reply, "sent": part.sent(outcome.name)}
+    result: RequestResult = client.result(part.request(outcome.name), reply)
     return result
 
 

@@ -17,8 +17,9 @@ import orjson
 from helm.clients.client import Client
 
 from helm_longctx.apis import AnthropicClient, OpenAIClient
-from helm_longctx.apis.client import Body, ProviderClient
+from helm_longctx.apis.client import ProviderClient
 from helm_longctx.apis.openai_client import CHAT
+from helm_longctx.apis.parameters import Body
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, failure_of_text, label_error
 from helm_longctx.runs.ledger import Part

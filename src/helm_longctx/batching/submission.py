@@ -17,7 +17,8 @@ from helm.benchmark.run_spec import RunSpec
 from helm.common.local_context import LocalContext
 from helm.common.request import Request
 
-from helm_longctx.apis.client import ProviderClient
+from helm_longctx.apis.client import ProviderClient, without_prompt
+from helm_longctx.apis.parameters import Body
 from helm_longctx.batching.services import BatchFiles, Format, Service, UnsureError, find_service, service_name
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, failure_of, failure_of_error, label_error
@@ -96,6 +97,7 @@ class Submission:
     def __init__(self, run: PreparedRun, deployment: str, client: ProviderClient, service: Service, ledger: Ledger):
         self._run, self._deployment, self._client = run, deployment, client
         self._service, self._ledger = service, ledger
+        self._sent: dict[str, Body] = {}
         self._unsendable = 0
 
     def send_all(self, batch_size: int | None) -> None:
@@ -138,7 +140,7 @@ class Submission:
         limits = replace(self._service.format, most_requests=min(most_requests, self._service.format.most_requests))
         with tempfile.TemporaryDirectory(prefix=".batch-", dir=self._run.path) as folder:
             for names, path in write_files(self._lines(route, states), limits, Path(folder)):
-                requests = {name: states[name].request for name in names}
+                requests = {name: (states[name].request, self._sent.pop(name)) for name in names}
                 part = self._ledger.announce(self._deployment, self._service.name, route, requests)
                 with path.open("rb") as file:
                     batch = self._create(part, file)
@@ -148,12 +150,15 @@ class Submission:
         for name, state in states.items():
             try:
                 body = self._client.body(self._run.whole_request(state))
-                yield name, self._service.line(name, route, body)
+                line = self._service.line(name, route, body)
             except InputError:
                 raise
             except Exception as error:  # the direct way counts such a request, too: helm-run will
                 self._unsendable += 1
                 _log.warning(f"request for {state.instance.id} cannot be sent: {abbreviate(redact(str(error)))}")
+                continue
+            self._sent[name] = without_prompt(body)
+            yield name, line
 
     def _create(self, part: Part, file: IO[bytes]) -> str:
         try:

@@ -161,6 +161,7 @@ class Task:
         metrics: every name that `score` can return.
         max_tokens: output budget in tokens, for all lengths or by length.
         num_samples: the official sample size.
+        depths: at how many depths of the evidence each of the `num_samples` questions is asked.
         shots: the official number of demonstrations before the question.
         sources: the data that the task needs at a length.
         optional_sources: data that the task uses at a length if it exists. Only `helm-longctx fetch` downloads it.
@@ -179,6 +180,7 @@ class Task:
         prefix_scored: whether a completion is scored with the answer prefix before the output, as some official codes
             do.
         repeats: how often the official protocol asks each question. A score is the mean of the answers.
+        trait: a property that some tasks of the benchmark have and others do not, by which scores can be split.
         alias: the task's name in run entries, if it differs from `name`.
         unscored: why the task has no `longctx_score`; only if `headline` is empty.
     """
@@ -196,6 +198,7 @@ class Task:
     sources: Callable[[Any], tuple[Source, ...]] = lambda length: ()
     optional_sources: Callable[[Any], tuple[Source, ...]] = lambda length: ()
     num_samples: int = 100
+    depths: int = 1
     shots: int = 0
     any_length: bool = False
     chat: bool = False
@@ -208,6 +211,7 @@ class Task:
     record_shapes: Mapping[str, Shape] = field(default_factory=dict)
     prefix_scored: bool = False
     repeats: int = 1
+    trait: str = ""
     alias: str = ""
     unscored: str = ""
 
@@ -247,6 +251,12 @@ class Task:
     def has_judge(self) -> bool:
         """Whether a judge decides a part of the score."""
         return self.official_judge is not None
+
+    def is_official(self, judge: str) -> bool:
+        """Whether a `judge` argument stands for the official judge, on any host: `azure/X` is the same as `openai/X`."""
+        if judge in ("auto", "none") or self.official_judge is None:
+            return True
+        return "+" not in judge and judge.rpartition("/")[2] == self.official_judge.rpartition("/")[2]
 
     @property
     def all_arguments(self) -> frozenset[str]:
@@ -333,12 +343,14 @@ class Published:
         model: its name in the publication.
         category: the category's name; empty if the benchmark has one category.
         scores: scores by task, 0…1. If only the category's score was published, its name is empty.
+        instruct: whether the publication calls the model instruction-tuned; None if it says nothing.
     """
 
     model: str
     category: str
     length: int | None
     scores: Mapping[str, float]
+    instruct: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -358,6 +370,7 @@ class Benchmark:
         axis: what the lengths count; None if the benchmark has no lengths.
         baselines: how the baseline models answer, by task.
         published: loads published results.
+        overall: the name of the mean of all averaged categories, as the publication has it; empty if it has none.
         judge_checks: function from a data root to the checks of `helm-longctx judge-check`, as `module.function`; empty
             if there are none.
     """
@@ -374,6 +387,7 @@ class Benchmark:
     axis: Axis | None = INPUT_TOKENS
     baselines: Mapping[str, Baseline] = field(default_factory=dict)
     published: Callable[[], tuple[Published, ...]] = tuple
+    overall: str = ""
     judge_checks: str = ""
 
     @cached_property

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -23,16 +24,19 @@ from helm.common.hierarchical_logger import herror, hlog, htrack_block
 from helm.common.request import Request
 from helm.proxy.services.service import CACHE_DIR
 
+from helm_longctx.environment import max_cost
 from helm_longctx.errors import InputError
 from helm_longctx.helm.adapter import METHOD
 from helm_longctx.helm.annotator import check_annotators
 from helm_longctx.helm.patches import apply_patches
 from helm_longctx.helm.scenario import LongContextScenario
 from helm_longctx.locks import lock_run
-from helm_longctx.running.asking import Asking, ask_all, order_by_prefix
+from helm_longctx.running.asking import Asking, Turn, ask_all
 from helm_longctx.running.cache import server_digest, with_digest_cache
 from helm_longctx.running.interruptions import name_full_disk, stoppable
+from helm_longctx.running.prefixes import Key, cacheable_beginnings, order_by_prefix, prefix_keys
 from helm_longctx.running.sending import Sender
+from helm_longctx.running.spending import Limit, Spending
 from helm_longctx.running.spool import (
     Spool,
     WholePromptAnnotations,
@@ -92,6 +96,7 @@ class PreparedRun:
         scenario: the run's scenario.
         sender: sends a request to the run's deployment.
         journal: the answers from earlier commands.
+        spending: adds up what the requests cost.
         spool: holds the whole prompts.
         states: the requests in HELM's order, with elided prompts.
     """
@@ -100,15 +105,26 @@ class PreparedRun:
     scenario: LongContextScenario
     sender: Sender
     journal: Journal
+    spending: Spending
     spool: Spool
     states: list[RequestState]
+
+    @cached_property
+    def _keys(self) -> list[Key]:
+        return prefix_keys(prompt_text(state, self.spool) for state in self.states)
 
     def order(self) -> list[int]:
         """Return the numbers of the states in the order of sending, which is also that of the stored prompts.
 
         Servers reuse a common prefix, and so does the compressor.
         """
-        return order_by_prefix(prompt_text(state, self.spool) for state in self.states)
+        return order_by_prefix(self._keys)
+
+    def turns(self) -> list[Turn]:
+        """Return the states, each with the beginning that it shares with others if the provider can make use of it."""
+        keys = self._keys if self.sender.caches_prompts else [[]] * len(self.states)
+        beginnings = cacheable_beginnings(self.states, keys, self.spending.prices)
+        return [Turn(state, beginning) for state, beginning in zip(self.states, beginnings, strict=True)]
 
     def whole_request(self, state: RequestState) -> Request:
         """Return a state's request with its whole prompt."""
@@ -128,6 +144,7 @@ class LongContextRunner(Runner):
     def __init__(self, execution_spec: ExecutionSpec, *arguments: Any, **options: Any):
         apply_patches()
         super().__init__(with_digest_cache(execution_spec), *arguments, **options)
+        self._limit = Limit(max_cost())
 
     def run_all(self, run_specs: list[RunSpec]) -> None:
         """Make all runs.
@@ -214,9 +231,17 @@ class LongContextRunner(Runner):
         sender = Sender(self.executor.context, run_spec.adapter_spec.model_deployment)
         journal = Journal(run_path, self._server(run_spec))
         with journal, stoppable(journal.summary), Spool(run_path) as spool:
-            yield PreparedRun(run_path, scenario, sender, journal, spool, self._adapt(run_spec, scenario, spool))
+            # Before the data is read, since a limit needs prices.
+            spending = Spending(run_spec.adapter_spec.model_deployment, self._limit, partial(prompt_text, spool=spool))
+            states = self.adapt(run_spec, scenario, spool)
+            yield PreparedRun(run_path, scenario, sender, journal, spending, spool, states)
 
-    def _adapt(self, run_spec: RunSpec, scenario: LongContextScenario, spool: Spool) -> list[RequestState]:
+    def adapt(self, run_spec: RunSpec, scenario: LongContextScenario, spool: Spool) -> list[RequestState]:
+        """Make the requests of a run, in HELM's order and with elided prompts.
+
+        Raises:
+            InputError: data is missing or malformed, or prompts do not fit.
+        """
         adapter = AdapterFactory.get_adapter(run_spec.adapter_spec, self.tokenizer_service)
         instances = scenario.iter_instances(get_scenario_cache_path(self.output_path, scenario.name))
         with htrack_block("prompts"):
@@ -227,9 +252,10 @@ class LongContextRunner(Runner):
         states, order = run.states, run.order()
         names = instance_names((state.instance.id, state.instance.sub_split, prompt_digest(state)) for state in states)
         write_prompts(run.path, ((names[number], prompt_text(states[number], run.spool)) for number in order))
-        asking = Asking(run.sender, run.whole_request, run.journal, len(states))
+        asking = Asking(run.sender, run.whole_request, run.journal, run.spending, len(states))
+        turns = run.turns()
         with htrack_block(f"{len(states)} requests"):
-            ordered = [states[number] for number in order]
+            ordered = [turns[number] for number in order]
             answered = dict(zip(order, ask_all(ordered, asking, self._parallelism), strict=True))
             return [answered[number] for number in range(len(states))], asking.finish()
 

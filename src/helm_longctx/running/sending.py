@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
+from pathlib import Path
 from threading import Event
 
 from helm.clients.client import Client
@@ -51,6 +52,7 @@ class Sender:
 
     Attributes:
         limit: seconds that a request may take; None for a model in this process.
+        caches_prompts: whether the client's provider sells or reuses beginnings that it has read before.
 
     Raises:
         InputError: the deployment's client cannot be made: a package or a key is missing, or an argument is wrong.
@@ -58,11 +60,12 @@ class Sender:
 
     def __init__(self, context: Context, deployment: str):
         self.limit: float | None = request_timeout()
-        self._send, self._address = context.make_request, ""
+        self._send, self._address, self.caches_prompts = context.make_request, "", False
         # A remote context sends requests to a HELM server, which makes the clients itself.
         if isinstance(context, LocalContext):
             client = find_client(context, deployment)
             self.limit = _time_limit(client, self.limit)
+            self.caches_prompts = getattr(client, "caches_prompts", False)
             self._send = limit_time(client, self.limit or DEFAULT_TIMEOUT).make_request
             self._address = redact(str(getattr(getattr(client, "client", None), "base_url", "")))
         self._stopped, self._has_answered = Event(), False
@@ -149,13 +152,14 @@ def _cause(error: BaseException | None) -> str:
     return f" ({abbreviate(str(cause))})" if cause is not None and str(cause) else ""
 
 
+_PACKAGE = str(Path(__file__).parents[1])
 _helm = logging.getLogger("helm")
 _is_sending: ContextVar[bool] = ContextVar("is_sending", default=False)
 
 
 @contextmanager
 def quiet_clients() -> Iterator[None]:
-    """Keep tracebacks of HELM's clients out of the log, and log each other message only once.
+    """Keep tracebacks of HELM's clients out of the log, and log each other message of theirs only once.
 
     The errors are in the results of the requests, and are logged by kind. At level DEBUG everything is logged.
     """
@@ -173,7 +177,8 @@ class _ClientFilter(logging.Filter):
         self._places: set[tuple[str, int]] = set()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        if not _is_sending.get() or _helm.isEnabledFor(logging.DEBUG):
+        is_ours = record.pathname.startswith(_PACKAGE)
+        if is_ours or not _is_sending.get() or _helm.isEnabledFor(logging.DEBUG):
             return True
         place = record.pathname, record.lineno
         is_new = place not in self._places

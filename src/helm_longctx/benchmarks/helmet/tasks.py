@@ -150,6 +150,7 @@ def _rag(name: str, title: str, test: str, demos: str, depths: int, load: Loader
         headline=("substring_exact_match",),
         metrics=scoring.ANSWER_METRICS,
         max_tokens=20,
+        depths=depths,
         shots=2,
         sources=sources,
         arguments=("shots", "seed", "context"),
@@ -186,6 +187,7 @@ RERANK = (
         headline=("NDCG@10",),
         metrics=scoring.RANKING_METRICS,
         max_tokens=200,
+        depths=3,
         shots=2,
         sources=lambda length: tuple(release_file(_MSMARCO.format(k=k)) for k in (_RERANK_SIZES[length], 10)),
         arguments=("shots", "seed"),
@@ -454,5 +456,6 @@ HELMET = Benchmark(
     metrics=METRICS,
     baselines=BASELINES,
     published=published_results,
+    overall="Average",
     judge_checks="helm_longctx.benchmarks.helmet.judge_check.checks",
 )

@@ -64,6 +64,7 @@ def _task(dataset: Dataset) -> Task:
         chat=True,
         variants=VARIANTS,
         cut="middle",
+        trait="confusing facts" if dataset.confusing else "",
         record_shapes={"answer_keywords": TEXT},
     )
 
@@ -84,4 +85,5 @@ LV_EVAL = Benchmark(
     axis=WORDS,
     baselines={d.name: Baseline("span", "the" if d.language == "en" else "的") for d in DATASETS},
     published=published_results,
+    overall="Overall",
 )
