@@ -140,7 +140,7 @@ KINDS_OF_FAULTS = {
     Fault.MALFORMED: Failure.MALFORMED,
     Fault.ENDED: Failure.MALFORMED,
     Fault.PAGE: Failure.MALFORMED,
-    Fault.STRANGE: Failure.UNKNOWN,
+    Fault.STRANGE: Failure.TEMPORARY,
 }
 
 
