@@ -16,7 +16,7 @@ from tests.e2e.commands import helm_run, run
 from tests.e2e.test_leaderboard import stats, table
 from tests.servers.llm import serve
 
-JUDGE = "vllm/llama-3.1-8b-instruct-chat"
+JUDGE = "vllm/llama-3.1-8b-instruct"
 RUNS = (
     "helmet_rag:length=8k,num_samples=4",
     "helmet_rag:length=8k,num_samples=4,context=none",

@@ -26,7 +26,7 @@ from tests.servers import faults
 from tests.servers.faults import Fault
 from tests.servers.llm import asked_again, serve
 
-ENTRY = "helmet_recall:task=json_kv,length=4k,num_samples=12,model=vllm/llama-3.1-8b-instruct-chat"
+ENTRY = "helmet_recall:task=json_kv,length=4k,num_samples=12,style=chat,model=vllm/llama-3.1-8b-instruct"
 
 
 def start(folder: Path, address: str, **environment: str) -> subprocess.Popen[bytes]:

@@ -46,7 +46,13 @@ def configure(folder: Path, server: Server) -> None:
 
 def start(folder: Path, options: list[str], log: str = "log") -> subprocess.Popen[bytes]:
     """`helm-run` on forty requests to the server."""
-    command = [str(BIN / "helm-run"), "--run-entries", f"{ENTRY}model=vllm/llama-3.1-8b-instruct-chat", "-m", "99"]
+    command = [
+        str(BIN / "helm-run"),
+        "--run-entries",
+        f"{ENTRY}style=chat,model=vllm/llama-3.1-8b-instruct",
+        "-m",
+        "99",
+    ]
     command += ["--suite", "s", "-n", str(THREADS), "--local-path", str(folder), *RUNNER, *options]
     with (folder / log).open("ab") as file:
         return subprocess.Popen(command, cwd=folder, stdout=file, stderr=file)
