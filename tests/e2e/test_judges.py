@@ -255,4 +255,18 @@ def test_rejudge(suite: Suite, tmp_path: Path, mirror: DataRoot) -> None:
     target = folder / "benchmark_output/runs/other" / suite.run("narrativeqa", "tests/plain")
     assert (made.returncode, made.stdout.splitlines()[-1]) == (0, str(target.relative_to(folder))), made.stderr
     assert questions(plain) == known  # it was asked the same in its own run
-    assert json.loads((target / "run_spec.json").read_text())["annotators"][0]["args"] == {"judge": "tests/plain"}
+    spec = json.loads((target / "run_spec.json").read_text())
+    assert spec["annotators"][0]["args"] == {"judge": "tests/plain"}
+    assert spec["groups"] == [f"helmet_{name}_8k_judged_by_tests--plain" for name in ("longqa", "narrativeqa")]
+
+
+def test_each_judge_has_columns_of_its_own(suite: Suite) -> None:
+    """The runs of all judges are in one suite, and no score is a mean over two judges."""
+    made = run("helm-longctx", "summarize", "--suite", "s", folder=suite.folder)
+    assert made.returncode == 0, made.stderr
+    for task in TASKS:
+        row = table(suite.folder, f"helmet_{task}", "Score")["Lexical baseline"]
+        for judge in PLANS:
+            (shown,) = [value for title, value in row.items() if f"by {judge} 8k" in title]
+            means = stats(suite.folder, suite.run(task, judge))
+            assert float(str(shown).split()[0]) == pytest.approx(means["longctx_score", task], abs=5e-4)
