@@ -12,7 +12,7 @@ import pytest
 
 from helm_longctx.models import lexical
 from helm_longctx.sources.root import DataRoot
-from tests.e2e.commands import BIN, helm_run, run
+from tests.e2e.commands import BIN, helm_run, run, write_ready
 from tests.servers.llm import serve
 
 ROOT = Path(__file__).parents[2]
@@ -25,18 +25,10 @@ def stat(folder: Path, run_name: str, name: str) -> float | None:
     return next((row["mean"] for row in rows if row["name"]["name"] == name), None)
 
 
-def local_models(folder: Path, address: str) -> Path:
-    """The package's deployments, copied as a user copies them, with vLLM's address changed to ours."""
-    assert run("helm-longctx", "models", "--copy-to", "models", folder=folder).returncode == 0
-    path = folder / "models/model_deployments.yaml"
-    path.write_text(path.read_text().replace("http://localhost:8000/v1/", address))
-    return path.parent
-
-
 def test_vllm_chat_and_completions(tmp_path: Path) -> None:
     """One deployment sends what HELMET sends: the raw prompt with its prefix, or the user turn as one message."""
     with serve(lexical.answer) as server:
-        models = local_models(tmp_path, server.openai)
+        models = write_ready(tmp_path / "models", server.openai)
         entries = [f"{JSON_KV}{style},model=vllm/llama-3.1-8b-instruct" for style in ("", ",style=chat")]
         made = run(
             "helm-run", "--run-entries", *entries, "--suite", "s", "-m", 9, "--local-path", models, folder=tmp_path

@@ -15,7 +15,7 @@ import yaml
 from rich.table import Table
 
 from helm_longctx.benchmarks import BENCHMARKS
-from helm_longctx.cli.shared import READY, LocalPath, fill_registries, print_table
+from helm_longctx.cli.shared import READY, LocalPath, fill_registries, print_table, without_helms_log
 from helm_longctx.endpoints.files import LISTS, add_entries
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.protocol.lengths import parse_length
@@ -117,9 +117,9 @@ def add(
     if tokenizer:
         fill_registries(READY)
     chosen = load_tokenizer(tokenizer) if tokenizer else None
-    endpoint = probe(
-        url, name=name, model=model, api=api, kind=kind, api_key_env=api_key_env, headers=_headers(header or [])
-    )
+    headers = _headers(header or [])
+    with without_helms_log():
+        endpoint = probe(url, name=name, model=model, api=api, kind=kind, api_key_env=api_key_env, headers=headers)
     endpoint = replace(endpoint, context=tokens or endpoint.context)
     chosen = chosen or _find_tokenizer(endpoint)
     files = add_entries(local_path, make_entries(endpoint, name, chosen), replace_entries)
@@ -158,6 +158,6 @@ def _report(endpoint: Endpoint, tokenizer: Tokenizer | None) -> None:
     print(f"{endpoint.url}: {endpoint.model} answers {' and '.join(endpoint.routes)}")
     print(f"context: {endpoint.context or 'unknown'}; tokenizer: {tokenizer.name if tokenizer else 'none'}")
     if endpoint.refused:
-        print(f"parameters that the server refuses, and that are not sent: {', '.join(endpoint.refused)}")
+        print(f"the server refuses parameters: {', '.join(endpoint.refused)}")
     for gap in find_gaps(endpoint, tokenizer, BENCHMARKS):
         print(f"note: {gap}")

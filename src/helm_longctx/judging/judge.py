@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from helm.benchmark.model_deployment_registry import ModelDeployment, get_model_deployment
+from helm.common.object_spec import get_class_by_name
 from helm.common.request import Request, RequestResult
 
 from helm_longctx.environment import require
@@ -74,10 +76,12 @@ class Judge:
         deployment: name of the deployment.
         model: name of its model.
         client: HELM's client for the deployment.
+        takes_both_forms: whether the client completes a prompt unless the request has messages.
     """
 
-    def __init__(self, deployment: str, model: str, client: Client):
+    def __init__(self, deployment: str, model: str, client: Client, takes_both_forms: bool = False):
         self.name, self.model, self._client = deployment, model, client
+        self._messages: list[dict[str, Any]] | None = [] if takes_both_forms else None
         self._readings = int(setting(READINGS))
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 
@@ -117,6 +121,7 @@ class Judge:
             model=self.model,
             model_deployment=self.name,
             prompt=request.prompt,
+            messages=self._messages,
             temperature=request.temperature,
             top_p=request.top_p,
             max_tokens=request.max_tokens,
@@ -158,12 +163,18 @@ def find_judges(judge: str, client: AutoClient) -> list[Judge]:
     Raises:
         InputError: HELM does not know a judge, one is named twice, or one has no key.
     """
-    from helm.benchmark.model_deployment_registry import get_model_deployment
-
     from helm_longctx.judging.keys.client import judge_client
 
     apply_seed_patch()
+    records = [get_model_deployment(name) for name in parse_judges(judge)]
     return [
-        Judge(name, get_model_deployment(name).model_name or name, judge_client(name, client))
-        for name in parse_judges(judge)
+        Judge(each.name, each.model_name or each.name, judge_client(each.name, client), _takes_both_forms(each))
+        for each in records
     ]
+
+
+def _takes_both_forms(deployment: ModelDeployment) -> bool:
+    """Whether its client completes a prompt without messages, as ours do for servers with both routes."""
+    spec = deployment.client_spec
+    declare = getattr(get_class_by_name(spec.class_name), "request_form", None)
+    return declare is not None and declare(spec.args or {}) == "both"
