@@ -8,14 +8,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from helm.benchmark.model_deployment_registry import ModelDeployment, get_model_deployment
-from helm.common.object_spec import get_class_by_name
+from helm.benchmark.model_deployment_registry import get_model_deployment
 from helm.common.request import Request, RequestResult
 
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError
 from helm_longctx.helm.patches import apply_seed_patch
-from helm_longctx.judging.calls import READINGS, call, setting, text_of
+from helm_longctx.judging.calls import READINGS, call, chat_messages, setting, text_of
 
 if TYPE_CHECKING:
     from helm.clients.auto_client import AutoClient
@@ -76,12 +75,12 @@ class Judge:
         deployment: name of the deployment.
         model: name of its model.
         client: HELM's client for the deployment.
-        takes_both_forms: whether the client completes a prompt unless the request has messages.
+        messages: what each request has before its prompt; see `chat_messages`.
     """
 
-    def __init__(self, deployment: str, model: str, client: Client, takes_both_forms: bool = False):
+    def __init__(self, deployment: str, model: str, client: Client, messages: list[Any] | None = None):
         self.name, self.model, self._client = deployment, model, client
-        self._messages: list[dict[str, Any]] | None = [] if takes_both_forms else None
+        self._messages = messages
         self._readings = int(setting(READINGS))
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 
@@ -168,13 +167,6 @@ def find_judges(judge: str, client: AutoClient) -> list[Judge]:
     apply_seed_patch()
     records = [get_model_deployment(name) for name in parse_judges(judge)]
     return [
-        Judge(each.name, each.model_name or each.name, judge_client(each.name, client), _takes_both_forms(each))
+        Judge(each.name, each.model_name or each.name, judge_client(each.name, client), chat_messages(each))
         for each in records
     ]
-
-
-def _takes_both_forms(deployment: ModelDeployment) -> bool:
-    """Whether its client completes a prompt without messages, as ours do for servers with both routes."""
-    spec = deployment.client_spec
-    declare = getattr(get_class_by_name(spec.class_name), "request_form", None)
-    return declare is not None and declare(spec.args or {}) == "both"
