@@ -8,7 +8,7 @@ import os
 import re
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from importlib import import_module
 from typing import Any, ClassVar
@@ -119,6 +119,9 @@ class ProviderClient(CachingClient):
     ):
         super().__init__(cache_config=cache_config)
         require(self.package, type(self).__name__)
+        names = [field.name for field in fields(Settings)]
+        for name in settings.keys() - names:
+            raise bad_argument(type(self).__name__, "argument", name, names)
         self.settings = Settings(**settings)
         self.client = self._make_library(
             api_key=_find_key(self.settings, api_key, base_url),
@@ -318,9 +321,20 @@ def _fill_in(headers: Mapping[str, str]) -> dict[str, str]:
 
 def _failed(error: BaseException) -> RequestResult:
     kind = failure_of_error(error)
-    text = str(error) if isinstance(error, FailureError) else f"{type(error).__name__}: {error}"
+    text = label_error(kind, abbreviate(redact(_describe(error))))
     flags = ErrorFlags(is_retriable=kind.is_retriable, is_fatal=False)
-    return RequestResult(False, [], [], False, error=label_error(kind, abbreviate(redact(text))), error_flags=flags)
+    return RequestResult(False, [], [], False, error=text, error_flags=flags)
+
+
+def _describe(error: BaseException) -> str:
+    """Return the status and the server's own message, which the packages bury in the body's `repr`."""
+    if isinstance(error, FailureError):
+        return str(error)
+    body = getattr(error, "body", None)
+    inner = body.get("error", body) if isinstance(body, Mapping) else None
+    message = inner.get("message") if isinstance(inner, Mapping) else inner
+    status = getattr(error, "status_code", None)
+    return f"status {status}: {message}" if status and message else f"{type(error).__name__}: {error}"
 
 
 def _characters(request: Request) -> int:
