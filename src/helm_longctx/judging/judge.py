@@ -8,7 +8,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+<<<<<<< HEAD
 from helm.benchmark.model_deployment_registry import get_model_deployment
+=======
+from helm.common.object_spec import get_class_by_name
+>>>>>>> main
 from helm.common.request import Request, RequestResult
 
 from helm_longctx.environment import require
@@ -17,6 +21,7 @@ from helm_longctx.helm.patches import apply_seed_patch
 from helm_longctx.judging.calls import READINGS, call, chat_messages, setting, text_of
 
 if TYPE_CHECKING:
+    from helm.benchmark.model_deployment_registry import ModelDeployment
     from helm.clients.auto_client import AutoClient
     from helm.clients.client import Client
 
@@ -75,12 +80,20 @@ class Judge:
         deployment: name of the deployment.
         model: name of its model.
         client: HELM's client for the deployment.
+<<<<<<< HEAD
         messages: what each request has before its prompt; see `chat_messages`.
     """
 
     def __init__(self, deployment: str, model: str, client: Client, messages: list[Any] | None = None):
         self.name, self.model, self._client = deployment, model, client
         self._messages = messages
+=======
+        messages: the messages before each prompt; see `messages_before`.
+    """
+
+    def __init__(self, deployment: str, model: str, client: Client, messages: list[dict[str, str]] | None = None):
+        self.name, self.model, self._client, self._messages = deployment, model, client, messages
+>>>>>>> main
         self._readings = int(setting(READINGS))
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 
@@ -132,6 +145,16 @@ class Judge:
         return call(self._client, seeded)
 
 
+def messages_before(deployment: ModelDeployment) -> list[dict[str, str]] | None:
+    """Return what makes a deployment send a prompt as a chat, in which judges are asked.
+
+    A client that takes both forms sends a chat if the request has messages, if only an empty list. Other clients get
+    None, since HELM's fail if a request has messages and a prompt.
+    """
+    declare = getattr(get_class_by_name(deployment.client_spec.class_name), "request_form", None)
+    return [] if declare and declare(deployment.client_spec.args or {}) == "both" else None
+
+
 def parse_judges(judge: str) -> list[str]:
     """Split a `judge=` argument such as `a+b` into names of deployments.
 
@@ -167,6 +190,16 @@ def find_judges(judge: str, client: AutoClient) -> list[Judge]:
     apply_seed_patch()
     records = [get_model_deployment(name) for name in parse_judges(judge)]
     return [
+<<<<<<< HEAD
         Judge(each.name, each.model_name or each.name, judge_client(each.name, client), chat_messages(each))
         for each in records
+=======
+        Judge(
+            name,
+            get_model_deployment(name).model_name or name,
+            judge_client(name, client),
+            messages_before(get_model_deployment(name)),
+        )
+        for name in parse_judges(judge)
+>>>>>>> main
     ]
