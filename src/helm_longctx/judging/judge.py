@@ -8,17 +8,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-<<<<<<< HEAD
-from helm.benchmark.model_deployment_registry import get_model_deployment
-=======
 from helm.common.object_spec import get_class_by_name
->>>>>>> main
 from helm.common.request import Request, RequestResult
 
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError
 from helm_longctx.helm.patches import apply_seed_patch
-from helm_longctx.judging.calls import READINGS, call, chat_messages, setting, text_of
+from helm_longctx.judging.calls import READINGS, call, setting, text_of
 
 if TYPE_CHECKING:
     from helm.benchmark.model_deployment_registry import ModelDeployment
@@ -80,20 +76,11 @@ class Judge:
         deployment: name of the deployment.
         model: name of its model.
         client: HELM's client for the deployment.
-<<<<<<< HEAD
-        messages: what each request has before its prompt; see `chat_messages`.
-    """
-
-    def __init__(self, deployment: str, model: str, client: Client, messages: list[Any] | None = None):
-        self.name, self.model, self._client = deployment, model, client
-        self._messages = messages
-=======
         messages: the messages before each prompt; see `messages_before`.
     """
 
     def __init__(self, deployment: str, model: str, client: Client, messages: list[dict[str, str]] | None = None):
         self.name, self.model, self._client, self._messages = deployment, model, client, messages
->>>>>>> main
         self._readings = int(setting(READINGS))
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 
@@ -185,15 +172,12 @@ def find_judges(judge: str, client: AutoClient) -> list[Judge]:
     Raises:
         InputError: HELM does not know a judge, one is named twice, or one has no key.
     """
+    from helm.benchmark.model_deployment_registry import get_model_deployment
+
     from helm_longctx.judging.keys.client import judge_client
 
     apply_seed_patch()
-    records = [get_model_deployment(name) for name in parse_judges(judge)]
     return [
-<<<<<<< HEAD
-        Judge(each.name, each.model_name or each.name, judge_client(each.name, client), chat_messages(each))
-        for each in records
-=======
         Judge(
             name,
             get_model_deployment(name).model_name or name,
@@ -201,5 +185,4 @@ def find_judges(judge: str, client: AutoClient) -> list[Judge]:
             messages_before(get_model_deployment(name)),
         )
         for name in parse_judges(judge)
->>>>>>> main
     ]
