@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
@@ -34,6 +35,8 @@ NO_KEY = "EMPTY"
 CONNECT_TIMEOUT = 5.0
 """Seconds, as in the packages."""
 
+_VARIABLE = re.compile(r"\$([A-Za-z_]\w*)")
+
 PROMPT = ("prompt", "system", "messages")
 """The fields of a body that hold the prompt."""
 
@@ -47,7 +50,8 @@ class Settings:
 
     Args:
         model: the name that is sent; None for the name of HELM's model without its organization.
-        headers: HTTP headers that are added to each request.
+        headers: HTTP headers that are added to each request. `$NAME` in a value stands for an environment variable, so
+            that no file has to contain a secret.
         extra_body: fields that are added to each request's body, or replace those in it.
         reasoning_effort: how much the model is to reason, in the provider's words.
         thinking_tokens: tokens for reasoning, which are added to the limit of each answer.
@@ -122,7 +126,7 @@ class ProviderClient(CachingClient):
         self.client = self._make_library(
             api_key=_find_key(self.settings, api_key, base_url),
             base_url=base_url,
-            default_headers=self.settings.headers,
+            default_headers=_fill_in(self.settings.headers or {}),
             timeout=self._timeout(),
             max_retries=0,  # the runner and the judges retry
         )
@@ -300,6 +304,19 @@ def _find_key(settings: Settings, api_key: str | None, base_url: str | None) -> 
     if key:
         register_secret(key)
     return key or (NO_KEY if base_url else None)
+
+
+def _fill_in(headers: Mapping[str, str]) -> dict[str, str]:
+    """Replace variables in the values of headers. What they stand for is a secret."""
+
+    def look_up(match: re.Match[str]) -> str:
+        value = os.environ.get(match[1], "").strip()
+        if not value:
+            raise InputError(f"headers: the environment variable {match[1]} is not set; set it")
+        register_secret(value)
+        return value
+
+    return {name: _VARIABLE.sub(look_up, value) for name, value in headers.items()}
 
 
 def _failed(error: BaseException) -> RequestResult:
