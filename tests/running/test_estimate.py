@@ -104,4 +104,8 @@ def test_the_command(tmp_path: Path) -> None:
     assert [each["requests"] for each in found] == [3, 3]
     assert found[1]["prompt_tokens"]["total"] == pytest.approx(2 * found[0]["prompt_tokens"]["total"], rel=0.2)
     assert "the user's prices" in done.stdout
-    assert "all" in done.stdout
+    lines = done.stdout.splitlines()
+    (last,) = [line for line in lines if line.startswith("│ all")]
+    assert f"{sum(each['prompt_tokens']['total'] for each in found):,}" in last
+    assert f"${sum(each['dollars']['typical'] for each in found):,.2f}" in last
+    assert not any("model=" in line for line in lines)
