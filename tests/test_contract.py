@@ -218,10 +218,11 @@ ROOMS: dict[str, set[str]] = {
     "endpoints": {"apis", "protocol", "redaction"},
     "models": {"benchmarks", "protocol"},
     "report": {"benchmarks", "protocol", "runs", "sources", "statistics"},
+    "pages": {"protocol", "redaction", "report", "runs", "statistics"},
     "plugin": {"benchmarks", "helm", "models"},
     "cli": {
         *("apis", "benchmarks", "endpoints", "helm", "helm.patches", "judging", "models", "plugin"),
-        *("protocol", "redaction", "report", "running", "runs", "sources", "statistics"),
+        *("pages", "protocol", "redaction", "report", "running", "runs", "sources", "statistics"),
     },
 }
 """What each room imports besides `BASE`, as docs/architecture.md has it. `benchmarks` is the registry alone."""

@@ -20,6 +20,7 @@ from helm_longctx.cli import (
     models,
     records,
     rejudge,
+    report,
     results,
     subset,
     tables,
@@ -47,6 +48,7 @@ app.command("export")(export.export)
 app.command("compare")(compare.compare)
 app.command("subset")(subset.subset)
 app.command("show")(records.show)
+app.command("report")(report.report)
 app.command("reference")(results.reference)
 app.command("schema")(results.schema)
 app.command("confs")(tables.confs)

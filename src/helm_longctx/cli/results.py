@@ -15,8 +15,8 @@ from helm_longctx.cli.shared import LocalPath, OutputPath, Suite, print_table
 from helm_longctx.errors import InputError, bad_argument, is_format_error, shorten
 from helm_longctx.protocol.lengths import parse_length
 from helm_longctx.report.reference import write_reference
-from helm_longctx.report.schema import make_schema
-from helm_longctx.report.suite import notes, run_groups, score_tables, suite_folder, suite_path
+from helm_longctx.report.schema import link_report, make_schema
+from helm_longctx.report.suite import notes, report_path, run_groups, score_tables, suite_folder, suite_path
 
 
 def schema(
@@ -36,7 +36,10 @@ def summarize(
     """Run helm-summarize with our summarizer and with the schema of the suite's runs, and print the scores."""
     folder = suite_folder(output_path, suite)
     schema_path = folder / "schema_longctx.yaml"
-    text = yaml.safe_dump(make_schema(BENCHMARKS, run_groups(folder)), sort_keys=False, allow_unicode=True)
+    schema = make_schema(BENCHMARKS, run_groups(folder))
+    if (report_path(output_path, suite) / "index.html").is_file():
+        link_report(schema, suite)
+    text = yaml.safe_dump(schema, sort_keys=False, allow_unicode=True)
 
     from helm.benchmark.presentation import summarize as helm_summarize
 
