@@ -8,12 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helm.benchmark.model_deployment_registry import (
-    DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT,
-    ClientSpec,
-    ModelDeployment,
-    register_model_deployment,
-)
+from helm.benchmark.model_deployment_registry import ClientSpec, ModelDeployment
 from helm.benchmark.tokenizer_config_registry import TokenizerConfig, TokenizerSpec, register_tokenizer_config
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
@@ -49,9 +44,8 @@ def count(text: str) -> int:
 def deployment(tokenizer: str) -> Iterator[str]:
     """A deployment with a tokenizer and without a window: a run counts nothing."""
     spec = ClientSpec(f"{making.__name__}.PlainClient")
-    register_model_deployment(ModelDeployment("test/counted", spec, "longctx/lexical", tokenizer))
-    yield "test/counted"
-    DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.pop("test/counted")
+    with making.deployed(ModelDeployment("test/counted", spec, "longctx/lexical", tokenizer)) as name:
+        yield name
 
 
 def estimate(folder: Path, entry: str, **arguments: Any) -> Estimate:
