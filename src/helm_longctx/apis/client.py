@@ -40,6 +40,9 @@ _VARIABLE = re.compile(r"\$([A-Za-z_]\w*)")
 PROMPT = ("prompt", "system", "messages")
 """The fields of a body that hold the prompt."""
 
+PIECE = 1 << 20
+"""Characters that are hashed at once."""
+
 CHARACTERS = 4
 """Characters per token, for the rate at which prompts are sent. The provider's count corrects it afterwards."""
 
@@ -250,7 +253,7 @@ class ProviderClient(CachingClient):
         """
         body = self._wanted_body(without_beginning(request))
         prompt = [body.get(name) for name in PROMPT]
-        return {"route": self.route(request), **without_prompt(body), "sha256": _digest(prompt)}
+        return {"route": self.route(request), **_parameters(body), "sha256": _digest(prompt)}
 
     def _timeout(self) -> Any:
         """Return a number if the deployment sets it, which no caller changes, or else the package's timeouts."""
@@ -341,10 +344,13 @@ def _characters(request: Request) -> int:
     return len(request.prompt) + sum(len(message["content"]) for message in request.messages or [])
 
 
+def _parameters(body: Body) -> Body:
+    return {name: value for name, value in body.items() if name not in PROMPT}
+
+
 def without_prompt(body: Body) -> Body:
-    """Return the rest of a body, for records. Secrets in `extra_body` are replaced."""
-    rest = {name: value for name, value in body.items() if name not in PROMPT}
-    record: Body = json.loads(redact(_serialize(rest).decode()))
+    """Return what a run's files say of a body. It lacks the prompt, and the secrets that `extra_body` can have."""
+    record: Body = json.loads(redact(_serialize(_parameters(body)).decode()))
     return record
 
 
@@ -362,7 +368,7 @@ def _digest(value: Any) -> str:
 
 
 def _update(sha: Any, value: Any) -> None:
-    """Hash JSON text by text, so that a long prompt is encoded once and never joined."""
+    """Hash JSON in pieces, so that no long text is copied as a whole."""
     if isinstance(value, Mapping):
         value = [part for item in value.items() for part in item]
     if isinstance(value, list):
@@ -370,6 +376,7 @@ def _update(sha: Any, value: Any) -> None:
         for item in value:
             _update(sha, item)
         return
-    data = str(value).encode("utf-8", "surrogatepass")
-    sha.update(f"{len(data)}\0".encode())
-    sha.update(data)
+    text = str(value)
+    sha.update(f"{len(text)}\0".encode())
+    for start in range(0, len(text), PIECE):
+        sha.update(text[start : start + PIECE].encode("utf-8", "surrogatepass"))
