@@ -216,12 +216,13 @@ ROOMS: dict[str, set[str]] = {
     "running": {"apis", "benchmarks", "helm", "helm.patches", "judging", "protocol", "redaction", "runs"},
     "apis": {"redaction"},
     "endpoints": {"apis", "protocol", "redaction"},
+    "batching": {"apis", "redaction", "running", "runs"},
     "models": {"benchmarks", "protocol"},
     "report": {"benchmarks", "protocol", "runs", "sources", "statistics"},
     "pages": {"protocol", "redaction", "report", "runs", "statistics"},
     "plugin": {"benchmarks", "helm", "models"},
     "cli": {
-        *("apis", "benchmarks", "endpoints", "helm", "helm.patches", "judging", "models", "plugin"),
+        *("apis", "batching", "benchmarks", "endpoints", "helm", "helm.patches", "judging", "models", "plugin"),
         *("pages", "protocol", "redaction", "report", "running", "runs", "sources", "statistics"),
     },
 }

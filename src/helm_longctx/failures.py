@@ -161,6 +161,7 @@ _IN_TEXT = re.compile(
 _TEMPORARY = re.compile(
     r"rate[ _]?limit|too many requests|overloaded|time[d-]? ?out|connection (?:error|reset|aborted|broken)"
     r"|server disconnected|closed connection|incomplete (?:chunked )?read|broken pipe|temporarily|bad gateway"
+    r"|batch_expired|enqueued token limit|\bapi_error\b"
     r"|service unavailable|internal server error|remoteprotocolerror|resource_exhausted|eof occurred|remote end closed",
     re.IGNORECASE,
 )

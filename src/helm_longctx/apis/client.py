@@ -180,7 +180,7 @@ class ProviderClient(CachingClient):
     def result(self, request: Request, reply: Body) -> RequestResult:
         """Return the result of a request whose reply has arrived. Never raises."""
         try:
-            sent = reply.get("sent") or _without_prompt(self.body(request))
+            sent = reply.get("sent") or without_prompt(self.body(request))
             return with_sent(self.parse(request, reply), sent)
         except Exception as error:  # replies can have any structure
             return _failed(error)
@@ -222,7 +222,7 @@ class ProviderClient(CachingClient):
         result = self.parse(request, reply)  # raises if the reply is not an answer, which must not be cached
         if usage := usage_of(result):
             rate.correct(usage.input_tokens - usage.cached_tokens + usage.output_tokens - tokens)
-        return {**reply, "sent": _without_prompt(sent)}
+        return {**reply, "sent": without_prompt(sent)}
 
     def _form_body(self, wanted: Body) -> Body:
         body = self.parameters.apply(wanted)
@@ -246,7 +246,7 @@ class ProviderClient(CachingClient):
         """
         body = self._wanted_body(without_beginning(request))
         prompt = [body.get(name) for name in PROMPT]
-        return {"route": self.route(request), **_without_prompt(body), "sha256": _digest(prompt)}
+        return {"route": self.route(request), **without_prompt(body), "sha256": _digest(prompt)}
 
     def _timeout(self) -> Any:
         """Return a number if the deployment sets it, which no caller changes, or else the package's timeouts."""
@@ -324,7 +324,7 @@ def _characters(request: Request) -> int:
     return len(request.prompt) + sum(len(message["content"]) for message in request.messages or [])
 
 
-def _without_prompt(body: Body) -> Body:
+def without_prompt(body: Body) -> Body:
     """Return the rest of a body, for records. Secrets in `extra_body` are replaced."""
     rest = {name: value for name, value in body.items() if name not in PROMPT}
     record: Body = json.loads(redact(_serialize(rest).decode()))
