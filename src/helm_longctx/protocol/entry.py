@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
@@ -39,6 +40,9 @@ CLOSED_BOOK = "closed"
 
 JUDGED_BY = "_judged_by_"
 """Stands between a run group and the judge of its scores, if that is not the official one."""
+
+_LONGEST_JUDGE = 60
+"""Characters of a judge in a run group; a jury's names can be longer than a file name may be."""
 
 _SLASH = "--"
 """Replaces the slash of a judge's name in a run group."""
@@ -154,7 +158,13 @@ def group_name(benchmark: Benchmark, name: str, label: str, closed: bool = False
     """
     group = "_".join(filter(None, (benchmark.name, CLOSED_BOOK if closed else "", name, label)))
     # A group is also the name of a file.
-    return f"{group}{JUDGED_BY}{judge.replace('/', _SLASH)}" if judge else group
+    return f"{group}{JUDGED_BY}{shorten_name(judge.replace('/', _SLASH), _LONGEST_JUDGE)}" if judge else group
+
+
+def shorten_name(name: str, limit: int) -> str:
+    """Return a name of at most `limit` characters: its start and a digest, if it is longer."""
+    digest = hashlib.sha256(name.encode()).hexdigest()[:8]
+    return name if len(name) <= limit else f"{name[: limit - len(digest) - 1]}~{digest}"
 
 
 def judge_of(group: str) -> str:

@@ -13,9 +13,13 @@ from helm.common.general import asdict_without_nones, parallel_map
 
 from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.errors import InputError
+from helm_longctx.protocol.entry import shorten_name
 from helm_longctx.report.comparability import Outcome, cell_lacks, describe, find_lacks, find_outcome
 from helm_longctx.report.display import write_display
 from helm_longctx.report.marks import mark_table, tag_run, with_lacks
+
+_LONGEST_NAME = 150
+"""Longest name of a table."""
 
 
 class LongContextSummarizer(Summarizer):
@@ -43,6 +47,8 @@ class LongContextSummarizer(Summarizer):
 
     def create_group_table(self, *arguments: Any, **options: Any) -> Table:
         """Make HELM's table, and add the marks."""
+        # HELM makes file names of it, which have the group's name before it: a jury's can be long.
+        options = {**options, "name": shorten_name(options["name"], _LONGEST_NAME)}
         return mark_table(super().create_group_table(*arguments, **options))
 
     def write_run_display_json(self, skip_completed: bool) -> None:
