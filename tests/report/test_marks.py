@@ -14,7 +14,7 @@ NO_SCORE = [Lack("missing", "popqa")]
 
 
 def table(*columns: list[tuple[float | None, list[Lack]]], lower_is_better: bool | None = False) -> Table:
-    header = [HeaderCell("Model"), *(HeaderCell(f"{n} - Score", lower_is_better=lower_is_better) for n in "AB")]
+    header = [HeaderCell("Model"), *(HeaderCell(f"{n}", lower_is_better=lower_is_better) for n in "AB")]
     rows = [
         [Cell(f"m{number}"), *(with_lacks(Cell(value, "mean", style={"font-weight": "bold"}), lacks) for value, lacks in row)]
         for number, row in enumerate(zip(*columns, strict=True))

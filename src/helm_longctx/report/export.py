@@ -15,6 +15,7 @@ from helm_longctx.protocol.lengths import length_label, parse_length
 from helm_longctx.protocol.metric_names import AVERAGE, Cell, group_for_averages, task_score
 from helm_longctx.protocol.task import MAIN_METRIC, Benchmark, Category, Task
 from helm_longctx.report.comparability import Lack, find_outcome, task_lacks
+from helm_longctx.report.reference import read_reference
 from helm_longctx.runs.files import (
     INSTANCE_STATS,
     RUN_SPEC,
@@ -106,7 +107,7 @@ class Answer(NamedTuple):
 
 
 def scores(suite: Path, benchmarks: Iterable[Benchmark]) -> Iterator[Score]:
-    """Yield every statistic of every finished run, sorted by the runs' names.
+    """Yield every statistic of every finished run, sorted by the runs' names, and then the published ones.
 
     Args:
         suite: the suite's folder, `<output path>/runs/<suite>`.
@@ -122,13 +123,20 @@ def scores(suite: Path, benchmarks: Iterable[Benchmark]) -> Iterator[Score]:
             rows = [stat for stat in stats if _is_test_stat(stat)]
         lacking = {t.name: _codes(task_lacks(outcome, t)) for t in outcome.tasks} if outcome else {}
         counts = _count_instances(run, rows, outcome.tasks if outcome else ())
-        arguments, model = spec["scenario_spec"]["args"], spec["adapter_spec"]["model"]
-        group = (_length(spec), arguments.get("context", "full"))
         for stat in rows:
             name, task = _key(stat)
             count = counts.get((name, task), counts.get(("num_instances", task)))
-            values = (*group, name, stat["mean"], count, lacking.get(task, ""), *_versions(spec))
-            yield Score(run.name, model, arguments["entry"], task, *values)
+            yield _score(spec, stat, count, lacking.get(task, ""))
+    for published in read_reference(suite, benchmarks):
+        for stat in published.stats:
+            yield _score(published.spec, stat, None, "")
+
+
+def _score(spec: Mapping[str, Any], stat: Mapping[str, Any], count: int | None, lacking: str) -> Score:
+    arguments, (name, task) = spec["scenario_spec"]["args"], _key(stat)
+    group = (_length(spec), arguments.get("context", "full"))
+    values = (*group, name, stat["mean"], count, lacking, *_versions(spec))
+    return Score(spec["name"], spec["adapter_spec"]["model"], arguments["entry"], task, *values)
 
 
 def averages(scores: Iterable[Score], benchmarks: Iterable[Benchmark]) -> Iterator[Average]:

@@ -86,7 +86,7 @@ def _note(header: Sequence[HeaderCell], row: Sequence[Cell]) -> str | None:
     columns: dict[str, list[str]] = {}
     for title, cell in zip(header, row, strict=True):
         for reason in describe(_lacking(cell)):
-            columns.setdefault(reason, []).append(str(title.value).removesuffix(" - Score"))
+            columns.setdefault(reason, []).append(str(title.value))
     return "; ".join(f"{', '.join(titles)}: {reason}" for reason, titles in columns.items()) or None
 
 

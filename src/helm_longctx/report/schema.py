@@ -15,25 +15,31 @@ from helm_longctx.protocol.task import MAIN_METRIC, Benchmark, Category
 Group = dict[str, Any]
 
 
-def make_schema(benchmarks: Iterable[Benchmark], run_groups: Collection[str] | None = None) -> dict[str, Any]:
+def make_schema(
+    benchmarks: Iterable[Benchmark],
+    run_groups: Collection[str] | None = None,
+    statistics: Collection[str] | None = None,
+) -> dict[str, Any]:
     """Return a HELM schema as plain data.
 
     Args:
         run_groups: restricts the schema to these groups, such as those of a suite's runs; None for every standard
             length.
+        statistics: restricts the columns to these statistics, such as those that a suite's runs have; None for all.
     """
     benchmarks = tuple(benchmarks)
     groups = [group for benchmark in benchmarks for group in _groups(benchmark, run_groups)]
     fields = {field["name"]: field for benchmark in benchmarks for field in metric_fields(benchmark)}
+    metric_groups = [
+        _metric_group("score", "Score", ["${main_name}"]),
+        _metric_group("by_depth", "By depth", [depth_score(depth) for depth in DEPTHS]),
+        *(_official(benchmark, category) for benchmark in benchmarks for category in benchmark.categories),
+        _metric_group("conditions", "Conditions", CONDITIONS),
+    ]
     return {
         "metrics": list(fields.values()),
         "perturbations": [],
-        "metric_groups": [
-            _metric_group("score", "Score", ["${main_name}"]),
-            _metric_group("by_depth", "By depth", [depth_score(depth) for depth in DEPTHS]),
-            *(_official(benchmark, category) for benchmark in benchmarks for category in benchmark.categories),
-            _metric_group("conditions", "Conditions", CONDITIONS),
-        ],
+        "metric_groups": [_restrict(group, statistics) for group in metric_groups],
         "run_groups": groups,
     }
 
@@ -56,6 +62,12 @@ def _metric_group(name: str, title: str, metrics: Iterable[str]) -> Group:
         "aggregation_strategies": [],
         "metrics": [{"name": metric, "split": "${main_split}"} for metric in metrics],
     }
+
+
+def _restrict(group: Group, statistics: Collection[str] | None) -> Group:
+    """Leave out the columns of statistics that no run has."""
+    kept = [each for each in group["metrics"] if statistics is None or each["name"] in {*statistics, "${main_name}"}]
+    return {**group, "metrics": kept}
 
 
 def _groups(benchmark: Benchmark, chosen: Collection[str] | None) -> Iterator[Group]:

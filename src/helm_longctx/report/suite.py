@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.table import Table
 
@@ -12,7 +12,8 @@ from helm_longctx.errors import InputError, list_choices, shorten
 from helm_longctx.protocol.entry import CLOSED_BOOK
 from helm_longctx.protocol.task import Benchmark
 from helm_longctx.report.marks import NOTES, cell_text
-from helm_longctx.runs.files import RUN_SPEC, read_json, read_run_specs, reading
+from helm_longctx.report.reference import read_reference
+from helm_longctx.runs.files import RUN_SPEC, STATS, read_json, read_run_specs, reading
 
 _LONGEST_NAME = 255
 """Bytes in the name of a folder on common file systems."""
@@ -45,19 +46,32 @@ def suite_folder(output_path: Path, suite: str) -> Path:
     return folder
 
 
-def run_groups(folder: Path) -> set[str]:
-    """Return the groups of a suite's finished runs.
+class Contents(NamedTuple):
+    """The groups of a suite's finished runs and published results, and the names of their statistics."""
+
+    groups: set[str]
+    statistics: set[str]
+
+
+def read_contents(folder: Path, benchmarks: Iterable[Benchmark]) -> Contents:
+    """Return what a suite's schema needs.
 
     Raises:
-        InputError: the suite has no finished run, or a run spec is damaged.
+        InputError: the suite has no finished run, or a run spec or statistics are damaged.
     """
-    groups: set[str] = set()
+    contents = Contents(set(), set())
     for run, spec in read_run_specs(folder):
+        stats = read_json(run / STATS) if (run / STATS).is_file() else []
         with reading(run / RUN_SPEC):
-            groups.update(spec["groups"])
-    if not groups:
+            contents.groups.update(spec["groups"])
+        with reading(run / STATS):
+            contents.statistics.update(stat["name"]["name"] for stat in stats)
+    for published in read_reference(folder, benchmarks):
+        contents.groups.update(published.spec["groups"])
+        contents.statistics.update(stat["name"]["name"] for stat in published.stats)
+    if not contents.groups:
         raise InputError(f"{folder} has no finished run; run helm-run with this --suite first")
-    return groups
+    return contents
 
 
 def score_tables(folder: Path, benchmarks: Iterable[Benchmark]) -> list[Table]:
@@ -89,7 +103,7 @@ def _leaderboards(folder: Path, benchmarks: Iterable[Benchmark]) -> Iterator[tup
 
 
 def _rich_tables(title: str, table: dict[str, Any]) -> Iterator[Table]:
-    model, *names = [cell["value"].removesuffix(" - Score") for cell in table["header"] if cell["value"] != NOTES]
+    model, *names = [cell["value"] for cell in table["header"] if cell["value"] != NOTES]
     columns = [name.rpartition(" ") for name in names]  # `Re-rank 8k`, or `8k` if there is one category
     # One table for each length, or a single one if the columns are lengths.
     lengths = dict.fromkeys(label for _, _, label in columns) if any(category for category, *_ in columns) else [""]

@@ -2,27 +2,67 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from helm.benchmark.presentation.schema import MetricNameMatcher
+from helm.benchmark.adaptation.adapter_spec import AdapterSpec
+from helm.benchmark.metrics.metric_name import MetricName
+from helm.benchmark.metrics.statistic import Stat
+from helm.benchmark.presentation.schema import MetricNameMatcher, RunGroup
 from helm.benchmark.presentation.summarize import Run, Summarizer
 from helm.benchmark.presentation.table import Cell, Table
-from helm.common.general import asdict_without_nones, parallel_map
+from helm.benchmark.run_spec import RunSpec
+from helm.benchmark.scenarios.scenario import ScenarioSpec
+from helm.common.general import asdict_without_nones
+from tqdm import tqdm
 
 from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.errors import InputError
 from helm_longctx.report.comparability import Outcome, cell_lacks, describe, find_lacks, find_outcome
 from helm_longctx.report.display import write_display
+from helm_longctx.report.layout import arrange_table
 from helm_longctx.report.marks import mark_table, tag_run, with_lacks
+from helm_longctx.report.reference import PublishedRun, read_reference
+
+
+def summarize_suite(suite: str, output_path: Path, schema_path: Path) -> None:
+    """Write the tables and pages of a suite, as `helm-summarize` does. HELM's registries must be filled."""
+    LongContextSummarizer(
+        release=None,
+        suites=None,
+        suite=suite,
+        schema_path=str(schema_path),
+        output_path=str(output_path),
+        verbose=False,
+        num_threads=2,
+        allow_unknown_models=True,
+    ).run_pipeline(skip_completed=False)
+
+
+class ColumnMatcher(MetricNameMatcher):
+    """HELM's matcher, which compiles a template for each column of each table; here once for each environment."""
+
+    def substitute(self, environment: dict[str, str]) -> MetricNameMatcher:
+        """Fill in the name and the split."""
+        return _substitute(MetricNameMatcher(**vars(self)), tuple(sorted(environment.items())))
+
+
+@cache
+def _substitute(matcher: MetricNameMatcher, environment: tuple[tuple[str, str], ...]) -> MetricNameMatcher:
+    return matcher.substitute(dict(environment))
 
 
 class LongContextSummarizer(Summarizer):
-    """HELM's summarizer with small pages for long prompts (`write_display`) and marks at scores that do not compare.
+    """HELM's summarizer with published results, small pages for long prompts, and marks at scores that do not compare.
 
     All numbers are those of HELM's summarizer.
     """
+
+    runs: list[Run]
 
     def read_run(self, run_path: str) -> Run:
         """Read a run's spec and statistics.
@@ -35,15 +75,45 @@ class LongContextSummarizer(Summarizer):
         except (ValueError, KeyError, TypeError) as error:
             raise InputError(f"{run_path}: run_spec.json or stats.json is damaged; make that run again") from error
 
+    def group_runs(self) -> None:
+        """Group the runs and the published results, which are in no other list of runs."""
+        own = self.runs
+        folders = map(Path, self.run_suite_paths)
+        self.runs = [*own, *(_helm_run(each) for folder in folders for each in read_reference(folder, BENCHMARKS))]
+        super().group_runs()
+        self.runs = own
+
+    def fix_up_schema(self) -> None:
+        """Complete the schema as HELM does, with columns that are substituted faster."""
+        super().fix_up_schema()
+        for group in self.schema.metric_groups:
+            group.metrics[:] = [ColumnMatcher(**vars(each)) for each in group.metrics]
+
+    def check_metrics_defined(self) -> None:
+        """Do nothing: HELM warns of each statistic without a column, but runs have many that no page shows."""
+
     def create_cell(self, runs: list[Run], matcher: MetricNameMatcher, *arguments: Any, **options: Any) -> Cell:
         """Make HELM's cell, and add the reasons why its score is not comparable."""
-        cell = super().create_cell(runs, matcher, *arguments, **options)
+        # HELM looks through all statistics of a run, and warns if none matches.
+        parts = [part for run in runs if (part := self._stats_by_name(run).get(matcher.name))]
+        having = [part for part in parts if any(matcher.matches(stat.name) for stat in part.stats)]
+        if not having:
+            return Cell(None)
+        cell = super().create_cell(having, matcher, *arguments, **options)
         outcomes = [outcome for run in runs if (outcome := self._outcome(run))]
         return with_lacks(cell, cell_lacks(matcher.name, matcher.sub_split, outcomes))
 
     def create_group_table(self, *arguments: Any, **options: Any) -> Table:
-        """Make HELM's table, and add the marks."""
-        return mark_table(super().create_group_table(*arguments, **options))
+        """Make HELM's table, arrange it, and add the marks."""
+        return mark_table(arrange_table(super().create_group_table(*arguments, **options)))
+
+    def create_group_tables_by_subgroup(self, group: RunGroup) -> list[Table]:
+        """Make the tables of a group with one subgroup that have rows."""
+        return [table for table in super().create_group_tables_by_subgroup(group) if table.rows]
+
+    def create_group_tables_by_metric_group(self, group: RunGroup) -> list[Table]:
+        """Make the tables of a group with several subgroups that have rows."""
+        return [table for table in super().create_group_tables_by_metric_group(group) if table.rows]
 
     def write_run_display_json(self, skip_completed: bool) -> None:
         """Write the display files of all runs, two runs at a time unless `num_threads` is one.
@@ -56,15 +126,44 @@ class LongContextSummarizer(Summarizer):
             if outcome := self._outcome(run):
                 tag_run(Path(run.run_path), describe(find_lacks(outcome.tasks, [outcome])))
 
-        parallel_map(process, self.runs, parallelism=min(self.num_threads, 2))
+        with ThreadPoolExecutor(min(self.num_threads, 2)) as pool:
+            list(tqdm(pool.map(process, self.runs), "Pages of runs", len(self.runs), disable=None))
 
     def _outcome(self, run: Run) -> Outcome | None:
         # A run appears in many cells.
-        if run.run_path not in self._outcomes:
+        if id(run.run_spec) not in self._outcomes:
             spec, stats = asdict_without_nones(run.run_spec), map(asdict_without_nones, run.stats)
-            self._outcomes[run.run_path] = find_outcome(spec, stats, BENCHMARKS)
-        return self._outcomes[run.run_path]
+            self._outcomes[id(run.run_spec)] = find_outcome(spec, stats, BENCHMARKS)
+        return self._outcomes[id(run.run_spec)]
 
     @cached_property
-    def _outcomes(self) -> dict[str, Outcome | None]:
+    def _outcomes(self) -> dict[int, Outcome | None]:
         return {}
+
+    def _stats_by_name(self, run: Run) -> dict[str, Run]:
+        """Return the run with the statistics of one name, for each name."""
+        if id(run.run_spec) not in self._parts:
+            stats: dict[str, list[Stat]] = defaultdict(list)
+            for stat in run.stats:
+                stats[stat.name.name].append(stat)
+            self._parts[id(run.run_spec)] = {name: replace(run, stats=each) for name, each in stats.items()}
+        return self._parts[id(run.run_spec)]
+
+    @cached_property
+    def _parts(self) -> dict[int, dict[str, Run]]:
+        return {}
+
+
+def _helm_run(published: PublishedRun) -> Run:
+    spec = published.spec
+    return Run(
+        run_path="",
+        run_spec=RunSpec(
+            spec["name"],
+            ScenarioSpec(**spec["scenario_spec"]),
+            AdapterSpec(**spec["adapter_spec"]),
+            spec["metric_specs"],
+            groups=spec["groups"],
+        ),
+        stats=[Stat(**{**stat, "name": MetricName(**stat["name"])}) for stat in published.stats],
+    )
