@@ -206,6 +206,7 @@ BASE = {"environment", "errors", "failures", "locks", "_version"}
 ROOMS: dict[str, set[str]] = {
     "sources": set(),
     "redaction": set(),
+    "statistics": set(),
     "protocol": {"sources"},
     "judging": {"helm.patches", "protocol", "redaction"},
     "benchmarks": {"protocol"},
@@ -213,12 +214,13 @@ ROOMS: dict[str, set[str]] = {
     "helm": {"benchmarks", "helm.patches", "judging", "protocol", "redaction", "sources"},
     "runs": {"protocol", "redaction"},
     "running": {"benchmarks", "helm", "helm.patches", "judging", "protocol", "redaction", "runs"},
+    "apis": {"redaction"},
     "models": {"benchmarks", "protocol"},
-    "report": {"benchmarks", "protocol", "runs", "sources"},
+    "report": {"benchmarks", "protocol", "runs", "sources", "statistics"},
     "plugin": {"benchmarks", "helm", "models"},
     "cli": {
         *("benchmarks", "helm", "helm.patches", "judging", "models", "plugin"),
-        *("protocol", "redaction", "report", "running", "runs", "sources"),
+        *("protocol", "redaction", "report", "running", "runs", "sources", "statistics"),
     },
 }
 """What each room imports besides `BASE`, as docs/architecture.md has it. `benchmarks` is the registry alone."""
@@ -226,7 +228,7 @@ ROOMS: dict[str, set[str]] = {
 SUITE = {"protocol", "judging", "redaction", "sources"}
 """What the folder of a benchmark imports; its `judge.py` also imports `helm`, since HELM calls it."""
 
-NO_HELM = {"sources", "protocol", "benchmarks"}
+NO_HELM = {"sources", "statistics", "protocol", "benchmarks"}
 """Rooms that import nothing of HELM, and neither does a suite but in its `judge.py`."""
 
 

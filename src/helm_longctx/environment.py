@@ -9,10 +9,19 @@ from importlib.util import find_spec
 
 from helm_longctx.errors import InputError
 
+TIMEOUT, DEFAULT_TIMEOUT = "HELM_LONGCTX_TIMEOUT", 1800.0
+"""Seconds that a request may take with all its attempts. A million tokens take a server minutes to read."""
+
+MAX_COST = "HELM_LONGCTX_MAX_COST"
+"""Dollars that the requests of a process may cost; no limit if it is not set."""
+
 EXTRAS = {
+    "openai": ("openai",),
+    "anthropic": ("anthropic",),
     "judges": ("authlib", "genai_prices", "krippendorff", "platformdirs"),
     "citations": ("google.protobuf", "sentencepiece"),
     "plot": ("matplotlib",),
+    "prices": ("genai_prices",),
 }
 """The modules of each extra in setup.cfg, without scikit-learn and scipy, which come with crfm-helm."""
 
@@ -31,6 +40,24 @@ def number_setting(name: str, default: float, whole: bool = False) -> float:
     if not 0 < number < 1e6 or (whole and number % 1):
         raise InputError(f"{name}={value!r} is not allowed; allowed: a {'whole ' if whole else ''}number above 0")
     return number
+
+
+def request_timeout() -> float:
+    """Return the seconds that a request may take.
+
+    Raises:
+        InputError: as `number_setting`.
+    """
+    return number_setting(TIMEOUT, DEFAULT_TIMEOUT)
+
+
+def max_cost() -> float | None:
+    """Return the dollars that requests may cost; None for no limit.
+
+    Raises:
+        InputError: as `number_setting`.
+    """
+    return number_setting(MAX_COST, 1.0) if os.environ.get(MAX_COST) else None
 
 
 def require(extra: str, purpose: str) -> None:

@@ -47,6 +47,19 @@ class Failure(Enum):
         return self in _OF_DEPLOYMENT
 
 
+class FailureError(Exception):
+    """A failure of a known kind.
+
+    Args:
+        kind: the kind.
+        message: the reason, without the kind's label.
+    """
+
+    def __init__(self, kind: Failure, message: str):
+        super().__init__(message)
+        self.kind = kind
+
+
 _OF_DEPLOYMENT = {
     Failure.UNKNOWN_MODEL,
     Failure.BAD_KEY,
@@ -167,6 +180,8 @@ def failure_of_text(error: str) -> Failure:
 def failure_of_error(error: BaseException) -> Failure:
     """Classify an exception by the HTTP statuses, types and texts of it and of its causes."""
     chain = list(_chain(error))
+    if kind := next((each.kind for each in chain if isinstance(each, FailureError)), None):
+        return kind
     if any(isinstance(each, ImportError) for each in chain):
         return Failure.MISSING_PACKAGE
     status = next((found for each in chain if (found := _status(each)) is not None), None)

@@ -360,7 +360,7 @@ def test_a_tokenizer_that_cannot_cut_is_refused() -> None:
         TokenizerConfig("test/odd", TokenizerSpec("helm.tokenizers.cohere_tokenizer.CohereTokenizer"))
     )
     odd = deploy("test/odd-model", f"{VLLM}.VLLMClient", tokenizer_name="test/odd", max_sequence_length=1000)
-    with pytest.raises(InputError, match="by which prompts cannot be cut; allowed: "):
+    with pytest.raises(InputError, match="cannot be used to cut prompts; allowed: "):
         adapted(RECALL, odd)
 
 

@@ -83,10 +83,15 @@ def answered(text: str, cached: bool) -> RequestResult:
 def register() -> None:
     """`test/plain`, `test/raising` and `test/cached` as deployments of the lexical baseline."""
     for client in (PlainClient, RaisingClient, CachedClient):
-        name = f"test/{client.__name__.removesuffix('Client').lower()}"
-        if name not in DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT:
-            spec = ClientSpec(f"{__name__}.{client.__name__}")
-            register_model_deployment(ModelDeployment(name=name, client_spec=spec, model_name="longctx/lexical"))
+        register_client(client)
+
+
+def register_client(client: type[Client]) -> None:
+    """`test/plain` for a `PlainClient`, as a deployment of the lexical baseline."""
+    name = f"test/{client.__name__.removesuffix('Client').lower()}"
+    if name not in DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT:
+        spec = ClientSpec(f"{client.__module__}.{client.__name__}")
+        register_model_deployment(ModelDeployment(name=name, client_spec=spec, model_name="longctx/lexical"))
 
 
 class PromptSize(Annotator):

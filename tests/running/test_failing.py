@@ -12,11 +12,12 @@ import pytest
 from helm.common.hierarchical_logger import hexception
 from helm.common.request import Request, RequestResult
 
+from helm_longctx.environment import TIMEOUT
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure
 from helm_longctx.running import asking
 from helm_longctx.running.asking import GIVE_UP, Breaker, Calls
-from helm_longctx.running.sending import TIMEOUT, TRIES
+from helm_longctx.running.sending import TRIES
 from helm_longctx.runs.journal import NAME
 from tests.running.making import ENTRY, PlainClient, make_run
 

@@ -7,7 +7,7 @@ import os
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helm_longctx.running.asking import STEP, order_by_prefix
+from helm_longctx.running.prefixes import STEP, order_by_prefix, prefix_keys
 
 blocks = st.lists(st.sampled_from("abc"), min_size=0, max_size=4)
 
@@ -20,7 +20,7 @@ def prompt(letters: list[str], rest: str = "") -> str:
 def test_a_shared_prefix_is_one_group(prompts: list[list[str]]) -> None:
     """Whatever prefix some prompts share, no other prompt stands between them."""
     texts = [prompt(letters, f"?{number}") for number, letters in enumerate(prompts)]
-    order = order_by_prefix(texts)
+    order = order_by_prefix(prefix_keys(texts))
     assert sorted(order) == list(range(len(texts)))
     for text in texts:
         for size in range(STEP, len(text), STEP):
@@ -30,10 +30,10 @@ def test_a_shared_prefix_is_one_group(prompts: list[list[str]]) -> None:
 
 def test_what_shares_nothing_keeps_its_order() -> None:
     """Prompts with nothing in common stay as they were."""
-    assert order_by_prefix(os.urandom(9).hex() * STEP for _ in range(20)) == list(range(20))
+    assert order_by_prefix(prefix_keys(os.urandom(9).hex() * STEP for _ in range(20))) == list(range(20))
 
 
 def test_a_book_and_its_questions() -> None:
     """Each book's questions follow each other, in their order, where the book first stood."""
     book, other = "x" * (3 * STEP), "x" * STEP + "y" * (2 * STEP)
-    assert order_by_prefix([book + "1", other + "1", book + "2", other + "2"]) == [0, 2, 1, 3]
+    assert order_by_prefix(prefix_keys([book + "1", other + "1", book + "2", other + "2"])) == [0, 2, 1, 3]

@@ -9,8 +9,9 @@ import pytest
 from helm.benchmark.model_deployment_registry import ClientSpec, ModelDeployment, register_model_deployment
 from helm.common.local_context import LocalContext
 
+from helm_longctx.environment import DEFAULT_TIMEOUT, TIMEOUT
 from helm_longctx.errors import InputError
-from helm_longctx.running.sending import DEFAULT_TIMEOUT, TIMEOUT, Sender
+from helm_longctx.running.sending import Sender
 
 OPENAI = "helm.clients.openai_client.OpenAIClient"
 

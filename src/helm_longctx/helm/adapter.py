@@ -1,4 +1,4 @@
-"""The one adapter for all tasks: an instance becomes one greedy request, in chat or completion form."""
+"""The adapter of all tasks. It makes one request of each instance, in chat or completion form."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ METHOD = "longctx"
 
 
 def method_for(style: str, truncation: str) -> str:
-    """The adapter method that carries these two arguments of a run entry."""
+    """Return the adapter method for two arguments of a run entry. HELM passes no others to an adapter."""
     return "_".join((METHOD, *(value for value in (style, truncation) if value != "auto")))
 
 
 class TooLongError(InputError):
-    """Prompts that do not fit, where none may be cut.
+    """Prompts do not fit, and `truncation=error` forbids cutting them.
 
     Args:
-        excess: for each, its task and how many tokens it is too long.
+        excess: the task of each such prompt, and the number of tokens by which it is too long.
     """
 
     def __init__(self, excess: Sequence[tuple[str, int]]):
@@ -46,23 +46,27 @@ class TooLongError(InputError):
         by_task: dict[str, list[int]] = {}
         for task, tokens in excess:
             by_task.setdefault(task, []).append(tokens)
-        said = (
-            f"{len(found)} instances of {task} are up to {max(found)} tokens too long"
-            for task, found in by_task.items()
+        parts = (
+            f"{len(tokens)} instances of {task} are up to {max(tokens)} tokens too long"
+            for task, tokens in by_task.items()
         )
         super().__init__(
-            f"truncation=error: {', '.join(said)}; nothing was sent. Give truncation=auto or a shorter length"
+            f"truncation=error: {', '.join(parts)}; nothing was sent. Give truncation=auto or a shorter length"
         )
 
 
 class LongContextAdapter(Adapter):
-    """Adapts instances of any of our scenarios. A prompt is neither logged nor copied more than its form needs."""
+    """HELM's adapter for the instances of all our benchmarks.
+
+    It logs no prompt, and copies a prompt only where the completion form or a cut needs it.
+    """
 
     def __init__(self, adapter_spec: AdapterSpec, tokenizer_service: TokenizerService):
         super().__init__(adapter_spec, tokenizer_service)
-        given = adapter_spec.method.split("_")[1:]
-        self.refuses = "error" in given
-        asked = next((style for style in given if style != "error"), "auto")
+        # `method_for` put the arguments into the method's name.
+        parts = adapter_spec.method.split("_")[1:]
+        self.refuses = "error" in parts
+        asked = next((part for part in parts if part != "error"), "auto")
         self.style = resolve_style(asked, adapter_spec.model_deployment)
         self.takes_both_forms = takes_both_forms(adapter_spec.model_deployment)
         self.sends_messages = sends_messages(adapter_spec.model_deployment)
@@ -70,11 +74,13 @@ class LongContextAdapter(Adapter):
         self.truncator = Truncator.for_deployment(adapter_spec.model_deployment)
 
     def adapt(self, instances: list[Instance], parallelism: int) -> list[RequestState]:
-        """One request an instance for each trial, in order; prompts are tokenized outside the GIL, in parallel.
+        """Make the request of each instance, for each trial, in order.
+
+        Threads are enough to tokenize several prompts at once, because tokenizers release the GIL.
 
         Raises:
             TooLongError: prompts do not fit, and `truncation=error`.
-            InputError: a prompt cannot be made to fit, or be sent as its protocol says.
+            InputError: a prompt cannot be cut so that it fits, or the deployment cannot send it.
         """
         evaluated = [instance for instance in instances if instance.split in EVAL_SPLITS]
         workers = min(parallelism, os.cpu_count() or 1)
@@ -124,7 +130,7 @@ class LongContextAdapter(Adapter):
         )
 
     def _fit(self, instance: Instance, sample: Sample, max_tokens: int, style: Form) -> FittedPrompt:
-        """The last turn as it fits."""
+        """Cut the last user turn so that the prompt fits."""
         if instance.input.messages is not None and not (style == "chat" and self.sends_messages):
             raise InputError(
                 f"the prompt is a conversation, which deployment {self.adapter_spec.model_deployment!r} is not sent"
@@ -134,12 +140,14 @@ class LongContextAdapter(Adapter):
         try:
             return self.truncator.fit(prompt, sample, max_tokens, style)
         except NoRoomError:
-            if self.refuses:  # which names all prompts that are too long at once
+            # With truncation=error, one error names all prompts that are too long.
+            if self.refuses:
                 return FittedPrompt(prompt, cut=True)
             raise
 
     def _max_tokens(self, sample: Sample) -> int:
-        # A run expander that raises the spec's budget raises each task's by as much; one that lowers it is a cap.
+        # HELM's run expanders change the spec's budget, which is that of the task with the longest outputs. A higher
+        # one raises every task's budget by the same number of tokens; a lower one is an upper limit.
         raised = max(0, self.adapter_spec.max_tokens - sample.run_max_tokens)
         return min(sample.max_tokens + raised, self.adapter_spec.max_tokens)
 
@@ -153,19 +161,19 @@ class LongContextAdapter(Adapter):
 
 
 def _prompt(instance: Instance, sample: Sample, style: Form) -> str:
-    """The user turn that can be cut: the only one, or a conversation's last."""
+    """Return the last user turn, which is the only one that can be cut, in the form that is sent."""
     text = str(instance.input.messages[-1]["content"] if instance.input.messages else instance.input.text)
     return text if style == "chat" else text + (sample.separator + sample.answer_prefix)
 
 
 def _messages(instance: Instance, fitted: FittedPrompt) -> list[dict[str, str]] | None:
-    """A conversation, its last turn as it fits; None for a prompt of one turn."""
+    """Return a conversation with its fitted last turn; None for a prompt of one turn."""
     messages = instance.input.messages
     return [*messages[:-1], {**messages[-1], "content": fitted.prompt}] if messages else None
 
 
 def _of_trial(state: RequestState, trial: int) -> RequestState:
-    """The state of one repeat; HELM's cache tells repeats apart by `random`."""
+    """Return the state of one repeat. It differs in `random`, so that HELM's cache keeps the answers apart."""
     if trial == 0:
         return state
     return replace(state, train_trial_index=trial, request=replace(state.request, random=str(trial)))

@@ -8,7 +8,7 @@ before it loads plugins; `helm-longctx doctor` checks them.
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,10 @@ from helm.benchmark.model_deployment_registry import (
     get_model_deployment,
 )
 from helm.benchmark.model_metadata_registry import get_all_models
+from helm.benchmark.presentation.run_entry import RunEntry, read_run_entries
 from helm.benchmark.run_expander import RUN_EXPANDERS, ModelRunExpander
-from helm.benchmark.run_spec import get_run_spec_function
-from helm.benchmark.runner import Runner
+from helm.benchmark.run_spec import RunSpec, get_run_spec_function
+from helm.benchmark.runner import Runner, set_benchmark_output_path
 from helm.common.general import parse_hocon
 from helm.common.object_spec import get_class_by_name
 
@@ -75,6 +76,35 @@ def find_problems(args: Namespace) -> Iterator[InputError]:
         check_data(entries, args.output_path)
     except InputError as error:
         yield error
+
+
+def make_run_specs(
+    entries: Sequence[str], conf_paths: Sequence[Path], models: Sequence[str], suite: str, most: int, output_path: Path
+) -> list[RunSpec]:
+    """Make the run specs that `helm-run` makes, for other commands that take run entries. Models must be registered.
+
+    Args:
+        entries, conf_paths, models, suite, most, output_path: `helm-run`'s `--run-entries`, `--conf-paths`,
+            `--models-to-run`, `--suite`, `-m` and `-o`.
+
+    Raises:
+        InputError: there is a mistake in the arguments, or data is missing.
+    """
+    from helm.benchmark.run import build_parser, run_entries_to_run_specs
+
+    args = build_parser().parse_args(["-m", str(most), "--suite", suite, "-o", str(output_path)])
+    args.run_entries, args.conf_paths = list(entries), [str(path) for path in conf_paths]
+    args.models_to_run = list(models) or None
+    if not (args.run_entries or args.conf_paths):
+        raise InputError("no run entry is given: name run entries or --conf-paths")
+    for problem in find_problems(args):
+        raise problem
+    # Run specs can depend on it.
+    output_path.mkdir(parents=True, exist_ok=True)
+    set_benchmark_output_path(str(output_path))
+    wanted = [RunEntry(description=entry, priority=1, groups=None) for entry in args.run_entries]
+    wanted += read_run_entries(args.conf_paths).entries
+    return run_entries_to_run_specs(wanted, max_eval_instances=most, models_to_run=args.models_to_run)
 
 
 def asks_for_ours(args: Namespace) -> bool:

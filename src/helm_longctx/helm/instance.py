@@ -1,4 +1,4 @@
-"""From an example to a HELM instance."""
+"""Makes HELM instances of examples."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from helm_longctx.protocol.task import Benchmark, Example, Settings, Task
 def to_instance(
     benchmark: Benchmark, task: Task, settings: Settings, example: Example, run_max_tokens: int
 ) -> Instance:
-    """One evaluation instance: its input is the chat form; `extra_data` is its `Sample`.
+    """Return the instance of an example. Its input is the prompt in chat form, and its `extra_data` is a `Sample`.
 
     Args:
-        run_max_tokens: the run's output budget, which is the adapter spec's.
+        run_max_tokens: the run's output budget, which the adapter spec also has.
     """
     prompt = task.prompt(example, task.variant(settings).system)
     sample = Sample(
@@ -38,6 +38,7 @@ def to_instance(
         input_tokens=example.input_tokens,
         counter=example.counter,
         record=dict(example.record),
+        group=example.group or None,
     )
     return Instance(
         input=_input(prompt),
@@ -50,12 +51,12 @@ def to_instance(
 
 
 def _input(prompt: Prompt) -> Input:
-    """A user turn alone is a text, as HELM's pages expect it; any other conversation is messages."""
+    """Return a single user turn as a text, as HELM's pages expect it, and any other conversation as messages."""
     if prompt.has_one_turn:
         return Input(text=prompt.user_turn)
     return Input(messages=[dict(message) for message in prompt.messages])
 
 
 def stop_sequences(task: Task, settings: Settings) -> tuple[str, ...]:
-    """Where a completion stops; a model that thinks stops nowhere (HELMET eval.py:74)."""
+    """Return the stop sequences of completions. A model that thinks gets none (HELMET eval.py:74)."""
     return () if settings.thinking_tokens else task.variant(settings).stop

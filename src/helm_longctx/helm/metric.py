@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from statistics import fmean
 from typing import Any
 
@@ -16,6 +16,8 @@ from helm.benchmark.metrics.metric_name import MetricName
 from helm.benchmark.metrics.metric_service import MetricService
 from helm.benchmark.metrics.statistic import Stat
 
+from helm_longctx.apis.prices import find_prices
+from helm_longctx.apis.usage import Usage, output_truncated, thinking_unfinished, usage_of
 from helm_longctx.benchmarks import find_benchmark
 from helm_longctx.failures import Failure, failure_of
 from helm_longctx.helm.jury import jury_stats
@@ -95,6 +97,9 @@ class LongContextMetric(Metric):
         failure = failure_of(state.result) if state.result else Failure.UNKNOWN
         if state.result and failure is None:
             yield "request_cached", float(state.result.cached)
+            yield "output_truncated", float(output_truncated(state.result))
+            yield "thinking_unfinished", float(thinking_unfinished(state.result))
+            yield from _usage_values(state.request.model_deployment, usage_of(state.result))
             yield from self._scores(state, sample.depth)
         for name in ("depth", "input_tokens", "prompt_tokens"):
             if (value := getattr(sample, name)) is not None:
@@ -169,6 +174,21 @@ class LongContextMetric(Metric):
             return False
         headline = self.benchmark.task(name.sub_split).headline
         return headline == (name.name,) and self.benchmark.metric(name.name).success
+
+
+def _usage_values(deployment: str, usage: Usage | None) -> Iterator[tuple[str, float]]:
+    """What the provider says of an answer's tokens, and their price."""
+    if usage is None:
+        return
+    values = asdict(usage)
+    yield "billed_prompt_tokens", values.pop("input_tokens")
+    yield from values.items()
+    prices = find_prices(deployment)
+    dollars = prices.dollars(usage) if prices else None
+    if prices and dollars is not None:
+        yield "cost", dollars
+        if prices.date:
+            yield "price_date", float(f"{prices.date:%Y%m%d}")
 
 
 def scored_record(state: RequestState) -> Record:

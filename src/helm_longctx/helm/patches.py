@@ -1,10 +1,10 @@
-"""Every place where we change HELM: what is replaced, why, and the check that fails when HELM changes.
+"""All changes that we make to HELM: what each replaces, why, and a check that fails when HELM changes.
 
 HELM has no extension point for these. `apply_adapter_patch` runs when the package is imported, since HELM must be able
 to make our adapter in processes that load no plugin. All other patches wait until a run of ours is asked for
 (`apply_patches`), so that a `helm-run` of other scenarios behaves as if this package were not installed.
 
-A replacement calls HELM's own function for whatever is not ours. `Patch.apply` compares the parameters of HELM's
+A replacement calls HELM's own function for everything that is not ours. `Patch.apply` compares the parameters of HELM's
 function with those that the replacement was written for, and raises where they differ.
 """
 
@@ -43,13 +43,13 @@ _MARK = "is_of_helm_longctx"
 
 @dataclass(frozen=True)
 class Patch:
-    """A function of HELM and what stands in its place.
+    """A function of HELM and its replacement.
 
     Args:
         owner: the module that has the function, or `module:Class`.
-        name: of the function.
-        parameters: the names of its parameters that the replacement relies on, in order; all of them.
-        make: from HELM's function to the replacement.
+        name: the function's name.
+        parameters: the names of all its parameters, in order. The replacement relies on them.
+        make: returns the replacement of HELM's function.
     """
 
     owner: str
@@ -92,17 +92,18 @@ class ClientInTheMaking(NamedTuple):
 
 
 client_in_the_making: ContextVar[ClientInTheMaking | None] = ContextVar("client_in_the_making", default=None)
-"""Set while HELM makes a client, and with it the client's cache: HELM tells a cache nothing of the deployment."""
+"""Set while HELM makes a client and the client's cache. HELM does not pass the deployment to a cache."""
 
 OpensStore = Callable[[], AbstractContextManager[Any]]
 store_watch: ContextVar[Callable[[OpensStore, str], AbstractContextManager[Any]] | None] = ContextVar(
     "store_watch", default=None
 )
-"""Set during an attempt of our runner: from what opens a store, and its name, to the store that the client sees."""
+"""Set during an attempt of our runner. It gets a function that opens a store and the store's name, and returns the
+store that the client uses."""
 
 
 def _make_our_adapter(theirs: Any) -> Any:
-    """HELM's factory is a closed chain of ifs: it does not find the adapter of our methods by itself."""
+    """HELM's factory is a closed chain of ifs, so it cannot find an adapter of another package."""
     from helm_longctx.helm.adapter import METHOD, LongContextAdapter
 
     def get_adapter(adapter_spec: AdapterSpec, tokenizer_service: TokenizerService) -> Adapter:
@@ -115,7 +116,7 @@ def _make_our_adapter(theirs: Any) -> Any:
 
 
 def _open_our_store(theirs: Any) -> Any:
-    """HELM makes stores from a closed set of configurations: one that opens its own store is ours."""
+    """HELM opens stores by a closed set of configurations. A configuration with a method `open_store` is ours."""
 
     def create_key_value_store(config: Any) -> AbstractContextManager[Any]:
         open_store: OpensStore = getattr(config, "open_store", None) or functools.partial(theirs, config)
@@ -126,7 +127,7 @@ def _open_our_store(theirs: Any) -> Any:
 
 
 def _tell_whose_client(theirs: Any) -> Any:
-    """HELM's caches know the engine's name alone, which two deployments can share: ours must know the deployment."""
+    """HELM's cache keys contain only the engine's name, which two deployments can share. Ours need the deployment."""
 
     def _get_client(self: Any, model_deployment_name: str) -> Client:
         token = client_in_the_making.set(ClientInTheMaking(model_deployment_name, self.credentials))
@@ -140,26 +141,26 @@ def _tell_whose_client(theirs: Any) -> Any:
 
 
 def _warn_of_subsamples(theirs: Any) -> Any:
-    """HELM's `-m` can draw from a benchmark's own sample; scores then compare with nothing published."""
+    """HELM's `-m` can draw a part of a benchmark's official sample. Published scores are those of the whole sample."""
 
     def downsample_eval_instances(
         instances: list[Instance], max_eval_instances: int, eval_splits: list[str]
     ) -> list[Instance]:
-        kept: list[Instance] = theirs(instances, max_eval_instances, eval_splits)
-        if len(kept) == len(instances) or not Sample.is_in(instances[0].extra_data):
-            return kept
+        subset: list[Instance] = theirs(instances, max_eval_instances, eval_splits)
+        if len(subset) == len(instances) or not Sample.is_in(instances[0].extra_data):
+            return subset
         hwarn(
-            f"-m {max_eval_instances} draws {len(kept)} of {len(instances)} instances, which is not the benchmark's"
+            f"-m {max_eval_instances} draws {len(subset)} of {len(instances)} instances, which is not the benchmark's"
             " sample: give -m 10000, or num_samples= for fewer as the benchmark draws them"
         )
         drawn = {"drawn_from": len(instances)}
-        return [replace(each, extra_data={**(each.extra_data or {}), **drawn}) for each in kept]
+        return [replace(each, extra_data={**(each.extra_data or {}), **drawn}) for each in subset]
 
     return downsample_eval_instances
 
 
 def _register_credentials(theirs: Any) -> Any:
-    """Keys in HELM's credentials file must be known before a client can print them."""
+    """The redaction must know the keys in HELM's credentials file before a client can print them."""
 
     def init(self: Any, credentials: Mapping[str, Any], *args: Any, **kwargs: Any) -> None:
         register_credentials(credentials)
@@ -179,7 +180,7 @@ def _redact_errors(theirs: Any) -> Any:
 
 
 def _register_arguments(theirs: Any) -> Any:
-    """Keys can stand in the arguments of a deployment's client."""
+    """The arguments of a deployment's client can contain keys."""
 
     def post_init(self: ModelDeployment) -> None:
         register_arguments(self.client_spec.args)
@@ -189,12 +190,12 @@ def _register_arguments(theirs: Any) -> Any:
 
 
 def _shorten_requests(theirs: Any) -> Any:
-    """HELM puts whole requests into errors; one can have a prompt of a megabyte."""
+    """HELM puts whole requests into errors, with prompts of up to a megabyte and more."""
     return abbreviate_request
 
 
 def _send_seeds(theirs: Any) -> Any:
-    """HELM's client for OpenAI's protocol has no seed; HELMET's judges send one."""
+    """HELM's client for OpenAI's protocol sends no seed, but the requests of HELMET's judges have one."""
 
     def make(self: Any, request: Request) -> dict[str, Any]:
         raw: dict[str, Any] = theirs(self, request)
@@ -265,7 +266,7 @@ def has_our_adapter() -> bool:
 
 
 def apply_patches() -> None:
-    """Change HELM for runs of ours: caches, redaction of logs and errors, warnings, times. Idempotent.
+    """Change HELM for our runs: caches, redaction of logs and errors, warnings, times. Idempotent.
 
     Raises:
         RuntimeError: as `Patch.apply`.
@@ -283,7 +284,7 @@ def apply_patches() -> None:
 
 
 def apply_seed_patch() -> None:
-    """Make HELM's client for OpenAI's protocol send the seed of a request that has one, if it is installed. Idempotent.
+    """Make HELM's client for OpenAI's protocol send a request's seed. Idempotent; does nothing without `openai`.
 
     Raises:
         RuntimeError: as `Patch.apply`.

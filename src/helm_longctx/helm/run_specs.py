@@ -1,4 +1,4 @@
-"""Run specs from checked entries: everything a benchmark needs to be known to HELM."""
+"""Makes HELM's run specs of run entries, and registers the entries with HELM."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from helm_longctx.sources.root import DataRoot
 Spec = TypeVar("Spec", bound=ObjectSpec)
 
 _OF_THE_REQUEST = ("style", "truncation", "judge", "repeats")
-"""Arguments that change no instance: the adapter spec and the annotators carry them."""
+"""Arguments that change no instance. The adapter spec and the annotators carry them instead of the scenario."""
 
 
 def spec_of(kind: type[Spec], cls: type, **arguments: Any) -> Spec:
-    """A HELM spec of a class, its arguments checked against the constructor now rather than in the run.
+    """Make a HELM spec of a class. The arguments are checked against the constructor now, not first in the run.
 
     Raises:
         TypeError: the constructor does not take them.
@@ -43,17 +43,17 @@ def spec_of(kind: type[Spec], cls: type, **arguments: Any) -> Spec:
 
 
 def register_run_specs(benchmarks: Iterable[Benchmark]) -> None:
-    """Tell HELM the run entries of benchmarks."""
+    """Register the run entries of benchmarks with HELM."""
     for benchmark in benchmarks:
         for entry in benchmark.entries:
             run_spec_function(entry)(partial(build_run_spec, benchmark, entry))
 
 
 def build_run_spec(benchmark: Benchmark, name: str, /, **arguments: Any) -> RunSpec:
-    """The run spec of an entry.
+    """Make the run spec of an entry.
 
     Raises:
-        InputError: an argument is wrong, or data is missing where nothing may be downloaded.
+        InputError: an argument is wrong, or the mirror lacks data.
     """
     apply_patches()
     entry = check_entry(benchmark, name, arguments)
@@ -84,7 +84,7 @@ def make_scenario(entry: Entry) -> ScenarioSpec:
 
 
 def _adapter_spec(entry: Entry) -> AdapterSpec:
-    """The spec of our adapter: everything that HELM's adapters would put around a prompt is empty."""
+    """Make the spec of our adapter. The texts that HELM's adapters add to a prompt are empty."""
     return AdapterSpec(
         method=method_for(entry.settings.style, entry.settings.truncation),
         input_prefix="",
@@ -102,11 +102,11 @@ def _adapter_spec(entry: Entry) -> AdapterSpec:
 
 def make_metrics(entry: Entry) -> list[MetricSpec]:
     """Return the metric specs of an entry."""
-    # Imported here: it imports scikit-learn and looks for NLTK data, which would slow down every helm-run.
+    # Imported here because it imports scikit-learn and looks for NLTK data, which would slow down every helm-run.
     from helm.benchmark.metrics.basic_metrics import InstancesPerSplitMetric
 
     return [
-        # Not in the scenario's arguments: HELM would put runs of different versions into different tables.
+        # The version is not in the scenario's arguments: HELM puts runs with different arguments into different tables.
         spec_of(MetricSpec, LongContextMetric, benchmark=entry.benchmark.name, package=VERSION),
         spec_of(MetricSpec, InstancesPerSplitMetric),
     ]
@@ -123,10 +123,10 @@ def make_annotators(entry: Entry) -> list[AnnotatorSpec]:
 
 
 def check_data(entries: Sequence[Entry], benchmark_output: str | Path = "benchmark_output") -> None:
-    """With a mirror, see before any run starts that it has what entries need; a cache can be filled later.
+    """Check that a mirror has the data of all entries. A cache is not checked, because a run fills it.
 
     Raises:
-        InputError: it lacks something; the message names all of it.
+        InputError: files are missing; the message names all of them.
     """
     root = DataRoot.find(benchmark_output)
     if root.mirror:

@@ -1,4 +1,4 @@
-"""The scenario of all benchmarks: examples of the entry's tasks, in the official order."""
+"""The scenario of all benchmarks. It makes instances of the examples of a run entry's tasks, in the official order."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _log = logging.getLogger(__name__)
 
 
 class LongContextScenario(Scenario):
-    """Instances of a run entry's tasks; each task is a sub-split.
+    """HELM's scenario for a run entry. Each task is a sub-split.
 
     Args:
-        entry: run-entry name, e.g. `helmet_recall`; it says which benchmark.
-        revision: what the prompts and metrics follow; must be the installed package's.
+        entry: name of the run entry, e.g. `helmet_recall`. It determines the benchmark.
+        revision: the official revision that the prompts and metrics follow; it must be the installed package's.
         comparability: the benchmark's comparability number when the run spec was made; it must be the installed one.
         arguments: the run entry's arguments.
 
@@ -49,14 +49,14 @@ class LongContextScenario(Scenario):
         self.definition_path = self.benchmark.url
 
     def get_instances(self, output_path: str) -> list[Instance]:
-        """All instances, as HELM's runner wants them."""
+        """Return all instances. HELM's own runner calls this; ours calls `iter_instances`."""
         return list(self.iter_instances(output_path))
 
     def iter_instances(self, output_path: str) -> Iterator[Instance]:
-        """One instance after the other; reads or fetches data.
+        """Yield the instances one at a time, after missing data was fetched.
 
         Args:
-            output_path: `<benchmark output>/scenarios/<name>`, given by HELM; our cache stands beside it.
+            output_path: `<benchmark output>/scenarios/<name>`, which HELM chooses; our cache is next to it.
         """
         root = DataRoot.of_scenario(output_path)
         sources = [*self.entry.sources, *self.entry.judge_sources(root)]
@@ -68,7 +68,7 @@ class LongContextScenario(Scenario):
                 yield to_instance(self.benchmark, task, self.entry.settings, example, self.entry.max_tokens)
 
     def get_metadata(self) -> ScenarioMetadata:
-        """What the leaderboard shows of the entry."""
+        """Return the title, description and main metric that the leaderboard shows."""
         return ScenarioMetadata(
             name=self.entry.groups[0],
             main_metric=MAIN_METRIC,

@@ -1,4 +1,4 @@
-"""Fitting a prompt into its length and the deployment's window, by the task's rule.
+"""Cuts prompts that are too long for their length or for the deployment's window, by the task's rule.
 
 HELMET cuts the end of the context (`context_end`), LV-Eval the middle of the prompt (`middle`).
 """
@@ -22,13 +22,13 @@ from helm_longctx.protocol.prompt import FittedPrompt, Form
 from helm_longctx.protocol.sample import Sample
 
 CHAT_BUFFER = 100
-"""Tokens left free for what a chat API puts around a user turn (HELMET model_utils.py, buffer)."""
+"""Tokens that stay free for the markup that a chat API adds to a user turn (HELMET model_utils.py, buffer)."""
 
 CHAT_HEADER = "Role: user\nContent: "
-"""What stands before a user turn where its tokens are counted (HELMET model_utils.py, OpenAIModel.prepare_inputs)."""
+"""The text before a user turn when its tokens are counted (HELMET model_utils.py, OpenAIModel.prepare_inputs)."""
 
-# A byte-level tokenizer gives no more tokens than bytes, but for a few special ones at the ends.
 _SPECIAL_TOKENS = 8
+"""Upper bound of the special tokens at the ends of a prompt. Otherwise a tokenizer makes at most one token per byte."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ class Truncator:
     """Cuts prompts for one deployment.
 
     Args:
-        window: the deployment's window in tokens, output included; None if it gives none, and then nothing is cut.
-        tokenizer: makes the tokenizer when the first prompt could be too long.
+        window: the deployment's window in tokens, output included. If it is None, nothing is cut.
+        tokenizer: function that loads the tokenizer; called when the first prompt could be too long.
     """
 
     window: int | None
@@ -45,35 +45,36 @@ class Truncator:
 
     @staticmethod
     def for_deployment(name: str) -> Truncator:
-        """By the limits and the tokenizer of a HELM deployment."""
+        """Make the truncator from the limits and the tokenizer of a HELM deployment."""
         deployment = get_model_deployment(name)
         limits = (
             deployment.max_sequence_length,
             deployment.max_request_length,
             deployment.max_sequence_and_generated_tokens_length,
         )
-        known = [limit for limit in limits if limit is not None]
-        if known and not deployment.tokenizer_name:
-            _warn_of_no_tokenizer(name, min(known))
-        window = min(known) if known and deployment.tokenizer_name else None
+        window = min((limit for limit in limits if limit is not None), default=None)
+        if window is not None and not deployment.tokenizer_name:
+            _warn_of_no_tokenizer(name, window)
+            window = None
         return Truncator(window, cache(lambda: _tokenizer(deployment)))
 
     def fit(self, prompt: str, sample: Sample, max_tokens: int, form: Form) -> FittedPrompt:
-        """The prompt, cut by the task's rule if it is too long.
+        """Return the prompt, cut by the task's rule if it is too long.
 
         Args:
-            sample: its `length`, `context_span`, `thinking_tokens`.
+            sample: has the rule in `cut`, and the `length`, `context_span` and `thinking_tokens` of the prompt.
             max_tokens: the output budget, `thinking_tokens` included.
 
         Raises:
             NoRoomError: the prompt does not fit even without its context.
-            InputError: the window leaves no room, also not for the question, or the deployment's tokenizer cannot be
-                used for cutting.
+            InputError: the window has no room for the output or for the question, or the deployment's tokenizer cannot
+                be used for cutting.
         """
         if self.window is None or sample.cut == "nothing":
             return FittedPrompt(prompt)
         limit = self._limit(sample, max_tokens, form)
-        counted = _as_counted(prompt, sample, form)
+        counted = _text_to_count(prompt, sample, form)
+        # Most prompts that are short enough need no tokenizer: the number of bytes is a bound.
         if len(counted) < limit and len(counted.encode()) + _SPECIAL_TOKENS <= limit:
             return FittedPrompt(prompt)
         if sample.cut == "middle":
@@ -84,8 +85,8 @@ class Truncator:
         return replace(fitted, prompt=fitted.prompt[header:] if fitted.cut else prompt)
 
     def excess(self, prompt: str, sample: Sample, max_tokens: int, form: Form) -> int:
-        """How many tokens a prompt that was cut had too many; the arguments are those of `fit`."""
-        return self._count(_as_counted(prompt, sample, form)) - self._limit(sample, max_tokens, form)
+        """Return by how many tokens a prompt is too long. The arguments are those of `fit`."""
+        return self._count(_text_to_count(prompt, sample, form)) - self._limit(sample, max_tokens, form)
 
     def _around_middle(self, prompt: str, question: str | None, limit: int) -> FittedPrompt:
         fitted = self._without_middle(prompt, limit)
@@ -105,7 +106,7 @@ class Truncator:
         else:
             # The official code cuts first and adds the thinking afterwards, to output and length (eval.py:69).
             thinking = sample.thinking_tokens
-            # Where a run expander caps the output below that, the cap is all there is.
+            # A run expander can limit the output to fewer tokens than the thinking. Then the limit is the whole budget.
             max_tokens -= thinking if max_tokens > thinking else 0
             limit = min(self.window, sample.length or self.window) - max_tokens - (CHAT_BUFFER if form == "chat" else 0)
         if limit <= 0:
@@ -125,15 +126,15 @@ class Truncator:
         return context_end.context_cutter(self.tokenizer())
 
 
-def _as_counted(prompt: str, sample: Sample, form: Form) -> str:
+def _text_to_count(prompt: str, sample: Sample, form: Form) -> str:
     return CHAT_HEADER + prompt if form == "chat" and sample.cut != "middle" else prompt
 
 
 @cache
 def _warn_of_no_tokenizer(deployment: str, window: int) -> None:
     hwarn(
-        f"deployment {deployment!r} has a window of {window} tokens and no tokenizer_name: its prompts are never cut;"
-        " name a tokenizer in model_deployments.yaml to have them fit"
+        f"deployment {deployment!r} has a window of {window} tokens and no tokenizer_name, so prompts are never cut;"
+        " name a tokenizer in model_deployments.yaml to cut prompts that are too long"
     )
 
 
@@ -144,8 +145,8 @@ def _tokenizer(deployment: ModelDeployment) -> Any:
     if config and kind in _KINDS:
         return _KINDS[kind](config)
     raise InputError(
-        f"deployment {deployment.name!r} has tokenizer {deployment.tokenizer_name!r} ({kind}), by which prompts cannot"
-        f" be cut; allowed: {', '.join(_KINDS)}, or a deployment without tokenizer_name, which is never cut"
+        f"deployment {deployment.name!r}: tokenizer {deployment.tokenizer_name!r} ({kind}) cannot be used to cut"
+        f" prompts; allowed: {', '.join(_KINDS)}, or no tokenizer_name, and then no prompt is cut"
     )
 
 
@@ -153,7 +154,7 @@ def _hugging_face(config: TokenizerConfig) -> Any:
     ignore_broken_torchvision()
     spec = config.tokenizer_spec
     arguments = {"pretrained_model_name_or_path": config.name, **spec.args}
-    # Without HELM's lock, which would make threads wait for each other: what we use of it never changes.
+    # HELM locks a tokenizer while it is used. We call only functions that change nothing, so threads need not wait.
     with get_class_by_name(spec.class_name).get_tokenizer(helm_tokenizer_name=config.name, **arguments) as tokenizer:
         return tokenizer
 

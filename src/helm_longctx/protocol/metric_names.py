@@ -28,6 +28,36 @@ CONDITIONS = {
         True,
     ),
     "request_cached": ("From the cache", "Share of answers that came from HELM's request cache.", None),
+    "billed_prompt_tokens": (
+        "Billed prompt tokens",
+        "Number of tokens of the prompt as the provider counts them, cached ones included.",
+        None,
+    ),
+    "cached_tokens": ("Cached tokens", "Number of tokens of the prompt that the provider read from its cache.", None),
+    "cache_write_tokens": (
+        "Tokens written to the cache",
+        "Number of tokens of the prompt that the provider wrote to its cache.",
+        None,
+    ),
+    "output_tokens": (
+        "Output tokens",
+        "Number of tokens that the model generated, reasoning included, as the provider counts them.",
+        None,
+    ),
+    "reasoning_tokens": ("Reasoning tokens", "Number of tokens of the reasoning, as the provider counts them.", None),
+    "cost": (
+        "Cost",
+        "Dollars for an answer, by the price table of genai-prices or the user's prices. An answer from HELM's cache"
+        " has the cost of its request.",
+        True,
+    ),
+    "price_date": ("Date of the prices", "Date of the price table as a number, YYYYMMDD; none for own prices.", None),
+    "output_truncated": ("Cut answers", "Share of answers that the token limit ended.", True),
+    "thinking_unfinished": (
+        "Unfinished reasoning",
+        "Share of answers for which the token limit was reached while the model was reasoning.",
+        True,
+    ),
     "judge_failed": (
         "Failed judgements",
         "Share of answers without a judge's verdict (of a jury, of missing verdicts). They are not in the means.",
@@ -53,6 +83,9 @@ CONDITIONS = {
     "num_instances": ("Instances", "Number of instances.", None),
 }
 """Statistics on how a run went: name to title, description, and whether lower is better."""
+
+FAILURES = ("request_too_long", "request_refused", "request_failed")
+"""Statistics that count requests without an answer."""
 
 
 def task_score(task: str) -> str:

@@ -29,6 +29,7 @@ class Sample:
         depth: position of the evidence in the context, 0 (start) to 1 (end).
         input_tokens: length of the completion prompt, counted by `counter`.
         record: the fields that the scored record has besides prediction and references.
+        group: what the instance shares with others of its task; see `Example.group`. Old runs have none.
         drawn_from: number of instances from which HELM's `-m` drew this one; None if it drew none.
         style: the form in which the prompt was sent; added by the adapter.
         prompt_tokens: number of tokens of the prompt; added by the adapter if it tokenized the whole prompt.
@@ -52,6 +53,7 @@ class Sample:
     input_tokens: int | None = None
     counter: str | None = None
     record: Mapping[str, Any] = field(default_factory=dict)
+    group: str | None = None
     drawn_from: int | None = None
     style: Form | None = None
     prompt_tokens: int | None = None

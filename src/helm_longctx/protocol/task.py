@@ -59,6 +59,8 @@ class Example:
         input_tokens: length of the completion prompt if it was counted, with the counter named `counter`.
         record: the fields that the scored record has besides prediction and references.
         messages: the whole conversation, for tasks without a template.
+        group: what the example shares with others of its task, so that their scores are not independent: the book, the
+            set of documents, or the question that is asked at several depths. Empty if it shares nothing.
     """
 
     id: str
@@ -70,6 +72,7 @@ class Example:
     counter: str | None = None
     record: Mapping[str, Any] = field(default_factory=dict)
     messages: Sequence[Message] = ()
+    group: str = ""
 
 
 @dataclass(frozen=True)

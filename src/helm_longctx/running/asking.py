@@ -1,39 +1,39 @@
 """Asks a model for all answers of a run.
 
-Orders the requests, sends them from several threads, writes each answer to the journal, shows progress, counts
+Sends the requests from several threads, writes each answer to the journal, shows progress, counts
 failures and decides when they end the run.
 """
 
 from __future__ import annotations
 
 import time
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import replace
-from hashlib import blake2b
 from threading import Thread
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from helm.benchmark.adaptation.request_state import RequestState
 from helm.common.hierarchical_logger import hlog, hwarn
 from helm.common.request import GeneratedOutput, Request, RequestResult
 from tqdm import tqdm
 
+from helm_longctx.apis.caching import with_beginning
+from helm_longctx.environment import TIMEOUT
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, failure_of, label_error
 from helm_longctx.protocol.sample import Sample
 from helm_longctx.redaction.abbreviation import abbreviate
 from helm_longctx.redaction.text import redact
-from helm_longctx.running.sending import TIMEOUT, Sender
+from helm_longctx.running.prefixes import Beginning, Schedule
+from helm_longctx.running.sending import Sender
+from helm_longctx.running.spending import Spending
 from helm_longctx.running.spool import prompt_digest
 from helm_longctx.runs.journal import Journal
 
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
-
-STEP = 8192
-"""Characters. Prompts are compared by prefixes whose lengths are multiples of this."""
 
 TICK = 1.0
 """Seconds between two checks of the requests in flight."""
@@ -54,46 +54,36 @@ _ABOUT_ONE_PROMPT = (Failure.TOO_LONG, Failure.REFUSED)
 """Failures that do not predict other requests, once the model has answered one."""
 
 
-def order_by_prefix(prompts: Iterable[str]) -> list[int]:
-    """Return the numbers of the prompts in an order that puts prompts with a common prefix next to each other.
+class Turn(NamedTuple):
+    """A request and what its prompt shares with others; None if the provider cannot use it."""
 
-    A server can then reuse its prefix cache. Each group stands where its first prompt stands.
-
-    Args:
-        prompts: read once, one at a time.
-    """
-    first: dict[bytes, int] = {}
-    keys = [_prefix_key(prompt, number, first) for number, prompt in enumerate(prompts)]
-    return sorted(range(len(keys)), key=keys.__getitem__)
+    state: RequestState
+    beginning: Beginning | None = None
 
 
-def _prefix_key(prompt: str, number: int, first: dict[bytes, int]) -> list[int]:
-    """For each prefix of whole steps, the number of the first prompt that starts with it."""
-    hasher = blake2b(digest_size=16)
-    key = []
-    for start in range(0, len(prompt), STEP):
-        hasher.update(prompt[start : start + STEP].encode("utf-8", "surrogatepass"))
-        key.append(first.setdefault(hasher.digest(), number))
-    return key
-
-
-def ask_all(states: Sequence[RequestState], asking: Asking, parallelism: int) -> list[RequestState]:
+def ask_all(turns: Sequence[Turn], asking: Asking, parallelism: int) -> list[RequestState]:
     """Return the states with their results, in the same order.
 
-    The first request is sent alone, so a wrong address, key or model ends the run before the others are sent.
+    The first request is sent alone, so a wrong address, key or model ends the run before the others are sent. So is the
+    first of those that share a beginning, so that the others find it in the provider's cache.
 
     Raises:
-        InputError: a client got bad input, or the model cannot be asked; the message says what is kept.
+        InputError: a client got bad input, the model cannot be asked, or a limit is reached; the message says what is
+            kept.
     """
-    results = {number: answered for number, state in enumerate(states) if (answered := asking.recall(state))}
-    waiting = deque(number for number in range(len(states)) if number not in results)
+    results = {number: answered for number, turn in enumerate(turns) if (answered := asking.recall(turn.state))}
+    groups = [turn.beginning and turn.beginning.group for turn in turns]
+    schedule = Schedule(groups, (number for number in range(len(turns)) if number not in results))
     calls, width = Calls(asking, asking.sender.limit), 1
     try:
-        while waiting or calls:
-            while waiting and len(calls) < width:
-                calls.start(number := waiting.popleft(), states[number])
+        while schedule or calls:
+            while len(calls) < width and (number := schedule.peek()) is not None:
+                if not asking.spending.reserve(number, turns[number].state, len(calls)):
+                    break
+                calls.start(schedule.take(), turns[number])
             for number, call in calls.wait():
-                results[number] = asking.count(states[number], call)
+                results[number], is_answered = asking.count(number, turns[number].state, call)
+                schedule.finish(number, is_answered)
                 # One answer shows that the address, key and model are right.
                 width = parallelism
             asking.progress.show(len(calls), calls.longest)
@@ -105,26 +95,34 @@ def ask_all(states: Sequence[RequestState], asking: Asking, parallelism: int) ->
     finally:
         asking.sender.stop()
         asking.progress.close()
-    return [results[number] for number in range(len(states))]
+    return [results[number] for number in range(len(turns))]
 
 
 class Asking:
-    """Asks for the answer to one request state. Several threads may call it.
+    """Asks for the answer to one request. Several threads may call it; its methods are for one thread.
 
     Args:
         sender: sends a request.
         whole_request: returns a state's request with its whole prompt, which the state may hold elided.
         journal: has the answers from before a crash, and gets the new ones.
+        spending: adds up the costs.
         total: number of requests.
 
     Attributes:
-        sender, journal: the arguments.
+        sender, journal, spending: the arguments.
         progress: shows progress to the user.
     """
 
-    def __init__(self, sender: Sender, whole_request: Callable[[RequestState], Request], journal: Journal, total: int):
+    def __init__(
+        self,
+        sender: Sender,
+        whole_request: Callable[[RequestState], Request],
+        journal: Journal,
+        spending: Spending,
+        total: int,
+    ):
         self.sender, self._whole_request, self.journal = sender, whole_request, journal
-        self.progress = Progress(total)
+        self.spending, self.progress = spending, Progress(total)
         self._breaker = Breaker(total, bool(journal))
 
     def recall(self, state: RequestState) -> RequestState | None:
@@ -135,34 +133,37 @@ class Asking:
         self.progress.recall()
         return replace(state, result=result)
 
-    def __call__(self, state: RequestState) -> RequestState:
-        """Return the state with its result. An answer is on disk when this returns.
+    def __call__(self, turn: Turn) -> RequestResult:
+        """Return the result of a request. An answer is on disk when this returns.
 
         Raises:
             InputError: a client got bad input.
         """
-        attempt = self.sender(self._whole_request(state))
+        shared = turn.beginning.characters if turn.beginning else 0
+        attempt = self.sender(with_beginning(self._whole_request(turn.state), shared))
         if not attempt.result.success:
-            return replace(state, result=_failure_result(attempt.result.error or ""))
-        self.journal.add(self._name(state), attempt.result)
+            return _failure_result(attempt.result.error or "")
+        self.journal.add(self._name(turn.state), attempt.result)
         # Only now, so that the cache has no reply whose answer is not in the journal.
         attempt.keep_replies()
-        return replace(state, result=attempt.result)
+        return attempt.result
 
-    def count(self, state: RequestState, call: Future[RequestState] | None) -> RequestState:
-        """Count the outcome of a call, and return the state with its result.
+    def count(self, number: int, state: RequestState, call: Future[RequestResult] | None) -> tuple[RequestState, bool]:
+        """Count the outcome of a call. Return the state with its result, and whether that is an answer.
 
         Args:
+            number: of the request.
             call: a finished call; None for a call that took too long.
 
         Raises:
             InputError: as `Breaker.add`, or a client got bad input.
         """
-        result = call.result().result if call else _failure_result(label_error(Failure.TEMPORARY, self._timeout_text))
+        result = call.result() if call else _failure_result(label_error(Failure.TEMPORARY, self._timeout_text))
         self.progress.count(_prompt_tokens(state), result)
+        self.spending.settle(number, result, is_late=call is None)
         # A late call has blocked a thread for the whole time limit.
         self._breaker.add(state.instance.id, result, weight=1 if call else LATE)
-        return replace(state, result=result)
+        return replace(state, result=result), failure_of(result) is None
 
     @property
     def _timeout_text(self) -> str:
@@ -171,6 +172,8 @@ class Asking:
     def finish(self) -> int:
         """Log the totals, and return how many requests failed."""
         self.progress.finish()
+        if summary := self.spending.summary():
+            hlog(summary)
         return self._breaker.finish()
 
     def _name(self, state: RequestState) -> str:

@@ -14,13 +14,10 @@ from typing import Any
 from helm.benchmark.adaptation.request_state import RequestState
 from helm.benchmark.adaptation.scenario_state import ScenarioState
 from helm.benchmark.annotation.annotator import AnnotatorSpec
-from helm.benchmark.executor import ExecutionSpec
 from helm.benchmark.run_spec import RunSpec
 from helm.benchmark.runner import Runner, set_benchmark_output_path
-from helm.common.cache_backend_config import SqliteCacheBackendConfig
 from helm.common.codec import from_json
 from helm.common.request import Request
-from helm.proxy.services.service import CACHE_DIR
 
 from helm_longctx.benchmarks import benchmark_of
 from helm_longctx.errors import InputError
@@ -29,9 +26,8 @@ from helm_longctx.helm.run_specs import make_annotators, make_metrics, make_scen
 from helm_longctx.locks import LOCK, lock_run
 from helm_longctx.protocol.entry import arguments_of, check_entry
 from helm_longctx.protocol.sample import Sample
-from helm_longctx.running.cache import with_digest_cache
 from helm_longctx.running.interruptions import name_full_disk
-from helm_longctx.running.runner import evaluate
+from helm_longctx.running.runner import evaluate, runner_arguments
 from helm_longctx.running.spool import WholePromptAnnotations
 from helm_longctx.runs.conversation import with_text
 from helm_longctx.runs.files import INSTANCE_STATS, RUN_SPEC, STATES, STATS, read_run_specs, reading, write_json
@@ -60,25 +56,8 @@ class Rejudger(Runner):
 
     def __init__(self, output_path: Path, suite: str, local_path: Path):
         set_benchmark_output_path(str(output_path))  # where annotators look for data
-        cache = local_path / CACHE_DIR
-        cache.mkdir(parents=True, exist_ok=True)
-        spec = ExecutionSpec(
-            url=None,
-            auth=None,  # only a proxy server needs it
-            local_path=str(local_path),
-            parallelism=4,  # HELM's threads; judges have their own limit
-            sqlite_cache_backend_config=SqliteCacheBackendConfig(str(cache)),
-        )
-        super().__init__(
-            execution_spec=with_digest_cache(spec),
-            output_path=str(output_path),
-            suite=suite,
-            skip_instances=False,
-            cache_instances=False,
-            cache_instances_only=False,
-            skip_completed_runs=False,
-            exit_on_error=True,
-        )
+        # Judges have their own limit of parallel calls.
+        super().__init__(**runner_arguments(output_path, suite, local_path, parallelism=4, exit_on_error=True))
 
     def specs(self, runs: Iterable[Path], judge: str | None) -> dict[Path, RunSpec]:
         """Return the run spec of each result, by the folder of its run. With `judge`, its name contains the judge.

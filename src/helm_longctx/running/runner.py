@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +19,24 @@ from helm.benchmark.run_spec import RunSpec
 from helm.benchmark.runner import Runner, RunnerError, remove_per_instance_stats_nans, remove_stats_nans
 from helm.benchmark.scenarios.scenario import create_scenario, get_scenario_cache_path
 from helm.common.cache import cache_stats
+from helm.common.cache_backend_config import SqliteCacheBackendConfig
 from helm.common.hierarchical_logger import herror, hlog, htrack_block
+from helm.common.request import Request
+from helm.proxy.services.service import CACHE_DIR
 
+from helm_longctx.environment import max_cost
 from helm_longctx.errors import InputError
 from helm_longctx.helm.adapter import METHOD
 from helm_longctx.helm.annotator import check_annotators
 from helm_longctx.helm.patches import apply_patches
 from helm_longctx.helm.scenario import LongContextScenario
 from helm_longctx.locks import lock_run
-from helm_longctx.running.asking import Asking, ask_all, order_by_prefix
+from helm_longctx.running.asking import Asking, Turn, ask_all
 from helm_longctx.running.cache import server_digest, with_digest_cache
 from helm_longctx.running.interruptions import name_full_disk, stoppable
+from helm_longctx.running.prefixes import Key, cacheable_beginnings, order_by_prefix, prefix_keys
 from helm_longctx.running.sending import Sender
+from helm_longctx.running.spending import Limit, Spending
 from helm_longctx.running.spool import (
     Spool,
     WholePromptAnnotations,
@@ -39,7 +48,31 @@ from helm_longctx.running.spool import (
 from helm_longctx.runs import journal as journals
 from helm_longctx.runs.files import INSTANCE_STATS, RUN_SPEC, SCENARIO, STATES, STATS, find_incomplete_files, write_json
 from helm_longctx.runs.journal import Journal
+from helm_longctx.runs.ledger import check_nothing_in_batches
 from helm_longctx.runs.prompts import instance_names, write_prompts
+
+
+def runner_arguments(
+    output_path: Path, suite: str, local_path: Path, parallelism: int, **flags: bool
+) -> dict[str, Any]:
+    """Return the arguments of HELM's runner for commands other than `helm-run`, with the request cache of `local_path`.
+
+    Args:
+        output_path, suite, local_path, parallelism: as for `helm-run`.
+        flags: those of HELM's runner that are set.
+    """
+    cache = local_path / CACHE_DIR
+    cache.mkdir(parents=True, exist_ok=True)
+    spec = ExecutionSpec(
+        url=None,
+        auth=None,  # only a proxy server needs it
+        local_path=str(local_path),
+        parallelism=parallelism,
+        sqlite_cache_backend_config=SqliteCacheBackendConfig(str(cache)),
+    )
+    names = ("skip_instances", "cache_instances", "cache_instances_only", "skip_completed_runs", "exit_on_error")
+    arguments = {"execution_spec": with_digest_cache(spec), "output_path": str(output_path), "suite": suite}
+    return arguments | dict.fromkeys(names, False) | flags
 
 
 def evaluate(runner: Runner, spec: RunSpec, state: ScenarioState) -> tuple[list[Stat], list[PerInstanceStats]]:
@@ -52,6 +85,50 @@ def evaluate(runner: Runner, spec: RunSpec, state: ScenarioState) -> tuple[list[
         ]
     stats = remove_stats_nans([stat for result in results for stat in result.aggregated_stats])
     return stats, remove_per_instance_stats_nans([row for result in results for row in result.per_instance_stats])
+
+
+@dataclass(frozen=True)
+class PreparedRun:
+    """What a run has before the model is asked.
+
+    Args:
+        path: the run's folder.
+        scenario: the run's scenario.
+        sender: sends a request to the run's deployment.
+        journal: the answers from earlier commands.
+        spending: adds up what the requests cost.
+        spool: holds the whole prompts.
+        states: the requests in HELM's order, with elided prompts.
+    """
+
+    path: Path
+    scenario: LongContextScenario
+    sender: Sender
+    journal: Journal
+    spending: Spending
+    spool: Spool
+    states: list[RequestState]
+
+    @cached_property
+    def _keys(self) -> list[Key]:
+        return prefix_keys(prompt_text(state, self.spool) for state in self.states)
+
+    def order(self) -> list[int]:
+        """Return the numbers of the states in the order of sending, which is also that of the stored prompts.
+
+        Servers reuse a common prefix, and so does the compressor.
+        """
+        return order_by_prefix(self._keys)
+
+    def turns(self) -> list[Turn]:
+        """Return the states, each with the beginning that it shares with others if the provider can make use of it."""
+        keys = self._keys if self.sender.caches_prompts else [[]] * len(self.states)
+        beginnings = cacheable_beginnings(self.states, keys, self.spending.prices)
+        return [Turn(state, beginning) for state, beginning in zip(self.states, beginnings, strict=True)]
+
+    def whole_request(self, state: RequestState) -> Request:
+        """Return a state's request with its whole prompt."""
+        return whole_request(state, self.spool)
 
 
 class LongContextRunner(Runner):
@@ -67,6 +144,7 @@ class LongContextRunner(Runner):
     def __init__(self, execution_spec: ExecutionSpec, *arguments: Any, **options: Any):
         apply_patches()
         super().__init__(with_digest_cache(execution_spec), *arguments, **options)
+        self._limit = Limit(max_cost())
 
     def run_all(self, run_specs: list[RunSpec]) -> None:
         """Make all runs.
@@ -127,6 +205,24 @@ class LongContextRunner(Runner):
                 self._make(run_spec, run_path)
 
     def _make(self, run_spec: RunSpec, run_path: Path) -> None:
+        check_nothing_in_batches(run_path)
+        with self._prepare(run_spec, run_path) as run:
+            states, failed = self._ask(run)
+            state = ScenarioState(run_spec.adapter_spec, states, run_spec.annotators)
+            state = WholePromptAnnotations(self.annotator_executor, run.whole_request).execute(state)
+            self._write_results(run_path, run_spec, run.scenario, state)
+            # A journal that stays makes the same command ask the failed requests again.
+            if not failed:
+                run.journal.finish()
+        cache_stats.print_status()
+
+    @contextmanager
+    def _prepare(self, run_spec: RunSpec, run_path: Path) -> Iterator[PreparedRun]:
+        """Check that the model can be asked, open the journal, and make the requests.
+
+        Raises:
+            InputError: the judges, the client, the data or the journal have a defect.
+        """
         check_annotators(run_spec.annotators or [], self.annotator_executor.factory.credentials)
         # HELM's own `run_one` sets this global, which HELM's DSPy client reads.
         helm_runner._CURRENT_RUN_SPEC_NAME = run_spec.name
@@ -135,15 +231,10 @@ class LongContextRunner(Runner):
         sender = Sender(self.executor.context, run_spec.adapter_spec.model_deployment)
         journal = Journal(run_path, self._server(run_spec))
         with journal, stoppable(journal.summary), Spool(run_path) as spool:
+            # Before the data is read, since a limit needs prices.
+            spending = Spending(run_spec.adapter_spec.model_deployment, self._limit, partial(prompt_text, spool=spool))
             states = self._adapt(run_spec, scenario, spool)
-            states, failed = self._ask(states, run_path, sender, journal, spool)
-            state = ScenarioState(run_spec.adapter_spec, states, run_spec.annotators)
-            state = WholePromptAnnotations(self.annotator_executor, partial(whole_request, spool=spool)).execute(state)
-            self._write_results(run_path, run_spec, scenario, state)
-            # A journal that stays makes the same command ask the failed requests again.
-            if not failed:
-                journal.finish()
-        cache_stats.print_status()
+            yield PreparedRun(run_path, scenario, sender, journal, spending, spool, states)
 
     def _adapt(self, run_spec: RunSpec, scenario: LongContextScenario, spool: Spool) -> list[RequestState]:
         adapter = AdapterFactory.get_adapter(run_spec.adapter_spec, self.tokenizer_service)
@@ -151,17 +242,15 @@ class LongContextRunner(Runner):
         with htrack_block("prompts"):
             return adapt(instances, adapter, run_spec.adapter_spec.max_eval_instances, self._parallelism, spool)
 
-    def _ask(
-        self, states: list[RequestState], run_path: Path, sender: Sender, journal: Journal, spool: Spool
-    ) -> tuple[list[RequestState], int]:
+    def _ask(self, run: PreparedRun) -> tuple[list[RequestState], int]:
         """Return the states with results, in their order, and how many requests failed."""
-        # Requests and stored prompts share the order: servers reuse a common prefix, and so does the compressor.
-        order = order_by_prefix(prompt_text(state, spool) for state in states)
-        ordered = [states[number] for number in order]
+        states, order = run.states, run.order()
         names = instance_names((state.instance.id, state.instance.sub_split, prompt_digest(state)) for state in states)
-        write_prompts(run_path, ((names[number], prompt_text(states[number], spool)) for number in order))
-        asking = Asking(sender, partial(whole_request, spool=spool), journal, len(states))
+        write_prompts(run.path, ((names[number], prompt_text(states[number], run.spool)) for number in order))
+        asking = Asking(run.sender, run.whole_request, run.journal, run.spending, len(states))
+        turns = run.turns()
         with htrack_block(f"{len(states)} requests"):
+            ordered = [turns[number] for number in order]
             answered = dict(zip(order, ask_all(ordered, asking, self._parallelism), strict=True))
             return [answered[number] for number in range(len(states))], asking.finish()
 

@@ -15,16 +15,13 @@ from helm.common.local_context import LocalContext
 from helm.common.request import Request
 from tenacity import Retrying, retry_if_result, stop_after_attempt, wait_exponential, wait_random
 
-from helm_longctx.environment import number_setting
+from helm_longctx.environment import DEFAULT_TIMEOUT, number_setting, request_timeout
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, failure_of, failure_of_error, label_error
 from helm_longctx.judging.calls import limit_time
 from helm_longctx.redaction.abbreviation import abbreviate
 from helm_longctx.redaction.text import redact
 from helm_longctx.running.attempt import Attempt, try_once
-
-TIMEOUT, DEFAULT_TIMEOUT = "HELM_LONGCTX_TIMEOUT", 1800.0
-"""Seconds that a request may take with all its attempts. A million tokens take a server minutes to read."""
 
 WAIT, DEFAULT_WAIT = "HELM_LONGCTX_WAIT", 5.0
 """Seconds before the second attempt; doubled before each further one."""
@@ -54,18 +51,20 @@ class Sender:
 
     Attributes:
         limit: seconds that a request may take; None for a model in this process.
+        caches_prompts: whether the client's provider sells or reuses beginnings that it has read before.
 
     Raises:
         InputError: the deployment's client cannot be made: a package or a key is missing, or an argument is wrong.
     """
 
     def __init__(self, context: Context, deployment: str):
-        self.limit: float | None = number_setting(TIMEOUT, DEFAULT_TIMEOUT)
-        self._send, self._address = context.make_request, ""
+        self.limit: float | None = request_timeout()
+        self._send, self._address, self.caches_prompts = context.make_request, "", False
         # A remote context sends requests to a HELM server, which makes the clients itself.
         if isinstance(context, LocalContext):
-            client = _client(context, deployment)
+            client = find_client(context, deployment)
             self.limit = _time_limit(client, self.limit)
+            self.caches_prompts = getattr(client, "caches_prompts", False)
             self._send = limit_time(client, self.limit or DEFAULT_TIMEOUT).make_request
             self._address = redact(str(getattr(getattr(client, "client", None), "base_url", "")))
         self._stopped, self._has_answered = Event(), False
@@ -121,7 +120,12 @@ class Sender:
             raise RunStoppedError
 
 
-def _client(context: LocalContext, deployment: str) -> Client:
+def find_client(context: LocalContext, deployment: str) -> Client:
+    """Return HELM's client of a deployment.
+
+    Raises:
+        InputError: the client cannot be made: a package or a key is missing, or an argument is wrong.
+    """
     try:
         return context.client._get_client(deployment)
     except InputError:

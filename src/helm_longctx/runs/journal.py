@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import os
 from dataclasses import asdict, replace
 from pathlib import Path
-from threading import Lock
-from types import TracebackType
 from typing import Any
 
 import dacite
@@ -15,14 +11,14 @@ from helm.common.general import asdict_without_nones
 from helm.common.key_value_store import request_to_key
 from helm.common.request import Request, RequestResult
 
-from helm_longctx.errors import InputError
 from helm_longctx.failures import failure_of
 from helm_longctx.redaction.abbreviation import digest
+from helm_longctx.runs.durable import DurableLines
 
 NAME = "answers.jsonl"
 
 
-class Journal:
+class Journal(DurableLines):
     """A file with one line for each answer, under the digest of its request.
 
     A last line that a crash cut off is dropped.
@@ -36,43 +32,20 @@ class Journal:
     """
 
     def __init__(self, run_path: Path, server: str = ""):
-        self._path, self._server = run_path / NAME, server
-        self._file = self._path.open("a+b")
-        self._lock = Lock()
+        super().__init__(run_path / NAME, "remove it, and its answers are requested again")
+        self._server = server
         self._answers: dict[str, dict[str, Any]] = {}
-        self._file.seek(0)
-        whole = 0
-        for line in self._file:
-            if not line.endswith(b"\n"):
-                break
-            name, result = self._parse(line)
-            self._answers[name] = result
-            whole += len(line)
-        self._file.truncate(whole)
-
-    def _parse(self, line: bytes) -> tuple[str, dict[str, Any]]:
-        try:
-            name, result = json.loads(line)
-            if not (isinstance(name, str) and isinstance(result, dict)):
-                raise ValueError("not an answer")
-        except (ValueError, TypeError) as error:
-            raise InputError(f"{self._path} is damaged; remove it, and its answers are requested again") from error
-        return name, result
-
-    def __enter__(self) -> Journal:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._file.close()
+        for line in self.read():
+            if not (isinstance(line, list) and [type(part) for part in line] == [str, dict]):
+                raise self.damage()
+            self._answers[line[0]] = line[1]
 
     def __len__(self) -> int:
         return len(self._answers)
 
     def summary(self) -> str:
         """Say how many answers are kept and how to continue the run."""
-        return f"{len(self)} answers are kept in {self._path}; give the same command again to continue"
+        return f"{len(self)} answers are kept in {self.path}; give the same command again to continue"
 
     def name(self, request: Request, prompt_digest: str) -> str:
         """Return the digest of a request and its server.
@@ -96,13 +69,10 @@ class Journal:
     def add(self, name: str, result: RequestResult) -> None:
         """Write an answer. It is on disk when this method returns."""
         answer = asdict_without_nones(result)
-        with self._lock:
-            self._answers[name] = answer
-            self._file.write(json.dumps([name, answer]).encode() + b"\n")
-            self._file.flush()
-            os.fsync(self._file.fileno())
+        self._answers[name] = answer
+        self.append([name, answer])
 
     def finish(self) -> None:
         """Remove the journal, because the run's other files hold every answer now."""
-        self._file.close()
-        self._path.unlink()
+        self.close()
+        self.path.unlink()

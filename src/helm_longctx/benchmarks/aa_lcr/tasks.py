@@ -16,7 +16,7 @@ from helm_longctx.sources.root import DataRoot
 
 
 def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
-    """All questions in file order, or the first `num_samples`.
+    """Load the questions in file order; the first `num_samples`, if that is given.
 
     Raises:
         InputError: the file is malformed.

@@ -1,4 +1,7 @@
-"""How the baseline models answer LongProc's tasks. Their prompts come from files, so words tell them apart."""
+"""How the baseline models answer LongProc's tasks.
+
+The templates are in downloaded files, so a prompt's task is recognised by words in it.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from helm_longctx.protocol.baseline import Baseline, Strategy
 from helm_longctx.protocol.prompt import Message
 
 MOST_STEPS = 1000
-"""Of a route: more than the longest has."""
+"""More steps than the longest route has. The limit ends a search in links that form a circle."""
 
 _LINK = re.compile(r"You can travel from (.+?) to (.+?) by (\w+)\.")
 _ROUTE = re.compile(r"Now find the route from (.+?) to (.+?) based on")
@@ -20,11 +23,11 @@ _ANSWERS = {
     "countdown": ("four numbers and a target number", "<Solution>\n</Solution>"),
     "travel_planning": ("create a trip plan based on given constraints", "<Plan>\n</Plan>"),
 }
-"""Words of each task's prompt, and an empty answer in its format."""
+"""For each task, words that only its prompts have, and an empty answer in its format."""
 
 
 def find_route(messages: Sequence[Message]) -> str | None:
-    """The route that follows the links from city to city; None if the last turn asks for no route."""
+    """Follow the links from city to city. Returns None if the last turn does not ask for a route."""
     problem = messages[-1]["content"].rpartition("[PROBLEM]")[2]
     question = _ROUTE.search(problem)
     if question is None:
@@ -40,7 +43,7 @@ def find_route(messages: Sequence[Message]) -> str | None:
 
 
 def _recognise(words: str, answer: str) -> Strategy:
-    """A strategy that gives the same answer to every prompt of a task."""
+    """Make a strategy that gives the same answer to every prompt of a task."""
     return lambda messages: answer if words in messages[-1]["content"][:1000] else None
 
 

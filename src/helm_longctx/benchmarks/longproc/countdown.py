@@ -1,7 +1,7 @@
-"""Countdown: the search that LongProc demonstrates and expects, and the checks of a model's search and solution.
+"""Countdown: writes the search that prompts demonstrate and answers should follow, and checks a model's answer.
 
 Source: princeton-pli/LongProc at 78e873a, longproc/countdown_evaluator.py. The official check evaluates the model's
-equations as Python code; here they are parsed, and what Python would not evaluate is wrong.
+equations as Python code. This module parses them instead; text that Python could not evaluate is wrong.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from helm_longctx.benchmarks.longproc import prompts
 
 Number = int | float
 LARGEST = 2000
-"""Intermediate results from here on are dropped."""
+"""The search drops branches with an intermediate result of at least this."""
 
 _OPERATIONS: dict[str, Callable[[int, int], Number]] = {
     "+": operator.add,
@@ -28,7 +28,7 @@ _PYTHON_INTEGER = re.compile(r"[ \t\f]*-?(?:0(?:_?0)*|[1-9](?:_?[0-9])*)[ \t\f]*
 
 
 def demonstrate(numbers: Sequence[int], target: int) -> tuple[list[str], str]:
-    """The equations of the first solution that the search finds, and the demonstration: search and solution.
+    """Return the equations of the first solution that the search finds, and the text of the search with the solution.
 
     Args:
         numbers: four whole numbers of at least 0.
@@ -44,7 +44,7 @@ def demonstrate(numbers: Sequence[int], target: int) -> tuple[list[str], str]:
 
 
 def demonstrations() -> str:
-    """The examples that every prompt has."""
+    """Return the solved examples that every prompt has."""
     return "\n\n".join(
         prompts.COUNTDOWN_EXAMPLE.format(numbers=numbers, target=target, demonstration=demonstrate(numbers, target)[1])
         for numbers, target in prompts.COUNTDOWN_EXAMPLES
@@ -59,13 +59,13 @@ class _Search:
     log: list[str] = field(default_factory=list)
 
     def run(self, numbers: list[int]) -> list[str] | None:
-        """Search from the given numbers; the equations of the first solution, None if there is none."""
+        """Search from the given numbers. Returns the equations of the first solution; None if there is none."""
         pairs = list(combinations(numbers, 2))
         self.log.append(prompts.COUNTDOWN_START.format(numbers=numbers, target=self.target, pairs=pairs))
         return self._combine(numbers, 0)
 
     def _combine(self, numbers: list[int], depth: int) -> list[str] | None:
-        """Try all operations on all pairs. The last two numbers are the only pair, and get no line of their own."""
+        """Try all operations on all pairs. The log has no line for the choice of the last pair."""
         depth += len(numbers) > 2
         for first, second, left in _pairs(numbers):
             if left:
@@ -77,7 +77,7 @@ class _Search:
         return None
 
     def _follow(self, equation: str, result: Number | None, left: list[int], depth: int) -> list[str] | None:
-        """Search on with a result; the equations that come after it, None if this branch is dropped."""
+        """Continue the search with a result. Returns the equations that follow; None if the branch is dropped."""
         if result is None or result % 1 or result >= LARGEST:
             self._write(depth, _reason_to_drop(result).format(equation=equation, result=result))
             return None
@@ -97,13 +97,13 @@ class _Search:
 
 
 def _pairs(numbers: list[int]) -> Iterator[tuple[int, int, list[int]]]:
-    """Two numbers in order, and those that are left."""
+    """Yield each pair of numbers, in order, with the numbers that remain."""
     for i, j in combinations(range(len(numbers)), 2):
         yield numbers[i], numbers[j], [number for k, number in enumerate(numbers) if k not in (i, j)]
 
 
 def _results(a: int, b: int) -> Iterator[tuple[str, Number | None]]:
-    """The four operations on a >= b as equations, and their results; None for a division by zero."""
+    """Yield the four operations on a >= b as equations with their results; None for a division by zero."""
     for sign in "+-*":
         result = _OPERATIONS[sign](a, b)
         yield f"{a} {sign} {b} = {result}", result
@@ -141,9 +141,10 @@ def is_solution(numbers: Sequence[int], target: int, text: str) -> bool:
 
 
 def read_equation(line: str) -> tuple[int, int, int] | None:
-    """Both operands and the result of an equation that holds; None for any other line.
+    """Return the operands and the result of a true equation; None for any other line.
 
-    The first sign of `+-*/`, in this order, that occurs in the line splits it, so `-5 - 3 = -8` is none.
+    As in the official code, a line is split at the first sign of `+-*/`, in this order, that occurs in it. So
+    `-5 - 3 = -8` is not an equation.
     """
     left, *right = line.strip().split("=")
     sign = next((sign for sign in _OPERATIONS if sign in left), None)
@@ -160,10 +161,10 @@ def read_equation(line: str) -> tuple[int, int, int] | None:
 
 
 def search_accuracy(search: str, expected: str) -> float:
-    """How far a search follows the expected one: the index of the last line compared, over their number.
+    """Measure how far a search follows the expected one: the index of the last compared line, divided by their number.
 
-    The first line is not counted. As in the official code, a search that agrees to its end has n - 1 of n, and one that
-    ends after the first line has -1 of n.
+    The first line is not counted. As in the official code, a search that agrees to its end has (n - 1) / n, and a
+    search of one line has -1 / n.
     """
     first, *lines = search.strip().split("\n")
     expected_first, *expected_lines = expected.strip().split("\n")
@@ -177,7 +178,7 @@ def search_accuracy(search: str, expected: str) -> float:
 
 
 def _same_step(line: str, expected: str) -> bool:
-    """Whether both do the same: a try may differ behind its `=`, but for whether the branch is dropped."""
+    """Whether two lines are the same step. Results of a try may differ, but both or neither must drop the branch."""
     if "Pick two numbers" in expected or "|- Try" not in expected:
         return line == expected
     dropped = "drop this branch"

@@ -1,4 +1,4 @@
-"""LongProc's files: problems as the official loader gives them.
+"""Reads LongProc's files and makes the same problems as the official loader.
 
 Source: princeton-pli/LongProc at 78e873a, longproc/longproc_data.py (`load_longproc_data` and `_load_*_data`). Budgets
 and the sample are those of its add-on for HELMET (princeton-nlp/HELMET, branch longproc, longproc_addon/configs).
@@ -26,14 +26,14 @@ COMMIT = "78e873ae395e42625fba7942bbb92713de08b2a6"
 TREE = "cd956a28f34f1c402bd2916295bcdd8446ed97e0"
 """Git's id of the folder `data` at that commit."""
 FOLDER = "longproc"
-"""Under the data root; it has the content of the repository's folder `data`."""
+"""Folder under the data root, with the content of the repository's folder `data`."""
 
 LEVELS = {"0.5k": 512, "2k": 2048, "8k": 8192}
-"""Output tokens of a level."""
+"""The number of output tokens that a level stands for."""
 BUDGETS = {"0.5k": 1024, "2k": 3072, "8k": 10240}
-"""Output tokens that a model may write at a level."""
+"""The output budget in tokens at each level."""
 SAMPLE, SEED = 100, 42
-"""Problems that are asked, the first of `datasets.Dataset.shuffle(SEED)`."""
+"""The sample is the first problems after `datasets.Dataset.shuffle(SEED)`."""
 
 _TEMPLATES = "prompts.yaml"
 _TRAVEL_EXAMPLES = "travel_planning_icl_examples.json"
@@ -41,11 +41,11 @@ _TRAVEL_EXAMPLES = "travel_planning_icl_examples.json"
 
 @dataclass(frozen=True)
 class Problem:
-    """One data point.
+    """A data point.
 
     Args:
-        number: its place in the official order, from 0; in travel planning among the problems of the level.
-        prompt: the user's turn.
+        number: its place among the problems of the level in the official order, from 0.
+        prompt: the text of the user turn.
         item: the official `item`: the template's fields, `reference_output`, and what the evaluator reads.
     """
 
@@ -64,13 +64,13 @@ class Files:
     """A task's files and how a row becomes a data point.
 
     Args:
-        levels: names of the levels that there are.
-        columns: what every row must have.
-        item: the official `item` of a row in a folder.
-        file: the file's name, with `{level}` where there is one for each level.
-        demonstrations: what stands for `{demonstration}` in the template, from the folder.
-        fields: the template's other places; needed only with demonstrations.
-        wanted: whether a row belongs to a level, given in output tokens.
+        levels: names of the levels that exist.
+        columns: the columns that every row must have, with their types.
+        item: makes the official `item` of a row; gets the row and the task's folder.
+        file: the file's name, with `{level}` if each level has a file of its own.
+        demonstrations: makes the text for `{demonstration}` in the template; gets the task's folder.
+        fields: names of the template's other fields; needed only with demonstrations.
+        wanted: whether a row belongs to a level, which is given in output tokens.
     """
 
     levels: tuple[str, ...]
@@ -83,7 +83,7 @@ class Files:
 
 
 def problems(task: str, level: str, root: Path) -> Iterator[Problem]:
-    """All problems of a task at a level in the official order, one in memory at a time.
+    """Yield the problems of a task at a level in the official order, one at a time.
 
     Args:
         level: one of the task's levels, e.g. "0.5k".
@@ -116,7 +116,11 @@ def _problem(number: int, template: str, files: Files, row: Row, path: Path, ind
 
 
 def _template(files: Files, folder: Path) -> str:
-    """The official template. Where it has demonstrations, it is filled twice, and braces are read twice."""
+    """Read the official template.
+
+    A template with demonstrations is filled with them here, and with the problem later. As in the official code, the
+    second filling also reads braces in the demonstrations.
+    """
     path = folder / _TEMPLATES
     try:
         template = yaml.safe_load(path.read_text(encoding="utf-8"))["USER_PROMPT"]
@@ -131,7 +135,7 @@ def _template(files: Files, folder: Path) -> str:
 
 
 def _fill(template: str, path: Path, fields: Mapping[str, Any]) -> str:
-    """Fill a downloaded template. It must consist of text and of the names of fields alone."""
+    """Fill a downloaded template. Its fields must be plain names: others could reach attributes of the values."""
     try:
         places = [place for _, *place in string.Formatter().parse(template) if place[0] is not None]
     except ValueError as error:
@@ -222,7 +226,10 @@ def _travel_demonstrations(folder: Path) -> str:
 
 
 def _in_range(row: Row, tokens: int) -> bool:
-    """The one file of travel planning holds both levels: below 2,048 tokens, and from 4,096 below 8,192."""
+    """Whether a row of travel planning belongs to a level. Its only file has rows of both levels and of neither.
+
+    The levels have fewer than 2,048 tokens, and at least 4,096 but fewer than 8,192.
+    """
     least = 0 if tokens <= 2048 else tokens // 2
     return least <= float(row["estimated_output_tokens"]) < tokens
 
@@ -285,11 +292,11 @@ TASKS: Mapping[str, Files] = {
         wanted=_in_range,
     ),
 }  # fmt: skip
-"""By task."""
+"""The files of each task."""
 
 
 def source(task: str, level: str) -> RepositoryFolder:
-    """What a task reads at a level: files of the repository's folder `data`, which is fetched whole."""
+    """Return the data that a task needs at a level. The repository's folder `data` is always fetched whole."""
     files = TASKS[task]
     names = [files.file.format(level=level), _TEMPLATES, *([_TRAVEL_EXAMPLES] if task == "travel_planning" else [])]
     return RepositoryFolder(REPOSITORY, COMMIT, "data", TREE, FOLDER, tuple(f"{task}/{name}" for name in names))

@@ -1,10 +1,11 @@
-"""LongProc's evaluators: pure functions that equal the official ones on any output that those can read.
+"""LongProc's evaluators, as pure functions. They give the official results for any output that the official code reads.
 
 Source: princeton-pli/LongProc at 78e873a, longproc/longproc_data.py (`eval_*`), longproc/html_to_tsv_evaluator.py and
 longproc/tom_tracking_evaluator.py.
 
-A record has `prediction` and `item`: the official data point, or the `item` in it. Of this, `reference_output` is read,
-for countdown also `nums` and `target`, for travel planning `ground_truth_cities` and `ground_truth_durations`.
+A record has `prediction` and `item`, which is the official data point or the `item` in it. The evaluators read its
+`reference_output`; for countdown also `nums` and `target`, and for travel planning `ground_truth_cities` and
+`ground_truth_durations`.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ _BELIEF_WORDS = re.compile(
 
 
 def score_html_to_tsv(record: Record) -> Scores:
-    """Rows of a table: F1, precision and recall without regard to order, case, spaces, punctuation and articles.
+    """Compute F1, precision and recall of a table's rows, ignoring order, case, spaces, punctuation and articles.
 
-    All are 0 if the output or the reference is no table, or if the tables have other numbers of columns.
+    All are 0 if the output or the reference is not a table, or if their numbers of columns differ.
     """
     output = record["prediction"]
     fenced = re.search(r"```tsv([\s\S]*)```", output)
@@ -50,9 +51,10 @@ def score_html_to_tsv(record: Record) -> Scores:
 
 
 def read_table(text: str) -> list[tuple[str, ...]]:
-    """Normalized rows of tab-separated text, without its header; none if it is no table.
+    """Return the normalized rows of tab-separated text without its header; an empty list if it is not a table.
 
-    A row with another number of cells than the header counts as one of `N/A`; if it is the last, it is left out.
+    If a row and the header have different numbers of cells, the cells of the row become `N/A`; the last row is left
+    out instead.
     """
     try:
         header, *rows = csv.reader(text.strip().split("\n"), delimiter="\t")
@@ -67,16 +69,16 @@ def read_table(text: str) -> list[tuple[str, ...]]:
 
 
 def score_pseudo_to_code(record: Record) -> Scores:
-    """Whether the output has a fenced block of C++.
+    """Check whether the output has a fenced block of C++.
 
-    Accuracy is absent: the official evaluator compiles and runs the model's code, which is not done here.
+    There is no accuracy, because the official evaluator compiles and runs the model's code. This module does not.
     """
     code = re.search(r"```cpp([\s\S]*)```", record["prediction"].replace("```c++", "```cpp"))
     return {"extraction_rate": float(code is not None)}
 
 
 def score_path_traversal(record: Record) -> Scores:
-    """Whether the route is the expected one, and which part of it was compared until a line differs, that included."""
+    """Check whether the route is the expected one, and which part of it lies before the end of the first wrong line."""
     route = extract_tag(record["prediction"], "Route")
     if route is None:
         return _procedure(0.0, 0.0, extracted=False)
@@ -89,9 +91,9 @@ def score_path_traversal(record: Record) -> Scores:
 
 
 def score_tom_tracking(record: Record) -> Scores:
-    """Whether all beliefs are the expected ones, and which part of them stands before the first that differs.
+    """Check whether all beliefs are the expected ones, and which part of them comes before the first wrong one.
 
-    Nothing if no beliefs are expected but some are given: the official code divides by zero.
+    The result is empty if no beliefs are expected but some are given, where the official code divides by zero.
     """
     beliefs, expected = read_beliefs(record["prediction"]), read_beliefs(find_item(record)["reference_output"])
     if beliefs == expected:
@@ -100,14 +102,14 @@ def score_tom_tracking(record: Record) -> Scores:
 
 
 def read_beliefs(text: str) -> list[str]:
-    """Lines that begin with a hyphen, normalized; indented ones are dropped but for the first."""
+    """Return the normalized lines that begin with a hyphen. Indented lines are dropped, except the first."""
     lines = "\n".join(line for line in text.splitlines() if line.strip().startswith("-")).strip().split("\n")
     beliefs = (_normalize_belief(line.removeprefix("-").strip()) for line in lines if line.startswith("-"))
     return [belief for belief in beliefs if belief]
 
 
 def score_countdown(record: Record) -> Scores:
-    """Whether the equations reach the target; if not, how far the search follows the expected one."""
+    """Check whether the equations reach the target; otherwise how far the search follows the expected one."""
     item, output = find_item(record), record["prediction"]
     solution = extract_tag(output, "Solution")
     extracted = solution is not None
@@ -121,7 +123,7 @@ def score_countdown(record: Record) -> Scores:
 
 
 def score_travel_planning(record: Record) -> Scores:
-    """Whether the plan has the expected cities and days; if not, how far the procedure follows the expected one."""
+    """Check whether the plan has the expected cities and days; otherwise how far the expected procedure is followed."""
     item, output = find_item(record), record["prediction"]
     plan = extract_tag(output, "Plan")
     if plan is not None and travel.is_plan(item["ground_truth_cities"], item["ground_truth_durations"], plan):
@@ -130,7 +132,7 @@ def score_travel_planning(record: Record) -> Scores:
 
 
 def _with_item(scorer: Scorer) -> Scorer:
-    """A scorer that gives nothing for a record without an item."""
+    """Make the scorer return no scores for a record without an item."""
     return lambda record: {} if record.get("item") is None else scorer(record)
 
 
@@ -142,7 +144,7 @@ SCORERS: Mapping[str, Scorer] = {
     "countdown": _with_item(score_countdown),
     "travel_planning": _with_item(score_travel_planning),
 }
-"""By task."""
+"""The scorer of each task."""
 
 
 def _are_days(value: Any) -> bool:
@@ -159,17 +161,17 @@ ITEMS: Mapping[str, Mapping[str, Callable[[Any], bool]]] = {
     "countdown": {**_REFERENCE, "nums": are_all(is_whole), "target": is_whole},
     "travel_planning": {**_REFERENCE, "ground_truth_cities": is_text, "ground_truth_durations": _are_days},
 }
-"""By task the fields of an item that its evaluator reads, and what they must be."""
+"""For each task, the fields of an item that its evaluator reads, and a check of their values."""
 
 
 def extract_tag(text: str, tag: str) -> str | None:
-    """What stands between the first opening and the first closing tag; None if one of them is absent."""
+    """Return the text between the first opening and the first closing tag; None if one of them is missing."""
     start, end = text.find(f"<{tag}>"), text.find(f"</{tag}>")
     return None if -1 in (start, end) else text[start + len(tag) + 2 : end].strip()
 
 
 def find_item(record: Record) -> Any:
-    """A record's `item`; of a whole data point the `item` in it."""
+    """Return a record's `item`, or the `item` in it if it is a whole data point."""
     item = record["item"]
     return item.get("item", item) if isinstance(item, dict) else item
 
@@ -179,7 +181,7 @@ def _procedure(accuracy: float, partial: float, extracted: bool = True) -> Score
 
 
 def _agreeing(lines: Sequence[str], expected: Sequence[str]) -> int:
-    """How many lines agree before the first that differs."""
+    """Count the equal lines before the first pair that differs."""
     pairs = zip(lines, expected, strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 

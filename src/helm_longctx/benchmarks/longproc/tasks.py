@@ -35,20 +35,20 @@ from helm_longctx.sources.root import DataRoot
 
 
 def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
-    """The sample of a level, in the shuffle_order order of the official add-on.
+    """Load the sample of a level, in the shuffled order of the official add-on.
 
     Raises:
         InputError: a file is malformed.
     """
-    found = list(problems(task.name, length_label(settings.level), root / FOLDER))
-    for number in shuffle_order(len(found), settings.seed)[: task.sample(settings)]:
-        problem = found[number]
+    rows = list(problems(task.name, length_label(settings.level), root / FOLDER))
+    for number in shuffle_order(len(rows), settings.seed)[: task.sample(settings)]:
+        problem = rows[number]
         yield Example(
             id=f"{task.name}-{problem.number}",
             fields={},
             references=[problem.reference],
             source="official",
-            # The rest of the item stands in the prompt.
+            # The evaluator does not read the rest of the item, which is in the prompt.
             record={"item": {name: problem.item[name] for name in ITEMS[task.name]}},
             messages=[{"role": "user", "content": problem.prompt}],
         )
@@ -60,7 +60,7 @@ def _sources(name: str, length: int | None) -> tuple[Any, ...]:
 
 
 def _is_item(name: str, value: Any) -> bool:
-    """Whether it is a data point of a task, as far as its evaluator reads it."""
+    """Whether a value is a data point with the fields that the task's evaluator reads."""
     item = find_item({"item": value})
     return isinstance(item, dict) and all(fits(item.get(field)) for field, fits in ITEMS[name].items())
 

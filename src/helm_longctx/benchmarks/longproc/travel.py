@@ -1,6 +1,6 @@
-"""Travel planning: the search that LongProc demonstrates and expects, and the checks of a model's procedure and plan.
+"""Travel planning: writes the search that prompts demonstrate and answers should follow, and checks a model's answer.
 
-Source: princeton-pli/LongProc at 78e873a, longproc/travel_planning_evaluator.py, which has its reader of plans from
+Source: princeton-pli/LongProc at 78e873a, longproc/travel_planning_evaluator.py; it took the reading of plans from
 NATURAL PLAN.
 """
 
@@ -27,7 +27,7 @@ _FLIGHT = re.compile(r".*Day (\d+).*from (\w+) to (\w+)")
 
 @dataclass(frozen=True)
 class Stop:
-    """A city and the days in it, first and last included."""
+    """A stay in a city. It includes the days `start` and `end`."""
 
     city: str
     days: int
@@ -37,12 +37,12 @@ class Stop:
 
 @dataclass(frozen=True)
 class Trip:
-    """What a plan has to satisfy.
+    """The conditions of a plan.
 
     Args:
         count: number of cities.
         constraints: as in the official files: `type` "duration" (`city`, `num_days`) or "fixed" (`city`, `start_day`,
-            `end_day`); a fixed one stands behind its city's duration.
+            `end_day`); a fixed one comes directly after the duration of its city.
         flights: pairs of cities.
     """
 
@@ -52,7 +52,7 @@ class Trip:
 
     @staticmethod
     def of(row: Mapping[str, Any]) -> Trip:
-        """The trip of an official row.
+        """Make the trip of an official row.
 
         Raises:
             LookupError, TypeError, ValueError: the row is malformed.
@@ -62,18 +62,18 @@ class Trip:
 
     @cached_property
     def fixed_stays(self) -> list[Constraint]:
-        """Constraints with fixed days, by arrival."""
+        """The constraints with fixed days, in the order of their first days."""
         return sorted((c for c in self.constraints if c["type"] == "fixed"), key=lambda c: int(c["start_day"]))
 
     @cached_property
     def free(self) -> list[Constraint]:
-        """Durations of the cities without fixed days, in the order of the constraints."""
+        """The durations of cities without fixed days, in the order of the constraints."""
         fixed = {constraint["city"] for constraint in self.fixed_stays}
         return [c for c in self.constraints if c["type"] == "duration" and c["city"] not in fixed]
 
 
 def demonstrate(trip: Trip) -> str:
-    """The solving procedure and the first plan that it finds.
+    """Return the text of the procedure and of the first plan that it finds.
 
     Raises:
         LookupError, TypeError, ValueError: the trip is malformed or has no plan.
@@ -86,7 +86,7 @@ def demonstrate(trip: Trip) -> str:
 
 
 def format_plan(plan: Sequence[Stop]) -> str:
-    """The plan in the required format."""
+    """Write a plan in the required format."""
     lines = []
     for number, (stop, following) in enumerate(pairwise([*plan, None])):
         assert stop  # only the last is None
@@ -98,7 +98,7 @@ def format_plan(plan: Sequence[Stop]) -> str:
 
 
 def _summary(trip: Trip) -> Iterator[str]:
-    """The first lines of the procedure: all cities, those with fixed days, those without."""
+    """Yield the first lines of the procedure: all cities, then those with fixed days, then those without."""
     days = {constraint["city"]: constraint for constraint in trip.fixed_stays}
     yield prompts.TRAVEL_READ
     for constraint in trip.constraints:
@@ -123,7 +123,7 @@ class _Search:
     log: list[str] = field(default_factory=list)
 
     def arrange(self, day: int, plan: list[Stop], free: Sequence[Constraint]) -> list[Stop] | None:
-        """Complete a plan from a day on; None if this fails.
+        """Complete a plan from a day on. Returns None if that is impossible.
 
         Args:
             free: cities without fixed days that are not in the plan.
@@ -143,7 +143,7 @@ class _Search:
         return None
 
     def _options(self, day: int, free: Sequence[Constraint], depth: int) -> list[Stop]:
-        """The city whose days are fixed from this day on, else all free cities."""
+        """Return the city whose fixed days begin on this day, or else all cities without fixed days."""
         self._write(depth, prompts.TRAVEL_CHECK_FIXED, day=day)
         fixed = next((city for city in self.trip.fixed_stays if city["start_day"] == day), None)
         if fixed:
@@ -153,7 +153,7 @@ class _Search:
         return [Stop(city["city"], city["num_days"], day, day + city["num_days"] - 1) for city in free]
 
     def _is_feasible(self, stop: Stop, plan: Sequence[Stop], depth: int) -> bool:
-        """Whether there is a flight to the stop and it ends before the next fixed days begin."""
+        """Whether there is a flight to the stop, and the stop ends before the next fixed days begin."""
         self._write(depth, prompts.TRAVEL_TRY, city=stop.city, day=stop.start, days=stop.days, last=stop.end)
         origin = plan[-1].city if plan else prompts.TRAVEL_START
         self._write(depth, prompts.TRAVEL_CHECK_FLIGHT, origin=origin, city=stop.city)
@@ -194,8 +194,8 @@ def is_plan(cities: str, durations: str, text: str) -> bool:
     """Whether a plan begins with the expected cities and days.
 
     Args:
-        cities: expected, joined by `**`.
-        durations: days in them, joined by `**`.
+        cities: the expected cities, joined by `**`.
+        durations: the days in each, joined by `**`.
         text: the model's plan.
     """
     expected = [city for city in cities.split("**") if city]
@@ -205,9 +205,10 @@ def is_plan(cities: str, durations: str, text: str) -> bool:
 
 
 def read_plan(text: str) -> list[tuple[str, int]]:
-    """Cities and days of a plan, from its lines about flights; none without a flight or a line about days.
+    """Read the cities and days of a plan from its lines about flights.
 
-    Reading stops at the line whose last day is the number of days that a line `European cities for N days` announced.
+    The result is empty if no line has a flight or no line has days. After a line `European cities for N days`, reading
+    stops at the line whose last day is N.
     """
     flights: list[tuple[str, ...]] = []
     total = last_day = None
@@ -228,10 +229,10 @@ def read_plan(text: str) -> list[tuple[str, int]]:
 
 
 def procedure_accuracy(output: str, expected: str) -> float:
-    """How far an output follows the expected procedure: the index of the last line compared, over their number.
+    """Measure how far an output follows the expected procedure: the index of the last compared line over their number.
 
-    A line agrees if it contains the expected one, without regard to case, punctuation and articles. As in the official
-    code, an output that agrees to its end has n - 1 of n.
+    A line agrees if it contains the expected one, ignoring case, punctuation and articles. As in the official code, an
+    output that agrees to its end has (n - 1) / n.
     """
     _, _, procedure = expected.replace(prompts.TRAVEL_FORMAT, "").partition(prompts.TRAVEL_SOLVING)
     procedure = procedure.split(prompts.TRAVEL_SOLVING)[0]
@@ -247,6 +248,6 @@ def procedure_accuracy(output: str, expected: str) -> float:
 
 
 def _lines(text: str) -> list[str]:
-    """Lines that are not blank, in lower case, without punctuation, articles and extra white space."""
+    """Return the lines that are not blank, in lower case, without punctuation, articles and extra white space."""
     lines = (line for line in text.strip().split("\n") if line.strip())
     return [" ".join(_ARTICLES.sub(" ", line.lower().translate(_PUNCTUATION)).split()) for line in lines]

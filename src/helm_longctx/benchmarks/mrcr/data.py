@@ -1,7 +1,8 @@
-"""MRCR's rows: conversations that end with the request for one of several similar answers.
+"""Reads MRCR's rows. Each is a conversation whose last turn asks for one of several similar answers.
 
-Source: the hub data set openai/mrcr and its card (bins, count of tokens); the bins as intervals (length/2, length]
-as in princeton-nlp/HELMET at 5dde2de, data_module/mrcr.py. There is no template: a row's messages are the prompt.
+Source: the hub data set openai/mrcr and its card (bins, how tokens are counted). A bin is the interval
+(length/2, length], as in princeton-nlp/HELMET at 5dde2de, data_module/mrcr.py. There is no template, because a row's
+messages are the prompt.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ from helm_longctx.sources.jsonl import JsonLines, Row, Types
 
 SOURCE = HubDataset("openai/mrcr", {"train": 2400}, labelled=False)
 PATH = f"{SOURCE.folder}/train.jsonl"
-"""Under the data root."""
+"""Path of the file under the data root."""
 NEEDLES = (2, 4, 8)
 LENGTHS = {
     label: 8192 << power for power, label in enumerate(("8k", "16k", "32k", "64k", "128k", "256k", "512k", "1m"))
 }
-"""Tokens of all messages and the answer, at most, by the length's label."""
+"""The largest number of tokens of all messages and the answer, by the length's label."""
 SAMPLE = 100
-"""Rows of each bin."""
+"""The number of rows in each bin."""
 
 COLUMNS: Types = {
     "prompt": str,
@@ -43,15 +44,15 @@ CountTokens = Callable[[str], int]
 
 @dataclass(frozen=True)
 class Conversation:
-    """One row.
+    """A row of the file.
 
     Args:
         number: its place in the file, from 0.
         messages: the prompt; the last one is the user's.
         answer: the expected output, with the random string before it.
-        random_string: what the output has to begin with.
-        needle: the row's `desired_msg_index`, the place of the turn that is asked for among the messages, from 0.
-        tokens: of all messages and the answer.
+        random_string: the text with which the output has to begin.
+        needle: the row's `desired_msg_index`: which of the messages, from 0, is asked for.
+        tokens: number of tokens of all messages and the answer.
     """
 
     number: int
@@ -63,22 +64,23 @@ class Conversation:
 
     @property
     def depth(self) -> float:
-        """Where the wanted turn stands, 0 (first message) to 1 (last)."""
+        """The position of the message that is asked for, 0 (first) to 1 (last)."""
         return min(self.needle / max(len(self.messages) - 1, 1), 1.0)
 
     @property
     def record(self) -> dict[str, str]:
-        """What the scorer reads."""
+        """The fields that the scorer reads."""
         return {"answer": self.answer, "random_string_to_prepend": self.random_string}
 
 
 def conversations(path: Path, needles: int, length: int, count: CountTokens | None = None) -> Iterator[Conversation]:
-    """Rows with so many needles and more than `length` / 2, at most `length` tokens, in file order.
+    """Yield the rows of a bin in file order: more than `length` / 2 and at most `length` tokens.
 
-    Only one row is in memory at a time. Counting stops where a row is too long.
+    Only one row is in memory at a time.
 
     Args:
-        count: number of tokens of a text; o200k_base by default.
+        needles: number of needles that a row must have.
+        count: counts the tokens of a text; with o200k_base by default.
 
     Raises:
         InputError: an argument is not allowed, or the file is absent or malformed.
@@ -93,7 +95,7 @@ def conversations(path: Path, needles: int, length: int, count: CountTokens | No
             continue
         messages = _messages(row, f"{path}: row {number + 1}")
         texts = [*(message["content"] for message in messages), row["answer"]]
-        # A token has one byte at least: a row of so few bytes is too short, and need not be counted.
+        # A token has at least one byte, so a row with so few bytes is too short and need not be tokenized.
         if sum(len(text.encode("utf-8", "surrogatepass")) for text in texts) <= length // 2:
             continue
         tokens = _tokens(texts, length, count)
@@ -104,7 +106,7 @@ def conversations(path: Path, needles: int, length: int, count: CountTokens | No
 
 @cache
 def o200k_counter() -> CountTokens:
-    """A counter of o200k_base tokens. Names of special tokens in a text count as text; the official code refuses them.
+    """Make a counter of o200k_base tokens. It counts names of special tokens as text; the official code refuses them.
 
     Raises:
         InputError: tiktoken cannot load the encoding.
@@ -118,7 +120,7 @@ def o200k_counter() -> CountTokens:
             f"tiktoken cannot load the encoding o200k_base ({type(error).__name__}); check the network, or set "
             "TIKTOKEN_CACHE_DIR to a folder that has it"
         ) from error
-    # A text that comes again, in this conversation or in another, is not counted again.
+    # Conversations of a file share most of their messages, so counts are remembered.
     return lru_cache(1 << 14)(lambda text: len(encoding.encode_ordinary(text)))
 
 
@@ -142,7 +144,7 @@ def _message(item: Any) -> Message:
 
 
 def _tokens(texts: list[str], most: int, count: CountTokens) -> int:
-    """Tokens of all texts; where they are more than `most`, some number above it."""
+    """Count the tokens of all texts. Counting stops above `most`, so the result then is too small."""
     total = 0
     for text in texts:
         total += count(text)

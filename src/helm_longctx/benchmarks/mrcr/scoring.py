@@ -1,4 +1,4 @@
-"""MRCR's score: how similar the output is to the answer.
+"""Computes MRCR's score, the similarity of the output to the answer.
 
 Source: the card of the hub data set openai/mrcr (`grade`), which princeton-nlp/HELMET at 5dde2de (data_module/mrcr.py,
 `_grade`) and crfm-helm's metric `openai_mrcr_accuracy` repeat. A record has `prediction`, `answer` and
@@ -13,9 +13,9 @@ from helm_longctx.protocol.task import Record, Scores
 
 
 def score(record: Record) -> Scores:
-    """0 if the output does not begin with the random string, else the matching ratio of what follows it.
+    """Return the matching ratio of the texts after the random string; 0 if the output does not begin with that string.
 
-    Nothing without the answer and the random string.
+    The result is empty if the record has no answer or no random string.
     """
     if record.get("answer") is None or record.get("random_string_to_prepend") is None:
         return {}
@@ -23,5 +23,5 @@ def score(record: Record) -> Scores:
     if not output.startswith(prefix):
         return {"score": 0.0}
     answer = record["answer"].removeprefix(prefix)
-    # The order of the two matters to SequenceMatcher.
+    # SequenceMatcher is not symmetric: the official code gives it the output first.
     return {"score": float(SequenceMatcher(None, output.removeprefix(prefix), answer).ratio())}

@@ -1,6 +1,6 @@
 """MRCR's tasks, one for each number of needles.
 
-The budget of output tokens and chats as in princeton-nlp/HELMET at 5dde2de, configs/dev_mrcr_v2.yaml.
+The output budget and the chat form are those of princeton-nlp/HELMET at 5dde2de, configs/dev_mrcr_v2.yaml.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from helm_longctx.protocol.template import NO_TEMPLATE
 from helm_longctx.sources.root import DataRoot
 
 BUDGET = 1000
-"""Output tokens that a model may write."""
+"""The output budget in tokens."""
 
 _REQUEST = re.compile(r"Prepend (\S+) to the (\d+)(?:st|nd|rd|th) \(1 indexed\) (.+?)\. Do not include", re.DOTALL)
 
 
 def load(task: Task, settings: Settings, root: DataRoot, needles: int) -> Iterator[Example]:
-    """All conversations of the bin in file order, or the first `num_samples`.
+    """Load the conversations of the bin in file order; the first `num_samples`, if that is given.
 
     Raises:
         InputError: the file is malformed.
@@ -47,9 +47,9 @@ def load(task: Task, settings: Settings, root: DataRoot, needles: int) -> Iterat
 
 
 def find_answer(messages: Sequence[Message]) -> str | None:
-    """The answer to the numbered one of the turns that ask for the wanted text, after the random string.
+    """Find the answer that the last turn asks for, such as the second poem about tapirs, and add the random string.
 
-    None if the last turn is no request of MRCR's; empty if there are not so many such turns.
+    Returns None if the last turn is not one of MRCR's, and an empty text if the conversation has no such answer.
     """
     request = _REQUEST.search(messages[-1]["content"])
     if request is None:

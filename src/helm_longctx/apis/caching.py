@@ -1,0 +1,58 @@
+"""Requests that share their beginning with others, which a provider's prompt cache can keep.
+
+Anthropic caches what ends with a marked block (`cache_control`), OpenAI every long beginning. A mark changes no text: a
+prompt in two blocks is the same prompt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from helm.common.request import Request
+
+_MARK = {"type": "ephemeral"}
+
+
+@dataclass(frozen=True)
+class SharedRequest(Request):
+    """A HELM request whose prompt begins like the prompts of other requests.
+
+    Args:
+        shared_characters: length of that beginning.
+    """
+
+    shared_characters: int = 0
+
+
+def with_beginning(request: Request, characters: int) -> Request:
+    """Return the request with the length of the beginning that it shares; the same request if that is 0."""
+    if not characters:
+        return request
+    values = {field.name: getattr(request, field.name) for field in fields(Request)}
+    return SharedRequest(**values, shared_characters=characters)
+
+
+def without_beginning(request: Request) -> Request:
+    """Return the request as if it shared nothing: a mark says nothing of the answer."""
+    return replace(request, shared_characters=0) if isinstance(request, SharedRequest) else request
+
+
+def mark_beginning(request: Request, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return Anthropic's messages of a request of one turn, with a mark at the end of its shared beginning."""
+    shared = getattr(request, "shared_characters", 0)
+    if not shared or len(messages) != 1:
+        return messages
+    return [{**messages[0], "content": _blocks(messages[0], shared)}]
+
+
+def _blocks(message: Mapping[str, Any], shared: int) -> list[dict[str, Any]]:
+    text = message["content"]
+    # Between words, so that no token is divided. All prompts that share the beginning are divided at the same place.
+    place = text.rfind(" ", 0, shared)
+    place = shared if place <= 0 else place
+    if not text[place:].strip():  # a block must not be empty
+        place = len(text)
+    parts = [{"type": "text", "text": part} for part in (text[:place], text[place:]) if part]
+    return [{**parts[0], "cache_control": _MARK}, *parts[1:]]

@@ -1,0 +1,139 @@
+"""A HELM client for OpenAI's protocol: chat completions and completions, of OpenAI and of any compatible server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+from helm.common.cache import CacheConfig
+from helm.common.request import GeneratedOutput, Request, RequestResult, Thinking
+
+from helm_longctx.apis.client import Body, ProviderClient, check_text, cut_at_stop, timeouts, turns
+from helm_longctx.apis.usage import Usage, with_usage
+from helm_longctx.errors import bad_argument
+from helm_longctx.failures import Failure, FailureError, failure_of_text, is_refusal
+
+CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
+
+FORMS = ("chat", "completions", "both")
+
+
+class OpenAIClient(ProviderClient):
+    """Sends chats and completions in OpenAI's protocol.
+
+    Args:
+        cache_config, api_key, base_url, settings: see `ProviderClient`.
+        org_id: OpenAI's organization; HELM takes it from its credentials file.
+        form: `chat` sends every request as a chat, `completions` as a completion. With `both` a request that has
+            `messages`, if only an empty list, is a chat, and any other a completion.
+
+    Raises:
+        InputError: `form` is not allowed, or as `ProviderClient`.
+    """
+
+    package = "openai"
+
+    def __init__(
+        self,
+        cache_config: CacheConfig,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        org_id: str | None = None,
+        form: str = "chat",
+        **settings: Any,
+    ):
+        if form not in FORMS:
+            raise bad_argument(type(self).__name__, "form", form, FORMS)
+        self._form, self._org_id = form, org_id
+        super().__init__(cache_config, api_key, base_url, **settings)
+
+    def _make_library(self, api_key: str | None, base_url: str | None) -> Any:
+        import openai
+
+        return openai.OpenAI(
+            api_key=api_key,
+            base_url=base_url,
+            organization=self._org_id,
+            default_headers=self.settings.headers,
+            timeout=timeouts(self.settings, openai.Timeout),
+            max_retries=0,  # the runner and the judges retry
+        )
+
+    def route(self, request: Request) -> str:
+        """Return the path of chats or of completions."""
+        if self._form == "both":
+            return COMPLETIONS if request.messages is None else CHAT
+        return COMPLETIONS if self._form == "completions" else CHAT
+
+    def body(self, request: Request) -> Body:
+        """Return the JSON body of a request exactly as it is sent, without the fields that ask for a stream."""
+        check_text(request)
+        settings, chats = self.settings, self.route(request) == CHAT
+        if not chats and request.messages:
+            raise FailureError(Failure.BAD_REQUEST, "messages cannot be sent as a completion; allowed: form=both")
+        body: Body = {"model": settings.model or request.model.partition("/")[2]}
+        body |= {"messages": turns(request)} if chats else {"prompt": request.prompt}
+        body |= {"max_tokens": request.max_tokens + settings.thinking_tokens, "temperature": request.temperature}
+        optional = {
+            "top_p": request.top_p if request.temperature else None,
+            "presence_penalty": request.presence_penalty or None,
+            "frequency_penalty": request.frequency_penalty or None,
+            "stop": request.stop_sequences or None,
+            "seed": getattr(request, "seed", None),
+            "reasoning_effort": settings.reasoning_effort if chats else None,
+        }
+        body |= {name: value for name, value in optional.items() if value is not None}
+        return {**body, **(settings.extra_body or {})}
+
+    def _post(self, request: Request, body: Body) -> Body:
+        import httpx
+
+        path = self.route(request).removeprefix("/v1")
+        response = self.client.post(path, cast_to=httpx.Response, content=orjson.dumps(body))
+        reply: Body = orjson.loads(response.content)
+        return reply
+
+    def parse(self, request: Request, reply: Body) -> RequestResult:
+        """Return the answer in a reply; see `ProviderClient.parse`."""
+        if error := reply.get("error"):
+            raise FailureError(failure_of_text(str(error)), f"the server answered with an error: {error}")
+        choices = reply.get("choices")
+        if not isinstance(choices, list) or not choices:
+            raise FailureError(Failure.MALFORMED, "the server's answer has no choices")
+        return with_usage(_answer(request, choices[0]), _usage(reply.get("usage")))
+
+
+def _answer(request: Request, choice: Body) -> RequestResult:
+    message = choice.get("message") or {}
+    reason, text = choice.get("finish_reason"), message.get("content", choice.get("text"))
+    if is_refusal(reason) or message.get("refusal"):
+        raise FailureError(Failure.REFUSED, f"{reason}: {message.get('refusal') or 'the answer was removed'}")
+    if text is None and reason == "length":
+        text = ""  # the reasoning has used all tokens
+    if not isinstance(text, str):
+        raise FailureError(Failure.MALFORMED, "the server's answer has no text: its content is null or of another type")
+    reasoning = message.get("reasoning_content") or message.get("reasoning")
+    output = GeneratedOutput(
+        text=cut_at_stop(text, request.stop_sequences),
+        logprob=0,
+        tokens=[],
+        finish_reason={"reason": reason or "unknown"},
+        thinking=Thinking(reasoning) if isinstance(reasoning, str) else None,
+    )
+    return RequestResult(True, [], [output], False)
+
+
+def _usage(usage: object) -> Usage | None:
+    if not isinstance(usage, Mapping):
+        return None
+    prompt, details = usage.get("prompt_tokens_details") or {}, usage.get("completion_tokens_details") or {}
+    read, total = usage.get("prompt_tokens") or 0, usage.get("total_tokens") or 0
+    return Usage(
+        input_tokens=read,
+        cached_tokens=prompt.get("cached_tokens") or 0,
+        cache_write_tokens=prompt.get("cache_write_tokens") or 0,
+        # Some servers count reasoning only in the total.
+        output_tokens=max(usage.get("completion_tokens") or 0, total - read),
+        reasoning_tokens=details.get("reasoning_tokens") or 0,
+    )

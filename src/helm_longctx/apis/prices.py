@@ -1,0 +1,195 @@
+"""What tokens cost: by the price table of the package genai-prices, or by prices that the user gives.
+
+Models without a known price have none: nothing here ever takes an unknown price for zero.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, timezone
+from decimal import Decimal
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+from helm.benchmark.model_deployment_registry import ModelDeployment, get_model_deployment
+
+from helm_longctx.apis.usage import Usage
+from helm_longctx.environment import require
+from helm_longctx.errors import InputError, bad_argument, shorten
+
+if TYPE_CHECKING:
+    from genai_prices.types import ModelPrice
+
+PRICES = "HELM_LONGCTX_PRICES"
+"""Environment variable with a YAML file of prices, see `read_prices`."""
+
+_FIELDS = {
+    "input": "input_mtok",
+    "cached_input": "cache_read_mtok",
+    "cache_write": "cache_write_mtok",
+    "output": "output_mtok",
+}
+"""What a user's prices may have, in dollars per million tokens, and its name in genai-prices."""
+
+_BATCH = {"processing": "batch"}
+
+_MODEL_ARGUMENTS = ("model", "openai_model_name", "vllm_model_name", "together_model", "anthropic_model_name")
+"""Arguments of clients that have the name which is sent to the server."""
+
+
+@dataclass(frozen=True)
+class Prices:
+    """The prices of one model.
+
+    Args:
+        source: where they are from, with the date of the table.
+        date: the date of the table; None for a user's prices.
+    """
+
+    source: str
+    date: date | None
+    standard: ModelPrice
+    batch: ModelPrice | None
+
+    def dollars(self, usage: Usage, batch: bool = False) -> float | None:
+        """What a request costs; None if the price of a batch is not known.
+
+        A price can be higher for all tokens of a request whose prompt is long. So the usage of several requests has
+        no price; the prices of each have a sum.
+        """
+        from genai_prices import Usage as Counts
+
+        prices = self.batch if batch else self.standard
+        counts = Counts(
+            input_tokens=usage.input_tokens,
+            cache_read_tokens=usage.cached_tokens,
+            cache_write_tokens=usage.cache_write_tokens,
+            output_tokens=usage.output_tokens,
+        )
+        return None if prices is None else float(prices.calc_price(counts)["total_price"])
+
+    def saving(self, usage: Usage) -> float:
+        """What the provider's cache saves with a request, in dollars; negative if writing the cache costs more."""
+        full = Usage(input_tokens=usage.input_tokens, output_tokens=usage.output_tokens)
+        return (self.dollars(full) or 0.0) - (self.dollars(usage) or 0.0)
+
+    def caching_pays(self, tokens: int, requests: int) -> bool:
+        """Whether it is cheaper to write a shared beginning to the cache than to send it each time.
+
+        Args:
+            tokens: number of tokens of the beginning.
+            requests: how many requests share it.
+        """
+        write = Usage(input_tokens=tokens, cache_write_tokens=tokens)
+        read = Usage(input_tokens=tokens, cached_tokens=tokens)
+        return self.saving(write) + (requests - 1) * self.saving(read) > 0
+
+
+def find_prices(deployment: str, own: Mapping[str, Any] | None = None) -> Prices | None:
+    """Return the prices of a deployment; None if they are not known.
+
+    Args:
+        deployment: the name of a deployment that is registered in HELM.
+        own: the user's prices by deployment or model; default: those in the file that `HELM_LONGCTX_PRICES` names.
+
+    Raises:
+        InputError: the user's prices are not as `read_prices` wants them, or need a package that is missing.
+    """
+    spec = get_model_deployment(deployment)
+    own = _environment_prices(os.environ.get(PRICES)) if own is None else own
+    for name in (deployment, spec.model_name):
+        if name in own:
+            return _user_prices(name, own[name])
+    return _table_prices(deployment, spec)
+
+
+def read_prices(path: Path) -> dict[str, Any]:
+    """Read a YAML file of prices in dollars per million tokens, by deployment or model.
+
+    For example `openai/gpt-4.1: {input: 2, cached_input: 0.5, output: 8, batch: {input: 1, output: 4}}`.
+
+    Raises:
+        InputError: the file cannot be read, or has another form.
+    """
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise InputError(f"prices: {shorten(str(path))} cannot be read: {shorten(str(error))}") from error
+    if not isinstance(content, dict) or not all(isinstance(value, dict) for value in content.values()):
+        raise InputError(f"prices: {shorten(str(path))} must have one mapping for each deployment or model")
+    for name, value in content.items():
+        _user_prices(str(name), value)
+    return content
+
+
+@cache
+def _environment_prices(path: str | None) -> dict[str, Any]:
+    return read_prices(Path(path)) if path else {}
+
+
+def _user_prices(name: str, value: Mapping[str, Any]) -> Prices:
+    require("prices", f"prices of {shorten(name)}")
+    batch = value.get("batch")
+    standard = {key: price for key, price in value.items() if key != "batch"}
+    return Prices("the user's prices", None, _model_price(name, standard), batch and _model_price(name, batch))
+
+
+def _model_price(name: str, value: Any) -> ModelPrice:
+    from genai_prices.types import ModelPrice
+
+    if not isinstance(value, Mapping) or not {"input", "output"} <= value.keys() <= _FIELDS.keys():
+        allowed = f"input, output, and perhaps {', '.join(list(_FIELDS)[1:3])}, batch"
+        raise bad_argument("prices", name, str(value), allowed)
+    for price in value.values():
+        if isinstance(price, bool) or not isinstance(price, int | float) or not 0 <= price < 1e6:
+            raise bad_argument("prices", name, price, "dollars per million tokens")
+    return ModelPrice(**{_FIELDS[key]: Decimal(str(price)) for key, price in value.items()})
+
+
+def _table_prices(deployment: str, spec: ModelDeployment) -> Prices | None:
+    """Look a deployment up by its address, or by the provider in its name, and by the names that its model can have."""
+    try:
+        from genai_prices.data_snapshot import get_snapshot
+    except ImportError:
+        return None
+    table, arguments = get_snapshot(), spec.client_spec.args
+    address, provider = arguments.get("base_url"), deployment.partition("/")[0]
+    where = (None, str(address)) if address else (provider, None)
+    model = spec.model_name or deployment
+    names = [arguments.get(name) for name in _MODEL_ARGUMENTS]
+    for name in (*filter(None, names), model.partition("/")[2], model):
+        try:
+            _, found = table.find_provider_model(str(name), None, *where)
+        except LookupError:
+            continue
+        now = datetime.now(timezone.utc)
+        batch = found.get_prices(now, _BATCH)
+        standard = found.get_prices(now)
+        has_batch = any(variant.when == _BATCH for variant in found.price_variants or ())
+        return Prices(_source(), _table_date(), standard, batch if has_batch else None)
+    return None
+
+
+def _source() -> str:
+    return f"genai-prices {version('genai-prices')} of {_table_date()}"
+
+
+@cache
+def _table_date() -> date:
+    """The date of the newest price in the table that is already valid. The package does not give a date."""
+    from genai_prices.data import providers
+    from genai_prices.types import StartDateConstraint
+
+    dates = {
+        price.constraint.start_date
+        for provider in providers
+        for model in provider.models
+        for price in (model.prices if isinstance(model.prices, list) else ())
+        if isinstance(price.constraint, StartDateConstraint)
+    }
+    return max(each for each in dates if each <= datetime.now(timezone.utc).date())

@@ -1,0 +1,152 @@
+"""Prompts that begin alike: their order, what they share, and when each may be sent.
+
+A server that has read a beginning once need not read it again: vLLM and SGLang keep it in memory, OpenAI and Anthropic
+sell it at a discount.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+from typing import NamedTuple
+
+from helm.benchmark.adaptation.request_state import RequestState
+
+from helm_longctx.apis.prices import Prices
+
+STEP = 8192
+"""Characters. Prompts are compared by prefixes whose lengths are multiples of this."""
+
+SMALLEST = 2 * STEP
+"""Characters of the shortest beginning that is worth a place in a provider's cache: about 4,096 tokens of English,
+which is the largest minimum of Anthropic's models."""
+
+CHARACTERS = 4
+"""Characters in a token of English text, about."""
+
+Key = list[int]
+"""For each prefix of whole steps of a prompt, the number of the first prompt that starts with it."""
+
+
+class Beginning(NamedTuple):
+    """What a prompt shares with at least one other.
+
+    Args:
+        group: the same number for all prompts that share it.
+        characters: its length.
+    """
+
+    group: int
+    characters: int
+
+
+def prefix_keys(prompts: Iterable[str]) -> list[Key]:
+    """Return the key of each prompt.
+
+    Args:
+        prompts: read once, one at a time.
+    """
+    first: dict[bytes, int] = {}
+    return [_prefix_key(prompt, number, first) for number, prompt in enumerate(prompts)]
+
+
+def _prefix_key(prompt: str, number: int, first: dict[bytes, int]) -> Key:
+    hasher = blake2b(digest_size=16)
+    key = []
+    for start in range(0, len(prompt), STEP):
+        hasher.update(prompt[start : start + STEP].encode("utf-8", "surrogatepass"))
+        key.append(first.setdefault(hasher.digest(), number))
+    return key
+
+
+def order_by_prefix(keys: Sequence[Key]) -> list[int]:
+    """Return the numbers of the prompts in an order that puts prompts with a common prefix next to each other.
+
+    Each group stands where its first prompt stands.
+    """
+    return sorted(range(len(keys)), key=keys.__getitem__)
+
+
+def shared_beginnings(keys: Sequence[Key]) -> list[Beginning | None]:
+    """Return for each prompt the longest beginning that another prompt shares; None if it is too short.
+
+    A prompt that shares a part of a longer shared beginning has none, since a provider finds only whole beginnings.
+    """
+    prompts = Counter((level, number) for key in keys for level, number in enumerate(key, 1))
+    longest = [
+        max(((level, number) for level, number in enumerate(key, 1) if prompts[level, number] > 1), default=(0, 0))
+        for key in keys
+    ]
+    sharing = Counter(longest)
+    groups = {place: group for group, place in enumerate(sharing)}
+    return [
+        Beginning(groups[place], place[0] * STEP) if sharing[place] > 1 and place[0] * STEP >= SMALLEST else None
+        for place in longest
+    ]
+
+
+def cacheable_beginnings(
+    states: Sequence[RequestState], keys: Sequence[Key], prices: Prices | None
+) -> list[Beginning | None]:
+    """Return what each prompt shares with others, if a provider's cache makes that cheaper.
+
+    Conversations have none, because only a single turn is divided for the cache.
+
+    Args:
+        keys: of the states' prompts.
+        prices: if they are not known, every shared beginning counts as cheaper.
+    """
+    found = shared_beginnings([[] if state.request.messages else key for state, key in zip(states, keys, strict=True)])
+    sharing = Counter(found)
+    return [
+        each if each and (prices is None or prices.caching_pays(each.characters // CHARACTERS, sharing[each])) else None
+        for each in found
+    ]
+
+
+class Schedule:
+    """Says which request is sent next. Of a group, one is sent alone; the others follow when it has been answered.
+
+    Args:
+        groups: for each request the number of its group; None if it has none. Requests are numbered in this order.
+        numbers: the requests that are to be sent.
+    """
+
+    def __init__(self, groups: Sequence[int | None], numbers: Iterable[int]):
+        self._groups = groups
+        self._ready: deque[int] = deque()
+        self._held: defaultdict[int, deque[int]] = defaultdict(deque)
+        leaders = set()
+        for number in numbers:
+            group = groups[number]
+            if group is None or group not in leaders:
+                self._ready.append(number)
+                leaders.add(group)
+            else:
+                self._held[group].append(number)
+
+    def __bool__(self) -> bool:
+        return bool(self._ready or self._held)
+
+    def peek(self) -> int | None:
+        """Return the next request; None if all that are left wait for the first of their group."""
+        return self._ready[0] if self._ready else None
+
+    def take(self) -> int:
+        """Return the next request and remove it."""
+        return self._ready.popleft()
+
+    def finish(self, number: int, is_answered: bool) -> None:
+        """Tell that a request has come back. If it has failed, the next of its group is sent alone."""
+        group = self._groups[number]
+        if group is None or group not in self._held:
+            return
+        followers = self._held.pop(group)
+        if is_answered:
+            # First, since a provider keeps a beginning for some minutes only.
+            self._ready.extendleft(reversed(followers))
+            return
+        self._ready.appendleft(followers.popleft())
+        if followers:
+            self._held[group] = followers

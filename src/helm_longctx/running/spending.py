@@ -1,0 +1,147 @@
+"""What the requests of a process cost, and the limit that they may not exceed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import asdict
+
+from helm.benchmark.adaptation.request_state import RequestState
+from helm.benchmark.model_deployment_registry import get_model_deployment
+from helm.common.request import RequestResult
+
+from helm_longctx.apis.prices import PRICES, Prices, find_prices
+from helm_longctx.apis.usage import Usage, usage_of
+from helm_longctx.environment import MAX_COST
+from helm_longctx.errors import InputError
+from helm_longctx.failures import Failure, failure_of
+from helm_longctx.protocol.sample import Sample
+from helm_longctx.protocol.token_estimate import estimate_tokens, splits_digits
+
+COUNTED, ESTIMATED = 1.02, 1.25
+"""By how much a prompt can have more tokens than were counted or estimated; the limit must hold for all of them."""
+
+CHAT_TOKENS = 100
+"""Tokens that a chat can add to a prompt."""
+
+_NOT_BILLED = frozenset(Failure) - {Failure.REFUSED, Failure.MALFORMED, Failure.UNKNOWN}
+"""Failures before the model has read the prompt."""
+
+
+class Limit:
+    """A limit in dollars for all runs of a process.
+
+    Args:
+        dollars: the limit; None for none.
+
+    Attributes:
+        spent: dollars that are paid.
+        reserved: most dollars that the requests in flight can cost.
+    """
+
+    def __init__(self, dollars: float | None):
+        self.dollars, self.spent, self.reserved = dollars, 0.0, 0.0
+
+    def has_room(self, dollars: float) -> bool:
+        """Whether a request fits that costs at most so much."""
+        return self.dollars is None or self.spent + self.reserved + dollars <= self.dollars
+
+
+class Spending:
+    """Adds up tokens and dollars of one run. For use from one thread.
+
+    Args:
+        deployment: the deployment that is asked.
+        limit: of the process.
+        read_prompt: returns a state's whole prompt.
+
+    Attributes:
+        prices: the deployment's prices; None if they are not known.
+
+    Raises:
+        InputError: there is a limit, and the prices are not known.
+    """
+
+    def __init__(self, deployment: str, limit: Limit, read_prompt: Callable[[RequestState], str]):
+        self.prices: Prices | None = find_prices(deployment)
+        self._limit, self._read_prompt = limit, read_prompt
+        self._tokens: Counter[str] = Counter()
+        self._dollars = self._saving = 0.0
+        self._reserved: dict[int, float] = {}
+        spec = get_model_deployment(deployment)
+        self._single_digits = splits_digits(f"{spec.model_name} {spec.client_spec.args.get('model', '')}")
+        self._thinking = int(spec.client_spec.args.get("thinking_tokens") or 0)
+        if limit.dollars is not None and self.prices is None:
+            raise InputError(
+                f"{MAX_COST}={limit.dollars:g} needs the prices of {deployment}, which are not known; name a file of"
+                f" prices in {PRICES}"
+            )
+
+    def reserve(self, number: int, state: RequestState, in_flight: int) -> bool:
+        """Reserve what a request can cost at most, if the limit has room for it.
+
+        Args:
+            number: identifies the request.
+            in_flight: number of requests whose cost is not known yet.
+
+        Raises:
+            InputError: there is no room, also when all requests have come back.
+        """
+        if self._limit.dollars is None or self.prices is None:
+            return True
+        most = self._most_dollars(state, self.prices)
+        if self._limit.has_room(most):
+            self._reserved[number] = most
+            self._limit.reserved += most
+            return True
+        if in_flight:
+            return False
+        raise InputError(
+            f"the next request can cost ${most:.4f}, and {MAX_COST}={self._limit.dollars:g} allows"
+            f" ${self._limit.dollars - self._limit.spent:.4f} more after ${self._limit.spent:.4f} were spent"
+        )
+
+    def settle(self, number: int, result: RequestResult, is_late: bool) -> None:
+        """Count the outcome of a request in the place of what was reserved for it.
+
+        Args:
+            is_late: whether the request has not come back; the provider may still count it.
+        """
+        reserved = self._reserved.pop(number, 0.0)
+        self._limit.reserved -= reserved
+        usage, failure = usage_of(result), failure_of(result)
+        if failure is not None:
+            self._limit.spent += reserved if is_late or failure not in _NOT_BILLED else 0.0
+        elif not result.cached:
+            self._limit.spent += self._add(usage) if usage else reserved
+
+    def _add(self, usage: Usage) -> float:
+        self._tokens.update(asdict(usage), requests=1)
+        dollars = (self.prices.dollars(usage) if self.prices else None) or 0.0
+        self._dollars += dollars
+        self._saving += self.prices.saving(usage) if self.prices else 0.0
+        return dollars
+
+    def summary(self) -> str | None:
+        """Say what this process spent on the run; None if no answer came with its tokens."""
+        if not self._tokens["requests"]:
+            return None
+        tokens = self._tokens
+        share = tokens["cached_tokens"] / max(tokens["input_tokens"], 1)
+        counts = (
+            f"{tokens['input_tokens']:,} prompt tokens, {tokens['cached_tokens']:,} of them cached ({share:.0%});"
+            f" {tokens['output_tokens']:,} output tokens, {tokens['reasoning_tokens']:,} of them reasoning"
+        )
+        if self.prices is None:
+            return f"{counts}; the price is not known"
+        saving = f", and the provider's cache saved ${self._saving:.4f}" if tokens["cached_tokens"] else ""
+        return f"{counts}; ${self._dollars:.4f} were spent{saving} ({self.prices.source})"
+
+    def _most_dollars(self, state: RequestState, prices: Prices) -> float:
+        counted = Sample.from_json(state.instance.extra_data).prompt_tokens
+        tokens = counted or estimate_tokens(self._read_prompt(state), self._single_digits)
+        most = int(tokens * (COUNTED if counted else ESTIMATED)) + CHAT_TOKENS
+        output = state.request.max_tokens + self._thinking
+        written = Usage(input_tokens=most, cache_write_tokens=most, output_tokens=output)
+        plain = Usage(input_tokens=most, output_tokens=output)
+        return max(prices.dollars(written) or 0.0, prices.dollars(plain) or 0.0)

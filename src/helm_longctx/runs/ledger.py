@@ -1,0 +1,156 @@
+"""The batches of a run: which requests were put into which batch, and what became of them.
+
+Each step that can cost money is written down before and after it. So after a crash at any moment it is known which
+batches exist, and for which one the provider must be asked.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import dacite
+from helm.common.general import asdict_without_nones
+from helm.common.request import Request
+
+from helm_longctx.errors import InputError
+from helm_longctx.runs.durable import DurableLines
+
+NAME = "batches.jsonl"
+
+
+@dataclass(frozen=True)
+class Part:
+    """Requests of a run that are sent in one batch.
+
+    Args:
+        id: our own identifier, which the provider stores with the batch if it can.
+        deployment: HELM's name of the deployment.
+        service: who answers the batch.
+        route: of the API, such as `/v1/chat/completions`.
+        time: when it was about to be sent, in seconds since 1970.
+        requests: by their names in the journal, without prompts.
+        batch: the provider's identifier; None as long as it is unknown whether the batch was created.
+        failures: how many requests got no answer, by kind; None as long as the batch was not collected.
+        is_absent: whether it is certain that no batch was created.
+    """
+
+    id: str
+    deployment: str
+    service: str
+    route: str
+    time: float
+    requests: dict[str, dict[str, Any]] = field(repr=False)
+    batch: str | None = None
+    failures: dict[str, int] | None = None
+    is_absent: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether requests may be waiting at the provider, or answers to be collected."""
+        return self.failures is None and not self.is_absent
+
+    def request(self, name: str) -> Request:
+        """Return a request. Its prompt is empty."""
+        return dacite.from_dict(Request, self.requests[name], dacite.Config(check_types=False))
+
+
+class Ledger(DurableLines):
+    """A file with one line for each step of a batch.
+
+    Args:
+        run_path: the run's folder.
+
+    Attributes:
+        parts: in the order in which they were sent.
+
+    Raises:
+        InputError: the file is damaged before its last line.
+    """
+
+    def __init__(self, run_path: Path):
+        super().__init__(run_path / NAME, "the batches of this run are listed on the provider's pages")
+        self._parts: dict[str, Part] = {}
+        for line in self.read():
+            try:
+                self._apply(line)
+            except (LookupError, TypeError, AttributeError) as error:
+                raise self.damage() from error
+
+    @property
+    def parts(self) -> list[Part]:
+        """All parts, in the order in which they were sent."""
+        return list(self._parts.values())
+
+    @property
+    def open_parts(self) -> list[Part]:
+        """The parts that were sent, or may have been, and were not collected."""
+        return [part for part in self._parts.values() if part.is_open]
+
+    def announce(self, deployment: str, service: str, route: str, requests: Mapping[str, Request]) -> Part:
+        """Record that a batch is about to be created."""
+        part: dict[str, Any] = {
+            "part": uuid.uuid4().hex,
+            "deployment": deployment,
+            "service": service,
+            "route": route,
+            "time": time.time(),
+            "requests": {name: _without_prompt(request) for name, request in requests.items()},
+        }
+        self._record(part)
+        return self._parts[part["part"]]
+
+    def set_batch(self, part: Part, batch: str) -> None:
+        """Record that a batch was created."""
+        self._record({"part": part.id, "batch": batch})
+
+    def set_absent(self, part: Part) -> None:
+        """Record that no batch was created."""
+        self._record({"part": part.id, "is_absent": True})
+
+    def set_collected(self, part: Part, failures: Mapping[str, int]) -> None:
+        """Record that all answers of a batch are in the journal."""
+        self._record({"part": part.id, "failures": dict(failures)})
+
+    def _record(self, step: dict[str, Any]) -> None:
+        self.append(step)
+        self._apply(step)
+
+    def _apply(self, step: dict[str, Any]) -> None:
+        values = {name: value for name, value in step.items() if name != "part"}
+        if "requests" in step:
+            self._parts[step["part"]] = Part(step["part"], **values)
+        else:
+            self._parts[step["part"]] = replace(self._parts[step["part"]], **values)
+
+
+def _without_prompt(request: Request) -> dict[str, Any]:
+    messages: list[dict[str, str]] | None = None if request.messages is None else []
+    return asdict_without_nones(replace(request, prompt="", messages=messages))
+
+
+def ledgers(runs: Iterable[Path]) -> Iterator[Ledger]:
+    """Open the ledgers of those runs that have one, one at a time."""
+    for run in runs:
+        if (run / NAME).is_file():
+            with Ledger(run) as ledger:
+                yield ledger
+
+
+def check_nothing_in_batches(run_path: Path) -> None:
+    """Check that no request of a run waits in a batch: if it were also sent directly, it would be paid for twice.
+
+    Raises:
+        InputError: batches were not collected.
+    """
+    for ledger in ledgers([run_path]):
+        count = sum(len(part.requests) for part in ledger.open_parts)
+        if count:
+            raise InputError(
+                f"{count} requests of this run are in batches that were not collected; give `helm-longctx batch collect"
+                f" --suite {run_path.parent.name}` first, or `helm-longctx batch cancel` and then `collect`"
+            )

@@ -1,0 +1,148 @@
+"""Reads a run's scores by instance, with what statistics need: clusters, lengths, depths, repeats and failures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from statistics import fmean
+from typing import Any, NamedTuple
+
+from helm_longctx.protocol.metric_names import FAILURES
+from helm_longctx.protocol.sample import Sample
+from helm_longctx.protocol.task import MAIN_METRIC, Benchmark
+from helm_longctx.runs.files import INSTANCE_STATS, RUN_SPEC, STATES, find_sample, read_json, read_states, reading
+
+
+class InstanceScore(NamedTuple):
+    """The score of one answer.
+
+    Args:
+        run: name of the run's folder.
+        entry: the run entry's name; of HELM's own runs the part of the run's name before the arguments.
+        task: empty in HELM's own runs.
+        length: None if the benchmark has no lengths.
+        context: `full`, or `none` for a closed-book run.
+        repeat: which of the instance's repeats it is, from 0.
+        score: None if there is no answer, or no verdict.
+        group: answers with the same group are one cluster: the book, the set of documents, or the question that is
+            asked at several depths. It contains the task's name only where the loader gave none.
+        depth: position of the evidence, 0 to 1.
+        failure: the statistic that counts why the request has no answer; empty if it has one.
+        tokens: number of tokens of the prompt; None if unknown.
+        judge: the run's judge; empty if none was named.
+        values: all statistics of the answer, by name.
+    """
+
+    run: str
+    model: str
+    entry: str
+    task: str
+    length: int | None
+    context: str
+    instance: str
+    repeat: int
+    score: float | None
+    group: str
+    depth: float | None
+    failure: str
+    tokens: int | None
+    judge: str
+    values: Mapping[str, float]
+
+
+def read_scores(run: Path, benchmarks: Iterable[Benchmark] = (), metric: str = MAIN_METRIC) -> list[InstanceScore]:
+    """Read the scores of a run's answers, in the data's order, of instances without perturbation.
+
+    Args:
+        run: the run's folder; runs of earlier versions and of HELM's own scenarios can be read too.
+        benchmarks: those whose tasks may have a score of several metrics, which is then the mean of the answer's.
+        metric: the statistic that is the score.
+
+    Returns:
+        An empty list for published results, which have no instances.
+
+    Raises:
+        InputError: a file is missing or damaged.
+    """
+    spec, path = read_json(run / RUN_SPEC), run / INSTANCE_STATS
+    rows = read_json(path)
+    with reading(run / RUN_SPEC):
+        about = _about(run, spec)
+        headlines = _headlines(spec, benchmarks) if metric == MAIN_METRIC else {}
+    samples = _samples(run / STATES) if rows else {}
+    with reading(path):
+        return [
+            _score(about, row, task, values, samples.get((row["instance_id"], task)), headlines.get(task, (metric,)))
+            for row in rows
+            for task, values in _by_task(row).items()
+        ]
+
+
+def _score(
+    about: Mapping[str, Any],
+    row: Mapping[str, Any],
+    task: str,
+    values: Mapping[str, float],
+    sample: Sample | None,
+    headline: tuple[str, ...],
+) -> InstanceScore:
+    sample = sample or Sample("", 0, 0)
+    tokens = values.get("prompt_tokens", values.get("input_tokens", sample.input_tokens))
+    return InstanceScore(
+        **about,
+        task=task,
+        instance=row["instance_id"],
+        repeat=row.get("train_trial_index") or 0,
+        score=fmean(values[name] for name in headline) if all(name in values for name in headline) else None,
+        group=sample.group or (f"{task}: {sample.question}" if sample.question else row["instance_id"]),
+        depth=values.get("depth", sample.depth),
+        failure=next((name for name in FAILURES if values.get(name)), ""),
+        tokens=None if tokens is None else int(tokens),
+        values=values,
+    )
+
+
+def _about(run: Path, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields that all scores of a run share."""
+    arguments = spec["scenario_spec"].get("args", {})
+    length = arguments.get("length")
+    judges = (annotator.get("args", {}).get("judge", "") for annotator in spec.get("annotators") or [])
+    return {
+        "run": run.name,
+        "model": spec["adapter_spec"]["model"],
+        "entry": arguments.get("entry") or spec["name"].partition(":")[0],
+        "length": int(length) if str(length).isdigit() else None,
+        "context": arguments.get("context", "full"),
+        "judge": next((judge for judge in judges if judge), ""),
+    }
+
+
+def _headlines(spec: Mapping[str, Any], benchmarks: Iterable[Benchmark]) -> dict[str, tuple[str, ...]]:
+    """The metrics of the scores that are means of several, by task."""
+    entry = spec["scenario_spec"].get("args", {}).get("entry")
+    tasks = (task for each in benchmarks if entry in each.entries for task in each.tasks)
+    return {task.name: task.headline for task in tasks if len(task.headline) > 1}
+
+
+def _samples(path: Path) -> dict[tuple[str, str], Sample | None]:
+    """What our scenario says of each instance, by id and task."""
+    if not path.is_file():
+        return {}
+    with reading(path):
+        instances = (state["instance"] for state in read_states(path))
+        return {(each["id"], each.get("sub_split") or ""): find_sample(each) for each in instances}
+
+
+def _by_task(row: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    """The statistics of an answer by task; nearly always there is one task."""
+    tasks: dict[str, dict[str, float]] = {}
+    for name, value in _values(row):
+        tasks.setdefault(name.get("sub_split") or "", {})[name["name"]] = value
+    return tasks
+
+
+def _values(row: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], float]]:
+    for stat in row["stats"]:
+        name = stat["name"]
+        if name.get("split") in ("test", None) and "perturbation" not in name and stat.get("mean") is not None:
+            yield name, stat["mean"]

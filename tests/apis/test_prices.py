@@ -1,0 +1,98 @@
+"""Prices by genai-prices and by the user; what is not known is not zero."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helm.benchmark.model_deployment_registry import (
+    DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT,
+    ClientSpec,
+    ModelDeployment,
+    register_model_deployment,
+)
+
+from helm_longctx.apis.prices import PRICES, Prices, find_prices, read_prices
+from helm_longctx.apis.usage import Usage
+from helm_longctx.errors import InputError
+
+MILLION = 1_000_000
+
+
+@pytest.fixture(autouse=True)
+def no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(PRICES, raising=False)
+
+
+def prices(name: str, own: dict[str, Any] | None = None, **arguments: Any) -> Prices | None:
+    """The prices of a deployment of this name."""
+    DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.pop(name, None)
+    spec = ClientSpec("helm_longctx.apis.OpenAIClient", arguments)
+    register_model_deployment(ModelDeployment(name=name, client_spec=spec, model_name=name))
+    try:
+        return find_prices(name, own)
+    finally:
+        DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.pop(name)
+
+
+def test_tiers() -> None:
+    """Cached tokens, a written cache, a batch and a long prompt have prices of their own (Claude Sonnet 4.5)."""
+    table = prices("anthropic/claude-sonnet-4-5")
+    assert table
+    assert table.date
+    assert table.date <= datetime.now(timezone.utc).date()
+    assert str(table.date) in table.source
+    assert table.dollars(Usage(100_000, output_tokens=1000)) == pytest.approx(0.3 + 0.015)
+    assert table.dollars(Usage(100_000, cached_tokens=100_000)) == pytest.approx(0.03)
+    assert table.dollars(Usage(100_000, cache_write_tokens=100_000)) == pytest.approx(0.375)
+    assert table.dollars(Usage(100_000), batch=True) == pytest.approx(0.15)
+    assert table.dollars(Usage(300_000)) == pytest.approx(1.8)
+    assert table.saving(Usage(100_000, cached_tokens=100_000)) == pytest.approx(0.27)
+
+
+def test_when_caching_pays() -> None:
+    """A write costs a quarter more and a read a tenth, so two requests are enough; one is not."""
+    table = prices("anthropic/claude-sonnet-4-5")
+    assert table
+    assert table.caching_pays(50_000, 2)
+    assert not table.caching_pays(50_000, 1)
+
+
+def test_a_model_has_the_prices_of_its_provider() -> None:
+    """By the address, or by the deployment's name; at another address nothing is known."""
+    assert prices("openai/gpt-4.1-2025-04-14")
+    assert prices("my/model", base_url="https://api.openai.com/v1", model="gpt-4.1")
+    assert prices("openai/gpt-4.1", base_url="http://localhost:8000/v1") is None
+    assert prices("vllm/gpt-4.1") is None
+    assert prices("openai/no-such-model") is None
+
+
+def test_own_prices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By deployment or model, from a file; a batch has a price only if it is given."""
+    file = tmp_path / "prices.yaml"
+    file.write_text(
+        "my/a: {input: 2, cached_input: 0.5, output: 8}\nmy/b: {input: 0, output: 0, batch: {input: 1, output: 0}}"
+    )
+    own = prices("my/a", read_prices(file))
+    assert own
+    assert own.date is None
+    assert own.dollars(Usage(MILLION, cached_tokens=MILLION // 2, output_tokens=MILLION)) == pytest.approx(9.25)
+    assert own.dollars(Usage(MILLION), batch=True) is None
+    monkeypatch.setenv(PRICES, str(file))
+    other = prices("my/b")
+    assert other
+    assert other.dollars(Usage(MILLION)) == 0
+    assert other.dollars(Usage(MILLION), batch=True) == 1
+
+
+@pytest.mark.parametrize(
+    "text", ["- 1", "a: 2", "a: {input: 1}", "a: {input: 1, output: x}", "a: {input: -1, output: 1}", "a: {x: 1}", "{"]
+)
+def test_a_wrong_file_is_one_line(text: str, tmp_path: Path) -> None:
+    """Before anything is sent."""
+    file = tmp_path / "prices.yaml"
+    file.write_text(text)
+    with pytest.raises(InputError, match=r"^prices: [^\n]*$"):
+        read_prices(file)
