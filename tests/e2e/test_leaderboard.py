@@ -144,7 +144,7 @@ def test_length_and_category_pages(page: str, browser: webdriver.Chrome) -> None
         "helmet_8k": ("HELMET 8k", "Recall 8k"),
         "helmet_recall": ("HELMET Recall", "Recall 4k", "Recall 8k"),
         "helmet_json_kv": ("JSON KV", "JSON KV 16k"),
-        "helmet_recall_4k": ("HELMET Recall 4k", "Score at depth 40 %"),
+        "helmet_recall_4k": ("HELMET Recall 4k", "@ 40 %"),
     }.items():
         open_page(browser, f"{page}/#/leaderboard/{group}")
         shown(browser, "Lexical baseline", *texts)

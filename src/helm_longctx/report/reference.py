@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.entry import check_entry
+from helm_longctx.protocol.entry import METHOD, check_entry
 from helm_longctx.protocol.lengths import length_label
 from helm_longctx.protocol.metric_names import task_score
 from helm_longctx.protocol.task import MAIN_METRIC, Benchmark, Published
@@ -112,7 +112,7 @@ def _spec(name: str, model: str, arguments: dict[str, Any], groups: list[str]) -
     return {
         "name": name,
         "scenario_spec": {"class_name": "helm_longctx.helm.scenario.LongContextScenario", "args": arguments},
-        "adapter_spec": {"method": "longctx", "model": model, "model_deployment": model},
+        "adapter_spec": {"method": METHOD, "model": model, "model_deployment": model},
         "metric_specs": [],
         "groups": groups,
     }
