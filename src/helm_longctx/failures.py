@@ -94,7 +94,8 @@ _WORDS = [
             Failure.UNKNOWN_MODEL,
             r"model_not_found|unknown model|no such model|DeploymentNotFound|not a valid model|decommissioned"
             r"|model(?:s/| deployment|:)? ?.{0,120}(?:does not exist|not found|(?:is|are) not available|not_found)"
-            r"|not_found_error.{0,60}model|deployment for this resource does not exist|client for model deployment",
+            r"|not_found_error.{0,60}model|deployment for this resource does not exist|client for model deployment"
+            r"|server is pinned to",  # transformers serve
         ),
         # Google uses the same words for a limit per minute, but then adds when to retry.
         (Failure.QUOTA, r"insufficient_quota|exceeded your current quota(?!.*retry)|credit balance|payment required"),

@@ -15,6 +15,7 @@ from statistics import fmean
 
 import pytest
 
+from helm_longctx.judging.availability import PROMPT
 from helm_longctx.sources.root import DataRoot
 from tests.e2e.commands import BIN, run
 from tests.e2e.test_leaderboard import stats, table
@@ -22,7 +23,7 @@ from tests.judging.deployments import write_judges
 from tests.judging.grades import grade
 from tests.servers import faults
 from tests.servers.faults import Fault
-from tests.servers.llm import Server, asked_again, serve
+from tests.servers.llm import Call, Server, asked_again, serve
 
 TASKS = {
     "narrativeqa": "helmet_longqa:task=narrativeqa,length=8k",
@@ -31,6 +32,19 @@ TASKS = {
 }
 ENVIRONMENT = {"HELM_LONGCTX_JUDGE_WAIT": "0.01", "HELM_LONGCTX_JUDGE_TIMEOUT": "10", "ANTHROPIC_API_KEY": "sk-none"}
 LASTING = (Fault.SERVER_ERROR, Fault.REFUSED, Fault.UNREADABLE, Fault.SHORT)
+
+
+def paid_twice(server: Server) -> list[Call]:
+    """Questions about answers that were asked again although they had been answered.
+
+    Each process asks whether the judge exists, which has nothing to do with the answers.
+    """
+    return asked_again(call for call in server.calls if call.prompt != PROMPT)
+
+
+def questions(server: Server) -> int:
+    """How many questions about answers came."""
+    return sum(call.prompt != PROMPT for call in server.calls)
 
 
 def fails_for_ever(prompt: str, before: int) -> Fault | None:
@@ -118,7 +132,7 @@ def test_a_fifth_of_all_calls_fails(suite: Suite, judge: str) -> None:
     assert len(server.failed()) >= 6
     for task in TASKS:
         assert suite.scores(task, judge) == suite.scores(task, "tests/plain")
-    assert asked_again(server.calls) == []
+    assert paid_twice(server) == []
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -162,7 +176,7 @@ def test_a_run_that_is_killed_while_it_is_judged(tmp_path: Path, mirror: DataRoo
         made = run("helm-run", *command(entry, local=local, runner=False), folder=tmp_path, **asked)
         assert made.returncode == 0, made.stdout[-3000:] + made.stderr
     assert len(server.calls) > before
-    assert asked_again(server.calls) == []
+    assert paid_twice(server) == []
     found = stats(tmp_path, entry.replace("/", "_"))
     assert found["judge_failed", "infbench_sum"] == 0
     summarized = run("helm-longctx", "summarize", "--suite", "s", folder=tmp_path)
@@ -189,6 +203,20 @@ def test_a_judge_without_a_key(tmp_path: Path, mirror: DataRoot) -> None:
     assert ("longctx_score", "narrativeqa") not in found
 
 
+def test_the_official_judge_was_withdrawn(tmp_path: Path, mirror: DataRoot) -> None:
+    """With a key for it, the run says so in one line before the model is asked, and asks the judge nothing else."""
+    entry = f"{TASKS['narrativeqa']},model=longctx/lexical"
+    with serve(grade, faults.always(Fault.GONE)) as server:
+        environment = {"HELM_LONGCTX_DATA": str(mirror.path), "OPENAI_API_KEY": "sk-none", "GPT_JUDGE_API_KEY": ""}
+        environment["OPENAI_BASE_URL"] = server.openai
+        made = run("helm-run", *command(entry, local=tmp_path, runner=True), folder=tmp_path, **environment)
+    assert made.returncode != 0
+    assert "openai/gpt-4o-2024-05-13 does not exist or was withdrawn" in made.stderr.splitlines()[-1]
+    assert "judge=none" in made.stderr.splitlines()[-1]
+    assert len(server.calls) == 1
+    assert not list(tmp_path.rglob("answers.jsonl"))
+
+
 def test_rejudge(suite: Suite, tmp_path: Path, mirror: DataRoot) -> None:
     """What failed is asked once more and nothing else; another judge goes to another suite; the model is not asked."""
     folder = tmp_path / "copy"
@@ -205,7 +233,7 @@ def test_rejudge(suite: Suite, tmp_path: Path, mirror: DataRoot) -> None:
     copied = replace(suite, folder=folder)
     assert copied.scores("narrativeqa", "tests/broken") == suite.scores("narrativeqa", "tests/plain")
     assert len(broken.calls) > before
-    assert asked_again(broken.calls) == []
+    assert paid_twice(broken) == []
     refused = run("helm-longctx", "rejudge", *options, name, "--judge", "tests/plain", folder=folder, **environment)
     assert refused.returncode == 2
     assert "--to" in refused.stderr
@@ -221,10 +249,24 @@ def test_rejudge(suite: Suite, tmp_path: Path, mirror: DataRoot) -> None:
     target = folder / "benchmark_output/runs/nobody" / suite.run("narrativeqa", "none")
     assert (made.returncode, made.stdout.splitlines()[-1]) == (0, str(target.relative_to(folder))), made.stderr
     assert "judge_score" not in (target / "stats.json").read_text()  # no other judge's score under this name
-    known = len(plain.calls)
+    known = questions(plain)
     other = ["--judge", "tests/plain", "--to", "other"]
     made = run("helm-longctx", "rejudge", *options, name, *other, folder=folder, **environment)
     target = folder / "benchmark_output/runs/other" / suite.run("narrativeqa", "tests/plain")
     assert (made.returncode, made.stdout.splitlines()[-1]) == (0, str(target.relative_to(folder))), made.stderr
-    assert len(plain.calls) == known  # it was asked the same in its own run
-    assert json.loads((target / "run_spec.json").read_text())["annotators"][0]["args"] == {"judge": "tests/plain"}
+    assert questions(plain) == known  # it was asked the same in its own run
+    spec = json.loads((target / "run_spec.json").read_text())
+    assert spec["annotators"][0]["args"] == {"judge": "tests/plain"}
+    assert spec["groups"] == [f"helmet_{name}_8k_judged_by_tests--plain" for name in ("longqa", "narrativeqa")]
+
+
+def test_each_judge_has_columns_of_its_own(suite: Suite) -> None:
+    """The runs of all judges are in one suite, and no score is a mean over two judges."""
+    made = run("helm-longctx", "summarize", "--suite", "s", folder=suite.folder)
+    assert made.returncode == 0, made.stderr
+    for task in TASKS:
+        row = table(suite.folder, f"helmet_{task}", "Score")["Lexical baseline"]
+        for judge in PLANS:
+            (shown,) = [value for title, value in row.items() if f"by {judge} 8k" in title]
+            means = stats(suite.folder, suite.run(task, judge))
+            assert float(str(shown).split()[0]) == pytest.approx(means["longctx_score", task], abs=5e-4)

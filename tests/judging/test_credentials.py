@@ -21,7 +21,7 @@ from helm.common.request import Request, RequestResult
 from helm_longctx.errors import InputError
 from helm_longctx.helm.patches import apply_patches
 from helm_longctx.judging.judge import JudgeRequest, find_judges
-from helm_longctx.judging.keys.client import check_credentials, has_credentials, judge_client
+from helm_longctx.judging.keys.client import check_credentials, judge_client
 from helm_longctx.redaction.text import redact
 from tests.judging.token_server import CLIENT_ID, CLIENT_SECRET, TokenServer, serve_tokens
 
@@ -114,7 +114,6 @@ def test_whose_key(
     monkeypatch.setattr(logging.getLogger("helm"), "propagate", True)
     caplog.set_level(logging.INFO)
     server.keys = {used}
-    assert has_credentials(deployment, credentials)
     result = _ask(judge_client(deployment, _client(tmp_path, credentials)), deployment)
     assert [result.success, result.completions[0].text] == [True, "fine"]
     assert server.used == [used]
@@ -124,7 +123,6 @@ def test_whose_key(
 def test_no_key(server: TokenServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The error names what would do, and nothing is sent."""
     monkeypatch.setenv("LLAMA_JUDGE_API_KEY", JUDGE_KEY)
-    assert not has_credentials(JUDGE, {})
     with pytest.raises(InputError, match=r"GPT_JUDGE_API_KEY, SOMEWHERE_API_KEY, OPENAI_API_KEY, .*somewhereApiKey"):
         judge_client(JUDGE, _client(tmp_path))
     assert server.used == []
@@ -159,10 +157,9 @@ def test_incomplete_oauth_variables(server: TokenServer, monkeypatch: pytest.Mon
     """Named, without the values of the others; also where another key could be had."""
     monkeypatch.setenv("OPENAI_API_KEY", MAIN_KEY)
     _oauth(monkeypatch, server, **{missing: ""})
-    for check in (check_credentials, has_credentials):
-        with pytest.raises(InputError, match=f"set, but not GPT_JUDGE_{missing}") as error:
-            check(JUDGE, {})
-        assert not any(value in str(error.value) for value in (CLIENT_ID, CLIENT_SECRET, server.url))
+    with pytest.raises(InputError, match=f"set, but not GPT_JUDGE_{missing}") as error:
+        check_credentials(JUDGE, {})
+    assert not any(value in str(error.value) for value in (CLIENT_ID, CLIENT_SECRET, server.url))
 
 
 @pytest.mark.parametrize(
@@ -263,7 +260,6 @@ def test_what_other_requests_say_of_their_failure(
 def test_a_judge_whose_package_is_missing(tmp_path: Path) -> None:
     """It cannot be asked; the error says why."""
     deployment = _register("nowhere/gpt-judge", "no_such_package.clients.Client")
-    assert not has_credentials(deployment, {})
     with pytest.raises(InputError, match="its client cannot be loaded: No module named 'no_such_package'"):
         judge_client(deployment, _client(tmp_path))
 

@@ -6,7 +6,7 @@ import pytest
 
 from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.entry import ARGUMENTS, parse_entry
+from helm_longctx.protocol.entry import ARGUMENTS, judge_of, parse_entry
 from helm_longctx.protocol.task import EVERY_TASK
 
 
@@ -154,3 +154,34 @@ def test_a_category_runs_the_tasks_that_exist_at_a_length() -> None:
         parse_entry(BENCHMARKS, "mrcr:needles=3,length=8k")
     with pytest.raises(InputError, match="AA-LCR has no lengths"):
         parse_entry(BENCHMARKS, "aa_lcr:length=8k")
+
+
+@pytest.mark.parametrize(
+    ("judge", "suffix"),
+    [
+        ("auto", ""),
+        ("none", ""),
+        ("openai/gpt-4o-2024-05-13", ""),
+        ("azure/gpt-4o-2024-05-13", ""),
+        ("vllm/judge", "_judged_by_vllm--judge"),
+        ("a/b+openai/gpt-4o-2024-05-13", "_judged_by_a--b+openai--gpt-4o-2024-05-13"),
+    ],
+)
+def test_groups_of_another_judge(judge: str, suffix: str) -> None:
+    """Scores by another judge than the official one stand apart; tasks that no judge scores do not."""
+    groups = parse_entry(BENCHMARKS, f"helmet_longqa:length=8k,judge={judge}").groups
+    assert groups == [
+        f"helmet_longqa_8k{suffix}",
+        f"helmet_narrativeqa_8k{suffix}",
+        "helmet_infbench_qa_8k",
+        "helmet_infbench_choice_8k",
+    ]
+    assert judge_of(groups[0]) == (judge if suffix else "")
+
+
+def test_another_nli_model() -> None:
+    """For citations as well; the official model at another revision is another judge."""
+    tasks = parse_entry(BENCHMARKS, "helmet_cite:length=8k").tasks
+    (official,) = {task.official_judge for task in tasks if task.official_judge}
+    for judge, suffix in ((official, ""), (f"{official}@main", f"_judged_by_{official}@main".replace("/", "--"))):
+        assert parse_entry(BENCHMARKS, f"helmet_cite:length=8k,judge={judge}").groups[0] == f"helmet_cite_8k{suffix}"

@@ -23,6 +23,7 @@ class Fault(Enum):
     STRANGE = "200 with an error in the body"
     REFUSED = "the model refuses"
     FLAGGED = "400: OpenAI's content policy refuses the prompt"
+    GONE = "404: the provider does not have the model any more"
     TOO_LONG = "400: the prompt exceeds the model's context"
     NULL = "an answer whose text is null"
     NO_CHOICES = "an answer with an empty list of choices"
@@ -39,13 +40,16 @@ STATUS = {
     Fault.OVERLOADED: 503,
     Fault.UNAUTHORIZED: 401,
     Fault.FLAGGED: 400,
+    Fault.GONE: 404,
     Fault.TOO_LONG: 400,
 }
 
 OPENAI_ONLY = {Fault.NULL, Fault.NO_CHOICES, Fault.NO_LOGPROBS}
 """Odd replies in OpenAI's protocol."""
 
-PASSING = [fault for fault in Fault if fault not in {Fault.UNAUTHORIZED, Fault.FLAGGED, Fault.TOO_LONG, *OPENAI_ONLY}]
+_LASTING = {Fault.UNAUTHORIZED, Fault.FLAGGED, Fault.GONE, Fault.TOO_LONG, *OPENAI_ONLY}
+
+PASSING = [fault for fault in Fault if fault not in _LASTING]
 """Faults in every protocol after which the same call may succeed."""
 
 Plan = Callable[[str, int], "Fault | None"]

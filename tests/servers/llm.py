@@ -228,6 +228,7 @@ class _Handler(BaseHTTPRequestHandler):
 _MESSAGES: dict[Fault | None, str] = {
     Fault.UNAUTHORIZED: "It went wrong. Your key: {key}",
     Fault.FLAGGED: "Invalid prompt: your prompt was flagged as potentially violating our usage policy.",
+    Fault.GONE: "The model `gpt-4o-2024-05-13` has been deprecated and does not exist: model_not_found",
     Fault.TOO_LONG: "This model's maximum context length is 8192 tokens. Please reduce the length of the messages.",
 }
 

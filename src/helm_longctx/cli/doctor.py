@@ -7,7 +7,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout
 from importlib import metadata
+from io import StringIO
 from pathlib import Path
 from typing import Annotated
 
@@ -16,6 +18,7 @@ import typer
 from pyhocon import ConfigFactory
 
 from helm_longctx.benchmarks import BENCHMARKS
+from helm_longctx.cli.shared import READY, fill_registries, without_helms_log
 from helm_longctx.errors import InputError
 from helm_longctx.protocol.lengths import length_label
 from helm_longctx.protocol.task import MAIN_METRIC
@@ -24,7 +27,10 @@ from helm_longctx.sources.root import DataRoot
 
 VERSIONS = ("helm-longctx", "crfm-helm", "datasets", "transformers", "torch", "huggingface_hub")
 
-Finding = tuple[bool, str]
+Finding = tuple[bool | None, str]
+"""Whether all is well, or None for a note, and a line about it."""
+
+_LABELS = {True: "ok     ", False: "BROKEN ", None: "note   "}
 
 _LONGEST_REASON = 400
 """Most characters of an error message about a configuration file."""
@@ -35,6 +41,7 @@ def doctor(
         "prod_env"
     ),
     run: Annotated[bool, typer.Option(help="Also run a tiny benchmark end to end.")] = True,
+    network: Annotated[bool, typer.Option(help="Also ask providers whether models and judges exist.")] = True,
 ) -> None:
     """Check the installation and print one line per check. The exit status is 1 if something is broken."""
     checks: list[tuple[str, Callable[[], Iterator[Finding]]]] = [
@@ -45,13 +52,15 @@ def doctor(
         ("configuration", lambda: _configuration(local_path)),
         ("credentials", lambda: _credentials(local_path)),
     ]
+    if network:
+        checks.append(("models", lambda: _models(local_path)))
     if run:
         checks.append(("tiny run", _tiny_run))
     healthy = True
     for name, check in checks:
         for fine, text in check():
-            healthy &= fine
-            print(f"{'ok     ' if fine else 'BROKEN '} {name}: {text}")
+            healthy &= fine is not False
+            print(f"{_LABELS[fine]} {name}: {text}")
     if not healthy:
         raise typer.Exit(1)
 
@@ -128,6 +137,29 @@ def _credentials(local_path: Path) -> Iterator[Finding]:
             yield False, f"{path} is not a HOCON file"
             return
         yield True, f"in {path}: {', '.join(names) or 'none'}"
+
+
+def _models(local_path: Path) -> Iterator[Finding]:
+    """Ask providers for the models of the local path, and for ready ones and judges whose key is set."""
+    from helm.benchmark.config_registry import register_configs_from_directory
+    from helm.common.general import get_credentials
+
+    from helm_longctx.endpoints.availability import check_models, has_key, read_names
+
+    try:
+        with redirect_stdout(StringIO()), without_helms_log():  # HELM prints the folder
+            credentials = get_credentials(str(local_path))
+        fill_registries(READY)
+        register_configs_from_directory(str(local_path))
+        configured = read_names(local_path)
+    except Exception:  # the checks of the configuration and of the credentials have reported it
+        return
+    judges = sorted({task.official_judge for each in BENCHMARKS for task in each.tasks if task.official_judge})
+    others = [name for name in (*read_names(READY), *judges) if has_key(name, credentials)]
+    with tempfile.TemporaryDirectory() as storage, without_helms_log():
+        yield from check_models(configured, credentials, storage)
+        for fine, text in check_models([name for name in others if name not in configured], credentials, storage):
+            yield fine or None, text  # what nobody uses is not broken
 
 
 def _tiny_entries() -> Iterator[tuple[str, str]]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,6 +21,7 @@ from helm_longctx.cli.shared import (
     check_picture,
     fill_registries,
     print_table,
+    without_helms_log,
 )
 from helm_longctx.judging.calls import check_settings
 from helm_longctx.sources.root import DataRoot
@@ -90,20 +89,8 @@ def _observe(judge: str, repeats: int, output_path: Path, local_path: Path) -> p
     judges, root = find_judges(judge, client), DataRoot.find(output_path)
     checks = [get_class_by_name(benchmark.judge_checks) for benchmark in BENCHMARKS if benchmark.judge_checks]
     items = [check for of_benchmark in checks for check in of_benchmark(root)]
-    with _without_helms_log():
+    with without_helms_log():
         return observe(items, judges, repeats)
-
-
-@contextmanager
-def _without_helms_log() -> Iterator[None]:
-    """Turn off HELM's log: its clients log a traceback for each failed call, and this command counts errors itself."""
-    log = logging.getLogger("helm")
-    level = log.level
-    log.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        log.setLevel(level)
 
 
 def _client(local_path: Path) -> AutoClient:

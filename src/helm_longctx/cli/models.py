@@ -1,34 +1,50 @@
-"""`models`: list the deployments that come with the package."""
+"""`models`: list the deployments that come with the package. `models add`: write one for an endpoint."""
 
 from __future__ import annotations
 
+import re
 import sys
-from importlib import resources
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 import yaml
 from rich.table import Table
 
-from helm_longctx.cli.shared import print_table
-from helm_longctx.errors import InputError
+from helm_longctx.benchmarks import BENCHMARKS
+from helm_longctx.cli.shared import READY, LocalPath, fill_registries, print_table
+from helm_longctx.endpoints.files import LISTS, add_entries
+from helm_longctx.errors import InputError, bad_argument
+from helm_longctx.protocol.lengths import parse_length
+from helm_longctx.redaction.text import SECRET_ARGUMENT
 
-FILES = ("model_deployments.yaml", "model_metadata.yaml", "tokenizer_configs.yaml")
+if TYPE_CHECKING:
+    from helm_longctx.endpoints.probe import Endpoint
+    from helm_longctx.endpoints.tokenizer import Tokenizer
+
+app = typer.Typer(invoke_without_command=True)
+
+_NAME = re.compile(r"[\w.-]+/[\w.-]+")
+"""Names that can stand in a run entry and that HELM splits at the slash."""
 
 
+@app.callback()
 def models(
+    context: typer.Context,
     copy_to: Annotated[
         Path | None,
         typer.Option(file_okay=False, help="Copy the files to this folder, to edit them."),
     ] = None,
 ) -> None:
-    """List the deployments that come with the package, and the folder with their files."""
-    folder = Path(str(resources.files("helm_longctx") / "config"))
+    """List the deployments that come with the package, and the folder with their files; or add your own."""
+    if context.invoked_subcommand:
+        return
     if copy_to:
-        _copy(folder, copy_to)
-        folder = copy_to
-    deployments = yaml.safe_load((folder / FILES[0]).read_text(encoding="utf-8"))["model_deployments"]
+        _copy(READY, copy_to)
+    folder = copy_to or READY
+    deployments = yaml.safe_load((folder / "model_deployments.yaml").read_text(encoding="utf-8"))["model_deployments"]
     table = Table(title="Deployments", title_justify="left")
     for column in ("model", "client", "window"):
         table.add_column(column, overflow="fold")
@@ -43,10 +59,89 @@ def models(
 
 
 def _copy(source: Path, target: Path) -> None:
-    existing = [name for name in FILES if (target / name).exists()]
+    existing = [name for name in LISTS if (target / name).exists()]
     if existing:
         raise InputError(f"--copy-to={str(target)!r} already has {', '.join(existing)}; name another folder")
     target.mkdir(parents=True, exist_ok=True)
-    for name in FILES:
+    for name in LISTS:
         (target / name).write_text((source / name).read_text(encoding="utf-8"), encoding="utf-8")
-    print(f"Wrote {', '.join(FILES)} to {target}", file=sys.stderr)
+    print(f"Wrote {', '.join(LISTS)} to {target}", file=sys.stderr)
+
+
+@app.command("add")
+def add(
+    name: Annotated[str, typer.Argument(help="Name for run entries, such as my/llama.")],
+    url: Annotated[str, typer.Option(help="Address of the server, such as http://localhost:8000/v1.")],
+    model: Annotated[str | None, typer.Option(help="What the server calls the model. Default: like NAME.")] = None,
+    api: Annotated[str, typer.Option(help="Protocol of the server: openai or anthropic.")] = "openai",
+    kind: Annotated[
+        str | None, typer.Option("--type", help="chat, completions or both. Default: all that the server answers.")
+    ] = None,
+    api_key_env: Annotated[str | None, typer.Option(help="Environment variable that has the key.")] = None,
+    context: Annotated[
+        str | None, typer.Option(help="Tokens of prompt and output together. Default: what the server says.")
+    ] = None,
+    tokenizer: Annotated[
+        str | None, typer.Option(help="Hub name, folder, or name in HELM. Default: that of the server's model.")
+    ] = None,
+    header: Annotated[
+        list[str] | None, typer.Option(help="HTTP header, such as 'X-Team: nlp' or 'X-Key: $VAR'.")
+    ] = None,
+    local_path: LocalPath = Path("prod_env"),
+    replace_entries: Annotated[bool, typer.Option("--replace", help="Replace entries of the same name.")] = False,
+) -> None:
+    """Ask a server what it offers, and write the files that HELM needs to the local path."""
+    from helm_longctx.endpoints.probe import probe
+    from helm_longctx.endpoints.registration import make_entries
+    from helm_longctx.endpoints.tokenizer import load_tokenizer
+
+    if not _NAME.fullmatch(name):
+        raise bad_argument("models add", "NAME", name, "ORGANIZATION/NAME of letters, digits, '.', '_' and '-'")
+    tokens = parse_length(context, "--context") if context else None
+    if tokenizer:
+        fill_registries(READY)
+    chosen = load_tokenizer(tokenizer) if tokenizer else None
+    endpoint = probe(
+        url, name=name, model=model, api=api, kind=kind, api_key_env=api_key_env, headers=_headers(header or [])
+    )
+    endpoint = replace(endpoint, context=tokens or endpoint.context)
+    chosen = chosen or _find_tokenizer(endpoint)
+    files = add_entries(local_path, make_entries(endpoint, name, chosen), replace_entries)
+    _report(endpoint, chosen)
+    print(f"Wrote {', '.join(map(str, files))}")
+    where = "" if local_path == Path("prod_env") else f" --local-path {local_path}"
+    print(f"helm-run --run-entries helmet_recall:length=8k,model={name} --suite first -m 10000{where}")
+
+
+def _find_tokenizer(endpoint: Endpoint) -> Tokenizer | None:
+    from helm_longctx.endpoints.tokenizer import find_tokenizer
+
+    try:
+        return find_tokenizer(endpoint.source, endpoint.model)
+    except InputError as error:
+        print(f"note: {error}")
+        return None
+
+
+def _headers(lines: Sequence[str]) -> dict[str, str]:
+    """Parse headers. The files must not contain a key, so that a secret is given as the variable that has it."""
+    headers = {}
+    for line in lines:
+        name, _, value = (part.strip() for part in line.partition(":"))
+        if not name or not value:
+            raise bad_argument("models add", "header", name, "'NAME: VALUE'")
+        if SECRET_ARGUMENT.search(name) and "$" not in value:
+            raise bad_argument("models add", "header", name, f"'{name}: $VAR', since its value is a secret")
+        headers[name] = value
+    return headers
+
+
+def _report(endpoint: Endpoint, tokenizer: Tokenizer | None) -> None:
+    from helm_longctx.endpoints.registration import find_gaps
+
+    print(f"{endpoint.url}: {endpoint.model} answers {' and '.join(endpoint.routes)}")
+    print(f"context: {endpoint.context or 'unknown'}; tokenizer: {tokenizer.name if tokenizer else 'none'}")
+    if endpoint.refused:
+        print(f"parameters that the server refuses, and that are not sent: {', '.join(endpoint.refused)}")
+    for gap in find_gaps(endpoint, tokenizer, BENCHMARKS):
+        print(f"note: {gap}")

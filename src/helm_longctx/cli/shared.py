@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import resources
 from pathlib import Path
 from typing import Annotated
 
@@ -17,6 +21,9 @@ Suite = Annotated[str, typer.Option(help="Name of the suite, as for helm-run.")]
 OutputPath = Annotated[Path, typer.Option("--output-path", "-o", help="HELM's output folder.")]
 LocalPath = Annotated[Path, typer.Option(help="HELM's --local-path.")]
 JsonPath = Annotated[Path | None, typer.Option("--json", help="Also write all results to this file, as JSON.")]
+
+READY = Path(str(resources.files("helm_longctx") / "config"))
+"""The folder with the deployments that come with the package."""
 
 PICTURES = (".png", ".svg", ".pdf")
 
@@ -47,6 +54,18 @@ def check_picture(command: str, path: Path) -> None:
 def print_table(table: Table) -> None:
     """Print a table: as wide as the terminal, or 120 columns where standard output is not a terminal."""
     Console(width=None if sys.stdout.isatty() else 120).print(table)
+
+
+@contextmanager
+def without_helms_log() -> Iterator[None]:
+    """Turn off HELM's log: its clients log a traceback for each failed call, and our commands report errors."""
+    log = logging.getLogger("helm")
+    level = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
 
 
 def fill_registries(local_path: Path) -> None:

@@ -14,10 +14,11 @@ from helm_longctx.errors import InputError, shorten
 from helm_longctx.failures import failure_of
 from helm_longctx.helm.annotator import JudgeAnnotator
 from helm_longctx.helm.metric import scored_record
+from helm_longctx.judging.availability import check_judge, find_official_judge
 from helm_longctx.judging.calls import check_settings
 from helm_longctx.judging.judge import Judge, JudgeRequest, Reply, find_judges, parse_judges
 from helm_longctx.judging.jury import ask_judges
-from helm_longctx.judging.keys.client import UnavailableClient, check_credentials, has_credentials
+from helm_longctx.judging.keys.client import UnavailableClient
 from helm_longctx.judging.scores import ANSWER
 from helm_longctx.protocol.sample import Sample
 from helm_longctx.protocol.task import Record
@@ -32,8 +33,7 @@ class AnswerAnnotator(JudgeAnnotator):
     """Judges answers with one or several language models. A benchmark defines the questions in a subclass.
 
     Args:
-        judge: `auto` (the official judge if there is a key for it, else none), a HELM deployment, or several joined
-            by `+`.
+        judge: `auto` (the official judge; none if there is no key for it), a HELM deployment, or several joined by `+`.
         auto_client: passed by HELM.
     """
 
@@ -71,15 +71,19 @@ class AnswerAnnotator(JudgeAnnotator):
 
     @classmethod
     def check(cls, judge: str, credentials: Mapping[str, Any] | None = None) -> None:
-        """Check that each judge is a deployment with a key, if it needs one.
+        """Check that each judge is a deployment with a key, if it needs one, and that its server has the model.
 
         Raises:
-            InputError: a judge is not a deployment or has no key, or a setting is wrong.
+            InputError: a judge is not a deployment, has no key or does not exist, or a setting is wrong.
         """
         check_settings()
-        for name in parse_judges(judge) if judge != "auto" else []:
-            if credentials is not None:
-                check_credentials(name, credentials)
+        names = [] if judge == "auto" else parse_judges(judge)
+        if credentials is None:
+            return
+        if judge == "auto":
+            find_official_judge(cls.official, credentials)
+        for name in names:
+            check_judge(name, credentials)
 
     def annotate(self, request_state: RequestState) -> dict[str, Any]:
         """The annotation of one answer, which the metric reads; empty if there is no judge. It never raises."""
@@ -154,22 +158,19 @@ def _task_and_record(state: RequestState) -> tuple[str, Record]:
 
 
 def _official_judge(official: str, credentials: Mapping[str, Any]) -> list[str]:
-    """The official judge if there is a key for it, else none.
-
-    An incomplete key is surely a mistake, so the judge is used and its error is reported.
-    """
+    """Return the official judge's deployment; nothing if answers are not judged, for a reason that is logged."""
     try:
-        if has_credentials(official, credentials):
-            return [official]
-    except InputError:
-        return [official]  # the error about the key is reported when the client is made
-    _log.warning("answers are not judged: there is no key for %s; choose a judge with judge=", official)
-    return []
+        found = find_official_judge(official, credentials)
+    except InputError as error:  # the answers are paid for, so no error may end the run
+        _log.error("answers are not judged: %s", error)
+        return []
+    return [found] if found else []
 
 
 def _find_judge(name: str, client: AutoClient) -> Judge:
     """Find a judge. If that fails, return one that answers nothing, so that the other judges of a jury go on."""
     try:
+        check_judge(name, client.credentials)
         return find_judges(name, client)[0]
     except Exception as error:  # the constructors of HELM's clients raise many kinds
         why = explain(error)

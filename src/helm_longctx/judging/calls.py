@@ -77,11 +77,12 @@ def call(client: Client, request: Request) -> RequestResult | str:
         retry=retry_if_result(_should_retry),
         retry_error_callback=lambda state: state.outcome and state.outcome.result(),
     )
-    result: RequestResult = calls(_request_once, client, request)
+    result: RequestResult = calls(request_once, client, request)
     return result if _has_reply(result) else f"the call failed: {shorten(redact(result.error or ''))}"
 
 
-def _request_once(client: Client, request: Request) -> RequestResult:
+def request_once(client: Client, request: Request) -> RequestResult:
+    """Send a request once. Return a failed result instead of raising, whatever the client raises."""
     try:
         return client.make_request(request)
     except Exception as error:  # HELM's clients raise errors of any type

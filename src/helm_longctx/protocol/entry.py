@@ -40,6 +40,12 @@ METHOD = "longctx"
 CLOSED_BOOK = "closed"
 """Part of the names of run groups without context, which keeps them apart from the others."""
 
+JUDGED_BY = "_judged_by_"
+"""Stands between a run group and the judge of its scores, if that is not the official one."""
+
+_SLASH = "--"
+"""Replaces the slash of a judge's name in a run group."""
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -62,10 +68,19 @@ class Entry:
 
     @property
     def groups(self) -> list[str]:
-        """The run groups: the category at this length, then each task at this length."""
-        names = (self.category.name, *(task.name for task in self.tasks))
+        """The run groups: the category at this length, then each task at this length.
+
+        Scores by another judge than the official one have groups, and so columns, of their own.
+        """
         closed = self.settings.context == "none"
-        return [group_name(self.benchmark, name, self.label, closed) for name in names]
+        return [
+            group_name(self.benchmark, name, self.label, closed, self._other_judge(tasks))
+            for name, tasks in ((self.category.name, self.tasks), *((task.name, (task,)) for task in self.tasks))
+        ]
+
+    def _other_judge(self, tasks: Iterable[Task]) -> str:
+        judge = self.settings.judge
+        return "" if all(task.is_official(judge) for task in tasks) else judge
 
     @property
     def label(self) -> str:
@@ -134,9 +149,20 @@ def fetch_command(entries: Iterable[Entry], root: DataRoot) -> str:
     return f"helm-longctx fetch {names}" + (f" --to {root.path}" if root.mirror else "")
 
 
-def group_name(benchmark: Benchmark, name: str, label: str, closed: bool = False) -> str:
-    """The run group of a category or task at a length: `helmet_rag_8k`, or `helmet_closed_rag_8k` without context."""
-    return "_".join(filter(None, (benchmark.name, CLOSED_BOOK if closed else "", name, label)))
+def group_name(benchmark: Benchmark, name: str, label: str, closed: bool = False, judge: str = "") -> str:
+    """The run group of a category or task at a length: `helmet_rag_8k`, or `helmet_closed_rag_8k` without context.
+
+    Args:
+        judge: the judge, if it is not the official one: `helmet_summ_8k_judged_by_vllm--judge`.
+    """
+    group = "_".join(filter(None, (benchmark.name, CLOSED_BOOK if closed else "", name, label)))
+    # A group is also the name of a file.
+    return f"{group}{JUDGED_BY}{judge.replace('/', _SLASH)}" if judge else group
+
+
+def judge_of(group: str) -> str:
+    """The judge in a group's name; empty if it has none."""
+    return group.partition(JUDGED_BY)[2].replace(_SLASH, "/")
 
 
 def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -> Entry:

@@ -248,6 +248,12 @@ class Task:
         """Whether a judge decides a part of the score."""
         return self.official_judge is not None
 
+    def is_official(self, judge: str) -> bool:
+        """Whether a `judge` argument stands for the official judge, on any host: `azure/X` is the same as `openai/X`."""
+        if judge in ("auto", "none") or self.official_judge is None:
+            return True
+        return "+" not in judge and judge.rpartition("/")[2] == self.official_judge.rpartition("/")[2]
+
     @property
     def all_arguments(self) -> frozenset[str]:
         """All run-entry arguments that the task takes."""
@@ -333,12 +339,14 @@ class Published:
         model: its name in the publication.
         category: the category's name; empty if the benchmark has one category.
         scores: scores by task, 0…1. If only the category's score was published, its name is empty.
+        instruct: whether the publication calls the model instruction-tuned; None if it says nothing.
     """
 
     model: str
     category: str
     length: int | None
     scores: Mapping[str, float]
+    instruct: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -358,6 +366,7 @@ class Benchmark:
         axis: what the lengths count; None if the benchmark has no lengths.
         baselines: how the baseline models answer, by task.
         published: loads published results.
+        overall: the name of the mean of all averaged categories, as the publication has it; empty if it has none.
         judge_checks: function from a data root to the checks of `helm-longctx judge-check`, as `module.function`; empty
             if there are none.
     """
@@ -374,6 +383,7 @@ class Benchmark:
     axis: Axis | None = INPUT_TOKENS
     baselines: Mapping[str, Baseline] = field(default_factory=dict)
     published: Callable[[], tuple[Published, ...]] = tuple
+    overall: str = ""
     judge_checks: str = ""
 
     @cached_property

@@ -24,7 +24,7 @@ SHORTEST = 8
 SECRET_NAME = re.compile(r"(key|token|secret|password|passwd)$", re.IGNORECASE)
 """Names of environment variables and credentials whose values are secrets."""
 
-_SECRET_ARGUMENT = re.compile(
+SECRET_ARGUMENT = re.compile(
     r"(keys?|tokens?|secrets?|passw(or)?d|passphrase|credentials?|auth|authorization|cookies?|sig(nature)?)$", re.I
 )
 """Names of client arguments and of URL parameters whose values are secrets."""
@@ -140,7 +140,7 @@ def register_arguments(value: object, name: str = "", secret: bool = False) -> N
         name: name of the argument.
         secret: whether all strings in the value are secrets, whatever their names.
     """
-    secret = secret or bool(_SECRET_ARGUMENT.search(name))
+    secret = secret or bool(SECRET_ARGUMENT.search(name))
     if isinstance(value, Mapping):
         headers = bool(_HEADERS.search(name))
         for key, item in value.items():

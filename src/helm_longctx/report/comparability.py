@@ -132,7 +132,7 @@ def task_lacks(outcome: Outcome, task: Task) -> Iterator[Lack]:
         yield Lack("num_samples", task.name, f"{outcome.num_samples}/{task.num_samples}")
     if outcome.means.get(("subsampled", task.name)):
         yield Lack("subsampled", task.name)
-    if task.official_judge and outcome.judge not in ("auto", "none", task.official_judge):
+    if not task.is_official(outcome.judge):
         yield Lack("judge", task.name, outcome.judge)
     for name in _SHARES:
         if share := outcome.means.get((name, task.name)):

@@ -4,15 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.entry import CLOSED_BOOK, group_name
+from helm_longctx.protocol.entry import CLOSED_BOOK, JUDGED_BY, group_name, judge_of
 from helm_longctx.protocol.lengths import length_label, parse_length
 from helm_longctx.protocol.metric_names import CONDITIONS, DEPTHS, depth_score, headline_text, metric_fields, task_score
 from helm_longctx.protocol.task import MAIN_METRIC, Benchmark, Category
 
 Group = dict[str, Any]
+
+
+class Conditions(NamedTuple):
+    """What the scores in a column have in common.
+
+    Args:
+        label: the length's label; empty if the benchmark has no lengths.
+        closed: whether the prompts were without their context.
+        judge: the judge; empty for the official one.
+    """
+
+    label: str
+    closed: bool
+    judge: str
+
+    def describe(self, title: str) -> str:
+        """Return a column's heading, whose last word is the length."""
+        closed, judge = "closed book" if self.closed else "", f"by {self.judge}" if self.judge else ""
+        return " ".join(filter(None, (title, closed, judge, self.label)))
 
 
 def make_schema(
@@ -71,11 +90,15 @@ def _restrict(group: Group, statistics: Collection[str] | None) -> Group:
 
 
 def _groups(benchmark: Benchmark, chosen: Collection[str] | None) -> Iterator[Group]:
+    # Each judge has columns of its own: the official one first.
+    judges = sorted({"", *map(judge_of, chosen or ())})
     for closed in (False, True):
         leaves = [
             leaf
             for length in _lengths(benchmark, chosen)
-            for leaf in (*_category_leaves(benchmark, length, closed), *_task_leaves(benchmark, length, closed))
+            for leaves_of in (_category_leaves, _task_leaves)
+            for judge in judges
+            for leaf in leaves_of(benchmark, Conditions(length, closed, judge))
             if chosen is None or leaf["name"] in chosen
         ]
         hidden = [_official_name(benchmark, category) for category in benchmark.categories]
@@ -97,51 +120,50 @@ def _lengths(benchmark: Benchmark, chosen: Collection[str] | None) -> list[str]:
     tokens = {length_label(length): length for length in benchmark.lengths}
     for name in chosen or ():
         with suppress(InputError):  # a group without a length ends in something else
-            length = parse_length(name.rsplit("_", 1)[-1])
+            length = parse_length(name.partition(JUDGED_BY)[0].rsplit("_", 1)[-1])
             tokens[length_label(length)] = length
     return sorted(tokens, key=lambda label: tokens[label])
 
 
-def _category_leaves(benchmark: Benchmark, label: str, closed: bool) -> Iterator[Group]:
+def _category_leaves(benchmark: Benchmark, at: Conditions) -> Iterator[Group]:
     for category in benchmark.categories:
-        tasks = category.tasks_at(parse_length(label) if label else None)
-        if not tasks or (closed and not all(task.closed_book for task in tasks)):
+        tasks = category.tasks_at(parse_length(at.label) if at.label else None)
+        if not tasks or (at.closed and not all(task.closed_book for task in tasks)):
             continue
         yield {
-            **_leaf(benchmark, category.name, category.title, label, closed, "categories"),
-            "of": (label, category.name, None),
-            "description": f"Mean of {', '.join(task.title for task in tasks)}{_at(label)}.",
+            **_leaf(benchmark, category.name, category.title, at, "categories"),
+            "of": (at.label, category.name, None),
+            "description": f"Mean of {', '.join(task.title for task in tasks)}{_about(at)}.",
             "metric_groups": ["score", "by_depth", _official_name(benchmark, category), "conditions"],
             "environment": {"main_name": MAIN_METRIC, "main_split": "test"},
             "sub_splits": [task.name for task in (*category.tasks, *category.variants)],
         }
 
 
-def _task_leaves(benchmark: Benchmark, label: str, closed: bool) -> Iterator[Group]:
+def _task_leaves(benchmark: Benchmark, at: Conditions) -> Iterator[Group]:
     for task in benchmark.tasks:
-        if (closed and not task.closed_book) or not task.exists_at(parse_length(label) if label else None):
+        if (at.closed and not task.closed_book) or not task.exists_at(parse_length(at.label) if at.label else None):
             continue
         yield {
-            **_leaf(benchmark, task.name, task.title, label, closed, "tasks"),
-            "of": (label, None, task.name),
-            "description": f"{task.title}: {headline_text(task)}{_at(label)}.",
+            **_leaf(benchmark, task.name, task.title, at, "tasks"),
+            "of": (at.label, None, task.name),
+            "description": f"{task.title}: {headline_text(task)}{_about(at)}.",
             "metric_groups": ["score"],
             "environment": {"main_name": task_score(task.name), "main_split": "test"},
         }
 
 
-def _at(label: str) -> str:
-    return f", at {label}" if label else ""
+def _about(at: Conditions) -> str:
+    return (f", at {at.label}" if at.label else "") + (f", judged by {at.judge}" if at.judge else "")
 
 
-def _leaf(benchmark: Benchmark, name: str, title: str, label: str, closed: bool, kind: str) -> Group:
-    about = " ".join(filter(None, (title, "closed book" if closed else "", label)))
-    without = " without context" if closed else ""
+def _leaf(benchmark: Benchmark, name: str, title: str, at: Conditions, kind: str) -> Group:
+    without = " without context" if at.closed else ""
     return {
-        "name": group_name(benchmark, name, label, closed),
-        "display_name": f"{benchmark.title} {about}".strip(),
-        "short_display_name": about or benchmark.title,
-        "category": f"{benchmark.title} {kind}{without}{' at one length' if label else ''}",
+        "name": group_name(benchmark, name, *at),
+        "display_name": at.describe(f"{benchmark.title} {title}".strip()),
+        "short_display_name": at.describe(title or ("" if at.label else benchmark.title)),
+        "category": f"{benchmark.title} {kind}{without}{' at one length' if at.label else ''}",
     }
 
 
@@ -151,8 +173,11 @@ def _parents(benchmark: Benchmark, leaves: list[Group], closed: bool) -> Iterato
     title = f"{benchmark.title}{' closed book' if closed else ''}"
     averaged = {category.name for category in benchmark.categories if category.averaged}
     every = [leaf for leaf in leaves if leaf["of"][1] in averaged]
-    # Where the one leaf has the benchmark's name, the leaf is that table.
-    every = [] if [leaf["name"] for leaf in every] == [name] else every
+    if whole := next((leaf for leaf in every if leaf["name"] == name), None):
+        # This leaf has the benchmark's name, so it is that table. Other judges' scores are columns beside its own.
+        if len(every) > 1:
+            whole["subgroups"] = [leaf["name"] for leaf in every if leaf is not whole]
+        every = []
     yield from _parent(name, title, f"{title} leaderboards", every, benchmark.description)
     if benchmark.axis is None:
         return

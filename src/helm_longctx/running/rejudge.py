@@ -163,6 +163,7 @@ def _with_judge(spec: RunSpec, judge: str | None) -> RunSpec:
         scenario_spec=replace(spec.scenario_spec, class_name=make_scenario(entry).class_name),
         metric_specs=make_metrics(entry),
         annotators=make_annotators(entry),
+        groups=entry.groups if judge else spec.groups,
     )
 
 

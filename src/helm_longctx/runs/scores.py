@@ -10,7 +10,16 @@ from typing import Any, NamedTuple
 from helm_longctx.protocol.metric_names import FAILURES
 from helm_longctx.protocol.sample import Sample
 from helm_longctx.protocol.task import MAIN_METRIC, Benchmark
-from helm_longctx.runs.files import INSTANCE_STATS, RUN_SPEC, STATES, find_sample, read_json, read_states, reading
+from helm_longctx.runs.files import (
+    INSTANCE_STATS,
+    RUN_SPEC,
+    STATES,
+    find_sample,
+    read_json,
+    read_rows,
+    read_states,
+    reading,
+)
 
 
 class InstanceScore(NamedTuple):
@@ -25,7 +34,7 @@ class InstanceScore(NamedTuple):
         repeat: which of the instance's repeats it is, from 0.
         score: None if there is no answer, or no verdict.
         group: answers with the same group are one cluster: the book, the set of documents, or the question that is
-            asked at several depths. It contains the task's name only where the loader gave none.
+            asked at several depths; else the instance alone.
         depth: position of the evidence, 0 to 1.
         failure: the statistic that counts why the request has no answer; empty if it has one.
         tokens: number of tokens of the prompt; None if unknown.
@@ -65,15 +74,14 @@ def read_scores(run: Path, benchmarks: Iterable[Benchmark] = (), metric: str = M
         InputError: a file is missing or damaged.
     """
     spec, path = read_json(run / RUN_SPEC), run / INSTANCE_STATS
-    rows = read_json(path)
     with reading(run / RUN_SPEC):
         about = _about(run, spec)
         headlines = _headlines(spec, benchmarks) if metric == MAIN_METRIC else {}
-    samples = _samples(run / STATES) if rows else {}
+    samples = _samples(run / STATES)
     with reading(path):
         return [
             _score(about, row, task, values, samples.get((row["instance_id"], task)), headlines.get(task, (metric,)))
-            for row in rows
+            for row in read_rows(path)
             for task, values in _by_task(row).items()
         ]
 
@@ -94,12 +102,22 @@ def _score(
         instance=row["instance_id"],
         repeat=row.get("train_trial_index") or 0,
         score=fmean(values[name] for name in headline) if all(name in values for name in headline) else None,
-        group=sample.group or (f"{task}: {sample.question}" if sample.question else row["instance_id"]),
+        group=_group(task, row["instance_id"], sample),
         depth=values.get("depth", sample.depth),
         failure=next((name for name in FAILURES if values.get(name)), ""),
         tokens=None if tokens is None else int(tokens),
         values=values,
     )
+
+
+def _group(task: str, instance: str, sample: Sample) -> str:
+    """What an instance is clustered by.
+
+    Runs of earlier versions have no groups. There a question at a depth may stand at several; other equal questions
+    can be about different contexts.
+    """
+    at_depth = sample.question if sample.depth is not None else None
+    return f"{task}: {sample.group or at_depth or instance}"
 
 
 def _about(run: Path, spec: Mapping[str, Any]) -> dict[str, Any]:

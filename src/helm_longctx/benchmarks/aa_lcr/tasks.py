@@ -12,6 +12,7 @@ from helm_longctx.judging.scores import REPLIES
 from helm_longctx.protocol.baseline import Baseline
 from helm_longctx.protocol.task import Benchmark, Category, Example, Metric, Settings, Task
 from helm_longctx.protocol.template import Template
+from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.sources.root import DataRoot
 
 
@@ -23,7 +24,8 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     """
     for row in islice(questions(root / PATH), task.sample(settings)):
         fields = {"context": row.context, "question": row.question}
-        yield Example(f"aa_lcr-{row.number}", fields, [row.answer], "official")
+        group = f"documents {digest(row.context)[:12]}"
+        yield Example(f"aa_lcr-{row.number}", fields, [row.answer], "official", group=group)
 
 
 _QUESTIONS = Task(

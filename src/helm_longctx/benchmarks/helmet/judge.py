@@ -20,9 +20,9 @@ from helm_longctx.errors import InputError
 from helm_longctx.helm.annotator import JudgeAnnotator
 from helm_longctx.helm.answer_judge import AnswerAnnotator, explain, is_answered, log_once
 from helm_longctx.helm.metric import scored_record
+from helm_longctx.judging.availability import check_judge
 from helm_longctx.judging.entailment import EntailmentJudge, find_entailment, is_deployment
 from helm_longctx.judging.judge import JudgeRequest
-from helm_longctx.judging.keys.client import check_credentials
 from helm_longctx.protocol.task import Record
 from helm_longctx.sources.root import DataRoot
 
@@ -86,15 +86,15 @@ class CitationAnnotator(JudgeAnnotator):
 
     @classmethod
     def check(cls, judge: str, credentials: Mapping[str, Any] | None = None) -> None:
-        """Check that a deployment has a key, if it needs one, and that the packages for an NLI model are installed.
+        """Check that a deployment has its key and exists, and that the packages for an NLI model are installed.
 
         Raises:
-            InputError: the key or a package is missing.
+            InputError: the key, the model or a package is missing.
         """
         if judge not in ("auto", "none"):
             require("judges" if is_deployment(judge) else "citations", f"judge={judge!r}")
         if credentials is not None and is_deployment(judge):
-            check_credentials(judge, credentials)
+            check_judge(judge, credentials)
 
     def annotate(self, request_state: RequestState) -> dict[str, Any]:
         """The annotation, which the metric reads; empty if there is no judge.

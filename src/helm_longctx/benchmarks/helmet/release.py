@@ -35,6 +35,8 @@ def published_results() -> tuple[Published, ...]:
     text = (resources.files("helm_longctx.benchmarks.helmet") / "published.csv").read_text(encoding="utf-8")
     results: list[Published] = []
     for row in csv.DictReader(text.splitlines()):
-        model, length = row.pop("model"), parse_length(row.pop("length"))
-        results += [Published(model, name, length, {"": float(percent) / 100}) for name, percent in row.items()]
+        model, length, instruct = row.pop("model"), parse_length(row.pop("length")), row.pop("instruct") == "1"
+        results += [
+            Published(model, name, length, {"": float(percent) / 100}, instruct) for name, percent in row.items()
+        ]
     return tuple(results)

@@ -454,5 +454,6 @@ HELMET = Benchmark(
     metrics=METRICS,
     baselines=BASELINES,
     published=published_results,
+    overall="Average",
     judge_checks="helm_longctx.benchmarks.helmet.judge_check.checks",
 )

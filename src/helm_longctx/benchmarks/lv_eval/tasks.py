@@ -84,4 +84,5 @@ LV_EVAL = Benchmark(
     axis=WORDS,
     baselines={d.name: Baseline("span", "the" if d.language == "en" else "的") for d in DATASETS},
     published=published_results,
+    overall="Overall",
 )

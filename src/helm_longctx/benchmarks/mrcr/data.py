@@ -7,6 +7,7 @@ messages are the prompt.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -61,6 +62,14 @@ class Conversation:
     random_string: str
     needle: int
     tokens: int
+
+    @property
+    def conversation(self) -> str:
+        """A digest of all messages but the last, which rows on the same conversation share."""
+        digest = hashlib.sha256()
+        for message in self.messages[:-1]:
+            digest.update(message["content"].encode("utf-8", "surrogatepass"))
+        return digest.hexdigest()[:12]
 
     @property
     def depth(self) -> float:

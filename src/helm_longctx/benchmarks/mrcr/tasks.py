@@ -43,6 +43,7 @@ def load(task: Task, settings: Settings, root: DataRoot, needles: int) -> Iterat
             counter="o200k_base",
             record=row.record,
             messages=row.messages,
+            group=f"conversation {row.conversation}",
         )
 
 

@@ -13,12 +13,12 @@ from helm.common.request import Request, RequestResult
 
 from helm_longctx.helm.patches import apply_patches
 from helm_longctx.judging.calls import TIMEOUT, limit_time, setting
-from helm_longctx.judging.keys.find import IN_FILE, FoundKey, UnavailableJudgeError, find_key, judge_prefix, variable
+from helm_longctx.judging.keys.find import IN_FILE, FoundKey, find_key, judge_prefix, variable
 from helm_longctx.judging.keys.renewal import RenewingClient, failure_result
 from helm_longctx.redaction.text import register_credentials
 
 
-def judge_client(deployment: str, client: AutoClient) -> Client:
+def judge_client(deployment: str, client: AutoClient, seconds: float | None = None) -> Client:
     """Create a HELM client for a judge's deployment, with the judge's own credentials.
 
     The client attempts each request once, or twice if the key is refused and another key is available. If the judge has
@@ -27,6 +27,7 @@ def judge_client(deployment: str, client: AutoClient) -> Client:
     Args:
         deployment: name of a HELM deployment.
         client: the client that HELM passes to annotators.
+        seconds: longest time of a call; None for the environment's setting.
 
     Raises:
         InputError: see `check_credentials`.
@@ -34,17 +35,18 @@ def judge_client(deployment: str, client: AutoClient) -> Client:
     apply_patches()  # HELM's Slurm workers do not load the plugin, which would have done so
     register_credentials(client.credentials)
     record = get_model_deployment(deployment)
+    seconds = seconds or setting(TIMEOUT)
     found = find_key(record, client.credentials)
     if found is None:
         _warn_of_unused_key(record)
-        return limit_time(client._get_client(deployment), setting(TIMEOUT))
+        return limit_time(client._get_client(deployment), seconds)
     _log_origin(record, found)
 
     def build(key: str) -> Client:
         credentials = {**client.credentials, f"{record.host_organization}ApiKey": key}
         # A client of its own: AutoClient keeps one client for each deployment, with the key it had first.
         own = AutoClient(credentials, client.file_storage_path, client.cache_backend_config)
-        return limit_time(own._get_client(deployment), setting(TIMEOUT))
+        return limit_time(own._get_client(deployment), seconds)
 
     return RenewingClient(build, found.keys, found.origin)
 
@@ -72,19 +74,6 @@ def check_credentials(deployment: str, credentials: Mapping[str, Any]) -> None:
             variables but not their values.
     """
     find_key(get_model_deployment(deployment), credentials)
-
-
-def has_credentials(deployment: str, credentials: Mapping[str, Any]) -> bool:
-    """Whether a judge has a key or needs none.
-
-    Raises:
-        InputError: a set of OAuth variables is incomplete, which is always a mistake.
-    """
-    try:
-        check_credentials(deployment, credentials)
-    except UnavailableJudgeError:
-        return False
-    return True
 
 
 def _log_origin(deployment: ModelDeployment, found: FoundKey) -> None:

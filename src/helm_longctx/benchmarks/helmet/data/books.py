@@ -21,6 +21,7 @@ from helm_longctx.protocol.sampling import UnseededShuffles, shuffle_order
 from helm_longctx.protocol.task import Example, Settings, Task
 from helm_longctx.protocol.template import CONTEXT
 from helm_longctx.protocol.text import TextCutter
+from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.sources.jsonl import FileRow, JsonLines, Row
 from helm_longctx.sources.root import DataRoot
 
@@ -29,6 +30,9 @@ LONGEST = 131072
 
 LONG = 65536
 """The other tasks use texts with at least this many Llama 2 tokens."""
+
+_BEGINNING = 2000
+"""Characters at the start of a text that tell books and law cases apart; title pages are shorter."""
 
 _BATCH = 8
 """Texts that are tokenized in parallel. More would only take more memory."""
@@ -161,7 +165,10 @@ def _example(
     fields_for_judge = dict(record or {})
     for path in _judge_files(task, "rubric", root):
         fields_for_judge["rubric"] = str(root / path)
-    return Example(f"{task.name}-{position}", fields, answers, "official", counter=origin, record=fields_for_judge)
+    # The texts of all lengths begin alike, so a book is the same group at each.
+    group = f"text {digest(text[:_BEGINNING])[:12]}"
+    name = f"{task.name}-{position}"
+    return Example(name, fields, answers, "official", counter=origin, record=fields_for_judge, group=group)
 
 
 def _judge_files(task: Task, role: str, root: DataRoot) -> list[str]:

@@ -53,7 +53,10 @@ def load_qa(
             CONTEXT: "" if settings.context == "none" else _documents(row, _qa_passage),
             "question": row["question"],
         }
-        yield Example(f"{task.name}-{position}", fields, row["answers"], "official", _depth(row, fields[CONTEXT]))
+        depth = _depth(row, fields[CONTEXT])
+        yield Example(
+            f"{task.name}-{position}", fields, row["answers"], "official", depth, group=f"question {row.get(key)}"
+        )
 
 
 def load_rerank(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
@@ -86,7 +89,13 @@ def load_rerank(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exam
         }
         record = {"qrels": {p["id"]: int(p["label"]) for p in row["ctxs"]}, "passages": passages}
         yield Example(
-            f"{task.name}-{position}", fields, [_ranking(row)], "official", _relevant_depth(row), record=record
+            f"{task.name}-{position}",
+            fields,
+            [_ranking(row)],
+            "official",
+            _relevant_depth(row),
+            record=record,
+            group=f"query {row['qid']}",
         )
 
 

@@ -1,0 +1,85 @@
+"""Adds entries to the YAML files of HELM's local path. Comments and all other entries stay as they are."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap, CommentedSeq
+from ruamel.yaml.error import YAMLError
+
+from helm_longctx.errors import InputError, shorten
+
+LISTS = {
+    "model_deployments.yaml": "model_deployments",
+    "model_metadata.yaml": "models",
+    "tokenizer_configs.yaml": "tokenizer_configs",
+}
+"""The files that HELM reads, and the name of the list in each."""
+
+
+def add_entries(folder: Path, entries: Mapping[str, Mapping[str, Any]], replace: bool = False) -> list[Path]:
+    """Add an entry to each of some files, and write the files when all are known to be right.
+
+    Args:
+        folder: HELM's local path; made if it does not exist.
+        entries: by the names of files (`LISTS`).
+        replace: whether an entry of the same name is replaced.
+
+    Returns:
+        The files that were written.
+
+    Raises:
+        InputError: a file is malformed, or has an entry of the same name although `replace` is not set.
+    """
+    texts = {folder / file: _extend(folder / file, LISTS[file], entry, replace) for file, entry in entries.items()}
+    folder.mkdir(parents=True, exist_ok=True)
+    for path, text in texts.items():
+        part = path.with_name(f".{path.name}.part")
+        part.write_text(text, encoding="utf-8")
+        os.replace(part, path)
+    return list(texts)
+
+
+def _extend(path: Path, key: str, entry: Mapping[str, Any], replace: bool) -> str:
+    yaml = _parser()
+    document = _read(yaml, path, key)
+    rows = document[key]
+    places = [place for place, row in enumerate(rows) if isinstance(row, Mapping) and row.get("name") == entry["name"]]
+    if places and not replace:
+        raise InputError(f"{path} already has {entry['name']!r}; give --replace, or choose another name")
+    if places:
+        rows[places[-1]].clear()
+        rows[places[-1]].update(entry)
+    else:
+        rows.append(CommentedMap(entry))
+    stream = io.StringIO()
+    yaml.dump(document, stream)
+    return stream.getvalue()
+
+
+def _parser() -> YAML:
+    yaml = YAML()
+    yaml.preserve_quotes = True
+    yaml.width = 1 << 16  # long lines stay
+    yaml.indent(mapping=2, sequence=4, offset=2)
+    return yaml
+
+
+def _read(yaml: YAML, path: Path, key: str) -> CommentedMap:
+    """Read a file, or make an empty document if there is none."""
+    try:
+        document = yaml.load(path.read_text(encoding="utf-8")) if path.exists() else None
+    except (YAMLError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is not YAML: {shorten(' '.join(str(error).split()), 200)}") from None
+    if document is None:
+        document = CommentedMap()
+    if not isinstance(document, CommentedMap) or not isinstance(document.get(key) or CommentedSeq(), CommentedSeq):
+        raise InputError(f"{path} must have a list {key!r}, as HELM's file of this name")
+    if not document.get(key):
+        document[key] = CommentedSeq()
+    return document

@@ -1,0 +1,228 @@
+"""Finds out what a server offers: its models, the forms of prompts that it answers, and the length of its context."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from typing import Any, Literal
+from urllib.parse import urlsplit, urlunsplit
+
+from helm.common.cache import BlackHoleCacheConfig
+from helm.common.request import Request, RequestResult
+
+from helm_longctx.apis import AnthropicClient, OpenAIClient
+from helm_longctx.endpoints.listing import ListedModel, list_models
+from helm_longctx.errors import InputError, bad_argument, shorten
+from helm_longctx.failures import Failure, failure_of_text
+from helm_longctx.redaction.text import redact
+
+Api = Literal["openai", "anthropic"]
+Route = Literal["chat", "completions"]
+
+CLIENTS = {"openai": OpenAIClient, "anthropic": AnthropicClient}
+
+TYPES = ("chat", "completions", "both")
+
+_ROUTE = re.compile(r"(/chat/completions|/completions|/messages|/models)?/*$")
+"""The end of an address that people copy from examples; the clients add it themselves."""
+
+_QUESTION = "Say yes."
+_MAX_TOKENS = 16
+"""The fewest output tokens that OpenAI accepts."""
+
+_NEAREST = 5
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """A model behind an address, as the server describes it and answers.
+
+    Args:
+        url: the base address, as the official packages take it.
+        model: what requests call the model.
+        routes: the forms that the server answered and that are to be used.
+        context: tokens of prompt and output together; None if the server does not say it.
+        source: hub name or folder of the weights; None if the server does not say it.
+        refused: parameters of HELM's requests that the server refused, and that the client therefore leaves out.
+        api_key_env: name of the environment variable with the key.
+    """
+
+    url: str
+    api: Api
+    model: str
+    routes: tuple[Route, ...]
+    context: int | None = None
+    source: str | None = None
+    refused: tuple[str, ...] = ()
+    api_key_env: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def client_spec(self) -> dict[str, Any]:
+        """Return the `client_spec` of a HELM deployment."""
+        form = {"form": "both" if len(self.routes) > 1 else self.routes[0]} if self.api == "openai" else {}
+        key = {"api_key_env": self.api_key_env} if self.api_key_env else {}
+        headers = {"headers": dict(self.headers)} if self.headers else {}
+        arguments = {"base_url": self.url, "model": self.model, **form, **key, **headers}
+        return {"class_name": f"helm_longctx.apis.{CLIENTS[self.api].__name__}", "args": arguments}
+
+
+def probe(
+    url: str,
+    *,
+    name: str = "",
+    model: str | None = None,
+    api: str = "openai",
+    kind: str | None = None,
+    api_key_env: str | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Endpoint:
+    """Ask a server what it offers: its models, and one tiny request for each form of prompts.
+
+    Args:
+        url: the address, with or without the route (`/v1/chat/completions`).
+        name: what the user calls the model; used to find it among the server's models if `model` is None.
+        model: what requests call the model.
+        kind: the forms to use (`TYPES`); None for all that the server answers.
+        api: the protocol, openai or anthropic.
+        api_key_env: name of the environment variable with the key; None to send no key.
+
+    Raises:
+        InputError: the server cannot be reached, refuses the key, does not have the model, or does not answer the form.
+    """
+    protocol = _check(api, kind)
+    address, given = base_url(url, protocol), headers or {}
+    where = Endpoint(address, protocol, model or "", _routes(protocol), api_key_env=api_key_env, headers=given)
+    listed = _list(where)
+    found = _choose(where, name, listed)
+    where = replace(where, model=found.name, context=found.context, source=found.source)
+    results = {route: _ask(where, route) for route in _routes(protocol)}
+    routes = tuple(route for route, result in results.items() if result.success)
+    if not routes:
+        raise _no_answer(where, list(results.values()), listed)
+    return replace(where, routes=_wanted(kind, routes, results))
+
+
+def base_url(url: str, api: Api) -> str:
+    """Return an address as the official packages take it: OpenAI's ends in `/v1`, Anthropic's before it.
+
+    Raises:
+        InputError: it is not an address, or contains a password or a query.
+    """
+    parts = urlsplit(url.strip())
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or "@" in parts.netloc:
+        raise bad_argument(
+            "endpoint", "url", redact(url), "an http:// or https:// address without a password and without ?query"
+        )
+    path = _ROUTE.sub("", parts.path)
+    path = path.removesuffix("/v1") if api == "anthropic" else path or "/v1"
+    return urlunsplit((parts.scheme, parts.netloc, path, "", ""))
+
+
+def make_client(endpoint: Endpoint) -> OpenAIClient | AnthropicClient:
+    """Return the client that runs use for an endpoint, without a request cache."""
+    return CLIENTS[endpoint.api](BlackHoleCacheConfig(), **endpoint.client_spec()["args"])
+
+
+def nearest(name: str, names: Sequence[str]) -> str:
+    """List the names that are spelled most like one; the first ones if none is similar."""
+    by_lower = {each.lower(): each for each in names}
+    close = [by_lower[each] for each in get_close_matches(name.lower(), by_lower, n=_NEAREST, cutoff=0.4)]
+    return ", ".join(close or names[:_NEAREST])
+
+
+def _check(api: str, kind: str | None) -> Api:
+    if api not in CLIENTS:
+        raise bad_argument("endpoint", "api", api, CLIENTS)
+    protocol: Api = "openai" if api == "openai" else "anthropic"
+    allowed = TYPES if protocol == "openai" else ("chat",)
+    if kind is not None and kind not in allowed:
+        raise bad_argument("endpoint", "type", kind, allowed)
+    return protocol
+
+
+def _routes(api: Api) -> tuple[Route, ...]:
+    return ("chat", "completions") if api == "openai" else ("chat",)
+
+
+def _list(endpoint: Endpoint) -> list[ListedModel]:
+    """Return the server's models; an empty list if it has no models route, or hides it."""
+    try:
+        return list_models(make_client(endpoint).client)
+    except ValueError:
+        return []
+    except InputError:
+        raise
+    except Exception as error:  # of the packages, or of httpx
+        status = getattr(error, "status_code", None)
+        if status == 401:
+            raise _key_error(endpoint) from None
+        if status is None:
+            reason = str(error.__cause__ or error)
+            raise InputError(f"{endpoint.url} cannot be reached: {redact(shorten(reason, 200))}") from None
+        return []
+
+
+def _choose(endpoint: Endpoint, name: str, listed: list[ListedModel]) -> ListedModel:
+    by_name = {each.name: each for each in listed}
+    guesses = [endpoint.model] if endpoint.model else [name, name.partition("/")[2]]
+    if found := next((by_name[guess] for guess in guesses if guess in by_name), None):
+        return found
+    if endpoint.model or not listed:
+        return ListedModel(endpoint.model or guesses[-1])
+    if len(listed) == 1:
+        return listed[0]
+    raise InputError(
+        f"{endpoint.url} has {len(listed)} models, none of which is called {name!r};"
+        f" name one with --model, such as {nearest(name, list(by_name))}"
+    )
+
+
+def _ask(endpoint: Endpoint, route: Route) -> RequestResult:
+    """Send one tiny request with the parameters that HELM's requests have."""
+    client = make_client(replace(endpoint, routes=(route,)))
+    request = Request(
+        model=f"endpoint/{endpoint.model}",
+        model_deployment=f"endpoint/{endpoint.model}",
+        prompt=_QUESTION,
+        temperature=0.0,
+        max_tokens=_MAX_TOKENS,
+        stop_sequences=["\n\n\n"],
+    )
+    return client.make_request(request)
+
+
+def _wanted(kind: str | None, routes: tuple[Route, ...], results: Mapping[Route, RequestResult]) -> tuple[Route, ...]:
+    if kind is None:
+        return routes
+    wanted = tuple(route for route in results if kind in (route, "both"))
+    for route in wanted:
+        if route not in routes:
+            raise InputError(
+                f"type={kind!r}: the server does not answer {route} ({_reason(results[route])});"
+                f" allowed: {', '.join(routes)}"
+            )
+    return wanted
+
+
+def _no_answer(endpoint: Endpoint, results: list[RequestResult], listed: list[ListedModel]) -> InputError:
+    kinds = [failure_of_text(result.error or "") for result in results]
+    if Failure.BAD_KEY in kinds:
+        return _key_error(endpoint)
+    if Failure.UNKNOWN_MODEL in kinds or (endpoint.model not in (each.name for each in listed) and listed):
+        names = [each.name for each in listed]
+        offer = f"; name one with --model, such as {nearest(endpoint.model, names)}" if names else ""
+        reason = _reason(results[kinds.index(Failure.UNKNOWN_MODEL)] if Failure.UNKNOWN_MODEL in kinds else results[0])
+        return InputError(f"{endpoint.url} does not have the model {endpoint.model!r} ({reason}){offer}")
+    return InputError(f"{endpoint.url} does not answer a tiny request to {endpoint.model!r}: {_reason(results[0])}")
+
+
+def _key_error(endpoint: Endpoint) -> InputError:
+    if endpoint.api_key_env:
+        return InputError(f"{endpoint.url} refuses the key in {endpoint.api_key_env}")
+    return InputError(f"{endpoint.url} needs a key; name the environment variable that has it with --api-key-env")
+
+
+def _reason(result: RequestResult) -> str:
+    return redact(" ".join((result.error or "").split()))[:300]

@@ -1,0 +1,285 @@
+"""Scores with intervals: of tasks, of categories, and a benchmark's overall score, from runs and published tables."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from helm_longctx.protocol.metric_names import CONDITIONS, task_score
+from helm_longctx.protocol.task import MAIN_METRIC, Benchmark, Category, Task
+from helm_longctx.report.comparability import Lack, describe, find_outcome, task_lacks
+from helm_longctx.report.reference import read_reference
+from helm_longctx.runs.files import INSTANCE_STATS, STATS, read_json, read_run_specs, reading
+from helm_longctx.runs.scores import InstanceScore, read_scores
+from helm_longctx.statistics.intervals import Interval, mean_interval, mean_of_means
+
+PUBLISHED = "published/"
+"""What the names of published models start with, in suites and here."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """A model's score in a task or a category at a length.
+
+    Args:
+        benchmark: its name.
+        category: the category's name; empty if the benchmark has one category.
+        task: the task's name; empty for the score of a whole category.
+        length: None if the benchmark has no lengths.
+        context: `full`, or `none` for closed-book runs.
+        interval: mean and 95 % interval; the ends are NaN where instances are unknown, as in published tables.
+        judges: who judged the answers; of a task without a judge none.
+        lacks: why the score is not comparable.
+        rows: the scores of the answers; empty for published scores and for categories.
+    """
+
+    benchmark: str
+    category: str
+    task: str
+    model: str
+    length: int | None
+    context: str
+    interval: Interval
+    judges: frozenset[str] = frozenset()
+    lacks: tuple[Lack, ...] = ()
+    rows: tuple[InstanceScore, ...] = ()
+
+
+class Overall(NamedTuple):
+    """A model's overall score in a benchmark at a length.
+
+    Args:
+        interval: None if there is no overall score.
+        reason: why there is none, else empty.
+    """
+
+    model: str
+    length: int | None
+    interval: Interval | None
+    reason: str
+
+
+def read_results(suite: Path, benchmarks: Iterable[Benchmark]) -> list[Result]:
+    """Read the score of each task in a suite's finished runs, in the order of the runs' names, and the published ones.
+
+    Of several runs of one task, model and length, the one with the most answers counts.
+
+    Raises:
+        InputError: a file of a run is damaged.
+    """
+    benchmarks = tuple(benchmarks)
+    runs = (result for run, spec in read_run_specs(suite) for result in run_results(run, spec, benchmarks))
+    return [*best_results(runs), *reference_results(suite, benchmarks)]
+
+
+def best_results(results: Iterable[Result]) -> list[Result]:
+    """Return for each task, model, length and context the result with the most answers."""
+    best: dict[tuple[Any, ...], Result] = {}
+    for result in results:
+        key = (result.benchmark, result.category, result.task, result.model, result.length, result.context)
+        if key not in best or result.interval.n > best[key].interval.n:
+            best[key] = result
+    return list(best.values())
+
+
+def reference_results(suite: Path, benchmarks: Iterable[Benchmark]) -> list[Result]:
+    """Return the published results that a suite has."""
+    return [
+        result
+        for benchmark in benchmarks
+        for run in read_reference(suite, [benchmark])
+        for result in _published_run(benchmark, _category(benchmark, run.spec), run.spec, run.stats)
+    ]
+
+
+def _category(benchmark: Benchmark, spec: Mapping[str, Any]) -> str:
+    return benchmark.entries[spec["scenario_spec"]["args"]["entry"]].name
+
+
+def statistic_intervals(rows: Iterable[InstanceScore]) -> dict[tuple[str, str], Interval]:
+    """Return the mean and interval of every statistic of each task in a run, except of those on how the run went.
+
+    Args:
+        rows: the answers of a run.
+
+    Returns:
+        (task, statistic) to interval. A task's score also has the name that it has in columns.
+    """
+    values: dict[tuple[str, str], list[tuple[float, str]]] = defaultdict(list)
+    for row in rows:
+        scores = {name: value for name, value in row.values.items() if name not in CONDITIONS}
+        scores |= {MAIN_METRIC: row.score} if row.score is not None else {}
+        for name, value in scores.items():
+            values[row.task, name].append((value, row.group))
+    intervals = {key: mean_interval(*zip(*pairs, strict=True)) for key, pairs in values.items()}
+    scores_of_tasks = {key: each for key, each in intervals.items() if key[1] == MAIN_METRIC}
+    return intervals | {(task, task_score(task)): each for (task, _), each in scores_of_tasks.items()}
+
+
+def published_results(benchmark: Benchmark) -> list[Result]:
+    """Return the published scores of tasks, or of categories if the publication has only those."""
+    return [
+        Result(benchmark.name, row.category, task, f"{PUBLISHED}{row.model}", row.length, "full", _without_ends(score))
+        for row in benchmark.published()
+        for task, score in row.scores.items()
+    ]
+
+
+def category_results(results: Iterable[Result], benchmark: Benchmark) -> list[Result]:
+    """Average the results of the tasks of each category, for each model, length and context.
+
+    A mean over fewer tasks than the category has at that length lacks them. A published score of a whole category is
+    returned as it is.
+    """
+    groups: dict[tuple[str, str, int | None, str], list[Result]] = defaultdict(list)
+    for result in results:
+        if result.benchmark == benchmark.name:
+            groups[result.category, result.model, result.length, result.context].append(result)
+    categories = {category.name: category for category in benchmark.categories}
+    return [_of_category(categories[name], rows) for (name, *_), rows in groups.items()]
+
+
+def overall_results(categories: Iterable[Result], benchmark: Benchmark) -> list[Overall]:
+    """Average the categories of each model at each length, if the benchmark declares an overall score.
+
+    There is one only if all categories are complete, and if those that are meant to have one judge had the same.
+
+    Args:
+        categories: from `category_results`.
+    """
+    if not benchmark.overall:
+        return []
+    groups: dict[tuple[str, int | None], dict[str, Result]] = defaultdict(dict)
+    for result in categories:
+        if result.context == "full":
+            groups[result.model, result.length][result.category] = result
+    return [_overall(benchmark, model, length, found) for (model, length), found in groups.items()]
+
+
+def model_table(results: Iterable[Result]) -> tuple[list[str], dict[str, list[float]]]:
+    """Arrange scores for correlations and rankings.
+
+    Args:
+        results: of one benchmark, length and context: tasks or categories.
+
+    Returns:
+        The models, and for each task or category their scores in that order; NaN where a model has none.
+    """
+    results = list(results)
+    models = list(dict.fromkeys(result.model for result in results))
+    columns: dict[str, list[float]] = {}
+    for result in results:
+        column = columns.setdefault(result.task or result.category, [math.nan] * len(models))
+        column[models.index(result.model)] = result.interval.mean
+    return models, columns
+
+
+def run_results(run: Path, spec: Mapping[str, Any], benchmarks: Sequence[Benchmark]) -> Iterator[Result]:
+    """Yield the score of each task of a run; nothing for a run of another package's scenario.
+
+    Raises:
+        InputError: a file of the run is damaged.
+    """
+    arguments = spec["scenario_spec"].get("args", {})
+    benchmark = next((each for each in benchmarks if arguments.get("entry") in each.entries), None)
+    if benchmark is None or not (run / STATS).is_file():
+        return
+    category = _category(benchmark, spec)
+    stats = read_json(run / STATS)
+    if not read_json(run / INSTANCE_STATS):
+        with reading(run / STATS):
+            yield from _published_run(benchmark, category, spec, stats)
+        return
+    outcome = find_outcome(spec, stats, benchmarks)
+    tasks = {task.name: task for task in outcome.tasks} if outcome else {}
+    by_task: dict[str, list[InstanceScore]] = defaultdict(list)
+    for row in read_scores(run, [benchmark]):
+        by_task[row.task].append(row)
+    for name, rows in by_task.items():
+        task, first = tasks.get(name), rows[0]
+        yield Result(
+            benchmark.name,
+            category,
+            name,
+            first.model,
+            first.length,
+            first.context,
+            interval_of(rows),
+            _judges(task, first.judge),
+            tuple(task_lacks(outcome, task)) if outcome and task else (),
+            tuple(rows),
+        )
+
+
+def _judges(task: Task | None, judge: str) -> frozenset[str]:
+    """The judge of a run: the one that its entry names, else the official one; none if the task has none."""
+    if task is None or task.official_judge is None:
+        return frozenset()
+    return frozenset([task.official_judge if judge in ("", "auto") else judge])
+
+
+def interval_of(rows: Iterable[InstanceScore]) -> Interval:
+    """Return the mean of the answers' scores, clustered by their groups; repeats of a question are one cluster."""
+    scored = [(row.score, row.group) for row in rows if row.score is not None]
+    return mean_interval([score for score, _ in scored], [group for _, group in scored])
+
+
+def _published_run(
+    benchmark: Benchmark, category: str, spec: Mapping[str, Any], stats: Iterable[Mapping[str, Any]]
+) -> Iterator[Result]:
+    length, model = spec["scenario_spec"]["args"].get("length"), spec["adapter_spec"]["model"]
+    for stat in stats:
+        if stat["name"]["name"] == MAIN_METRIC:
+            task = stat["name"].get("sub_split", "")
+            yield Result(benchmark.name, category, task, model, length, "full", _without_ends(stat["mean"]))
+
+
+def _without_ends(score: float) -> Interval:
+    return Interval(score, math.nan, math.nan, 0)
+
+
+def _of_category(category: Category, rows: Sequence[Result]) -> Result:
+    whole = [row for row in rows if not row.task]
+    if whole:
+        return whole[0]
+    scores = {row.task: row for row in rows if not math.isnan(row.interval.mean)}
+    expected = category.tasks_at(rows[0].length)
+    missing = [Lack("missing", task.name) for task in expected if task.name not in scores]
+    counted = [scores[task.name] for task in expected if task.name in scores]
+    return replace(
+        rows[0],
+        task="",
+        interval=mean_of_means([row.interval for row in counted]),
+        judges=frozenset(judge for row in counted for judge in row.judges),
+        lacks=(*missing, *(lack for row in counted for lack in row.lacks)),
+        rows=(),
+    )
+
+
+def _overall(benchmark: Benchmark, model: str, length: int | None, found: Mapping[str, Result]) -> Overall:
+    categories = [each for each in benchmark.categories if each.averaged and each.tasks_at(length)]
+    missing = [category.title for category in categories if category.name not in found]
+    reasons = [f"no {', '.join(missing)}"] if missing else []
+    for category in categories:
+        if lacks := [each for each in found[category.name].lacks if each.kind != "judge"] if not missing else []:
+            reasons.append(f"{category.title}: {'; '.join(describe(lacks))}")
+    reasons += _judge_reasons(categories, found)
+    if reasons:
+        return Overall(model, length, None, "; ".join(reasons))
+    return Overall(model, length, mean_of_means([found[category.name].interval for category in categories]), "")
+
+
+def _judge_reasons(categories: Sequence[Category], found: Mapping[str, Result]) -> Iterator[str]:
+    """Say where categories with the same official judge had several; a table of published scores had one."""
+    judges: dict[str, dict[str, None]] = defaultdict(dict)
+    for category in categories:
+        for official in {task.official_judge for task in category.tasks if task.official_judge}:
+            if category.name in found:
+                judges[official].update(dict.fromkeys(sorted(found[category.name].judges)))
+    for official, used in judges.items():
+        if len(used) > 1:
+            yield f"judged by {' and '.join(used)} (the benchmark's judge is {official})"

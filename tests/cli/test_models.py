@@ -1,0 +1,143 @@
+"""`models add` and the doctor's look at providers, in this process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.cli.test_cli import Command
+from tests.endpoints.scripted import CHAT, MESSAGE, TEXT, Route, scripted
+from tests.models.small_models import save_tokenizer
+
+KEY = "sk-hidden-0123456789abcdef"
+FILES = ("model_deployments.yaml", "model_metadata.yaml", "tokenizer_configs.yaml")
+
+
+def routes(folder: Path, context: int = 32768) -> dict[str, Route]:
+    """A server as vLLM is, with one model, whose weights are in a folder."""
+    row = {"id": "tiny", "max_model_len": context, "root": str(folder)}
+    chats = {"/v1/chat/completions": CHAT, "/v1/completions": TEXT, "/v1/messages": MESSAGE}
+    return {**chats, "/v1/models": (200, {"data": [row, {"id": "tiny-2", "shutdown_date": "2027-01-14"}]})}
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes], tmp_path: Path) -> Command:
+    """The command, in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MY_KEY", KEY)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    return Command(monkeypatch, capsysbinary)
+
+
+def read(name: str) -> dict:
+    """The only entry of a file in the local path."""
+    ((row,),) = yaml.safe_load((Path("prod_env") / name).read_text()).values()
+    return row
+
+
+def test_add(command: Command, tmp_path: Path) -> None:
+    """The files have what HELM needs, and no key; what does not fit is said."""
+    save_tokenizer(tmp_path / "tokenizer")
+    with scripted(routes(tmp_path / "tokenizer"), key=KEY) as server:
+        options = ["--url", server.address, "--api-key-env", "MY_KEY", "--header", "X-Team: nlp"]
+        assert command("models", "add", "my/tiny", *options) == 0
+    assert "tiny answers chat and completions" in command.out
+    assert "a context of 32768 tokens: prompts of 64k 128k 256k 512k 1m are cut to it" in command.out
+    assert "helm-run --run-entries helmet_recall:length=8k,model=my/tiny" in command.out
+    deployment, model, tokenizer = map(read, FILES)
+    arguments = {"base_url": f"{server.address}/v1", "model": "tiny", "form": "both"}
+    arguments |= {"api_key_env": "MY_KEY", "headers": {"X-Team": "nlp"}}
+    assert deployment == {
+        "name": "my/tiny",
+        "model_name": "my/tiny",
+        "tokenizer_name": "my/tiny",
+        "max_sequence_length": 32768,
+        "client_spec": {"class_name": "helm_longctx.apis.OpenAIClient", "args": arguments},
+    }
+    assert "INSTRUCTION_FOLLOWING_MODEL_TAG" in model["tags"]
+    assert tokenizer["tokenizer_spec"]["args"] == {"pretrained_model_name_or_path": str(tmp_path / "tokenizer")}
+    assert KEY not in command.out + command.err + "".join((Path("prod_env") / name).read_text() for name in FILES)
+
+
+def test_add_without_a_tokenizer(command: Command, tmp_path: Path) -> None:
+    """A base model that only completes: no tag, and what that means is said; HELM's own tokenizers can be named."""
+    only = {"/v1/completions": TEXT, "/v1/models": (200, {"data": [{"id": "org/base"}]})}
+    with scripted(only) as server:
+        options = ["models", "add", "my/base", "--url", server.address]
+        assert command(*options) == 0
+        for said in (
+            "tokenizer='org/base' cannot be loaded",
+            "does not say how long its context is",
+            "no chats: the official code chats in",
+        ):
+            assert said in command.out
+        assert set(read(FILES[0])) == {"name", "model_name", "client_spec"}
+        assert "INSTRUCTION_FOLLOWING_MODEL_TAG" not in read(FILES[1])["tags"]
+        assert command(*options) == 2
+        assert "already has 'my/base'; give --replace" in command.err
+        assert command(*options, "--replace", "--context", "8k", "--tokenizer", "openai/o200k_base") == 0
+    assert {"tokenizer_name": "openai/o200k_base", "max_sequence_length": 8192}.items() <= read(FILES[0]).items()
+    assert "prompts of 16k" in command.out
+    assert not (tmp_path / "prod_env" / FILES[2]).exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--type", "completion"], "type='completion' is not allowed; allowed: chat, completions, both; did you mean"),
+        (["--api", "google"], "api='google' is not allowed; allowed: openai, anthropic"),
+        (["--api-key-env", "ABSENT"], "the environment variable ABSENT is not set"),
+        (["--model", "tini"], "does not have the model 'tini'"),
+        (["--context", "many"], "--context: length='many' is not allowed"),
+        (["--tokenizer", "no/tokenizer"], "tokenizer='no/tokenizer' cannot be loaded"),
+        (["--header", "X-Team"], "header='X-Team' is not allowed; allowed: 'NAME: VALUE'"),
+        (["--header", f"X-Api-Key: {KEY}"], "header='X-Api-Key' is not allowed; allowed: 'X-Api-Key: $VAR'"),
+        (["--url", "http://127.0.0.1:9"], "http://127.0.0.1:9/v1 cannot be reached"),
+    ],
+)
+def test_bad_input(command: Command, tmp_path: Path, options: list[str], told: str) -> None:
+    """One line, status 2, no key, and nothing is written."""
+    gone = (404, {"error": {"message": "The model `tini` does not exist."}})
+    closed = {**routes(tmp_path), "/v1/chat/completions": gone, "/v1/completions": gone}
+    with scripted(closed if "tini" in options else routes(tmp_path)) as server:
+        assert command("models", "add", "my/tiny", "--url", server.address, *options) == 2
+    assert told in command.err
+    assert command.err.count("\n") == 1
+    assert KEY not in command.out + command.err
+    assert not Path("prod_env").exists()
+
+
+def test_names(command: Command) -> None:
+    """A name that a run entry could not have is refused."""
+    for name in ("tiny", "my/ti:ny", "my/tiny,x", "a/b/c", "my/tïny "):
+        assert command("models", "add", name, "--url", "http://127.0.0.1:9") == 2
+        assert f"NAME={name!r} is not allowed" in command.err
+
+
+def test_doctor_asks_for_models(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model that the provider does not have is broken; one that cannot be asked for is a note."""
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with scripted(routes(tmp_path), key=KEY) as server:
+        options = ["--url", server.address, "--api-key-env", "MY_KEY"]
+        for name in ("my/tiny", "my/tiny-2", "my/gone"):
+            assert command("models", "add", name, "--model", "tiny-2" if "2" in name else "tiny", *options) == 0
+        path = Path("prod_env/model_deployments.yaml")
+        text = path.read_text().replace("model: tiny\n", "model: tiny-0\n")
+        path.write_text(text.replace("model: tiny-0\n", "model: tiny\n", 1))
+        assert command("doctor", "--no-run") == 1
+        for line in (
+            "ok      models: my/tiny exists\n",
+            "ok      models: my/tiny-2 exists until 2027-01-14\n",
+            f"BROKEN  models: my/gone: {server.address}/v1/ does not have tiny-0 (any more); it has tiny",
+            "was not asked for: http://127.0.0.1:9/v1/: [Errno 111] Connection refused\n",
+        ):
+            assert line in command.out
+        monkeypatch.delenv("MY_KEY")
+        assert command("doctor", "--no-run") == 0
+        assert "note    models: my/tiny was not asked for: api_key_env='MY_KEY'" in command.out
+        assert command("doctor", "--no-run", "--no-network") == 0
+        assert "models:" not in command.out
+    assert KEY not in command.out + command.err

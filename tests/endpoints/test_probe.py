@@ -1,0 +1,170 @@
+"""What is found out about servers that answer as the known ones do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from helm_longctx.endpoints.probe import base_url, nearest, probe
+from helm_longctx.errors import InputError
+from tests.endpoints.scripted import CHAT, MESSAGE, TEXT, Route, scripted
+
+ROUTES: dict[str, Route] = {"/v1/chat/completions": CHAT, "/v1/completions": TEXT}
+
+
+def models(*rows: dict[str, Any]) -> Route:
+    """A models route with these rows."""
+    return 200, {"object": "list", "data": list(rows)}
+
+
+VLLM = models({"id": "llama", "max_model_len": 32768, "root": "meta-llama/Llama-3.1-8B"})
+
+
+@pytest.mark.parametrize(
+    ("listed", "context"),
+    [
+        (VLLM, 32768),
+        (models({"id": "llama", "context_length": 1000}), 1000),  # OpenRouter
+        ((200, [{"id": "llama", "context_length": 2000}]), 2000),  # Together
+        (models({"id": "llama", "context_window": 3000}), 3000),  # Groq
+        (models({"id": "llama", "max_input_tokens": 4000}), 4000),  # Anthropic
+        (models({"id": "llama", "context_length": None}), None),
+        (models({"id": "other", "context_length": 5}, {"id": "llama"}), None),
+        ((500, "Internal Server Error"), None),  # transformers serve without a cache
+        ((200, "<html>"), None),
+        ((403, {"error": "restricted key"}), None),
+    ],
+)
+def test_models_routes(listed: Route, context: int | None) -> None:
+    """The context is read where the server gives it. A server without a usable list is asked all the same."""
+    with scripted({**ROUTES, "/v1/models": listed}) as server:
+        found = probe(server.address, name="my/llama")
+    assert (found.model, found.context, found.routes) == ("llama", context, ("chat", "completions"))
+
+
+def test_one_model_needs_no_name() -> None:
+    """The only model of a server is meant, whatever the user calls it; hub name and key are kept by name."""
+    with scripted({**ROUTES, "/v1/models": VLLM}) as server:
+        found = probe(f"{server.address}/v1/chat/completions", name="my/model", headers={"X-Team": "nlp"})
+    assert (found.model, found.source, found.url) == ("llama", "meta-llama/Llama-3.1-8B", f"{server.address}/v1")
+    assert found.client_spec() == {
+        "class_name": "helm_longctx.apis.OpenAIClient",
+        "args": {"base_url": found.url, "model": "llama", "form": "both", "headers": {"X-Team": "nlp"}},
+    }
+    assert all(headers["X-Team"] == "nlp" for headers in server.headers)
+
+
+@pytest.mark.parametrize(
+    ("closed", "form"), [("/v1/completions", "chat"), ("/v1/chat/completions", "completions"), (None, "both")]
+)
+def test_forms(closed: str | None, form: str) -> None:
+    """Only what the server answers is used; `type` chooses from it."""
+    routes = {path: route for path, route in ROUTES.items() if path != closed}
+    with scripted(routes) as server:
+        assert probe(server.address, model="m").client_spec()["args"]["form"] == form
+        if closed:
+            other = "completions" if form == "chat" else "chat"
+            for kind in (other, "both"):
+                with pytest.raises(InputError, match=f"type='{kind}': the server does not answer {other} .*: {form}$"):
+                    probe(server.address, model="m", kind=kind)
+        else:
+            assert probe(server.address, model="m", kind="completions").routes == ("completions",)
+
+
+def test_a_base_model_without_a_chat_template() -> None:
+    """vLLM refuses to chat with it; it is completed."""
+    refusal = (400, {"error": {"message": "As of transformers v4.44, default chat template is no longer allowed"}})
+    with scripted({**ROUTES, "/v1/chat/completions": refusal}) as server:
+        assert probe(server.address, model="m").routes == ("completions",)
+
+
+def test_anthropic_protocol() -> None:
+    """Its address ends before `/v1`, and it only chats."""
+    with scripted({"/v1/messages": MESSAGE, "/v1/models": VLLM}) as server:
+        found = probe(f"{server.address}/v1/messages", api="anthropic")
+        assert (found.url, found.routes, found.context) == (server.address, ("chat",), 32768)
+        assert found.client_spec()["class_name"] == "helm_longctx.apis.AnthropicClient"
+        with pytest.raises(InputError, match="type='both' is not allowed; allowed: chat"):
+            probe(server.address, api="anthropic", kind="both")
+
+
+def pinned(body: dict[str, Any]) -> tuple[int, Any]:
+    """As `transformers serve MODEL` answers for another name."""
+    if body["model"] == "/models/tiny":
+        return CHAT if "messages" in body else TEXT
+    return 400, {"detail": f"Server is pinned to '/models/tiny'; requested '{body['model']}'."}
+
+
+def missing(body: dict[str, Any]) -> tuple[int, Any]:
+    """As vLLM answers for a model that it does not have."""
+    return 404, {"error": {"message": f"The model `{body['model']}` does not exist.", "code": 404}}
+
+
+@pytest.mark.parametrize(
+    ("routes", "model", "told"),
+    [
+        ({"/v1/chat/completions": pinned, "/v1/completions": pinned}, "tiny", "does not have .* pinned to '/models/tiny'"),
+        (dict.fromkeys(ROUTES, missing) | {"/v1/models": VLLM}, "lama", "with --model, such as llama$"),
+        ({"/v1/models": models({"id": "a"}, {"id": "lamb"})}, None, r"has 2 models, none .* 'my/lama'.* such as lamb"),
+        ({}, "m", "does not answer a tiny request to 'm': unreachable"),
+        ({path: (402, {"error": "payment required"}) for path in ROUTES}, "m", "quota"),
+    ],
+)  # fmt: skip
+def test_models_that_are_not_there(routes: dict[str, Route], model: str | None, told: str) -> None:
+    """One line says what the server said, and which names are nearest."""
+    with scripted(routes) as server, pytest.raises(InputError, match=told) as raised:
+        probe(server.address, name="my/lama", model=model)
+    assert "\n" not in str(raised.value)
+
+
+def test_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key comes from the variable alone, and never stands in an error."""
+    monkeypatch.setenv("RIGHT", "sk-right-0123456789")
+    monkeypatch.setenv("WRONG", "sk-wrong-0123456789")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-other-0123456789")
+    with scripted(ROUTES, key="sk-right-0123456789") as server:
+        assert "sk-" not in str(probe(server.address, model="m", api_key_env="RIGHT"))
+        with pytest.raises(InputError, match=r"refuses the key in WRONG$"):
+            probe(server.address, model="m", api_key_env="WRONG")
+        with pytest.raises(InputError, match="needs a key; name the environment variable"):
+            probe(server.address, model="m")
+        with pytest.raises(InputError, match="the environment variable ABSENT is not set"):
+            probe(server.address, model="m", api_key_env="ABSENT")
+    assert not any("sk-other" in str(headers) for headers in server.headers)
+
+
+@pytest.mark.parametrize(
+    ("given", "api", "url"),
+    [
+        ("http://h:8000", "openai", "http://h:8000/v1"),
+        ("http://h:8000/v1/", "openai", "http://h:8000/v1"),
+        ("https://h/api/v1/models", "openai", "https://h/api/v1"),
+        ("https://h/v1beta/openai/", "openai", "https://h/v1beta/openai"),
+        ("https://h/v1/messages", "anthropic", "https://h"),
+        ("https://h/api", "anthropic", "https://h/api"),
+    ],
+)
+def test_addresses(given: str, api: Any, url: str) -> None:
+    """Addresses as people copy them."""
+    assert base_url(given, api) == url
+
+
+@pytest.mark.parametrize("url", ["", "localhost:8000", "ftp://h", "http://", "http://me:secret9@h", "http://h?key=1"])
+def test_addresses_that_are_none(url: str) -> None:
+    """They are refused before anything is sent, without the password."""
+    with pytest.raises(InputError, match=r"url=.* is not allowed") as raised:
+        probe(url)
+    assert "secret9" not in str(raised.value)
+
+
+def test_unreachable() -> None:
+    """Nobody listens."""
+    with pytest.raises(InputError, match=r"cannot be reached: .*refused"):
+        probe("http://127.0.0.1:9", model="m")
+
+
+def test_nearest() -> None:
+    """Similar names, else the first ones."""
+    assert nearest("GPT-6-lune", ["a", "gpt-6-luna", "gpt-6-sol"]).startswith("gpt-6-luna")
+    assert nearest("zzz", list("abcdefg")) == "a, b, c, d, e"
