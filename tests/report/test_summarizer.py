@@ -18,6 +18,7 @@ from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.errors import InputError
 from helm_longctx.report import display
 from helm_longctx.report.marks import NOTES
+from helm_longctx.report.pages import OUTPUTS
 from helm_longctx.report.reference import write_reference
 from helm_longctx.report.schema import make_schema
 from helm_longctx.report.suite import read_contents
@@ -46,9 +47,10 @@ def summarized(folder: Path, monkeypatch: pytest.MonkeyPatch, *options: str) -> 
 
 
 def test_templates_are_parsed_in_one_thread_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Python 3.11's parser does not bear two."""
+    """Python 3.11's parser does not bear two. HELM's code writes the pages of other adapters' runs."""
     for entry in ENTRIES:
-        write_run(tmp_path / "benchmark_output/runs/s", entry, long_prompts(1, 200))
+        path = write_run(tmp_path / "benchmark_output/runs/s", entry, long_prompts(1, 200)) / "run_spec.json"
+        path.write_text(path.read_text().replace('"method": "longctx"', '"method": "generation"'))
     (tmp_path / "schema.yaml").write_text(
         yaml.safe_dump(make_schema(BENCHMARKS, *read_contents(tmp_path / "benchmark_output/runs/s", BENCHMARKS)))
     )
@@ -80,7 +82,8 @@ def test_tables_are_those_of_helm(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert {path for path in ours if path not in stock} == {path for path in ours if "/prompts/" in path}
     assert numbers(ours) == numbers(stock)
     assert len(numbers(ours)) > 10
-    differing = [path for path in ours if "/groups/" not in path and ours[path] != stock.get(path, ours[path])]
+    pages = [path for path in stock if Path(path).name in OUTPUTS]
+    differing = [path for path in pages if json.loads(ours[path]) != json.loads(stock[path])]
     assert {path.rsplit("/", 1)[1] for path in differing} == {"instances.json", "display_requests.json"}
     assert not [path for path in differing if "length=4k" in path]
     assert sum(len(ours[path]) for path in differing) < sum(len(stock[path]) for path in differing) / 2

@@ -30,7 +30,7 @@ from helm_longctx.runs.prompts import instance_names
 INPUTS = (STATES, INSTANCE_STATS)
 
 _helm_lock = threading.Lock()
-"""Keeps HELM's function to one thread: it uses Mako templates, and Python 3.11's parser can fail in two threads."""
+"""Keeps HELM's functions to one thread: they use Mako templates, and Python 3.11's parser can fail in two threads."""
 
 # HELM's front end renders an input as HTML if it contains this, and as text otherwise.
 _HTML_MARKER = '<br><img src="data:image;base64'
@@ -57,7 +57,9 @@ def write_display(run: Path, run_spec: RunSpec, schema: Schema, skip_completed: 
     with tempfile.TemporaryDirectory(prefix=".display-", dir=run) as name:
         folder, lean = Path(name), LeanStates(FullTexts(run))
         if run_spec.adapter_spec.method.split("_")[0] == METHOD:
-            write_pages(run, folder, _statistics(run_spec, schema), lean.change)
+            with _helm_lock:
+                statistics = _statistics(run_spec, schema)
+            write_pages(run, folder, statistics, lean.change)
         else:
             _write_with_helm(run, folder, run_spec, schema, lean)
         for output in OUTPUTS:

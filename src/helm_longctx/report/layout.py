@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+from helm.benchmark.presentation.schema import RunGroup
 from helm.benchmark.presentation.table import Cell, HeaderCell, Table
 
 
@@ -13,7 +15,7 @@ def arrange_table(table: Table) -> Table:
     HELM's front end sorts by the first column too. A row without a value there comes last, sorted by the next columns.
     """
     places = [0, *(place for place in range(1, len(table.header)) if any(_has_value(row[place]) for row in table.rows))]
-    rows = [[row[place] for place in places] for row in table.rows if any(map(_has_value, row[1:]))]
+    rows = [[_unlink(row[place]) for place in places] for row in table.rows if any(map(_has_value, row[1:]))]
     header = [_shorten(table.header[place]) for place in places] if rows else []
     rows.sort(key=lambda row: [_rank(title, cell) for title, cell in zip(header[1:], row[1:], strict=True)])
     return replace(table, header=header, rows=rows)
@@ -21,6 +23,14 @@ def arrange_table(table: Table) -> Table:
 
 def _has_value(cell: Cell) -> bool:
     return cell.value is not None
+
+
+def _unlink(cell: Cell) -> Cell:
+    """Remove links to computed results, which have no page and an empty name."""
+    if cell.run_spec_names is None or all(cell.run_spec_names):
+        return cell
+    names = [name for name in cell.run_spec_names if name]
+    return replace(cell, run_spec_names=names or None, href=cell.href if names else None)
 
 
 def _rank(title: HeaderCell, cell: Cell) -> tuple[bool, float]:
@@ -36,3 +46,15 @@ def _shorten(title: HeaderCell) -> HeaderCell:
     """
     value = str(title.value).removesuffix(" - Score").replace(" - @", " @")
     return replace(title, value=value)
+
+
+def select_groups(groups: Sequence[RunGroup], present: Collection[str]) -> list[RunGroup]:
+    """Leave out the groups without runs: their pages would stay empty.
+
+    Args:
+        present: the groups that have runs.
+    """
+    leaves = {group.name for group in groups if not group.subgroups}
+    left_out = leaves - set(present)
+    kept = (replace(group, subgroups=[n for n in group.subgroups if n not in left_out]) for group in groups)
+    return [group for group in kept if group.subgroups or group.name in present]

@@ -31,11 +31,11 @@ _NO_INSTANCES: dict[str, Any] = {
 }
 
 
-class PublishedRun(NamedTuple):
-    """A published result in the form of a run.
+class ResultRun(NamedTuple):
+    """A result without instances, published or computed, in the form of a run.
 
     Args:
-        spec: as in `run_spec.json`. Its name is that of the folder with the rows.
+        spec: as in `run_spec.json`. Its name is that of the folder with published rows; empty for a computed result.
         stats: as in `stats.json`.
     """
 
@@ -72,14 +72,14 @@ def write_reference(
         "scenario": {"name": benchmark.name, "description": about, "definition_path": benchmark.url, "tags": [MAKER]},
         **_NO_INSTANCES,
         Path(ROWS).stem: [asdict(row) for row in every.values()],
-        "run_spec": _spec(run.name, MAKER, {MAKER: benchmark.url}, []),
+        "run_spec": make_run_spec(run.name, (MAKER, MAKER), {MAKER: benchmark.url}, []),
     }
     for stem, content in files.items():
         replace_file(run / f"{stem}.json", orjson.dumps(content))
     return len(chosen)
 
 
-def read_reference(folder: Path, benchmarks: Iterable[Benchmark]) -> Iterator[PublishedRun]:
+def read_reference(folder: Path, benchmarks: Iterable[Benchmark]) -> Iterator[ResultRun]:
     """Yield the published results in a suite.
 
     Raises:
@@ -88,7 +88,7 @@ def read_reference(folder: Path, benchmarks: Iterable[Benchmark]) -> Iterator[Pu
     for benchmark in benchmarks:
         path = folder / f"{MAKER}_{benchmark.name}" / ROWS
         for row in _read_rows(path):
-            yield PublishedRun(_row_spec(benchmark, row, path.parent.name), _stats(benchmark, row))
+            yield ResultRun(_row_spec(benchmark, row, path.parent.name), _stats(benchmark, row))
 
 
 def _read_rows(path: Path) -> list[Published]:
@@ -104,15 +104,20 @@ def _row_spec(benchmark: Benchmark, row: Published, name: str) -> dict[str, Any]
     entry = check_entry(benchmark, entry_name, {} if row.length is None else {"length": length_label(row.length)})
     arguments = {"entry": entry_name, "length": row.length, MAKER: benchmark.url}
     groups = entry.groups[:1] if "" in row.scores else entry.groups
-    return _spec(name, f"{MAKER}/{row.model}", arguments, groups)
+    model = f"{MAKER}/{row.model}"
+    return make_run_spec(name, (model, model), arguments, groups)
 
 
-def _spec(name: str, model: str, arguments: dict[str, Any], groups: list[str]) -> dict[str, Any]:
-    """Return the JSON of HELM's `RunSpec`."""
+def make_run_spec(name: str, model: tuple[str, str], arguments: dict[str, Any], groups: list[str]) -> dict[str, Any]:
+    """Return the JSON of HELM's `RunSpec`.
+
+    Args:
+        model: the model's and the deployment's name.
+    """
     return {
         "name": name,
         "scenario_spec": {"class_name": "helm_longctx.helm.scenario.LongContextScenario", "args": arguments},
-        "adapter_spec": {"method": METHOD, "model": model, "model_deployment": model},
+        "adapter_spec": {"method": METHOD, "model": model[0], "model_deployment": model[1]},
         "metric_specs": [],
         "groups": groups,
     }
@@ -125,11 +130,11 @@ def _stats(benchmark: Benchmark, row: Published) -> list[dict[str, Any]]:
         if name:
             (headline,) = benchmark.task(name).headline
             values |= {task_score(name): score, headline: score}
-        stats += [_stat(metric, name, value) for metric, value in values.items()]
+        stats += [make_stat(metric, name, value) for metric, value in values.items()]
     return stats
 
 
-def _stat(metric: str, task: str, value: float) -> dict[str, Any]:
+def make_stat(metric: str, task: str, value: float) -> dict[str, Any]:
     """Return the JSON of HELM's `Stat` with one value."""
     counts = {"count": 1, "sum": value, "sum_squared": value**2, "min": value, "max": value, "mean": value}
     name = {"name": metric, "split": "test", **({"sub_split": task} if task else {})}

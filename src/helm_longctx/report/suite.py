@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rich.table import Table
+from rich.text import Text
 
 from helm_longctx.errors import InputError, list_choices, shorten
 from helm_longctx.protocol.entry import CLOSED_BOOK
@@ -78,7 +79,7 @@ def score_tables(folder: Path, benchmarks: Iterable[Benchmark]) -> list[Table]:
     """Return the leaderboards of each benchmark with runs, with context and without.
 
     A benchmark with several categories has a table for each length, with a column for each category. A benchmark with
-    one category has one table, with a column for each length.
+    one category has one table, with a column for each length. Rows are sorted by the first column.
     """
     return [table for title, data in _leaderboards(folder, benchmarks) for table in _rich_tables(title, data)]
 
@@ -109,10 +110,17 @@ def _rich_tables(title: str, table: dict[str, Any]) -> Iterator[Table]:
     lengths = dict.fromkeys(label for _, _, label in columns) if any(category for category, *_ in columns) else [""]
     for length in lengths:
         places = [place for place, (_, _, label) in enumerate(columns, 1) if length in ("", label)]
+        rows = [row for row in table["rows"] if any(_score(row[place]) is not None for place in places)]
+        rows.sort(key=lambda row: [-1.0 if (score := _score(row[place])) is None else score for place in places])
         rich_table = Table(title=f"{title} {length}".strip(), title_justify="left")
         rich_table.add_column(model, overflow="fold")
         for category, _, label in (columns[place - 1] for place in places):
             rich_table.add_column(category or label, overflow="fold")
-        for row in table["rows"]:
-            rich_table.add_row(*(cell_text(row[place]) for place in (0, *places)))
+        for row in reversed(rows):
+            rich_table.add_row(*(Text(cell_text(row[place])) for place in (0, *places)))
         yield rich_table
+
+
+def _score(cell: dict[str, Any]) -> float | None:
+    score: float | None = cell.get("number", cell.get("value"))
+    return score

@@ -9,14 +9,10 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from helm.benchmark.adaptation.adapter_spec import AdapterSpec
-from helm.benchmark.metrics.metric_name import MetricName
 from helm.benchmark.metrics.statistic import Stat
-from helm.benchmark.presentation.schema import MetricNameMatcher, RunGroup
+from helm.benchmark.presentation.schema import MetricNameMatcher, RunGroup, Schema
 from helm.benchmark.presentation.summarize import Run, Summarizer
 from helm.benchmark.presentation.table import Cell, Table
-from helm.benchmark.run_spec import RunSpec
-from helm.benchmark.scenarios.scenario import ScenarioSpec
 from helm.common.general import asdict_without_nones
 from tqdm import tqdm
 
@@ -24,9 +20,9 @@ from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.errors import InputError
 from helm_longctx.report.comparability import Outcome, cell_lacks, describe, find_lacks, find_outcome
 from helm_longctx.report.display import write_display
-from helm_longctx.report.layout import arrange_table
-from helm_longctx.report.marks import mark_table, tag_run, with_lacks
-from helm_longctx.report.reference import PublishedRun, read_reference
+from helm_longctx.report.layout import arrange_table, select_groups
+from helm_longctx.report.marks import ScoreCell, add_interval, add_lacks, mark_table, tag_run
+from helm_longctx.report.suite_scores import SuiteScores
 
 
 def summarize_suite(suite: str, output_path: Path, schema_path: Path) -> None:
@@ -63,6 +59,7 @@ class LongContextSummarizer(Summarizer):
     """
 
     runs: list[Run]
+    schema: Schema
 
     def read_run(self, run_path: str) -> Run:
         """Read a run's spec and statistics.
@@ -76,10 +73,9 @@ class LongContextSummarizer(Summarizer):
             raise InputError(f"{run_path}: run_spec.json or stats.json is damaged; make that run again") from error
 
     def group_runs(self) -> None:
-        """Group the runs and the published results, which are in no other list of runs."""
+        """Group the runs, the published results and the overall scores. The latter two are in no other list of runs."""
         own = self.runs
-        folders = map(Path, self.run_suite_paths)
-        self.runs = [*own, *(_helm_run(each) for folder in folders for each in read_reference(folder, BENCHMARKS))]
+        self.runs = [*own, *self._scores.helm_runs]
         super().group_runs()
         self.runs = own
 
@@ -88,20 +84,25 @@ class LongContextSummarizer(Summarizer):
         super().fix_up_schema()
         for group in self.schema.metric_groups:
             group.metrics[:] = [ColumnMatcher(**vars(each)) for each in group.metrics]
+        groups = select_groups(self.schema.run_groups, self._scores.groups)
+        # The front end opens with the first group.
+        groups.sort(key=lambda group: group.name != self._scores.first)
+        self.schema = replace(self.schema, run_groups=groups)
 
     def check_metrics_defined(self) -> None:
         """Do nothing: HELM warns of each statistic without a column, but runs have many that no page shows."""
 
     def create_cell(self, runs: list[Run], matcher: MetricNameMatcher, *arguments: Any, **options: Any) -> Cell:
-        """Make HELM's cell, and add the reasons why its score is not comparable."""
+        """Make HELM's cell, and add its interval, the reasons why its score is not comparable, or why there is none."""
         # HELM looks through all statistics of a run, and warns if none matches.
         parts = [part for run in runs if (part := self._stats_by_name(run).get(matcher.name))]
         having = [part for part in parts if any(matcher.matches(stat.name) for stat in part.stats)]
         if not having:
-            return Cell(None)
+            return ScoreCell(None, reason=next(filter(None, map(self._scores.reason, runs)), None))
         cell = super().create_cell(having, matcher, *arguments, **options)
         outcomes = [outcome for run in runs if (outcome := self._outcome(run))]
-        return with_lacks(cell, cell_lacks(matcher.name, matcher.sub_split, outcomes))
+        lacks = cell_lacks(matcher.name, matcher.sub_split, outcomes)
+        return add_lacks(add_interval(cell, self._scores.interval(having, matcher)), lacks)
 
     def create_group_table(self, *arguments: Any, **options: Any) -> Table:
         """Make HELM's table, arrange it, and add the marks."""
@@ -137,6 +138,11 @@ class LongContextSummarizer(Summarizer):
         return self._outcomes[id(run.run_spec)]
 
     @cached_property
+    def _scores(self) -> SuiteScores:
+        folders = list(map(Path, self.run_suite_paths))
+        return SuiteScores(folders, tqdm(self.runs, "Scores of runs", disable=None))
+
+    @cached_property
     def _outcomes(self) -> dict[int, Outcome | None]:
         return {}
 
@@ -152,18 +158,3 @@ class LongContextSummarizer(Summarizer):
     @cached_property
     def _parts(self) -> dict[int, dict[str, Run]]:
         return {}
-
-
-def _helm_run(published: PublishedRun) -> Run:
-    spec = published.spec
-    return Run(
-        run_path="",
-        run_spec=RunSpec(
-            spec["name"],
-            ScenarioSpec(**spec["scenario_spec"]),
-            AdapterSpec(**spec["adapter_spec"]),
-            spec["metric_specs"],
-            groups=spec["groups"],
-        ),
-        stats=[Stat(**{**stat, "name": MetricName(**stat["name"])}) for stat in published.stats],
-    )
