@@ -220,7 +220,7 @@ ROOMS: dict[str, set[str]] = {
     "report": {"benchmarks", "protocol", "runs", "sources", "statistics"},
     "plugin": {"benchmarks", "helm", "models"},
     "cli": {
-        *("benchmarks", "endpoints", "helm", "helm.patches", "judging", "models", "plugin"),
+        *("apis", "benchmarks", "endpoints", "helm", "helm.patches", "judging", "models", "plugin"),
         *("protocol", "redaction", "report", "running", "runs", "sources", "statistics"),
     },
 }

@@ -1,41 +1,328 @@
-"""The clients against a server that speaks both protocols."""
+"""The clients against a server that speaks both protocols: what is sent, and what comes back."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
+import dacite
 import pytest
-from helm.common.cache import BlackHoleCacheConfig
-from helm.common.request import Request
+from helm.common.cache import SqliteCacheConfig
+from helm.common.request import Request, RequestResult
 
 from helm_longctx.apis import AnthropicClient, OpenAIClient
-from helm_longctx.apis.usage import Usage, usage_of
+from helm_longctx.apis.caching import with_beginning
+from helm_longctx.apis.usage import Usage, output_truncated, sent_parameters, thinking_unfinished, usage_of
+from helm_longctx.errors import InputError
+from helm_longctx.failures import Failure, failure_of
+from tests.apis.making import CHAT, KINDS, REQUEST, make
+from tests.servers import faults
+from tests.servers.faults import Fault
 from tests.servers.llm import Server, serve
+from tests.servers.models import Model
 
-REQUEST = Request(model="an/organization/model", prompt="Ist das gut? 好", max_tokens=9, temperature=0)
+ANSWER = "Ist das gut? 好 Yes, it is."
 
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    with serve(lambda prompt: f"{prompt} Yes, it is.") as running:
+    with serve(lambda prompt: f"{prompt} Yes, it is.", models={"m": Model()}) as running:
         yield running
 
 
-def make(kind: str, server: Server, **arguments: Any) -> Any:
-    if kind == "anthropic":
-        return AnthropicClient(BlackHoleCacheConfig(), base_url=server.address, **arguments)
-    return OpenAIClient(BlackHoleCacheConfig(), base_url=server.openai, **{"form": kind, **arguments})
-
-
-@pytest.mark.parametrize("kind", ["chat", "completions", "both", "anthropic"])
-def test_answers(kind: str, server: Server) -> None:
-    """Each form is sent to its path, and the answer comes with its tokens."""
-    client = make(kind, server)
-    result = client.make_request(REQUEST)
+def text(result: RequestResult) -> str:
     assert result.success, result.error
-    assert result.completions[0].text == "Ist das gut? 好 Yes, it is."
-    assert usage_of(result) == Usage(input_tokens=1, output_tokens=1)
+    return result.completions[0].text
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_answers(kind: str, stream: bool, server: Server) -> None:
+    """Each form goes to its path as `body` says, and the answer comes with its tokens and with what was sent."""
+    client = make(kind, server, stream=stream)
+    result = client.make_request(replace(REQUEST, stop_sequences=["is."]))
+    assert text(result) == "Ist das gut? 好 Yes, it "
+    assert result.completions[0].finish_reason["reason"] == "stop"
+    assert usage_of(result) == Usage(input_tokens=4, output_tokens=7)
+    assert not output_truncated(result)
     (call,) = server.calls
+    body = client.body(replace(REQUEST, stop_sequences=["is."]))
     assert call.path == client.route(REQUEST)
-    assert call.body == client.body(REQUEST)
+    assert {name: value for name, value in call.body.items() if not name.startswith("stream")} == body
+    assert call.body.get("stream", False) == stream
+    prompt = {"messages", "prompt"}
+    assert sent_parameters(result) == {name: value for name, value in call.body.items() if name not in prompt}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_batch_gives_the_same_result(kind: str, server: Server) -> None:
+    """`body`, `route` and `result` are what `make_request` uses: a reply that arrives another way gives its result."""
+    client, other = make(kind, server), make(kind, server)
+    result = client.make_request(REQUEST)
+    reply = json.loads(json.dumps(_reply(server, client.route(REQUEST), client.body(REQUEST))))
+    parsed = other.result(REQUEST, reply)
+    assert replace(parsed, request_time=result.request_time, request_datetime=result.request_datetime) == result
+
+
+def _reply(server: Server, path: str, body: dict[str, Any]) -> Any:
+    import httpx
+
+    return httpx.post(f"{server.address}{path}", json=body).json()
+
+
+def test_conversations(server: Server) -> None:
+    """OpenAI's protocol has system messages among the messages, Anthropic's beside them."""
+    make("chat", server).make_request(CHAT)
+    make("anthropic", server).make_request(CHAT)
+    assert server.calls[0].body["messages"] == CHAT.messages
+    assert server.calls[1].body["messages"] == CHAT.messages[1:]
+    assert server.calls[1].body["system"] == "Be brief."
+    assert failure_of(make("completions", server).make_request(CHAT)) is Failure.BAD_REQUEST
+
+
+def test_both_forms(server: Server) -> None:
+    """A request with messages, if only none before the prompt, is a chat; any other is a completion."""
+    client = make("both", server)
+    for request in (REQUEST, replace(REQUEST, messages=[]), CHAT):
+        client.make_request(request)
+    assert [call.path for call in server.calls] == ["/v1/completions", "/v1/chat/completions", "/v1/chat/completions"]
+    assert server.calls[0].body["prompt"] == REQUEST.prompt
+    assert server.calls[1].body["messages"] == [{"role": "user", "content": REQUEST.prompt}]
+
+
+def test_arguments(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The model's name, headers, further fields, and a key from a variable that the deployment names."""
+    monkeypatch.setenv("A_KEY", "sk-of-a-variable")
+    client = make("chat", server, model="n", api_key_env="A_KEY", extra_body={"top_k": 1}, reasoning_effort="low")
+    server.models = {"n": Model()}
+    assert client.make_request(replace(REQUEST, temperature=0.5, top_p=0.9, presence_penalty=1)).success
+    (call,) = server.calls
+    assert call.key == "Bearer sk-of-a-variable"
+    expected = {"model": "n", "temperature": 0.5, "top_p": 0.9, "presence_penalty": 1, "top_k": 1}
+    assert expected.items() <= call.body.items()
+    assert call.body["reasoning_effort"] == "low"
+    with pytest.raises(InputError, match="form='completion' is not allowed"):
+        OpenAIClient(None, form="completion")
+    with pytest.raises(InputError, match="tokens_per_minute=0 is not allowed"):
+        make("chat", server, tokens_per_minute=0)
+    with pytest.raises(InputError, match="NO_SUCH_KEY is not set"):
+        make("chat", server, api_key_env="NO_SUCH_KEY")
+
+
+def test_keys_stay_with_their_provider(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An address of its own never gets the provider's key from the packages' variables."""
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"):
+        monkeypatch.setenv(name, "sk-of-the-provider")
+    for kind in KINDS:
+        assert make(kind, server).make_request(REQUEST).success
+        assert make(kind, server, api_key="sk-own").make_request(REQUEST).success
+    assert {call.key.removeprefix("Bearer ") for call in server.calls} == {"EMPTY", "sk-own"}
+    assert OpenAIClient(None).client.api_key == AnthropicClient(None).client.api_key == "sk-of-the-provider"
+
+
+KINDS_OF_FAULTS = {
+    Fault.SERVER_ERROR: Failure.TEMPORARY,
+    Fault.OVERLOADED: Failure.TEMPORARY,
+    Fault.BUSY: Failure.TEMPORARY,
+    Fault.DROPPED: Failure.TEMPORARY,
+    Fault.CUT: Failure.TEMPORARY,
+    Fault.NO_QUOTA: Failure.QUOTA,
+    Fault.UNAUTHORIZED: Failure.BAD_KEY,
+    Fault.FLAGGED: Failure.REFUSED,
+    Fault.REFUSED: Failure.REFUSED,
+    Fault.FILTERED: Failure.REFUSED,
+    Fault.TOO_LONG: Failure.TOO_LONG,
+    Fault.MALFORMED: Failure.MALFORMED,
+    Fault.ENDED: Failure.MALFORMED,
+    Fault.PAGE: Failure.MALFORMED,
+    Fault.STRANGE: Failure.UNKNOWN,
+}
+
+
+@pytest.mark.parametrize("kind", ["chat", "anthropic"])
+def test_failures(kind: str, server: Server, tmp_path: Path) -> None:
+    """Every failure is a result of its kind, without the key; nothing of it is cached, and it is sent once."""
+    cache = SqliteCacheConfig(str(tmp_path / "cache.sqlite"))
+    client = make(kind, server, cache, api_key="sk-a-secret-key-0123456789")
+    for fault, failure in KINDS_OF_FAULTS.items():
+        server.plan = faults.always(fault)
+        result = client.make_request(REQUEST)
+        assert failure_of(result) is failure, (fault, result.error)
+        assert result.error is not None
+        assert result.error.startswith(failure.value)
+        assert "0123456789" not in result.error
+    assert len(server.calls) == len(KINDS_OF_FAULTS)
+    server.plan = faults.none
+    assert text(client.make_request(REQUEST)) == ANSWER
+
+
+@pytest.mark.parametrize("kind", ["chat", "anthropic"])
+def test_streams_that_fail(kind: str, server: Server) -> None:
+    """A stream that is cut, and one that ends early, are no answers."""
+    client = make(kind, server, stream=True)
+    for fault, failure in {
+        Fault.CUT: Failure.TEMPORARY,
+        Fault.ENDED: Failure.TEMPORARY,
+        Fault.MALFORMED: Failure.MALFORMED,
+        Fault.REFUSED: Failure.REFUSED,
+    }.items():
+        server.plan = faults.always(fault)
+        result = client.make_request(REQUEST)
+        assert failure_of(result) is failure, (fault, result.error)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_the_server_declines(kind: str, server: Server) -> None:
+    """A retired model, and a prompt over the model's context, in the providers' words."""
+    client = make(kind, server)
+    server.models = {}
+    assert failure_of(client.make_request(REQUEST)) is Failure.UNKNOWN_MODEL
+    server.models = {"m": Model(context=60)}
+    assert client.make_request(REQUEST).success
+    assert failure_of(client.make_request(replace(REQUEST, prompt="x" * 100))) is Failure.TOO_LONG
+    server.models = {"m": Model(context=10)}
+    assert failure_of(client.make_request(replace(REQUEST, prompt="x" * 100))) is Failure.TOO_LONG
+
+
+def test_requests_that_cannot_be_sent(server: Server) -> None:
+    """Only one answer in text can be asked for."""
+    result = make("chat", server).make_request(replace(REQUEST, num_completions=2))
+    assert failure_of(result) is Failure.BAD_REQUEST
+    assert "num_completions" in str(result.error)
+    assert not server.calls
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_cache(kind: str, server: Server, tmp_path: Path) -> None:
+    """A reply is found again, by a digest of the prompt; another prompt or `random` is another request."""
+    cache = SqliteCacheConfig(str(tmp_path / "cache.sqlite"))
+    client = make(kind, server, cache)
+    first, again = client.make_request(REQUEST), client.make_request(REQUEST)
+    assert (first.cached, again.cached) == (False, True)
+    assert again.completions == first.completions
+    assert again.request_time == first.request_time
+    client.make_request(replace(REQUEST, prompt=f"{REQUEST.prompt}?"))
+    client.make_request(replace(REQUEST, random="1"))
+    assert len(server.calls) == 3
+    assert "Ist das gut" not in str(client._cache_key(REQUEST))
+
+
+def test_conversations_have_digests_of_their_own(server: Server) -> None:
+    """Texts that only change places are other prompts."""
+    turns = [[("user", "a"), ("user", "b")], [("user", "ab")], [("user", "b"), ("user", "a")], [("system", "a")]]
+    requests = [replace(CHAT, messages=[{"role": role, "content": words} for role, words in each]) for each in turns]
+    keys = [make("chat", server)._cache_key(request)["sha256"] for request in requests]
+    assert len(set(keys)) == len(keys)
+
+
+THINKING = "Let me see whether it is good. " * 4
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("kind", ["chat", "anthropic"])
+def test_reasoning(kind: str, stream: bool, server: Server) -> None:
+    """It is kept apart from the answer and counted; its tokens come on top of the answer's."""
+    server.models = {"m": Model(reasoning=THINKING, refuses=("thinking.type.enabled",))}
+    result = make(kind, server, stream=stream, thinking_tokens=1024).make_request(REQUEST)
+    assert text(result) == ANSWER
+    assert result.completions[0].thinking.text == THINKING
+    assert usage_of(result) == Usage(input_tokens=4, output_tokens=31 + 7, reasoning_tokens=31)
+    assert not thinking_unfinished(result)
+    assert server.calls[-1].body["max_tokens"] == 1024 + REQUEST.max_tokens
+
+
+@pytest.mark.parametrize("hides", [False, True])
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("kind", ["chat", "anthropic"])
+def test_reasoning_that_never_ends(kind: str, stream: bool, hides: bool, server: Server) -> None:
+    """It is an empty answer, not a failure."""
+    server.models = {"m": Model(reasoning=THINKING, hides=hides)}
+    extra = {"thinking": {"type": "adaptive"}} if kind == "anthropic" else {}
+    result = make(kind, server, stream=stream, extra_body=extra).make_request(replace(REQUEST, max_tokens=20))
+    assert text(result) == ""
+    assert failure_of(result) is None
+    assert output_truncated(result)
+    assert thinking_unfinished(result)
+    assert usage_of(result).reasoning_tokens == 20
+
+
+def test_answers_that_are_cut(server: Server) -> None:
+    """An answer that was cut at its limit is one that is not empty."""
+    for kind in KINDS:
+        result = make(kind, server).make_request(replace(REQUEST, max_tokens=2))
+        assert text(result) == ANSWER[:8]
+        assert output_truncated(result)
+        assert not thinking_unfinished(result)
+
+
+def test_reasoning_in_the_text() -> None:
+    """Where a server does not take the reasoning apart, its tags say whether it ended."""
+
+    def result(words: str) -> RequestResult:
+        choice = {"message": {"content": words}, "finish_reason": "length"}
+        return OpenAIClient(None, base_url="http://localhost").result(REQUEST, {"choices": [choice]})
+
+    assert thinking_unfinished(result("<think>Hm."))
+    assert not thinking_unfinished(result("<think>Hm.</think>Yes"))
+    assert usage_of(result("Yes")) is None
+
+
+def test_long_answers_are_streamed(server: Server) -> None:
+    """Anthropic's always, since the provider refuses them otherwise; others where the server says so."""
+    make("anthropic", server).make_request(replace(REQUEST, max_tokens=32_000))
+    assert server.calls[-1].body["stream"] is True
+    server.models = {"m": Model(streams_only=True)}
+    client = make("chat", server)
+    assert usage_of(client.make_request(REQUEST)) == Usage(4, output_tokens=7)
+    assert [call.body.get("stream") for call in server.calls[1:]] == [None, True]
+    assert "stream" not in client.body(REQUEST)
+
+
+def test_prompt_caching(server: Server, tmp_path: Path) -> None:
+    """Tokens that were read from the provider's cache, or written to it, are counted among the prompt's."""
+    book = "A long book. " * 400
+    for question in ("a", "b"):
+        result = make("chat", server).make_request(replace(REQUEST, prompt=book + question))
+    assert usage_of(result) == Usage(1301, cached_tokens=1280, output_tokens=50)
+    client, counts = make("anthropic", server, SqliteCacheConfig(str(tmp_path / "cache.sqlite"))), []
+    for question in ("a", "b"):
+        result = client.make_request(with_beginning(replace(REQUEST, prompt=book + question), len(book)))
+        counts.append(usage_of(result))
+    assert counts == [Usage(1301, 0, 1299, 50), Usage(1301, 1299, 0, 50)]
+    assert server.calls[-1].prompt.replace("\n", "") == book + "b"
+    assert client.make_request(replace(REQUEST, prompt=book + "b")).cached
+
+
+@pytest.mark.parametrize(
+    ("usage", "expected"),
+    [
+        ({"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 12}, Usage(9, output_tokens=3)),
+        ({"prompt_tokens": 9, "completion_tokens": 3}, Usage(9, output_tokens=3)),
+        (
+            {  # xAI and Google count reasoning only in the total
+                **{"prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 22},
+                **{"prompt_tokens_details": None, "completion_tokens_details": {"reasoning_tokens": 10}},
+            },
+            Usage(9, output_tokens=13, reasoning_tokens=10),
+        ),
+        ({}, Usage()),
+        (None, None),
+    ],
+)
+def test_usage_of_other_servers(usage: Any, expected: Usage | None) -> None:
+    """They leave parts out."""
+    reply = {"choices": [{"message": {"content": "Yes"}, "finish_reason": "stop"}], "usage": usage}
+    result = OpenAIClient(None, base_url="http://localhost").result(REQUEST, reply)
+    assert usage_of(result) == expected
+    stored = dacite.from_dict(RequestResult, json.loads(json.dumps(asdict(result))), dacite.Config(check_types=False))
+    assert usage_of(stored) == expected
+
+
+def test_prompts_that_are_not_unicode(server: Server) -> None:
+    """A lone surrogate, which UTF-8 cannot encode, is sent as JSON escapes it."""
+    request = Request(model="an/m", prompt="half: \ud83d", max_tokens=50)
+    assert make("chat", server).make_request(request).success
+    assert server.calls[0].prompt == request.prompt

@@ -11,6 +11,8 @@ class Fault(Enum):
     """A call that did not succeed."""
 
     RATE_LIMIT = "429 with Retry-After"
+    BUSY = "429 without Retry-After"
+    NO_QUOTA = "429: the account has no quota left"
     SERVER_ERROR = "500"
     OVERLOADED = "503, or Anthropic's 529"
     UNAUTHORIZED = "401, and the message repeats the key"
@@ -32,10 +34,13 @@ class Fault(Enum):
     EMPTY = "an answer without text"
     SHORT = "the answer has reached the limit of tokens"
     UNREADABLE = "another text than was asked for"
+    DECLINED = "404 or 400: the server lacks the model, or the model does not take the request"
 
 
 STATUS = {
     Fault.RATE_LIMIT: 429,
+    Fault.BUSY: 429,
+    Fault.NO_QUOTA: 429,
     Fault.SERVER_ERROR: 500,
     Fault.OVERLOADED: 503,
     Fault.UNAUTHORIZED: 401,
@@ -47,9 +52,10 @@ STATUS = {
 OPENAI_ONLY = {Fault.NULL, Fault.NO_CHOICES, Fault.NO_LOGPROBS}
 """Odd replies in OpenAI's protocol."""
 
-_LASTING = {Fault.UNAUTHORIZED, Fault.FLAGGED, Fault.GONE, Fault.TOO_LONG, *OPENAI_ONLY}
+LASTING = {Fault.UNAUTHORIZED, Fault.NO_QUOTA, Fault.FLAGGED, Fault.GONE, Fault.TOO_LONG, Fault.DECLINED}
+"""Faults after which the same call fails again."""
 
-PASSING = [fault for fault in Fault if fault not in _LASTING]
+PASSING = [fault for fault in Fault if fault not in {Fault.BUSY, *LASTING, *OPENAI_ONLY}]
 """Faults in every protocol after which the same call may succeed."""
 
 Plan = Callable[[str, int], "Fault | None"]

@@ -1,4 +1,8 @@
-"""A local server that speaks OpenAI's and Anthropic's protocols, fails by plan, and remembers every call."""
+"""A local server that speaks OpenAI's and Anthropic's protocols, fails by plan, and remembers every call.
+
+Where it is given models, it behaves as the providers do: it answers 404 for others and 400 for parameters that a model
+refuses and for prompts that are too long, counts tokens, caches prefixes of prompts, and lists its models.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ import json
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -15,6 +19,7 @@ from typing import Any
 
 from tests.servers import faults
 from tests.servers.faults import STATUS, Fault, Plan
+from tests.servers.models import CHARACTERS, Counts, Model, PromptCache, Refusal, count_tokens
 from tests.servers.protocols import PROTOCOLS, Body, Reply
 
 Answer = Callable[[str], str]
@@ -31,6 +36,7 @@ class Call:
     Attributes:
         key: the `Authorization` header, or Anthropic's.
         fault: what went wrong; None if it succeeded.
+        refusal: why the server or the model declines it.
         at: seconds on a clock that never goes back.
     """
 
@@ -39,6 +45,7 @@ class Call:
     prompt: str
     key: str
     fault: Fault | None
+    refusal: Refusal | None = None
     at: float = field(default_factory=time.monotonic)
 
     @property
@@ -63,11 +70,14 @@ class Server:
     Attributes:
         calls: all calls as they came.
         plan: when calls fail; may be replaced between two runs.
+        models: by name; None if every name is a model that takes everything.
+        delay: seconds before each answer.
     """
 
-    def __init__(self, answer: Answer, plan: Plan):
+    def __init__(self, answer: Answer, plan: Plan, models: Mapping[str, Model] | None = None):
         self.calls: list[Call] = []
-        self.answer, self.plan = answer, plan
+        self.answer, self.plan, self.models, self.delay = answer, plan, models, 0.0
+        self.cache = PromptCache()
         self._asked: Counter[str] = Counter()
         self._lock = threading.Lock()
         self.closed = threading.Event()
@@ -101,17 +111,31 @@ class Server:
     def note(self, path: str, body: Body, key: str) -> Call:
         """A call, with what becomes of it."""
         prompt = PROTOCOLS[path].prompt(body)
+        refusal = self.decline(path, body)
         with self._lock:
-            call = Call(path, body, prompt, key, self.plan(prompt, self._asked[prompt]))
-            self._asked[prompt] += 1
+            fault = Fault.DECLINED if refusal else self.plan(prompt, self._asked[prompt])
+            call = Call(path, body, prompt, key, fault, refusal)
+            self._asked[prompt] += not refusal
             self.calls.append(call)
         return call
 
+    def decline(self, path: str, body: Body) -> Refusal | None:
+        """Why the server or the model does not answer a body, whatever the plan."""
+        protocol, model = PROTOCOLS[path], self._model(body)
+        if model is None:
+            return protocol.unknown_model(body["model"])
+        if refusal := protocol.refuse_parameter(body, model) if self.models is not None else None:
+            return refusal
+        prompt, answer = count_tokens(protocol.prompt(body)), self._limit(path, body) or 0
+        is_too_long = model.context is not None and prompt + answer > model.context
+        return protocol.too_long(model.context or 0, prompt, answer) if is_too_long else None
+
     def reply(self, call: Call) -> Reply:
         """What the model says, or is made to say."""
-        text = self.answer(call.prompt)
+        reply = self._answer(call)
+        text = reply.text or ""
         if call.fault is None:
-            return Reply(text)
+            return reply
         odd = {
             Fault.REFUSED: Reply(None),
             Fault.FILTERED: Reply("", "content_filter"),
@@ -119,13 +143,42 @@ class Server:
             Fault.SHORT: Reply(text[: len(text) // 2], "length"),
             Fault.UNREADABLE: Reply("It reads well {on the whole."),
         }
-        return odd.get(call.fault, Reply(text))
+        return odd.get(call.fault, reply)
+
+    def _answer(self, call: Call) -> Reply:
+        """The answer, cut at its limit, after what the model thinks, which counts as a part of it."""
+        protocol, model, text = PROTOCOLS[call.path], self._model(call.body) or Model(), self.answer(call.prompt)
+        if not isinstance(text, str):  # what no model says
+            return Reply(text)
+        readable, written = protocol.prefixes(call.body, model)
+        cached = self.cache.read(readable)
+        thinking = model.reasoning if protocol.thinks(call.body, model) else ""
+        limit = self._limit(call.path, call.body)
+        room = limit * CHARACTERS if limit and model.cuts and self.models is not None else 1 << 62
+        shown = thinking[:room], text[: max(0, room - len(thinking))]
+        reasoning = count_tokens(shown[0])
+        counts = Counts(
+            prompt=count_tokens(call.prompt),
+            cached=cached,
+            written=max((tokens - cached for tokens, _ in written), default=0) if call.path == "/v1/messages" else 0,
+            output=reasoning + count_tokens(shown[1]),
+            reasoning=reasoning,
+        )
+        self.cache.write(written)
+        finish = "length" if len(thinking) + len(text) > room else "stop"
+        return Reply(shown[1], finish, None if model.hides or not thinking else shown[0], counts)
+
+    def _model(self, body: Body) -> Model | None:
+        return Model() if self.models is None else self.models.get(body["model"])
+
+    def _limit(self, path: str, body: Body) -> int | None:
+        return next((body[name] for name in PROTOCOLS[path].limits if name in body), None)
 
 
 @contextmanager
-def serve(answer: Answer, plan: Plan = faults.none) -> Iterator[Server]:
+def serve(answer: Answer, plan: Plan = faults.none, models: Mapping[str, Model] | None = None) -> Iterator[Server]:
     """A server on the loopback interface, until the block ends."""
-    server = Server(answer, plan)
+    server = Server(answer, plan, models)
     threading.Thread(target=server.http.serve_forever, args=(0.05,), daemon=True).start()
     try:
         yield server
@@ -151,8 +204,25 @@ class _Handler(BaseHTTPRequestHandler):
         except ConnectionError:  # a client need not wait for the end
             self.close_connection = True
 
+    def do_GET(self) -> None:
+        """The list of models, or one of them, as the protocol of the client's headers has it."""
+        names, anthropic = list(self.service.models or {}), "anthropic-version" in self.headers
+        _, _, name = self.path.partition("/v1/models/")
+        if name and name not in names:
+            protocol = PROTOCOLS["/v1/messages" if anthropic else "/v1/chat/completions"]
+            refusal = protocol.unknown_model(name)
+            self._send(json.dumps(protocol.error(refusal)), None, refusal.status)
+        elif name:
+            self._send(json.dumps(_model_row(name, self.service, anthropic)), None)
+        else:
+            rows = [_model_row(each, self.service, anthropic) for each in names]
+            self._send(json.dumps({"object": "list", "data": rows, "has_more": False}), None)
+
     def _respond(self, call: Call) -> None:
-        if call.fault in STATUS:
+        self.service.closed.wait(self.service.delay)
+        if call.refusal:
+            self._send(json.dumps(PROTOCOLS[call.path].error(call.refusal)), None, call.refusal.status)
+        elif call.fault in STATUS:
             self._error(call, STATUS[call.fault])
         elif call.fault in _BROKEN:
             _BROKEN[call.fault](self)
@@ -164,13 +234,18 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(json.dumps(content), call.fault)
 
     def _error(self, call: Call, status: int) -> None:
-        kind, extra = "api_error", {}
+        kind, code, extra = "api_error", None, {}
         message = _MESSAGES.get(call.fault, "It went wrong.").format(key=call.key)
+        if status == 429:
+            kind, code = "rate_limit_error", "rate_limit_exceeded"
+        if call.fault is Fault.NO_QUOTA:
+            kind = code = "insufficient_quota"
         if call.fault is Fault.RATE_LIMIT:
-            kind, extra = "rate_limit_error", {"Retry-After": RETRY_AFTER}
+            extra = {"Retry-After": RETRY_AFTER}
         if call.fault is Fault.OVERLOADED and call.path == "/v1/messages":
             kind, status = "overloaded_error", 529
-        self._send(json.dumps(PROTOCOLS[call.path].error(kind, message)), None, status, **extra)
+        error = PROTOCOLS[call.path].error(Refusal(status, kind, message, code=code))
+        self._send(json.dumps(error), None, status, **extra)
 
     def _send(self, text: str, fault: Fault | None, status: int = 200, **headers: Any) -> None:
         content = text.encode()
@@ -214,7 +289,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
 
     def _strange(self) -> None:
-        self._send(json.dumps(PROTOCOLS[self.path].error("api_error", "It went wrong.")), None)
+        self._send(json.dumps(PROTOCOLS[self.path].error(Refusal(200, "api_error", "It went wrong."))), None)
 
     def _page(self) -> None:
         content = b"<html><body>One moment, please</body></html>"
@@ -227,10 +302,23 @@ class _Handler(BaseHTTPRequestHandler):
 
 _MESSAGES: dict[Fault | None, str] = {
     Fault.UNAUTHORIZED: "It went wrong. Your key: {key}",
+    Fault.BUSY: "Rate limit reached for requests. Please try again later.",
+    Fault.NO_QUOTA: "You exceeded your current quota, please check your plan and billing details.",
     Fault.FLAGGED: "Invalid prompt: your prompt was flagged as potentially violating our usage policy.",
     Fault.GONE: "The model `gpt-4o-2024-05-13` has been deprecated and does not exist: model_not_found",
     Fault.TOO_LONG: "This model's maximum context length is 8192 tokens. Please reduce the length of the messages.",
 }
+
+
+def _model_row(name: str, server: Server, anthropic: bool) -> Body:
+    """A model in the list, with its context as vLLM or Anthropic gives it."""
+    context = (server.models or {})[name].context
+    if anthropic:
+        return {"type": "model", "id": name, "display_name": name, "created_at": "2026-01-01T00:00:00Z"} | (
+            {"max_input_tokens": context} if context else {}
+        )
+    row = {"id": name, "object": "model", "created": 1, "owned_by": "tests"}
+    return row | ({"max_model_len": context} if context else {})
 
 
 def _as_it_is(content: Body) -> Body:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+
+from tests.servers.models import Counts, Model, Prefix, Refusal, prefixes, steps
 
 Body = dict[str, Any]
 Event = tuple[str | None, Body]
@@ -13,10 +15,16 @@ Event = tuple[str | None, Body]
 
 @dataclass(frozen=True)
 class Reply:
-    """What a model says. Without a text it refuses; `finish` is OpenAI's word for why it ends."""
+    """What a model says. Without a text it refuses; `finish` is OpenAI's word for why it ends.
+
+    Args:
+        thinking: its reasoning; None if it returns none.
+    """
 
     text: str | None
     finish: str = "stop"
+    thinking: str | None = None
+    counts: Counts = field(default_factory=Counts)
 
     def pieces(self, size: int = 7) -> Iterator[str]:
         """The text as it is streamed."""
@@ -28,45 +36,102 @@ class Chat:
     """OpenAI's chat completions."""
 
     last_event: str | None = "[DONE]"
+    limits = ("max_completion_tokens", "max_tokens")
 
     def prompt(self, body: Body) -> str:
         """All that is asked, as one text."""
         return "\n".join(message["content"] for message in body["messages"])
 
+    def thinks(self, body: Body, model: Model) -> bool:
+        """Whether the model reasons before it answers."""
+        return bool(model.reasoning)
+
+    def prefixes(self, body: Body, model: Model) -> tuple[list[Prefix], list[Prefix]]:
+        """What of the prompt can be read from the cache, and what is written to it: all, by itself."""
+        found = prefixes(body["model"], steps(self.prompt(body)))
+        found = [each for each in found if each[0] >= model.cache_minimum]
+        return found, found
+
     def whole(self, body: Body, reply: Reply) -> Body:
         """The answer in one body."""
         refusal = "I cannot judge this." if reply.text is None else None
         message = {"role": "assistant", "content": reply.text, "refusal": refusal}
+        if reply.thinking is not None:
+            message |= {"reasoning_content": reply.thinking, "content": reply.text or None}
         choice = {"index": 0, "finish_reason": reply.finish, "logprobs": None, "message": message}
-        return _completion(body, "chat.completion", choice)
+        return _completion(body, "chat.completion", [choice], reply.counts)
 
     def events(self, body: Body, reply: Reply) -> Iterator[Event]:
         """The same in pieces."""
         deltas = [{"role": "assistant", "content": ""}, *({"content": piece} for piece in reply.pieces())]
+        deltas[1:1] = [{"reasoning_content": reply.thinking}] if reply.thinking is not None else []
         deltas += [{"refusal": "I cannot judge this."}] if reply.text is None else []
         for delta in deltas:
-            yield None, _completion(body, "chat.completion.chunk", {"index": 0, "delta": delta, "finish_reason": None})
-        end = {"index": 0, "delta": {}, "finish_reason": reply.finish}
-        yield None, _completion(body, "chat.completion.chunk", end)
+            yield None, _chunk(body, {"delta": delta, "finish_reason": None})
+        yield None, _chunk(body, {"delta": {}, "finish_reason": reply.finish})
+        yield from _usage_chunk(body, reply)
 
-    def error(self, kind: str, message: str) -> Body:
+    def error(self, refusal: Refusal) -> Body:
         """What comes with a status that is not 200."""
-        return {"error": {"message": message, "type": kind, "param": None, "code": None}}
+        words = {"message": refusal.message, "type": refusal.kind, "param": refusal.param, "code": refusal.code}
+        return {"error": words}
+
+    def refuse_parameter(self, body: Body, model: Model) -> Refusal | None:
+        """Why the model does not take the body's parameters; None if it does."""
+        for name in model.refuses:
+            if name in body:
+                advice = " Use 'max_completion_tokens' instead." if name == "max_tokens" else ""
+                message = f"Unsupported parameter: '{name}' is not supported with this model.{advice}"
+                return Refusal(400, "invalid_request_error", message, name, "unsupported_parameter")
+        for name in model.only_default:
+            if body.get(name, 1) != 1:
+                value = (
+                    f"'{name}' does not support {body[name]} with this model. Only the default (1) value is supported."
+                )
+                return Refusal(400, "invalid_request_error", f"Unsupported value: {value}", name, "unsupported_value")
+        if model.streams_only and not body.get("stream"):
+            message = "This model only support stream mode, please enable the stream parameter to access the model. "
+            return Refusal(400, "invalid_request_error", message, None, "invalid_parameter_error")
+        return None
+
+    def unknown_model(self, name: str) -> Refusal:
+        """The error for a model that there is not, or no longer."""
+        message = f"The model `{name}` does not exist or you do not have access to it."
+        return Refusal(404, "invalid_request_error", message, None, "model_not_found")
+
+    def too_long(self, context: int, prompt: int, answer: int) -> Refusal:
+        """The error for a prompt that exceeds the context."""
+        message = (
+            f"This model's maximum context length is {context} tokens. However, your messages resulted in {prompt} "
+            "tokens. Please reduce the length of the messages."
+        )
+        return Refusal(400, "invalid_request_error", message, "messages", "context_length_exceeded")
 
 
 class Completions(Chat):
-    """OpenAI's completions of a text, whole ones only."""
+    """OpenAI's completions of a text."""
 
     def prompt(self, body: Body) -> str:
         """The text."""
         return str(body["prompt"])
+
+    def thinks(self, body: Body, model: Model) -> bool:
+        """Whether the model reasons before it answers: never, since a completion has no place for it."""
+        return False
 
     def whole(self, body: Body, reply: Reply) -> Body:
         """The answer in one body, one token long."""
         text = reply.text or ""
         logprobs = {"tokens": [text], "token_logprobs": [0.0], "top_logprobs": [{text: 0.0}], "text_offset": [0]}
         choice = {"index": 0, "finish_reason": reply.finish, "logprobs": logprobs, "text": text}
-        return _completion(body, "text_completion", choice)
+        return _completion(body, "text_completion", [choice], reply.counts)
+
+    def events(self, body: Body, reply: Reply) -> Iterator[Event]:
+        """The same in pieces."""
+        for piece in reply.pieces():
+            yield None, _chunk(body, {"text": piece, "finish_reason": None}, "text_completion")
+        yield None, _chunk(body, {"text": "", "finish_reason": reply.finish}, "text_completion")
+        yield from _usage_chunk(body, reply)
 
 
 FINISHES = {"stop": "end_turn", "length": "max_tokens", "content_filter": "refusal"}
@@ -77,37 +142,114 @@ class Messages:
     """Anthropic's messages."""
 
     last_event: str | None = None
+    limits = ("max_tokens",)
 
     def prompt(self, body: Body) -> str:
         """All that is asked, as one text."""
-        turns = [message["content"] for message in body["messages"]]
-        return "\n".join([body["system"], *turns] if "system" in body else turns)
+        return "\n".join(text for text, _ in self._blocks(body))
+
+    def thinks(self, body: Body, model: Model) -> bool:
+        """Whether the model reasons before it answers."""
+        return bool(model.reasoning) and "thinking" in body
+
+    def prefixes(self, body: Body, model: Model) -> tuple[list[Prefix], list[Prefix]]:
+        """What of the prompt can be read from the cache, and what is written to it: the prefixes that are marked."""
+        blocks = self._blocks(body)
+        found = prefixes(body["model"], (text for text, _ in blocks))
+        marked = [each for each, (_, marks) in zip(found, blocks, strict=True) if marks]
+        last = marked[-1][0] if marked else 0
+        readable = [each for each in found if model.cache_minimum <= each[0] <= last]
+        return readable, [each for each in marked if each[0] >= model.cache_minimum]
 
     def whole(self, body: Body, reply: Reply) -> Body:
         """The answer in one body; one that refuses has no content."""
-        content = [] if reply.text is None else [{"type": "text", "text": reply.text}]
-        return {**self._message(body), "content": content, "stop_reason": self._finish(reply)}
+        content = [self._thinking(reply.thinking)] if reply.thinking is not None else []
+        content += [] if reply.text is None else [{"type": "text", "text": reply.text}]
+        if reply.thinking is not None and not reply.text:
+            content = content[:1]
+        usage = {**self._message(body, reply)["usage"], "output_tokens": reply.counts.output}
+        return {**self._message(body, reply), "content": content, "stop_reason": self._finish(reply), "usage": usage}
 
     def events(self, body: Body, reply: Reply) -> Iterator[Event]:
         """The same in pieces."""
-        yield "message_start", {"type": "message_start", "message": self._message(body)}
-        if reply.text is not None:
-            block = {"type": "text", "text": ""}
-            yield "content_block_start", {"type": "content_block_start", "index": 0, "content_block": block}
-            for piece in reply.pieces():
-                delta = {"type": "text_delta", "text": piece}
-                yield "content_block_delta", {"type": "content_block_delta", "index": 0, "delta": delta}
-            yield "content_block_stop", {"type": "content_block_stop", "index": 0}
+        yield "message_start", {"type": "message_start", "message": self._message(body, reply)}
+        index = 0
+        if reply.thinking is not None:
+            delta = {"type": "thinking_delta", "thinking": reply.thinking}
+            yield from self._block(index, self._thinking(""), [delta])
+            index += 1
+        if reply.text is not None and (reply.text or not index):
+            deltas = [{"type": "text_delta", "text": piece} for piece in reply.pieces()]
+            yield from self._block(index, {"type": "text", "text": ""}, deltas)
         end = {"stop_reason": self._finish(reply), "stop_sequence": None}
-        yield "message_delta", {"type": "message_delta", "delta": end, "usage": {"output_tokens": 1}}
+        usage = {"output_tokens": reply.counts.output}
+        yield "message_delta", {"type": "message_delta", "delta": end, "usage": usage}
         yield "message_stop", {"type": "message_stop"}
 
-    def error(self, kind: str, message: str) -> Body:
+    def error(self, refusal: Refusal) -> Body:
         """What comes with a status that is not 200."""
-        return {"type": "error", "error": {"type": kind, "message": message}}
+        error = {"type": refusal.kind, "message": refusal.message}
+        return {"type": "error", "error": error, "request_id": "req_011CSHoEeqs5C35K2UUqR7Fy"}
 
-    def _message(self, body: Body) -> Body:
-        usage = {"input_tokens": 1, "output_tokens": 1}
+    def refuse_parameter(self, body: Body, model: Model) -> Refusal | None:
+        """Why the model does not take the body's parameters; None if it does."""
+        return next((Refusal(400, "invalid_request_error", words) for words in self._complaints(body, model)), None)
+
+    def unknown_model(self, name: str) -> Refusal:
+        """The error for a model that there is not, or no longer."""
+        return Refusal(404, "not_found_error", f"model: {name}")
+
+    def too_long(self, context: int, prompt: int, answer: int) -> Refusal:
+        """The error for a prompt that exceeds the context."""
+        message = f"prompt is too long: {prompt} tokens > {context} maximum"
+        if prompt <= context:
+            advice = "decrease input length or `max_tokens` and try again"
+            message = f"input length and `max_tokens` exceed context limit: {prompt} + {answer} > {context}, {advice}"
+        return Refusal(400, "invalid_request_error", message)
+
+    def _complaints(self, body: Body, model: Model) -> Iterator[str]:
+        for name in model.refuses:
+            if name == "thinking.type.enabled" and body.get("thinking", {}).get("type") == "enabled":
+                advice = 'Use "thinking.type.adaptive" and "output_config.effort" to control thinking behavior.'
+                yield f'"{name}" is not supported for this model. {advice}'
+            elif name in body:
+                yield f"`{name}` is deprecated for this model."
+        if "thinking" in body and body.get("temperature", 1) != 1:
+            yield "`temperature` may only be set to 1 when thinking is enabled. Please consult our documentation."
+        if "temperature" in body and "top_p" in body:
+            yield "`temperature` and `top_p` cannot both be specified for this model. Please use only one."
+        if any(not stop.strip() for stop in body.get("stop_sequences", [])):
+            yield "stop_sequences: each stop sequence must contain non-whitespace"
+        if (marks := sum(marks for _, marks in self._blocks(body))) > 4:
+            yield f"A maximum of 4 blocks with cache_control may be provided. Found {marks}."
+
+    def _blocks(self, body: Body) -> list[tuple[str, bool]]:
+        """The texts of a body in their order, and whether each ends a prefix that is to be cached."""
+        contents = [body["system"]] if "system" in body else []
+        contents += [message["content"] for message in body["messages"]]
+        blocks = [{"text": content} if isinstance(content, str) else content for content in contents]
+        flat = [block for each in blocks for block in (each if isinstance(each, list) else [each])]
+        return [(block["text"], "cache_control" in block) for block in flat]
+
+    def _block(self, index: int, block: Body, deltas: list[Body]) -> Iterator[Event]:
+        yield "content_block_start", {"type": "content_block_start", "index": index, "content_block": block}
+        for delta in deltas:
+            yield "content_block_delta", {"type": "content_block_delta", "index": index, "delta": delta}
+        yield "content_block_stop", {"type": "content_block_stop", "index": index}
+
+    def _thinking(self, text: str) -> Body:
+        return {"type": "thinking", "thinking": text, "signature": "c2ln"}
+
+    def _message(self, body: Body, reply: Reply) -> Body:
+        counts = reply.counts
+        usage: Body = {
+            "input_tokens": counts.prompt - counts.cached - counts.written,
+            "cache_read_input_tokens": counts.cached,
+            "cache_creation_input_tokens": counts.written,
+            "output_tokens": 1,
+        }
+        if counts.reasoning:
+            usage["output_tokens_details"] = {"thinking_tokens": counts.reasoning}
         message = {"id": "msg_1", "type": "message", "role": "assistant", "model": body["model"], "usage": usage}
         return {**message, "content": [], "stop_reason": None, "stop_sequence": None}
 
@@ -115,9 +257,24 @@ class Messages:
         return "refusal" if reply.text is None else FINISHES[reply.finish]
 
 
-def _completion(body: Body, kind: str, choice: Body) -> Body:
-    usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
-    return {"id": "1", "object": kind, "created": 1, "model": body["model"], "choices": [choice], "usage": usage}
+def _completion(body: Body, kind: str, choices: list[Body], counts: Counts) -> Body:
+    usage = {
+        "prompt_tokens": counts.prompt,
+        "completion_tokens": counts.output,
+        "total_tokens": counts.prompt + counts.output,
+        "prompt_tokens_details": {"cached_tokens": counts.cached},
+        "completion_tokens_details": {"reasoning_tokens": counts.reasoning},
+    }
+    return {"id": "1", "object": kind, "created": 1, "model": body["model"], "choices": choices, "usage": usage}
+
+
+def _chunk(body: Body, choice: Body, kind: str = "chat.completion.chunk") -> Body:
+    return {**_completion(body, kind, [{"index": 0, **choice}], Counts()), "usage": None}
+
+
+def _usage_chunk(body: Body, reply: Reply) -> Iterator[Event]:
+    if (body.get("stream_options") or {}).get("include_usage"):
+        yield None, _completion(body, "chat.completion.chunk", [], reply.counts)
 
 
 PROTOCOLS: dict[str, Chat | Messages] = {

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from helm_longctx.statistics.correlation import matrix, spearman
+from helm_longctx.statistics.intervals import Interval
 from helm_longctx.statistics.lengths import above_floor, drop, effective_length, share_of_shortest
 
 
@@ -46,12 +47,31 @@ def test_a_matrix_has_each_pair_once() -> None:
     assert list(matrix({"a": [1, 2, 3], "b": [3, 2, 1], "c": [1, 3, 2]})) == [("a", "b"), ("a", "c"), ("b", "c")]
 
 
-def test_effective_length() -> None:
-    """The longest length before the score falls below the threshold, as RULER counts."""
-    scores = {4096: 0.95, 8192: 0.9, 16384: 0.8, 32768: 0.9}
-    assert effective_length(scores, 0.856) == 8192
+RULER = {
+    "GPT-4-1106-preview": (65536, "96.6 96.3 95.2 93.2 87.0 81.2"),
+    "Llama3.1 (8B)": (32768, "95.5 93.8 91.6 87.4 84.7 77.0"),
+    "Qwen2 (72B)": (32768, "96.9 96.1 94.9 94.1 79.8 53.7"),
+    "GLM4 (9B)": (65536, "94.7 92.8 92.1 89.9 86.7 83.1"),
+    "GradientAI/Llama3 (70B)": (16384, "95.1 94.4 90.8 85.4 80.9 72.1"),
+}
+"""Effective length, and scores at 4k to 128k: the table in RULER's README."""
+
+
+@pytest.mark.parametrize("model", RULER)
+def test_rulers_effective_length(model: str) -> None:
+    """What RULER prints."""
+    printed, scores = RULER[model]
+    by_length = {4096 << place: float(score) / 100 for place, score in enumerate(scores.split())}
+    assert effective_length(by_length) == printed
+
+
+def test_lengths() -> None:
+    """A share of the shortest, the drop, and what is above a floor."""
+    scores = {4096: 0.95, 8192: 0.9, 16384: 0.8}
     assert effective_length(scores, 0.99) is None
     assert effective_length(scores, share_of_shortest(scores)) == 8192
     assert effective_length({}, 0.5) is None
-    assert drop(scores) == pytest.approx(0.05)
+    found = drop({8192: Interval(0.5, 0.46, 0.54, 10), 4096: Interval(0.9, 0.87, 0.93, 20)})
+    assert (found.mean, found.low, found.high, found.n) == pytest.approx((0.4, 0.35, 0.45, 30))
     assert above_floor(0.6, 0.2) == pytest.approx(0.5)
+    assert math.isnan(above_floor(0.6, 1.0))

@@ -3,31 +3,42 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from importlib import import_module
 from typing import Any, ClassVar
 
+import httpx
+import orjson
 from helm.clients.client import CachingClient
 from helm.common.cache import CacheConfig
 from helm.common.request import ErrorFlags, Request, RequestResult, wrap_request_time
 
+from helm_longctx.apis.caching import without_beginning
+from helm_longctx.apis.parameters import Body, Parameters
+from helm_longctx.apis.rates import pace, retry_after
+from helm_longctx.apis.usage import usage_of, with_sent
 from helm_longctx.environment import request_timeout, require
-from helm_longctx.errors import InputError
-from helm_longctx.failures import Failure, FailureError, failure_of_error, label_error
+from helm_longctx.errors import InputError, bad_argument
+from helm_longctx.failures import Failure, FailureError, failure_of_error, failure_of_text, label_error
 from helm_longctx.redaction.abbreviation import abbreviate
 from helm_longctx.redaction.text import redact, register_secret
-
-Body = dict[str, Any]
-"""The JSON body of a request or of a reply."""
 
 NO_KEY = "EMPTY"
 """Sent as the key to an address that has none. The packages would send the provider's own key instead."""
 
 CONNECT_TIMEOUT = 5.0
 """Seconds, as in the packages."""
+
+PROMPT = ("prompt", "system", "messages")
+"""The fields of a body that hold the prompt."""
+
+CHARACTERS = 4
+"""Characters per token, for the rate at which prompts are sent. The provider's count corrects it afterwards."""
 
 
 @dataclass(frozen=True)
@@ -40,10 +51,13 @@ class Settings:
         extra_body: fields that are added to each request's body, or replace those in it.
         reasoning_effort: how much the model is to reason, in the provider's words.
         thinking_tokens: tokens for reasoning, which are added to the limit of each answer.
-        stream: whether answers are streamed. Answers that a provider only streams are streamed in any case.
+        stream: whether all answers are streamed. Answers that a server only streams are streamed in any case.
         requests_per_minute, tokens_per_minute: limits for all threads that send to the same address and model.
         api_key_env: name of the environment variable with the key.
         timeout: seconds that the server may stay silent; None for `HELM_LONGCTX_TIMEOUT`.
+
+    Raises:
+        InputError: a number is not above 0.
     """
 
     model: str | None = None
@@ -57,6 +71,14 @@ class Settings:
     api_key_env: str | None = None
     timeout: float | None = None
 
+    def __post_init__(self) -> None:
+        for name in ("requests_per_minute", "tokens_per_minute", "timeout"):
+            value = getattr(self, name)
+            if value is not None and not (isinstance(value, int | float) and value > 0):
+                raise bad_argument("client_spec.args", name, value, "numbers above 0")
+        if not isinstance(self.thinking_tokens, int) or self.thinking_tokens < 0:
+            raise bad_argument("client_spec.args", "thinking_tokens", self.thinking_tokens, "whole numbers from 0")
+
 
 class ProviderClient(CachingClient):
     """A HELM client on a provider's official package. Several threads may call it.
@@ -69,13 +91,24 @@ class ProviderClient(CachingClient):
 
     Attributes:
         client: the package's client. Callers may replace it by one with other options.
+        parameters: what was learned about the parameters that the model refuses.
 
     Raises:
-        InputError: the package is not installed, or `api_key_env` names a variable that is not set.
+        InputError: the package is not installed, an argument is not allowed, or the variable of `api_key_env` is not
+            set.
     """
 
     package: ClassVar[str]
     """Name of the package and of the extra that installs it."""
+
+    key_prefix: ClassVar[str]
+    """Start of the name of the variable from which the package reads its key: `…_API_KEY`."""
+
+    caches_prompts: ClassVar[bool] = True
+    """Tells the runner that the provider can keep the beginning of a prompt for the next one."""
+
+    address_part: ClassVar[str] = ""
+    """The start of a route that the client's address already contains."""
 
     def __init__(
         self, cache_config: CacheConfig, api_key: str | None = None, base_url: str | None = None, **settings: Any
@@ -83,15 +116,23 @@ class ProviderClient(CachingClient):
         super().__init__(cache_config=cache_config)
         require(self.package, type(self).__name__)
         self.settings = Settings(**settings)
-        self.client = self._make_library(_find_key(self.settings, api_key, base_url), base_url)
+        self.client = self._make_library(
+            api_key=_find_key(self.settings, api_key, base_url),
+            base_url=base_url,
+            default_headers=self.settings.headers,
+            timeout=self._timeout(),
+            max_retries=0,  # the runner and the judges retry
+        )
+        self.parameters = Parameters(self.settings.model or type(self).__name__)
+
+    @classmethod
+    @abstractmethod
+    def request_form(cls, arguments: Mapping[str, Any]) -> str:
+        """Return what a client with these arguments sends: `chat`, `completion`, or `both`, as a request says."""
 
     @abstractmethod
     def route(self, request: Request) -> str:
         """Return the path to which a request is sent, as it stands in files of batches."""
-
-    @abstractmethod
-    def body(self, request: Request) -> Body:
-        """Return the JSON body of a request exactly as it is sent, without the fields that ask for a stream."""
 
     @abstractmethod
     def parse(self, request: Request, reply: Body) -> RequestResult:
@@ -102,76 +143,117 @@ class ProviderClient(CachingClient):
         """
 
     @abstractmethod
-    def _make_library(self, api_key: str | None, base_url: str | None) -> Any:
+    def _wanted_body(self, request: Request) -> Body:
+        """Return the body of a request before anything is known of what the model refuses.
+
+        Raises:
+            FailureError: the request asks for something that cannot be sent.
+        """
+
+    @abstractmethod
+    def _make_library(self, **options: Any) -> Any:
         """Return the package's client."""
 
     @abstractmethod
-    def _post(self, request: Request, body: Body) -> Body:
-        """Send a body and return the reply."""
+    def _stream_fields(self, body: Body) -> Body:
+        """Return the fields that ask for a stream; empty if the provider answers this body in one piece."""
+
+    @abstractmethod
+    def _join(self, events: Iterable[Any]) -> Body:
+        """Return the reply that a stream of events consists of."""
+
+    def body(self, request: Request) -> Body:
+        """Return the JSON body of a request exactly as it is sent, without the fields that ask for a stream.
+
+        Raises:
+            FailureError: the request asks for something that cannot be sent.
+        """
+        return {
+            name: value
+            for name, value in self.parameters.apply(self._wanted_body(request)).items()
+            if name not in ("stream", "stream_options")
+        }
 
     def result(self, request: Request, reply: Body) -> RequestResult:
         """Return the result of a request whose reply has arrived. Never raises."""
         try:
-            return self.parse(request, reply)
-        except Exception as error:
+            sent = reply.get("sent") or _without_prompt(self.body(request))
+            return with_sent(self.parse(request, reply), sent)
+        except Exception as error:  # replies can have any structure
             return _failed(error)
 
     def make_request(self, request: Request) -> RequestResult:
         """Send a request once, or take the reply from the cache. Failures are results, labelled with their kind.
+
+        A request whose parameters the model refuses is sent again without them.
 
         Raises:
             InputError: the request cache cannot be used.
         """
         try:
             key = CachingClient.make_cache_key(self._cache_key(request), request)
-            reply, cached = self.cache.get(key, wrap_request_time(partial(self._ask, request)))
-            result = self.parse(request, reply)
+            reply, cached = self.cache.get(key, partial(self._ask, request))
         except InputError:
             raise
         except Exception as error:  # the packages also raise errors of httpx and of parsers
             return _failed(error)
-        return replace(
-            result, cached=cached, request_time=reply["request_time"], request_datetime=reply["request_datetime"]
-        )
+        times = {name: reply[name] for name in ("request_time", "request_datetime")}
+        return replace(self.result(request, reply), cached=cached, **times)
 
     def _ask(self, request: Request) -> Body:
-        reply = self._post(request, self.body(request))
-        self.parse(request, reply)  # what is no answer must not be cached
-        return reply
+        wanted = self._wanted_body(request)
+        tokens = _characters(request) / CHARACTERS + request.max_tokens
+        limits = self.settings.requests_per_minute, self.settings.tokens_per_minute
+        rate = pace(str(self.client.base_url), wanted["model"], *limits)
+        reply = None
+        while reply is None:
+            sent = self._form_body(wanted)
+            rate.wait(tokens)
+            try:
+                reply = wrap_request_time(partial(self._exchange, request, sent))()
+            except Exception as error:
+                if (seconds := retry_after(error)) is not None:
+                    rate.pause(seconds)
+                if not self.parameters.learn(error, sent):
+                    raise
+        result = self.parse(request, reply)  # raises if the reply is not an answer, which must not be cached
+        if usage := usage_of(result):
+            rate.correct(usage.input_tokens - usage.cached_tokens + usage.output_tokens - tokens)
+        return {**reply, "sent": _without_prompt(sent)}
+
+    def _form_body(self, wanted: Body) -> Body:
+        body = self.parameters.apply(wanted)
+        return self.parameters.apply({**body, **self._stream_fields(body)})
+
+    def _exchange(self, request: Request, body: Body) -> Body:
+        """Send a body, which is serialized once, and return the reply."""
+        path, content = self.route(request).removeprefix(self.address_part), _serialize(body)
+        if not body.get("stream"):
+            response = self.client.post(path, cast_to=httpx.Response, content=content)
+            reply: Body = json.loads(response.content)
+            return reply
+        stream_cls = import_module(self.package).Stream[object]
+        with self.client.post(path, cast_to=object, content=content, stream=True, stream_cls=stream_cls) as events:
+            return self._join(events)
 
     def _cache_key(self, request: Request) -> Body:
-        """The body, with a digest in the place of the prompt: the key of a long prompt is as short as of any other."""
-        body = self.body(request)
-        prompt = {name: body.pop(name) for name in ("prompt", "system", "messages") if name in body}
-        return {"route": self.route(request), **body, "sha256": _digest(prompt)}
+        """The body with a digest in the place of the prompt, so that the key of a long prompt is short.
 
+        What was learned about parameters does not count: a later process has to find the reply before it learns.
+        """
+        body = self._wanted_body(without_beginning(request))
+        prompt = [body.get(name) for name in PROMPT]
+        return {"route": self.route(request), **_without_prompt(body), "sha256": _digest(prompt)}
 
-def _find_key(settings: Settings, api_key: str | None, base_url: str | None) -> str | None:
-    name = settings.api_key_env
-    if name is None:
-        return api_key or (NO_KEY if base_url else None)
-    key = os.environ.get(name, "").strip()
-    if not key:
-        raise InputError(f"api_key_env={name!r}: the environment variable {name} is not set; allowed: one with the key")
-    register_secret(key)
-    return key
-
-
-def timeouts(settings: Settings, timeout_class: Any) -> Any:
-    """Return the timeouts of a package's client: a number if the deployment sets it, so that no caller changes it."""
-    return settings.timeout or timeout_class(request_timeout(), connect=CONNECT_TIMEOUT)
+    def _timeout(self) -> Any:
+        """Return a number if the deployment sets it, which no caller changes, or else the package's timeouts."""
+        timeouts = import_module(self.package).Timeout
+        return self.settings.timeout or timeouts(request_timeout(), connect=CONNECT_TIMEOUT)
 
 
 def turns(request: Request) -> list[dict[str, Any]]:
     """Return the messages of a chat. A prompt beside them is the last user turn."""
     return [*(request.messages or []), *([{"role": "user", "content": request.prompt}] if request.prompt else [])]
-
-
-def _failed(error: BaseException) -> RequestResult:
-    kind = failure_of_error(error)
-    text = str(error) if isinstance(error, FailureError) else f"{type(error).__name__}: {error}"
-    flags = ErrorFlags(is_retriable=kind.is_retriable, is_fatal=False)
-    return RequestResult(False, [], [], False, error=label_error(kind, abbreviate(redact(text))), error_flags=flags)
 
 
 def check_text(request: Request) -> None:
@@ -190,9 +272,56 @@ def check_text(request: Request) -> None:
         raise FailureError(Failure.BAD_REQUEST, f"{' and '.join(names)} cannot be sent; allowed: one answer in text")
 
 
+def check_error(reply: Body) -> None:
+    """Check that a reply is not an error that came with the status of an answer.
+
+    Raises:
+        FailureError: it is one.
+    """
+    if error := reply.get("error"):
+        raise FailureError(failure_of_text(str(error)), f"the server answered with an error: {error}")
+
+
 def cut_at_stop(text: str, stops: list[str]) -> str:
-    """Return a text up to the first stop sequence, for servers that do not take them."""
+    """Return a text up to the first stop sequence, for models that do not take them."""
     return text[: min((place for stop in stops if (place := text.find(stop)) >= 0), default=len(text))]
+
+
+def _find_key(settings: Settings, api_key: str | None, base_url: str | None) -> str | None:
+    key, name = api_key, settings.api_key_env
+    if name is not None:
+        key = os.environ.get(name, "").strip()
+        if not key:
+            allowed = "a variable that holds the key"
+            raise InputError(f"api_key_env={name!r}: the environment variable {name} is not set; allowed: {allowed}")
+    if key:
+        register_secret(key)
+    return key or (NO_KEY if base_url else None)
+
+
+def _failed(error: BaseException) -> RequestResult:
+    kind = failure_of_error(error)
+    text = str(error) if isinstance(error, FailureError) else f"{type(error).__name__}: {error}"
+    flags = ErrorFlags(is_retriable=kind.is_retriable, is_fatal=False)
+    return RequestResult(False, [], [], False, error=label_error(kind, abbreviate(redact(text))), error_flags=flags)
+
+
+def _characters(request: Request) -> int:
+    return len(request.prompt) + sum(len(message["content"]) for message in request.messages or [])
+
+
+def _without_prompt(body: Body) -> Body:
+    """Return the rest of a body, for records. Secrets in `extra_body` are replaced."""
+    rest = {name: value for name, value in body.items() if name not in PROMPT}
+    record: Body = json.loads(redact(_serialize(rest).decode()))
+    return record
+
+
+def _serialize(body: Body) -> bytes:
+    try:
+        return orjson.dumps(body)
+    except TypeError:  # a lone surrogate, which UTF-8 excludes; JSON escapes it
+        return json.dumps(body).encode()
 
 
 def _digest(value: Any) -> str:
@@ -204,13 +333,12 @@ def _digest(value: Any) -> str:
 def _update(sha: Any, value: Any) -> None:
     """Hash JSON text by text, so that a long prompt is encoded once and never joined."""
     if isinstance(value, Mapping):
-        for name, item in value.items():
-            _update(sha, name)
-            _update(sha, item)
-    elif isinstance(value, list):
+        value = [part for item in value.items() for part in item]
+    if isinstance(value, list):
+        sha.update(f"[{len(value)}".encode())
         for item in value:
             _update(sha, item)
-    else:
-        data = str(value).encode("utf-8", "surrogatepass")
-        sha.update(f"{len(data)}\0".encode())
-        sha.update(data)
+        return
+    data = str(value).encode("utf-8", "surrogatepass")
+    sha.update(f"{len(data)}\0".encode())
+    sha.update(data)

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
 
-import orjson
 from helm.common.cache import CacheConfig
 from helm.common.request import GeneratedOutput, Request, RequestResult, Thinking
 
-from helm_longctx.apis.client import Body, ProviderClient, check_text, cut_at_stop, timeouts, turns
+from helm_longctx.apis.client import ProviderClient, check_error, check_text, cut_at_stop, turns
+from helm_longctx.apis.parameters import Body
+from helm_longctx.apis.streams import join_openai
 from helm_longctx.apis.usage import Usage, with_usage
 from helm_longctx.errors import bad_argument
-from helm_longctx.failures import Failure, FailureError, failure_of_text, is_refusal
+from helm_longctx.failures import Failure, FailureError, is_refusal
 
 CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
 
-FORMS = ("chat", "completions", "both")
+FORMS = {"chat": "chat", "completions": "completion", "both": "both"}
+"""The values of `form`, and what they mean for a prompt."""
 
 
 class OpenAIClient(ProviderClient):
@@ -32,7 +34,9 @@ class OpenAIClient(ProviderClient):
         InputError: `form` is not allowed, or as `ProviderClient`.
     """
 
-    package = "openai"
+    package: ClassVar[str] = "openai"
+    key_prefix: ClassVar[str] = "OPENAI"
+    address_part: ClassVar[str] = "/v1"
 
     def __init__(
         self,
@@ -43,31 +47,35 @@ class OpenAIClient(ProviderClient):
         form: str = "chat",
         **settings: Any,
     ):
-        if form not in FORMS:
-            raise bad_argument(type(self).__name__, "form", form, FORMS)
-        self._form, self._org_id = form, org_id
+        self._form, self._org_id = self.request_form({"form": form}), org_id
         super().__init__(cache_config, api_key, base_url, **settings)
 
-    def _make_library(self, api_key: str | None, base_url: str | None) -> Any:
-        import openai
+    @classmethod
+    def request_form(cls, arguments: Mapping[str, Any]) -> str:
+        """Return what a client with these arguments sends: `chat`, `completion`, or `both`, as a request says.
 
-        return openai.OpenAI(
-            api_key=api_key,
-            base_url=base_url,
-            organization=self._org_id,
-            default_headers=self.settings.headers,
-            timeout=timeouts(self.settings, openai.Timeout),
-            max_retries=0,  # the runner and the judges retry
-        )
+        Raises:
+            InputError: `form` is not allowed.
+        """
+        form = arguments.get("form", "chat")
+        if form not in FORMS:
+            raise bad_argument(cls.__name__, "form", form, FORMS)
+        return FORMS[form]
 
     def route(self, request: Request) -> str:
         """Return the path of chats or of completions."""
-        if self._form == "both":
-            return COMPLETIONS if request.messages is None else CHAT
-        return COMPLETIONS if self._form == "completions" else CHAT
+        is_completion = request.messages is None if self._form == "both" else self._form == "completion"
+        return COMPLETIONS if is_completion else CHAT
 
-    def body(self, request: Request) -> Body:
-        """Return the JSON body of a request exactly as it is sent, without the fields that ask for a stream."""
+    def parse(self, request: Request, reply: Body) -> RequestResult:
+        """Return the answer in a reply; see `ProviderClient.parse`."""
+        check_error(reply)
+        choices = reply.get("choices")
+        if not isinstance(choices, list) or not choices:
+            raise FailureError(Failure.MALFORMED, "the server's answer has no choices")
+        return with_usage(_answer(request, choices[0]), _usage(reply.get("usage")))
+
+    def _wanted_body(self, request: Request) -> Body:
         check_text(request)
         settings, chats = self.settings, self.route(request) == CHAT
         if not chats and request.messages:
@@ -86,22 +94,17 @@ class OpenAIClient(ProviderClient):
         body |= {name: value for name, value in optional.items() if value is not None}
         return {**body, **(settings.extra_body or {})}
 
-    def _post(self, request: Request, body: Body) -> Body:
-        import httpx
+    def _make_library(self, **options: Any) -> Any:
+        import openai
 
-        path = self.route(request).removeprefix("/v1")
-        response = self.client.post(path, cast_to=httpx.Response, content=orjson.dumps(body))
-        reply: Body = orjson.loads(response.content)
-        return reply
+        return openai.OpenAI(organization=self._org_id, **options)
 
-    def parse(self, request: Request, reply: Body) -> RequestResult:
-        """Return the answer in a reply; see `ProviderClient.parse`."""
-        if error := reply.get("error"):
-            raise FailureError(failure_of_text(str(error)), f"the server answered with an error: {error}")
-        choices = reply.get("choices")
-        if not isinstance(choices, list) or not choices:
-            raise FailureError(Failure.MALFORMED, "the server's answer has no choices")
-        return with_usage(_answer(request, choices[0]), _usage(reply.get("usage")))
+    def _stream_fields(self, body: Body) -> Body:
+        streams = self.settings.stream or body.get("stream")
+        return {"stream": True, "stream_options": {"include_usage": True}} if streams else {}
+
+    def _join(self, events: Iterable[Any]) -> Body:
+        return join_openai(events)
 
 
 def _answer(request: Request, choice: Body) -> RequestResult:
@@ -109,11 +112,11 @@ def _answer(request: Request, choice: Body) -> RequestResult:
     reason, text = choice.get("finish_reason"), message.get("content", choice.get("text"))
     if is_refusal(reason) or message.get("refusal"):
         raise FailureError(Failure.REFUSED, f"{reason}: {message.get('refusal') or 'the answer was removed'}")
-    if text is None and reason == "length":
-        text = ""  # the reasoning has used all tokens
+    reasoning = message.get("reasoning_content") or message.get("reasoning")
+    if text is None and (reason == "length" or reasoning):
+        text = ""  # the model has only reasoned
     if not isinstance(text, str):
         raise FailureError(Failure.MALFORMED, "the server's answer has no text: its content is null or of another type")
-    reasoning = message.get("reasoning_content") or message.get("reasoning")
     output = GeneratedOutput(
         text=cut_at_stop(text, request.stop_sequences),
         logprob=0,

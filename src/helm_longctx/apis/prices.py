@@ -95,13 +95,13 @@ def find_prices(deployment: str, own: Mapping[str, Any] | None = None) -> Prices
 
     Args:
         deployment: the name of a deployment that is registered in HELM.
-        own: the user's prices by deployment or model; default: those in the file that `HELM_LONGCTX_PRICES` names.
+        own: the user's prices by deployment or model, besides those in the file that `HELM_LONGCTX_PRICES` names.
 
     Raises:
         InputError: the user's prices are not as `read_prices` wants them, or need a package that is missing.
     """
     spec = get_model_deployment(deployment)
-    own = _environment_prices(os.environ.get(PRICES)) if own is None else own
+    own = {**_environment_prices(os.environ.get(PRICES)), **(own or {})}
     for name in (deployment, spec.model_name):
         if name in own:
             return _user_prices(name, own[name])

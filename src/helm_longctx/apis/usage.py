@@ -1,7 +1,7 @@
-"""What the provider says about an answer: its tokens, and whether the token limit ended the answer or the reasoning.
+"""What is known of an answer besides its text: the provider's count of tokens, what was sent, and what the limit cut.
 
-HELM's result has no field for tokens. They are kept beside the finish reason of the first completion, which HELM's
-cache, our journal and `scenario_state.json` store as it is.
+HELM's result has no fields for this. It is kept beside the finish reason of the first completion, which our journal and
+`scenario_state.json` store as it is.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from helm.common.request import RequestResult
 
-_FIELD = "usage"
+_USAGE, _SENT = "usage", "sent"
 
 _OPENED, _CLOSED = "<think>", "</think>"
 
@@ -38,7 +38,7 @@ class Usage:
 
 def usage_of(result: RequestResult) -> Usage | None:
     """Return the tokens of a result; None if the provider reported none."""
-    stored = _finish(result).get(_FIELD)
+    stored = _finish(result).get(_USAGE)
     if not isinstance(stored, Mapping):
         return None
     return Usage(**{field.name: int(stored.get(field.name) or 0) for field in fields(Usage)})
@@ -46,11 +46,17 @@ def usage_of(result: RequestResult) -> Usage | None:
 
 def with_usage(result: RequestResult, usage: Usage | None) -> RequestResult:
     """Return a result that has the tokens; the same result if there are none, or if it has no completion."""
-    if usage is None or not result.completions:
-        return result
-    first, *others = result.completions
-    finish = {"reason": "unknown", **(first.finish_reason or {}), _FIELD: asdict(usage)}
-    return replace(result, completions=[replace(first, finish_reason=finish), *others])
+    return result if usage is None else _annotate(result, _USAGE, asdict(usage))
+
+
+def sent_parameters(result: RequestResult) -> dict[str, Any] | None:
+    """Return what was sent besides the prompt: the body's other fields. None if it is not known."""
+    return _finish(result).get(_SENT)
+
+
+def with_sent(result: RequestResult, parameters: Mapping[str, Any]) -> RequestResult:
+    """Return a result that has what was sent besides the prompt; the same result if it has no completion."""
+    return _annotate(result, _SENT, dict(parameters))
 
 
 def output_truncated(result: RequestResult) -> bool:
@@ -74,3 +80,11 @@ def thinking_unfinished(result: RequestResult) -> bool:
 
 def _finish(result: RequestResult) -> dict[str, Any]:
     return (result.completions[0].finish_reason or {}) if result.completions else {}
+
+
+def _annotate(result: RequestResult, name: str, value: dict[str, Any]) -> RequestResult:
+    if not result.completions:
+        return result
+    first, *others = result.completions
+    finish = {"reason": "unknown", **(first.finish_reason or {}), name: value}
+    return replace(result, completions=[replace(first, finish_reason=finish), *others])

@@ -10,8 +10,10 @@ from typer.main import get_command
 
 from helm_longctx._version import VERSION
 from helm_longctx.cli import (
+    compare,
     data,
     doctor,
+    estimate,
     export,
     judge_agreement,
     judge_check,
@@ -19,6 +21,7 @@ from helm_longctx.cli import (
     records,
     rejudge,
     results,
+    subset,
     tables,
 )
 from helm_longctx.errors import InputError, shorten
@@ -33,6 +36,7 @@ app.command("list")(tables.list_tasks)
 app.command("prompts")(records.prompts)
 app.command("score")(records.score)
 app.command("fetch")(data.fetch)
+app.command("estimate")(estimate.estimate)
 app.add_typer(models.app, name="models")
 app.command("rejudge")(rejudge.rejudge)
 app.command("judge-check")(judge_check.judge_check)
@@ -40,6 +44,8 @@ app.command("judge-agreement")(judge_agreement.judge_agreement)
 app.command("summarize")(results.summarize)
 app.command("serve")(results.serve)
 app.command("export")(export.export)
+app.command("compare")(compare.compare)
+app.command("subset")(subset.subset)
 app.command("show")(records.show)
 app.command("reference")(results.reference)
 app.command("schema")(results.schema)

@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from helm.benchmark.adaptation.request_state import RequestState
+from helm.benchmark.annotation.annotator import AnnotatorSpec
 from helm.clients.auto_client import AutoClient
+from helm.common.object_spec import get_class_by_name
 
 from helm_longctx.errors import InputError, shorten
 from helm_longctx.failures import failure_of
@@ -127,6 +129,21 @@ class AnswerAnnotator(JudgeAnnotator):
             "failed": len(failed) / len(replies),
             **({"errors": errors} if errors else {}),
         }
+
+
+def judge_requests(spec: AnnotatorSpec, state: RequestState) -> dict[str, list[JudgeRequest]]:
+    """Return what an annotator would ask each judge about an answer, by deployment. No judge is needed for that.
+
+    Raises:
+        InputError: as `AnswerAnnotator.questions`.
+    """
+    annotator: type[Any] = get_class_by_name(spec.class_name)
+    if not issubclass(annotator, AnswerAnnotator):
+        return {}
+    judge = spec.args["judge"]
+    questions = annotator.__new__(annotator).questions(*_task_and_record(state))
+    judges = [annotator.official] if judge == "auto" else judge.split("+")
+    return {name: [*questions.values()] for name in judges}
 
 
 def is_answered(state: RequestState) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from helm.benchmark.model_deployment_registry import ModelDeployment, get_model_deployment
 from helm.benchmark.model_metadata_registry import INSTRUCTION_FOLLOWING_MODEL_TAG, model_has_tag
 from helm.common.object_spec import get_class_by_name
+from helm.common.optional_dependencies import OptionalDependencyNotInstalled
 
 from helm_longctx.protocol.prompt import Form
 
@@ -31,29 +32,28 @@ MESSAGE_CLIENTS = frozenset(
         "GoogleGenAIClient",
         "HuggingFaceClient",
         "LiteLLMCompletionClient",
-        "LongContextHuggingFaceClient",
-        "BaselineClient",
     }
 )
-"""Clients, and those derived from them, that send a request's messages; HELM's others leave them out or fail."""
+"""HELM's clients, and those derived from them, that send a request's messages; its others leave them out or fail."""
 
 HUGGING_FACE_CLIENT = "helm.clients.huggingface_client.HuggingFaceClient"
-
-
-BOTH_FORMS_CLIENT = "helm_longctx.models.hf.LongContextHuggingFaceClient"
-"""Ours, which chats where a request has `messages`, if only none before the prompt, and else sends the prompt raw."""
 
 
 def deployment_form(name: str) -> Form | None:
     """What a deployment makes of a prompt: raw text, or the user turn of a chat; None if the request says which.
 
-    Local Hugging Face models: `apply_chat_template` where it is set. Other HELM clients chat, but for those that are
-    known to send raw text. Where the client does not tell, an instruction-following model chats.
+    A client's class can declare it (`request_form`, as in `helm_longctx.apis`); of one that takes both forms, a model
+    that follows no instructions is sent completions. Local Hugging Face models: `apply_chat_template` where it is set.
+    Other HELM clients chat, but for those that are known to send raw text. Where the client does not tell, an
+    instruction-following model chats.
     """
     deployment = get_model_deployment(name)
-    client = deployment.client_spec.class_name
-    if client == BOTH_FORMS_CLIENT:
+    form = _declared_form(deployment)
+    if form == "both":
         return None if _follows_instructions(deployment) else "completion"
+    if form is not None:
+        return _form(form == "chat")
+    client = deployment.client_spec.class_name
     if client in RAW_TEXT_CLIENTS:
         return "completion"
     if client == HUGGING_FACE_CLIENT:
@@ -76,19 +76,35 @@ def resolve_style(style: str, deployment: str) -> Form | None:
 
 def takes_both_forms(deployment: str) -> bool:
     """Whether each request must say which form it has."""
-    return bool(get_model_deployment(deployment).client_spec.class_name == BOTH_FORMS_CLIENT)
+    return _declared_form(get_model_deployment(deployment)) == "both"
 
 
 def sends_messages(deployment: str) -> bool:
     """Whether its client sends a request's `messages`, a conversation or a system message among them.
 
-    A local model without a chat template is sent none.
+    A client's class can declare it (`sends_messages`). A model that is sent completions is sent none.
     """
-    name = get_model_deployment(deployment).client_spec.class_name
-    if name in (HUGGING_FACE_CLIENT, BOTH_FORMS_CLIENT) and deployment_form(deployment) == "completion":
-        return False
-    client = get_class_by_name(name)
+    record = get_model_deployment(deployment)
+    client = _client_class(record)
+    if getattr(client, "sends_messages", False):
+        return True
+    if _declared_form(record) is not None or record.client_spec.class_name == HUGGING_FACE_CLIENT:
+        return deployment_form(deployment) != "completion"
     return any(base.__name__ in MESSAGE_CLIENTS for base in client.__mro__)
+
+
+def _declared_form(deployment: ModelDeployment) -> str | None:
+    """What the client's class declares: `chat`, `completion`, or `both` if each request says; None if it does not."""
+    declare = getattr(_client_class(deployment), "request_form", None)
+    return declare(deployment.client_spec.args or {}) if declare else None
+
+
+def _client_class(deployment: ModelDeployment) -> type:
+    """The client's class; `object` if it cannot be loaded, which is an error only when the client is made."""
+    try:
+        return get_class_by_name(deployment.client_spec.class_name)
+    except (ImportError, OptionalDependencyNotInstalled):
+        return object
 
 
 def _form(chats: bool) -> Form:

@@ -130,6 +130,22 @@ def _text_to_count(prompt: str, sample: Sample, form: Form) -> str:
     return CHAT_HEADER + prompt if form == "chat" and sample.cut != "middle" else prompt
 
 
+def find_counter(name: str) -> Callable[[str], int] | None:
+    """Return a function that counts tokens by the tokenizer of a deployment; None if none can be loaded here.
+
+    Args:
+        name: the deployment's.
+    """
+    deployment = get_model_deployment(name)
+    if not deployment.tokenizer_name:
+        return None
+    try:
+        return middle.token_counter(_tokenizer(deployment))
+    except Exception as error:  # each library raises its own where a file or the network is missing
+        hwarn(f"the tokenizer of {name} cannot be loaded ({type(error).__name__}), so tokens are estimated")
+        return None
+
+
 @cache
 def _warn_of_no_tokenizer(deployment: str, window: int) -> None:
     hwarn(
@@ -143,7 +159,13 @@ def _tokenizer(deployment: ModelDeployment) -> Any:
     config = get_tokenizer_config(deployment.tokenizer_name)
     kind = config.tokenizer_spec.class_name if config else "none"
     if config and kind in _KINDS:
-        return _KINDS[kind](config)
+        try:
+            return _KINDS[kind](config)
+        except (OSError, ValueError) as error:  # a file or the network is missing
+            raise InputError(
+                f"deployment {deployment.name!r}: its tokenizer {deployment.tokenizer_name!r} cannot be loaded"
+                f" ({type(error).__name__}); it is needed to cut prompts to the deployment's window"
+            ) from error
     raise InputError(
         f"deployment {deployment.name!r}: tokenizer {deployment.tokenizer_name!r} ({kind}) cannot be used to cut"
         f" prompts; allowed: {', '.join(_KINDS)}, or no tokenizer_name, and then no prompt is cut"

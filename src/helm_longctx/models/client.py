@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from abc import abstractmethod
 from collections.abc import Sequence
+from typing import ClassVar
 
 from helm.clients.client import Client
 from helm.common.request import GeneratedOutput, Request, RequestResult
@@ -15,7 +16,13 @@ from helm_longctx.protocol.prompt import Message
 
 
 class BaselineClient(Client):
-    """Answers a request from the text of its prompt, or from its messages."""
+    """Answers a request from the text of its prompt, or from its messages.
+
+    Attributes:
+        sends_messages: tells the adapter that conversations can be sent.
+    """
+
+    sends_messages: ClassVar[bool] = True
 
     @abstractmethod
     def answer(self, prompt: str) -> str:

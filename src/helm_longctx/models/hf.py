@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from helm.clients.client import CachingClient
@@ -63,6 +64,11 @@ class LongContextHuggingFaceClient(CachingClient):
         ignore_broken_torchvision()
         self._tokenizer = tokenizer.get_wrapped_tokenizer()
         self._chunk_size, self._reuse_prefix = chunk_size, reuse_prefix
+
+    @classmethod
+    def request_form(cls, arguments: Mapping[str, Any]) -> str:
+        """Return `both`: each request says whether it is a chat."""
+        return "both"
 
     def make_request(self, request: Request) -> RequestResult:
         """Answer a request. All completions are the same greedy one.

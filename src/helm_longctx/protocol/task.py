@@ -161,6 +161,7 @@ class Task:
         metrics: every name that `score` can return.
         max_tokens: output budget in tokens, for all lengths or by length.
         num_samples: the official sample size.
+        depths: at how many depths of the evidence each of the `num_samples` questions is asked.
         shots: the official number of demonstrations before the question.
         sources: the data that the task needs at a length.
         optional_sources: data that the task uses at a length if it exists. Only `helm-longctx fetch` downloads it.
@@ -179,6 +180,7 @@ class Task:
         prefix_scored: whether a completion is scored with the answer prefix before the output, as some official codes
             do.
         repeats: how often the official protocol asks each question. A score is the mean of the answers.
+        trait: a property that some tasks of the benchmark have and others do not, by which scores can be split.
         alias: the task's name in run entries, if it differs from `name`.
         unscored: why the task has no `longctx_score`; only if `headline` is empty.
     """
@@ -196,6 +198,7 @@ class Task:
     sources: Callable[[Any], tuple[Source, ...]] = lambda length: ()
     optional_sources: Callable[[Any], tuple[Source, ...]] = lambda length: ()
     num_samples: int = 100
+    depths: int = 1
     shots: int = 0
     any_length: bool = False
     chat: bool = False
@@ -208,6 +211,7 @@ class Task:
     record_shapes: Mapping[str, Shape] = field(default_factory=dict)
     prefix_scored: bool = False
     repeats: int = 1
+    trait: str = ""
     alias: str = ""
     unscored: str = ""
 

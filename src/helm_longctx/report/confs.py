@@ -43,7 +43,15 @@ def _demo(benchmarks: Iterable[Benchmark]) -> Iterator[str]:
                         yield f"{name}:length={length_label(length)},num_samples={DEMO_SAMPLES},model={model}"
 
 
-def _file(about: str, entries: Iterable[str]) -> str:
+def entry_file(about: str, entries: Iterable[str]) -> str:
+    """Return the content of a file of run entries for `helm-run --conf-paths`.
+
+    Args:
+        about: its first line, a comment.
+    """
     lines = ",\n".join(f'  {{description: "{entry}", priority: 1}}' for entry in entries)
-    head = f"# {about}\n# Made from the task table by `helm-longctx confs run_specs`; do not edit.\n\n"
-    return f"{head}entries: [\n{lines}\n]\n"
+    return f"# {about}\n\nentries: [\n{lines}\n]\n"
+
+
+def _file(about: str, entries: Iterable[str]) -> str:
+    return entry_file(f"{about}\n# Made from the task table by `helm-longctx confs run_specs`; do not edit.", entries)

@@ -233,10 +233,15 @@ class LongContextRunner(Runner):
         with journal, stoppable(journal.summary), Spool(run_path) as spool:
             # Before the data is read, since a limit needs prices.
             spending = Spending(run_spec.adapter_spec.model_deployment, self._limit, partial(prompt_text, spool=spool))
-            states = self._adapt(run_spec, scenario, spool)
+            states = self.adapt(run_spec, scenario, spool)
             yield PreparedRun(run_path, scenario, sender, journal, spending, spool, states)
 
-    def _adapt(self, run_spec: RunSpec, scenario: LongContextScenario, spool: Spool) -> list[RequestState]:
+    def adapt(self, run_spec: RunSpec, scenario: LongContextScenario, spool: Spool) -> list[RequestState]:
+        """Make the requests of a run, in HELM's order and with elided prompts.
+
+        Raises:
+            InputError: data is missing or malformed, or prompts do not fit.
+        """
         adapter = AdapterFactory.get_adapter(run_spec.adapter_spec, self.tokenizer_service)
         instances = scenario.iter_instances(get_scenario_cache_path(self.output_path, scenario.name))
         with htrack_block("prompts"):

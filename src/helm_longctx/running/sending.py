@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
+from pathlib import Path
 from threading import Event
 
 from helm.clients.client import Client
@@ -151,13 +152,14 @@ def _cause(error: BaseException | None) -> str:
     return f" ({abbreviate(str(cause))})" if cause is not None and str(cause) else ""
 
 
+_PACKAGE = str(Path(__file__).parents[1])
 _helm = logging.getLogger("helm")
 _is_sending: ContextVar[bool] = ContextVar("is_sending", default=False)
 
 
 @contextmanager
 def quiet_clients() -> Iterator[None]:
-    """Keep tracebacks of HELM's clients out of the log, and log each other message only once.
+    """Keep tracebacks of HELM's clients out of the log, and log each other message of theirs only once.
 
     The errors are in the results of the requests, and are logged by kind. At level DEBUG everything is logged.
     """
@@ -175,7 +177,8 @@ class _ClientFilter(logging.Filter):
         self._places: set[tuple[str, int]] = set()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        if not _is_sending.get() or _helm.isEnabledFor(logging.DEBUG):
+        is_ours = record.pathname.startswith(_PACKAGE)
+        if is_ours or not _is_sending.get() or _helm.isEnabledFor(logging.DEBUG):
             return True
         place = record.pathname, record.lineno
         is_new = place not in self._places

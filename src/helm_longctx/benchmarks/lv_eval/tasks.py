@@ -64,6 +64,7 @@ def _task(dataset: Dataset) -> Task:
         chat=True,
         variants=VARIANTS,
         cut="middle",
+        trait="confusing facts" if dataset.confusing else "",
         record_shapes={"answer_keywords": TEXT},
     )
 

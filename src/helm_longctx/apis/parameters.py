@@ -1,0 +1,131 @@
+"""Parameters that a model refuses. They are left out or renamed after the server's own error says so, once.
+
+No list of models is kept: which parameters a model takes differs from model to model and changes over time.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+from helm.common.hierarchical_logger import hwarn
+
+from helm_longctx.failures import Failure, failure_of_error
+from helm_longctx.redaction.text import redact
+
+Body = dict[str, Any]
+"""The JSON body of a request or of a reply."""
+
+DROPPABLE = (
+    *("stream_options", "seed", "presence_penalty", "frequency_penalty", "top_p", "stop", "stop_sequences"),
+    "temperature",
+)
+"""Parameters without which a request can still be answered. If an error names several, the first of these goes."""
+
+ADAPTIVE = {"type": "adaptive", "display": "summarized"}
+"""Anthropic's thinking without a budget. Newer models return no reasoning unless they are asked for it."""
+
+_HEAD = 1000
+"""Characters of an error that are searched. What follows can be a part of the prompt."""
+
+_REFUSES = re.compile(
+    r"not support|unsupported|unrecognized|unknown|deprecated|not permitted|not allowed|extra_forbidden|cannot both"
+    r"|cannot be (?:used|set|specified)|may only|must be (?:unset|1\b|one\b|set to)|only the default|cannot find field"
+    r"|no longer|must contain non-whitespace",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Change:
+    """What is done to a parameter in each body.
+
+    Args:
+        parameter: its name.
+        new_name: the name under which its value is sent; None to leave the name.
+        value: the value that is sent instead of its own; None to leave the value. Without a new name and without a
+            value, the parameter is left out.
+    """
+
+    parameter: str
+    new_name: str | None = None
+    value: Any = None
+
+    def apply(self, body: Body) -> Body:
+        """Return the changed body. A body that is already changed stays as it is."""
+        if self.value is not None:
+            return {**body, self.parameter: self.value}
+        if self.parameter not in body:
+            return body
+        rest = {name: value for name, value in body.items() if name != self.parameter}
+        return {**rest, self.new_name: body[self.parameter]} if self.new_name else rest
+
+    def __str__(self) -> str:
+        if self.value is not None:
+            return f"{self.parameter!r} is sent as {self.value!r}"
+        return f"{self.parameter!r} is {f'sent as {self.new_name!r}' if self.new_name else 'not sent'}"
+
+
+_REPLACEMENTS = [
+    (re.compile(r"max_completion_tokens"), Change("max_tokens", new_name="max_completion_tokens")),
+    (re.compile(r"thinking\.type\.adaptive"), Change("thinking", value=ADAPTIVE)),
+    (
+        re.compile(r"only supports? stream|stream\W.{0,40}(?:required|must be (?:set to )?true)", re.I),
+        Change("stream", value=True),
+    ),
+]
+"""Errors that say what to send instead (OpenAI, Anthropic, Alibaba)."""
+
+
+class Parameters:
+    """What has been learned about the parameters of a deployment's model. Threads share it.
+
+    Args:
+        model: the model's name, for the log.
+    """
+
+    def __init__(self, model: str):
+        self._model, self._lock = model, threading.Lock()
+        self._changes: tuple[Change, ...] = ()
+
+    def apply(self, body: Body) -> Body:
+        """Return a body without what the model refuses."""
+        for change in self._changes:
+            body = change.apply(body)
+        return body
+
+    def learn(self, error: Exception, sent: Body) -> bool:
+        """Learn from the error after a body was sent. Return whether the same request can be sent in another form."""
+        with self._lock:
+            if self.apply(sent) != sent:  # another thread has learned the same in the meantime
+                return True
+            change = find_change(error, sent)
+            if change is None:
+                return False
+            self._changes += (change,)
+        hwarn(f"{self._model}: {change}, because the server refuses it: {redact(str(error)[:_HEAD])}")
+        return True
+
+
+def find_change(error: Exception, sent: Body) -> Change | None:
+    """Return the change that an error asks for; None if the error is not about a parameter that can be changed."""
+    if failure_of_error(error) is not Failure.BAD_REQUEST:
+        return None
+    text = str(error)[:_HEAD]
+    for pattern, change in _REPLACEMENTS:
+        if pattern.search(text) and change.apply(sent) != sent:
+            return change
+    if not _REFUSES.search(text):
+        return None
+    named = getattr(error, "param", None)
+    names = [name for name in DROPPABLE if name in sent and (name == named or _is_named(name, text))]
+    return Change(names[0]) if names else None
+
+
+def _is_named(parameter: str, text: str) -> bool:
+    """Whether a text names a parameter, also as xAI writes it (`presencePenalty`)."""
+    first, *others = parameter.split("_")
+    camel = first + "".join(map(str.capitalize, others))
+    return re.search(rf"(?<!\w)(?:{parameter}|{camel})(?!\w)", text) is not None

@@ -1,0 +1,73 @@
+"""How fast requests are sent to an address: limits per minute, and pauses that the server asks for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from email.utils import parsedate_to_datetime
+from functools import cache
+from threading import Lock
+
+LONGEST_PAUSE = 300.0
+"""Seconds of a `Retry-After` that are waited at most. A longer one is a quota, which the next attempt shows."""
+
+
+class Pace:
+    """Says when a request may be sent. All threads that send to the same address and model share it.
+
+    Requests are spread evenly over the minute: providers also refuse bursts within a minute's limit.
+
+    Args:
+        requests, tokens: the limits per minute; None for no limit.
+    """
+
+    def __init__(self, requests: float | None, tokens: float | None):
+        self._request_seconds, self._token_seconds = (60 / limit if limit else 0.0 for limit in (requests, tokens))
+        self._lock = Lock()
+        self._next_request = self._next_token = self._resume = 0.0
+
+    def wait(self, tokens: float) -> None:
+        """Wait until a request of so many tokens may be sent."""
+        with self._lock:
+            start = max(time.monotonic(), self._next_request, self._next_token)
+            self._next_request = start + self._request_seconds
+            self._next_token = start + tokens * self._token_seconds
+        while (seconds := max(start, self._resume) - time.monotonic()) > 0:
+            time.sleep(seconds)
+
+    def correct(self, tokens: float) -> None:
+        """Count tokens that a request has taken in addition to those that it was sent with, or fewer (negative)."""
+        with self._lock:
+            self._next_token += tokens * self._token_seconds
+
+    def pause(self, seconds: float) -> None:
+        """Send nothing for some seconds, because the server asks for it."""
+        with self._lock:
+            self._resume = max(self._resume, time.monotonic() + min(seconds, LONGEST_PAUSE))
+
+
+@cache
+def pace(address: str, model: str, requests: float | None, tokens: float | None) -> Pace:
+    """Return the one pace of an address and a model in this process."""
+    return Pace(requests, tokens)
+
+
+def retry_after(error: BaseException) -> float | None:
+    """Return the seconds after which a server allows the next request; None if it does not say.
+
+    The header has a number of seconds or a date (RFC 9110, section 10.2.3); OpenAI's also comes in milliseconds.
+    """
+    headers = getattr(getattr(error, "response", None), "headers", None)
+    if not isinstance(headers, Mapping):
+        return None
+    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        try:
+            return max(0.0, float(headers.get(name, "")) * unit)
+        except ValueError:
+            continue
+    try:
+        date = parsedate_to_datetime(headers.get("retry-after", ""))
+    except ValueError:
+        return None
+    return max(0.0, (date - datetime.now(timezone.utc)).total_seconds())

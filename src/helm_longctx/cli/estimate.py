@@ -1,0 +1,137 @@
+"""`estimate`: what runs will send and cost, before anything is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import orjson
+import typer
+from rich.table import Table
+
+from helm_longctx.cli.shared import JsonPath, LocalPath, OutputPath, check_folder, fill_registries, print_table
+from helm_longctx.errors import InputError
+
+if TYPE_CHECKING:
+    from helm_longctx.running.estimate import Estimate
+
+MOST = 1_000_000
+"""`-m` without a value: all instances."""
+
+
+def estimate(
+    entries: Annotated[list[str] | None, typer.Argument(help="Run entries, e.g. helmet_rag:length=8k.")] = None,
+    model: Annotated[list[str] | None, typer.Option(help="Model or deployment; can be given several times.")] = None,
+    conf_paths: Annotated[list[Path] | None, typer.Option(help="Files of run entries, as for helm-run.")] = None,
+    most: Annotated[int, typer.Option("-m", min=1, help="Instances of a run at most, as for helm-run.")] = MOST,
+    prices: Annotated[Path | None, typer.Option(help="YAML file with prices by deployment or model.")] = None,
+    price_input: Annotated[float | None, typer.Option(help="Dollars for a million prompt tokens of --model.")] = None,
+    price_output: Annotated[float | None, typer.Option(help="Dollars for a million output tokens of --model.")] = None,
+    requests_per_minute: Annotated[float | None, typer.Option(help="Rate for the estimate of time.")] = None,
+    tokens_per_minute: Annotated[float | None, typer.Option(help="Rate for the estimate of time.")] = None,
+    as_json: JsonPath = None,
+    output_path: OutputPath = Path("benchmark_output"),
+    local_path: LocalPath = Path("prod_env"),
+) -> None:
+    """Estimate requests, tokens, judge calls, disk space, money and time of runs. Nothing is sent."""
+    check_folder("json", as_json)
+    fill_registries(local_path)
+    from helm_longctx.helm.command_line import make_run_specs
+    from helm_longctx.running.estimate import Rate, estimate_run
+    from helm_longctx.running.runner import LongContextRunner, runner_arguments
+
+    own = _own_prices(prices, model or [], price_input, price_output)
+    specs = make_run_specs(entries or [], conf_paths or [], model or [], "estimate", most, output_path)
+    runner = LongContextRunner(**runner_arguments(output_path, "estimate", local_path, parallelism=2))
+    rate = Rate(requests_per_minute, tokens_per_minute)
+    estimates = [estimate_run(runner, spec, own, rate) for spec in specs]
+    _print(estimates)
+    if as_json:
+        as_json.write_bytes(orjson.dumps([asdict(each) for each in estimates], option=orjson.OPT_INDENT_2))
+
+
+def _own_prices(
+    path: Path | None, models: Sequence[str], price_input: float | None, price_output: float | None
+) -> dict[str, Any]:
+    """The user's prices by deployment or model."""
+    from helm_longctx.apis.prices import read_prices
+
+    if (price_input is None) != (price_output is None):
+        raise InputError("--price-input and --price-output must be given together")
+    if price_input is not None and not models:
+        raise InputError("--price-input needs --model: the price is of the models that it names")
+    given = {} if price_input is None else {name: {"input": price_input, "output": price_output} for name in models}
+    return {**(read_prices(path) if path else {}), **given}
+
+
+def _print(estimates: Sequence[Estimate]) -> None:
+    table = Table(title="Estimate", title_justify="left")
+    names = (
+        "run",
+        "requests",
+        "prompt tokens",
+        "output tokens",
+        "judge calls",
+        "disk",
+        "cost",
+        "cached",
+        "batch",
+        "most",
+    )
+    for name in names:
+        table.add_column(name, overflow="fold", justify="left" if name == "run" else "right")
+    for each in estimates:
+        table.add_row(each.run, *_cells([each]), end_section=each is estimates[-1])
+    if len(estimates) > 1:
+        table.add_row("all", *_cells(estimates))
+    print_table(table)
+    for line in _notes(estimates):
+        print(line)
+
+
+def _cells(estimates: Sequence[Estimate]) -> list[str]:
+    def total(*path: str) -> str:
+        values = [_value(each, path) for each in estimates]
+        return "unknown" if None in values else _format(path, sum(values))
+
+    return [
+        total("requests"),
+        total("prompt_tokens", "total"),
+        f"{total('output_tokens', 'typical')} to {total('output_tokens', 'most')}",
+        total("judge_tokens", "calls"),
+        total("disk_bytes"),
+        *(total("dollars", name) for name in ("typical", "cached", "batch", "most")),
+    ]
+
+
+def _value(value: Any, path: Sequence[str]) -> Any:
+    for name in path:
+        value = getattr(value, name)
+    return value
+
+
+def _format(path: Sequence[str], value: float) -> str:
+    if path[0] == "dollars":
+        return f"${value:,.2f}"
+    return f"{value / 1e6:,.1f} MB" if path[0] == "disk_bytes" else f"{value:,}"
+
+
+def _notes(estimates: Sequence[Estimate]) -> list[str]:
+    """What the figures rest on."""
+    tokenizers = sorted({each.prompt_tokens.counted_by or "an estimate from the text" for each in estimates})
+    sources = sorted({each.dollars.source or "not known: give --prices or --price-input" for each in estimates})
+    judges = [each.dollars.judges for each in estimates if each.judge_tokens.calls]
+    known = [dollars for dollars in judges if dollars is not None]
+    minutes = [each.minutes for each in estimates if each.minutes is not None]
+    notes = [
+        f"Prompt tokens: by {', '.join(tokenizers)}. Output tokens: 1.5 times the longest reference, to the limit.",
+        f"Prices: {', '.join(sources)}. Cost, cached and batch are for typical answers, most for answers at the limit.",
+    ]
+    if judges:
+        price = f"${sum(known):,.2f}" if len(known) == len(judges) else "of unknown price"
+        notes.append(f"Judges: {sum(each.judge_tokens.prompt for each in estimates):,} prompt tokens, {price}.")
+    if minutes:
+        notes.append(f"Time: {sum(minutes):,.0f} minutes at the given rate.")
+    return notes

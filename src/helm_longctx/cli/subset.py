@@ -1,0 +1,119 @@
+"""`subset`: a cheaper part of a benchmark that ranks models as the whole does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import orjson
+import typer
+from rich.table import Table as Grid
+
+from helm_longctx.apis.prices import find_prices
+from helm_longctx.apis.usage import Usage
+from helm_longctx.benchmarks import BENCHMARKS
+from helm_longctx.cli.shared import JsonPath, LocalPath, OutputPath, check_folder, fill_registries, print_table
+from helm_longctx.errors import InputError, bad_argument
+from helm_longctx.protocol.lengths import length_label
+from helm_longctx.protocol.task import Benchmark, Settings, Task
+from helm_longctx.report.results import Result, published_results, read_results
+from helm_longctx.report.subset import Price, Proposal, propose, tokens
+from helm_longctx.report.suite import suite_folder
+
+
+def subset(
+    benchmark: Annotated[str, typer.Argument(help="The benchmark, e.g. helmet or lv_eval.")],
+    suite: Annotated[str | None, typer.Option(help="Also use the models of this suite.")] = None,
+    agreement: Annotated[float, typer.Option(min=0.5, max=1, help="The rank correlation that must be kept.")] = 0.95,
+    price: Annotated[float, typer.Option(min=0.001, max=1, help="The highest price, as a share of the whole.")] = 0.25,
+    to: Annotated[Path, typer.Option(help="File of run entries to write.")] = Path("subset.conf"),
+    model: Annotated[str | None, typer.Option(help="Deployment whose prices are used, e.g. openai/gpt-4.1.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the split of the models.")] = 0,
+    json_path: JsonPath = None,
+    output_path: OutputPath = Path("benchmark_output"),
+    local_path: LocalPath = Path("prod_env"),
+) -> None:
+    """Find the cheapest tasks, lengths and number of questions that keep the ranking of models.
+
+    It is found on half of the models that have all scores, from published results and from a suite, and checked on the
+    other half. The price counts the tokens of prompts of full length and of outputs, and no judges. The command ends
+    with status 1 if there is no such subset.
+    """
+    by_name = {each.name: each for each in BENCHMARKS}
+    if benchmark not in by_name:
+        raise bad_argument("subset", "benchmark", benchmark, list(by_name))
+    check_folder("to", to)
+    check_folder("json", json_path)
+    chosen = by_name[benchmark]
+    dollars = _dollars(model, local_path) if model else None
+    results = _results(chosen, suite, output_path)
+    proposal = propose(chosen, results, agreement, price, dollars or tokens, seed)
+    if json_path:
+        json_path.write_bytes(orjson.dumps(_json(proposal), option=orjson.OPT_INDENT_2))
+    if proposal.subset is None or proposal.held is None:
+        print(f"No subset of {chosen.title} for at most {price:.0%} of the price keeps an agreement of {agreement:g}.")
+        raise typer.Exit(1)
+    _print(proposal, dollars)
+    if proposal.held.rho < agreement:
+        print(f"No subset is proposed: this one keeps only {proposal.held.rho:.3f} on the models it was not found on.")
+        raise typer.Exit(1)
+    to.write_text(proposal.conf(), encoding="utf-8")
+    print(f"Run it: helm-run --conf-paths {to} --models-to-run …")
+
+
+def _results(benchmark: Benchmark, suite: str | None, output_path: Path) -> list[Result]:
+    own = read_results(suite_folder(output_path, suite), BENCHMARKS) if suite else []
+    known = {each.model for each in own}
+    return [*own, *(each for each in published_results(benchmark) if each.model not in known)]
+
+
+def _dollars(deployment: str, local_path: Path) -> Price:
+    """The price of a request by the deployment's prices.
+
+    Raises:
+        InputError: HELM does not know the deployment, or its prices are unknown.
+    """
+    fill_registries(local_path)
+    try:
+        prices = find_prices(deployment)
+    except ValueError as error:
+        raise InputError(f"subset: model={deployment!r} is not a deployment that HELM knows") from error
+    if prices is None:
+        raise InputError(f"subset: the prices of model={deployment!r} are unknown; leave --model out to count tokens")
+
+    def price(task: Task, length: int | None) -> float:
+        usage = Usage(input_tokens=length or 0, output_tokens=task.output_tokens(Settings(length)))
+        return prices.dollars(usage) or 0.0
+
+    return price
+
+
+def _print(proposal: Proposal, dollars: Price | None) -> None:
+    grid = Grid(title=f"A part of {proposal.benchmark.title}", title_justify="left")
+    for name in ("part", "questions", "lengths"):
+        grid.add_column(name, overflow="fold")
+    lengths: dict[tuple[str, str], list[str]] = {}
+    for row, length, share in proposal.chosen():
+        lengths.setdefault((row.title, f"{share:.0%}"), []).append("" if length is None else length_label(length))
+    for (title, questions), labels in lengths.items():
+        grid.add_row(title, questions, ", ".join(labels))
+    print_table(grid)
+    unit = proposal.benchmark.axis.unit if proposal.benchmark.axis else "tokens"
+    for name, price in ((unit, tokens), ("dollars", dollars)):
+        if price:
+            part, whole = proposal.cost(price), proposal.cost(price, whole=True)
+            print(f"Price: {part:,.0f} of {whole:,.0f} {name} ({part / whole:.1%})")
+    for name, found in proposal.checks.items():
+        interval = f"{found.rho:.3f} ({found.low:.3f} to {found.high:.3f})"
+        print(f"Agreement with the ranking by {name}: {interval}, over {found.n} other models")
+
+
+def _json(proposal: Proposal) -> dict[str, Any]:
+    return {
+        "parts": [
+            {"entry": row.entry, "title": row.title, "length": length, "questions": share}
+            for row, length, share in proposal.chosen()
+        ],
+        "price": proposal.subset.price if proposal.subset else None,
+        "agreement": {name: found.__dict__ for name, found in proposal.checks.items()},
+    }

@@ -1,0 +1,173 @@
+"""Proposes a cheaper part of a benchmark: finds it on half of the models and checks it on the others."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from helm_longctx.errors import InputError
+from helm_longctx.protocol.lengths import length_label
+from helm_longctx.protocol.task import Benchmark, Category, Settings, Task
+from helm_longctx.report.confs import entry_file
+from helm_longctx.report.results import Result, category_results
+from helm_longctx.statistics.correlation import Correlation
+from helm_longctx.statistics.intervals import Floats
+from helm_longctx.statistics.ranking import borda, interquartile_mean
+from helm_longctx.statistics.subset import Scores, Subset, agreement, find_subset
+
+FEWEST_MODELS = 8
+"""Models with all scores that are needed: four to find a subset and four to check it."""
+
+Price = Callable[[Task, int | None], float]
+"""What a request of a task at a length costs."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """What a subset can have or not: a category, or one of its tasks."""
+
+    entry: str
+    title: str
+    category: Category
+    tasks: tuple[Task, ...]
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A subset with its agreement.
+
+    Args:
+        subset: None if there is none at the price.
+        rows, lengths: what it is chosen from.
+        checks: on the models that it was not found on, its correlation with several reference rankings, by their
+            names. The first one is the mean of everything.
+        price, whole: what the subset and everything costs.
+    """
+
+    subset: Subset | None
+    benchmark: Benchmark
+    rows: tuple[Row, ...]
+    lengths: tuple[int | None, ...]
+    scores: Scores
+    checks: Mapping[str, Correlation]
+
+    @property
+    def held(self) -> Correlation | None:
+        """The agreement with the mean of everything, on the models that it was not found on."""
+        return next(iter(self.checks.values()), None)
+
+    def chosen(self) -> Iterator[tuple[Row, int | None, float]]:
+        """The rows and lengths of the subset, and the share of the questions that is asked."""
+        if self.subset:
+            shares = self.scores.kept(self.subset.share) / self.scores.questions
+            for row in self.subset.rows:
+                for column in self.subset.columns:
+                    yield self.rows[row], self.lengths[column], float(shares[row, column])
+
+    def cost(self, price: Price, whole: bool = False) -> float:
+        """The price of the subset, or of everything, in the unit of `price`."""
+        cells = ((row, length, 1.0) for row in self.rows for length in self.lengths) if whole else self.chosen()
+        return sum(share * _price_of(row.tasks, length, price) for row, length, share in cells)
+
+    def conf(self) -> str:
+        """The file with its run entries, for `helm-run --conf-paths`."""
+        about = f"A part of {self.benchmark.title}, from `helm-longctx subset`. Name the models: --models-to-run …"
+        return entry_file(about, (entry for cell in self.chosen() for entry in self._entries(*cell)))
+
+    def _entries(self, row: Row, length: int | None, share: float) -> Iterator[str]:
+        tasks = [task for task in row.tasks if task.exists_at(length)]
+        samples = {task.name: math.ceil(round(task.num_samples * share, 6)) for task in tasks}
+        at = [] if length is None else [f"length={length_label(length)}"]
+        whole = row.tasks == row.category.tasks and len(set(samples.values())) == 1
+        for task in tasks[:1] if whole else tasks:
+            name = [] if whole or len(row.category.tasks) == 1 else [f"{self.benchmark.task_argument}={task.argument}"]
+            count = [f"num_samples={samples[task.name]}"] if share < 1 else []
+            yield f"{row.entry}:{','.join([*name, *at, *count, 'model=text'])}"
+
+
+def propose(
+    benchmark: Benchmark, results: Iterable[Result], wish: float, most: float, price: Price, seed: int = 0
+) -> Proposal:
+    """Find the cheapest subset on half of the models, and check it on the other half.
+
+    Args:
+        results: of tasks, or of categories where only they were published.
+        wish: the least rank correlation.
+        most: the highest price, as a share of the whole.
+
+    Raises:
+        InputError: too few models have all scores.
+    """
+    rows, lengths, table = _arrange(benchmark, results)
+    if len(table) < FEWEST_MODELS:
+        raise InputError(
+            f"subset: benchmark={benchmark.name!r} has {len(table)} models with a score in every task and length, "
+            f"and {FEWEST_MODELS} are needed; add runs with --suite"
+        )
+    shape = [[(row.tasks, length) for length in lengths] for row in rows]
+    questions = np.array([[sum(t.num_samples for t in _at(tasks, length)) for tasks, length in row] for row in shape])
+    prices = np.array([[_price_of(tasks, length, price) for tasks, length in row] for row in shape])
+    scores = Scores(table, questions.astype(float), prices)
+    models = np.random.default_rng(seed).permutation(len(table))
+    one, other = np.sort(models[: len(models) // 2]), np.sort(models[len(models) // 2 :])
+    subset = find_subset(scores.of_models(one), wish, most, seed)
+    rest = scores.of_models(other)
+    references = _references(rest.table, lengths)
+    checks = {name: agreement(rest, subset, values) for name, values in references.items()} if subset else {}
+    return Proposal(subset, benchmark, rows, lengths, scores, checks)
+
+
+def tokens(task: Task, length: int | None) -> float:
+    """The tokens of a request: its prompt, of the whole length, and the output budget."""
+    return (length or 0) + task.output_tokens(Settings(length))
+
+
+def _arrange(benchmark: Benchmark, results: Iterable[Result]) -> tuple[tuple[Row, ...], tuple[int | None, ...], Floats]:
+    """The scores of the models that have all: by tasks if all results have tasks, else by categories."""
+    found = [each for each in results if each.benchmark == benchmark.name and each.context == "full"]
+    by_task = all(each.task for each in found)
+    cells = found if by_task else category_results(found, benchmark)
+    averaged = [(entry, each) for entry, each in benchmark.entries.items() if each.averaged]
+    rows = [
+        Row(entry, task.title if by_task else category.title, category, (task,) if by_task else category.tasks)
+        for entry, category in averaged
+        for task in (category.tasks if by_task else category.tasks[:1])
+    ]
+    keys = [(row.category.name, row.tasks[0].name if by_task else "") for row in rows]
+    scores = {(each.model, (each.category, each.task), each.length): each.interval.mean for each in cells}
+    lengths = sorted({length for _, key, length in scores if key in keys}, key=lambda length: length or 0)
+    table = np.array(
+        [
+            [[scores.get((model, key, length), math.nan) for length in lengths] for key in keys]
+            for model in dict.fromkeys(model for model, _, _ in scores)
+        ]
+    )
+    complete = table[~np.isnan(table).any(axis=(1, 2))] if table.size else table
+    return tuple(rows), tuple(lengths), complete
+
+
+def _references(table: Floats, lengths: Iterable[int | None]) -> dict[str, Floats]:
+    """Rankings that a subset should keep: of everything by several measures, and at each length."""
+    flat = table.reshape(len(table), -1)
+    at = {
+        f"the mean at {length_label(length)}": table[:, :, place].mean(axis=1)
+        for place, length in enumerate(lengths)
+        if length is not None
+    }
+    return {
+        "the mean of everything": flat.mean(axis=1),
+        "Borda": borda(flat),
+        "the interquartile mean": np.array([interquartile_mean(scores) for scores in flat]),
+        **at,
+    }
+
+
+def _at(tasks: Iterable[Task], length: int | None) -> list[Task]:
+    return [task for task in tasks if task.exists_at(length)]
+
+
+def _price_of(tasks: Iterable[Task], length: int | None, price: Price) -> float:
+    return sum(task.num_samples * task.depths * task.repeats * price(task, length) for task in _at(tasks, length))

@@ -1,0 +1,317 @@
+"""What a run will send and cost, before anything is sent. Prompts are made by the code that makes them in a run."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from helm.benchmark.adaptation.request_state import RequestState
+from helm.benchmark.model_deployment_registry import DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT as DEPLOYMENTS
+from helm.benchmark.model_deployment_registry import ModelDeployment, get_model_deployment
+from helm.benchmark.run_spec import RunSpec
+from helm.benchmark.scenarios.scenario import create_scenario
+from helm.common.object_spec import get_class_by_name
+from helm.common.request import GeneratedOutput, Request, RequestResult
+
+from helm_longctx.apis.prices import Prices, find_prices
+from helm_longctx.apis.usage import Usage
+from helm_longctx.helm.answer_judge import judge_requests
+from helm_longctx.helm.truncation import find_counter
+from helm_longctx.protocol.sample import Sample
+from helm_longctx.protocol.token_estimate import estimate_tokens, splits_digits
+from helm_longctx.running.prefixes import Beginning, cacheable_beginnings, order_by_prefix, prefix_keys
+from helm_longctx.running.runner import LongContextRunner
+from helm_longctx.running.spool import Spool, prompt_digest, prompt_text, whole_request
+from helm_longctx.runs.files import STATES, write_json
+from helm_longctx.runs.prompts import instance_names, write_prompts
+
+COUNTED_PROMPTS = 16
+"""Prompts of each task that are tokenized if the run itself would not tokenize any. The others have as many tokens for
+each estimated one."""
+
+SHORTEST_ANSWER = 20
+"""Tokens of the shortest typical answer."""
+
+LONGER_THAN_REFERENCE = 1.5
+"""How much longer a typical answer is than the longest reference."""
+
+JUDGE_REPLY = 200
+"""Tokens of a judge's reply, at most: a short explanation and a grade."""
+
+RESULT_BYTES = 9_000
+"""Bytes of a request's statistics and result in the run's files, without texts (measured)."""
+
+TOKEN_BYTES = 4
+"""Bytes of a token of an answer in the run's files."""
+
+
+@dataclass(frozen=True)
+class PromptTokens:
+    """Tokens of a run's prompts.
+
+    Args:
+        total: all of them.
+        counted_by: the tokenizer's name; None if they are estimated from the text.
+        cached, cache_writes: tokens that the provider's cache gives, and those that are written to it; 0 if the client
+            cannot use the cache.
+    """
+
+    total: int
+    counted_by: str | None
+    cached: int
+    cache_writes: int
+
+
+@dataclass(frozen=True)
+class OutputTokens:
+    """Tokens of a run's answers: if they are a little longer than the references, and if each reaches its limit."""
+
+    typical: int
+    most: int
+
+
+@dataclass(frozen=True)
+class JudgeTokens:
+    """What judges are asked and reply, if no question is repeated."""
+
+    calls: int
+    prompt: int
+    output: int
+
+
+@dataclass(frozen=True)
+class Dollars:
+    """Prices of a run; None where one is not known.
+
+    Args:
+        typical: with answers of typical length and without the provider's cache.
+        cached: the same with the provider's cache.
+        batch: the same as a batch, without the cache.
+        most: if each answer reaches its limit, without the cache.
+        judges: of the judges.
+        source: where the prices are from.
+    """
+
+    typical: float | None
+    cached: float | None
+    batch: float | None
+    most: float | None
+    judges: float | None
+    source: str | None
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What one run will send and cost.
+
+    Args:
+        run: the run's name.
+        deployment: the deployment that is asked.
+        requests: number of requests, repeats included.
+        disk_bytes: size of the run's files.
+        minutes: how long the run takes at the given rate; None without a rate.
+    """
+
+    run: str
+    deployment: str
+    requests: int
+    prompt_tokens: PromptTokens
+    output_tokens: OutputTokens
+    judge_tokens: JudgeTokens
+    dollars: Dollars
+    disk_bytes: int
+    minutes: float | None
+
+
+@dataclass(frozen=True)
+class Rate:
+    """How fast requests may be sent; None for no limit."""
+
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+
+    def minutes(self, requests: int, tokens: int) -> float | None:
+        """Return how long requests take at least; None without a limit."""
+        limits = ((requests, self.requests_per_minute), (tokens, self.tokens_per_minute))
+        return max((amount / limit for amount, limit in limits if limit), default=None)
+
+
+def estimate_run(runner: LongContextRunner, spec: RunSpec, own: Mapping[str, Any], rate: Rate) -> Estimate:
+    """Estimate a run.
+
+    Args:
+        runner: makes the prompts.
+        own: the user's prices, see `find_prices`.
+        rate: how fast requests may be sent.
+
+    Raises:
+        InputError: data is missing or malformed, or prompts do not fit.
+    """
+    deployment = get_model_deployment(spec.adapter_spec.model_deployment)
+    prices = find_prices(deployment.name, own)
+    with tempfile.TemporaryDirectory() as folder, Spool(Path(folder)) as spool:
+        states = runner.adapt(spec, create_scenario(spec.scenario_spec), spool)
+        keys = prefix_keys(prompt_text(state, spool) for state in states)
+        disk_bytes = _disk_bytes(states, order_by_prefix(keys), spool, Path(folder))
+        counter = find_counter(deployment.name)
+        tokens = count_prompts(states, partial(whole_request, spool=spool), counter, _splits_digits(deployment))
+    beginnings = cacheable_beginnings(states, keys if _is_cached(deployment) else [[]] * len(keys), prices)
+    usages = list(_usages(states, tokens, beginnings))
+    typical, most = [_typical_output(state) for state in states], [state.request.max_tokens for state in states]
+    thinking = len(states) * int(deployment.client_spec.args.get("thinking_tokens") or 0)
+    judges = list(_judge_usages(spec, states, typical))
+    return Estimate(
+        run=spec.name,
+        deployment=deployment.name,
+        requests=len(states),
+        prompt_tokens=PromptTokens(
+            total=sum(tokens),
+            counted_by=deployment.tokenizer_name if counter else None,
+            cached=sum(usage.cached_tokens for usage in usages),
+            cache_writes=sum(usage.cache_write_tokens for usage in usages),
+        ),
+        output_tokens=OutputTokens(sum(typical) + thinking, sum(most) + thinking),
+        judge_tokens=_judge_tokens(usage for _, usage in judges),
+        dollars=_dollars(prices, usages, typical, most, _judge_dollars(judges, own)),
+        disk_bytes=disk_bytes + TOKEN_BYTES * sum(typical),
+        minutes=rate.minutes(len(states), sum(tokens) + sum(typical)),
+    )
+
+
+def count_prompts(
+    states: Sequence[RequestState],
+    whole: Callable[[RequestState], Request],
+    counter: Callable[[str], int] | None,
+    single_digits: bool,
+) -> list[int]:
+    """Return the number of tokens of each prompt: counted when it was made, or by a tokenizer, or estimated.
+
+    Args:
+        whole: returns a state's request with its whole prompt.
+        counter: counts by the deployment's tokenizer; None if there is none.
+        single_digits: whether the tokenizer makes a token of each digit.
+    """
+    estimates = [estimate_tokens(_text(whole(state)), single_digits) for state in states]
+    counts = {number: count for number, state in enumerate(states) if (count := _prompt_tokens(state))}
+    by_task: dict[str, list[int]] = defaultdict(list)
+    for number, state in enumerate(states):
+        by_task[str(state.instance.sub_split)].append(number)
+    for numbers in by_task.values():
+        sample = [number for number in numbers if number in counts]
+        if counter and not sample:
+            sample = numbers[:: max(len(numbers) // COUNTED_PROMPTS, 1)]
+            counts |= {number: counter(_text(whole(states[number]))) for number in sample}
+        if sample:
+            ratio = sum(counts[number] for number in sample) / sum(estimates[number] for number in sample)
+            for number in set(numbers) - set(counts):
+                estimates[number] = round(estimates[number] * ratio)
+    return [counts.get(number, estimate) for number, estimate in enumerate(estimates)]
+
+
+def _prompt_tokens(state: RequestState) -> int | None:
+    return Sample.from_json(state.instance.extra_data).prompt_tokens
+
+
+def _text(request: Request) -> str:
+    return "\n".join(message["content"] for message in request.messages) if request.messages else request.prompt
+
+
+def _splits_digits(deployment: ModelDeployment) -> bool:
+    return splits_digits(f"{deployment.model_name} {deployment.client_spec.args.get('model', '')}")
+
+
+def _is_cached(deployment: ModelDeployment) -> bool:
+    return getattr(get_class_by_name(deployment.client_spec.class_name), "caches_prompts", False)
+
+
+def _usages(
+    states: Sequence[RequestState], tokens: Sequence[int], beginnings: Sequence[Beginning | None]
+) -> Iterator[Usage]:
+    """The tokens of each request. Of a group, one writes the shared beginning to the cache, and the others read it."""
+    written = set()
+    for state, count, beginning in zip(states, tokens, beginnings, strict=True):
+        if beginning is None:
+            yield Usage(count)
+            continue
+        pointer = Sample.from_json(state.instance.extra_data).full_prompt
+        assert pointer is not None
+        shared = round(count * min(beginning.characters / pointer["characters"], 1))
+        if beginning.group in written:
+            yield Usage(count, cached_tokens=shared)
+        else:
+            yield Usage(count, cache_write_tokens=shared)
+        written.add(beginning.group)
+
+
+def _typical_output(state: RequestState) -> int:
+    """A little more than the longest reference; half of the limit if there is none."""
+    limit, thinking = state.request.max_tokens, Sample.from_json(state.instance.extra_data).thinking_tokens
+    references = [estimate_tokens(reference.output.text) for reference in state.instance.references]
+    answer = LONGER_THAN_REFERENCE * max(references) if references else (limit - thinking) / 2
+    return min(limit, thinking + max(SHORTEST_ANSWER, round(answer)))
+
+
+def _judge_usages(spec: RunSpec, states: Sequence[RequestState], typical: Sequence[int]) -> Iterator[tuple[str, Usage]]:
+    """Each question to a judge about an answer of typical length: the judge's deployment and the tokens."""
+    for state, words in zip(states, typical, strict=True):
+        answer = GeneratedOutput(text="word " * words, logprob=0, tokens=[])
+        answered = replace(state, result=RequestResult(True, [], [answer], False))
+        for annotator in spec.annotators or []:
+            for judge, requests in judge_requests(annotator, answered).items():
+                for request in requests:
+                    size = min(request.max_tokens, JUDGE_REPLY)
+                    yield judge, Usage(estimate_tokens(request.prompt), output_tokens=size)
+
+
+def _judge_tokens(usages: Iterable[Usage]) -> JudgeTokens:
+    found = list(usages)
+    return JudgeTokens(
+        len(found), sum(usage.input_tokens for usage in found), sum(usage.output_tokens for usage in found)
+    )
+
+
+def _judge_dollars(judges: Sequence[tuple[str, Usage]], own: Mapping[str, Any]) -> float | None:
+    names = {judge for judge, _ in judges}
+    prices = {name: find_prices(name, own) if name in DEPLOYMENTS else None for name in names}
+    return _sum(price.dollars(usage) if (price := prices[judge]) else None for judge, usage in judges)
+
+
+def _dollars(
+    prices: Prices | None, usages: Sequence[Usage], typical: Sequence[int], most: Sequence[int], judges: float | None
+) -> Dollars:
+    if prices is None:
+        return Dollars(None, None, None, None, judges, None)
+
+    def total(usages: Iterable[Usage], output: Sequence[int], batch: bool = False) -> float | None:
+        requests = (replace(usage, output_tokens=size) for usage, size in zip(usages, output, strict=True))
+        return _sum(prices.dollars(usage, batch) for usage in requests)
+
+    uncached = [Usage(usage.input_tokens) for usage in usages]
+    return Dollars(
+        typical=total(uncached, typical),
+        cached=total(usages, typical),
+        batch=total(uncached, typical, batch=True),
+        most=total(uncached, most),
+        judges=judges,
+        source=prices.source,
+    )
+
+
+def _sum(amounts: Iterable[float | None]) -> float | None:
+    """The sum; None if an amount is not known."""
+    found = list(amounts)
+    known = [amount for amount in found if amount is not None]
+    return sum(known) if len(known) == len(found) else None
+
+
+def _disk_bytes(states: Sequence[RequestState], order: Sequence[int], spool: Spool, folder: Path) -> int:
+    """The size of the files of a run without answers, which are written to a temporary folder."""
+    names = instance_names((state.instance.id, state.instance.sub_split, prompt_digest(state)) for state in states)
+    write_prompts(folder, ((names[number], prompt_text(states[number], spool)) for number in order))
+    write_json(folder / STATES, states)
+    return sum(path.stat().st_size for path in folder.iterdir()) + RESULT_BYTES * len(states)

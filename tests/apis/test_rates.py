@@ -1,0 +1,135 @@
+"""How fast requests are sent."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+from email.utils import format_datetime
+
+import httpx
+import pytest
+
+from helm_longctx.apis import rates
+from helm_longctx.apis.rates import Pace, retry_after
+from tests.apis.making import REQUEST, make
+from tests.servers import faults
+from tests.servers.faults import Fault
+from tests.servers.llm import Server, serve
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with serve(lambda prompt: "Yes") as running:
+        yield running
+
+
+class Clock:
+    """A clock on which sleeping takes no time."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        """The time."""
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        """Let the time pass."""
+        self.now += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(rates, "time", clock)
+    return clock
+
+
+def starts(pace: Pace, clock: Clock, tokens: list[float]) -> list[float]:
+    found = []
+    for each in tokens:
+        pace.wait(each)
+        found.append(clock.now)
+    return found
+
+
+def test_limits(clock: Clock) -> None:
+    """Requests are spread over the minute, by their number or by their tokens; both hold."""
+    assert starts(Pace(30, None), clock, [9, 9, 9]) == [0, 2, 4]
+    clock.now = 0
+    assert starts(Pace(None, 600), clock, [10, 100, 5]) == [0, 1, 11]
+    clock.now = 0
+    assert starts(Pace(30, 600), clock, [10, 100, 5]) == [0, 2, 12]
+    clock.now = 0
+    assert starts(Pace(None, None), clock, [1e9, 1e9]) == [0, 0]
+
+
+def test_the_providers_count_corrects_the_estimate(clock: Clock) -> None:
+    """A prompt that had more tokens than expected delays the next one."""
+    pace = Pace(None, 60)
+    pace.wait(10)
+    pace.correct(20)
+    assert starts(pace, clock, [1]) == [30]
+
+
+def test_pauses(clock: Clock) -> None:
+    """No request is sent until the server allows it, nor for longer than the longest pause."""
+    pace = Pace(None, None)
+    pace.pause(7)
+    pace.pause(3)
+    assert starts(pace, clock, [1, 1]) == [7, 7]
+    pace.pause(1e6)
+    assert starts(pace, clock, [1]) == [7 + rates.LONGEST_PAUSE]
+
+
+def test_retry_after_pauses_all_threads(server: Server) -> None:
+    """After a 429 that says when to come back, no thread sends before that."""
+    server.plan = faults.first(Fault.RATE_LIMIT)
+    client = make("chat", server)
+    assert not client.make_request(REQUEST).success
+    refused = time.monotonic()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(client.make_request, [replace(REQUEST, prompt=str(number)) for number in range(4)]))
+    assert server.calls[0].at + 0.05 <= min(call.at for call in server.calls[1:])
+    assert refused <= server.calls[1].at
+
+
+def test_one_pace_for_an_address_and_a_model(server: Server) -> None:
+    """Two clients share it, as a model and a judge at the same address do."""
+    for _ in range(2):
+        assert make("chat", server, requests_per_minute=600).make_request(REQUEST).success
+    assert server.calls[1].at - server.calls[0].at >= 0.09
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        ({"Retry-After": "20"}, 20),
+        ({"retry-after": "0.5"}, 0.5),
+        ({"retry-after-ms": "1500", "Retry-After": "2"}, 1.5),
+        ({"Retry-After": "soon"}, None),
+        ({"Retry-After": "-3"}, 0),
+        ({}, None),
+    ],
+)
+def test_retry_after(headers: dict[str, str], expected: float | None) -> None:
+    """Seconds or milliseconds."""
+    assert retry_after(status_error(headers)) == expected
+
+
+def test_retry_after_as_a_date() -> None:
+    """A date, also one that has passed; other errors have no header."""
+    now = datetime.now(timezone.utc)
+    later = retry_after(status_error({"Retry-After": format_datetime(now + timedelta(seconds=60), usegmt=True)}))
+    assert later is not None
+    assert 50 < later <= 60
+    assert retry_after(status_error({"Retry-After": format_datetime(now - timedelta(seconds=60), usegmt=True)})) == 0
+    assert retry_after(ValueError()) is None
+
+
+def status_error(headers: dict[str, str]) -> httpx.HTTPStatusError:
+    request = httpx.Request("POST", "http://localhost")
+    return httpx.HTTPStatusError("429", request=request, response=httpx.Response(429, headers=headers, request=request))

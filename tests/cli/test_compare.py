@@ -1,0 +1,64 @@
+"""`helm-longctx compare` on a suite."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_cli import Command, command  # noqa: F401  # the fixture
+from tests.fabricate_runs import long_prompts, write_run
+
+MODELS = ("a/copy", "longctx/null", "longctx/lexical")
+
+
+@pytest.fixture
+def suite() -> Path:
+    """Three models: the second one fails every other instance."""
+    folder = Path("benchmark_output/runs/s")
+    for model in MODELS[1:]:
+        run = write_run(folder, f"helmet_recall:task=json_kv,length=8k,model={model}", long_prompts(40, 600))
+        if model == "longctx/null":
+            path = run / "per_instance_stats.json"
+            rows = json.loads(path.read_text())
+            for row in rows[::2]:
+                row["stats"][0]["mean"] = 0.0
+            path.write_text(json.dumps(rows))
+    copy = folder / "helmet_recall:task=json_kv,length=8k,model=a_copy"
+    shutil.copytree(run, copy)
+    spec = (copy / "run_spec.json").read_text()
+    (copy / "run_spec.json").write_text(spec.replace(MODELS[2], MODELS[0]))
+    return folder
+
+
+def test_two_models(command: Command, suite: Path) -> None:  # noqa: F811
+    """Tables, links and JSON."""
+    assert command("compare", *MODELS[:2], "--suite", "s", "--json", "out.json", "--instances", "2") == 0, command.err
+    assert "40 instances that all 2 models answered" in command.out
+    assert "json_kv at 8k, json_kv-0: 1.000 and 0.000" in command.out
+    assert "http://127.0.0.1:8000/#/runs/helmet_recall%3Atask%3Djson_kv" in command.out
+    content = json.loads(Path("out.json").read_text())
+    everything = content["pairings"][0]
+    assert (everything["by"], everything["better"]) == ("all", MODELS[0])
+    assert everything["comparison"]["effect"]["mean"] == 0.5
+    assert [each["model"] for each in content["standings"]] == list(MODELS[:2])
+    assert len(content["differences"]) == 2
+
+
+def test_a_matrix(command: Command, suite: Path) -> None:  # noqa: F811
+    """Ties stand as ties."""
+    assert command("compare", *MODELS, "--suite", "s", "--benchmark", "helmet") == 0, command.err
+    assert "= (+0.000)" in command.out
+    assert "-0.500" in command.out
+
+
+def test_bad_arguments(command: Command, suite: Path) -> None:  # noqa: F811
+    """Each ends in a line that says what is allowed."""
+    assert command("compare", MODELS[0], "--suite", "s") == 2
+    assert "allowed: two or more different models" in command.err
+    assert command("compare", *MODELS[:2], "--suite", "s", "--length", "16k") == 2
+    assert "has no scored instance here" in command.err
+    assert command("compare", *MODELS[:2], "--suite", "s", "--benchmark", "helmt") == 2
+    assert "did you mean helmet" in command.err

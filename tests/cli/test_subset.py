@@ -1,0 +1,46 @@
+"""`helm-longctx subset` on published results."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyhocon
+
+from helm_longctx.benchmarks import find_benchmark
+from helm_longctx.protocol.entry import check_entry
+from tests.cli.test_cli import Command, command  # noqa: F401  # the fixture
+
+
+def test_helmet(command: Command) -> None:  # noqa: F811
+    """Found on half of the models, it keeps the ranking of the others at a quarter of the price; its entries run."""
+    assert command("subset", "helmet", "--price", "0.05", "--json", "out.json") == 0, command.err
+    assert "Agreement with the ranking by Borda" in command.out
+    content = json.loads(Path("out.json").read_text())
+    assert content["price"] <= 0.25
+    assert content["agreement"]["the mean of everything"]["rho"] >= 0.95
+    entries = [entry["description"] for entry in pyhocon.ConfigFactory.parse_file("subset.conf")["entries"]]
+    assert len(entries) == len(content["parts"])
+    for entry in entries:
+        name, _, text = entry.partition(":")
+        arguments = dict(part.split("=") for part in text.split(","))
+        assert arguments.pop("model") == "text"
+        assert int(arguments["num_samples"]) >= 5
+        assert check_entry(find_benchmark("helmet"), name, arguments)
+
+
+def test_lv_eval(command: Command) -> None:  # noqa: F811
+    """Ten models do not suffice, and the command says so and writes nothing."""
+    assert command("subset", "lv_eval", "--price", "0.02") == 1
+    assert "No subset is proposed: this one keeps only 0." in command.out
+    assert not Path("subset.conf").exists()
+
+
+def test_bad_arguments(command: Command) -> None:  # noqa: F811
+    """Each ends in one line."""
+    assert command("subset", "helmt") == 2
+    assert "did you mean helmet" in command.err
+    assert command("subset", "mrcr") == 2
+    assert "benchmark='mrcr' has 0 models with a score in every task and length" in command.err
+    assert command("subset", "helmet", "--model", "no/such") == 2
+    assert "model='no/such' is not a deployment that HELM knows" in command.err

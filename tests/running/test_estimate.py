@@ -1,0 +1,107 @@
+"""What is estimated beforehand is what the run then has."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helm.benchmark.model_deployment_registry import (
+    DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT,
+    ClientSpec,
+    ModelDeployment,
+    register_model_deployment,
+)
+from helm.benchmark.tokenizer_config_registry import TokenizerConfig, TokenizerSpec, register_tokenizer_config
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
+from typer.testing import CliRunner
+
+from helm_longctx.cli.main import app
+from helm_longctx.running.estimate import Estimate, Rate, estimate_run
+from helm_longctx.running.runner import LongContextRunner
+from helm_longctx.sources.root import ENVIRONMENT, DataRoot
+from tests.running import making
+
+PRICE = {"input": 100, "cached_input": 10, "output": 1000, "batch": {"input": 50, "output": 500}}
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """One that divides words at signs, known to HELM; its name."""
+    folder = tmp_path_factory.mktemp("tokenizer")
+    model = Tokenizer(models.WordLevel({"?": 0}, unk_token="?"))
+    model.pre_tokenizer = pre_tokenizers.Whitespace()
+    PreTrainedTokenizerFast(tokenizer_object=model, unk_token="?").save_pretrained(folder)
+    kind = "helm.tokenizers.huggingface_tokenizer.HuggingFaceTokenizer"
+    spec = TokenizerSpec(kind, {"pretrained_model_name_or_path": str(folder)})
+    register_tokenizer_config(TokenizerConfig("test/signs", spec))
+    return "test/signs"
+
+
+def count(text: str) -> int:
+    return len(pre_tokenizers.Whitespace().pre_tokenize_str(text))
+
+
+@pytest.fixture
+def deployment(tokenizer: str) -> Iterator[str]:
+    """A deployment with a tokenizer and without a window: a run counts nothing."""
+    spec = ClientSpec(f"{making.__name__}.PlainClient")
+    register_model_deployment(ModelDeployment("test/counted", spec, "longctx/lexical", tokenizer))
+    yield "test/counted"
+    DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.pop("test/counted")
+
+
+def estimate(folder: Path, entry: str, **arguments: Any) -> Estimate:
+    runner = making.make_runner(folder)
+    assert isinstance(runner, LongContextRunner)
+    own = {"test/counted": PRICE}
+    return estimate_run(runner, making.spec_of(entry), own, Rate(**arguments))
+
+
+def test_an_estimate_is_the_run(deployment: str, tmp_path: Path) -> None:
+    """Requests, tokens by the tokenizer within 2 %, disk, money and time; nothing is sent."""
+    entry = making.ENTRY.replace("num_samples=3", "num_samples=20") + deployment
+    found = estimate(tmp_path / "estimate", entry, requests_per_minute=10)
+    assert making.PlainClient.asked == []
+    run = making.make_run(tmp_path, entry)
+    assert found.requests == len(making.PlainClient.asked) == 80
+    assert found.prompt_tokens.counted_by == "test/signs"
+    tokens = sum(map(count, making.PlainClient.asked))
+    assert found.prompt_tokens.total == pytest.approx(tokens, rel=0.02)
+    size = sum(path.stat().st_size for path in run.iterdir())
+    assert found.disk_bytes == pytest.approx(size, rel=0.25)
+    states = making.read(run, "scenario_state")["request_states"]
+    assert found.output_tokens.most == sum(state["request"]["max_tokens"] for state in states)
+    assert found.dollars.most == pytest.approx(
+        (100 * found.prompt_tokens.total + 1000 * found.output_tokens.most) / 1e6
+    )
+    assert found.dollars.batch == pytest.approx(found.dollars.typical / 2)
+    assert found.minutes == 8
+
+
+def test_judges_are_counted(mirror: DataRoot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A question for each answer and judge, and no price where there is none."""
+    monkeypatch.setenv(ENVIRONMENT, str(mirror.path))
+    entry = "helmet_longqa:task=narrativeqa,length=8k,num_samples=2,judge={},model=longctx/lexical,model_deployment=test/plain"
+    none = estimate(tmp_path, entry.format("none"))
+    two = estimate(tmp_path, entry.format("longctx/lexical+test/cached"))
+    assert none.judge_tokens.calls == 0
+    assert two.judge_tokens.calls == 2 * two.requests
+    assert two.judge_tokens.prompt > 40 * two.judge_tokens.calls
+    assert two.dollars.judges is two.dollars.typical is None
+    assert two.prompt_tokens.counted_by is None
+
+
+def test_the_command(tmp_path: Path) -> None:
+    """A table for people and JSON for programs; prices can be given."""
+    entry = "helmet_recall:task=json_kv,length=8k,num_samples=3"
+    options = ["--model", "longctx/lexical", "--price-input", "2", "--price-output", "8", "--json", "estimate.json"]
+    done = CliRunner().invoke(app, ["estimate", entry, entry.replace("8k", "16k"), *options], catch_exceptions=False)
+    found = json.loads(Path("estimate.json").read_bytes())
+    assert [each["requests"] for each in found] == [3, 3]
+    assert found[1]["prompt_tokens"]["total"] == pytest.approx(2 * found[0]["prompt_tokens"]["total"], rel=0.2)
+    assert "the user's prices" in done.stdout
+    assert "all" in done.stdout

@@ -1,0 +1,111 @@
+"""What the local server's models take, how they count tokens, and which prefixes of prompts they keep."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+CHARACTERS = 4
+"""Of a token."""
+
+STEP = 128
+"""OpenAI caches prefixes in steps of so many tokens."""
+
+KEPT_SECONDS = 300.0
+"""Since a cached prefix was used last."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model of the server. Without any argument it takes everything.
+
+    Args:
+        context: its tokens of prompt and answer together; None for no limit.
+        refuses: names of parameters.
+        only_default: names of parameters that can only have the value 1.
+        reasoning: what it thinks before each answer, in OpenAI's protocol always, in Anthropic's if it is asked to.
+        hides: whether its reasoning is counted but not returned.
+        streams_only: whether it answers only as a stream.
+        cache_minimum: tokens of the shortest prefix that is cached.
+        cuts: whether it ends answers at the limit of tokens.
+    """
+
+    context: int | None = None
+    refuses: tuple[str, ...] = ()
+    only_default: tuple[str, ...] = ()
+    reasoning: str = ""
+    hides: bool = False
+    streams_only: bool = False
+    cache_minimum: int = 1024
+    cuts: bool = True
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """An error that says why a request is not answered; `kind` and `code` are the protocol's words."""
+
+    status: int
+    kind: str
+    message: str
+    param: str | None = None
+    code: str | None = None
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Tokens of a request. `prompt` counts all of the prompt, cached tokens too, and `output` the reasoning too."""
+
+    prompt: int = 1
+    cached: int = 0
+    written: int = 0
+    output: int = 1
+    reasoning: int = 0
+
+
+Prefix = tuple[int, bytes]
+"""Its tokens, and its digest."""
+
+
+def count_tokens(text: str) -> int:
+    """As providers do on average."""
+    return -(-len(text) // CHARACTERS)
+
+
+def prefixes(model: str, pieces: Iterable[str]) -> list[Prefix]:
+    """All that a prompt of these pieces begins with, up to the end of each."""
+    hasher, found, size = hashlib.sha256(model.encode()), [], 0
+    for piece in pieces:
+        hasher.update(piece.encode("utf-8", "surrogatepass"))
+        size += len(piece)
+        found.append((size // CHARACTERS, hasher.digest()))
+    return found
+
+
+def steps(text: str) -> Iterable[str]:
+    """A text in OpenAI's steps; the rest at its end is never cached."""
+    size = STEP * CHARACTERS
+    return (text[start : start + size] for start in range(0, len(text) - size + 1, size))
+
+
+class PromptCache:
+    """The prefixes that were answered lately."""
+
+    def __init__(self) -> None:
+        self._used: dict[bytes, float] = {}
+        self._lock = threading.Lock()
+
+    def read(self, found: Sequence[Prefix]) -> int:
+        """The tokens of the longest one that is kept."""
+        with self._lock:
+            now = time.monotonic()
+            kept = [each for each in found if now - self._used.get(each[1], -KEPT_SECONDS) < KEPT_SECONDS]
+            self._used.update((digest, now) for _, digest in kept)
+        return max((tokens for tokens, _ in kept), default=0)
+
+    def write(self, found: Sequence[Prefix]) -> None:
+        """Keep them."""
+        with self._lock:
+            self._used.update((digest, time.monotonic()) for _, digest in found)

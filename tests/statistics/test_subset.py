@@ -1,0 +1,53 @@
+"""Subsets of made-up benchmarks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from helm_longctx.statistics.subset import Scores, agreement, find_subset
+
+
+def made(noisy: float) -> Scores:
+    """Two tasks at two lengths that rank 40 models alike, and a third task that is dear and says nothing."""
+    random = np.random.default_rng(0)
+    skill = np.linspace(0.05, 0.95, 40)[:, None]
+    columns = [skill + noisy * random.standard_normal((40, 2)) for _ in range(2)] + [0.5 + 0 * random.random((40, 2))]
+    table = np.clip(np.stack(columns, axis=1), 0, 1)
+    price = np.array([[1.0, 16.0], [2.0, 32.0], [40.0, 640.0]])
+    return Scores(table, np.full((3, 2), 1000.0), price)
+
+
+def test_the_cheapest_task_is_enough() -> None:
+    """The short length, some of the questions, and never the task that says nothing."""
+    scores = made(noisy=0.0)
+    subset = find_subset(scores, 0.9, 0.25)
+    assert subset
+    assert (subset.rows, subset.columns) == ((0,), (0,))
+    assert subset.share < 1
+    assert subset.price == pytest.approx(subset.share / scores.price.sum())
+    assert agreement(scores, subset, scores.table.mean(axis=(1, 2))).rho > 0.9
+
+
+def test_fewer_questions_are_noisier() -> None:
+    """A higher wish costs more."""
+    dear, cheap = (find_subset(made(noisy=0.02), wish, 1.0) for wish in (0.99, 0.8))
+    assert dear
+    assert cheap
+    assert dear.price > cheap.price
+    assert dear.agreement >= 0.99
+
+
+def test_there_may_be_none() -> None:
+    """Scores that are only noise cannot be foretold from a part."""
+    random = np.random.default_rng(0)
+    scores = Scores(random.random((20, 3, 2)), np.full((3, 2), 100.0), np.ones((3, 2)))
+    assert find_subset(scores, 0.95, 0.25) is None
+
+
+def test_all_questions_have_no_noise() -> None:
+    """Fewer have that of right and wrong answers."""
+    scores = Scores(np.full((1, 1, 1), 0.5), np.full((1, 1), 100.0), np.ones((1, 1)))
+    assert scores.noise(1.0).item() == 0
+    assert scores.noise(0.25).item() == pytest.approx(np.sqrt(0.25 * (1 / 25 - 1 / 100)))
+    assert scores.kept(0.01).item() == 10
