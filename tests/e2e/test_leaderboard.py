@@ -123,8 +123,16 @@ def test_plain_helm_summarize(suite: Path) -> None:
 
 @pytest.mark.browser
 def test_leaderboard_page(page: str, browser: webdriver.Chrome) -> None:
-    """The leaderboard opens on columns by length, sorts, and links to runs."""
+    """The leaderboard opens with the longest length that most models have, sorts, and links to runs."""
     open_page(browser, f"{page}/#/leaderboard")
+    text = shown(browser, "Leaderboard: HELMET 8k", "Lexical baseline", "Null baseline", "Recall 8k", "1.000 † (")
+    assert "Recall 4k" not in text
+    encodings = browser.execute_async_script(
+        "const done = arguments[0]; fetch('benchmark_output/runs/s/groups/helmet.json')"
+        ".then(reply => done(reply.headers.get('content-encoding')))"
+    )
+    assert encodings == "gzip"
+    open_page(browser, f"{page}/#/leaderboard/helmet")
     text = shown(browser, "Lexical baseline", "Null baseline", "Recall 4k", "Recall 8k", "ICL 4k")
     assert text.index("Lexical baseline") < text.index("Null baseline")
     for _ in range(2):  # first by this column, then the other way round

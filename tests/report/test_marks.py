@@ -89,6 +89,15 @@ def test_a_missing_score_has_its_reason() -> None:
     assert values(marked, 3) == ["Average: no score, because no Cite"]
 
 
+def test_a_reason_names_few_columns() -> None:
+    """The row would be higher than the page."""
+    row = [Cell("m"), *(add_lacks(Cell(0.5), FEW[:1]) for _ in range(9))]
+    (note,) = values(
+        mark_table(Table("t", [HeaderCell("Model"), *(HeaderCell(name) for name in "ABCDEFGHI")], [row])), 10
+    )
+    assert note.startswith("A, B, C, D, E and 4 more: 6 of")
+
+
 def test_the_best_where_lower_is_better_or_nothing_is() -> None:
     """A column of marks alone has none."""
     for better, bold in ((True, [False, True, False]), (None, [False] * 3)):

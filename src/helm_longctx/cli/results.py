@@ -88,6 +88,9 @@ def serve(
     _check_port(port)
     from helm.benchmark import server
 
+    from helm_longctx.report.compression import compress_reply
+
+    server.app.install(compress_reply)
     run = server.app.run
     server.app.run = lambda **options: run(**{**options, "host": "127.0.0.1"})
     sys.argv = ["helm-server", "--suite", suite, "--output-path", str(output_path), "--port", str(port)]

@@ -18,6 +18,9 @@ from helm_longctx.statistics.intervals import Interval
 NOTES = f"{MARK} Not comparable"
 """Title of the column with the reasons."""
 
+_MOST_TITLES = 5
+"""Columns that a reason names; more would make a row higher than the page."""
+
 
 @dataclass(frozen=True)
 class ScoreCell(Cell):
@@ -106,7 +109,12 @@ def _note(header: Sequence[HeaderCell], row: Sequence[Cell]) -> str | None:
         absent = getattr(cell, "reason", None)
         for reason in [*describe(_lacking(cell)), *([f"no score, because {absent}"] if absent else [])]:
             columns.setdefault(reason, []).append(str(title.value))
-    return "; ".join(f"{', '.join(titles)}: {reason}" for reason, titles in columns.items()) or None
+    return "; ".join(f"{_join(titles)}: {reason}" for reason, titles in columns.items()) or None
+
+
+def _join(titles: Sequence[str]) -> str:
+    more = len(titles) - _MOST_TITLES
+    return ", ".join(titles[:_MOST_TITLES]) + (f" and {more} more" if more > 0 else "")
 
 
 def _lacking(cell: Cell) -> list[Lack]:

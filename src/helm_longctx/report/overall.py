@@ -57,7 +57,7 @@ def first_table(benchmark: Benchmark, categories: Iterable[Result], overalls: It
 
 
 def common_length(scored: Iterable[ModelLength]) -> int | None:
-    """Return the longest length at which at least half of the models have a score.
+    """Return the longest length at which more than half of the models have a score.
 
     Published models count only where no other model has a score.
     """
@@ -67,4 +67,4 @@ def common_length(scored: Iterable[ModelLength]) -> int | None:
     for model, length in own or every:
         models[length].add(model)
     all_models = set().union(*models.values())
-    return max((length for length, having in models.items() if 2 * len(having) >= len(all_models)), default=None)
+    return max((length for length, having in models.items() if 2 * len(having) > len(all_models)), default=None)

@@ -104,9 +104,29 @@ class LongContextSummarizer(Summarizer):
         lacks = cell_lacks(matcher.name, matcher.sub_split, outcomes)
         return add_lacks(add_interval(cell, self._scores.interval(having, matcher)), lacks)
 
-    def create_group_table(self, *arguments: Any, **options: Any) -> Table:
-        """Make HELM's table, arrange it, and add the marks."""
-        return mark_table(arrange_table(super().create_group_table(*arguments, **options)))
+    def create_group_table(self, **options: Any) -> Table:
+        """Make HELM's table of the models that have a value in it, arrange it, and add the marks."""
+        columns, sub_split = options["columns"], options.get("sub_split")
+        names = {
+            column.substitute(group.environment).name
+            for group, metric_group in columns
+            if metric_group in group.metric_groups
+            for column in self.schema.name_to_metric_group[metric_group].metrics
+        }
+        rows = {
+            adapter: runs
+            for adapter, runs in options["adapter_to_runs"].items()
+            if any(self._has_statistic(run, names, sub_split) for run in runs)
+        }
+        if not rows:
+            return Table("empty", [], [])
+        return mark_table(arrange_table(super().create_group_table(**{**options, "adapter_to_runs": rows})))
+
+    def _has_statistic(self, run: Run, names: set[str], sub_split: str | None) -> bool:
+        parts = self._stats_by_name(run)
+        return any(
+            sub_split in (None, stat.name.sub_split) for name in names & parts.keys() for stat in parts[name].stats
+        )
 
     def create_group_tables_by_subgroup(self, group: RunGroup) -> list[Table]:
         """Make the tables of a group with one subgroup that have rows."""
