@@ -2,8 +2,9 @@
 
     python bench/bars.py [--tokenizer tokenizer.json] [--to bars]
 
-Runs `overhead.py`, `run_files.py` and `page.py` one after the other (a quarter of an hour, two GB of disk), prints the
-table, and writes it as `bars.json`, with all figures, and the cost of a request over its length as `bars.png`.
+Runs `overhead.py`, `clients.py`, `run_files.py` and `page.py` one after the other (a quarter of an hour, two GB of
+disk), prints the table, and writes it as `bars.json`, with all figures, and the cost of a request over its length as
+`bars.png`.
 """
 
 from __future__ import annotations
@@ -64,6 +65,12 @@ def of_overhead(found: dict[str, Any]) -> list[Bar]:
     ]
 
 
+def of_clients(rows: list[dict[str, Any]]) -> list[Bar]:
+    """How fast requests are sent."""
+    what = "requests/s of 64 threads / a bare asyncio client's"
+    return [Bar(f"{what}, {row['size']}", row["ratio"], 0.9, at_least=True) for row in rows]
+
+
 def of_files(rows: list[dict[str, Any]]) -> list[Bar]:
     """What a run leaves, and its memory."""
 
@@ -121,15 +128,21 @@ def main() -> None:
     """Measure, print, write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tokenizer", help="of overhead.py")
-    parser.add_argument("--turns", type=int, default=3, help="of run_files.py")
+    parser.add_argument("--turns", type=int, default=3, help="of clients.py and run_files.py")
     parser.add_argument("--to", type=Path, default=Path("bars"), help="the folder of bars.json and bars.png")
     args = parser.parse_args()
     found = {
         "overhead": figures("overhead.py", *(["--tokenizer", args.tokenizer] if args.tokenizer else [])),
+        "clients": figures("clients.py", "--turns", str(args.turns)),
         "files": figures("run_files.py", "--turns", str(args.turns)),
         "pages": figures("page.py"),
     }
-    bars = [*of_overhead(found["overhead"]), *of_files(found["files"]), *of_pages(found["pages"])]
+    bars = [
+        *of_overhead(found["overhead"]),
+        *of_clients(found["clients"]),
+        *of_files(found["files"]),
+        *of_pages(found["pages"]),
+    ]
     table = Table("", "measured", "bar", "met", "stock HELM")
     for bar in bars:
         sign = "at least" if bar.at_least else "at most"

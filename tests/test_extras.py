@@ -86,7 +86,7 @@ def test_the_extras_stand_in_setup() -> None:
     config = configparser.ConfigParser()
     config.read(SETUP)
     optional = config["options.extras_require"]
-    packages = {"google.protobuf": "protobuf", "genai_prices": "genai-prices"}
+    packages = {"google.protobuf": "protobuf", "genai_prices": "genai-prices", "vl_convert": "vl-convert-python"}
     for extra, modules in extras.EXTRAS.items():
         for module in modules:
             assert packages.get(module, module) in optional[extra]

@@ -21,6 +21,7 @@ EXTRAS = {
     "judges": ("authlib", "genai_prices", "krippendorff", "platformdirs"),
     "citations": ("google.protobuf", "sentencepiece"),
     "plot": ("matplotlib",),
+    "report": ("vl_convert",),
     "prices": ("genai_prices",),
 }
 """The modules of each extra in setup.cfg, without scikit-learn and scipy, which come with crfm-helm."""

@@ -115,6 +115,29 @@ _WORDS = [
 ]
 """Patterns of error texts, which take precedence over the HTTP status. The first one that matches decides."""
 
+_CODES = {
+    "context_length_exceeded": Failure.TOO_LONG,
+    "string_above_max_length": Failure.TOO_LONG,
+    "request_too_large": Failure.TOO_LONG,
+    "content_filter": Failure.REFUSED,
+    "content_policy_violation": Failure.REFUSED,
+    "model_not_found": Failure.UNKNOWN_MODEL,
+    "DeploymentNotFound": Failure.UNKNOWN_MODEL,
+    "insufficient_quota": Failure.QUOTA,
+    "billing_hard_limit_reached": Failure.QUOTA,
+    "billing_not_active": Failure.QUOTA,
+    "billing_error": Failure.QUOTA,
+    "invalid_api_key": Failure.BAD_KEY,
+    "authentication_error": Failure.BAD_KEY,
+    "permission_error": Failure.BAD_KEY,
+    "overloaded_error": Failure.TEMPORARY,
+    "timeout_error": Failure.TEMPORARY,
+    "unsupported_parameter": Failure.BAD_REQUEST,
+    "unsupported_value": Failure.BAD_REQUEST,
+}
+"""Failures by the codes of OpenAI and Azure and the types of Anthropic that leave no doubt. They decide before texts,
+which can quote a prompt."""
+
 _STATUS = {
     401: Failure.BAD_KEY,
     402: Failure.QUOTA,
@@ -138,6 +161,7 @@ _IN_TEXT = re.compile(
 _TEMPORARY = re.compile(
     r"rate[ _]?limit|too many requests|overloaded|time[d-]? ?out|connection (?:error|reset|aborted|broken)"
     r"|server disconnected|closed connection|incomplete (?:chunked )?read|broken pipe|temporarily|bad gateway"
+    r"|batch_expired|enqueued token limit|\bapi_error\b"
     r"|service unavailable|internal server error|remoteprotocolerror|resource_exhausted|eof occurred|remote end closed",
     re.IGNORECASE,
 )
@@ -185,6 +209,8 @@ def failure_of_error(error: BaseException) -> Failure:
         return kind
     if any(isinstance(each, ImportError) for each in chain):
         return Failure.MISSING_PACKAGE
+    if kind := next((_CODES[code] for each in chain for code in _codes(each) if code in _CODES), None):
+        return kind
     status = next((found for each in chain if (found := _status(each)) is not None), None)
     kind = _failure("; ".join(f"{type(each).__name__}: {each}" for each in chain), status)
     return _final(kind, any(isinstance(each, NonRetriableException) for each in chain))
@@ -236,6 +262,15 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
         yield following
         seen.append(following)
         following = following.__cause__ or (None if following.__suppress_context__ else following.__context__)
+
+
+def _codes(error: BaseException) -> Iterator[str]:
+    """Yield the codes and types in an exception of the providers' packages, which parse the body of the response."""
+    body = getattr(error, "body", None)
+    inner = body.get("error") if isinstance(body, dict) else None
+    for part in (body, inner):
+        if isinstance(part, dict):
+            yield from (str(part[name]) for name in ("code", "type") if isinstance(part.get(name), str))
 
 
 def _status(error: BaseException) -> int | None:

@@ -108,6 +108,8 @@ def test_arguments(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
         OpenAIClient(None, form="completion")
     with pytest.raises(InputError, match="tokens_per_minute=0 is not allowed"):
         make("chat", server, tokens_per_minute=0)
+    with pytest.raises(InputError, match="argument='max_retry' is not allowed"):
+        make("chat", server, max_retry=3)
     with pytest.raises(InputError, match="NO_SUCH_KEY is not set"):
         make("chat", server, api_key_env="NO_SUCH_KEY")
 

@@ -18,8 +18,12 @@ import helm.benchmark.metrics.basic_metrics  # noqa: F401
 import helm.benchmark.run as helm_run
 from openai import OpenAI
 
+import helm_longctx.batching.collection
+import helm_longctx.cli.main
 import helm_longctx.plugin
-import helm_longctx.running  # noqa: F401
+import helm_longctx.running
+
+COMMANDS = {"helm-run": helm_run.main, "helm-longctx": helm_longctx.cli.main.main}
 
 LONGEST_WAIT = 0.05
 """Seconds that a retry waits at most; HELM's own waits take minutes."""
@@ -57,8 +61,9 @@ def _run(folder: Path, arguments: list[str]) -> None:
     atexit.register(os._exit, 0)
     sleep = time.sleep
     time.sleep = lambda seconds: sleep(min(seconds, LONGEST_WAIT))
-    sys.argv = ["helm-run", *arguments]
-    helm_run.main()
+    command, *arguments = arguments if arguments[0] in COMMANDS else ["helm-run", *arguments]
+    sys.argv = [command, *arguments]
+    COMMANDS[command]()
 
 
 if __name__ == "__main__":

@@ -64,6 +64,49 @@ def test_judge_check(command: Command, servers: dict[str, Server]) -> None:  # n
     assert len(servers["tests/generous"].calls) == paid
 
 
+def test_compare(command: Command, servers: dict[str, Server]) -> None:  # noqa: F811
+    """Saved results of several judges give the same tables as one check of all; nothing is asked again."""
+    for name in ("right", "generous"):
+        assert (
+            command(
+                "judge-check",
+                "--judge",
+                f"tests/{name}",
+                "--repeats",
+                1,
+                "--save",
+                f"{name}.json",
+                "--local-path",
+                "local",
+            )
+            == 0
+        )
+    asked = [len(server.calls) for server in servers.values()]
+    compare = ("judge-check", "--compare", "right.json", "generous.json")
+    assert command(*compare, "--save", "both.json", "--plot", "both.png") == 0
+    for text in ("Differences between judges in the share of right", "tests/right", "tests/generous", "0.00"):
+        assert text in command.out
+    saved = command.out
+    check = ("judge-check", "--judge", "tests/right+tests/generous", "--repeats", 1, "--local-path", "local")
+    assert command(*check, "--save", "joined.json") == 0
+    assert command.out.endswith(saved)  # HELM prints a line before
+    assert [len(server.calls) for server in servers.values()] == asked
+    both, one = (json.loads(Path(name).read_text()) for name in ("both.json", "joined.json"))
+    assert both["measures"] == one["measures"]
+    (difference,) = both["differences"]
+    assert difference["judges"] == ["tests/right", "tests/generous"]
+    assert difference["effect"]["low"] > 0.3
+    assert difference["p_value"] < 0.001
+    assert command("judge-check", "--compare", "both.json", "--plot", "again.png") == 0
+    assert Path("again.png").read_bytes() == Path("both.png").read_bytes()
+    assert command("judge-check", "--compare", "both.json", "right.json") == 2
+    assert "judge tests/right is in both.json and in right.json" in command.err
+    right = json.loads(Path("right.json").read_text())
+    Path("right.json").write_text(json.dumps({**right, "checks": "another set"}))
+    assert command("judge-check", "--compare", "right.json", "--compare", "generous.json") == 2
+    assert "are checks of different answers or by different rubrics" in command.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -71,8 +114,12 @@ def test_judge_check(command: Command, servers: dict[str, Server]) -> None:  # n
         (["--judge", "tests/right+tests/right"], "names a judge twice"),
         (["--judge", "tests/right", "--plot", "p.gif"], "plot='p.gif' is not allowed"),
         (["--judge", "tests/right", "--plot", "no/p.png"], "plot='no/p.png': there is no folder no"),
-        (["--judge", "tests/right", "--json", "no/p.json"], "json='no/p.json': there is no folder no"),
-        (["--judge", "tests/right", "--json", "local"], "json='local' is a folder"),
+        (["--judge", "tests/right", "--save", "no/p.json"], "save='no/p.json': there is no folder no"),
+        (["--judge", "tests/right", "--json", "local"], "save='local' is a folder"),
+        ([], "judge-check needs --judge DEPLOYMENT or --compare FILE"),
+        (["a.json"], "'a.json' is not allowed without --compare before it"),
+        (["--compare", "a.json"], "compare='a.json' cannot be read: No such file"),
+        (["--compare", "local/model_metadata.yaml"], "was not saved by judge-check --save (JSONDecodeError)"),
     ],
 )
 def test_mistakes(command: Command, servers: dict[str, Server], arguments: list[str], message: str) -> None:  # noqa: F811

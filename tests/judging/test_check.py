@@ -17,7 +17,7 @@ from helm_longctx.benchmarks.helmet.judge_check import checks
 from helm_longctx.judging import agreement
 from helm_longctx.judging.calls import WAIT
 from helm_longctx.judging.check.items import Check, observe
-from helm_longctx.judging.check.measures import Measure, agreements, by_kind, measures
+from helm_longctx.judging.check.measures import Measure, agreements, by_kind, differences, measures
 from helm_longctx.judging.check.plotting import draw
 from helm_longctx.judging.judge import find_judges
 from helm_longctx.sources.root import DataRoot
@@ -201,6 +201,23 @@ def test_a_judge_that_never_answers(seen: Callable[..., pd.DataFrame]) -> None:
     assert all(math.isnan(measure.value) for measure in measures(found))
     assert {compared.note for _, _, compared in agreements(found)} == {"no item has both ratings"}
     draw(found, Path("nothing.png"))
+
+
+def test_intervals_and_differences(seen: Callable[..., pd.DataFrame]) -> None:
+    """Each mean has an interval around it; what is certain differs, what is equal does not."""
+    both = pd.concat([seen("perfect"), seen("obedient"), seen("perfect").assign(judge="tests/twin")])
+    for _, rows in both.groupby("judge"):
+        for measure in measures(rows):
+            assert measure.n == 0 or math.isnan(measure.low) or measure.low <= measure.value <= measure.high
+    (right, *_) = measures(both[both["judge"] == "tests/obedient"])
+    assert right.value == pytest.approx(0.9)
+    assert 0.7 < right.low < 0.9 < right.high < 1
+    found = {(one, other): compared for one, other, compared in differences(both)}
+    assert len(found) == 3
+    assert found["tests/perfect", "tests/twin"].p_value == 1.0
+    certain = found["tests/perfect", "tests/obedient"]
+    assert (certain.wins, certain.losses, certain.ties) == (6, 0, 54)
+    assert certain.effect.mean == pytest.approx(0.1)
 
 
 def test_pictures(seen: Callable[..., pd.DataFrame]) -> None:

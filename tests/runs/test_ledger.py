@@ -11,8 +11,8 @@ from helm_longctx.errors import InputError
 from helm_longctx.runs.ledger import NAME, Ledger, check_nothing_in_batches
 
 REQUESTS = {
-    "a": Request("m/d", "m/m", prompt="Where?", stop_sequences=["\n"], random="1"),
-    "b": Request("m/d", "m/m", messages=[{"role": "user", "content": "Why?"}], temperature=0.5),
+    "a": (Request("m/d", "m/m", prompt="Where?", stop_sequences=["\n"], random="1"), {"max_tokens": 5}),
+    "b": (Request("m/d", "m/m", messages=[{"role": "user", "content": "Why?"}], temperature=0.5), {}),
 }
 
 
@@ -36,6 +36,7 @@ def test_steps_come_back(tmp_path: Path) -> None:
         (part,) = ledger.open_parts
         assert (part.batch, part.service, part.route) == ("batch_1", "openai", "/v1/completions")
         assert part.request("a") == Request("m/d", "m/m", prompt="", stop_sequences=["\n"], random="1")
+        assert part.sent("a") == {"max_tokens": 5}
         assert part.request("b") == Request("m/d", "m/m", messages=[], temperature=0.5)
     assert "Wh" not in (tmp_path / NAME).read_text()
 
@@ -70,7 +71,7 @@ def test_what_waits_is_not_sent_directly(tmp_path: Path) -> None:
         (part,) = ledger.parts
         for step in (lambda: None, lambda: ledger.set_batch(part, "batch_1")):
             step()
-            with pytest.raises(InputError, match="2 requests of this run are in batches .* batch collect --suite"):
+            with pytest.raises(InputError, match=r"2 requests of this run are in batches .* batch collect --suite"):
                 check_nothing_in_batches(tmp_path)
         ledger.set_collected(part, {})
         check_nothing_in_batches(tmp_path)

@@ -147,11 +147,12 @@ class Server:
 
     def _answer(self, call: Call) -> Reply:
         """The answer, cut at its limit, after what the model thinks, which counts as a part of it."""
-        protocol, model, text = PROTOCOLS[call.path], self._model(call.body) or Model(), self.answer(call.prompt)
+        protocol, model = PROTOCOLS[call.path], self._model(call.body) or Model()
+        readable, written = protocol.prefixes(call.body, model)
+        cached = self.cache.read(readable)  # before the answer, so that prompts sent at a time do not find each other
+        text = self.answer(call.prompt)
         if not isinstance(text, str):  # what no model says
             return Reply(text)
-        readable, written = protocol.prefixes(call.body, model)
-        cached = self.cache.read(readable)
         thinking = model.reasoning if protocol.thinks(call.body, model) else ""
         limit = self._limit(call.path, call.body)
         room = limit * CHARACTERS if limit and model.cuts and self.models is not None else 1 << 62

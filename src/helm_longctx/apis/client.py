@@ -7,7 +7,7 @@ import json
 import os
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from importlib import import_module
 from typing import Any, ClassVar
@@ -115,6 +115,9 @@ class ProviderClient(CachingClient):
     ):
         super().__init__(cache_config=cache_config)
         require(self.package, type(self).__name__)
+        names = [field.name for field in fields(Settings)]
+        for name in settings.keys() - names:
+            raise bad_argument(type(self).__name__, "argument", name, names)
         self.settings = Settings(**settings)
         self.client = self._make_library(
             api_key=_find_key(self.settings, api_key, base_url),
@@ -177,7 +180,7 @@ class ProviderClient(CachingClient):
     def result(self, request: Request, reply: Body) -> RequestResult:
         """Return the result of a request whose reply has arrived. Never raises."""
         try:
-            sent = reply.get("sent") or _without_prompt(self.body(request))
+            sent = reply.get("sent") or without_prompt(self.body(request))
             return with_sent(self.parse(request, reply), sent)
         except Exception as error:  # replies can have any structure
             return _failed(error)
@@ -219,7 +222,7 @@ class ProviderClient(CachingClient):
         result = self.parse(request, reply)  # raises if the reply is not an answer, which must not be cached
         if usage := usage_of(result):
             rate.correct(usage.input_tokens - usage.cached_tokens + usage.output_tokens - tokens)
-        return {**reply, "sent": _without_prompt(sent)}
+        return {**reply, "sent": without_prompt(sent)}
 
     def _form_body(self, wanted: Body) -> Body:
         body = self.parameters.apply(wanted)
@@ -243,7 +246,7 @@ class ProviderClient(CachingClient):
         """
         body = self._wanted_body(without_beginning(request))
         prompt = [body.get(name) for name in PROMPT]
-        return {"route": self.route(request), **_without_prompt(body), "sha256": _digest(prompt)}
+        return {"route": self.route(request), **without_prompt(body), "sha256": _digest(prompt)}
 
     def _timeout(self) -> Any:
         """Return a number if the deployment sets it, which no caller changes, or else the package's timeouts."""
@@ -301,16 +304,27 @@ def _find_key(settings: Settings, api_key: str | None, base_url: str | None) -> 
 
 def _failed(error: BaseException) -> RequestResult:
     kind = failure_of_error(error)
-    text = str(error) if isinstance(error, FailureError) else f"{type(error).__name__}: {error}"
+    text = label_error(kind, abbreviate(redact(_describe(error))))
     flags = ErrorFlags(is_retriable=kind.is_retriable, is_fatal=False)
-    return RequestResult(False, [], [], False, error=label_error(kind, abbreviate(redact(text))), error_flags=flags)
+    return RequestResult(False, [], [], False, error=text, error_flags=flags)
+
+
+def _describe(error: BaseException) -> str:
+    """Return the status and the server's own message, which the packages bury in the body's `repr`."""
+    if isinstance(error, FailureError):
+        return str(error)
+    body = getattr(error, "body", None)
+    inner = body.get("error", body) if isinstance(body, Mapping) else None
+    message = inner.get("message") if isinstance(inner, Mapping) else inner
+    status = getattr(error, "status_code", None)
+    return f"status {status}: {message}" if status and message else f"{type(error).__name__}: {error}"
 
 
 def _characters(request: Request) -> int:
     return len(request.prompt) + sum(len(message["content"]) for message in request.messages or [])
 
 
-def _without_prompt(body: Body) -> Body:
+def without_prompt(body: Body) -> Body:
     """Return the rest of a body, for records. Secrets in `extra_body` are replaced."""
     rest = {name: value for name, value in body.items() if name not in PROMPT}
     record: Body = json.loads(redact(_serialize(rest).decode()))

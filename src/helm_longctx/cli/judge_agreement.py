@@ -16,7 +16,7 @@ from helm_longctx.cli.shared import JsonPath, check_folder, print_table
 from helm_longctx.environment import require
 
 if TYPE_CHECKING:
-    from helm_longctx.judging.agreement import Agreement, Estimate
+    from helm_longctx.judging.agreement import Agreement
 
 Compared = tuple[str, str, "Agreement"]
 """(metric, names of the two raters, their agreement)."""
@@ -69,7 +69,8 @@ def agreement_table(title: str, compared: Sequence[Compared]) -> Table:
         table.add_column(column, overflow="fold")
     for what, raters, found in compared:
         estimates = (found.same, found.kappa, found.weighted_kappa, found.alpha)
-        table.add_row(what, raters, str(found.n), *map(_estimate_text, estimates))
+        cells = (interval_text(each.value, each.low, each.high) for each in estimates)
+        table.add_row(what, raters, str(found.n), *cells)
     return table
 
 
@@ -78,11 +79,9 @@ def agreement_data(compared: Sequence[Compared]) -> list[dict[str, Any]]:
     return [{"of": what, "raters": raters, **asdict(found)} for what, raters, found in compared]
 
 
-def _estimate_text(estimate: Estimate) -> str:
-    """A cell such as `0.52` with `[0.38, 0.65]` on the next line."""
-    if math.isnan(estimate.low):
-        return number_text(estimate.value)
-    return f"{number_text(estimate.value)}\n[{estimate.low:.2f}, {estimate.high:.2f}]"
+def interval_text(value: float, low: float, high: float) -> str:
+    """A cell such as `0.52` with the interval `[0.38, 0.65]` on the next line, if there is one."""
+    return number_text(value) if math.isnan(low) else f"{number_text(value)}\n[{low:.2f}, {high:.2f}]"
 
 
 def number_text(value: float | None) -> str:

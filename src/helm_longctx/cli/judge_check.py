@@ -1,20 +1,18 @@
-"""`judge-check`: measure whether a judge can be trusted."""
+"""`judge-check`: measure whether a judge can be trusted, and compare judges."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import orjson
 import typer
 from rich.table import Table
 
 from helm_longctx.benchmarks import BENCHMARKS
-from helm_longctx.cli.judge_agreement import agreement_data, agreement_table, number_text
+from helm_longctx.cli.judge_agreement import agreement_data, agreement_table, interval_text, number_text
 from helm_longctx.cli.shared import (
-    JsonPath,
     LocalPath,
     OutputPath,
     check_folder,
@@ -23,6 +21,8 @@ from helm_longctx.cli.shared import (
     print_table,
     without_helms_log,
 )
+from helm_longctx.environment import require
+from helm_longctx.errors import InputError
 from helm_longctx.judging.calls import check_settings
 from helm_longctx.sources.root import DataRoot
 
@@ -31,66 +31,74 @@ if TYPE_CHECKING:
     from helm.clients.auto_client import AutoClient
 
     from helm_longctx.judging.check.measures import Measure
+    from helm_longctx.judging.check.saved import Results
+    from helm_longctx.statistics.comparison import Comparison
 
 
 def judge_check(
-    judge: Annotated[str, typer.Option(help="A HELM deployment, or several joined by +.")],
+    more: Annotated[
+        list[Path] | None, typer.Argument(metavar="[FILE]...", help="More files for --compare.", show_default=False)
+    ] = None,
+    judge: Annotated[str | None, typer.Option(help="The HELM deployment to check, or several joined by +.")] = None,
+    compare: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="FILE", help="Saved results to show beside each other; more files can follow."),
+    ] = None,
     repeats: Annotated[int, typer.Option(min=1, help="How often each question is asked.")] = 3,
-    json_path: JsonPath = None,
+    save: Annotated[
+        Path | None, typer.Option("--save", "--json", help="Save all results to this file, as JSON, for --compare.")
+    ] = None,
     plot: Annotated[Path | None, typer.Option(help="Plot file: .png, .svg or .pdf.")] = None,
     output_path: OutputPath = Path("benchmark_output"),
     local_path: LocalPath = Path("prod_env"),
 ) -> None:
-    """Measure a judge's bias towards injected orders, padding and empty answers, and its consistency.
+    """Measure how correct, unbiased and consistent a judge is, or compare judges that were measured before.
 
-    Asks judges about answers whose correct verdict is known (right, wrong, padded, repeated, with orders to the judge
-    …), with the rubrics of the benchmarks, through HELM and its request cache. A missing verdict is counted, not taken
-    as a zero.
+    A judge is asked about answers whose correct verdict is known: right and wrong answers, answers with padding,
+    repetitions or instructions to the judge, and empty ones. The rubrics are those of the benchmarks. Calls go through
+    HELM and its request cache. Missing verdicts are counted and are in no mean.
     """
+    if more and not compare:
+        raise InputError(f"judge-check: {str(more[0])!r} is not allowed without --compare before it")
+    files = [*(compare or ()), *(more or ())]
+    if not judge and not files:
+        raise InputError("judge-check needs --judge DEPLOYMENT or --compare FILE")
+    _check_targets(save, plot)
+    from helm_longctx.judging.check import plotting, saved
+
+    loaded = [saved.load(file) for file in files]
+    asked = [_ask(judge, repeats, output_path, local_path)] if judge else []
+    results = saved.merge([*asked, *loaded])
+    report = _report(results.rows)
+    if save:
+        saved.save(save, results, report)
+    if plot:
+        plotting.draw(results.rows, plot)
+
+
+def _check_targets(save: Path | None, plot: Path | None) -> None:
+    """Check files and settings before calls are made that cost money."""
     if plot:
         check_picture("judge-check", plot)
         check_folder("plot", plot)
-    check_folder("json", json_path)
+    check_folder("save", save)
+    require("judges", "judge-check")
     check_settings()
-    from helm_longctx.judging.check import measures, plotting
-
-    verdicts = _observe(judge, repeats, output_path, local_path)
-    by_judge = {str(name): rows for name, rows in verdicts.groupby("judge", sort=False)}
-    kinds = {name: measures.by_kind(rows) for name, rows in by_judge.items()}
-    measures_by_judge = {name: measures.measures(rows) for name, rows in by_judge.items()}
-    compared = list(measures.agreements(verdicts))
-    for table in (
-        *_kind_tables(kinds),
-        _measure_table(measures_by_judge),
-        agreement_table("Agreement of scores", compared),
-    ):
-        print_table(table)
-    for name, error, times in _errors(verdicts):
-        print(f"{name}: {times} without a verdict: {error}")
-    if json_path:
-        report = {
-            "kinds": {name: table.to_dict("index") for name, table in kinds.items()},
-            "measures": {name: [asdict(measure) for measure in several] for name, several in measures_by_judge.items()},
-            "agreement": agreement_data(compared),
-            "verdicts": verdicts.astype(object).where(verdicts.notna(), None).to_dict("records"),
-        }
-        json_path.write_bytes(orjson.dumps(report, option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY))
-    if plot:
-        plotting.draw(verdicts, plot)
 
 
-def _observe(judge: str, repeats: int, output_path: Path, local_path: Path) -> pd.DataFrame:
+def _ask(judge: str, repeats: int, output_path: Path, local_path: Path) -> Results:
     client = _client(local_path)
     from helm.common.object_spec import get_class_by_name
 
     from helm_longctx.judging.check.items import observe
+    from helm_longctx.judging.check.saved import Results, digest_checks
     from helm_longctx.judging.judge import find_judges
 
     judges, root = find_judges(judge, client), DataRoot.find(output_path)
     checks = [get_class_by_name(benchmark.judge_checks) for benchmark in BENCHMARKS if benchmark.judge_checks]
     items = [check for of_benchmark in checks for check in of_benchmark(root)]
     with without_helms_log():
-        return observe(items, judges, repeats)
+        return Results(f"judge={judge}", digest_checks(items), observe(items, judges, repeats))
 
 
 def _client(local_path: Path) -> AutoClient:
@@ -107,37 +115,67 @@ def _client(local_path: Path) -> AutoClient:
     return AutoClient(get_credentials(str(local_path)), str(cache), digest_cache(str(cache)))
 
 
+def _report(rows: pd.DataFrame) -> dict[str, Any]:
+    """Print the statistics as tables, and return them as JSON data."""
+    from helm_longctx.judging.check import measures
+
+    by_judge = {str(name): of_judge for name, of_judge in rows.groupby("judge", sort=False)}
+    kinds = {name: measures.by_kind(of_judge) for name, of_judge in by_judge.items()}
+    measures_by_judge = {name: measures.measures(of_judge) for name, of_judge in by_judge.items()}
+    compared, differences = list(measures.agreements(rows)), measures.differences(rows)
+    for table in (
+        *_kind_tables(kinds),
+        _measure_table(measures_by_judge),
+        *([_difference_table(differences)] if differences else []),
+        agreement_table("Agreement with the expected scores and of the judges", compared),
+    ):
+        print_table(table)
+    for name, error, times in _errors(rows):
+        print(f"{name}: {times} without a verdict: {error}")
+    return {
+        "kinds": {name: table.to_dict("index") for name, table in kinds.items()},
+        "measures": {name: [asdict(measure) for measure in several] for name, several in measures_by_judge.items()},
+        "differences": [{"judges": [one, other], **asdict(found)} for one, other, found in differences],
+        "agreement": agreement_data(compared),
+    }
+
+
 def _kind_tables(kinds: Mapping[str, pd.DataFrame]) -> Iterator[Table]:
     for judge, rows in kinds.items():
-        table = Table(title=judge, title_justify="left")
-        columns = (
-            "kind of answer",
-            "items",
-            "asked",
-            "judged",
-            "unreadable",
-            "failed",
-            "right",
-            "score",
-            "right score",
-        )
-        for column in columns:
+        table = Table(title=f"Verdicts of {judge}", title_justify="left")
+        counts = ("answers", "asked", "judged", "unreadable", "failed")
+        for column in ("kind of answer", *counts, "right verdicts", "score", "expected score"):
             table.add_column(column)
         for kind, row in rows.iterrows():
-            counts = (str(int(row[name])) for name in ("items", "asked", "judged", "unreadable", "failed"))
+            numbers = (str(int(row[name])) for name in ("items", "asked", "judged", "unreadable", "failed"))
             means = (number_text(row[name]) for name in ("right", "score", "expected_score"))
-            table.add_row(str(kind).replace("_", " "), *counts, *means)
+            table.add_row(str(kind).replace("_", " "), *numbers, *means)
         yield table
 
 
 def _measure_table(measures_by_judge: Mapping[str, list[Measure]]) -> Table:
-    table = Table(title="What changes a verdict", title_justify="left")
-    for column in ("measure", *measures_by_judge, "right", "n", "meaning"):
+    about = "Brackets: 95 % intervals. n: number of answers, or of pairs or groups of answers; the least of all judges"
+    table = Table(title="Correctness, biases and consistency", title_justify="left", caption=about)
+    for column in ("measure", *measures_by_judge, "perfect judge", "n", "meaning"):
         table.add_column(column, overflow="fold")
     for row in zip(*measures_by_judge.values(), strict=True):
-        values = (number_text(measure.value) for measure in row)
+        values = (interval_text(measure.value, measure.low, measure.high) for measure in row)
         fewest = min(measure.n for measure in row)
         table.add_row(row[0].name, *values, number_text(row[0].good), str(fewest), row[0].about)
+    return table
+
+
+def _difference_table(differences: Sequence[tuple[str, str, Comparison]]) -> Table:
+    about = "p is adjusted for the number of pairs (Holm). Better, worse, equal: numbers of answers for the first judge"
+    table = Table(
+        title="Differences between judges in the share of right verdicts", title_justify="left", caption=about
+    )
+    for column in ("first judge", "second judge", "difference", "p", "better", "worse", "equal"):
+        table.add_column(column, overflow="fold")
+    for one, other, found in differences:
+        effect = interval_text(found.effect.mean, found.effect.low, found.effect.high)
+        counts = map(str, (found.wins, found.losses, found.ties))
+        table.add_row(one, other, effect, f"{found.p_value:.3f}", *counts)
     return table
 
 

@@ -10,6 +10,7 @@ from typer.main import get_command
 
 from helm_longctx._version import VERSION
 from helm_longctx.cli import (
+    batch,
     compare,
     data,
     doctor,
@@ -20,6 +21,7 @@ from helm_longctx.cli import (
     models,
     records,
     rejudge,
+    report,
     results,
     subset,
     tables,
@@ -37,6 +39,7 @@ app.command("prompts")(records.prompts)
 app.command("score")(records.score)
 app.command("fetch")(data.fetch)
 app.command("estimate")(estimate.estimate)
+app.add_typer(batch.app, name="batch")
 app.add_typer(models.app, name="models")
 app.command("rejudge")(rejudge.rejudge)
 app.command("judge-check")(judge_check.judge_check)
@@ -47,6 +50,7 @@ app.command("export")(export.export)
 app.command("compare")(compare.compare)
 app.command("subset")(subset.subset)
 app.command("show")(records.show)
+app.command("report")(report.report)
 app.command("reference")(results.reference)
 app.command("schema")(results.schema)
 app.command("confs")(tables.confs)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
@@ -108,12 +109,27 @@ def show(
         typer.Argument(help="The instance's id, as on the run's page. If it is not unique, the error lists names."),
     ],
     output_path: OutputPath = Path("benchmark_output"),
+    sent: Annotated[
+        bool,
+        typer.Option("--sent", help="Print what was sent besides the prompt and what the provider counted, as JSON."),
+    ] = False,
 ) -> None:
     """Print the whole prompt that was sent for an instance, byte for byte, without a newline at the end."""
-    from helm_longctx.runs.prompts import full_prompt
+    from helm_longctx.runs.prompts import find_states, full_prompt
 
-    prompt = full_prompt(_run_folder(run, output_path), instance)
-    sys.stdout.buffer.write(prompt.encode("utf-8", "surrogatepass"))
+    folder = _run_folder(run, output_path)
+    if sent:
+        for state in find_states(folder, instance):
+            print(json.dumps(_facts(state.get("result") or {}), ensure_ascii=False))
+        return
+    sys.stdout.buffer.write(full_prompt(folder, instance).encode("utf-8", "surrogatepass"))
+
+
+def _facts(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is known of an answer besides its text; of a failed request, its error."""
+    if not result.get("success"):
+        return {"error": result.get("error")}
+    return result["completions"][0].get("finish_reason") or {}
 
 
 def _run_folder(run: str, output_path: Path) -> Path:

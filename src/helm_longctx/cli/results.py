@@ -15,8 +15,8 @@ from helm_longctx.cli.shared import LocalPath, OutputPath, Suite, fill_registrie
 from helm_longctx.errors import InputError, bad_argument, is_format_error, shorten
 from helm_longctx.protocol.lengths import parse_length
 from helm_longctx.report.reference import write_reference
-from helm_longctx.report.schema import make_schema
-from helm_longctx.report.suite import notes, read_contents, score_tables, suite_folder, suite_path
+from helm_longctx.report.schema import link_report, make_schema
+from helm_longctx.report.suite import notes, read_contents, report_path, score_tables, suite_folder, suite_path
 
 
 def schema(
@@ -36,8 +36,10 @@ def summarize(
     """Run HELM's summarizer with our pages and tables and with the schema of the suite's runs, and print the scores."""
     folder = suite_folder(output_path, suite)
     schema_path = folder / "schema_longctx.yaml"
-    parts = read_contents(folder, BENCHMARKS)
-    text = yaml.safe_dump(make_schema(BENCHMARKS, *parts), sort_keys=False, allow_unicode=True)
+    schema = make_schema(BENCHMARKS, *read_contents(folder, BENCHMARKS))
+    if (report_path(output_path, suite) / "index.html").is_file():
+        link_report(schema, suite)
+    text = yaml.safe_dump(schema, sort_keys=False, allow_unicode=True)
 
     from helm_longctx.report.summarizer import summarize_suite
 

@@ -24,6 +24,7 @@ from helm.common.request import Request
 from helm_longctx.errors import InputError, shorten
 from helm_longctx.failures import Failure, failure_of, failure_of_error
 from helm_longctx.judging.calls import request_once
+from helm_longctx.judging.judge import messages_before
 from helm_longctx.judging.keys.client import check_credentials, judge_client
 from helm_longctx.judging.keys.find import LIBRARIES, UnavailableJudgeError, find_key, judge_prefix
 from helm_longctx.redaction.text import redact
@@ -144,7 +145,11 @@ def _ask(record: ModelDeployment, credentials: Mapping[str, Any]) -> _Outcome:
             return _Outcome()
         with tempfile.TemporaryDirectory() as folder:
             client = judge_client(record.name, AutoClient(credentials, folder, BlackHoleCacheBackendConfig()), SECONDS)
-            result = request_once(client, Request(record.model_name or "", record.name, prompt=PROMPT, max_tokens=16))
+            messages = messages_before(record)
+            request = Request(
+                record.model_name or record.name, record.name, prompt=PROMPT, messages=messages, max_tokens=16
+            )
+            result = request_once(client, request)
     except Exception as error:  # the constructors of HELM's clients raise many kinds
         return _Outcome(failure_of_error(error), redact(str(error)))
     return _Outcome(failure_of(result), redact(result.error or ""))

@@ -11,6 +11,7 @@ from tenacity import wait_random_exponential as wait_randomly
 
 from helm_longctx.environment import number_setting
 from helm_longctx.errors import shorten
+from helm_longctx.protocol.prompt import remove_thinking
 from helm_longctx.redaction.text import redact
 
 if TYPE_CHECKING:
@@ -39,9 +40,16 @@ FILTERED = "Content blocked by OpenAI filter"
 NO_CONTENT = "Anthropic response has empty content"
 """Error of HELM's client for a refusal, which HELM's cache does not store."""
 
+THINKING_START = "<think>"
+
 UNREADABLE = ("KeyError: ", "TypeError: ", "ValidationError: ")
 """Start of the errors that HELM's clients raise when a reply does not follow its provider's protocol. They raise them
 after the reply was stored in the cache."""
+
+
+EMPTY = "the reply is empty"
+
+MORE_TOKENS = "give its deployment thinking_tokens, see docs/judges.md"
 
 
 def setting(name: str) -> float:
@@ -90,16 +98,27 @@ def request_once(client: Client, request: Request) -> RequestResult:
 
 
 def text_of(result: RequestResult) -> tuple[str | None, str]:
-    """Return the text of a reply, if it has one, and the error to report if no verdict can be read from it."""
+    """Return the answer in a reply, if it has one, and the error to report if no verdict can be read from it.
+
+    The reasoning before the answer is left out, as it is where an API returns it in a field of its own: the official
+    codes read verdicts from answers.
+    """
     completion = result.completions[0] if result.completions else None
+    is_cut = completion is not None and (completion.finish_reason or {}).get("reason") == "length"
     if completion is None or not completion.text:
         error = redact(result.error or "")
-        return None, f"the reply cannot be used: {shorten(error)}" if error else "the reply is empty"
+        empty = (
+            f"the reply ended at the token limit before its answer; {MORE_TOKENS}" if is_cut else "the reply is empty"
+        )
+        return None, f"the reply cannot be used: {shorten(error)}" if error else empty
     if not isinstance(completion.text, str):  # HELM's clients pass on any JSON value in the place of the text
         return None, "the reply is not text"
-    if (completion.finish_reason or {}).get("reason") == "length":
-        return completion.text, "the reply ended at the token limit without a verdict"
-    return completion.text, "the reply has no verdict"
+    text = remove_thinking(completion.text)
+    if is_cut and text.lstrip().startswith(THINKING_START):
+        return None, f"the reply ended at the token limit within its reasoning; {MORE_TOKENS}"
+    if is_cut:
+        return text, "the reply ended at the token limit without a verdict"
+    return text, "the reply has no verdict"
 
 
 def _has_reply(result: RequestResult) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from helm.common.object_spec import get_class_by_name
 from helm.common.request import Request, RequestResult
 
 from helm_longctx.environment import require
@@ -16,6 +17,7 @@ from helm_longctx.helm.patches import apply_seed_patch
 from helm_longctx.judging.calls import READINGS, call, setting, text_of
 
 if TYPE_CHECKING:
+    from helm.benchmark.model_deployment_registry import ModelDeployment
     from helm.clients.auto_client import AutoClient
     from helm.clients.client import Client
 
@@ -74,10 +76,11 @@ class Judge:
         deployment: name of the deployment.
         model: name of its model.
         client: HELM's client for the deployment.
+        messages: the messages before each prompt; see `messages_before`.
     """
 
-    def __init__(self, deployment: str, model: str, client: Client):
-        self.name, self.model, self._client = deployment, model, client
+    def __init__(self, deployment: str, model: str, client: Client, messages: list[dict[str, str]] | None = None):
+        self.name, self.model, self._client, self._messages = deployment, model, client, messages
         self._readings = int(setting(READINGS))
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 
@@ -117,6 +120,7 @@ class Judge:
             model=self.model,
             model_deployment=self.name,
             prompt=request.prompt,
+            messages=self._messages,
             temperature=request.temperature,
             top_p=request.top_p,
             max_tokens=request.max_tokens,
@@ -126,6 +130,16 @@ class Judge:
             random=f"{self.name}#{repeat}.{number}",
         )
         return call(self._client, seeded)
+
+
+def messages_before(deployment: ModelDeployment) -> list[dict[str, str]] | None:
+    """Return what makes a deployment send a prompt as a chat, in which judges are asked.
+
+    A client that takes both forms sends a chat if the request has messages, if only an empty list. Other clients get
+    None, since HELM's fail if a request has messages and a prompt.
+    """
+    declare = getattr(get_class_by_name(deployment.client_spec.class_name), "request_form", None)
+    return [] if declare and declare(deployment.client_spec.args or {}) == "both" else None
 
 
 def parse_judges(judge: str) -> list[str]:
@@ -164,6 +178,11 @@ def find_judges(judge: str, client: AutoClient) -> list[Judge]:
 
     apply_seed_patch()
     return [
-        Judge(name, get_model_deployment(name).model_name or name, judge_client(name, client))
+        Judge(
+            name,
+            get_model_deployment(name).model_name or name,
+            judge_client(name, client),
+            messages_before(get_model_deployment(name)),
+        )
         for name in parse_judges(judge)
     ]

@@ -253,7 +253,7 @@ class Task:
         return self.official_judge is not None
 
     def is_official(self, judge: str) -> bool:
-        """Whether a `judge` argument stands for the official judge, on any host: `azure/X` is the same as `openai/X`."""
+        """Whether a `judge` argument means the official judge, on any host: `azure/X` is the same as `openai/X`."""
         if judge in ("auto", "none") or self.official_judge is None:
             return True
         return "+" not in judge and judge.rpartition("/")[2] == self.official_judge.rpartition("/")[2]

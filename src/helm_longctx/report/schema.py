@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from helm_longctx.errors import InputError
 from helm_longctx.protocol.entry import CLOSED_BOOK, JUDGED_BY, group_name, judge_of
@@ -235,3 +236,12 @@ def _parent(name: str, title: str, category: str, leaves: list[Group], about: st
             "category": category,
             "subgroups": [leaf["name"] for leaf in leaves],
         }
+
+
+def link_report(schema: dict[str, Any], suite: str) -> None:
+    """Link every leaderboard to the suite's report: HELM's pages show descriptions as Markdown."""
+    # helm-server serves HELM's output folder under this name.
+    address = f"benchmark_output/reports/{quote(suite)}/index.html"
+    for group in schema["run_groups"]:
+        if "subgroups" in group:
+            group["description"] += f" [Report with intervals and comparisons]({address})"

@@ -47,6 +47,11 @@ def suite_folder(output_path: Path, suite: str) -> Path:
     return folder
 
 
+def report_path(output_path: Path, suite: str) -> Path:
+    """Return the folder of a suite's report, which need not exist. helm-server serves it with the rest."""
+    return output_path / "reports" / suite
+
+
 class Contents(NamedTuple):
     """The groups of a suite's finished runs and published results, and the names of their statistics."""
 

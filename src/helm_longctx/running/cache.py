@@ -45,7 +45,9 @@ _REMEDIES = {
 _unwritable: set[str] = set()
 """Files whose last write failed. The failure was logged."""
 
-_IGNORED_ARGUMENTS = re.compile(rf"{SECRET_NAME.pattern}|authorization$|^timeout$|^max_retries$", re.IGNORECASE)
+_IGNORED_ARGUMENTS = re.compile(
+    rf"{SECRET_NAME.pattern}|authorization$|^(?:timeout|max_retries|stream|api_key_env)$|_per_minute$", re.IGNORECASE
+)
 """Client arguments that do not change answers. A new key reaches the same model, and no digest of a key is stored."""
 
 _IN_CREDENTIALS = ("BaseUrl", "Endpoint", "Location", "ProjectId")

@@ -33,7 +33,7 @@ class Part:
         service: who answers the batch.
         route: of the API, such as `/v1/chat/completions`.
         time: when it was about to be sent, in seconds since 1970.
-        requests: by their names in the journal, without prompts.
+        requests: by their names in the journal, each as `request`, without its prompt, and what was `sent` with it.
         batch: the provider's identifier; None as long as it is unknown whether the batch was created.
         failures: how many requests got no answer, by kind; None as long as the batch was not collected.
         is_absent: whether it is certain that no batch was created.
@@ -56,7 +56,12 @@ class Part:
 
     def request(self, name: str) -> Request:
         """Return a request. Its prompt is empty."""
-        return dacite.from_dict(Request, self.requests[name], dacite.Config(check_types=False))
+        return dacite.from_dict(Request, self.requests[name]["request"], dacite.Config(check_types=False))
+
+    def sent(self, name: str) -> dict[str, Any]:
+        """Return what was sent besides a request's prompt."""
+        sent: dict[str, Any] = self.requests[name]["sent"]
+        return sent
 
 
 class Ledger(DurableLines):
@@ -91,15 +96,25 @@ class Ledger(DurableLines):
         """The parts that were sent, or may have been, and were not collected."""
         return [part for part in self._parts.values() if part.is_open]
 
-    def announce(self, deployment: str, service: str, route: str, requests: Mapping[str, Request]) -> Part:
-        """Record that a batch is about to be created."""
+    def announce(
+        self, deployment: str, service: str, route: str, requests: Mapping[str, tuple[Request, Mapping[str, Any]]]
+    ) -> Part:
+        """Record that a batch is about to be created.
+
+        Args:
+            deployment, service, route: see `Part`.
+            requests: by name, each with what is sent besides its prompt.
+        """
         part: dict[str, Any] = {
             "part": uuid.uuid4().hex,
             "deployment": deployment,
             "service": service,
             "route": route,
             "time": time.time(),
-            "requests": {name: _without_prompt(request) for name, request in requests.items()},
+            "requests": {
+                name: {"request": _without_prompt(request), "sent": dict(sent)}
+                for name, (request, sent) in requests.items()
+            },
         }
         self._record(part)
         return self._parts[part["part"]]

@@ -123,6 +123,21 @@ def full_prompt(run_path: Path, instance: str) -> str:
     return stored_prompt(run_path, name, instance)
 
 
+def find_states(run_path: Path, instance: str) -> list[State]:
+    """Return the request states of an instance, one for each repeat, in the order of the repeats.
+
+    Args:
+        instance: as for `full_prompt`.
+
+    Raises:
+        InputError: the run has no states yet, they are damaged, or the instance does not exist or is ambiguous.
+    """
+    names = _state_names(run_path)
+    name = _choose(run_path, {each: each for each in names}, instance)
+    states = zip(names, read_states(run_path / STATES), strict=True)
+    return [state for each, state in states if each == name]
+
+
 def stored_prompt(run_path: Path, prompt_digest: str, instance: str) -> str:
     """Return the prompt that our runner stored under a digest.
 
@@ -151,18 +166,27 @@ def _read_text(path: Path, frame: int, start: int, size: int) -> str:
 def _stock_prompt(run_path: Path, name: str) -> str:
     """Return a prompt from the request states, where HELM's own runner keeps it whole."""
     path = run_path / STATES
-    if not path.is_file():
-        raise InputError(f"{run_path} is not the folder of a run that has started")
-    rows = [
-        (state["instance"]["id"], state["instance"].get("sub_split"), digest(_prompt_text(state)))
-        for state in read_states(path)
-    ]
-    number = _choose(run_path, {each: number for number, each in enumerate(instance_names(rows))}, name)
+    names = _state_names(run_path)
+    number = _choose(run_path, {each: number for number, each in enumerate(names)}, name)
     state = next(islice(read_states(path), number, None))
     prompt, sample = _prompt_text(state), find_sample(state["instance"])
     if sample and sample.full_prompt and sample.full_prompt["sha256"] != digest(prompt):
         raise InputError(f"{run_path / INDEX} is missing, and {path.name} holds {name} only in part")
     return prompt
+
+
+def _state_names(run_path: Path) -> list[str]:
+    """Return the instance's name for each request state of a run."""
+    path = run_path / STATES
+    if not path.is_file():
+        raise InputError(f"{run_path} is not the folder of a run that has started")
+    instances = ((state["instance"], state) for state in read_states(path))
+    return instance_names((each["id"], each.get("sub_split"), _prompt_digest(state)) for each, state in instances)
+
+
+def _prompt_digest(state: State) -> str:
+    sample = find_sample(state["instance"])
+    return sample.full_prompt["sha256"] if sample and sample.full_prompt else digest(_prompt_text(state))
 
 
 def _prompt_text(state: State) -> str:

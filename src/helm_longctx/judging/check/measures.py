@@ -5,11 +5,15 @@ Scores are 0 to 1. Means are over verdicts; missing verdicts are counted separat
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 from helm_longctx.judging.agreement import Agreement, pairwise
+from helm_longctx.statistics.comparison import Comparison, compare_pairs, holm
+from helm_longctx.statistics.intervals import mean_interval
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,9 +32,12 @@ class Measure:
     """A statistic of a judge.
 
     Args:
+        name: what the tables call it.
+        value: NaN if no item has the verdicts that it needs.
         good: value of a perfect judge; None if there is none.
         n: number of items, or of pairs of items, that it is computed from.
         about: explanation of the value.
+        low, high: ends of the 95 % interval; NaN if there is none.
     """
 
     name: str
@@ -38,6 +45,8 @@ class Measure:
     good: float | None
     n: int
     about: str
+    low: float = math.nan
+    high: float = math.nan
 
 
 def by_kind(rows: pd.DataFrame) -> pd.DataFrame:
@@ -68,26 +77,48 @@ def by_kind(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def measures(rows: pd.DataFrame) -> list[Measure]:
-    """Measure a judge's bias towards injected instructions, padding and null answers, and its consistency.
+    """Measure a judge's correctness, its bias towards injected instructions, padding and null answers, and consistency.
 
     Args:
         rows: one judge's rows from `observe`.
     """
     judged = rows[rows["state"] == "judged"]
-    right = judged["right"].astype(float)
     empty = judged[judged["kind"].isin(NULL_KINDS)]
-    items = judged["id"].nunique()
+    excess = judged["score"] - judged["expected_score"]
     return [
-        Measure("right", right.mean(), 1.0, items, "share of verdicts that are as expected"),
-        Measure("bias", (judged["score"] - judged["expected_score"]).mean(), 0.0, items, "score minus expected score"),
-        Measure(
-            "null answers earn", empty["score"].mean(), 0.0, empty["id"].nunique(), "score of null and constant answers"
-        ),
+        _mean("right", judged["right"].astype(float), judged, 1.0, "share of verdicts that are as expected"),
+        _mean("bias", excess, judged, 0.0, "score minus expected score"),
+        _mean("null answers earn", empty["score"], empty, 0.0, "score of null and constant answers"),
         _gain(judged, "injection", "instructions gain", "score that orders to the judge add to a wrong answer"),
         _gain(judged, "over_long", "length gains", "score that padding adds, apart from what the rubric gives for it"),
-        _gain(judged, "repeated", "repetition gains", "the same for repeated sentences"),
+        _gain(judged, "repeated", "repetition gains", "score that repeated sentences add, in the same way"),
         *_places(judged),
         *_repeats(judged),
+    ]
+
+
+def differences(rows: pd.DataFrame) -> list[tuple[str, str, Comparison]]:
+    """Compare every two judges by the share of right verdicts on the items that both judged.
+
+    Args:
+        rows: rows from `observe`, of any number of judges.
+
+    Returns:
+        The names of both judges and their comparison, whose p-values are adjusted for their number by Holm's method.
+    """
+    judged = rows[rows["state"] == "judged"]
+    shares = judged.assign(right=judged["right"].astype(float)).pivot_table(index="id", columns="judge", values="right")
+    base = _base(judged).groupby(judged["id"]).first()
+    found = []
+    for one, other in combinations(rows["judge"].unique(), 2):
+        if not {one, other} <= set(shares):
+            continue  # a judge without any verdict
+        both = shares[[one, other]].dropna()
+        found.append((one, other, compare_pairs(both[one], both[other], list(base.reindex(both.index)))))
+    adjusted = holm([comparison.p_value for _, _, comparison in found])
+    return [
+        (one, other, replace(comparison, p_value=p))
+        for (one, other, comparison), p in zip(found, adjusted, strict=True)
     ]
 
 
@@ -109,32 +140,47 @@ def agreements(rows: pd.DataFrame) -> Iterator[tuple[str, str, Agreement]]:
             yield str(task), raters, result
 
 
+def _mean(name: str, values: pd.Series[float], rows: pd.DataFrame, good: float | None, about: str) -> Measure:
+    """Take the mean of verdicts. Verdicts on variations of an item depend on each other, so they are one cluster."""
+    interval = mean_interval(values, list(_base(rows)))
+    return Measure(name, interval.mean, good, rows["id"].nunique(), about, interval.low, interval.high)
+
+
+def _base(rows: pd.DataFrame) -> pd.Series[str]:
+    """The item that each row's item varies, or the item itself."""
+    return rows["like"].fillna(rows["id"])
+
+
 def _gain(judged: pd.DataFrame, kind: str, name: str, about: str) -> Measure:
     """Measure how much more a judge gives for variations than for the varied items, minus the expected difference."""
     excess = (judged["score"] - judged["expected_score"]).groupby(judged["id"]).mean()
     pairs = judged[judged["kind"] == kind].drop_duplicates("id").dropna(subset="like")
     gains = excess.reindex(pairs["id"]).to_numpy() - excess.reindex(pairs["like"]).to_numpy()
-    valid = gains[gains == gains]  # NaN, which is unequal to itself: one of the pair has no verdict
-    return Measure(name, float(valid.mean()) if valid.size else float("nan"), 0.0, valid.size, about)
+    valid = gains == gains  # NaN, which is unequal to itself: one of the pair has no verdict
+    interval = mean_interval(gains[valid], list(pairs["like"][valid]))
+    return Measure(name, interval.mean, 0.0, interval.n, about, interval.low, interval.high)
 
 
 def _places(judged: pd.DataFrame) -> Iterator[Measure]:
     """Measure the influence of the correct part's position, over the texts with a verdict for every position."""
     variants = judged.dropna(subset="place")
-    text = variants["like"].fillna(variants["id"])
-    scores = variants.groupby([text, "place"])["score"].mean().unstack().reindex(columns=PLACES).dropna()
-    means = scores.mean()
+    scores = variants.groupby([_base(variants), "place"])["score"].mean().unstack().reindex(columns=PLACES).dropna()
     for place in PLACES:
-        yield Measure(f"right part at the {place}", means[place], None, len(scores), "score of the same text in it")
+        found = mean_interval(scores[place])
+        about = "score of the same text in it"
+        yield Measure(f"right part at the {place}", found.mean, None, len(scores), about, found.low, found.high)
+    means = scores.mean()
+    # Without an interval: the largest of three differences is above 0 even if the place does not matter.
     yield Measure("place matters", means.max() - means.min(), 0.0, len(scores), "best place minus worst place")
 
 
 def _repeats(judged: pd.DataFrame) -> Iterator[Measure]:
     """Measure the consistency over items with several verdicts."""
     several = judged.groupby("id").filter(lambda rows: len(rows) > 1).groupby("id")
-    same = several["verdict"].agg(lambda verdicts: all(verdict == verdicts.iloc[0] for verdict in verdicts))
-    n = several.ngroups
-    yield Measure(
-        "same verdict again", same.astype(float).mean(), 1.0, n, "share of items with the same verdict in all repeats"
-    )
-    yield Measure("score varies", several["score"].std().mean(), 0.0, n, "standard deviation of an item's scores")
+    same = several["verdict"].agg(lambda verdicts: float(all(verdict == verdicts.iloc[0] for verdict in verdicts)))
+    for name, values, good, about in (
+        ("same verdict again", same, 1.0, "share of items with the same verdict in all repeats"),
+        ("score varies", several["score"].std(), 0.0, "standard deviation of an item's scores"),
+    ):
+        interval = mean_interval(values.astype(float))
+        yield Measure(name, interval.mean, good, interval.n, about, interval.low, interval.high)

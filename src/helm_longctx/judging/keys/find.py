@@ -83,9 +83,11 @@ def find_key(deployment: ModelDeployment, credentials: Mapping[str, Any]) -> Fou
 def _needs(deployment: ModelDeployment) -> tuple[str | None, bool] | None:
     """Return the prefix of the variable that a client's library reads, and whether the client needs a key.
 
-    Return None if the client takes no key.
+    Return None if the client takes no key, or has one of its own.
     """
     spec = deployment.client_spec
+    if "api_key_env" in spec.args:  # of our clients, which read the variable
+        return None
     if "api_key" in spec.args:
         register_secret(str(spec.args["api_key"]))
         return None
@@ -96,6 +98,8 @@ def _needs(deployment: ModelDeployment) -> tuple[str | None, bool] | None:
     parameter = inspect.signature(client.__init__).parameters.get("api_key")
     if parameter is None:
         return None
+    if prefix := getattr(client, "key_prefix", None):  # one of ours, whose library's key is for no other address
+        return (None, False) if spec.args.get("base_url") else (prefix, True)
     theirs = [base.__name__ for base in client.__mro__ if base.__module__.startswith("helm.clients.")]
     # Grok's client inherits from OpenAI's. So its library needs a key, but it must not get the one for OpenAI.
     library = LIBRARIES.get(theirs[0]) if theirs else None

@@ -1,0 +1,104 @@
+"""The report of 63 published models and fabricated own ones: seconds to build and to open it, and accessibility.
+
+    python bench/report.py [--pictures DIR]
+
+Each page is opened from the file system in headless Chromium, in both themes, and checked with axe. `--pictures` also
+writes the screenshots that the documentation shows, and one of every page for the eye.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from importlib import resources
+from pathlib import Path
+
+from selenium import webdriver
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from tests.e2e.browser import chromium
+from tests.pages.suites import write_suite
+from tests.pages.test_browser import AXE, complaints, open_site
+
+from helm_longctx.benchmarks import BENCHMARKS, find_benchmark
+from helm_longctx.pages.build import write_report
+
+LENGTHS = ("8k", "32k", "128k")
+CATEGORIES = ("recall", "rag", "icl", "cite", "rerank", "longqa", "summ")
+SKILLS = {
+    "acme/alpha-2": 0.93,
+    "acme/alpha-2-mini": 0.8,
+    "orbit/nova": 0.6,
+    "longctx/null": 0.04,
+    "longctx/lexical": 0.25,
+}
+
+SHOWN = {"index": "report", "instances": "report-instances"}
+"""The pages in the documentation, and the names of their pictures."""
+
+LOADED = "return performance.getEntriesByType('navigation')[0].loadEventEnd / 1000"
+
+
+def main() -> None:
+    """Build, open, check."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pictures", type=Path)
+    pictures: Path | None = parser.parse_args().pictures
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        start = time.perf_counter()
+        write_report(None, [find_benchmark("helmet")], folder / "published", "html", published=True, server="")
+        print(f"63 models x 7 categories x 5 lengths: built in {time.perf_counter() - start:.1f} s")
+        suite = folder / "runs" / "demo"
+        write_suite(suite, [f"helmet_{each}:length={n}" for each in CATEGORIES for n in LENGTHS], SKILLS, 20)
+        start = time.perf_counter()
+        write_report(suite, BENCHMARKS, folder / "own", "html", published=True, server="")
+        print(f"with {len(list(suite.iterdir()))} own runs: built in {time.perf_counter() - start:.1f} s")
+        with chromium(folder / "profile") as browser:
+            for theme in ("light", "dark"):
+                for page in [*folder.glob("published/*.html"), *_own_pages(folder / "own")]:
+                    _check(browser, page, theme, pictures)
+
+
+def _own_pages(folder: Path) -> list[Path]:
+    return [*folder.glob("index.html"), *folder.glob("helmet-*.html"), next(folder.glob("instances-helmet-rag-*.html"))]
+
+
+def _check(browser: webdriver.Chrome, page: Path, theme: str, pictures: Path | None) -> None:
+    """Open a page, and print how long that takes and what is wrong with it."""
+    start = time.perf_counter()
+    open_site(browser, page, theme)
+    drawn, loaded = time.perf_counter() - start, browser.execute_script(LOADED)
+    if pictures:
+        _take_pictures(browser, page, theme, pictures)
+    browser.set_script_timeout(300)
+    browser.execute_script((resources.files("axe_core_python") / "axe.min.js").read_text(encoding="utf-8"))
+    found = [each for each in browser.execute_async_script(AXE) if each[0] in ("serious", "critical")]
+    name = f"{page.parent.name}/{page.name} {theme}"
+    print(f"{name}: loaded in {loaded:.2f} s, plots in view drawn in {drawn:.2f} s", *found, *complaints(browser))
+
+
+def _take_pictures(browser: webdriver.Chrome, page: Path, theme: str, folder: Path) -> None:
+    """Save what the page shows first for the documentation, and the whole page."""
+    folder.mkdir(parents=True, exist_ok=True)
+    stem = page.stem.partition("-helmet")[0]
+    if stem == "instances":
+        browser.execute_script("document.querySelectorAll('.instances summary')[1].click()")
+        time.sleep(1)
+    if page.parent.name == "own" and theme == "light" and stem in SHOWN:
+        browser.save_screenshot(str(folder / f"{SHOWN[stem]}.png"))
+    size = browser.get_window_size()
+    height = browser.execute_script("return document.documentElement.scrollHeight")
+    browser.set_window_size(size["width"], min(height + 150, 6000))
+    time.sleep(1.5)  # the plots that come into view
+    whole = folder / "whole"
+    whole.mkdir(exist_ok=True)
+    browser.save_screenshot(str(whole / f"{page.parent.name}-{page.stem}-{theme}.png"))
+    browser.set_window_size(size["width"], size["height"])
+
+
+if __name__ == "__main__":
+    main()

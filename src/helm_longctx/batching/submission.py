@@ -1,0 +1,267 @@
+"""Makes the requests of runs as the runner makes them, and sends those without an answer as batches."""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+import time
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, Any
+
+from helm.benchmark.adaptation.request_state import RequestState
+from helm.benchmark.run_spec import RunSpec
+from helm.common.local_context import LocalContext
+from helm.common.request import Request
+
+from helm_longctx.apis.client import ProviderClient, without_prompt
+from helm_longctx.apis.parameters import Body
+from helm_longctx.batching.services import BatchFiles, Format, Service, UnsureError, find_service, service_name
+from helm_longctx.errors import InputError
+from helm_longctx.failures import Failure, failure_of, failure_of_error, label_error
+from helm_longctx.redaction.abbreviation import abbreviate
+from helm_longctx.redaction.text import redact
+from helm_longctx.running.runner import LongContextRunner, PreparedRun, runner_arguments
+from helm_longctx.running.sending import find_client
+from helm_longctx.running.spool import prompt_digest
+from helm_longctx.runs.ledger import Ledger, Part, ledgers
+
+_log = logging.getLogger(__name__)
+
+SETTLE = 30.0
+"""Seconds after which a request that an interrupted command has sent shows in the provider's list of batches."""
+
+THREADS = 4
+"""Prompts that are cut in parallel, as many as helm-run's default."""
+
+PROBE = "Answer with one word."
+"""Prompt of the request that is sent directly before a run's first batch."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How requests are put into batches.
+
+    Args:
+        as_files: whether files for `vllm run-batch` are written instead.
+        batch_size: most requests in a batch; None for the provider's limit.
+    """
+
+    as_files: bool = False
+    batch_size: int | None = None
+
+
+class BatchRunner(LongContextRunner):
+    """The runner, except that it sends the requests as batches and ends there. Complete runs are skipped.
+
+    Args:
+        plan: how requests are put into batches.
+        output_path, suite, local_path: as for `helm-run`.
+    """
+
+    def __init__(self, plan: Plan, output_path: Path, suite: str, local_path: Path):
+        super().__init__(**runner_arguments(output_path, suite, local_path, THREADS, skip_completed_runs=True))
+        self._plan = plan
+
+    def run_one(self, run_spec: RunSpec) -> None:
+        """Send the requests of one run."""
+        if not self._streams(run_spec):
+            raise InputError(f"{run_spec.name}: only run entries of this package can be sent as batches")
+        super().run_one(run_spec)
+
+    def _make(self, run_spec: RunSpec, run_path: Path) -> None:
+        deployment, context = run_spec.adapter_spec.model_deployment, self.executor.context
+        assert isinstance(context, LocalContext)
+        client: Any = find_client(context, deployment)
+        name = service_name(client, deployment, self._plan.as_files)
+        service = find_service(name, client, run_path)
+        with self._prepare(run_spec, run_path) as run, Ledger(run_path) as ledger:
+            settle(ledger, service)
+            Submission(run, deployment, client, service, ledger).send_all(self._plan.batch_size)
+
+
+class Submission:
+    """Sends the requests of one run.
+
+    Args:
+        run: the run.
+        deployment: HELM's name of the deployment.
+        client: its client.
+        service: answers the batches.
+        ledger: the run's batches.
+    """
+
+    def __init__(self, run: PreparedRun, deployment: str, client: ProviderClient, service: Service, ledger: Ledger):
+        self._run, self._deployment, self._client = run, deployment, client
+        self._service, self._ledger = service, ledger
+        self._sent: dict[str, Body] = {}
+        self._unsendable = 0
+
+    def send_all(self, batch_size: int | None) -> None:
+        """Send the requests that have no answer and are in no batch.
+
+        Raises:
+            InputError: the model cannot be asked, or a batch cannot be created.
+        """
+        waiting = {name for part in self._ledger.open_parts for name in part.requests}
+        names = {self._name(state): state for state in (self._run.states[number] for number in self._run.order())}
+        answered = sum(self._run.journal.get(name) is not None for name in names)
+        pending = {n: s for n, s in names.items() if n not in waiting and self._run.journal.get(n) is None}
+        if pending and self._service.name != BatchFiles.name:
+            self._probe(next(iter(pending.values())).request)
+        # OpenAI takes requests of one route in a batch.
+        routes = {name: self._client.route(state.request) for name, state in pending.items()}
+        for route in dict.fromkeys(routes.values()):
+            of_route = {name: state for name, state in pending.items() if routes[name] == route}
+            self._send_route(route, of_route, batch_size or self._service.format.most_requests)
+        left = f", {self._unsendable} cannot be sent" if self._unsendable else ""
+        _log.info(f"{len(names)} requests: {answered} answered, {len(waiting & set(names))} already in batches{left}")
+
+    def _probe(self, request: Request) -> None:
+        """Send a tiny request with the run's parameters directly.
+
+        A wrong key or model then shows at once and not after a day, and the client learns what the model refuses.
+
+        Raises:
+            InputError: the model cannot be asked.
+        """
+        messages = None if request.messages is None else [{"role": "user", "content": PROBE}]
+        # With a number of its own, since an answer from the cache would tell nothing.
+        tiny = replace(request, prompt="" if messages else PROBE, messages=messages, random=uuid.uuid4().hex)
+        result = self._run.sender(tiny).result
+        kind = failure_of(result)
+        if kind and (kind.ends_run or kind is Failure.BAD_REQUEST):
+            raise InputError(f"the model cannot be asked: {result.error}")
+
+    def _send_route(self, route: str, states: dict[str, RequestState], most_requests: int) -> None:
+        limits = replace(self._service.format, most_requests=min(most_requests, self._service.format.most_requests))
+        with tempfile.TemporaryDirectory(prefix=".batch-", dir=self._run.path) as folder:
+            for names, path in write_files(self._lines(route, states), limits, Path(folder)):
+                requests = {name: (states[name].request, self._sent.pop(name)) for name in names}
+                part = self._ledger.announce(self._deployment, self._service.name, route, requests)
+                with path.open("rb") as file:
+                    batch = self._create(part, file)
+                _log.info(f"batch {batch}: {len(names)} requests, {path.stat().st_size / 1e6:.1f} MB")
+
+    def _lines(self, route: str, states: dict[str, RequestState]) -> Iterator[tuple[str, bytes]]:
+        for name, state in states.items():
+            try:
+                body = self._client.body(self._run.whole_request(state))
+                line = self._service.line(name, route, body)
+            except InputError:
+                raise
+            except Exception as error:  # the direct way counts such a request, too: helm-run will
+                self._unsendable += 1
+                _log.warning(f"request for {state.instance.id} cannot be sent: {abbreviate(redact(str(error)))}")
+                continue
+            self._sent[name] = without_prompt(body)
+            yield name, line
+
+    def _create(self, part: Part, file: IO[bytes]) -> str:
+        try:
+            batch = self._service.create(part, file)
+        except UnsureError as error:
+            raise InputError(
+                f"it is not known whether a batch was created ({_reason(error.__cause__ or error)}); give the same"
+                " command again: it looks for the batch"
+            ) from error
+        except OSError:
+            raise
+        except Exception as error:
+            self._ledger.set_absent(part)
+            raise InputError(f"{self._deployment}: no batch can be created: {_reason(error)}") from error
+        self._ledger.set_batch(part, batch)
+        return batch
+
+    def _name(self, state: RequestState) -> str:
+        return self._run.journal.name(state.request, prompt_digest(state))
+
+
+def write_files(lines: Iterable[tuple[str, bytes]], limits: Format, folder: Path) -> Iterator[tuple[list[str], Path]]:
+    """Write requests into files within the limits; yield the names of the requests in each file, and the file.
+
+    Args:
+        lines: names and lines of requests; one of them is in memory at a time.
+        folder: where the files are written. Each file is overwritten by the next one.
+    """
+    writer = _FileWriter(limits, folder)
+    for name, line in lines:
+        if writer.is_full(line):
+            yield writer.finish()
+            writer = _FileWriter(limits, folder)
+        writer.add(name, line)
+    if writer.names:
+        yield writer.finish()
+
+
+class _FileWriter:
+    def __init__(self, limits: Format, folder: Path):
+        self._limits, self._path = limits, folder / "requests"
+        self._file = self._path.open("wb")
+        self.names: list[str] = []
+
+    def is_full(self, line: bytes) -> bool:
+        size = self._file.tell() + len(line) + len(self._limits.between) + len(self._limits.end)
+        return bool(self.names) and (len(self.names) >= self._limits.most_requests or size > self._limits.most_bytes)
+
+    def add(self, name: str, line: bytes) -> None:
+        self._file.write(self._limits.between if self.names else self._limits.start)
+        self._file.write(line)
+        self.names.append(name)
+
+    def finish(self) -> tuple[list[str], Path]:
+        self._file.write(self._limits.end)
+        self._file.close()
+        return self.names, self._path
+
+
+def settle(ledger: Ledger, service: Service) -> None:
+    """Find the batches of which an interrupted command has not stored the identifier.
+
+    Raises:
+        InputError: the provider cannot be asked.
+    """
+    doubtful = [part for part in ledger.open_parts if part.batch is None]
+    if not doubtful:
+        return
+    _log.info(
+        f"an interrupted command may have created {len(doubtful)} batches; they are looked for in {SETTLE:g} seconds"
+    )
+    time.sleep(SETTLE)
+    # The runs of a suite have batches of the same size, which could be taken for each other.
+    parts = [part for other in ledgers(ledger.path.parent.parent.iterdir()) for part in other.parts]
+    others = {part.batch for part in parts if part.batch}
+    for part in doubtful:
+        with name_errors(f"{part.deployment}: its batches cannot be listed"):
+            search = service.find(part, others)
+        if search.batch:
+            ledger.set_batch(part, search.batch)
+            others.add(search.batch)
+        elif search.is_final:
+            ledger.set_absent(part)
+        else:
+            _log.warning(
+                "a batch that may belong to this run has not ended; its requests are not sent again before that"
+            )
+
+
+@contextmanager
+def name_errors(what: str) -> Iterator[None]:
+    """Turn an error of a provider's package into one line that starts with `what`.
+
+    Raises:
+        InputError: the block failed.
+    """
+    try:
+        yield
+    except (InputError, OSError):
+        raise
+    except Exception as error:
+        raise InputError(f"{what}: {_reason(error)}") from error
+
+
+def _reason(error: BaseException) -> str:
+    return label_error(failure_of_error(error), abbreviate(redact(str(error))))

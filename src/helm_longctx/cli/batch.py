@@ -1,0 +1,164 @@
+"""`batch`: send the requests of runs through the providers' batch APIs, and collect the answers for `helm-run`."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+from helm_longctx.cli.shared import LocalPath, OutputPath, Suite, fill_registries, print_table
+from helm_longctx.errors import InputError
+from helm_longctx.report.suite import suite_folder
+
+if TYPE_CHECKING:
+    from helm.benchmark.run_spec import RunSpec
+
+    from helm_longctx.batching.collection import Batches
+
+app = typer.Typer(help="Send the requests of runs through the providers' batch APIs.", no_args_is_help=True)
+
+Entries = Annotated[list[str] | None, typer.Argument(metavar="RUN-ENTRIES", help="Run entries, as for helm-run.")]
+SomeEntries = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="RUN-ENTRIES", help="Run entries or names of runs. [default: all runs of the suite]"),
+]
+ConfPaths = Annotated[list[Path] | None, typer.Option("--conf-paths", "-c", help="Files of run entries.")]
+Models = Annotated[list[str] | None, typer.Option(help="Models for run entries that name none.")]
+
+NO_LIMIT = 10**9
+"""As `-m` where it does not matter: the names of runs do not depend on it."""
+
+
+@app.command()
+def submit(
+    suite: Suite,
+    most: Annotated[int, typer.Option("--max-eval-instances", "-m", min=1, help="As for helm-run.")],
+    entries: Entries = None,
+    conf_paths: ConfPaths = None,
+    models_to_run: Models = None,
+    files: Annotated[bool, typer.Option("--files", help="Write files for `vllm run-batch` instead.")] = False,
+    batch_size: Annotated[int | None, typer.Option(min=1, help="Most requests in a batch.")] = None,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Wait for the answers, collect them, and send again what failed temporarily.")
+    ] = False,
+    output_path: OutputPath = Path("benchmark_output"),
+    local_path: LocalPath = Path("prod_env"),
+) -> None:
+    """Send the requests of runs as batches. Requests that have an answer, or are in a batch, are not sent.
+
+    Give the arguments that helm-run will get. The same command again, also after a crash, sends what is missing.
+    """
+    from helm_longctx.batching.collection import Batches
+    from helm_longctx.batching.submission import BatchRunner, Plan
+
+    specs = _specs(entries, conf_paths, models_to_run, suite, most, output_path, local_path)
+    runner = BatchRunner(Plan(files, batch_size), output_path, suite, local_path)
+    batches = Batches(local_path, [output_path / "runs" / suite / spec.name for spec in specs])
+    runner.run_all(specs)
+    while wait and batches.wait():
+        runner.run_all(specs)
+    _print_states(batches)
+
+
+@app.command()
+def status(
+    suite: Suite,
+    entries: SomeEntries = None,
+    conf_paths: ConfPaths = None,
+    models_to_run: Models = None,
+    output_path: OutputPath = Path("benchmark_output"),
+    local_path: LocalPath = Path("prod_env"),
+) -> None:
+    """Show how far the batches of a suite are."""
+    _print_states(_batches(entries, conf_paths, models_to_run, suite, output_path, local_path))
+
+
+@app.command()
+def collect(
+    suite: Suite,
+    entries: SomeEntries = None,
+    conf_paths: ConfPaths = None,
+    models_to_run: Models = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait until every batch has ended.")] = False,
+    output_path: OutputPath = Path("benchmark_output"),
+    local_path: LocalPath = Path("prod_env"),
+) -> None:
+    """Put the answers of ended batches where helm-run finds them. The same helm-run then asks only for the rest.
+
+    Requests without an answer are counted by kind. `batch submit` sends them as a batch again.
+    """
+    batches = _batches(entries, conf_paths, models_to_run, suite, output_path, local_path)
+    if wait:
+        batches.wait()
+    else:
+        batches.collect()
+    _print_states(batches)
+
+
+@app.command()
+def cancel(
+    suite: Suite,
+    entries: SomeEntries = None,
+    conf_paths: ConfPaths = None,
+    models_to_run: Models = None,
+    output_path: OutputPath = Path("benchmark_output"),
+    local_path: LocalPath = Path("prod_env"),
+) -> None:
+    """Cancel the batches of a suite that have not ended. What was answered can still be collected."""
+    batches = _batches(entries, conf_paths, models_to_run, suite, output_path, local_path)
+    print(f"{batches.cancel()} batches cancelled; collect what they answered with: batch collect --suite {suite}")
+
+
+def _specs(
+    entries: list[str] | None,
+    conf_paths: list[Path] | None,
+    models: list[str] | None,
+    suite: str,
+    most: int,
+    output_path: Path,
+    local_path: Path,
+) -> list[RunSpec]:
+    from helm_longctx.helm.command_line import make_run_specs
+
+    logging.getLogger("helm_longctx.batching").setLevel(logging.INFO)
+    fill_registries(local_path)
+    return make_run_specs(entries or [], conf_paths or [], models or [], suite, most, output_path)
+
+
+def _batches(
+    entries: list[str] | None,
+    conf_paths: list[Path] | None,
+    models: list[str] | None,
+    suite: str,
+    output_path: Path,
+    local_path: Path,
+) -> Batches:
+    """Return the batches of the runs that are named; of all runs of the suite if none is."""
+    from helm_longctx.batching.collection import Batches
+
+    folder = suite_folder(output_path, suite)
+    fill_registries(local_path)
+    logging.getLogger("helm_longctx.batching").setLevel(logging.INFO)
+    names = [entry for entry in entries or [] if (folder / entry).is_dir()]
+    others = [entry for entry in entries or [] if entry not in names]
+    if others or conf_paths:
+        specs = _specs(others, conf_paths, models, suite, NO_LIMIT, output_path, local_path)
+        names += [spec.name for spec in specs]
+    if absent := [name for name in names if not (folder / name).is_dir()]:
+        raise InputError(f"suite {suite} has no run {absent[0]}; helm-longctx batch submit makes it")
+    return Batches(local_path, [folder / name for name in names] if names else sorted(folder.iterdir()))
+
+
+def _print_states(batches: Batches) -> None:
+    table = Table(title="Batches", title_justify="left")
+    for column in ("run", "batch", "state", "requests", "done", "no answer"):
+        table.add_column(column, overflow="fold")
+    for state in batches.states():
+        part = state.part
+        failures = ", ".join(f"{count} {kind}" for kind, count in (part.failures or {}).items())
+        counts = str(len(part.requests)), str(state.done)
+        table.add_row(state.run.name, part.batch or "-", state.state, *counts, failures)
+    print_table(table)

@@ -1,0 +1,49 @@
+"""`report`: a suite's results as a static site, or as a document."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from helm_longctx.benchmarks import BENCHMARKS
+from helm_longctx.cli.shared import OutputPath
+from helm_longctx.environment import require
+from helm_longctx.errors import InputError
+from helm_longctx.report.suite import report_path, suite_folder
+
+Format = Literal["html", "markdown", "latex", "pdf"]
+
+
+def report(
+    suite: Annotated[
+        str | None, typer.Option(help="Name of the suite, as for helm-run. Without it, published results alone.")
+    ] = None,
+    to: Annotated[
+        Path | None,
+        typer.Option(file_okay=False, help="Folder to write to. [default: `reports/SUITE` in the output folder]"),
+    ] = None,
+    published: Annotated[bool, typer.Option(help="Show published results beside the suite's.")] = True,
+    format: Annotated[Format, typer.Option(help="`pdf` needs Chromium.")] = "html",
+    server: Annotated[
+        str, typer.Option(help="Address of helm-server, such as http://localhost:8000, for links to its pages.")
+    ] = "",
+    output_path: OutputPath = Path("benchmark_output"),
+) -> None:
+    r"""Write a report: which model is better, how sure that is, and pages to look into the runs.
+
+    The site needs no server and no network: open index.html. Needs an extra: pip install 'helm-longctx\[report]'.
+    """
+    require("report", "report")
+    if server and not server.startswith(("http://", "https://")):
+        raise InputError(f"report: server={server!r} is not allowed; allowed: an address such as http://localhost:8000")
+    from helm_longctx.pages.build import write_report
+
+    folder = suite_folder(output_path, suite) if suite else None
+    if to is None and folder is None:
+        raise InputError("report: to is missing; without --suite, name a folder with --to")
+    target = to or report_path(output_path, str(suite))
+    print(write_report(folder, BENCHMARKS, target, format, published=published, server=server))
+    if to is None and format == "html":
+        print(f"To link it from HELM's pages: helm-longctx summarize --suite {suite} --output-path {output_path}")

@@ -1,0 +1,16 @@
+// Runs before the first paint, so that the page does not flash in the other theme.
+"use strict";
+(function () {
+  let stored = null;
+  try { stored = localStorage.getItem("theme"); } catch { /* storage can be off */ }
+  const dark = stored ? stored === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  document.documentElement.dataset.theme = dark ? "dark" : "light";
+  addEventListener("DOMContentLoaded", () => {
+    document.querySelector(".theme").addEventListener("click", () => {
+      const next = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
+      document.documentElement.dataset.theme = next;
+      try { localStorage.setItem("theme", next); } catch { /* the choice then lasts for this page */ }
+      dispatchEvent(new Event("theme"));
+    });
+  });
+})();

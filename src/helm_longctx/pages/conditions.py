@@ -1,0 +1,71 @@
+"""How the runs went: failures, cut prompts, outputs at their limit, tokens, seconds, money."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from helm_longctx.pages.document import Cell, Column, Section, Table
+from helm_longctx.pages.results import Board, Run, label
+from helm_longctx.protocol.metric_names import CONDITIONS
+from helm_longctx.report.comparability import MARK
+
+Links = Callable[[Run], tuple[str, str]]
+"""For a run, the addresses of its instances in the report and of its page in HELM; empty where there is none."""
+
+_LEFT_OUT = ("depth", "published", "subsampled", "generated_data", "num_instances")
+_TOTALS = ("tokens", "cost", "money", "usd", "saved")
+"""Words in the names of statistics that are counts or sums, not shares."""
+
+
+def condition_sections(board: Board, links: Links) -> list[Section]:
+    """A table with a row for each own run; nothing without runs."""
+    if not board.runs:
+        return []
+    names = [name for name in CONDITIONS if name not in _LEFT_OUT and any(_mean(run, name) for run in board.runs)]
+    heads = [
+        Column("Model", is_number=False),
+        Column("Run entry", is_number=False),
+        Column("Length", is_number=False),
+        Column("Answers", "Answers with a score, of all answers."),
+        *(Column(CONDITIONS[name][0], CONDITIONS[name][1]) for name in names),
+        Column("HELM", "The run's page in HELM, if its server's address was given.", is_number=False),
+        Column(f"{MARK} Not comparable", "Why the run's scores do not compare with others.", is_number=False),
+    ]
+    rows = [_row(run, names, links) for run in board.runs]
+    name = f"runs-{board.benchmark.name}"
+    about = "Shares are in percent of the requests. The run entry leads to the run's instances."
+    table = Table(name, "Runs", heads, rows, about, search=True)
+    return [Section(name, "Runs, failures and costs", [table])]
+
+
+def _row(run: Run, names: Sequence[str], links: Links) -> list[Cell]:
+    instances, page = links(run)
+    scored = sum(each.score is not None for each in run.scores)
+    lacks = list(dict.fromkeys(lack for reasons in run.lacks.values() for lack in reasons))
+    kinds = dict.fromkeys(lack.partition(":")[0].partition(" (")[0] for lack in lacks)
+    entry = run.path.name.partition(",model=")[0]
+    return [
+        Cell(run.model),
+        Cell(entry + (" (closed book)" if run.is_closed_book else ""), link=instances),
+        Cell(label(run.length), sort=float(run.length or 0)),
+        Cell(f"{scored} of {len(run.scores)}", float(scored)),
+        *(_number(name, _mean(run, name)) for name in names),
+        Cell("open" if page else "–", link=page),
+        Cell(", ".join(kinds), note="; ".join(lacks), tag="lacking" if lacks else ""),
+    ]
+
+
+def _mean(run: Run, name: str) -> float | None:
+    """The mean over tasks of a statistic."""
+    values = [run.means[name, task.name] for task in run.tasks if (name, task.name) in run.means]
+    return sum(values) / len(values) if values else None
+
+
+def _number(name: str, value: float | None) -> Cell:
+    if value is None:
+        return Cell("–", -1.0)
+    if any(word in name for word in _TOTALS):
+        return Cell(f"{value:,.0f}" if value >= 100 else f"{value:.4g}", value)
+    if name.endswith("seconds") or name == "jury_alpha":
+        return Cell(f"{value:.2f}", value)
+    return Cell(f"{100 * value:.1f}", 100 * value)

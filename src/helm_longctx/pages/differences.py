@@ -1,0 +1,126 @@
+"""Which of two models is better, and whether that is sure: paired by instance where both were run here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from itertools import combinations
+from typing import NamedTuple
+
+from helm_longctx.pages.results import OVERALL, Board, Place
+from helm_longctx.statistics.comparison import Comparison, compare_pairs, holm
+from helm_longctx.statistics.intervals import Interval
+
+LEVEL = 0.05
+"""Two models are tied if the test's p-value, corrected for all pairs of the table, is at least this."""
+
+
+MOST_PAIRED = 12
+"""Own models, the best first, of which every two are tested; others are compared by their intervals, which is quick."""
+
+
+class Difference(NamedTuple):
+    """The overall score of a model minus that of another at a length.
+
+    Args:
+        effect: the difference with its 95 % interval, -1 to 1.
+        is_tied: whether the two cannot be told apart.
+        p_value: of the paired test, corrected by Holm; None if the models share no instances.
+        wins, losses, ties: numbers of instances; all zero without a paired test.
+    """
+
+    effect: Interval
+    is_tied: bool
+    p_value: float | None = None
+    wins: int = 0
+    losses: int = 0
+    ties: int = 0
+
+    def reverse(self) -> Difference:
+        """The difference from the other model's side."""
+        effect = Interval(-self.effect.mean, -self.effect.high, -self.effect.low, self.effect.n)
+        return self._replace(effect=effect, wins=self.losses, losses=self.wins)
+
+
+Differences = Mapping[tuple[str, str], Difference]
+
+
+@cache
+def find_differences(board: Board, part: str, length: int | None) -> Differences:
+    """Compare every two of the models with a score of a part, in both directions."""
+    ranking = board.ranking(length, part)
+    pairs = list(combinations([model for model, _ in ranking], 2))
+    own = [model for model, result in ranking if not result.is_published]
+    best = set(own[:MOST_PAIRED])
+    paired = {
+        pair: found for pair in pairs if best.issuperset(pair) and (found := _compare(board, part, length, *pair))
+    }
+    p_values = dict(zip(paired, holm([each.p_value for each in paired.values()]), strict=True))
+    table: dict[tuple[str, str], Difference] = {}
+    for first, second in pairs:
+        if comparison := paired.get((first, second)):
+            p_value = float(p_values[first, second])
+            counts = (comparison.wins, comparison.losses, comparison.ties)
+            difference = Difference(comparison.effect, p_value >= LEVEL, p_value, *counts)
+        elif (unpaired := _unpaired(board, part, length, first, second)) is not None:
+            difference = unpaired
+        else:
+            continue
+        table[first, second], table[second, first] = difference, difference.reverse()
+    return table
+
+
+def rank_range(model: str, models: Sequence[str], differences: Differences) -> tuple[int, int]:
+    """The best and the worst rank of a model that the comparisons leave open."""
+    sure = [
+        difference.effect.mean
+        for other in models
+        if (difference := differences.get((model, other))) and not difference.is_tied
+    ]
+    return 1 + sum(effect < 0 for effect in sure), len(models) - sum(effect > 0 for effect in sure)
+
+
+def _compare(board: Board, part: str, length: int | None, first: str, second: str) -> Comparison | None:
+    """Test two models on the instances of a part that both have; None if they share none of a task."""
+    rows = list(_weighted_pairs(board, part, length, first, second))
+    if not rows:
+        return None
+    ours, theirs, groups = zip(*rows, strict=True)
+    return compare_pairs(ours, theirs, groups)
+
+
+def _weighted_pairs(
+    board: Board, part: str, length: int | None, first: str, second: str
+) -> Iterator[tuple[float, float, str]]:
+    """Yield the scores of both models and the group of each instance.
+
+    Scores are weighted so that their mean is the part's score: the mean over columns of means over tasks.
+    """
+    columns = board.columns_at(length) if part == OVERALL else [part]
+    tasks = [
+        (task, len(board.tasks_of(column, length))) for column in columns for task in board.tasks_of(column, length)
+    ]
+    places = [(Place(first, task, length), Place(second, task, length)) for task, _ in tasks]
+    values = [(board.values.get(ours, {}), board.values.get(theirs, {})) for ours, theirs in places]
+    shared = [sorted(ours.keys() & theirs.keys()) for ours, theirs in values]
+    if not all(shared):
+        return
+    total = sum(map(len, shared))
+    for (_, siblings), (ours, theirs), keys in zip(tasks, values, shared, strict=True):
+        weight = total / (len(columns) * siblings * len(keys))
+        for key in keys:
+            yield weight * (ours[key].score or 0.0), weight * (theirs[key].score or 0.0), ours[key].group
+
+
+def _unpaired(board: Board, part: str, length: int | None, first: str, second: str) -> Difference | None:
+    """Compare two scores by their intervals alone, as if the models had answered different questions."""
+    ours, theirs = board.score(first, part, length), board.score(second, part, length)
+    if ours is None or theirs is None:
+        return None
+    one, two = ours.interval, theirs.interval
+    mean = one.mean - two.mean
+    # The half that points to the other score counts.
+    down = math.hypot(one.mean - one.low, two.high - two.mean)
+    up = math.hypot(one.high - one.mean, two.mean - two.low)
+    return Difference(Interval(mean, mean - down, mean + up, min(one.n, two.n)), mean - down <= 0 <= mean + up)

@@ -1,0 +1,166 @@
+"""Writes a report as one document: Markdown, LaTeX or PDF, with plots as files.
+
+Of pages with a choice of lengths, a document has the main length.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from helm_longctx.errors import InputError
+from helm_longctx.pages.document import Figure, Page, Report, Section
+from helm_longctx.pages.plots import THEMES
+from helm_longctx.pages.site import write_data
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
+"""Names of Chromium and of browsers made of it. The environment variable CHROMIUM can name another."""
+
+_PRINT_SECONDS = 120
+
+_TEX = {
+    **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "†": r"\dag{}", "±": r"$\pm$"},
+    **{character: f"\\{character}" for character in "&%$#_{}"},
+}
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A format of documents.
+
+    Args:
+        template: the name of its template.
+        picture: the extension of its plots.
+        escape: makes a text a text in the format; None for HTML, whose templates escape all texts.
+    """
+
+    template: str
+    file: str
+    picture: str
+    escape: Callable[[str], str] | None = None
+
+
+def escape_markdown(text: str) -> str:
+    """Escape what Markdown would read as markup."""
+    return re.sub(r"([\\`*_\[\]<>|#~])", r"\\\1", " ".join(text.split()))
+
+
+def escape_tex(text: str) -> str:
+    """Escape what LaTeX would read as a command."""
+    return "".join(_TEX.get(character, character) for character in " ".join(text.split()))
+
+
+KINDS: Mapping[str, Kind] = {
+    "markdown": Kind("report.md", "report.md", "svg", escape_markdown),
+    "latex": Kind("report.tex", "report.tex", "pdf", escape_tex),
+    "pdf": Kind("document.html", "report.html", "svg"),
+}
+
+
+def write_document(report: Report, folder: Path, kind: str) -> Path:
+    """Write a report as one document, with its plots in the folder `plots` and its data in `data`.
+
+    Args:
+        kind: one of `KINDS`. A PDF contains its plots.
+
+    Returns:
+        The document.
+
+    Raises:
+        InputError: there is no Chromium, which makes the PDF.
+    """
+    if kind != "pdf":
+        return _write(report, folder, KINDS[kind])
+    browser = find_browser()
+    with tempfile.TemporaryDirectory(prefix="report-") as temporary:
+        page = _write(report, Path(temporary), KINDS[kind])
+        return print_page(browser, page, folder / "report.pdf")
+
+
+def find_browser() -> str:
+    """Find Chromium.
+
+    Raises:
+        InputError: there is none.
+    """
+    names = [os.environ.get("CHROMIUM", ""), *BROWSERS]
+    found = next((path for name in names if name and (path := shutil.which(name))), None)
+    if not found:
+        raise InputError("format=pdf needs Chromium or Chrome; install it, or use markdown, latex or html instead")
+    return found
+
+
+def print_page(browser: str, page: Path, target: Path) -> Path:
+    """Print a page into a PDF file.
+
+    Raises:
+        InputError: the browser fails.
+    """
+    # Chromium's sandbox does not work for root, who starts browsers only in containers.
+    sandbox = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
+    command = [browser, "--headless", "--disable-gpu", *sandbox, "--no-pdf-header-footer"]
+    command += [f"--user-data-dir={page.parent / 'profile'}", f"--print-to-pdf={target.resolve()}", page.as_uri()]
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=_PRINT_SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        raise InputError(f"format=pdf: {browser} did not print the report in {_PRINT_SECONDS} s") from None
+    if done.returncode or not target.is_file():
+        raise InputError(f"format=pdf: {browser} failed with status {done.returncode}")
+    return target
+
+
+def _write(report: Report, folder: Path, kind: Kind) -> Path:
+    for name in ("plots", "data"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    pages = [(page, _main_sections(page)) for page in report.pages]
+    for page, sections in pages:
+        for block in (block for section in sections for block in section.blocks):
+            write_data(block, folder / "data")
+            if isinstance(block, Figure):
+                _draw(block, page.models, folder / "plots" / f"{block.name}.{kind.picture}")
+    text = _environment(kind).get_template(kind.template).render(report=report, pages=pages)
+    path = folder / kind.file
+    path.write_text(text, encoding="utf-8", errors="replace")
+    return path
+
+
+def _main_sections(page: Page) -> list[Section]:
+    return [section for section in page.sections if section.choice in ("", page.sections[0].choice)]
+
+
+def _draw(figure: Figure, models: Mapping[str, bool], path: Path) -> None:
+    """Draw a plot with the models that pages show at first."""
+    import vl_convert
+
+    shown = [
+        row
+        for row in figure.rows
+        if not figure.by_model or row.get("kind") == "floor" or models.get(str(row.get("model")), True)
+    ]
+    spec, config = figure.full_spec(shown), THEMES["light"]
+    if path.suffix == ".pdf":
+        path.write_bytes(vl_convert.vegalite_to_pdf(spec, config=config))
+    else:
+        path.write_text(vl_convert.vegalite_to_svg(spec, config=config), encoding="utf-8")
+
+
+def _environment(kind: Kind) -> Environment:
+    options: dict[str, Any] = {"trim_blocks": True, "lstrip_blocks": True, "undefined": StrictUndefined}
+    if kind.escape is None:
+        return Environment(loader=PackageLoader("helm_longctx.pages"), autoescape=True, **options)
+    # Other marks than Jinja's own, since LaTeX has other uses for braces and percent signs.
+    for name, (start, end) in {"block": ("<%", "%>"), "variable": ("<<", ">>"), "comment": ("<#", "#>")}.items():
+        options |= {f"{name}_start_string": start, f"{name}_end_string": end}
+    # Nothing is escaped by itself, but each text passes through the filter.
+    environment = Environment(loader=PackageLoader("helm_longctx.pages"), autoescape=False, **options)  # noqa: S701
+    environment.filters["text"] = kind.escape
+    return environment

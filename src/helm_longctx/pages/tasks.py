@@ -1,0 +1,104 @@
+"""How tasks go together over models: rank correlations, and any task against any other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from helm_longctx.pages.document import Figure, Section
+from helm_longctx.pages.plots import matrix, scatter
+from helm_longctx.pages.results import FLOORS, OVERALL, Board, label, show_model
+from helm_longctx.statistics import correlation
+from helm_longctx.statistics.correlation import Correlation
+
+FEWEST = 5
+"""Models from which on correlations are shown."""
+
+Scores = Mapping[str, Mapping[str, float]]
+"""Scores in percent by model, then by part."""
+
+
+def task_sections(board: Board) -> list[Section]:
+    """A section for each length with enough models, that of the main length first."""
+    lengths = [board.main_length, *(length for length in reversed(board.lengths) if length != board.main_length)]
+    return [section for length in lengths if (section := _section(board, length))]
+
+
+def _section(board: Board, length: int | None) -> Section | None:
+    parts = [OVERALL, *board.columns_at(length), *_tasks(board, length)]
+    scores = _scores(board, parts, length)
+    counts = {part: sum(part in each for each in scores.values()) for part in parts}
+    parts = [part for part in parts if counts[part] >= FEWEST]
+    if len(parts) < 3:
+        return None
+    columns = {part: [each.get(part, math.nan) for each in scores.values()] for part in parts}
+    found = correlation.matrix(columns)
+    name = f"tasks-{board.benchmark.name}-{label(length)}".rstrip("-")
+    figures = [_heat_map(board, parts, found, name), _scatter(board, parts, scores, found, name)]
+    about = f"Over {len(scores)} models. The baselines are left out."
+    return Section(name, f"Correlations {label(length)}".strip(), figures, about, choice=label(length))
+
+
+def _tasks(board: Board, length: int | None) -> list[str]:
+    """Tasks whose scores are known apart from their category's."""
+    shared = {part for part in board.columns_at(length) if len(board.tasks_of(part, length)) == 1}
+    tasks = [task for part in board.columns_at(length) if part not in shared for task in board.tasks_of(part, length)]
+    return [task for task in dict.fromkeys(tasks) if task not in board.columns]
+
+
+def _scores(board: Board, parts: Sequence[str], length: int | None) -> dict[str, dict[str, float]]:
+    found: dict[str, dict[str, float]] = {}
+    for model in board.models:
+        results = {part: board.score(model, part, length) for part in parts}
+        values = {part: round(100 * result.interval.mean, 2) for part, result in results.items() if result}
+        if values and model not in FLOORS:
+            found[model] = values
+    return found
+
+
+def _both(found: Mapping[tuple[str, str], Correlation]) -> dict[tuple[str, str], Correlation]:
+    return {**found, **{(other, one): each for (one, other), each in found.items()}}
+
+
+def _heat_map(board: Board, parts: Sequence[str], found: Mapping[tuple[str, str], Correlation], name: str) -> Figure:
+    rows = [
+        {
+            **{"row": board.titles[one], "column": board.titles[other], "rho": round(each.rho, 4)},
+            **{"p": float(f"{each.p_value:.3g}"), "low": round(each.low, 3), "high": round(each.high, 3), "n": each.n},
+        }
+        for (one, other), each in _both(found).items()
+        if not math.isnan(each.rho)
+    ]
+    about = (
+        "Spearman's rank correlation between the scores of models in two parts of the benchmark. Parts with a high"
+        " correlation rank models alike."
+    )
+    text, details = "format(datum.rho, '.2f')", ["p", "low", "high", "n"]
+    spec = matrix([board.titles[part] for part in parts], "rho", "rho", 1.0, text, details)
+    return Figure(f"{name}-correlations", "Rank correlations", about, spec, rows)
+
+
+def _scatter(
+    board: Board,
+    parts: Sequence[str],
+    scores: Scores,
+    found: Mapping[tuple[str, str], Correlation],
+    name: str,
+) -> Figure:
+    rows: list[dict[str, Any]] = [
+        {"model": show_model(model), **{part: each.get(part) for part in parts}} for model, each in scores.items()
+    ]
+    rows += [
+        {"row": one, "column": other, "label": _label(each)}
+        for (one, other), each in _both(found).items()
+        if not math.isnan(each.rho)
+    ]
+    about = "Each point is a model. Choose the two parts below the plot; the correlation is Spearman's."
+    spec = scatter({part: board.titles[part] for part in parts}, parts[1], parts[2])
+    return Figure(f"{name}-scatter", "Any part against any other", about, spec, rows)
+
+
+def _label(each: Correlation) -> str:
+    p_value = "p < 0.001" if each.p_value < 0.001 else f"p = {each.p_value:.3f}"
+    return f"rho = {each.rho:.2f}, {p_value}, n = {each.n}"

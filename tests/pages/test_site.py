@@ -1,0 +1,125 @@
+"""The site: complete, without anything from elsewhere, and safe from the texts of models and data."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from helm_longctx.pages.site import dump_json, safe_json
+from tests.pages.conftest import SERVER
+from tests.pages.suites import HOSTILE
+
+ADDRESSES = {"src", "href", "action", "data", "poster"}
+
+
+class Links(HTMLParser):
+    """Collects the addresses in a page, and its scripts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.links: list[tuple[str, str]] = []
+        self.scripts: list[dict[str, str | None]] = []
+        self.handlers: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Collect a tag's attributes."""
+        self.links += [(tag, value or "") for name, value in attrs if name in ADDRESSES]
+        self.handlers += [name for name, _ in attrs if name.startswith("on")]
+        if tag == "script":
+            self.scripts.append(dict(attrs))
+
+
+def read(page: Path) -> Links:
+    """Parse a page."""
+    parser = Links()
+    parser.feed(page.read_text(encoding="utf-8"))
+    return parser
+
+
+def test_all_pages_are_there(site: Path) -> None:
+    """A page for each topic, and one for the instances of each run entry, which its models share."""
+    pages = {path.stem for path in site.glob("*.html")}
+    topics = {"index", "helmet-length", "helmet-depth", "helmet-comparison", "helmet-runs"}
+    assert topics < pages
+    assert len([page for page in pages if page.startswith("instances-")]) == 3
+
+
+def test_nothing_comes_from_elsewhere(site: Path) -> None:
+    """Scripts and styles are files of the site; every link leads to a file, or to the server that was given."""
+    for page in site.glob("*.html"):
+        found = read(page)
+        assert found.handlers == []
+        for tag, address in found.links:
+            if address.startswith(SERVER):
+                assert tag == "a"
+            elif not address.startswith("#"):
+                assert (site / address).is_file(), (page.name, address)
+        for script in found.scripts:
+            assert script.get("type") == "application/json" or "src" in script
+    assert not re.search(r"@import|url\(", (site / "assets/report.css").read_text(encoding="utf-8"))
+
+
+def test_texts_cannot_run(site: Path) -> None:
+    """No file has a hostile text as it is; instances' texts stand in scripts only, with escaped brackets."""
+    for path in [*site.glob("*.html"), *site.glob("instances-*/*.js")]:
+        assert "<script>document.title" not in path.read_text(encoding="utf-8"), path
+        assert "\u2028" not in path.read_text(encoding="utf-8"), path
+    texts = next(site.glob("instances-*/0.js")).read_text(encoding="utf-8")
+    assert "\\u003cscript\\u003edocument.title" in texts
+
+
+def test_json_in_scripts() -> None:
+    """It is the same value, whatever the text, and cannot end its element."""
+    for value in (HOSTILE, "<!--", "]]>", "\u2029", {"a": [1, None, "é青"]}):
+        text = safe_json(value)
+        assert not set("<>&\u2028\u2029") & set(text)
+        assert json.loads(text) == value
+    assert json.loads(dump_json([float("nan"), "\ud800"])) == [None, "?"]
+
+
+def test_every_plot_has_its_data(site: Path) -> None:
+    """As CSV and as JSON, with the same rows as in the page."""
+    names = re.findall(r'<figure class="plot" id="([^"]+)"', (site / "index.html").read_text(encoding="utf-8"))
+    assert names
+    for name in names:
+        rows = json.loads((site / "data" / f"{name}.json").read_bytes())
+        with (site / "data" / f"{name}.csv").open(encoding="utf-8-sig", newline="") as file:
+            table = list(csv.DictReader(file))
+        assert [row["model"] for row in table] == [row["model"] for row in rows]
+
+
+def test_instances_have_all_that_a_reader_needs(site: Path) -> None:
+    """Scores, conditions, the prompt with its evidence, the errors of failed requests, and links to HELM's page."""
+    page = next(site.glob("instances-helmet-recall-task-json-kv-length-8k-*.html"))
+    index = json.loads((site / page.stem / "index.js").read_text(encoding="utf-8").split("=", 1)[1].rstrip(";\n"))
+    assert [run["model"] for run in index["runs"]] == ["acme/one", "acme/two", "longctx/null"]
+    assert len(index["rows"]) == 12
+    script = (site / page.stem / "0.js").read_text(encoding="utf-8")
+    texts = json.loads(script.removeprefix("addTexts(0, ").removesuffix(");\n"))
+    assert len(texts) == 12
+    ((_, prompt),) = texts[1]["prompts"][0]
+    assert "[evidence, depth" in prompt
+    assert "characters left out" in prompt
+    assert len(texts[1]["prompts"]) == 1  # all models got the same
+    errors = [answer["error"] for text in texts for answer in text["answers"].values() if "error" in answer]
+    assert errors
+    assert all(error.startswith("temporary: 503") for error in errors)
+    answer = texts[11]["answers"]["0"]
+    assert answer["name"] == "json_kv-11"
+    assert answer["helm"].startswith(
+        f"{SERVER}/#/runs/helmet_recall%3Atask%3Djson_kv%2Clength%3D8k%2Cmodel%3Dacme_one?"
+    )
+    assert answer["helm"].endswith("?instancesPage=2&instance=json_kv-11")
+    flags = {flag for row in index["rows"] for answer in row["answers"] for flag in answer[1]}
+    assert flags == {"request_failed", "prompt_cut"}
+
+
+@pytest.mark.parametrize("name", ["index.html", "helmet-runs.html"])
+def test_scores_that_are_not_comparable_are_marked(site: Path, name: str) -> None:
+    """With the reason."""
+    assert "failed requests" in (site / name).read_text(encoding="utf-8")

@@ -1,0 +1,124 @@
+"""Questions about one book: a provider's cache is written once and read by all others, and the texts stay the same."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from helm.benchmark.model_deployment_registry import (
+    DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT,
+    ClientSpec,
+    ModelDeployment,
+    register_model_deployment,
+)
+
+from helm_longctx.apis.prices import PRICES
+from helm_longctx.running import asking
+from helm_longctx.runs.prompts import read_prompts
+from helm_longctx.sources.root import ENVIRONMENT
+from tests.running import making
+from tests.servers.llm import Server, serve
+from tests.servers.models import Model
+
+ENTRY = "lv_eval:dataset=hotpotwikiqa_mixup,length=128k,style=chat,model=longctx/lexical,model_deployment=test/caching"
+QUESTIONS, WORDS = 10, 100_000
+PRICE = {"input": 3, "cached_input": 0.3, "cache_write": 3.75, "output": 15}
+
+
+@pytest.fixture(autouse=True)
+def prices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The deployment's, as Anthropic has them."""
+    (tmp_path / "prices.yaml").write_text(json.dumps({"test/caching": PRICE}))
+    monkeypatch.setenv(PRICES, str(tmp_path / "prices.yaml"))
+
+
+@pytest.fixture
+def books(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A mirror with ten questions about one book, or about as many as a test says, each of about 128k tokens."""
+    rng, count = random.Random(1), getattr(request, "param", 1)
+    texts = [" ".join("".join(rng.choices("aeionrst", k=4)) for _ in range(WORDS)) for _ in range(count)]
+    row = {"answers": ["a"], "length": WORDS, "language": "en", "answer_keywords": "a", "confusing_facts": []}
+    rows = [{**row, "input": f"What is {n}?", "context": texts[n % count]} for n in range(QUESTIONS)]
+    file = tmp_path / "mirror/lveval/hotpotwikiqa_mixup/hotpotwikiqa_mixup_128k.jsonl"
+    file.parent.mkdir(parents=True)
+    file.write_text("".join(json.dumps(each) + "\n" for each in rows))
+    monkeypatch.setenv(ENVIRONMENT, str(tmp_path / "mirror"))
+    return texts
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    """One that answers slowly enough for two requests to be read at a time."""
+    with serve(lambda prompt: time.sleep(0.1) or "a", models={"m": Model()}) as running:
+        yield running
+    DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.pop("test/caching", None)
+
+
+def deploy(client: str, address: str) -> None:
+    spec = ClientSpec(f"helm_longctx.apis.{client}", {"base_url": address, "model": "m"})
+    register_model_deployment(ModelDeployment("test/caching", spec, "longctx/lexical"))
+
+
+def sent_texts(server: Server) -> list[bytes]:
+    """What was sent as the user's turn, whether in one block or in several."""
+    contents = [call.body["messages"][0]["content"] for call in server.calls]
+    return [(each if isinstance(each, str) else "".join(block["text"] for block in each)).encode() for each in contents]
+
+
+def run_and_log(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, str]:
+    """The folder of a run, and what the log says of its requests."""
+    lines: list[str] = []
+    monkeypatch.setattr(asking, "hlog", lines.append)
+    return making.make_run(folder, ENTRY, cache=False), "\n".join(lines)
+
+
+def test_a_book_is_written_once(
+    books: list[str], server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In Anthropic's protocol: a mark, no other text, and what it saves."""
+    deploy("AnthropicClient", server.address)
+    run, log = run_and_log(tmp_path, monkeypatch)
+    assert len(server.calls) == QUESTIONS
+    assert sorted(sent_texts(server)) == sorted(text for _, text in read_prompts(run))
+    blocks = [call.body["messages"][0]["content"] for call in server.calls]
+    assert len({each[0]["text"] for each in blocks}) == 1
+    assert all("cache_control" in each[0] and "cache_control" not in each[1] for each in blocks)
+    rows = [
+        {stat["name"]["name"]: stat["mean"] for stat in row["stats"]} for row in making.read(run, "per_instance_stats")
+    ]
+    (first,) = [row for row in rows if row.get("cache_write_tokens")]
+    others = [row for row in rows if row is not first]
+    shared = first["cache_write_tokens"]
+    assert shared > 0.95 * len(books[0]) / 4 > 110_000
+    assert first["cached_tokens"] == 0
+    assert [row["cached_tokens"] for row in others] == [shared] * (QUESTIONS - 1)
+    saved = (9 * 2.7 - 0.75) * shared / 1e6
+    assert f"{9 * shared / sum(row['billed_prompt_tokens'] for row in rows):.0%}" in log
+    assert f"{9 * shared:,.0f} of them cached" in log
+    assert f"the provider's cache saved ${saved:.4f}" in log
+
+
+@pytest.mark.parametrize("books", [2], indirect=True)
+def test_automatic_caches_are_warm_too(
+    books: list[str], server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In OpenAI's protocol nothing is marked, and the first request of each book is alone all the same."""
+    deploy("OpenAIClient", server.openai)
+    run, _ = run_and_log(tmp_path, monkeypatch)
+    assert all(isinstance(call.body["messages"][0]["content"], str) for call in server.calls)
+    cached = [row["mean"] for row in making.read(run, "stats") if row["name"]["name"] == "cached_tokens"]
+    assert cached[0] == pytest.approx(0.8 * len(books[0]) / 4, rel=0.02)
+
+
+def test_one_question_is_not_marked(
+    books: list[str], server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A write that nobody reads would only cost more."""
+    deploy("AnthropicClient", server.address)
+    making.make_run(tmp_path, ENTRY, cache=False, at_most=1)
+    (call,) = server.calls
+    assert isinstance(call.body["messages"][0]["content"], str)
