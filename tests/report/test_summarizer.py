@@ -116,6 +116,35 @@ def test_published_rows_stand_beside_runs(tmp_path: Path, monkeypatch: pytest.Mo
     assert [run["name"] for run in runs if "published" in run["name"]] == ["published_helmet"]
 
 
+def test_a_run_of_helms_own_scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It stands on the same leaderboard, with the groups and statistics that HELM's code names, and an interval."""
+    suite = tmp_path / "benchmark_output/runs/s"
+    for entry in list(ENTRIES)[:2]:
+        run = write_run(suite, entry, long_prompts(4, 200))
+    spec = json.loads((run / "run_spec.json").read_text())
+    scenario = "helm.benchmark.scenarios.ruler_qa_scenarios.RULERHotpotQAScenario"
+    spec["scenario_spec"] = {"class_name": scenario, "args": {"max_num_words": 4096}}
+    spec["adapter_spec"]["method"] = "generation"
+    spec |= {"groups": ["ruler_hotpotqa"], "name": "ruler_hotpotqa:model=longctx_null"}
+    (run / "run_spec.json").write_text(json.dumps(spec))
+    for name in ("stats", "per_instance_stats"):
+        text = (run / f"{name}.json").read_text().replace('"split": "test"', '"split": "valid"')
+        text = text.replace('"sub_split": "json_kv"', '"computed": true').replace(',\n      "computed": true', "")
+        (run / f"{name}.json").write_text(text.replace("longctx_score", "ruler_string_match_part"))
+    (tmp_path / "schema.yaml").write_text(yaml.safe_dump(make_schema(BENCHMARKS, *read_contents(suite, BENCHMARKS))))
+    warnings: list[str] = []
+    monkeypatch.setattr(summarize, "hwarn", warnings.append)
+    summarized(tmp_path, monkeypatch, "--summarizer-class-name", SUMMARIZER)
+    assert warnings == []
+    index = json.loads((suite / "groups.json").read_text())
+    names = [row[0]["value"] for table in index for row in table["rows"]]
+    assert "HELMET Recall 4k" in names
+    assert "RULER HotPotQA" in names
+    (row,) = json.loads((suite / "groups/ruler_hotpotqa.json").read_text())[0]["rows"]
+    assert row[1]["number"] == 1.0
+    assert 0 < row[1]["low"] < row[1]["high"] == 1.0
+
+
 def numbers(written: dict[str, bytes]) -> dict[tuple[str, ...], float]:
     """The scores in the tables that were written: file, title, model and heading, which ours shortens, to number."""
     return {

@@ -261,7 +261,7 @@ def _of_category(category: Category, rows: Sequence[Result]) -> Result:
 
 
 def _overall(benchmark: Benchmark, model: str, length: int | None, found: Mapping[str, Result]) -> Overall:
-    categories = [each for each in benchmark.categories if each.averaged and each.tasks_at(length)]
+    categories = [each for each in benchmark.categories if each.averaged]
     missing = [category.title for category in categories if category.name not in found]
     reasons = [f"no {', '.join(missing)}"] if missing else []
     for category in categories:

@@ -147,12 +147,7 @@ def _needed_groups(benchmark: Benchmark, leaf: Group) -> set[str]:
     label, column, _ = leaf["of"]
     if column != OVERALL:
         return {leaf["name"]}
-    averaged = (each for each in benchmark.categories if each.averaged)
-    return {
-        group_name(benchmark, each.name, label)
-        for each in averaged
-        if each.tasks_at(parse_length(label) if label else None)
-    }
+    return {group_name(benchmark, each.name, label) for each in benchmark.categories if each.averaged}
 
 
 def _category_leaves(benchmark: Benchmark, at: Conditions) -> Iterator[Group]:

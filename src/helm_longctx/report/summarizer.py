@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from helm.benchmark.metrics.statistic import Stat
-from helm.benchmark.presentation.schema import MetricNameMatcher, RunGroup, Schema
+from helm.benchmark.presentation.schema import Field, MetricNameMatcher, RunGroup, Schema
 from helm.benchmark.presentation.summarize import Run, Summarizer
 from helm.benchmark.presentation.table import Cell, Table
 from helm.common.general import asdict_without_nones
@@ -80,14 +80,36 @@ class LongContextSummarizer(Summarizer):
         self.runs = own
 
     def fix_up_schema(self) -> None:
-        """Complete the schema as HELM does, with columns that are substituted faster."""
+        """Complete the schema as HELM does, with the scenarios of other packages, and put the first table first."""
         super().fix_up_schema()
+        self._add_other_scenarios()
         for group in self.schema.metric_groups:
             group.metrics[:] = [ColumnMatcher(**vars(each)) for each in group.metrics]
         groups = select_groups(self.schema.run_groups, self._scores.groups)
         # The front end opens with the first group.
         groups.sort(key=lambda group: group.name != self._scores.first)
         self.schema = replace(self.schema, run_groups=groups)
+
+    def _add_other_scenarios(self) -> None:
+        """Add the groups and columns that HELM finds for runs of scenarios that are not in the schema."""
+        own, schema = self.runs, self.schema
+        self.runs = [run for run in own if run.run_spec.groups and not _is_in(schema, run)]
+        if self.runs:
+            self.schema = Schema()
+            super().fix_up_schema()
+            mains = {name for group in self.schema.run_groups if (name := group.environment.get("main_name"))}
+            fields = {name: Field(name) for name in sorted(mains)} | {each.name: each for each in self.schema.metrics}
+            self.schema = replace(
+                schema,
+                metrics=list((fields | schema.name_to_metric).values()),
+                metric_groups=[*schema.metric_groups, *self.schema.metric_groups],
+                run_groups=[*schema.run_groups, *self.schema.run_groups],
+            )
+        self.runs = own
+
+    def filter_runs_by_visibility(self, runs: list[Run], group: RunGroup) -> list[Run]:
+        """Return the runs. HELM looks for groups that hide runs, which our schema does not have."""
+        return runs
 
     def check_metrics_defined(self) -> None:
         """Do nothing: HELM warns of each statistic without a column, but runs have many that no page shows."""
@@ -178,3 +200,7 @@ class LongContextSummarizer(Summarizer):
     @cached_property
     def _parts(self) -> dict[int, dict[str, Run]]:
         return {}
+
+
+def _is_in(schema: Schema, run: Run) -> bool:
+    return any(name in schema.name_to_run_group for name in run.run_spec.groups)

@@ -162,5 +162,6 @@ def _by_task(row: Mapping[str, Any]) -> dict[str, dict[str, float]]:
 def _values(row: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], float]]:
     for stat in row["stats"]:
         name = stat["name"]
-        if name.get("split") in ("test", None) and "perturbation" not in name and stat.get("mean") is not None:
+        # HELM's own scenarios are also evaluated on the split `valid`.
+        if name.get("split") in ("test", "valid", None) and "perturbation" not in name and stat.get("mean") is not None:
             yield name, stat["mean"]
