@@ -208,7 +208,7 @@ ROOMS: dict[str, set[str]] = {
     "redaction": set(),
     "statistics": set(),
     "protocol": {"sources"},
-    "judging": {"helm.patches", "protocol", "redaction"},
+    "judging": {"helm.patches", "protocol", "redaction", "statistics"},
     "benchmarks": {"protocol"},
     "helm.patches": {"helm", "protocol", "redaction"},
     "helm": {"apis", "benchmarks", "helm.patches", "judging", "protocol", "redaction", "sources"},
