@@ -54,6 +54,7 @@ bench: $(VENV)/installed
 	$(BIN)/python bench/icl.py
 	$(BIN)/python bench/rag.py
 	$(BIN)/python bench/lexical.py
+	$(BIN)/python bench/intervals.py
 
 bars: $(VENV)/installed-dev browser
 	$(BIN)/python bench/bars.py

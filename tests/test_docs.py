@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,8 @@ from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.benchmarks.lv_eval.tasks import LV_EVAL
 from helm_longctx.cli.main import app
+from helm_longctx.cli.models import list_deployments
+from helm_longctx.cli.shared import READY
 from helm_longctx.protocol.entry import ARGUMENTS
 from helm_longctx.protocol.lengths import STANDARD
 from helm_longctx.protocol.metric_names import headline_text
@@ -80,8 +83,18 @@ def test_arguments_and_commands_are_documented() -> None:
     documented = {row[0].strip("`") for row in rows("docs/run-entries.md")}
     assert {*ARGUMENTS, *(benchmark.task_argument for benchmark in BENCHMARKS)} <= documented
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    names = {command.name for command in app.registered_commands}
+    names = {command.name for command in (*app.registered_commands, *app.registered_groups)}
     assert all(f"`helm-longctx {name}" in readme or f"`{name}`" in readme for name in names)
+
+
+def test_ready_deployments_table() -> None:
+    """Each ready deployment has a row with its server, key and window, and each model of a provider a dated source."""
+    documented = {row[0].strip("`"): row[1:] for row in rows("docs/models.md") if len(row) == 5}
+    ready = list(list_deployments(READY))
+    assert [name for name in documented if "/" in name] == [name for name, *_ in ready]
+    for name, server, key, window in ready:
+        assert documented[name][:3] == [server, f"`{key}`" if key else "none", window]
+        assert bool(re.fullmatch(r"\[\d{4}-\d\d-\d\d\]\(https://.*\)", documented[name][3])) == bool(key)
 
 
 def test_readme_names_every_entry_and_published_task() -> None:

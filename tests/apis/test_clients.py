@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import dacite
+import httpx
 import pytest
 from helm.common.cache import SqliteCacheConfig
 from helm.common.request import Request, RequestResult
@@ -24,6 +25,7 @@ from tests.servers.faults import Fault
 from tests.servers.llm import Server, serve
 from tests.servers.models import Model
 
+MEMORY = Path("/proc/self/statm")
 ANSWER = "Ist das gut? 好 Yes, it is."
 
 
@@ -68,8 +70,6 @@ def test_a_batch_gives_the_same_result(kind: str, server: Server) -> None:
 
 
 def _reply(server: Server, path: str, body: dict[str, Any]) -> Any:
-    import httpx
-
     return httpx.post(f"{server.address}{path}", json=body).json()
 
 
@@ -140,7 +140,7 @@ KINDS_OF_FAULTS = {
     Fault.MALFORMED: Failure.MALFORMED,
     Fault.ENDED: Failure.MALFORMED,
     Fault.PAGE: Failure.MALFORMED,
-    Fault.STRANGE: Failure.UNKNOWN,
+    Fault.STRANGE: Failure.TEMPORARY,
 }
 
 
@@ -328,3 +328,23 @@ def test_prompts_that_are_not_unicode(server: Server) -> None:
     request = Request(model="an/m", prompt="half: \ud83d", max_tokens=50)
     assert make("chat", server).make_request(request).success
     assert server.calls[0].prompt == request.prompt
+
+
+@pytest.mark.skipif(not MEMORY.exists(), reason="reads the memory of the process as Linux has it")
+@pytest.mark.parametrize("kind", ["chat", "anthropic"])
+def test_memory(kind: str, server: Server) -> None:
+    """While a long prompt is sent, there is one more copy of it: the body."""
+    client, resident = make(kind, server), []
+    reply = _reply(server, client.route(REQUEST), client.body(REQUEST))
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        resident.append(int(MEMORY.read_text().split()[1]) * 4096)
+        return httpx.Response(200, json=reply)
+
+    library = httpx.Client(transport=httpx.MockTransport(answer))
+    client.client = client.client.with_options(http_client=library)
+    assert client.make_request(REQUEST).success
+    request = replace(REQUEST, prompt="A long book. " * 1_500_000)
+    assert client.make_request(request).success
+    before, at_sending = resident
+    assert at_sending - before < 2.5 * len(request.prompt)  # the prompt and its body

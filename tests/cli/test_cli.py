@@ -134,7 +134,7 @@ def paths(entry: str, length: int) -> list[str]:
 def test_models(command: Command, tmp_path: Path) -> None:
     """The package's deployments are listed and can be copied, but not over files that are there."""
     assert command("models") == 0
-    assert "VLLMChatClient" in command.out
+    assert "vllm/llama-3.1-8b-instruct" in command.out
     assert "longctx/lexical" in command.out
     assert command("models", "--copy-to", tmp_path / "mine") == 0
     assert yaml.safe_load((tmp_path / "mine/model_deployments.yaml").read_text())["model_deployments"]

@@ -108,5 +108,5 @@ def test_export(command: Command, suite: Path) -> None:  # noqa: F811
         "out/scores.csv: 1 rows", "out/averages.csv: 2 rows", "out/answers.csv: 2 rows", "out/scores.png"
     ]  # fmt: skip
     header, row = (Path("out/scores.csv").read_text("utf-8-sig")).splitlines()
-    assert header.split(",")[-5:] == ["score", "instances", "lacking", "package", "comparability"]
-    assert row.endswith(f",longctx_score,1.0,2,,{VERSION},{HELMET.comparability}")
+    assert header.split(",")[-6:] == ["score", "instances", "lacking", "package", "comparability", "judge"]
+    assert row.endswith(f",longctx_score,1.0,2,,{VERSION},{HELMET.comparability},")

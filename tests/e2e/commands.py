@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+from importlib import resources
 from pathlib import Path
 
 BIN = Path(sys.executable).parent
@@ -19,6 +21,18 @@ def run(command: str, *arguments: object, folder: Path, **environment: str) -> s
     if PARSER_BUG in done.stderr:
         done = subprocess.run(line, cwd=folder, capture_output=True, text=True, env=env, check=False, timeout=300)
     return done
+
+
+def write_ready(folder: Path, address: str) -> Path:
+    """Write the package's deployments as a user copies them, with vLLM at another address.
+
+    They have no windows, for which their tokenizers would be fetched from the hub.
+    """
+    folder.mkdir(exist_ok=True)
+    for path in (Path(str(resources.files("helm_longctx"))) / "config").glob("*.yaml"):
+        text = path.read_text(encoding="utf-8").replace("http://localhost:8000/v1/", address)
+        (folder / path.name).write_text(re.sub(r" *max_sequence_length: .*\n", "", text), encoding="utf-8")
+    return folder
 
 
 def helm_run(folder: Path, *entries: str, suite: str = "s", **environment: str) -> subprocess.CompletedProcess[str]:

@@ -8,15 +8,14 @@ import zlib
 from pathlib import Path
 
 import pytest
-import yaml
 
 from helm_longctx.sources.root import DataRoot
 from tests import punkt
-from tests.e2e.commands import helm_run, run
+from tests.e2e.commands import helm_run, run, write_ready
 from tests.e2e.test_leaderboard import stats, table
 from tests.servers.llm import serve
 
-JUDGE = "vllm/llama-3.1-8b-instruct-chat"
+JUDGE = "vllm/llama-3.1-8b-instruct"
 RUNS = (
     "helmet_rag:length=8k,num_samples=4",
     "helmet_rag:length=8k,num_samples=4,context=none",
@@ -113,10 +112,7 @@ def test_citations_judged_by_a_deployment(tmp_path: Path, mirror: DataRoot) -> N
         return "1" if zlib.crc32(prompt.encode()) % 12 else "maybe"
 
     with serve(answer) as server:
-        assert run("helm-longctx", "models", "--copy-to", "models", folder=tmp_path).returncode == 0
-        path = tmp_path / "models/model_deployments.yaml"
-        path.write_text(path.read_text().replace("http://localhost:8000/v1/", server.openai))
-        assert yaml.safe_load(path.read_text())
+        write_ready(tmp_path / "models", server.openai)
         entry = f"helmet_cite:length=8k,num_samples=5,judge={JUDGE},model=longctx/lexical"
         arguments = ("--run-entries", entry, "--suite", "s", "-m", 99, "--local-path", "models")
         with punkt.installed(tmp_path / "nltk_data") as data:
@@ -127,7 +123,7 @@ def test_citations_judged_by_a_deployment(tmp_path: Path, mirror: DataRoot) -> N
             judged = run("helm-longctx", *again, folder=tmp_path, NLTK_DATA=str(data))
         assert made.returncode == 0, made.stdout[-3000:] + made.stderr
         assert judged.returncode == 0, judged.stderr
-    assert server.calls
+    assert {call.path for call in server.calls} == {"/v1/chat/completions"}
     (name,) = (path.name for path in (tmp_path / "moved/runs/s").glob("helmet_cite*"))
     first, second = (tmp_path / folder / "runs/s" / name / "stats.json" for folder in ("benchmark_output", "moved"))
     assert second.read_text() == first.read_text()
@@ -147,9 +143,7 @@ def test_thinking_is_not_scored(tmp_path: Path) -> None:
     from helm_longctx.models import lexical
 
     with serve(lambda prompt: f"<think>Is it 3?\nNo.</think>\n{lexical.answer(prompt)}") as server:
-        assert run("helm-longctx", "models", "--copy-to", "models", folder=tmp_path).returncode == 0
-        path = tmp_path / "models/model_deployments.yaml"
-        path.write_text(path.read_text().replace("http://localhost:8000/v1/", server.openai))
+        write_ready(tmp_path / "models", server.openai)
         entry = f"helmet_recall:task=json_kv,length=4k,num_samples=3,thinking_tokens=1000,model={JUDGE}"
         made = run(
             "helm-run", "--run-entries", entry, "--suite", "s", "-m", 9, "--local-path", "models", folder=tmp_path

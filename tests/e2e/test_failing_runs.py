@@ -20,19 +20,18 @@ import pytest
 
 from helm_longctx.models import lexical
 from helm_longctx.runs.journal import NAME
-from tests.e2e.commands import BIN
-from tests.e2e.test_runs import ROOT, RUNNER
+from tests.e2e.commands import BIN, write_ready
+from tests.e2e.test_runs import RUNNER
 from tests.servers import faults
 from tests.servers.faults import Fault
 from tests.servers.llm import asked_again, serve
 
-ENTRY = "helmet_recall:task=json_kv,length=4k,num_samples=12,model=vllm/llama-3.1-8b-instruct-chat"
+ENTRY = "helmet_recall:task=json_kv,length=4k,num_samples=12,style=chat,model=vllm/llama-3.1-8b-instruct"
 
 
 def start(folder: Path, address: str, **environment: str) -> subprocess.Popen[bytes]:
     """`helm-run` on twelve requests to an address, through HELM's client for OpenAI's protocol."""
-    for path in (ROOT / "src/helm_longctx/config").glob("*.yaml"):
-        (folder / path.name).write_text(path.read_text().replace("http://localhost:8000/v1/", address))
+    write_ready(folder, address)
     command = [str(BIN / "helm-run"), "--run-entries", ENTRY, "-m", "99", "--suite", "s", "-n", "3"]
     command += ["--local-path", str(folder), "--disable-cache", *RUNNER]
     with (folder / "log").open("wb") as log:

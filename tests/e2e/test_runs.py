@@ -9,11 +9,10 @@ import venv
 from pathlib import Path
 
 import pytest
-import yaml
 
 from helm_longctx.models import lexical
 from helm_longctx.sources.root import DataRoot
-from tests.e2e.commands import BIN, helm_run, run
+from tests.e2e.commands import BIN, helm_run, run, write_ready
 from tests.servers.llm import serve
 
 ROOT = Path(__file__).parents[2]
@@ -26,26 +25,11 @@ def stat(folder: Path, run_name: str, name: str) -> float | None:
     return next((row["mean"] for row in rows if row["name"]["name"] == name), None)
 
 
-def local_models(folder: Path, address: str) -> Path:
-    """The package's deployments, copied as a user copies them, with vLLM's address changed to ours."""
-    assert run("helm-longctx", "models", "--copy-to", "models", folder=folder).returncode == 0
-    path = folder / "models/model_deployments.yaml"
-    path.write_text(path.read_text().replace("http://localhost:8000/v1/", address))
-    return path.parent
-
-
 def test_vllm_chat_and_completions(tmp_path: Path) -> None:
-    """Both vLLM deployments send what HELMET sends: the user turn as one message, or the raw prompt with its prefix."""
+    """One deployment sends what HELMET sends: the raw prompt with its prefix, or the user turn as one message."""
     with serve(lexical.answer) as server:
-        models = local_models(tmp_path, server.openai)
-        # Without its tokenizer's files, which are on the hub, the completions deployment is one without a window.
-        path = models / "model_deployments.yaml"
-        rows = yaml.safe_load(path.read_text())
-        for row in rows["model_deployments"]:
-            if row["name"] == "vllm/llama-3.1-8b-instruct":
-                del row["max_sequence_length"]
-        path.write_text(yaml.safe_dump(rows))
-        entries = [f"{JSON_KV},model=vllm/llama-3.1-8b-instruct{chat}" for chat in ("", "-chat")]
+        models = write_ready(tmp_path / "models", server.openai)
+        entries = [f"{JSON_KV}{style},model=vllm/llama-3.1-8b-instruct" for style in ("", ",style=chat")]
         made = run(
             "helm-run", "--run-entries", *entries, "--suite", "s", "-m", 9, "--local-path", models, folder=tmp_path
         )
@@ -64,8 +48,8 @@ def test_vllm_chat_and_completions(tmp_path: Path) -> None:
         assert body["model"] == "meta-llama/Llama-3.1-8B-Instruct"
         assert body["max_tokens"] == 100
         assert body["temperature"] == 0
-    for chat_or_not in ("", "-chat"):
-        name = f"{JSON_KV},model=vllm_llama-3.1-8b-instruct{chat_or_not}"
+    for style in ("", ",style=chat"):
+        name = f"{JSON_KV}{style},model=vllm_llama-3.1-8b-instruct"
         assert stat(tmp_path, name, "longctx_score") == 1.0
 
 
@@ -198,6 +182,6 @@ def test_wheel_works_outside_the_clone(tmp_path: Path) -> None:
     listed = subprocess.run(
         [str(tmp_path / "v/bin/helm-longctx"), "models"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
-    assert "VLLMChatClient" in listed.stdout
+    assert "vllm/llama-3.1-8b-instruct" in listed.stdout
     assert str(tmp_path / "v") in listed.stdout.replace("\n", "")
     assert tmp_path / "v/bin" != BIN

@@ -134,6 +134,33 @@ def test_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not any("sk-other" in str(headers) for headers in server.headers)
 
 
+def test_headers_from_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A value with a variable is sent filled in, and kept as it is given."""
+    monkeypatch.setenv("GATEWAY", "gw-0123456789")
+    with scripted(ROUTES) as server:
+        found = probe(server.address, model="m", headers={"X-Gateway": "Token $GATEWAY"})
+        assert {headers.get("X-Gateway") for headers in server.headers} == {"Token gw-0123456789"}
+        assert found.client_spec()["args"]["headers"] == {"X-Gateway": "Token $GATEWAY"}
+        with pytest.raises(InputError, match="the environment variable ABSENT is not set"):
+            probe(server.address, model="m", headers={"X-Gateway": "$ABSENT"})
+
+
+def picky(body: dict[str, Any]) -> tuple[int, Any]:
+    """As OpenAI's reasoning models answer."""
+    for name, advice in (("max_tokens", " Use 'max_completion_tokens' instead."), ("temperature", "")):
+        if name in body:
+            message = f"Unsupported parameter: '{name}' is not supported with this model.{advice}"
+            return 400, {"error": {"message": message, "param": name, "code": "unsupported_parameter"}}
+    return CHAT
+
+
+def test_parameters_that_are_refused() -> None:
+    """They are left out or renamed, as in a run, and reported."""
+    with scripted({"/v1/chat/completions": picky}) as server:
+        found = probe(server.address, model="m")
+    assert found.refused == ("'max_tokens' is sent as 'max_completion_tokens'", "'temperature' is not sent")
+
+
 @pytest.mark.parametrize(
     ("given", "api", "url"),
     [

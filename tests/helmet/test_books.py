@@ -23,6 +23,7 @@ def test_the_same_questions_at_every_length(mirror: DataRoot) -> None:
     """Only the text's length differs; it ends where it was cut, and fits."""
     short, long = (load(f"helmet_longqa:task=narrativeqa,length={length}", mirror) for length in ("8k", "128k"))
     assert [e.fields["question"] for e in short] == [e.fields["question"] for e in long]
+    assert [e.group for e in short] == [e.group for e in long]  # a book is one at every length
     for example in (*short, *long):
         assert example.fields["context"].endswith(OMITTED)
         assert example.counter == "meta-llama/Llama-2-7b-hf"

@@ -28,6 +28,9 @@ def test_a_question_keeps_all_its_depths(mirror: DataRoot) -> None:
     examples = load("helmet_rag:task=triviaqa,length=8k", mirror)
     assert len(examples) == 600
     assert len({example.fields["question"] for example in examples}) == 100
+    assert len({example.group for example in examples}) == 100
+    queries = load("helmet_rerank:task=msmarco,length=8k,num_samples=4", mirror)
+    assert (len(queries), len({query.group for query in queries})) == (12, 4)
 
 
 def test_demonstrations_depend_on_the_question_alone(mirror: DataRoot) -> None:

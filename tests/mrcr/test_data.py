@@ -48,6 +48,8 @@ def test_a_conversation(tmp_path: Path) -> None:
     """Messages, record and depth of a row; rows with other needles are numbered, too."""
     (row,) = found(tmp_path, {**ROW, "n_needles": 4}, ROW)
     assert (row.number, row.tokens, row.depth) == (1, 8000, 0.5)
+    (other,) = found(tmp_path, {**ROW, "answer": "another"})
+    assert row.conversation == other.conversation
     assert row.messages[1] == {"role": "assistant", "content": "roses"}
     assert score({"prediction": "Qroses", **row.record}) == {"score": 1.0}
 

@@ -15,6 +15,7 @@ from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.errors import InputError
 from helm_longctx.report.export import Average, Score, answers, averages, scores, write_csv
+from helm_longctx.report.plot import curves
 from helm_longctx.report.reference import write_reference
 from tests.fabricate_runs import long_prompts, write_run
 
@@ -35,6 +36,19 @@ def test_averages() -> None:
         ("b", "average"): (0.6, 1, ""),
     }
     assert next(averages(rows, ())) == Average("m", "lv_eval", "average", "16k", "full", pytest.approx(0.4), 2, "")
+
+
+def test_judges_are_not_mixed() -> None:
+    """Each judge has averages of its own, with the scores that no judge decides."""
+
+    def judged(task: str, value: float, judge: str, model: str = "m") -> Score:
+        return score(task, "16k", value)._replace(entry="helmet_longqa", judge=judge, model=model)
+
+    rows = [judged("a", 0.2, "x"), judged("a", 0.8, "y"), judged("b", 0.4, ""), judged("b", 1.0, "", "other")]
+    found = {(a.model, a.judge): a.score for a in averages(rows, ()) if a.task == "average"}
+    assert found == {("m", "x"): pytest.approx(0.3), ("m", "y"): pytest.approx(0.6), ("other", ""): 1.0}
+    panels = curves(averages(rows, ()))
+    assert list(panels) == ["helmet_longqa", "helmet_longqa, judge=x", "helmet_longqa, judge=y"]
 
 
 def test_runs_of_other_kinds_are_not_mixed() -> None:

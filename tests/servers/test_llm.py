@@ -15,6 +15,7 @@ import pytest
 from tests.servers import faults
 from tests.servers.faults import Fault
 from tests.servers.llm import Server, asked_again, serve
+from tests.servers.models import Model
 
 PATIENCE = 60.0
 """Seconds that clients wait for a byte."""
@@ -184,6 +185,18 @@ def test_the_clients_own_retries(server: Server) -> None:
         assert [call.fault for call in server.calls] == [Fault.RATE_LIMIT, Fault.RATE_LIMIT, None]
         waits = [b.at - a.at for a, b in zip(server.calls, server.calls[1:], strict=False)]
         assert min(waits) >= 0.05
+
+
+def test_models() -> None:
+    """They are listed and found as each official client expects it; others are not found."""
+    with serve(answer, models={"a": Model(context=9), "b": Model()}) as server:
+        for client, module in ((chat(server), openai), (messages(server), anthropic)):
+            assert [model.id for model in client.models.list()] == ["a", "b"]
+            assert client.models.retrieve("b").id == "b"
+            with pytest.raises(module.NotFoundError):
+                client.models.retrieve("c")
+        assert chat(server).models.retrieve("a").max_model_len == 9
+        assert messages(server).models.retrieve("a").max_input_tokens == 9
 
 
 def test_a_share_of_faults(server: Server) -> None:

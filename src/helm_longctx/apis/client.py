@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
@@ -34,8 +35,13 @@ NO_KEY = "EMPTY"
 CONNECT_TIMEOUT = 5.0
 """Seconds, as in the packages."""
 
+_VARIABLE = re.compile(r"\$([A-Za-z_]\w*)")
+
 PROMPT = ("prompt", "system", "messages")
 """The fields of a body that hold the prompt."""
+
+PIECE = 1 << 20
+"""Characters that are hashed at once."""
 
 CHARACTERS = 4
 """Characters per token, for the rate at which prompts are sent. The provider's count corrects it afterwards."""
@@ -47,7 +53,8 @@ class Settings:
 
     Args:
         model: the name that is sent; None for the name of HELM's model without its organization.
-        headers: HTTP headers that are added to each request.
+        headers: HTTP headers that are added to each request. `$NAME` in a value stands for an environment variable, so
+            that no file has to contain a secret.
         extra_body: fields that are added to each request's body, or replace those in it.
         reasoning_effort: how much the model is to reason, in the provider's words.
         thinking_tokens: tokens for reasoning, which are added to the limit of each answer.
@@ -122,7 +129,7 @@ class ProviderClient(CachingClient):
         self.client = self._make_library(
             api_key=_find_key(self.settings, api_key, base_url),
             base_url=base_url,
-            default_headers=self.settings.headers,
+            default_headers=_fill_in(self.settings.headers or {}),
             timeout=self._timeout(),
             max_retries=0,  # the runner and the judges retry
         )
@@ -246,7 +253,7 @@ class ProviderClient(CachingClient):
         """
         body = self._wanted_body(without_beginning(request))
         prompt = [body.get(name) for name in PROMPT]
-        return {"route": self.route(request), **without_prompt(body), "sha256": _digest(prompt)}
+        return {"route": self.route(request), **_parameters(body), "sha256": _digest(prompt)}
 
     def _timeout(self) -> Any:
         """Return a number if the deployment sets it, which no caller changes, or else the package's timeouts."""
@@ -302,6 +309,19 @@ def _find_key(settings: Settings, api_key: str | None, base_url: str | None) -> 
     return key or (NO_KEY if base_url else None)
 
 
+def _fill_in(headers: Mapping[str, str]) -> dict[str, str]:
+    """Replace variables in the values of headers. What they stand for is a secret."""
+
+    def look_up(match: re.Match[str]) -> str:
+        value = os.environ.get(match[1], "").strip()
+        if not value:
+            raise InputError(f"headers: the environment variable {match[1]} is not set; set it")
+        register_secret(value)
+        return value
+
+    return {name: _VARIABLE.sub(look_up, value) for name, value in headers.items()}
+
+
 def _failed(error: BaseException) -> RequestResult:
     kind = failure_of_error(error)
     text = label_error(kind, abbreviate(redact(_describe(error))))
@@ -324,10 +344,13 @@ def _characters(request: Request) -> int:
     return len(request.prompt) + sum(len(message["content"]) for message in request.messages or [])
 
 
+def _parameters(body: Body) -> Body:
+    return {name: value for name, value in body.items() if name not in PROMPT}
+
+
 def without_prompt(body: Body) -> Body:
-    """Return the rest of a body, for records. Secrets in `extra_body` are replaced."""
-    rest = {name: value for name, value in body.items() if name not in PROMPT}
-    record: Body = json.loads(redact(_serialize(rest).decode()))
+    """Return what a run's files say of a body. It lacks the prompt, and the secrets that `extra_body` can have."""
+    record: Body = json.loads(redact(_serialize(_parameters(body)).decode()))
     return record
 
 
@@ -345,7 +368,7 @@ def _digest(value: Any) -> str:
 
 
 def _update(sha: Any, value: Any) -> None:
-    """Hash JSON text by text, so that a long prompt is encoded once and never joined."""
+    """Hash JSON in pieces, so that no long text is copied as a whole."""
     if isinstance(value, Mapping):
         value = [part for item in value.items() for part in item]
     if isinstance(value, list):
@@ -353,6 +376,7 @@ def _update(sha: Any, value: Any) -> None:
         for item in value:
             _update(sha, item)
         return
-    data = str(value).encode("utf-8", "surrogatepass")
-    sha.update(f"{len(data)}\0".encode())
-    sha.update(data)
+    text = str(value)
+    sha.update(f"{len(text)}\0".encode())
+    for start in range(0, len(text), PIECE):
+        sha.update(text[start : start + PIECE].encode("utf-8", "surrogatepass"))

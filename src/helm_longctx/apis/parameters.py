@@ -90,6 +90,11 @@ class Parameters:
         self._model, self._lock = model, threading.Lock()
         self._changes: tuple[Change, ...] = ()
 
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """What is changed in each body, in the order in which it was learned."""
+        return self._changes
+
     def apply(self, body: Body) -> Body:
         """Return a body without what the model refuses."""
         for change in self._changes:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
+from urllib.parse import urlsplit
 
 import typer
 import yaml
 from rich.table import Table
 
 from helm_longctx.benchmarks import BENCHMARKS
-from helm_longctx.cli.shared import READY, LocalPath, fill_registries, print_table
+from helm_longctx.cli.shared import READY, LocalPath, fill_registries, print_table, without_helms_log
 from helm_longctx.endpoints.files import LISTS, add_entries
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.protocol.lengths import parse_length
@@ -25,6 +26,12 @@ if TYPE_CHECKING:
     from helm_longctx.endpoints.tokenizer import Tokenizer
 
 app = typer.Typer(invoke_without_command=True)
+
+_PROVIDERS = {
+    "OpenAIClient": ("api.openai.com", "OPENAI_API_KEY"),
+    "AnthropicClient": ("api.anthropic.com", "ANTHROPIC_API_KEY"),
+}
+"""Server and variable of clients without a `base_url`."""
 
 _NAME = re.compile(r"[\w.-]+/[\w.-]+")
 """Names that can stand in a run entry and that HELM splits at the slash."""
@@ -44,18 +51,27 @@ def models(
     if copy_to:
         _copy(READY, copy_to)
     folder = copy_to or READY
-    deployments = yaml.safe_load((folder / "model_deployments.yaml").read_text(encoding="utf-8"))["model_deployments"]
     table = Table(title="Deployments", title_justify="left")
-    for column in ("model", "client", "window"):
+    for column in ("model", "server", "key", "window"):
         table.add_column(column, overflow="fold")
-    for name, about in (("longctx/lexical", "no network: finds words"), ("longctx/null", "no network: a constant")):
-        table.add_row(name, about, "any")
-    for row in deployments:
-        table.add_row(
-            row["name"], row["client_spec"]["class_name"].rsplit(".", 1)[-1], str(row.get("max_sequence_length", "any"))
-        )
+    for name, about in (("longctx/lexical", "none: finds words"), ("longctx/null", "none: a constant")):
+        table.add_row(name, about, "", "any")
+    for row in list_deployments(folder):
+        table.add_row(*row)
     print_table(table)
     print(f"helm-run … --local-path {folder}")
+
+
+def list_deployments(folder: Path) -> Iterator[tuple[str, str, str, str]]:
+    """Yield name, server, variable of the key, and window of the deployments in a folder."""
+    rows = yaml.safe_load((folder / "model_deployments.yaml").read_text(encoding="utf-8"))["model_deployments"]
+    for row in rows:
+        client, arguments = row["client_spec"]["class_name"].rsplit(".", 1)[-1], row["client_spec"].get("args", {})
+        host, variable = _PROVIDERS.get(client, ("this process", ""))
+        if "base_url" in arguments:
+            host, variable = urlsplit(arguments["base_url"]).netloc, ""
+        window = str(row.get("max_sequence_length", "any"))
+        yield row["name"], host, arguments.get("api_key_env", variable), window
 
 
 def _copy(source: Path, target: Path) -> None:
@@ -101,9 +117,9 @@ def add(
     if tokenizer:
         fill_registries(READY)
     chosen = load_tokenizer(tokenizer) if tokenizer else None
-    endpoint = probe(
-        url, name=name, model=model, api=api, kind=kind, api_key_env=api_key_env, headers=_headers(header or [])
-    )
+    headers = _headers(header or [])
+    with without_helms_log():
+        endpoint = probe(url, name=name, model=model, api=api, kind=kind, api_key_env=api_key_env, headers=headers)
     endpoint = replace(endpoint, context=tokens or endpoint.context)
     chosen = chosen or _find_tokenizer(endpoint)
     files = add_entries(local_path, make_entries(endpoint, name, chosen), replace_entries)
@@ -142,6 +158,6 @@ def _report(endpoint: Endpoint, tokenizer: Tokenizer | None) -> None:
     print(f"{endpoint.url}: {endpoint.model} answers {' and '.join(endpoint.routes)}")
     print(f"context: {endpoint.context or 'unknown'}; tokenizer: {tokenizer.name if tokenizer else 'none'}")
     if endpoint.refused:
-        print(f"parameters that the server refuses, and that are not sent: {', '.join(endpoint.refused)}")
+        print(f"the server refuses parameters: {', '.join(endpoint.refused)}")
     for gap in find_gaps(endpoint, tokenizer, BENCHMARKS):
         print(f"note: {gap}")

@@ -45,7 +45,7 @@ class Endpoint:
         routes: the forms that the server answered and that are to be used.
         context: tokens of prompt and output together; None if the server does not say it.
         source: hub name or folder of the weights; None if the server does not say it.
-        refused: parameters of HELM's requests that the server refused, and that the client therefore leaves out.
+        refused: parameters of HELM's requests that the server refuses, each with what is sent instead.
         api_key_env: name of the environment variable with the key.
     """
 
@@ -97,11 +97,14 @@ def probe(
     listed = _list(where)
     found = _choose(where, name, listed)
     where = replace(where, model=found.name, context=found.context, source=found.source)
-    results = {route: _ask(where, route) for route in _routes(protocol)}
+    asked = {route: _ask(where, route) for route in _routes(protocol)}
+    results = {route: result for route, (result, _) in asked.items()}
     routes = tuple(route for route, result in results.items() if result.success)
     if not routes:
         raise _no_answer(where, list(results.values()), listed)
-    return replace(where, routes=_wanted(kind, routes, results))
+    used = _wanted(kind, routes, results)
+    refused = dict.fromkeys(change for route in used for change in asked[route][1])
+    return replace(where, routes=used, refused=tuple(refused))
 
 
 def base_url(url: str, api: Api) -> str:
@@ -179,8 +182,8 @@ def _choose(endpoint: Endpoint, name: str, listed: list[ListedModel]) -> ListedM
     )
 
 
-def _ask(endpoint: Endpoint, route: Route) -> RequestResult:
-    """Send one tiny request with the parameters that HELM's requests have."""
+def _ask(endpoint: Endpoint, route: Route) -> tuple[RequestResult, list[str]]:
+    """Send one tiny request with the parameters that HELM's requests have. Also return those that are refused."""
     client = make_client(replace(endpoint, routes=(route,)))
     request = Request(
         model=f"endpoint/{endpoint.model}",
@@ -190,7 +193,8 @@ def _ask(endpoint: Endpoint, route: Route) -> RequestResult:
         max_tokens=_MAX_TOKENS,
         stop_sequences=["\n\n\n"],
     )
-    return client.make_request(request)
+    result = client.make_request(request)
+    return result, [str(change) for change in client.parameters.changes]
 
 
 def _wanted(kind: str | None, routes: tuple[Route, ...], results: Mapping[Route, RequestResult]) -> tuple[Route, ...]:

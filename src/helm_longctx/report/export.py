@@ -43,6 +43,7 @@ class Score(NamedTuple):
         package: version of helm-longctx that made the run; empty for older runs.
         comparability: the benchmark's comparability number; only runs with the same number compare. Empty for older
             runs.
+        judge: the judge, as in run entries; empty if no judge decides the task's score.
     """
 
     run: str
@@ -57,6 +58,7 @@ class Score(NamedTuple):
     lacking: str
     package: str = ""
     comparability: str = ""
+    judge: str = ""
 
 
 class Average(NamedTuple):
@@ -67,6 +69,7 @@ class Average(NamedTuple):
         of: over how many scores the mean is.
         lacking: codes of `Lack` of these scores and of the category's tasks without a score, separated by `;`.
         package, comparability: the values of these scores, separated by `;`.
+        judge: the judge of the scores that have one; no mean is over scores of two judges.
     """
 
     model: str
@@ -79,6 +82,7 @@ class Average(NamedTuple):
     lacking: str
     package: str = ""
     comparability: str = ""
+    judge: str = ""
 
 
 class Answer(NamedTuple):
@@ -116,6 +120,7 @@ def scores(suite: Path, benchmarks: Iterable[Benchmark]) -> Iterator[Score]:
     """
     benchmarks = tuple(benchmarks)
     for run, spec in _runs(suite):
+        judges = _judges(spec, benchmarks)
         stats = read_json(run / STATS)
         with reading(run / STATS):
             outcome = find_outcome(spec, stats, benchmarks)
@@ -128,23 +133,34 @@ def scores(suite: Path, benchmarks: Iterable[Benchmark]) -> Iterator[Score]:
             name, task = _key(stat)
             count = counts.get((name, task), counts.get(("num_instances", task)))
             values = (*group, name, stat["mean"], count, lacking.get(task, ""), *_versions(spec))
-            yield Score(run.name, model, arguments["entry"], task, *values)
+            yield Score(run.name, model, arguments["entry"], task, *values, judges.get(task, ""))
 
 
 def averages(scores: Iterable[Score], benchmarks: Iterable[Benchmark]) -> Iterator[Average]:
     """Yield the means over tasks at each length and over lengths of each task, for each run entry and model."""
     categories = {name: category for each in benchmarks for name, category in each.entries.items()}
-    tables: dict[tuple[str, str], dict[Cell, list[Score]]] = defaultdict(lambda: defaultdict(list))
-    for score in scores:
-        if score.metric == MAIN_METRIC:
-            tables[score.entry, score.context][Cell(score.model, score.task, score.length)].append(score)
-    for (entry, context), cells in sorted(tables.items()):
+    for (entry, context, judge), cells in sorted(_by_judge(scores).items()):
         for cell, groups in group_for_averages(cells).items():
             mean = fmean(fmean(score.score for score in group) for group in groups)
             rows = [score for group in groups for score in group]
             tasks = _tasks_of(categories[entry], cell) if entry in categories and cell.task == AVERAGE else ()
             texts = (_all_codes(rows, tasks), _join(row.package for row in rows), _join(r.comparability for r in rows))
-            yield Average(cell.model, entry, cell.task, cell.length, context, mean, len(groups), *texts)
+            yield Average(cell.model, entry, cell.task, cell.length, context, mean, len(groups), *texts, judge)
+
+
+def _by_judge(scores: Iterable[Score]) -> dict[tuple[str, str, str], dict[Cell, list[Score]]]:
+    """Group scores by entry, context and judge. Scores that no judge decides are in the group of each judge."""
+    by_model: dict[tuple[str, str, str], list[Score]] = defaultdict(list)
+    for score in scores:
+        if score.metric == MAIN_METRIC:
+            by_model[score.entry, score.context, score.model].append(score)
+    tables: dict[tuple[str, str, str], dict[Cell, list[Score]]] = defaultdict(lambda: defaultdict(list))
+    for (entry, context, _), rows in by_model.items():
+        for judge in {row.judge for row in rows if row.judge} or {""}:
+            for row in rows:
+                if row.judge in ("", judge):
+                    tables[entry, context, judge][Cell(row.model, row.task, row.length)].append(row)
+    return tables
 
 
 def answers(suite: Path) -> Iterator[Answer]:
@@ -227,6 +243,17 @@ def _versions(spec: Mapping[str, Any]) -> tuple[str, str]:
     """The package version and the comparability number in a run spec; empty where an older version wrote it."""
     packages = (metric.get("args", {}).get("package") for metric in spec["metric_specs"])
     return next(filter(None, packages), ""), str(spec["scenario_spec"]["args"].get("comparability", ""))
+
+
+def _judges(spec: Mapping[str, Any], benchmarks: Iterable[Benchmark]) -> dict[str, str]:
+    """The judge of each task with judged scores. A published score of a whole category has no task."""
+    entry = spec["scenario_spec"]["args"]["entry"]
+    category = next((each.entries[entry] for each in benchmarks if entry in each.entries), None)
+    annotators = spec.get("annotators") or []
+    judge = next((each.get("args", {}).get("judge", "auto") for each in annotators), "auto")
+    judged = [task for task in (*category.tasks, *category.variants) if task.official_judge] if category else []
+    judges = {task.name: (task.official_judge or "") if task.is_official(judge) else judge for task in judged}
+    return {"": next(iter(judges.values()), ""), **judges}
 
 
 def _join(values: Iterable[str]) -> str:

@@ -39,14 +39,17 @@ _HOLLOW: dict[str, Any] = {"linestyle": "", "marker": "o", "markersize": 5, "mar
 
 
 def curves(averages: Iterable[Average]) -> dict[str, Curves]:
-    """Return the curves of means over tasks by panel: a panel for each run entry, and for it with `context=none`.
+    """Return the curves of means over tasks by panel: one for each run entry, each judge, and with `context=none`.
 
     A benchmark without lengths has no curve.
     """
     means = [each for each in averages if each.task == AVERAGE and each.length]
     panels: dict[str, Curves] = {}
-    for mean in sorted(means, key=lambda mean: (mean.entry, mean.context, mean.model, parse_length(mean.length))):
-        panel = mean.entry if mean.context == "full" else f"{mean.entry}, context={mean.context}"
+    for mean in sorted(
+        means, key=lambda mean: (mean.entry, mean.context, mean.judge, mean.model, parse_length(mean.length))
+    ):
+        conditions = (f"context={mean.context}" if mean.context != "full" else "", mean.judge and f"judge={mean.judge}")
+        panel = ", ".join(filter(None, (mean.entry, *conditions)))
         curve = panels.setdefault(panel, {}).setdefault(mean.model, {})
         curve[parse_length(mean.length)] = Point(mean.score, not mean.lacking)
     return panels

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from importlib import resources
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
+
+import yaml
 
 from helm_longctx.protocol.metric_names import FAILURES
 from helm_longctx.protocol.sample import Sample
@@ -50,13 +54,14 @@ class InstanceScore(NamedTuple):
     values: Mapping[str, float]
 
 
-def read_scores(run: Path, benchmarks: Iterable[Benchmark] = (), metric: str = MAIN_METRIC) -> list[InstanceScore]:
+def read_scores(run: Path, benchmarks: Iterable[Benchmark] = (), metric: str | None = None) -> list[InstanceScore]:
     """Read the scores of a run's answers, in the data's order, of instances without perturbation.
 
     Args:
         run: the run's folder; runs of earlier versions and of HELM's own scenarios can be read too.
         benchmarks: those whose tasks may have a score of several metrics, which is then the mean of the answer's.
-        metric: the statistic that is the score.
+        metric: the statistic that is the score; None for `longctx_score`, and in runs of HELM's own scenarios for the
+            main metric by HELM's schema files.
 
     Returns:
         An empty list for published results, which have no instances.
@@ -68,13 +73,15 @@ def read_scores(run: Path, benchmarks: Iterable[Benchmark] = (), metric: str = M
     rows = read_json(path)
     with reading(run / RUN_SPEC):
         about = _about(run, spec)
-        headlines = _headlines(spec, benchmarks) if metric == MAIN_METRIC else {}
+        main, split = _main_metric(spec)
+        headlines = _headlines(spec, benchmarks) if metric is None else {}
+        alone = (metric or main,)
     samples = _samples(run / STATES) if rows else {}
     with reading(path):
         return [
-            _score(about, row, task, values, samples.get((row["instance_id"], task)), headlines.get(task, (metric,)))
+            _score(about, row, task, values, samples.get((row["instance_id"], task)), headlines.get(task, alone))
             for row in rows
-            for task, values in _by_task(row).items()
+            for task, values in _by_task(row, split).items()
         ]
 
 
@@ -127,6 +134,28 @@ def _about(run: Path, spec: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _main_metric(spec: Mapping[str, Any]) -> tuple[str, str]:
+    """The name and the split of the statistic that is a run's score."""
+    if "entry" in spec["scenario_spec"].get("args", {}):
+        return MAIN_METRIC, "test"
+    return _schema_metric(tuple(spec["groups"]))
+
+
+@lru_cache(maxsize=256)
+def _schema_metric(groups: tuple[str, ...]) -> tuple[str, str]:
+    """The main metric and split of the first of a run's groups that has one in HELM's schema files."""
+    folder = Path(str(resources.files("helm.benchmark"))) / "static"
+    for path in sorted(folder.glob("schema*.yaml")):
+        text = path.read_text(encoding="utf-8")
+        if not any(f"name: {group}\n" in text for group in groups):
+            continue  # to parse all files would take seconds
+        for group in yaml.safe_load(text)["run_groups"]:
+            main = (group.get("environment") or {}).get("main_name", "$")
+            if group["name"] in groups and "$" not in main:
+                return main, group["environment"].get("main_split", "test")
+    return MAIN_METRIC, "test"
+
+
 def _headlines(spec: Mapping[str, Any], benchmarks: Iterable[Benchmark]) -> dict[str, tuple[str, ...]]:
     """The metrics of the scores that are means of several, by task."""
     entry = spec["scenario_spec"].get("args", {}).get("entry")
@@ -143,16 +172,16 @@ def _samples(path: Path) -> dict[tuple[str, str], Sample | None]:
         return {(each["id"], each.get("sub_split") or ""): find_sample(each) for each in instances}
 
 
-def _by_task(row: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+def _by_task(row: Mapping[str, Any], split: str) -> dict[str, dict[str, float]]:
     """The statistics of an answer by task; nearly always there is one task."""
     tasks: dict[str, dict[str, float]] = {}
-    for name, value in _values(row):
+    for name, value in _values(row, split):
         tasks.setdefault(name.get("sub_split") or "", {})[name["name"]] = value
     return tasks
 
 
-def _values(row: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], float]]:
+def _values(row: Mapping[str, Any], split: str) -> Iterator[tuple[Mapping[str, Any], float]]:
     for stat in row["stats"]:
         name = stat["name"]
-        if name.get("split") in ("test", None) and "perturbation" not in name and stat.get("mean") is not None:
+        if name.get("split") in (split, None) and "perturbation" not in name and stat.get("mean") is not None:
             yield name, stat["mean"]
