@@ -20,7 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from bench.run_files import WORDS, write_rows  # noqa: E402
+from run_files import WORDS, write_rows  # noqa: E402
 from tests.chaos.batches import disturb, moments  # noqa: E402
 from tests.chaos.chaos import forks  # noqa: E402
 from tests.servers.batches import serve_batches  # noqa: E402
