@@ -137,7 +137,7 @@ CHANGES = st.builds(Change, st.sampled_from(DROPPABLE)) | st.just(
 )
 def test_changes(changes: list[Change], body: dict[str, Any]) -> None:
     """They leave out what they name and nothing else, and a second time changes nothing."""
-    parameters = Parameters("m")
+    parameters = Parameters()
     parameters._changes = tuple(changes)
     once = parameters.apply(body)
     assert parameters.apply(once) == once

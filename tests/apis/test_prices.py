@@ -7,16 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helm.benchmark.model_deployment_registry import (
-    DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT,
-    ClientSpec,
-    ModelDeployment,
-    register_model_deployment,
-)
+from helm.benchmark.model_deployment_registry import ClientSpec, ModelDeployment
 
 from helm_longctx.apis.prices import PRICES, Prices, find_prices, read_prices
 from helm_longctx.apis.usage import Usage
 from helm_longctx.errors import InputError
+from tests.running import making
 
 MILLION = 1_000_000
 
@@ -28,13 +24,9 @@ def no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def prices(name: str, own: dict[str, Any] | None = None, **arguments: Any) -> Prices | None:
     """The prices of a deployment of this name."""
-    DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.pop(name, None)
     spec = ClientSpec("helm_longctx.apis.OpenAIClient", arguments)
-    register_model_deployment(ModelDeployment(name=name, client_spec=spec, model_name=name))
-    try:
+    with making.deployed(ModelDeployment(name=name, client_spec=spec, model_name=name)):
         return find_prices(name, own)
-    finally:
-        DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.pop(name)
 
 
 def test_tiers() -> None:

@@ -350,7 +350,7 @@ def test_without_a_window_nothing_is_tokenized() -> None:
     assert adapted(RECALL, unlimited)
     sample = Sample("generated", 100, 100, length=4096, context_span=[0, 1])
     assert Truncator.for_deployment(roomy).fit("short", sample, 100, "completion") == FittedPrompt("short")
-    with pytest.raises(Exception, match="nowhere"):
+    with pytest.raises(InputError, match="'test/none' cannot be loaded"):
         adapted("helmet_recall:task=json_kv,length=1m,num_samples=1", roomy)
 
 

@@ -16,7 +16,12 @@ from helm_longctx.protocol.sample import Sample
 
 PREFIX = "Answer:"
 EXAMPLE = Example(
-    "x-0", {"context": "Ben did it.", "question": "Who?"}, ["Ben"], "generated", record={"aliases": ["Benjamin"]}
+    "x-0",
+    {"context": "Ben did it.", "question": "Who?"},
+    ["Ben"],
+    "generated",
+    record={"aliases": ["Benjamin"]},
+    group="book 1",
 )
 SETTINGS = Settings(length=4096)
 
@@ -61,6 +66,7 @@ def record_of(task: Task, output: str, form: Form) -> Record:
     )
     instance = to_instance(benchmark, task, SETTINGS, EXAMPLE, run_max_tokens=10)
     sent = Sample.from_json(instance.extra_data).extend(style=form)
+    assert sent.group == EXAMPLE.group
     result = RequestResult(success=True, embedding=[], completions=[GeneratedOutput(output, 0, [])], cached=False)
     return scored_record(
         RequestState(

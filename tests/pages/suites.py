@@ -19,28 +19,30 @@ from helm_longctx.protocol.sample import Sample
 from helm_longctx.protocol.task import Task
 
 HOSTILE = (
-    "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\"> {{7*7}} \u2028"
+    "青岛 </script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\"> {{7*7}} \u2028"
 )
 """A text that would run a script or break a page that does not escape it."""
 
 DEPTHS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 
 
-def write_suite(suite: Path, entries: Iterable[str], skills: dict[str, float], instances: int = 12) -> None:
+def write_suite(
+    suite: Path, entries: Iterable[str], skills: dict[str, float], instances: int = 12, text: str = HOSTILE
+) -> None:
     """A run of each entry by each model, whose answers are right with a probability that its skill and length give."""
     for entry in entries:
         for model, skill in skills.items():
-            write_run(suite, f"{entry}{',' if ':' in entry else ':'}model={model}", model, skill, instances)
+            write_run(suite, f"{entry}{',' if ':' in entry else ':'}model={model}", model, skill, instances, text)
 
 
-def write_run(suite: Path, entry: str, model: str, skill: float, instances: int) -> Path:
+def write_run(suite: Path, entry: str, model: str, skill: float, instances: int, text: str = HOSTILE) -> Path:
     """A run in HELM's files; its folder."""
     (spec,) = construct_run_specs(parse_object_spec(entry.replace(model, "longctx/null")))
     plain = json.loads(json.dumps(asdict_without_nones(spec)).replace("longctx/null", model))
     run = suite / plain["name"].replace("/", "_").replace("longctx_null", model.replace("/", "_"))
     run.mkdir(parents=True)
     arguments = plain["scenario_spec"]["args"]
-    answers = list(_answers(arguments, model, skill, instances))
+    answers = list(_answers(arguments, model, skill, instances, text))
     states = {"adapter_spec": plain["adapter_spec"], "request_states": [state for state, _ in answers]}
     rows = [row for _, row in answers]
     files = {"run_spec": plain, "per_instance_stats": rows, "stats": list(_means(rows)), "scenario_state": states}
@@ -50,7 +52,9 @@ def write_run(suite: Path, entry: str, model: str, skill: float, instances: int)
     return run
 
 
-def _answers(arguments: dict[str, Any], model: str, skill: float, instances: int) -> Iterator[tuple[Any, Any]]:
+def _answers(
+    arguments: dict[str, Any], model: str, skill: float, instances: int, text: str
+) -> Iterator[tuple[Any, Any]]:
     benchmark = benchmark_of(arguments["entry"])
     category, length = benchmark.entries[arguments["entry"]], arguments.get("length")
     chosen = arguments.get(benchmark.task_argument)
@@ -63,17 +67,17 @@ def _answers(arguments: dict[str, Any], model: str, skill: float, instances: int
             middle = 0.25 if DEPTHS[number % 6] in (0.4, 0.6) else 0.0
             loss = 0.012 * ((length or 8192) // 8192)
             chance = skill - loss - middle + 0.5 * (ease - 0.5)
-            yield _answer(task, number, rng.random() < chance, rng.random() < 0.04)
+            yield _answer(task, number, rng.random() < chance, rng.random() < 0.04, text)
 
 
-def _answer(task: Task, number: int, is_right: bool, fails: bool) -> tuple[dict[str, Any], dict[str, Any]]:
-    name, answer, depth = f"{task.name}-{number}", f"青岛 {number} {HOSTILE}", DEPTHS[number % 6]
+def _answer(task: Task, number: int, is_right: bool, fails: bool, extra: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    name, answer, depth = f"{task.name}-{number}", f"Pier {number} {extra}", DEPTHS[number % 6]
     question = f"Which harbour? {number // 6}"
     prompt = f"{'fog on the water. ' * 300}{answer}{' lamps and few were there.' * 300}\n{question}"
     sample = Sample("official", 50, 50, question=question, depth=depth, input_tokens=7000)
-    text = answer if is_right else f"I do not know. {HOSTILE}"
+    text = answer if is_right else f"I do not know. {extra}"
     result = {"success": not fails, "completions": [] if fails else [{"text": text, "logprob": 0, "tokens": []}]}
-    result |= {"error": f"temporary: 503 {HOSTILE}"} if fails else {}
+    result |= {"error": f"temporary: 503 {extra}"} if fails else {}
     references = [{"output": {"text": answer}, "tags": ["correct"]}]
     instance = {
         "input": {"text": prompt},

@@ -15,9 +15,11 @@ from tests.e2e.browser import chromium, until
 pytestmark = pytest.mark.browser
 
 # Without most rows of long tables, which are alike.
+RULES = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice")
+
 AXE = """
 const done = arguments[arguments.length - 1];
-axe.run({exclude: [["tbody tr:nth-child(n+12)"]]}, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]})
+axe.run({exclude: [["tbody tr:nth-child(n+12)"]]}, {runOnly: arguments[0]})
    .then((found) => done(found.violations.map((v) => [v.impact, v.id, v.nodes.map((node) => node.html.slice(0, 200))])));
 """
 
@@ -51,7 +53,8 @@ def test_pages_are_accessible_and_without_errors(site: Path, browser: webdriver.
     for page in [*site.glob("index.html"), *site.glob("helmet-*.html"), next(site.glob("instances-*.html"))]:
         open_site(browser, page, theme)
         browser.execute_script(axe)
-        found = browser.execute_async_script(AXE)
+        # In the other theme only colours differ.
+        found = browser.execute_async_script(AXE, RULES if theme == "light" else ["color-contrast"])
         assert [each for each in found if each[0] in ("serious", "critical")] == [], page.name
         assert complaints(browser) == [], page.name
 
@@ -67,7 +70,7 @@ def test_instances_can_be_searched_and_opened(site: Path, browser: webdriver.Chr
     until(browser, lambda tab: tab.execute_script(found) == "3 of 12 instances")
     browser.execute_script(change, "show", "")
     browser.execute_script("document.querySelector('.filters').elements.whole.checked = true")
-    browser.execute_script(change, "text", "青岛 7 ")
+    browser.execute_script(change, "text", "pier 7 青岛")
     until(browser, lambda tab: tab.execute_script(found) == "1 of 12 instances")
     browser.execute_script("document.querySelector('.instances summary').click()")
     until(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -12,6 +13,7 @@ from helm.benchmark.adaptation.request_state import RequestState
 from helm.benchmark.annotation.annotator import Annotator, AnnotatorSpec
 from helm.benchmark.executor import ExecutionSpec
 from helm.benchmark.model_deployment_registry import (
+    ALL_MODEL_DEPLOYMENTS,
     DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT,
     ClientSpec,
     ModelDeployment,
@@ -92,6 +94,17 @@ def register_client(client: type[Client]) -> None:
     if name not in DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT:
         spec = ClientSpec(f"{client.__module__}.{client.__name__}")
         register_model_deployment(ModelDeployment(name=name, client_spec=spec, model_name="longctx/lexical"))
+
+
+@contextmanager
+def deployed(deployment: ModelDeployment) -> Iterator[str]:
+    """The name of a deployment that HELM knows until the block ends, whatever it knew by that name."""
+    before = dict(DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT), list(ALL_MODEL_DEPLOYMENTS)
+    register_model_deployment(deployment)
+    yield deployment.name
+    DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.clear()
+    DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.update(before[0])
+    ALL_MODEL_DEPLOYMENTS[:] = before[1]  # else it could be the default of its model
 
 
 class PromptSize(Annotator):

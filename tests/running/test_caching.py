@@ -9,12 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from helm.benchmark.model_deployment_registry import (
-    DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT,
-    ClientSpec,
-    ModelDeployment,
-    register_model_deployment,
-)
+from helm.benchmark.model_deployment_registry import ClientSpec, ModelDeployment
 
 from helm_longctx.apis.prices import PRICES
 from helm_longctx.running import asking
@@ -55,12 +50,6 @@ def server() -> Iterator[Server]:
     """One that answers slowly enough for two requests to be read at a time."""
     with serve(lambda prompt: time.sleep(0.1) or "a", models={"m": Model()}) as running:
         yield running
-    DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.pop("test/caching", None)
-
-
-def deploy(client: str, address: str) -> None:
-    spec = ClientSpec(f"helm_longctx.apis.{client}", {"base_url": address, "model": "m"})
-    register_model_deployment(ModelDeployment("test/caching", spec, "longctx/lexical"))
 
 
 def sent_texts(server: Server) -> list[bytes]:
@@ -69,19 +58,22 @@ def sent_texts(server: Server) -> list[bytes]:
     return [(each if isinstance(each, str) else "".join(block["text"] for block in each)).encode() for each in contents]
 
 
-def run_and_log(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, str]:
-    """The folder of a run, and what the log says of its requests."""
+def run_and_log(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, client: str, address: str, at_most: int = QUESTIONS
+) -> tuple[Path, str]:
+    """The folder of a run with one of our clients, and what the log says of its requests."""
     lines: list[str] = []
     monkeypatch.setattr(asking, "hlog", lines.append)
-    return making.make_run(folder, ENTRY, cache=False), "\n".join(lines)
+    spec = ClientSpec(f"helm_longctx.apis.{client}", {"base_url": address, "model": "m"})
+    with making.deployed(ModelDeployment("test/caching", spec, "longctx/lexical")):
+        return making.make_run(folder, ENTRY, cache=False, at_most=at_most), "\n".join(lines)
 
 
 def test_a_book_is_written_once(
     books: list[str], server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In Anthropic's protocol: a mark, no other text, and what it saves."""
-    deploy("AnthropicClient", server.address)
-    run, log = run_and_log(tmp_path, monkeypatch)
+    run, log = run_and_log(tmp_path, monkeypatch, "AnthropicClient", server.address)
     assert len(server.calls) == QUESTIONS
     assert sorted(sent_texts(server)) == sorted(text for _, text in read_prompts(run))
     blocks = [call.body["messages"][0]["content"] for call in server.calls]
@@ -107,8 +99,7 @@ def test_automatic_caches_are_warm_too(
     books: list[str], server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In OpenAI's protocol nothing is marked, and the first request of each book is alone all the same."""
-    deploy("OpenAIClient", server.openai)
-    run, _ = run_and_log(tmp_path, monkeypatch)
+    run, _ = run_and_log(tmp_path, monkeypatch, "OpenAIClient", server.openai)
     assert all(isinstance(call.body["messages"][0]["content"], str) for call in server.calls)
     cached = [row["mean"] for row in making.read(run, "stats") if row["name"]["name"] == "cached_tokens"]
     assert cached[0] == pytest.approx(0.8 * len(books[0]) / 4, rel=0.02)
@@ -118,7 +109,6 @@ def test_one_question_is_not_marked(
     books: list[str], server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A write that nobody reads would only cost more."""
-    deploy("AnthropicClient", server.address)
-    making.make_run(tmp_path, ENTRY, cache=False, at_most=1)
+    run_and_log(tmp_path, monkeypatch, "AnthropicClient", server.address, at_most=1)
     (call,) = server.calls
     assert isinstance(call.body["messages"][0]["content"], str)

@@ -8,12 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helm.benchmark.model_deployment_registry import (
-    DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT,
-    ClientSpec,
-    ModelDeployment,
-    register_model_deployment,
-)
+from helm.benchmark.model_deployment_registry import ClientSpec, ModelDeployment
 from helm.benchmark.tokenizer_config_registry import TokenizerConfig, TokenizerSpec, register_tokenizer_config
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
@@ -49,9 +44,8 @@ def count(text: str) -> int:
 def deployment(tokenizer: str) -> Iterator[str]:
     """A deployment with a tokenizer and without a window: a run counts nothing."""
     spec = ClientSpec(f"{making.__name__}.PlainClient")
-    register_model_deployment(ModelDeployment("test/counted", spec, "longctx/lexical", tokenizer))
-    yield "test/counted"
-    DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.pop("test/counted")
+    with making.deployed(ModelDeployment("test/counted", spec, "longctx/lexical", tokenizer)) as name:
+        yield name
 
 
 def estimate(folder: Path, entry: str, **arguments: Any) -> Estimate:
@@ -104,4 +98,8 @@ def test_the_command(tmp_path: Path) -> None:
     assert [each["requests"] for each in found] == [3, 3]
     assert found[1]["prompt_tokens"]["total"] == pytest.approx(2 * found[0]["prompt_tokens"]["total"], rel=0.2)
     assert "the user's prices" in done.stdout
-    assert "all" in done.stdout
+    lines = done.stdout.splitlines()
+    (last,) = [line for line in lines if line.startswith("│ all")]
+    assert f"{sum(each['prompt_tokens']['total'] for each in found):,}" in last
+    assert f"${sum(each['dollars']['typical'] for each in found):,.2f}" in last
+    assert not any("model=" in line for line in lines)

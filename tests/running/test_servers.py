@@ -109,7 +109,7 @@ def test_what_tells_servers_apart(monkeypatch: pytest.MonkeyPatch) -> None:
 ODD = {
     Fault.NULL: "malformed: the server's answer has no text",
     Fault.NO_CHOICES: "malformed: the server's answer has no choices",
-    Fault.STRANGE: "malformed: the server answered with an error",
+    Fault.STRANGE: "temporary: the server answered with an error",
     Fault.PAGE: "malformed: ",
     Fault.MALFORMED: "malformed: ",
     Fault.DROPPED: "temporary: ",

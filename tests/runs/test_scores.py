@@ -52,7 +52,7 @@ def test_a_run_of_helm(old_run: Path) -> None:
 
 
 def test_groups_and_failures(old_run: Path) -> None:
-    """A sample's group counts, else the question if it has a depth; a request without an answer has no score."""
+    """A sample's group counts, in old runs the question if it has a depth; a request without an answer has no score."""
     path = old_run / "scenario_state.json"
     content = json.loads(path.read_text())
     content["request_states"][0]["instance"]["extra_data"]["group"] = "text 1"

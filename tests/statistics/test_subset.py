@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from helm_longctx.statistics.subset import Scores, agreement, find_subset
+from helm_longctx.statistics.subset import MOST_SETS, Scores, _sets, agreement, find_subset
 
 
 def made(noisy: float) -> Scores:
@@ -36,6 +36,15 @@ def test_fewer_questions_are_noisier() -> None:
     assert cheap
     assert dear.price > cheap.price
     assert dear.agreement >= 0.99
+
+
+def test_many_tasks_are_tried_in_small_sets() -> None:
+    """Of thirty tasks the small sets and the whole are tried, each once."""
+    sets = _sets(30)
+    assert len({tuple(row) for row in sets.tolist()}) == len(sets) == MOST_SETS
+    assert sets[:30].sum() == 30
+    assert sets[-1].all()
+    assert len(_sets(5)) == 31
 
 
 def test_there_may_be_none() -> None:

@@ -133,7 +133,7 @@ class ProviderClient(CachingClient):
             timeout=self._timeout(),
             max_retries=0,  # the runner and the judges retry
         )
-        self.parameters = Parameters(self.settings.model or type(self).__name__)
+        self.parameters = Parameters()
 
     @classmethod
     @abstractmethod

@@ -13,6 +13,7 @@ from typing import Any
 from helm.common.hierarchical_logger import hwarn
 
 from helm_longctx.failures import Failure, failure_of_error
+from helm_longctx.redaction.abbreviation import abbreviate
 from helm_longctx.redaction.text import redact
 
 Body = dict[str, Any]
@@ -80,14 +81,10 @@ _REPLACEMENTS = [
 
 
 class Parameters:
-    """What has been learned about the parameters of a deployment's model. Threads share it.
+    """What has been learned about the parameters of a deployment's model. Threads share it."""
 
-    Args:
-        model: the model's name, for the log.
-    """
-
-    def __init__(self, model: str):
-        self._model, self._lock = model, threading.Lock()
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
         self._changes: tuple[Change, ...] = ()
 
     @property
@@ -110,7 +107,7 @@ class Parameters:
             if change is None:
                 return False
             self._changes += (change,)
-        hwarn(f"{self._model}: {change}, because the server refuses it: {redact(str(error)[:_HEAD])}")
+        hwarn(f"{sent['model']}: {change}, because the server refuses it: {abbreviate(redact(str(error)))}")
         return True
 
 

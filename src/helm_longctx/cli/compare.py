@@ -78,7 +78,7 @@ def _standings(standings: Sequence[Standing]) -> Grid:
 def _matrix(models: Sequence[str], pairings: Iterable[Pairing]) -> Grid:
     """The effects of rows minus columns; ties as `=`."""
     found = {(each.one, each.other): each for each in pairings if each.by == "all"}
-    grid = Grid(title=f"Row minus column (= is a tie: adjusted p is not below {SURE})", title_justify="left")
+    grid = Grid(title=f"Row minus column (=: p >= {SURE}, a tie)", title_justify="left")
     for name in ("", *models):
         grid.add_column(name, overflow="fold")
     for one in models:

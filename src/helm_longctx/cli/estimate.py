@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -17,13 +18,17 @@ from helm_longctx.errors import InputError
 if TYPE_CHECKING:
     from helm_longctx.running.estimate import Estimate
 
+COLUMNS = ("requests", "prompt tokens", "output tokens", "judge calls", "disk", "cost", "cached", "batch", "most")
+
+MODEL_IN_RUN = re.compile(",?model(_deployment)?=[^,]*")
+
 MOST = 1_000_000
 """`-m` without a value: all instances."""
 
 
 def estimate(
     entries: Annotated[list[str] | None, typer.Argument(help="Run entries, e.g. helmet_rag:length=8k.")] = None,
-    model: Annotated[list[str] | None, typer.Option(help="Model or deployment; can be given several times.")] = None,
+    model: Annotated[list[str] | None, typer.Option(help="Model, as for helm-run; can be given several times.")] = None,
     conf_paths: Annotated[list[Path] | None, typer.Option(help="Files of run entries, as for helm-run.")] = None,
     most: Annotated[int, typer.Option("-m", min=1, help="Instances of a run at most, as for helm-run.")] = MOST,
     prices: Annotated[Path | None, typer.Option(help="YAML file with prices by deployment or model.")] = None,
@@ -67,28 +72,23 @@ def _own_prices(
 
 
 def _print(estimates: Sequence[Estimate]) -> None:
-    table = Table(title="Estimate", title_justify="left")
-    names = (
-        "run",
-        "requests",
-        "prompt tokens",
-        "output tokens",
-        "judge calls",
-        "disk",
-        "cost",
-        "cached",
-        "batch",
-        "most",
-    )
-    for name in names:
-        table.add_column(name, overflow="fold", justify="left" if name == "run" else "right")
-    for each in estimates:
-        table.add_row(each.run, *_cells([each]), end_section=each is estimates[-1])
-    if len(estimates) > 1:
-        table.add_row("all", *_cells(estimates))
-    print_table(table)
+    for deployment in dict.fromkeys(each.deployment for each in estimates):
+        print_table(_table(deployment, [each for each in estimates if each.deployment == deployment]))
     for line in _notes(estimates):
         print(line)
+
+
+def _table(deployment: str, estimates: Sequence[Estimate]) -> Table:
+    table = Table(title=deployment, title_justify="left")
+    table.add_column("run", overflow="fold")
+    for name in COLUMNS:
+        table.add_column(name, overflow="fold", justify="right")
+    for each in estimates:
+        entry = MODEL_IN_RUN.sub("", each.run)
+        table.add_row(entry, *_cells([each]), end_section=each is estimates[-1])
+    if len(estimates) > 1:
+        table.add_row("all", *_cells(estimates))
+    return table
 
 
 def _cells(estimates: Sequence[Estimate]) -> list[str]:

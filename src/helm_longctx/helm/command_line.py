@@ -104,7 +104,10 @@ def make_run_specs(
     set_benchmark_output_path(str(output_path))
     wanted = [RunEntry(description=entry, priority=1, groups=None) for entry in args.run_entries]
     wanted += read_run_entries(args.conf_paths).entries if args.conf_paths else []  # HELM fails at no paths
-    return run_entries_to_run_specs(wanted, max_eval_instances=most, models_to_run=args.models_to_run)
+    try:
+        return run_entries_to_run_specs(wanted, max_eval_instances=most, models_to_run=args.models_to_run)
+    except ValueError as error:  # for example a deployment of another model
+        raise InputError(shorten(str(error))) from error
 
 
 def asks_for_ours(args: Namespace) -> bool:

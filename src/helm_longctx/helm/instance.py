@@ -38,7 +38,7 @@ def to_instance(
         input_tokens=example.input_tokens,
         counter=example.counter,
         record=dict(example.record),
-        group=example.group or None,
+        group=example.group,
     )
     return Instance(
         input=_input(prompt),

@@ -12,6 +12,7 @@ import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from helm.benchmark.model_deployment_registry import ModelDeployment, get_model_deployment
@@ -77,7 +78,7 @@ def find_official_judge(official: str, credentials: Mapping[str, Any]) -> str | 
     """
     outcomes = {name: _outcome(name, credentials) for name in _hosts(official, credentials)}
     if not outcomes:
-        hwarn(f"answers are not judged: there is no key for the official judge {official}; {INSTEAD}")
+        _warn_once(f"answers are not judged: there is no key for the official judge {official}; {INSTEAD}")
         return None
     # A failure that may pass says nothing about the official host, but another host must have answered.
     found = next((name for name, outcome in outcomes.items() if outcome.failure is None), None)
@@ -89,6 +90,12 @@ def find_official_judge(official: str, credentials: Mapping[str, Any]) -> str | 
     if found != official:
         hlog(f"judge=auto: the official judge is asked at {found}")
     return found
+
+
+@cache
+def _warn_once(text: str) -> None:
+    """Log a warning. The runner and the annotator of each run look for the judge."""
+    hwarn(text)
 
 
 def _hosts(official: str, credentials: Mapping[str, Any]) -> Iterator[str]:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from helm.benchmark.model_deployment_registry import ModelDeployment
-from helm.common.object_spec import get_class_by_name
 from helm.common.request import Request, RequestResult
 from tenacity import Retrying, retry_if_result, stop_after_attempt
 from tenacity import wait_random_exponential as wait_randomly
@@ -71,17 +69,6 @@ def check_settings() -> None:
     """
     for name in DEFAULTS:
         setting(name)
-
-
-def chat_messages(deployment: ModelDeployment) -> list[Any] | None:
-    """Return the `messages` of a request for which a prompt is asked in a chat.
-
-    They are an empty list for a client that would otherwise complete the prompt, as ours do for servers with both
-    routes; else None, since HELM's clients would send nothing but the messages.
-    """
-    spec = deployment.client_spec
-    declare = getattr(get_class_by_name(spec.class_name), "request_form", None)
-    return [] if declare is not None and declare(spec.args or {}) == "both" else None
 
 
 def call(client: Client, request: Request) -> RequestResult | str:

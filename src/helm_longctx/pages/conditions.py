@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from helm_longctx.pages.document import Cell, Column, Section, Table
-from helm_longctx.pages.results import Board, Run, label
+from helm_longctx.pages.results import Board, Run, label, lack_kinds
 from helm_longctx.protocol.metric_names import CONDITIONS
 from helm_longctx.report.comparability import MARK
 
 Links = Callable[[Run], tuple[str, str]]
 """For a run, the addresses of its instances in the report and of its page in HELM; empty where there is none."""
 
-_LEFT_OUT = ("depth", "published", "subsampled", "generated_data", "num_instances")
-_TOTALS = ("tokens", "cost", "money", "usd", "saved")
-"""Words in the names of statistics that are counts or sums, not shares."""
+COST = "cost"
+"""The statistic that is summed over a run's answers; of others the mean is shown."""
+
+_LEFT_OUT = ("depth", "published", "subsampled", "generated_data", "num_instances", "price_date")
+_PLAIN = ("request_seconds", "jury_alpha", COST)
+"""Statistics that are no shares, beside the numbers of tokens."""
 
 
 def condition_sections(board: Board, links: Links) -> list[Section]:
@@ -33,7 +36,10 @@ def condition_sections(board: Board, links: Links) -> list[Section]:
     ]
     rows = [_row(run, names, links) for run in board.runs]
     name = f"runs-{board.benchmark.name}"
-    about = "Shares are in percent of the requests. The run entry leads to the run's instances."
+    about = (
+        "Shares are in percent of the requests, tokens are means, and the cost is that of the whole run. The run entry"
+        " leads to the run's instances."
+    )
     table = Table(name, "Runs", heads, rows, about, search=True)
     return [Section(name, "Runs, failures and costs", [table])]
 
@@ -42,16 +48,15 @@ def _row(run: Run, names: Sequence[str], links: Links) -> list[Cell]:
     instances, page = links(run)
     scored = sum(each.score is not None for each in run.scores)
     lacks = list(dict.fromkeys(lack for reasons in run.lacks.values() for lack in reasons))
-    kinds = dict.fromkeys(lack.partition(":")[0].partition(" (")[0] for lack in lacks)
     entry = run.path.name.partition(",model=")[0]
     return [
         Cell(run.model),
         Cell(entry + (" (closed book)" if run.is_closed_book else ""), link=instances),
         Cell(label(run.length), sort=float(run.length or 0)),
         Cell(f"{scored} of {len(run.scores)}", float(scored)),
-        *(_number(name, _mean(run, name)) for name in names),
+        *(_number(name, _cost(run) if name == COST else _mean(run, name)) for name in names),
         Cell("open" if page else "–", link=page),
-        Cell(", ".join(kinds), note="; ".join(lacks), tag="lacking" if lacks else ""),
+        Cell(lack_kinds(lacks), note="; ".join(lacks), tag="lacking" if lacks else ""),
     ]
 
 
@@ -64,8 +69,14 @@ def _mean(run: Run, name: str) -> float | None:
 def _number(name: str, value: float | None) -> Cell:
     if value is None:
         return Cell("–", -1.0)
-    if any(word in name for word in _TOTALS):
-        return Cell(f"{value:,.0f}" if value >= 100 else f"{value:.4g}", value)
-    if name.endswith("seconds") or name == "jury_alpha":
+    if name.endswith("_tokens"):
+        return Cell(f"{value:,.0f}", value)
+    if name in _PLAIN:
         return Cell(f"{value:.2f}", value)
     return Cell(f"{100 * value:.1f}", 100 * value)
+
+
+def _cost(run: Run) -> float | None:
+    """What all answers of a run cost."""
+    costs = [each.values[COST] for each in run.scores if COST in each.values]
+    return sum(costs) if costs else None

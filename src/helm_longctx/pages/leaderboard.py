@@ -8,7 +8,7 @@ from typing import Any
 from helm_longctx.pages.differences import Differences, find_differences, rank_range
 from helm_longctx.pages.document import Answer, Cell, Column, Figure, Section, Table
 from helm_longctx.pages.plots import interval_plot
-from helm_longctx.pages.results import FLOORS, OVERALL, Board, Place, Score, label, show_model
+from helm_longctx.pages.results import FLOORS, OVERALL, Board, Place, Score, label, lack_kinds, show_model
 from helm_longctx.report.comparability import MARK
 from helm_longctx.report.results import PUBLISHED
 from helm_longctx.statistics.intervals import Interval
@@ -71,7 +71,7 @@ def _answer(
     )
     note = WIDEST if any(each.is_published for _, each in ranking) else ""
     if result.lacks:
-        note = f"{MARK} The scores of {show_model(best)} are not comparable: {'; '.join(result.lacks[:3])}. {note}"
+        note = f"{MARK} The scores of {show_model(best)} are not comparable: {lack_kinds(result.lacks)}. {note}"
     return Answer(f"Which model is better{at}?", verdict, _certainty(ranking, tied, differences), not tied, note)
 
 
@@ -105,14 +105,13 @@ def _plot(
     ]
     if len(rows) < 2:
         return None
-    floors = [(name, board.score(model, part, length)) for model, name in FLOORS.items()]
-    rows += [{"model": name, **interval_row(floor), "kind": "floor"} for name, floor in floors if floor]
-    about = (
-        f"The best {len(models)} of {len(ranking)} models with 95 % intervals. Full points were run here; hollow points"
-        " are published."
-    )
-    if any(floor for _, floor in floors):
-        about += " The dashed lines are the null and the lexical baseline."
+    floors = board.floors(part, length)
+    rows += [{"model": name, **interval_row(floor), "kind": "floor"} for name, floor in floors]
+    about = f"The best {len(models)} of {len(ranking)} models with 95 % intervals."
+    if any(score.is_published for score in scores.values()):
+        about += " Full points were run here; hollow points are published."
+    if floors:
+        about += f" Dashed lines are baselines: {', '.join(name for name, _ in floors)}."
     spec = interval_plot(f"{board.titles[part]} in %", None, [show_model(model) for model in models])
     return Figure(f"{name}-plot", f"{board.titles[part]} {label(length)}".strip(), about, spec, rows)
 
@@ -225,9 +224,9 @@ def _above(score: Score | None, floor: float) -> Cell:
 
 
 def leading_models(board: Board) -> Iterator[tuple[str, bool]]:
-    """Yield all models, and whether pages show them at first: own ones and some of the best at the longest length."""
+    """Yield the models that readers can choose, and whether pages show them at first: own ones and some of the best."""
     ranking = board.ranking(board.main_length, best_part(board, board.main_length))
-    own = [model for model in board.models if not model.startswith(PUBLISHED)]
+    own = [model for model in board.competitors if not model.startswith(PUBLISHED)]
     shown = {*own[:8], *[model for model, _ in ranking][: max(2, 6 - len(own))]}
-    for model in dict.fromkeys([*own, *(model for model, _ in ranking), *board.models]):
-        yield model, model in shown and (model not in FLOORS)
+    for model in dict.fromkeys([*own, *(model for model, _ in ranking), *board.competitors]):
+        yield model, model in shown

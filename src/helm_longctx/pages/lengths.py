@@ -113,7 +113,7 @@ def _length_row(board: Board, model: str, scores: Mapping[int, Interval]) -> lis
         Cell(show_model(model), detail=FLOORS.get(model, "")),
         *cells,
         Cell(percent(loss.mean), 100 * loss.mean, note=f"95 % interval {interval_text(loss)}"),
-        Cell(label(effective), float(effective or 0)),
+        Cell(label(effective) if means[min(means)] else "–", float(effective or 0)),
     ]
 
 

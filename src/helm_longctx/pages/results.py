@@ -118,6 +118,11 @@ class Board:
         return sorted(names, key=lambda name: name.startswith(PUBLISHED))
 
     @cached_property
+    def competitors(self) -> list[str]:
+        """The models that are compared: all but the floors, or these if there is nothing else."""
+        return [model for model in self.models if model not in FLOORS] or self.models
+
+    @cached_property
     def lengths(self) -> list[int | None]:
         """All lengths with a score, ascending."""
         return sorted({place.length for place in self.results}, key=lambda length: length or 0)
@@ -159,8 +164,8 @@ class Board:
         return [length for length, count in counts.items() if 2 * count[place] >= most][-1]
 
     def ranking(self, length: int | None, part: str = OVERALL) -> list[tuple[str, Score]]:
-        """The models with a score of a part, the best first, without the floors."""
-        scores = [(model, self.score(model, part, length)) for model in self.models if model not in FLOORS]
+        """The models with a score of a part, the best first; without the floors if there are others."""
+        scores = [(model, self.score(model, part, length)) for model in self.competitors]
         found = [(model, score) for model, score in scores if score]
         return sorted(found, key=lambda pair: -pair[1].interval.mean)
 
@@ -174,8 +179,12 @@ class Board:
 
     def floor(self, part: str, length: int | None) -> float | None:
         """The best score that needs no understanding of the context; None if no such model was run."""
-        scores = [self.score(model, part, length) for model in FLOORS]
-        return max((score.interval.mean for score in scores if score), default=None)
+        return max((score.interval.mean for _, score in self.floors(part, length)), default=None)
+
+    def floors(self, part: str, length: int | None) -> list[tuple[str, Score]]:
+        """The short name and the score of each baseline that is not among the models that are compared."""
+        names = [(model, name) for model, name in FLOORS.items() if model not in self.competitors]
+        return [(name, score) for model, name in names if (score := self.score(model, part, length))]
 
 
 def read_boards(suite: Path | None, benchmarks: Iterable[Benchmark], published: bool) -> list[Board]:
@@ -201,6 +210,11 @@ def read_boards(suite: Path | None, benchmarks: Iterable[Benchmark], published: 
 def show_model(model: str) -> str:
     """A model's name for readers."""
     return model.removeprefix(PUBLISHED)
+
+
+def lack_kinds(lacks: Iterable[str]) -> str:
+    """What is lacking, without its numbers and tasks."""
+    return ", ".join(dict.fromkeys(lack.partition(":")[0].partition(" (")[0] for lack in lacks))
 
 
 def label(length: int | None) -> str:

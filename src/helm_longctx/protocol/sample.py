@@ -29,7 +29,7 @@ class Sample:
         depth: position of the evidence in the context, 0 (start) to 1 (end).
         input_tokens: length of the completion prompt, counted by `counter`.
         record: the fields that the scored record has besides prediction and references.
-        group: what the instance shares with others of its task; see `Example.group`. Old runs have none.
+        group: what the instance shares with others of its task; see `Example.group`. None in runs of earlier versions.
         drawn_from: number of instances from which HELM's `-m` drew this one; None if it drew none.
         style: the form in which the prompt was sent; added by the adapter.
         prompt_tokens: number of tokens of the prompt; added by the adapter if it tokenized the whole prompt.

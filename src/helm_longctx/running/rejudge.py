@@ -148,13 +148,16 @@ def _with_judge(spec: RunSpec, judge: str | None) -> RunSpec:
 
     The classes are made from the run entry, because the class paths in the spec may be those of an older version.
     """
-    if judge is None and not spec.annotators:
-        raise InputError(f"run {spec.name} has no judge; name one with --judge")
     if "entry" not in spec.scenario_spec.args:
         raise InputError(f"run {spec.name} is not a run of this package")
     name = str(spec.scenario_spec.args["entry"])
     benchmark = benchmark_of(name)
     arguments = {key: spec.scenario_spec.args[key] for key in arguments_of(benchmark) if key in spec.scenario_spec.args}
+    tasks = check_entry(benchmark, name, {key: value for key, value in arguments.items() if key != "judge"}).tasks
+    if not any(task.has_judge for task in tasks):
+        raise InputError(f"run {spec.name} cannot be judged: no task of it has a judge; leave it out")
+    if judge is None and not spec.annotators:
+        raise InputError(f"run {spec.name} has no judge; name one with --judge")
     arguments["judge"] = judge or spec.annotators[0].args.get("judge", "auto")
     entry = check_entry(benchmark, name, arguments)
     return replace(

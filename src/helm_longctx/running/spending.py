@@ -37,10 +37,11 @@ class Limit:
     Attributes:
         spent: dollars that are paid.
         reserved: most dollars that the requests in flight can cost.
+        is_reached: whether a request did not fit when all others had come back.
     """
 
     def __init__(self, dollars: float | None):
-        self.dollars, self.spent, self.reserved = dollars, 0.0, 0.0
+        self.dollars, self.spent, self.reserved, self.is_reached = dollars, 0.0, 0.0, False
 
     def has_room(self, dollars: float) -> bool:
         """Whether a request fits that costs at most so much."""
@@ -59,10 +60,12 @@ class Spending:
         prices: the deployment's prices; None if they are not known.
 
     Raises:
-        InputError: there is a limit, and the prices are not known.
+        InputError: there is a limit, and it is reached or the prices are not known.
     """
 
     def __init__(self, deployment: str, limit: Limit, read_prompt: Callable[[RequestState], str]):
+        if limit.is_reached:
+            raise InputError(f"{MAX_COST}={limit.dollars:g} is reached")
         self.prices: Prices | None = find_prices(deployment)
         self._limit, self._read_prompt = limit, read_prompt
         self._tokens: Counter[str] = Counter()
@@ -96,6 +99,7 @@ class Spending:
             return True
         if in_flight:
             return False
+        self._limit.is_reached = True
         raise InputError(
             f"the next request can cost ${most:.4f}, and {MAX_COST}={self._limit.dollars:g} allows"
             f" ${self._limit.dollars - self._limit.spent:.4f} more after ${self._limit.spent:.4f} were spent"

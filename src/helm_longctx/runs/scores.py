@@ -115,8 +115,8 @@ def _group(task: str, instance: str, sample: Sample) -> str:
     Runs of earlier versions have no groups. There a question at a depth may stand at several; other equal questions
     can be about different contexts.
     """
-    at_depth = sample.question if sample.depth is not None else None
-    return f"{task}: {sample.group or at_depth or instance}"
+    from_question = sample.group is None and sample.depth is not None
+    return f"{task}: {sample.group or (from_question and sample.question) or instance}"
 
 
 def _about(run: Path, spec: Mapping[str, Any]) -> dict[str, Any]:

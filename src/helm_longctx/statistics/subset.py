@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import combinations, islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,9 @@ FEWEST = 10
 DRAWS = 30
 """Draws of half of the models, and of questions, in each of which a subset must agree. Fewer draws find subsets that
 are good for the models at hand only."""
+
+MOST_SETS = 4096
+"""Sets of rows, and of columns, that are tried: all of up to 12."""
 
 _BLOCK = 4096
 """Subsets that are tried at once, which bounds the memory."""
@@ -83,8 +87,9 @@ class Subset:
 def find_subset(scores: Scores, wish: float, most: float, seed: int = 0) -> Subset | None:
     """Return the cheapest rows, columns and share of questions with an agreement; None if there is no such subset.
 
-    All combinations are tried. Agreement is Spearman's correlation of the mean over the subset with the mean over all
-    cells. It must be reached in `DRAWS` draws of half of the models, with the noise of fewer questions.
+    All combinations are tried, up to `MOST_SETS` sets of rows and of columns. Agreement is Spearman's correlation of
+    the mean over the subset with the mean over all cells. It must be reached in `DRAWS` draws of half of the models,
+    with the noise of fewer questions.
 
     Args:
         wish: the least agreement.
@@ -147,13 +152,22 @@ def _draw(scores: Scores, share: float, random: np.random.Generator) -> tuple[Fl
 
 
 def _choices(rows: int, columns: int) -> Iterator[tuple[Choices, Choices]]:
-    """All non-empty sets of rows with all non-empty sets of columns, in blocks."""
-    sets: Callable[[int], Choices] = lambda size: np.arange(1, 1 << size)[:, None] >> np.arange(size) & 1 == 1  # noqa: E731
-    of_rows, of_columns = sets(rows), sets(columns)
+    """Sets of rows with sets of columns, in blocks."""
+    of_rows, of_columns = _sets(rows), _sets(columns)
     total = len(of_rows) * len(of_columns)
     for start in range(0, total, _BLOCK):
         places = np.arange(start, min(start + _BLOCK, total))
         yield of_rows[places // len(of_columns)], of_columns[places % len(of_columns)]
+
+
+def _sets(size: int) -> Choices:
+    """All non-empty sets of so many things; of many things the small sets, which are cheap, and the whole."""
+    by_size = (chosen for count in range(1, size) for chosen in combinations(range(size), count))
+    chosen = [*islice(by_size, MOST_SETS - 1), tuple(range(size))]
+    sets = np.zeros((len(chosen), size), dtype=bool)
+    for row, places in zip(sets, chosen, strict=True):
+        row[list(places)] = True
+    return sets
 
 
 def _correlate(means: Floats, reference: Floats) -> Floats:

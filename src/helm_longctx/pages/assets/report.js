@@ -74,7 +74,7 @@
     const spec = JSON.parse(plot.figure.querySelector(".spec").textContent);
     if (!plot.byModel) return spec;
     const chosen = chosenModels();
-    const isShown = (row) => !("model" in row) || chosen.has(row.of || row.model) || (row.kind === "floor" && !row.of);
+    const isShown = (row) => !("model" in row) || chosen.has(row.model) || row.kind === "floor";
     return { ...spec, datasets: { rows: spec.datasets.rows.filter(isShown) } };
   }
 
