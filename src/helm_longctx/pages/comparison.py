@@ -79,9 +79,7 @@ def _ranks(models: Sequence[str], every: Sequence[str], differences: Differences
         "Each model's rank by score, and the best and the worst rank that the comparisons leave open. Models with"
         " overlapping ranges may change places."
     )
-    spec = interval_plot(
-        "rank", [0, max(high for _, high in ranges.values()) + 1], [show_model(m) for m in models], "d"
-    )
+    spec = interval_plot("rank", [show_model(model) for model in models], value_format="d")
     return Figure(f"{name}-ranks", "Ranks and how far they are open", about, spec, rows)
 
 

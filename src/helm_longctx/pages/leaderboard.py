@@ -112,7 +112,7 @@ def _plot(
         about += " Full points were run here; hollow points are published."
     if floors:
         about += f" Dashed lines are baselines: {', '.join(name for name, _ in floors)}."
-    spec = interval_plot(f"{board.titles[part]} in %", None, [show_model(model) for model in models])
+    spec = interval_plot(f"{board.titles[part]} in %", [show_model(model) for model in models], bool(floors))
     return Figure(f"{name}-plot", f"{board.titles[part]} {label(length)}".strip(), about, spec, rows)
 
 

@@ -84,43 +84,37 @@ def _model_scales() -> Spec:
     }
 
 
-def interval_plot(title: str, domain: Sequence[float] | None, order: Sequence[str], value_format: str = ".1f") -> Spec:
-    """Points with intervals, a line for each model; rows with `kind` "floor" are vertical rules.
+def interval_plot(title: str, order: Sequence[str], floors: bool = False, value_format: str = ".1f") -> Spec:
+    """Points with intervals, a line for each model.
 
     Rows have `model`, `score`, `low`, `high`, and `kind`: own, published or floor.
+
+    Args:
+        floors: whether there are rows with `kind` "floor", which are vertical rules.
     """
-    scale = {"zero": False, "nice": True, **({"domain": list(domain)} if domain else {})}
     axis = {"tickMinStep": 1, "format": "d"}
-    x = {"field": "score", "type": "quantitative", "title": title, "scale": scale, "axis": axis}
+    x = {"field": "score", "type": "quantitative", "title": title, "scale": {"zero": False, "nice": True}, "axis": axis}
     y = {"field": "model", "type": "nominal", "title": None, "sort": list(order), "axis": {"grid": True}}
-    tooltip = [
-        {"field": "model", "title": "model"},
-        *({"field": name, "format": value_format} for name in ("score", "low", "high")),
-    ]
-    scored, floors = "datum.kind != 'floor'", "datum.kind == 'floor'"
-    return {
-        **_base(760, {"step": 22}),
-        "layer": [
-            {
-                "transform": [{"filter": floors}],
-                "mark": {"type": "rule", "strokeDash": [4, 3], "color": {"expr": "faint"}},
-                "encoding": {"x": x, "tooltip": tooltip},
-            },
-            {
-                "transform": [{"filter": scored}],
-                "mark": {"type": "rule", "strokeWidth": 2, "color": {"expr": "accent"}, "opacity": 0.55},
-                "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y},
-            },
-            {
-                "transform": [{"filter": scored}],
-                "mark": {"type": "point", "filled": False, "size": 55, "strokeWidth": 2, "color": {"expr": "accent"}},
-                "encoding": {
-                    **{"x": x, "y": y, "tooltip": tooltip},
-                    "fill": _if("datum.kind == 'own'", {"expr": "accent"}, {"expr": "paper"}),
-                },
-            },
-        ],
+    numbers = [{"field": name, "format": value_format} for name in ("score", "low", "high")]
+    tooltip = [{"field": "model"}, *numbers]
+    scored = [{"filter": "datum.kind != 'floor'"}]
+    floor = {
+        "transform": [{"filter": "datum.kind == 'floor'"}],
+        "mark": {"type": "rule", "strokeDash": [4, 3], "color": {"expr": "faint"}},
+        "encoding": {"x": x, "tooltip": tooltip},
     }
+    interval = {
+        "transform": scored,
+        "mark": {"type": "rule", "strokeWidth": 2, "color": {"expr": "accent"}, "opacity": 0.55},
+        "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y},
+    }
+    fill = _if("datum.kind == 'own'", {"expr": "accent"}, {"expr": "paper"})
+    point = {
+        "transform": scored,
+        "mark": {"type": "point", "filled": False, "size": 55, "strokeWidth": 2, "color": {"expr": "accent"}},
+        "encoding": {"x": x, "y": y, "tooltip": tooltip, "fill": fill},
+    }
+    return {**_base(760, {"step": 22}), "layer": [*([floor] if floors else []), interval, point]}
 
 
 def curves(parts: Sequence[str], lengths: Sequence[str], x_title: str) -> Spec:

@@ -170,10 +170,10 @@ def _run_results(run: Path, spec: Mapping[str, Any], benchmarks: Sequence[Benchm
 
 
 def _judges(task: Task | None, judge: str) -> frozenset[str]:
-    """The judge of a run: the one that its entry names, else the official one; none if the task has none."""
+    """The judge of a run: the one that its entry names, or the official one on any host; none if the task has none."""
     if task is None or task.official_judge is None:
         return frozenset()
-    return frozenset([task.official_judge if judge in ("", "auto") else judge])
+    return frozenset([task.official_judge if not judge or task.is_official(judge) else judge])
 
 
 def interval_of(rows: Iterable[InstanceScore]) -> Interval:
