@@ -2,9 +2,9 @@
 
     python bench/bars.py [--tokenizer tokenizer.json] [--to bars]
 
-Runs `overhead.py`, `clients.py`, `run_files.py` and `page.py` one after the other (a quarter of an hour, two GB of
-disk), prints the table, and writes it as `bars.json`, with all figures, and the cost of a request over its length as
-`bars.png`.
+Runs `overhead.py`, `clients.py`, `run_files.py`, `page.py` and `summarize.py` one after the other (a quarter of an
+hour, two GB of disk), prints the table, and writes it as `bars.json`, with all figures, and the cost of a request over
+its length as `bars.png`.
 """
 
 from __future__ import annotations
@@ -103,6 +103,19 @@ def of_pages(rows: list[dict[str, Any]]) -> list[Bar]:
     return [*bars, Bar("summarize's peak memory, 4 runs / 1 run", four["peak_mb"] / one["peak_mb"], 1.1)]
 
 
+def of_leaderboard(rows: list[dict[str, Any]]) -> list[Bar]:
+    """The leaderboard with everything that was published, and with many instances."""
+    published, many = rows
+    return [
+        Bar("summarize, all published results, seconds", published["summarize_s"], 15),
+        Bar("lines that it complains with", published["complaints"] + many["complaints"], 0),
+        Bar("first page, seconds", published["page_s"], 1),
+        Bar("first page, MB sent", published["sent_mb"], 1),
+        Bar("summarize, 20,000 instances, seconds", many["summarize_s"], 10),
+        Bar("summarize, 20,000 instances, peak MB", many["peak_mb"], 800),
+    ]
+
+
 def draw(seconds: dict[str, float], path: Path) -> None:
     """The cost of a request over its length, and the other ways at 128k."""
     from matplotlib.figure import Figure
@@ -136,12 +149,14 @@ def main() -> None:
         "clients": figures("clients.py", "--turns", str(args.turns)),
         "files": figures("run_files.py", "--turns", str(args.turns)),
         "pages": figures("page.py"),
+        "leaderboard": figures("summarize.py"),
     }
     bars = [
         *of_overhead(found["overhead"]),
         *of_clients(found["clients"]),
         *of_files(found["files"]),
         *of_pages(found["pages"]),
+        *of_leaderboard(found["leaderboard"]),
     ]
     table = Table("", "measured", "bar", "met", "stock HELM")
     for bar in bars:

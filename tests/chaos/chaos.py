@@ -112,6 +112,14 @@ class Attempt:
         """Wait for its end."""
         return self._ended.wait(within)
 
+    def peak_memory(self) -> float:
+        """MB at most until now; 0 if it has ended."""
+        try:
+            lines = Path(f"/proc/{self._process}/status").read_text().splitlines()
+        except OSError:
+            return 0.0
+        return next((int(line.split()[1]) / 1000 for line in lines if line.startswith("VmHWM")), 0.0)
+
     def send(self, what: signal.Signals) -> None:
         """Send a signal, unless it has ended."""
         if not self._ended.is_set():

@@ -108,5 +108,8 @@ def test_export(command: Command, suite: Path) -> None:  # noqa: F811
         "out/scores.csv: 1 rows", "out/averages.csv: 2 rows", "out/answers.csv: 2 rows", "out/scores.png"
     ]  # fmt: skip
     header, row = (Path("out/scores.csv").read_text("utf-8-sig")).splitlines()
-    assert header.split(",")[-6:] == ["score", "instances", "lacking", "package", "comparability", "judge"]
-    assert row.endswith(f",longctx_score,1.0,2,,{VERSION},{HELMET.comparability},")
+    columns = ["score", "instances", "lacking", "package", "comparability", "judge", "low", "high"]
+    assert header.split(",")[-len(columns) :] == columns
+    assert f",longctx_score,1.0,2,,{VERSION},{HELMET.comparability}," in row
+    low, high = map(float, row.split(",")[-2:])
+    assert 0 < low < high == 1

@@ -25,6 +25,7 @@ from tests.e2e.test_runs import RUNNER
 from tests.servers import faults
 from tests.servers.faults import Fault
 from tests.servers.llm import asked_again, serve
+from tests.servers.models import count_tokens
 
 ENTRY = "helmet_recall:task=json_kv,length=4k,num_samples=12,style=chat,model=vllm/llama-3.1-8b-instruct"
 
@@ -163,3 +164,16 @@ def test_stopped(number: signal.Signals, status: int, fault: Fault, tmp_path: Pa
         assert asked_again(server.calls) == []
     assert took < 15
     print(f"{number.name}: {took:.1f} s")
+
+
+def test_a_limit_in_dollars(tmp_path: Path) -> None:
+    """Requests that could exceed it are not sent, and one line says what was spent and what is kept."""
+    (tmp_path / "prices.yaml").write_text("vllm/llama-3.1-8b-instruct: {input: 100, output: 100}")
+    settings = {"HELM_LONGCTX_PRICES": str(tmp_path / "prices.yaml"), "HELM_LONGCTX_MAX_COST": "1.5"}
+    with serve(lexical.answer) as server:
+        assert start(tmp_path, server.openai, **settings).wait(120) == 1
+    tokens = sum(count_tokens(call.prompt) + count_tokens(lexical.answer(call.prompt)) for call in server.calls)
+    assert 2 <= len(server.calls) < 12
+    *_, last = (tmp_path / "log").read_text().splitlines()
+    assert last.startswith("helm-longctx: error: ")
+    assert f"after ${tokens * 100 / 1e6:.4f} were spent; {len(server.calls)} answers are kept in " in last

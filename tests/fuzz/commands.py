@@ -42,6 +42,10 @@ LINES = {
     ),
     "fetch": ("fetch helmet_recall:length=8k", "fetch helmet_rag:task=nq,length=8k helmet_icl:length=8k"),
     "models": ("models", "models --copy-to mine"),
+    "models add": (
+        "models add my/x --url http://127.0.0.1:9 --model m --context 8k --header X-Team:nlp --local-path local",
+        "models add my/x --url http://127.0.0.1:9/v1 --api anthropic --type chat --api-key-env HOME --replace",
+    ),
     "judge-agreement": (
         "judge-agreement --judged judged.jsonl --labels labels.csv --json a.json",
         "judge-agreement --judged judged.jsonl --labels labels.jsonl",

@@ -11,7 +11,7 @@ import pytest
 from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.errors import InputError
 from helm_longctx.protocol.lengths import STANDARD
-from helm_longctx.report.reference import write_reference
+from helm_longctx.report.reference import read_reference, write_reference
 
 
 def test_all_cells_are_there() -> None:
@@ -33,12 +33,28 @@ def test_averages(length: str, printed: float) -> None:
 
 
 def test_some_are_written(tmp_path: Path) -> None:
-    """Models by pattern, one length; a run has its category's score and group, and no tasks'."""
-    runs = write_reference(HELMET, tmp_path, ["gpt-4o-*", "ProLong"], STANDARD["128k"])
+    """Models by pattern, one length; a row has its category's score and group, and no tasks'. Rows are added once."""
+    for _ in range(2):
+        assert write_reference(HELMET, tmp_path, ["gpt-4o-*", "ProLong"], STANDARD["128k"]) == 4 * 7
+    runs = list(read_reference(tmp_path, [HELMET]))
     assert len(runs) == 4 * 7
-    run = tmp_path / "helmet_rerank:length=128k,model=published_GPT-4o-08"
-    assert orjson.loads((run / "run_spec.json").read_bytes())["groups"] == ["helmet_rerank_128k"]
-    stats = {stat["name"]["name"]: stat["mean"] for stat in orjson.loads((run / "stats.json").read_bytes())}
-    assert stats == {"longctx_score": 0.5, "published": 1.0}
+    assert write_reference(HELMET, tmp_path, ["ProLong"], STANDARD["8k"]) == 7
+    assert len(list(read_reference(tmp_path, [HELMET]))) == 5 * 7
+    (rerank,) = [
+        each
+        for each in runs
+        if each.spec["groups"] == ["helmet_rerank_128k"] and each.spec["adapter_spec"]["model"] == "published/GPT-4o-08"
+    ]
+    assert {stat["name"]["name"]: stat["mean"] for stat in rerank.stats} == {"longctx_score": 0.5, "published": 1.0}
     with pytest.raises(InputError, match=r"model='GPT-9'; there are: GPT-4, "):
         write_reference(HELMET, tmp_path, ["GPT-9"])
+
+
+def test_published_results_cost_one_folder(tmp_path: Path) -> None:
+    """It is a run to HELM, without groups, whose page names the source."""
+    write_reference(HELMET, tmp_path)
+    (run,) = tmp_path.iterdir()
+    spec, scenario = (orjson.loads((run / f"{name}.json").read_bytes()) for name in ("run_spec", "scenario"))
+    assert (run.name, spec["name"], spec["groups"]) == ("published_helmet", "published_helmet", [])
+    assert HELMET.url in scenario["description"]
+    assert {each.spec["name"] for each in read_reference(tmp_path, [HELMET])} == {run.name}

@@ -14,14 +14,18 @@ from typing import Any
 from urllib.parse import unquote
 
 import pytest
+import yaml
 import zstandard
 from helm.benchmark.presentation.run_display import write_run_display_json
-from helm.benchmark.presentation.schema import Schema
+from helm.benchmark.presentation.schema import Schema, read_schema
 from helm.benchmark.run_spec import RunSpec
 from helm.common.codec import from_json
 
+from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.errors import InputError
-from helm_longctx.report.display import OUTPUTS, write_display
+from helm_longctx.report.display import write_display
+from helm_longctx.report.pages import OUTPUTS
+from helm_longctx.report.schema import make_schema
 from helm_longctx.runs.elision import LIMIT
 from helm_longctx.runs.prompts import write_prompts
 from tests.fabricate_runs import CHINESE, ENGLISH, long_prompts, write_run
@@ -66,12 +70,30 @@ def test_long_texts_are_elided_and_linked(tmp_path: Path, words: list[str]) -> N
 
 
 def test_short_runs_are_as_helm_shows_them(tmp_path: Path) -> None:
-    """Without long texts the display files are HELM's, byte for byte, and nothing else is written."""
+    """Without long texts the display files have the content that HELM gives them, with statistics, notes and thoughts."""
     run = write_run(tmp_path / "runs/s", ENTRY, long_prompts(3, 5_000))
-    display(run)
-    ours = [(run / name).read_bytes() for name in OUTPUTS]
-    write_run_display_json(str(run), from_json((run / "run_spec.json").read_text(), RunSpec), Schema(), False)
-    assert ours == [(run / name).read_bytes() for name in OUTPUTS]
+    states = json.loads((run / "scenario_state.json").read_text())
+    first, last = states["request_states"][0], states["request_states"][2]
+    first["annotations"] = {"judge": {"verdicts": {"score": float("nan")}}}
+    first["result"]["completions"][0]["thinking"] = {"text": "Let me see."}
+    states["request_states"][1]["annotations"] = {"judge": {"text": "\ud800"}}
+    last["instance"]["perturbation"] = {
+        "name": "robustness",
+        "robustness": True,
+        "fairness": False,
+        "computed_on": "worst",
+    }
+    (run / "scenario_state.json").write_text(json.dumps(states, indent=2))
+    (tmp_path / "schema.yaml").write_text(yaml.safe_dump(make_schema([HELMET])))
+    spec, schema = from_json((run / "run_spec.json").read_text(), RunSpec), read_schema(str(tmp_path / "schema.yaml"))
+    write_display(run, spec, schema, skip_completed=False)
+    ours = [(run / name).read_text() for name in OUTPUTS]
+    write_run_display_json(str(run), spec, schema, False)
+    # Ours has null where HELM writes NaN, which no browser reads.
+    assert [json.loads(text) for text in ours] == [
+        json.loads((run / name).read_text(), parse_constant=lambda name: None) for name in OUTPUTS
+    ]
+    assert json.loads(ours[1])[0]["stats"]["longctx_score"] == 1.0
     assert not (run / "prompts").exists()
 
 

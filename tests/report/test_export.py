@@ -102,6 +102,24 @@ def test_repeats_are_told_apart(tmp_path: Path) -> None:
     assert {row.instances for row in scores(tmp_path, BENCHMARKS)} == {2}
 
 
+def test_answers_say_what_went_wrong(tmp_path: Path) -> None:
+    """The error of a request without an answer and its kind, and of each answer the depth and the tokens."""
+    run = write_run(tmp_path, ENTRY, long_prompts(2, 500))
+    states = json.loads((run / "scenario_state.json").read_text())
+    states["request_states"][0]["result"] |= {"success": False, "error": "too many tokens", "completions": []}
+    rows = json.loads((run / "per_instance_stats.json").read_text())
+    name = {"split": "test", "sub_split": "json_kv"}
+    rows[0]["stats"] = [{"name": {"name": "request_too_long", **name}, "mean": 1.0}]
+    rows[1]["stats"] += [
+        {"name": {"name": each, **name}, "mean": value} for each, value in (("depth", 0.5), ("input_tokens", 321.0))
+    ]
+    for stem, content in (("scenario_state", states), ("per_instance_stats", rows)):
+        (run / f"{stem}.json").write_text(json.dumps(content, indent=2))
+    found = [(row.error, row.failure, row.score, row.depth, row.tokens) for row in answers(tmp_path, BENCHMARKS)]
+    assert found[0][:3] == ("too many tokens", "request_too_long", None)
+    assert found[1] == ("", "", 1.0, 0.5, 321)
+
+
 def test_versions_are_exported(tmp_path: Path) -> None:
     """The package version and the comparability number of the run spec are in every table."""
     run = write_run(tmp_path, ENTRY, long_prompts(2, 500))

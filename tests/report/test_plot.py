@@ -23,8 +23,8 @@ def test_curves() -> None:
     rows = [score("a", "nq", "8k", 0.2), score("a", "popqa", "8k", 0.6), score("a", "nq", "16k", 0.5)]
     rows += [score("a", "nq", "8k", 0.1, context="none"), score("a", "nq", "8k", 1, metric="f1")]
     assert curves(averages(rows, ())) == {
-        "helmet_rag": {"a": {8192: (pytest.approx(0.4), True), 16384: (0.5, True)}},
-        "helmet_rag, context=none": {"a": {8192: (0.1, True)}},
+        "helmet_rag": {"a": {8192: Point(pytest.approx(0.4)), 16384: Point(0.5)}},
+        "helmet_rag, context=none": {"a": {8192: Point(0.1)}},
     }
 
 
@@ -56,3 +56,18 @@ def test_what_is_not_comparable_is_hollow(tmp_path: Path) -> None:
     plot({"a": {"b": {8192: Point(0.5)}}}, tmp_path / "plain.svg")
     assert LACKING in (tmp_path / "marked.svg").read_text(encoding="utf-8")
     assert LACKING not in (tmp_path / "plain.svg").read_text(encoding="utf-8")
+
+
+def test_intervals_are_drawn(tmp_path: Path) -> None:
+    """Only where they are known; of a mean over tasks they are combined."""
+    rows = [score("a", task, "8k", 0.5)._replace(low=0.4, high=0.6) for task in ("nq", "popqa")]
+    rows.append(score("a", "nq", "16k", 0.5))
+    found = curves(averages(rows, ()))["helmet_rag"]["a"]
+    half = 0.1 / 2**0.5
+    assert (found[8192].low, found[8192].high) == (pytest.approx(0.5 - half), pytest.approx(0.5 + half))
+    assert (found[16384].low, found[16384].high) == (None, None)
+    bars = []
+    for curve in ({8192: found[8192]}, {16384: found[16384]}):
+        plot({"p": {"a": curve}}, tmp_path / "x.svg")
+        bars.append("LineCollection" in (tmp_path / "x.svg").read_text(encoding="utf-8"))
+    assert bars == [True, False]

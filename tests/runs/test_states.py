@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from helm_longctx.errors import InputError
-from helm_longctx.runs.files import rewrite_states
+from helm_longctx.runs.files import read_rows, rewrite_states
 
 values = st.recursive(
     st.none() | st.booleans() | st.floats(allow_nan=False) | st.text(),
@@ -68,3 +68,16 @@ def test_another_layout(tmp_path: Path) -> None:
     source.write_text(json.dumps({"request_states": [{"text": "x"}]}))
     with pytest.raises(InputError, match="cannot be read"):
         rewrite_states(source, tmp_path / "target.json", lambda state: state)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(states, st.sampled_from([None, 2]))
+def test_rows_are_read_in_any_layout(tmp_path: Path, rows: list[dict[str, object]], indent: int | None) -> None:
+    """A list in HELM's layout is read row by row, any other at once; a file that is cut off is an error."""
+    path = tmp_path / "rows.json"
+    text = json.dumps(rows, indent=indent)
+    path.write_text(text)
+    assert list(read_rows(path)) == rows
+    path.write_text(text[:-1])
+    with pytest.raises(InputError, match=r"rows\.json cannot be read"):
+        list(read_rows(path))

@@ -193,10 +193,10 @@ class _BatchHandler(_Handler):
         return self._anthropic(self.service.create(requests, MESSAGES, {}))
 
     def _list_openai(self) -> Body:
-        return self._page("after", self._openai)
+        return self._list_page("after", self._openai)
 
     def _list_anthropic(self) -> Body:
-        return self._page("after_id", self._anthropic)
+        return self._list_page("after_id", self._anthropic)
 
     def _retrieve_openai(self, name: str) -> Body:
         self.service.batches[name].poll()
@@ -222,7 +222,7 @@ class _BatchHandler(_Handler):
     def _results(self, name: str) -> list[Body]:
         return [_anthropic_line(name, row) for name, row in self.service.results(self.service.batches[name])]
 
-    def _page(self, cursor: str, show: Callable[[Batch], Body]) -> Body:
+    def _list_page(self, cursor: str, show: Callable[[Batch], Body]) -> Body:
         query = parse_qs(urlsplit(self.path).query)
         batches = list(self.service.batches.values())[::-1]
         for batch in batches:

@@ -164,9 +164,8 @@ class Batches:
             return None
 
     def _collect_run(self, run: Path, ledger: Ledger) -> None:
-        for service_name in {part.service for part in ledger.open_parts if part.batch is None}:
-            doubtful = next(part for part in ledger.open_parts if part.service == service_name)
-            settle(ledger, self._service(run, doubtful))
+        for part in {part.service: part for part in ledger.open_parts if part.batch is None}.values():
+            settle(ledger, self._service(run, part))
         for part in ledger.open_parts:
             state = self._state(run, part)
             if state.is_ended:

@@ -20,6 +20,7 @@ from helm.common.request import Request
 from helm_longctx.apis.client import ProviderClient, without_prompt
 from helm_longctx.apis.parameters import Body
 from helm_longctx.batching.services import BatchFiles, Format, Service, UnsureError, find_service, service_name
+from helm_longctx.environment import MAX_COST
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, failure_of, failure_of_error, label_error
 from helm_longctx.redaction.abbreviation import abbreviate
@@ -60,11 +61,19 @@ class BatchRunner(LongContextRunner):
     Args:
         plan: how requests are put into batches.
         output_path, suite, local_path: as for `helm-run`.
+
+    Raises:
+        InputError: there is a limit on the cost.
     """
 
     def __init__(self, plan: Plan, output_path: Path, suite: str, local_path: Path):
         super().__init__(**runner_arguments(output_path, suite, local_path, THREADS, skip_completed_runs=True))
         self._plan = plan
+        if self._limit.dollars is not None:
+            raise InputError(
+                f"{MAX_COST}={self._limit.dollars:g} cannot limit batches, which are paid for as a whole; unset it, and"
+                " see `helm-longctx estimate`"
+            )
 
     def run_one(self, run_spec: RunSpec) -> None:
         """Send the requests of one run."""
@@ -224,7 +233,7 @@ def settle(ledger: Ledger, service: Service) -> None:
     Raises:
         InputError: the provider cannot be asked.
     """
-    doubtful = [part for part in ledger.open_parts if part.batch is None]
+    doubtful = [part for part in ledger.open_parts if part.batch is None and part.service == service.name]
     if not doubtful:
         return
     _log.info(

@@ -45,7 +45,7 @@ def export(
     tables: dict[str, tuple[Sequence[str], Iterable[Sequence[Any]]]] = {
         "scores.csv": (Score._fields, rows),
         "averages.csv": (Average._fields, means),
-        "answers.csv": (Answer._fields, answers(folder)),
+        "answers.csv": (Answer._fields, answers(folder, BENCHMARKS)),
     }
     for option, name in (*(("to", table) for table in tables), ("plot", picture)):
         check_folder(option, to / name if name else None)

@@ -11,12 +11,12 @@ import typer
 import yaml
 
 from helm_longctx.benchmarks import BENCHMARKS
-from helm_longctx.cli.shared import LocalPath, OutputPath, Suite, print_table
+from helm_longctx.cli.shared import LocalPath, OutputPath, Suite, fill_registries, print_table
 from helm_longctx.errors import InputError, bad_argument, is_format_error, shorten
 from helm_longctx.protocol.lengths import parse_length
 from helm_longctx.report.reference import write_reference
 from helm_longctx.report.schema import link_report, make_schema
-from helm_longctx.report.suite import notes, report_path, run_groups, score_tables, suite_folder, suite_path
+from helm_longctx.report.suite import notes, read_contents, report_path, score_tables, suite_folder, suite_path
 
 
 def schema(
@@ -24,8 +24,8 @@ def schema(
     output_path: OutputPath = Path("benchmark_output"),
 ) -> None:
     """Print the schema file for `helm-summarize --schema-path`."""
-    groups = run_groups(suite_folder(output_path, suite)) if suite else None
-    yaml.safe_dump(make_schema(BENCHMARKS, groups), sys.stdout, sort_keys=False, allow_unicode=True)
+    parts = read_contents(suite_folder(output_path, suite), BENCHMARKS) if suite else (None, None)
+    yaml.safe_dump(make_schema(BENCHMARKS, *parts), sys.stdout, sort_keys=False, allow_unicode=True)
 
 
 def summarize(
@@ -33,32 +33,25 @@ def summarize(
     output_path: OutputPath = Path("benchmark_output"),
     local_path: LocalPath = Path("prod_env"),
 ) -> None:
-    """Run helm-summarize with our summarizer and with the schema of the suite's runs, and print the scores."""
+    """Run HELM's summarizer with our pages and tables and with the schema of the suite's runs, and print the scores."""
     folder = suite_folder(output_path, suite)
     schema_path = folder / "schema_longctx.yaml"
-    schema = make_schema(BENCHMARKS, run_groups(folder))
+    schema = make_schema(BENCHMARKS, *read_contents(folder, BENCHMARKS))
     if (report_path(output_path, suite) / "index.html").is_file():
         link_report(schema, suite)
     text = yaml.safe_dump(schema, sort_keys=False, allow_unicode=True)
 
-    from helm.benchmark.presentation import summarize as helm_summarize
-
-    from helm_longctx.models.registration import register
+    from helm_longctx.report.summarizer import summarize_suite
 
     schema_path.write_text(text, encoding="utf-8")
-    register()
-    sys.argv = ["helm-summarize", "--suite", suite, "--schema-path", str(schema_path)]
-    sys.argv += ["--output-path", str(output_path), "--local-path", str(local_path)]
-    sys.argv += ["--summarizer-class-name", "helm_longctx.report.LongContextSummarizer"]
+    fill_registries(local_path)
     try:
-        helm_summarize.main()
+        summarize_suite(suite, output_path, schema_path)
     except Exception as error:
         if not is_format_error(error):
             raise
         what = f"{type(error).__name__}: {shorten(str(error))}"
-        raise InputError(
-            f"{folder}: helm-summarize cannot read its runs ({what}); make the damaged run again"
-        ) from error
+        raise InputError(f"{folder}: HELM cannot read its runs ({what}); make the damaged run again") from error
     for table in score_tables(folder, BENCHMARKS):
         print_table(table)
     for line in notes(folder, BENCHMARKS):
@@ -73,14 +66,14 @@ def reference(
     length: Annotated[str | None, typer.Option(help="Only this length, e.g. 128k.")] = None,
     output_path: OutputPath = Path("benchmark_output"),
 ) -> None:
-    """Add published results to a suite, as runs without instances that are marked as published."""
+    """Add published results to a suite. Their models are called published/…"""
     by_name = {each.name: each for each in BENCHMARKS}
     if benchmark not in by_name:
         raise bad_argument("reference", "benchmark", benchmark, list(by_name))
     tokens = parse_length(length, where="reference") if length else None
     folder = suite_path(output_path, suite)
-    runs = write_reference(by_name[benchmark], folder, model or ["*"], tokens)
-    print(f"{len(runs)} published results are in {folder}; run summarize to show them")
+    count = write_reference(by_name[benchmark], folder, model or ["*"], tokens)
+    print(f"{count} published results are in {folder}; run summarize to show them")
 
 
 def serve(
@@ -97,6 +90,9 @@ def serve(
     _check_port(port)
     from helm.benchmark import server
 
+    from helm_longctx.report.compression import compress_reply
+
+    server.app.install(compress_reply)
     run = server.app.run
     server.app.run = lambda **options: run(**{**options, "host": "127.0.0.1"})
     sys.argv = ["helm-server", "--suite", suite, "--output-path", str(output_path), "--port", str(port)]

@@ -19,14 +19,12 @@ from helm_longctx.errors import InputError
 from helm_longctx.helm.style import resolve_style, sends_messages, takes_both_forms
 from helm_longctx.helm.truncation import Truncator
 from helm_longctx.protocol.cutting.context_end import NoRoomError
+from helm_longctx.protocol.entry import METHOD
 from helm_longctx.protocol.prompt import FittedPrompt, Form
 from helm_longctx.protocol.sample import Sample
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-
-METHOD = "longctx"
-"""`AdapterSpec.method` without `style` and `truncation`; with them `longctx_chat`, `longctx_chat_error` and so on."""
 
 
 def method_for(style: str, truncation: str) -> str:

@@ -104,7 +104,8 @@ store that the client uses."""
 
 def _make_our_adapter(theirs: Any) -> Any:
     """HELM's factory is a closed chain of ifs, so it cannot find an adapter of another package."""
-    from helm_longctx.helm.adapter import METHOD, LongContextAdapter
+    from helm_longctx.helm.adapter import LongContextAdapter
+    from helm_longctx.protocol.entry import METHOD
 
     def get_adapter(adapter_spec: AdapterSpec, tokenizer_service: TokenizerService) -> Adapter:
         if adapter_spec.method.split("_")[0] == METHOD:

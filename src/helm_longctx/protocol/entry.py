@@ -35,6 +35,9 @@ MOST_REPEATS = 1000
 MOST_SHOTS = 100_000
 """More than the longest context has room for. A small training set repeats its rows, so it sets no limit itself."""
 
+METHOD = "longctx"
+"""`AdapterSpec.method` without `style` and `truncation`; with them `longctx_chat`, `longctx_chat_error` and so on."""
+
 CLOSED_BOOK = "closed"
 """Part of the names of run groups without context, which keeps them apart from the others."""
 

@@ -121,7 +121,13 @@ def metric_fields(benchmark: Benchmark) -> list[dict[str, Any]]:
         ),
         *(_field(m.name, m.title, m.description, m.lower_is_better) for m in benchmark.metrics),
         *(
-            _field(depth_score(d), f"Score at depth {d} %", f"{headline} Evidence at {d} % of the context.", False)
+            _field(
+                depth_score(d),
+                f"Score at depth {d} %",
+                f"{headline} Evidence at {d} % of the context.",
+                False,
+                f"@ {d} %",
+            )
             for d in DEPTHS
         ),
         *(_field(name, *about) for name, about in CONDITIONS.items()),

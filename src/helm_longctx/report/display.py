@@ -14,22 +14,23 @@ from pathlib import Path
 from typing import Any
 
 from helm.benchmark.presentation.run_display import write_run_display_json
-from helm.benchmark.presentation.schema import Schema
+from helm.benchmark.presentation.schema import MetricNameMatcher, Schema
 from helm.benchmark.run_spec import RunSpec
 from helm.common.hierarchical_logger import hwarn
 
 from helm_longctx.errors import InputError
+from helm_longctx.protocol.entry import METHOD
 from helm_longctx.report.full_texts import FullTexts, file_name
+from helm_longctx.report.pages import OUTPUTS, write_pages
 from helm_longctx.runs.conversation import elide_messages, to_text
 from helm_longctx.runs.elision import LIMIT, elide, evidence_of
 from helm_longctx.runs.files import INSTANCE_STATS, STATES, State, find_sample, rewrite_states
 from helm_longctx.runs.prompts import instance_names
 
 INPUTS = (STATES, INSTANCE_STATS)
-OUTPUTS = ("instances.json", "display_predictions.json", "display_requests.json")
 
 _helm_lock = threading.Lock()
-"""Keeps HELM's function to one thread: it uses Mako templates, and Python 3.11's parser can fail in two threads."""
+"""Keeps HELM's functions to one thread: they use Mako templates, and Python 3.11's parser can fail in two threads."""
 
 # HELM's front end renders an input as HTML if it contains this, and as text otherwise.
 _HTML_MARKER = '<br><img src="data:image;base64'
@@ -42,7 +43,9 @@ _LEFT_OUT = re.compile(r"\[\.\.\. [\d,]+ characters left out, [^\]]*\.\.\.\]")
 
 
 def write_display(run: Path, run_spec: RunSpec, schema: Schema, skip_completed: bool) -> None:
-    """Write a run's display files with HELM's code, from a copy of the run's states with elided texts.
+    """Write a run's display files, in which long texts are elided.
+
+    The files of another adapter's run are written by HELM's code from a copy of the run's states.
 
     Raises:
         InputError: the run's states or statistics are damaged.
@@ -51,23 +54,44 @@ def write_display(run: Path, run_spec: RunSpec, schema: Schema, skip_completed: 
     if done or not all((run / name).is_file() for name in INPUTS):
         write_run_display_json(str(run), run_spec, schema, skip_completed)  # logs why there is nothing to do
         return
-    with tempfile.TemporaryDirectory(prefix=".display-", dir=run) as folder:
-        copy, lean = Path(folder), LeanStates(FullTexts(run))
-        rewrite_states(run / STATES, copy / STATES, lean.change)
-        shutil.copyfile(run / INSTANCE_STATS, copy / INSTANCE_STATS)
-        try:
+    with tempfile.TemporaryDirectory(prefix=".display-", dir=run) as name:
+        folder, lean = Path(name), LeanStates(FullTexts(run))
+        if run_spec.adapter_spec.method.split("_")[0] == METHOD:
             with _helm_lock:
-                write_run_display_json(str(copy), run_spec, schema, skip_completed=False)
-        except json.JSONDecodeError as error:
-            raise InputError(
-                f"{run / INSTANCE_STATS} cannot be read ({type(error).__name__}); make that run again"
-            ) from error
-        for name in OUTPUTS:
-            os.replace(copy / name, run / name)
-    # After HELM's part: an error there leaves the files of the last summary in place.
+                statistics = _statistics(run_spec, schema)
+            write_pages(run, folder, statistics, lean.change)
+        else:
+            _write_with_helm(run, folder, run_spec, schema, lean)
+        for output in OUTPUTS:
+            os.replace(folder / output, run / output)
+    # Last: an error above leaves the files of the last summary in place.
     lean.finish()
     if lean.missing:
         hwarn(f"{run}: {lean.missing} whole prompts cannot be shown, because prompts.zst is missing or damaged")
+
+
+def _write_with_helm(run: Path, folder: Path, run_spec: RunSpec, schema: Schema, lean: LeanStates) -> None:
+    rewrite_states(run / STATES, folder / STATES, lean.change)
+    shutil.copyfile(run / INSTANCE_STATS, folder / INSTANCE_STATS)
+    try:
+        with _helm_lock:
+            write_run_display_json(str(folder), run_spec, schema, skip_completed=False)
+    except json.JSONDecodeError as error:
+        raise InputError(
+            f"{run / INSTANCE_STATS} cannot be read ({type(error).__name__}); make that run again"
+        ) from error
+
+
+def _statistics(run_spec: RunSpec, schema: Schema) -> set[str]:
+    """Return the names of the statistics that the tables of a run's groups have as columns."""
+    groups = [schema.name_to_run_group[name] for name in run_spec.groups if name in schema.name_to_run_group]
+    columns = ((group, column) for group in groups for each in group.metric_groups for column in _columns(schema, each))
+    return {column.substitute(group.environment).name for group, column in columns}
+
+
+def _columns(schema: Schema, metric_group: str) -> list[MetricNameMatcher]:
+    group = schema.name_to_metric_group.get(metric_group)
+    return [column for column in group.metrics if column.perturbation_name in (None, "__all__")] if group else []
 
 
 class LeanStates:

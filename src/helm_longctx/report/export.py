@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 import os
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,6 +16,8 @@ from helm_longctx.protocol.lengths import length_label, parse_length
 from helm_longctx.protocol.metric_names import AVERAGE, Cell, group_for_averages, task_score
 from helm_longctx.protocol.task import MAIN_METRIC, Benchmark, Category, Task
 from helm_longctx.report.comparability import Lack, find_outcome, task_lacks
+from helm_longctx.report.reference import read_reference
+from helm_longctx.report.results import statistic_intervals
 from helm_longctx.runs.files import (
     INSTANCE_STATS,
     RUN_SPEC,
@@ -27,6 +30,8 @@ from helm_longctx.runs.files import (
     read_states,
     reading,
 )
+from helm_longctx.runs.scores import InstanceScore, read_scores
+from helm_longctx.statistics.intervals import Interval, mean_of_means
 
 Trial = tuple[str, str, int]
 """An answer's instance id, task and repeat, from 0."""
@@ -38,6 +43,7 @@ class Score(NamedTuple):
     Args:
         length: empty if the benchmark has no lengths.
         score: the mean over the task's instances.
+        low, high: the ends of its 95 % interval; None if they are unknown, as for published scores.
         instances: number of instances with this statistic; None for published scores, where it is unknown.
         lacking: why the score is not comparable: codes of `Lack`, separated by `;`.
         package: version of helm-longctx that made the run; empty for older runs.
@@ -59,6 +65,8 @@ class Score(NamedTuple):
     package: str = ""
     comparability: str = ""
     judge: str = ""
+    low: float | None = None
+    high: float | None = None
 
 
 class Average(NamedTuple):
@@ -67,6 +75,7 @@ class Average(NamedTuple):
     Args:
         task, length: the one that is averaged over is `average`.
         of: over how many scores the mean is.
+        low, high: the ends of its 95 % interval; None if those of a score are unknown, and for means over lengths.
         lacking: codes of `Lack` of these scores and of the category's tasks without a score, separated by `;`.
         package, comparability: the values of these scores, separated by `;`.
         judge: the judge of the scores that have one; no mean is over scores of two judges.
@@ -83,6 +92,8 @@ class Average(NamedTuple):
     package: str = ""
     comparability: str = ""
     judge: str = ""
+    low: float | None = None
+    high: float | None = None
 
 
 class Answer(NamedTuple):
@@ -92,6 +103,10 @@ class Answer(NamedTuple):
         repeat: which of the instance's repeats it is, from 1.
         references: the accepted answers, separated by ` | `.
         score: None if the answer has no score.
+        error: why the request has no answer, as the server said it.
+        failure: the statistic that counts requests without an answer for this reason, e.g. `request_too_long`.
+        depth: position of the evidence in the context, 0 to 1.
+        tokens: number of tokens of the prompt.
         package, comparability: as in `Score`.
     """
 
@@ -107,10 +122,14 @@ class Answer(NamedTuple):
     score: float | None
     package: str = ""
     comparability: str = ""
+    error: str = ""
+    failure: str = ""
+    depth: float | None = None
+    tokens: int | None = None
 
 
 def scores(suite: Path, benchmarks: Iterable[Benchmark]) -> Iterator[Score]:
-    """Yield every statistic of every finished run, sorted by the runs' names.
+    """Yield every statistic of every finished run, sorted by the runs' names, and then the published ones.
 
     Args:
         suite: the suite's folder, `<output path>/runs/<suite>`.
@@ -127,13 +146,28 @@ def scores(suite: Path, benchmarks: Iterable[Benchmark]) -> Iterator[Score]:
             rows = [stat for stat in stats if _is_test_stat(stat)]
         lacking = {t.name: _codes(task_lacks(outcome, t)) for t in outcome.tasks} if outcome else {}
         counts = _count_instances(run, rows, outcome.tasks if outcome else ())
-        arguments, model = spec["scenario_spec"]["args"], spec["adapter_spec"]["model"]
-        group = (_length(spec), arguments.get("context", "full"))
+        intervals = statistic_intervals(read_scores(run, benchmarks))
         for stat in rows:
             name, task = _key(stat)
             count = counts.get((name, task), counts.get(("num_instances", task)))
-            values = (*group, name, stat["mean"], count, lacking.get(task, ""), *_versions(spec))
-            yield Score(run.name, model, arguments["entry"], task, *values, judges.get(task, ""))
+            yield _score(spec, stat, count, lacking.get(task, ""), intervals.get((task, name)), judges.get(task, ""))
+    for published in read_reference(suite, benchmarks):
+        for stat in published.stats:
+            yield _score(published.spec, stat, None, "")
+
+
+def _score(
+    spec: Mapping[str, Any],
+    stat: Mapping[str, Any],
+    count: int | None,
+    lacking: str,
+    interval: Interval | None = None,
+    judge: str = "",
+) -> Score:
+    arguments, (name, task) = spec["scenario_spec"]["args"], _key(stat)
+    group = (_length(spec), arguments.get("context", "full"))
+    values = (*group, name, stat["mean"], count, lacking, *_versions(spec), judge, *_ends(interval))
+    return Score(spec["name"], spec["adapter_spec"]["model"], arguments["entry"], task, *values)
 
 
 def averages(scores: Iterable[Score], benchmarks: Iterable[Benchmark]) -> Iterator[Average]:
@@ -145,7 +179,12 @@ def averages(scores: Iterable[Score], benchmarks: Iterable[Benchmark]) -> Iterat
             rows = [score for group in groups for score in group]
             tasks = _tasks_of(categories[entry], cell) if entry in categories and cell.task == AVERAGE else ()
             texts = (_all_codes(rows, tasks), _join(row.package for row in rows), _join(r.comparability for r in rows))
-            yield Average(cell.model, entry, cell.task, cell.length, context, mean, len(groups), *texts, judge)
+            # The same questions are asked at several lengths, so these means are not independent.
+            parts = [mean_of_means([_interval(score) for score in group]) for group in groups]
+            interval = mean_of_means(parts) if cell.task == AVERAGE else None
+            yield Average(
+                cell.model, entry, cell.task, cell.length, context, mean, len(groups), *texts, judge, *_ends(interval)
+            )
 
 
 def _by_judge(scores: Iterable[Score]) -> dict[tuple[str, str, str], dict[Cell, list[Score]]]:
@@ -163,8 +202,23 @@ def _by_judge(scores: Iterable[Score]) -> dict[tuple[str, str, str], dict[Cell, 
     return tables
 
 
-def answers(suite: Path) -> Iterator[Answer]:
+def _interval(score: Score) -> Interval:
+    low, high = (math.nan if end is None else end for end in (score.low, score.high))
+    return Interval(score.score, low, high, score.instances or 0)
+
+
+def _ends(interval: Interval | None) -> tuple[float | None, float | None]:
+    if interval is None or math.isnan(interval.high - interval.low):
+        return None, None
+    return interval.low, interval.high
+
+
+def answers(suite: Path, benchmarks: Iterable[Benchmark] = ()) -> Iterator[Answer]:
     """Yield every answer of every finished run, holding one request state in memory at a time.
+
+    Args:
+        suite: the suite's folder.
+        benchmarks: those whose tasks may have a score of several metrics.
 
     Raises:
         InputError: a file of a run is damaged.
@@ -173,22 +227,24 @@ def answers(suite: Path) -> Iterator[Answer]:
         path = run / STATES
         if not path.is_file():
             continue  # published results have no answers
-        instance_scores = _instance_scores(run)
+        answered = {(row.instance, row.task, row.repeat): row for row in read_scores(run, benchmarks)}
         count = 0
         for state in read_states(path):
             count += 1
             with reading(path):
-                answer = _answer(run, spec, state, instance_scores)
+                answer = _answer(run, spec, state, answered)
             yield answer
-        if count < len(instance_scores):
+        if count < len(answered):
             raise InputError(f"{path} lacks instances that have a score; make that run again")
 
 
-def _answer(run: Path, spec: Mapping[str, Any], state: State, instance_scores: Mapping[Trial, float]) -> Answer:
+def _answer(run: Path, spec: Mapping[str, Any], state: State, answered: Mapping[Trial, InstanceScore]) -> Answer:
     instance, task = state["instance"], state["instance"].get("sub_split", "")
     sample = find_sample(instance)
-    completions = (state.get("result") or {}).get("completions") or [{}]
+    result = state.get("result") or {}
+    completions = result.get("completions") or [{}]
     repeat = state.get("train_trial_index", 0)
+    row = None if instance.get("perturbation") else answered.get((instance["id"], task, repeat))
     return Answer(
         run.name,
         spec["adapter_spec"]["model"],
@@ -199,8 +255,12 @@ def _answer(run: Path, spec: Mapping[str, Any], state: State, instance_scores: M
         (sample.question if sample else None) or "",
         " | ".join(reference["output"]["text"] for reference in instance["references"]),
         completions[0].get("text", ""),
-        None if instance.get("perturbation") else instance_scores.get((instance["id"], task, repeat)),
+        row.score if row else None,
         *_versions(spec),
+        result.get("error") or "",
+        row.failure if row else "",
+        row.depth if row else sample.depth if sample else None,
+        row.tokens if row else None,
     )
 
 
@@ -305,15 +365,3 @@ def _count_instances(
 def _key(stat: Mapping[str, Any]) -> tuple[str, str]:
     """The statistic's name and its task."""
     return stat["name"]["name"], stat["name"].get("sub_split", "")
-
-
-def _instance_scores(run: Path) -> dict[Trial, float]:
-    path = run / INSTANCE_STATS
-    rows = read_json(path)
-    with reading(path):
-        return {
-            (row["instance_id"], stat["name"].get("sub_split", ""), row.get("train_trial_index", 0)): stat["mean"]
-            for row in rows
-            for stat in row["stats"]
-            if stat["name"]["name"] == MAIN_METRIC and _is_test_stat(stat)
-        }

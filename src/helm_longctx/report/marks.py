@@ -1,7 +1,8 @@
-"""Marks scores that are not comparable in HELM's tables and on its pages."""
+"""Shows intervals, and marks scores that are not comparable, in HELM's tables and on its pages."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -12,9 +13,13 @@ from helm.benchmark.presentation.table import Cell, HeaderCell, Table
 
 from helm_longctx.report.comparability import MARK, Lack, describe
 from helm_longctx.runs.files import SCENARIO, read_json, reading, replace_file
+from helm_longctx.statistics.intervals import Interval
 
 NOTES = f"{MARK} Not comparable"
 """Title of the column with the reasons."""
+
+_MOST_TITLES = 5
+"""Columns that a reason names; more would make a row higher than the page."""
 
 
 @dataclass(frozen=True)
@@ -24,44 +29,60 @@ class ScoreCell(Cell):
     HELM's front end shows and sorts only `value`, so `value` is a text with the mark.
 
     Args:
-        number: the score.
+        number: the score; None if there is none.
+        low, high: the ends of its 95 % interval, if they are known.
         lacking: why the score is not comparable; None if it is.
+        reason: why there is no score.
     """
 
     number: float | None = None
+    low: float | None = None
+    high: float | None = None
     lacking: list[Lack] | None = None
+    reason: str | None = None
 
 
-def with_lacks(cell: Cell, lacks: Sequence[Lack]) -> Cell:
+def add_interval(cell: Cell, interval: Interval | None) -> Cell:
+    """Add the interval of a cell's score; without a known interval, return the cell unchanged."""
+    if cell.value is None or interval is None or not math.isfinite(interval.high - interval.low):
+        return cell
+    about = f"{cell.description or ''}\n95 % interval: {interval.low:.3f} to {interval.high:.3f}"
+    return _score_cell(cell, number=cell.value, low=interval.low, high=interval.high, description=about)
+
+
+def add_lacks(cell: Cell, lacks: Sequence[Lack]) -> Cell:
     """Add the reasons why a cell's score is not comparable; without any, return the cell unchanged."""
     if not lacks or cell.value is None:
         return cell
-    about = "\n".join((cell.description or "", f"{NOTES}: {'; '.join(describe(lacks))}"))
+    about = f"{cell.description or ''}\n{NOTES}: {'; '.join(describe(lacks))}"
     return _score_cell(cell, number=cell.value, lacking=list(lacks), description=about)
 
 
 def mark_table(table: Table) -> Table:
-    """Mark the scores that are not comparable, and add a last column with the reasons.
+    """Write intervals and marks into the cells, and add a last column with the reasons.
 
-    A table whose scores are all comparable is returned unchanged. A marked score is never the best of its column.
+    A column without either is returned unchanged. A marked score is never the best of its column.
     """
     notes = [_note(table.header, row) for row in table.rows]
-    if not any(notes):
-        return table
     columns = [list(cells) for cells in zip(*table.rows, strict=True)]
     for place, cells in enumerate(columns):
-        if any(_lacking(cell) for cell in cells):
+        if any(_number(cell) is not None for cell in cells):
             columns[place] = _mark_column(cells, table.header[place].lower_is_better)
-    rows = [[*row, Cell(note)] for row, note in zip(zip(*columns, strict=True), notes, strict=True)]
-    about = "Why scores with a mark do not compare with published ones, and with others in the table"
-    return replace(table, header=[*table.header, HeaderCell(NOTES, description=about)], rows=rows)
+    rows, header = [list(row) for row in zip(*columns, strict=True)], list(table.header)
+    if any(notes):
+        rows = [[*row, Cell(note)] for row, note in zip(rows, notes, strict=True)]
+        about = "Why scores with a mark do not compare with published ones, and with others in the table"
+        header.append(HeaderCell(NOTES, description=about))
+    return replace(table, header=header, rows=rows)
 
 
 def cell_text(cell: Mapping[str, Any]) -> str:
-    """Return the text that a terminal shows for a cell that was written as JSON."""
+    """Return the text that a terminal shows for a cell that was written as JSON; the interval is a second line."""
     value = cell.get("number", cell.get("value"))
+    if not isinstance(value, float):
+        return "" if value is None else str(value)
     mark = f" {MARK}" if cell.get("lacking") else ""
-    return f"{value:.3f}{mark}" if isinstance(value, float) else "" if value is None else str(value)
+    return f"{value:.3f}{mark}" + (f"\n{cell['low']:.2f}–{cell['high']:.2f}" if "low" in cell else "")
 
 
 def tag_run(run: Path, reasons: Sequence[str]) -> None:
@@ -82,16 +103,27 @@ def tag_run(run: Path, reasons: Sequence[str]) -> None:
 
 
 def _note(header: Sequence[HeaderCell], row: Sequence[Cell]) -> str | None:
-    """Return why scores of a row are not comparable, each reason with its columns."""
+    """Return why scores of a row are missing or not comparable, each reason with its columns."""
     columns: dict[str, list[str]] = {}
     for title, cell in zip(header, row, strict=True):
-        for reason in describe(_lacking(cell)):
-            columns.setdefault(reason, []).append(str(title.value).removesuffix(" - Score"))
-    return "; ".join(f"{', '.join(titles)}: {reason}" for reason, titles in columns.items()) or None
+        absent = getattr(cell, "reason", None)
+        for reason in [*describe(_lacking(cell)), *([f"no score, because {absent}"] if absent else [])]:
+            columns.setdefault(reason, []).append(str(title.value))
+    return "; ".join(f"{_join(titles)}: {reason}" for reason, titles in columns.items()) or None
+
+
+def _join(titles: Sequence[str]) -> str:
+    more = len(titles) - _MOST_TITLES
+    return ", ".join(titles[:_MOST_TITLES]) + (f" and {more} more" if more > 0 else "")
 
 
 def _lacking(cell: Cell) -> list[Lack]:
     return getattr(cell, "lacking", None) or []
+
+
+def _number(cell: Cell) -> float | None:
+    """The score of a cell with an interval or a mark."""
+    return getattr(cell, "number", None)
 
 
 def _mark_column(cells: Sequence[Cell], lower_is_better: bool | None) -> list[Cell]:
@@ -102,7 +134,7 @@ def _mark_column(cells: Sequence[Cell], lower_is_better: bool | None) -> list[Ce
     if comparable and lower_is_better is not None:
         best = min(comparable) if lower_is_better else max(comparable)
     # The front end sorts texts by character, so numbers need the same number of digits before the point.
-    width = len(f"{max(scores):.6f}")
+    width = max(len(f"{score:.3f}") for score in scores)
     return [cell if cell.value is None else _text_cell(cell, width, best) for cell in cells]
 
 
@@ -110,11 +142,12 @@ def _text_cell(cell: Cell, width: int, best: float | None) -> Cell:
     number = float(cell.value)
     # HELM made the best of all scores bold, marked ones included.
     style = {name: value for name, value in (cell.style or {}).items() if name != "font-weight"}
-    if _lacking(cell):
-        text = f"{number:{width - 3}.3f} {MARK}"
-    else:
-        text = f"{number:{width}.6f}"
-        style |= {"font-weight": "bold"} if number == best else {}
+    if not _lacking(cell) and number == best:
+        style |= {"font-weight": "bold"}
+    low, high = getattr(cell, "low", None), getattr(cell, "high", None)
+    tail = (f" {MARK}" if _lacking(cell) else "") + ("" if low is None else f" ({low:.3f}–{high:.3f})")
+    # The front end shows a text that is a number with three decimals, but sorts it with all of them.
+    text = f"{number:{width}.3f}{tail}" if tail else f"{number:{width + 3}.6f}"
     return _score_cell(cell, value=text, number=number, style=style)
 
 

@@ -25,12 +25,17 @@ class Point(NamedTuple):
 
     score: float
     comparable: bool = True
+    low: float | None = None
+    high: float | None = None
 
 
 Curves = dict[str, dict[int, Point]]
 """Model to its points by length in tokens."""
 
 COLUMNS = 3
+
+FLOORS = "longctx/"
+"""What the names of the baseline models start with."""
 
 LACKING = "hollow: not comparable"
 """Legend of hollow points. The tables of `export` have the reasons."""
@@ -51,7 +56,7 @@ def curves(averages: Iterable[Average]) -> dict[str, Curves]:
         conditions = (f"context={mean.context}" if mean.context != "full" else "", mean.judge and f"judge={mean.judge}")
         panel = ", ".join(filter(None, (mean.entry, *conditions)))
         curve = panels.setdefault(panel, {}).setdefault(mean.model, {})
-        curve[parse_length(mean.length)] = Point(mean.score, not mean.lacking)
+        curve[parse_length(mean.length)] = Point(mean.score, not mean.lacking, mean.low, mean.high)
     return panels
 
 
@@ -93,19 +98,33 @@ def plot(panels: Mapping[str, Curves], path: Path) -> None:
         figure.savefig(path, dpi=150)
 
 
+def _line_style(model: str) -> str:
+    """Published results are dashed; the baselines, which are the floor of the others, are dotted."""
+    if model.startswith(f"{MAKER}/"):
+        return "--"
+    return ":" if model.startswith(FLOORS) else "-"
+
+
 def _draw(axis: Axes, title: str, panel: Curves, colors: Mapping[str, Any]) -> None:
     lengths = sorted({length for curve in panel.values() for length in curve})
     for model, curve in panel.items():
-        style = "--" if model.startswith(f"{MAKER}/") else "-"
-        scores = [point.score for point in curve.values()]
-        axis.plot(list(curve), scores, style, marker="o", markersize=3, color=colors[model], label=model)
-        # Drawn over the curve's own markers.
-        hollow = {length: point.score for length, point in curve.items() if not point.comparable}
-        if hollow:
-            axis.plot(list(hollow), list(hollow.values()), **_HOLLOW, color=colors[model])
+        _draw_curve(axis, model, curve, colors[model])
     axis.set_xscale("log", base=2)
     axis.set_xticks(lengths, [length_label(length) for length in lengths])
     axis.minorticks_off()
     axis.set_ylim(0, max(1.0, *(point.score for curve in panel.values() for point in curve.values())) * 1.03)
     axis.set_title(title, fontsize="medium")
     axis.grid(alpha=0.3)
+
+
+def _draw_curve(axis: Axes, model: str, curve: Mapping[int, Point], color: Any) -> None:
+    scores = [point.score for point in curve.values()]
+    axis.plot(list(curve), scores, _line_style(model), marker="o", markersize=3, color=color, label=model)
+    for length, point in curve.items():
+        if point.low is not None and point.high is not None:
+            ends = [[point.score - point.low], [point.high - point.score]]
+            axis.errorbar([length], [point.score], ends, fmt="none", ecolor=color, elinewidth=1, capsize=2)
+    # Drawn over the curve's own markers.
+    hollow = {length: point.score for length, point in curve.items() if not point.comparable}
+    if hollow:
+        axis.plot(list(hollow), list(hollow.values()), **_HOLLOW, color=color)

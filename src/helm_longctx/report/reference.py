@@ -1,32 +1,52 @@
-"""Writes published results as HELM runs without instances, so that tables show them beside the user's runs."""
+"""Keeps published results in a suite, so that tables show them beside the user's runs.
+
+They cost one folder for each benchmark. It is a run without instances and groups, so that HELM's pages can link to it;
+its file `published.json` has the rows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.entry import check_entry
+from helm_longctx.protocol.entry import METHOD, check_entry
 from helm_longctx.protocol.lengths import length_label
 from helm_longctx.protocol.metric_names import task_score
 from helm_longctx.protocol.task import MAIN_METRIC, Benchmark, Published
+from helm_longctx.runs.files import read_json, reading, replace_file
 
 MAKER = "published"
 """Prefix of the models' names, and name of a statistic that is 1: these scores were not run here."""
 
+ROWS = "published.json"
+
 _NO_INSTANCES: dict[str, Any] = {
-    name: [] for name in ("per_instance_stats", "instances", "display_predictions", "display_requests")
+    name: [] for name in ("stats", "per_instance_stats", "instances", "display_predictions", "display_requests")
 }
+
+
+class ResultRun(NamedTuple):
+    """A result without instances, published or computed, in the form of a run.
+
+    Args:
+        spec: as in `run_spec.json`. Its name is that of the folder with published rows; empty for a computed result.
+        stats: as in `stats.json`.
+    """
+
+    spec: dict[str, Any]
+    stats: list[dict[str, Any]]
 
 
 def write_reference(
     benchmark: Benchmark, folder: Path, models: Sequence[str] = ("*",), length: int | None = None
-) -> list[Path]:
-    """Write a run for each published row, and return the folders. Other runs of the suite are not changed.
+) -> int:
+    """Add published rows to those that the suite has, and return how many were chosen. Runs are not changed.
 
     Args:
         folder: the suite's folder, `<output path>/runs/<suite>`.
@@ -43,32 +63,64 @@ def write_reference(
         raise InputError(
             f"no published result of {benchmark.title} fits model={','.join(models)!r}; there are: {names}"
         )
-    return [_write(benchmark, row, folder) for row in chosen]
-
-
-def _write(benchmark: Benchmark, row: Published, folder: Path) -> Path:
-    (name,) = (name for name, category in benchmark.entries.items() if category.name == row.category)
-    entry = check_entry(benchmark, name, {} if row.length is None else {"length": length_label(row.length)})
-    run = folder / f"{entry.description},model={MAKER}_{row.model}"
+    run = folder / f"{MAKER}_{benchmark.name}"
     run.mkdir(parents=True, exist_ok=True)
-    spec = {
-        "name": run.name,
-        "scenario_spec": {
-            "class_name": "helm_longctx.helm.scenario.LongContextScenario",
-            "args": {"entry": name, "length": row.length, MAKER: benchmark.url},
-        },
-        "adapter_spec": {"method": "longctx", "model": f"{MAKER}/{row.model}", "model_deployment": ""},
-        "metric_specs": [],
-        "groups": entry.groups[:1] if "" in row.scores else entry.groups,
-    }
+    every = {(row.model, row.category, row.length): row for row in (*_read_rows(run / ROWS), *chosen)}
     about = f"Published results, not run here. Source: {benchmark.url}"
-    scenario = {"name": entry.groups[0], "description": about, "definition_path": benchmark.url, "tags": [MAKER]}
-    # The run's page needs the files of instances, which are empty here. The run spec makes the run complete, so it is
-    # written last.
-    files = {"scenario": scenario, "stats": _stats(benchmark, row), **_NO_INSTANCES, "run_spec": spec}
+    # The run's page needs the files of instances, which are empty. The run spec makes the run complete, so it is last.
+    files = {
+        "scenario": {"name": benchmark.name, "description": about, "definition_path": benchmark.url, "tags": [MAKER]},
+        **_NO_INSTANCES,
+        Path(ROWS).stem: [asdict(row) for row in every.values()],
+        "run_spec": make_run_spec(run.name, (MAKER, MAKER), {MAKER: benchmark.url}, []),
+    }
     for stem, content in files.items():
-        (run / f"{stem}.json").write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2))
-    return run
+        replace_file(run / f"{stem}.json", orjson.dumps(content))
+    return len(chosen)
+
+
+def read_reference(folder: Path, benchmarks: Iterable[Benchmark]) -> Iterator[ResultRun]:
+    """Yield the published results in a suite.
+
+    Raises:
+        InputError: the rows are damaged.
+    """
+    for benchmark in benchmarks:
+        path = folder / f"{MAKER}_{benchmark.name}" / ROWS
+        for row in _read_rows(path):
+            yield ResultRun(_row_spec(benchmark, row, path.parent.name), _stats(benchmark, row))
+
+
+def _read_rows(path: Path) -> list[Published]:
+    if not path.is_file():
+        return []
+    rows = read_json(path)
+    with reading(path):
+        return [Published(**row) for row in rows]
+
+
+def _row_spec(benchmark: Benchmark, row: Published, name: str) -> dict[str, Any]:
+    (entry_name,) = (name for name, category in benchmark.entries.items() if category.name == row.category)
+    entry = check_entry(benchmark, entry_name, {} if row.length is None else {"length": length_label(row.length)})
+    arguments = {"entry": entry_name, "length": row.length, MAKER: benchmark.url}
+    groups = entry.groups[:1] if "" in row.scores else entry.groups
+    model = f"{MAKER}/{row.model}"
+    return make_run_spec(name, (model, model), arguments, groups)
+
+
+def make_run_spec(name: str, model: tuple[str, str], arguments: dict[str, Any], groups: list[str]) -> dict[str, Any]:
+    """Return the JSON of HELM's `RunSpec`.
+
+    Args:
+        model: the model's and the deployment's name.
+    """
+    return {
+        "name": name,
+        "scenario_spec": {"class_name": "helm_longctx.helm.scenario.LongContextScenario", "args": arguments},
+        "adapter_spec": {"method": METHOD, "model": model[0], "model_deployment": model[1]},
+        "metric_specs": [],
+        "groups": groups,
+    }
 
 
 def _stats(benchmark: Benchmark, row: Published) -> list[dict[str, Any]]:
@@ -78,11 +130,11 @@ def _stats(benchmark: Benchmark, row: Published) -> list[dict[str, Any]]:
         if name:
             (headline,) = benchmark.task(name).headline
             values |= {task_score(name): score, headline: score}
-        stats += [_stat(metric, name, value) for metric, value in values.items()]
+        stats += [make_stat(metric, name, value) for metric, value in values.items()]
     return stats
 
 
-def _stat(metric: str, task: str, value: float) -> dict[str, Any]:
+def make_stat(metric: str, task: str, value: float) -> dict[str, Any]:
     """Return the JSON of HELM's `Stat` with one value."""
     counts = {"count": 1, "sum": value, "sum_squared": value**2, "min": value, "max": value, "mean": value}
     name = {"name": metric, "split": "test", **({"sub_split": task} if task else {})}

@@ -9,8 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from helm_longctx.protocol.metric_names import CONDITIONS, task_score
 from helm_longctx.protocol.task import MAIN_METRIC, Benchmark, Category, Task
 from helm_longctx.report.comparability import Lack, describe, find_outcome, task_lacks
+from helm_longctx.report.reference import read_reference
 from helm_longctx.runs.files import INSTANCE_STATS, STATS, read_json, read_run_specs, reading
 from helm_longctx.runs.scores import InstanceScore, read_scores
 from helm_longctx.statistics.intervals import Interval, mean_interval, mean_of_means
@@ -62,7 +64,7 @@ class Overall(NamedTuple):
 
 
 def read_results(suite: Path, benchmarks: Iterable[Benchmark]) -> list[Result]:
-    """Read the score of each task in a suite's finished runs, in the order of the runs' names.
+    """Read the score of each task in a suite's finished runs, in the order of the runs' names, and the published ones.
 
     Of several runs of one task, model and length, the one with the most answers counts.
 
@@ -70,13 +72,52 @@ def read_results(suite: Path, benchmarks: Iterable[Benchmark]) -> list[Result]:
         InputError: a file of a run is damaged.
     """
     benchmarks = tuple(benchmarks)
+    runs = (result for run, spec in read_run_specs(suite) for result in run_results(run, spec, benchmarks))
+    return [*best_results(runs), *reference_results(suite, benchmarks)]
+
+
+def best_results(results: Iterable[Result]) -> list[Result]:
+    """Return for each task, model, length and context the result with the most answers."""
     best: dict[tuple[Any, ...], Result] = {}
-    for run, spec in read_run_specs(suite):
-        for result in _run_results(run, spec, benchmarks):
-            key = (result.benchmark, result.category, result.task, result.model, result.length, result.context)
-            if key not in best or result.interval.n > best[key].interval.n:
-                best[key] = result
+    for result in results:
+        key = (result.benchmark, result.category, result.task, result.model, result.length, result.context)
+        if key not in best or result.interval.n > best[key].interval.n:
+            best[key] = result
     return list(best.values())
+
+
+def reference_results(suite: Path, benchmarks: Iterable[Benchmark]) -> list[Result]:
+    """Return the published results that a suite has."""
+    return [
+        result
+        for benchmark in benchmarks
+        for run in read_reference(suite, [benchmark])
+        for result in _published_run(benchmark, _category(benchmark, run.spec), run.spec, run.stats)
+    ]
+
+
+def _category(benchmark: Benchmark, spec: Mapping[str, Any]) -> str:
+    return benchmark.entries[spec["scenario_spec"]["args"]["entry"]].name
+
+
+def statistic_intervals(rows: Iterable[InstanceScore]) -> dict[tuple[str, str], Interval]:
+    """Return the mean and interval of every statistic of each task in a run, except of those on how the run went.
+
+    Args:
+        rows: the answers of a run.
+
+    Returns:
+        (task, statistic) to interval. A task's score also has the name that it has in columns.
+    """
+    values: dict[tuple[str, str], list[tuple[float, str]]] = defaultdict(list)
+    for row in rows:
+        scores = {name: value for name, value in row.values.items() if name not in CONDITIONS}
+        scores |= {MAIN_METRIC: row.score} if row.score is not None else {}
+        for name, value in scores.items():
+            values[row.task, name].append((value, row.group))
+    intervals = {key: mean_interval(*zip(*pairs, strict=True)) for key, pairs in values.items()}
+    scores_of_tasks = {key: each for key, each in intervals.items() if key[1] == MAIN_METRIC}
+    return intervals | {(task, task_score(task)): each for (task, _), each in scores_of_tasks.items()}
 
 
 def published_results(benchmark: Benchmark) -> list[Result]:
@@ -137,12 +178,17 @@ def model_table(results: Iterable[Result]) -> tuple[list[str], dict[str, list[fl
     return models, columns
 
 
-def _run_results(run: Path, spec: Mapping[str, Any], benchmarks: Sequence[Benchmark]) -> Iterator[Result]:
+def run_results(run: Path, spec: Mapping[str, Any], benchmarks: Sequence[Benchmark]) -> Iterator[Result]:
+    """Yield the score of each task of a run; nothing for a run of another package's scenario.
+
+    Raises:
+        InputError: a file of the run is damaged.
+    """
     arguments = spec["scenario_spec"].get("args", {})
     benchmark = next((each for each in benchmarks if arguments.get("entry") in each.entries), None)
     if benchmark is None or not (run / STATS).is_file():
         return
-    category = benchmark.entries[arguments["entry"]].name
+    category = _category(benchmark, spec)
     stats = read_json(run / STATS)
     if not read_json(run / INSTANCE_STATS):
         with reading(run / STATS):
@@ -215,7 +261,7 @@ def _of_category(category: Category, rows: Sequence[Result]) -> Result:
 
 
 def _overall(benchmark: Benchmark, model: str, length: int | None, found: Mapping[str, Result]) -> Overall:
-    categories = [each for each in benchmark.categories if each.averaged and each.tasks_at(length)]
+    categories = [each for each in benchmark.categories if each.averaged]
     missing = [category.title for category in categories if category.name not in found]
     reasons = [f"no {', '.join(missing)}"] if missing else []
     for category in categories:

@@ -35,25 +35,31 @@ class Conditions(NamedTuple):
         return " ".join(filter(None, (title, closed, judge, self.label)))
 
 
-def make_schema(benchmarks: Iterable[Benchmark], run_groups: Collection[str] | None = None) -> dict[str, Any]:
+def make_schema(
+    benchmarks: Iterable[Benchmark],
+    run_groups: Collection[str] | None = None,
+    statistics: Collection[str] | None = None,
+) -> dict[str, Any]:
     """Return a HELM schema as plain data.
 
     Args:
         run_groups: restricts the schema to these groups, such as those of a suite's runs; None for every standard
             length.
+        statistics: restricts the columns to these statistics, such as those that a suite's runs have; None for all.
     """
     benchmarks = tuple(benchmarks)
     groups = [group for benchmark in benchmarks for group in _groups(benchmark, run_groups)]
     fields = {field["name"]: field for benchmark in benchmarks for field in metric_fields(benchmark)}
+    metric_groups = [
+        _metric_group("score", "Score", ["${main_name}"]),
+        _metric_group("by_depth", "By depth", [depth_score(depth) for depth in DEPTHS]),
+        *(_official(benchmark, category) for benchmark in benchmarks for category in benchmark.categories),
+        _metric_group("conditions", "Conditions", CONDITIONS),
+    ]
     return {
         "metrics": list(fields.values()),
         "perturbations": [],
-        "metric_groups": [
-            _metric_group("score", "Score", ["${main_name}"]),
-            _metric_group("by_depth", "By depth", [depth_score(depth) for depth in DEPTHS]),
-            *(_official(benchmark, category) for benchmark in benchmarks for category in benchmark.categories),
-            _metric_group("conditions", "Conditions", CONDITIONS),
-        ],
+        "metric_groups": [_restrict(group, statistics) for group in metric_groups],
         "run_groups": groups,
     }
 
@@ -78,6 +84,12 @@ def _metric_group(name: str, title: str, metrics: Iterable[str]) -> Group:
     }
 
 
+def _restrict(group: Group, statistics: Collection[str] | None) -> Group:
+    """Leave out the columns of statistics that no run has."""
+    kept = [each for each in group["metrics"] if statistics is None or each["name"] in {*statistics, "${main_name}"}]
+    return {**group, "metrics": kept}
+
+
 def _groups(benchmark: Benchmark, chosen: Collection[str] | None) -> Iterator[Group]:
     # Each judge has columns of its own: the official one first.
     judges = sorted({"", *map(judge_of, chosen or ())})
@@ -85,10 +97,10 @@ def _groups(benchmark: Benchmark, chosen: Collection[str] | None) -> Iterator[Gr
         leaves = [
             leaf
             for length in _lengths(benchmark, chosen)
-            for leaves_of in (_category_leaves, _task_leaves)
+            for leaves_of in (_overall_leaves, _category_leaves, _task_leaves)
             for judge in judges
             for leaf in leaves_of(benchmark, Conditions(length, closed, judge))
-            if chosen is None or leaf["name"] in chosen
+            if chosen is None or _needed_groups(benchmark, leaf) <= set(chosen)
         ]
         hidden = [_official_name(benchmark, category) for category in benchmark.categories]
         for parent in _parents(benchmark, leaves, closed):
@@ -112,6 +124,30 @@ def _lengths(benchmark: Benchmark, chosen: Collection[str] | None) -> list[str]:
             length = parse_length(name.partition(JUDGED_BY)[0].rsplit("_", 1)[-1])
             tokens[length_label(length)] = length
     return sorted(tokens, key=lambda label: tokens[label])
+
+
+OVERALL = "overall"
+"""Replaces the category in the name of the group with a benchmark's overall score at one length."""
+
+
+def _overall_leaves(benchmark: Benchmark, at: Conditions) -> Iterator[Group]:
+    # With a single category, the overall score is that category's.
+    if benchmark.overall and len(benchmark.categories) > 1 and not at.closed and not at.judge:
+        yield {
+            **_leaf(benchmark, OVERALL, benchmark.overall, at, "categories"),
+            "of": (at.label, OVERALL, None),
+            "description": f"Mean of all categories, where a model has all of them complete{_about(at)}.",
+            "metric_groups": ["score"],
+            "environment": {"main_name": MAIN_METRIC, "main_split": "test"},
+        }
+
+
+def _needed_groups(benchmark: Benchmark, leaf: Group) -> set[str]:
+    """The groups that runs must have, so that a table can have values: of an overall score all averaged categories'."""
+    label, column, _ = leaf["of"]
+    if column != OVERALL:
+        return {leaf["name"]}
+    return {group_name(benchmark, each.name, label) for each in benchmark.categories if each.averaged}
 
 
 def _category_leaves(benchmark: Benchmark, at: Conditions) -> Iterator[Group]:
@@ -160,7 +196,7 @@ def _parents(benchmark: Benchmark, leaves: list[Group], closed: bool) -> Iterato
     """Yield the tables that combine leaves: all of them, one length, one category, one task."""
     name = "_".join([benchmark.name, *([CLOSED_BOOK] if closed else [])])
     title = f"{benchmark.title}{' closed book' if closed else ''}"
-    averaged = {category.name for category in benchmark.categories if category.averaged}
+    averaged = {OVERALL, *(category.name for category in benchmark.categories if category.averaged)}
     every = [leaf for leaf in leaves if leaf["of"][1] in averaged]
     if whole := next((leaf for leaf in every if leaf["name"] == name), None):
         # This leaf has the benchmark's name, so it is that table. Other judges' scores are columns beside its own.
@@ -175,12 +211,10 @@ def _parents(benchmark: Benchmark, leaves: list[Group], closed: bool) -> Iterato
     for label in dict.fromkeys(leaf["of"][0] for leaf in leaves) if several else ():
         at = [leaf for leaf in every if leaf["of"][0] == label]
         yield from _parent(f"{name}_{label}", f"{title} {label}", f"{title} leaderboards", at, f"{title} at {label}")
-    for category in benchmark.categories if several else ():
-        of = [leaf for leaf in leaves if leaf["of"][1] == category.name]
-        about = category.title
-        yield from _parent(
-            f"{name}_{category.name}", f"{title} {about}", f"{title} by length", of, f"{about} by length"
-        )
+    columns = {OVERALL: benchmark.overall, **{category.name: category.title for category in benchmark.categories}}
+    for column, about in columns.items() if several else ():
+        of = [leaf for leaf in leaves if leaf["of"][1] == column]
+        yield from _parent(f"{name}_{column}", f"{title} {about}", f"{title} by length", of, f"{about} by length")
     for task in benchmark.tasks:
         of = [leaf for leaf in leaves if leaf["of"][2] == task.name]
         yield from _parent(

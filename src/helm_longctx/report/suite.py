@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.table import Table
+from rich.text import Text
 
 from helm_longctx.errors import InputError, list_choices, shorten
 from helm_longctx.protocol.entry import CLOSED_BOOK
 from helm_longctx.protocol.task import Benchmark
 from helm_longctx.report.marks import NOTES, cell_text
-from helm_longctx.runs.files import RUN_SPEC, read_json, read_run_specs, reading
+from helm_longctx.report.reference import read_reference
+from helm_longctx.runs.files import RUN_SPEC, STATS, read_json, read_run_specs, reading
 
 _LONGEST_NAME = 255
 """Bytes in the name of a folder on common file systems."""
@@ -50,26 +52,39 @@ def report_path(output_path: Path, suite: str) -> Path:
     return output_path / "reports" / suite
 
 
-def run_groups(folder: Path) -> set[str]:
-    """Return the groups of a suite's finished runs.
+class Contents(NamedTuple):
+    """The groups of a suite's finished runs and published results, and the names of their statistics."""
+
+    groups: set[str]
+    statistics: set[str]
+
+
+def read_contents(folder: Path, benchmarks: Iterable[Benchmark]) -> Contents:
+    """Return what a suite's schema needs.
 
     Raises:
-        InputError: the suite has no finished run, or a run spec is damaged.
+        InputError: the suite has no finished run, or a run spec or statistics are damaged.
     """
-    groups: set[str] = set()
+    contents = Contents(set(), set())
     for run, spec in read_run_specs(folder):
+        stats = read_json(run / STATS) if (run / STATS).is_file() else []
         with reading(run / RUN_SPEC):
-            groups.update(spec["groups"])
-    if not groups:
+            contents.groups.update(spec["groups"])
+        with reading(run / STATS):
+            contents.statistics.update(stat["name"]["name"] for stat in stats)
+    for published in read_reference(folder, benchmarks):
+        contents.groups.update(published.spec["groups"])
+        contents.statistics.update(stat["name"]["name"] for stat in published.stats)
+    if not contents.groups:
         raise InputError(f"{folder} has no finished run; run helm-run with this --suite first")
-    return groups
+    return contents
 
 
 def score_tables(folder: Path, benchmarks: Iterable[Benchmark]) -> list[Table]:
     """Return the leaderboards of each benchmark with runs, with context and without.
 
     A benchmark with several categories has a table for each length, with a column for each category. A benchmark with
-    one category has one table, with a column for each length.
+    one category has one table, with a column for each length. Rows are sorted by the first column.
     """
     return [table for title, data in _leaderboards(folder, benchmarks) for table in _rich_tables(title, data)]
 
@@ -94,16 +109,23 @@ def _leaderboards(folder: Path, benchmarks: Iterable[Benchmark]) -> Iterator[tup
 
 
 def _rich_tables(title: str, table: dict[str, Any]) -> Iterator[Table]:
-    model, *names = [cell["value"].removesuffix(" - Score") for cell in table["header"] if cell["value"] != NOTES]
+    model, *names = [cell["value"] for cell in table["header"] if cell["value"] != NOTES]
     columns = [name.rpartition(" ") for name in names]  # `Re-rank 8k`, or `8k` if there is one category
     # One table for each length, or a single one if the columns are lengths.
     lengths = dict.fromkeys(label for _, _, label in columns) if any(category for category, *_ in columns) else [""]
     for length in lengths:
         places = [place for place, (_, _, label) in enumerate(columns, 1) if length in ("", label)]
+        rows = [row for row in table["rows"] if any(_score(row[place]) is not None for place in places)]
+        rows.sort(key=lambda row: [-1.0 if (score := _score(row[place])) is None else score for place in places])
         rich_table = Table(title=f"{title} {length}".strip(), title_justify="left")
         rich_table.add_column(model, overflow="fold")
         for category, _, label in (columns[place - 1] for place in places):
             rich_table.add_column(category or label, overflow="fold")
-        for row in table["rows"]:
-            rich_table.add_row(*(cell_text(row[place]) for place in (0, *places)))
+        for row in reversed(rows):
+            rich_table.add_row(*(Text(cell_text(row[place])) for place in (0, *places)))
         yield rich_table
+
+
+def _score(cell: dict[str, Any]) -> float | None:
+    score: float | None = cell.get("number", cell.get("value"))
+    return score

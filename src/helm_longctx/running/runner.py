@@ -26,11 +26,11 @@ from helm.proxy.services.service import CACHE_DIR
 
 from helm_longctx.environment import max_cost
 from helm_longctx.errors import InputError
-from helm_longctx.helm.adapter import METHOD
 from helm_longctx.helm.annotator import check_annotators
 from helm_longctx.helm.patches import apply_patches
 from helm_longctx.helm.scenario import LongContextScenario
 from helm_longctx.locks import lock_run
+from helm_longctx.protocol.entry import METHOD
 from helm_longctx.running.asking import Asking, Turn, ask_all
 from helm_longctx.running.cache import server_digest, with_digest_cache
 from helm_longctx.running.interruptions import name_full_disk, stoppable

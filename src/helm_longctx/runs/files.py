@@ -29,6 +29,7 @@ _TAIL = 16
 # HELM indents its JSON by two spaces and escapes newlines in texts, so these lines can only be outer brackets.
 _LIST, _EMPTY_LIST, _LIST_END = b'  "request_states": [\n', b'  "request_states": []', b"  ]"
 _STATE, _STATE_END = b"    {\n", b"    }"
+_ROWS, _ROWS_END, _ROW, _ROW_END = b"[\n", b"]", b"  {\n", b"  }"
 
 
 @contextmanager
@@ -51,11 +52,25 @@ def read_json(path: Path) -> Any:
         InputError: the file is missing or damaged.
     """
     with reading(path):
-        data = path.read_bytes()
-        try:
-            return orjson.loads(data)
-        except ValueError:  # HELM may write NaN and lone surrogates, which orjson refuses
-            return json.loads(data)
+        return _parse(path.read_bytes())
+
+
+def read_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """Read a JSON list of objects, one at a time if the file has HELM's layout.
+
+    Raises:
+        InputError: the file is missing or damaged.
+    """
+    with reading(path), path.open("rb") as lines:
+        if lines.readline() != _ROWS:
+            yield from read_json(path)
+            return
+        for line in lines:
+            if line == _ROW:
+                yield _parse_object(lines, _ROW_END)[0]
+            elif line.rstrip() == _ROWS_END:
+                return
+        raise ValueError("the end of the list is missing")
 
 
 def read_run_specs(suite: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
@@ -138,7 +153,7 @@ def _split(path: Path) -> Iterator[State | bytes]:
     with reading(path), path.open("rb") as lines:
         for line in lines:
             if in_list and line == _STATE:
-                state, rest = _parse_state(lines)
+                state, rest = _parse_object(lines, _STATE_END)
                 yield state
                 yield rest
                 continue
@@ -150,11 +165,19 @@ def _split(path: Path) -> Iterator[State | bytes]:
             raise ValueError("the list of request states, or the end of the file, is missing")
 
 
-def _parse_state(lines: Iterator[bytes]) -> tuple[State, bytes]:
-    """Parse a request state from the lines after its first; also return what follows its last brace."""
+def _parse_object(lines: Iterator[bytes], end: bytes) -> tuple[dict[str, Any], bytes]:
+    """Parse an object from the lines after its first; also return what follows its last brace."""
     parts = [b"{"]
     for line in lines:
-        if line.startswith(_STATE_END):
-            return json.loads(b"".join(parts) + b"}"), line.removeprefix(_STATE_END)
+        if line.startswith(end):
+            parsed: dict[str, Any] = _parse(b"".join(parts) + b"}")
+            return parsed, line.removeprefix(end)
         parts.append(line)
-    raise ValueError("the last request state has no end")
+    raise ValueError("the last object has no end")
+
+
+def _parse(data: bytes) -> Any:
+    try:
+        return orjson.loads(data)
+    except ValueError:  # HELM may write NaN and lone surrogates, which orjson refuses
+        return json.loads(data)

@@ -14,7 +14,16 @@ import yaml
 from helm_longctx.protocol.metric_names import FAILURES
 from helm_longctx.protocol.sample import Sample
 from helm_longctx.protocol.task import MAIN_METRIC, Benchmark
-from helm_longctx.runs.files import INSTANCE_STATS, RUN_SPEC, STATES, find_sample, read_json, read_states, reading
+from helm_longctx.runs.files import (
+    INSTANCE_STATS,
+    RUN_SPEC,
+    STATES,
+    find_sample,
+    read_json,
+    read_rows,
+    read_states,
+    reading,
+)
 
 
 class InstanceScore(NamedTuple):
@@ -70,17 +79,16 @@ def read_scores(run: Path, benchmarks: Iterable[Benchmark] = (), metric: str | N
         InputError: a file is missing or damaged.
     """
     spec, path = read_json(run / RUN_SPEC), run / INSTANCE_STATS
-    rows = read_json(path)
     with reading(run / RUN_SPEC):
         about = _about(run, spec)
         main, split = _main_metric(spec)
         headlines = _headlines(spec, benchmarks) if metric is None else {}
         alone = (metric or main,)
-    samples = _samples(run / STATES) if rows else {}
+    samples = _samples(run / STATES)
     with reading(path):
         return [
             _score(about, row, task, values, samples.get((row["instance_id"], task)), headlines.get(task, alone))
-            for row in rows
+            for row in read_rows(path)
             for task, values in _by_task(row, split).items()
         ]
 

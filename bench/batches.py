@@ -1,0 +1,70 @@
+"""A run by batches whose commands are killed at ten moments, beside the direct way.
+
+    python bench/batches.py [--requests 300] [--protocol openai|anthropic] [--json FILE]
+
+Prompts of 0.6 MB in LV-Eval's form, three batches, a local server. It ends with an error if a request is paid twice,
+if `helm-run` sends one, or if the results differ from the direct way's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import sys
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from run_files import WORDS, write_rows  # noqa: E402
+from tests.chaos.batches import disturb, moments  # noqa: E402
+from tests.chaos.chaos import forks  # noqa: E402
+from tests.servers.batches import serve_batches  # noqa: E402
+
+LENGTH = 131072
+"""Words of a prompt."""
+
+
+def fabricate(root: Path, count: int) -> None:
+    """Write LV-Eval's file at 128k words: each row has a text of its own."""
+    rng = random.Random(1)
+    empty = {"answers": ["river"], "length": LENGTH, "language": "en", "answer_keywords": "", "confusing_facts": ""}
+    rows = ({"context": " ".join(rng.choices(WORDS, k=LENGTH)), "input": f"what is {n}?"} | empty for n in range(count))
+    write_rows(root / "lveval/loogle_SD_mixup/loogle_SD_mixup_128k.jsonl", rows)
+
+
+def main() -> None:
+    """Print what happened."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--requests", type=int, default=300)
+    parser.add_argument("--protocol", choices=["openai", "anthropic"], action="append")
+    parser.add_argument("--json", type=Path, help="write the figures there, too")
+    args = parser.parse_args()
+    entry = f"lv_eval:dataset=loogle_SD_mixup,length=128k,num_samples={args.requests}"
+    found = {}
+    with tempfile.TemporaryDirectory() as name:
+        os.environ["HELM_LONGCTX_DATA"] = f"{name}/data"
+        fabricate(Path(name, "data"), args.requests)
+        for protocol in args.protocol or ["openai", "anthropic"]:
+            with forks() as started, serve_batches(lambda prompt: prompt[-40:]) as server:
+                size = -(-args.requests // 3)
+                folder = Path(name, protocol)
+                batches, direct = disturb(started, server, folder, protocol, entry, size, moments(protocol))
+            found[protocol] = {"batches": asdict(batches), "direct": asdict(direct)}
+            print(
+                f"{protocol}: {len(batches.kills)} kills, {len(server.batches)} batches, "
+                f"{server.paid.total()} requests paid for, each once; helm-run sent none; results as direct"
+            )
+            for tally in (batches, direct):
+                for command, seconds in tally.seconds.items():
+                    print(f"  {command}: {seconds:.1f} s, peak {tally.peak[command]:.0f} MB", flush=True)
+    if args.json:
+        args.json.write_text(json.dumps(found, indent=2))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+"""The leaderboard at scale: seconds and memory of `summarize`, and the first page in Chromium.
+
+    python bench/summarize.py [--json FILE]
+
+Two suites: everything that was published with two runs beside it, and four runs with 20,000 instances together. Runs
+are fabricated. Seconds depend on the machine, and include HELM's imports.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from tests.e2e.browser import chromium, served
+from tests.e2e.commands import BIN
+from tests.fabricate_runs import long_prompts, write_run
+
+LENGTHS = ("4k", "8k", "16k", "32k")
+INSTANCES = 5_000
+"""Of each run."""
+
+STATISTICS = (
+    *("exact_match", "f1", "substring_exact_match", "rougeL_f1", "rougeL_recall", "longctx_score", "json_kv_score"),
+    *("depth", "input_tokens", "request_failed", "request_too_long", "request_seconds", "prompt_cut", "generated_data"),
+)
+"""Of each instance."""
+
+PAINTED = "requestAnimationFrame(() => requestAnimationFrame(arguments[arguments.length - 1]))"
+SENT = "return performance.getEntriesByType('resource').reduce((sum, each) => sum + each.transferSize, 0)"
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Args: seconds, CPU seconds and peak memory in MB of `summarize`, lines that it writes to standard error, seconds
+    until the first page is painted, and MB sent for it."""
+
+    suite: str
+    summarize_s: float
+    cpu_s: float
+    peak_mb: float
+    complaints: int
+    page_s: float
+    sent_mb: float
+
+
+def write_published(folder: Path) -> None:
+    """Everything that was published, and two runs."""
+    for benchmark in ("helmet", "lv_eval"):
+        subprocess.run([BIN / "helm-longctx", "reference", benchmark, "--suite", "s"], cwd=folder, check=True)
+    for model in ("null", "lexical"):
+        entry = f"helmet_recall:task=json_kv,length=128k,model=longctx/{model}"
+        write_run(folder / "benchmark_output/runs/s", entry, long_prompts(100, 2_000))
+
+
+def write_many(folder: Path) -> None:
+    """Many short instances with the statistics that real runs have."""
+    rng = random.Random(1)
+    for length in LENGTHS:
+        entry = f"helmet_recall:task=json_kv,length={length},model=longctx/lexical"
+        run = write_run(folder / "benchmark_output/runs/s", entry, long_prompts(INSTANCES, 200))
+        rows = json.loads((run / "per_instance_stats.json").read_text())
+        for row in rows:
+            row["stats"] = [stat(name, round(rng.random(), 3)) for name in STATISTICS]
+        (run / "per_instance_stats.json").write_text(json.dumps(rows, indent=2))
+        (run / "stats.json").write_text(json.dumps([stat(name, 0.5) for name in STATISTICS], indent=2))
+
+
+def stat(name: str, value: float) -> dict[str, object]:
+    """The JSON of HELM's `Stat` with one value."""
+    counts = {"count": 1, "sum": value, "sum_squared": value**2, "min": value, "max": value, "mean": value}
+    return {"name": {"name": name, "split": "test", "sub_split": "json_kv"}, **counts, "variance": 0.0, "stddev": 0.0}
+
+
+def summarize(folder: Path) -> tuple[float, float, float, int]:
+    """Seconds, CPU seconds, peak memory in MB, and lines on standard error."""
+    command = [str(BIN / "helm-longctx"), "summarize", "--suite", "s"]
+    start = time.perf_counter()
+    with (folder / "errors").open("w+") as errors:
+        process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=errors)
+        _, status, usage = os.wait4(process.pid, 0)
+        assert status == 0, "summarize failed"
+        errors.seek(0)
+        # NLTK, which HELM imports, complains where there is no network.
+        complaints = sum(line.startswith("helm-longctx") for line in errors)
+    return time.perf_counter() - start, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024 / 1e6, complaints
+
+
+def open_first_page(folder: Path) -> tuple[float, float]:
+    """Seconds until the leaderboard has painted its rows, and MB sent."""
+    with served(folder) as address, tempfile.TemporaryDirectory() as profile, chromium(Path(profile)) as browser:
+        start = time.perf_counter()
+        browser.get(f"{address}/#/leaderboard")
+        while not browser.execute_script("return document.querySelector('tbody td') !== null"):
+            assert time.perf_counter() - start < 60, "the page does not open"
+            time.sleep(0.02)
+        browser.execute_async_script(PAINTED)
+        return time.perf_counter() - start, browser.execute_script(SENT) / 1e6
+
+
+def measure() -> Iterator[Figures]:
+    """Measure both suites."""
+    for name, write in (("published", write_published), ("20,000 instances", write_many)):
+        with tempfile.TemporaryDirectory() as path:
+            folder = Path(path)
+            write(folder)
+            yield Figures(name, *summarize(folder), *open_first_page(folder))
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", type=Path, help="also write the figures to this file")
+    args = parser.parse_args()
+    rows = []
+    for figures in measure():
+        rows.append(asdict(figures))
+        print(json.dumps(rows[-1]), flush=True)
+    if args.json:
+        args.json.write_text(json.dumps(rows, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+"""Writes the files behind the page of one of our runs as a stream, with the content that HELM's code gives them.
+
+HELM's code makes objects of all states and statistics of a run, which takes 2 ms and 40 kB for each instance.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import orjson
+
+from helm_longctx.runs.files import INSTANCE_STATS, STATES, State, read_rows, read_states, reading
+
+INSTANCES, PREDICTIONS, REQUESTS = "instances.json", "display_predictions.json", "display_requests.json"
+OUTPUTS = (INSTANCES, PREDICTIONS, REQUESTS)
+
+Trial = tuple[str, str, int]
+"""An answer's instance id, perturbation as JSON, and trial."""
+
+
+def write_pages(run: Path, folder: Path, statistics: Collection[str], change: Callable[[State], State]) -> None:
+    """Write the display files of a run whose states have one request for each trial.
+
+    Args:
+        run: the run's folder.
+        folder: gets the files.
+        statistics: names of the statistics that the page shows.
+        change: makes the state for the page.
+
+    Raises:
+        InputError: the run's states or statistics are damaged.
+    """
+    stats = _trial_stats(run / INSTANCE_STATS, statistics)
+    seen: set[tuple[str, str]] = set()
+    with ExitStack() as stack:
+        instances, predictions, requests = (stack.enter_context(_JsonList(folder / name)) for name in OUTPUTS)
+        for state in read_states(run / STATES):
+            if not state.get("result"):
+                continue
+            page, trial = change(state), _trial(state["instance"], state["instance"]["id"], state)
+            if trial[:2] not in seen:
+                seen.add(trial[:2])
+                instances.add(page["instance"])
+            about = {name: page["instance"][name] for name in ("perturbation",) if name in page["instance"]}
+            about = {"instance_id": trial[0], **about, "train_trial_index": trial[2]}
+            predictions.add({**about, **_prediction(page), "stats": stats.get(trial, {})})
+            requests.add({**about, "request": page["request"]})
+
+
+def _prediction(page: State) -> dict[str, Any]:
+    """The fields of HELM's `DisplayPrediction` that an answer of text has."""
+    completion = page["result"]["completions"][0]
+    fields = {
+        "reference_index": page.get("reference_index"),
+        "annotations": page.get("annotations"),
+        "thinking_text": (completion.get("thinking") or {}).get("text"),
+    }
+    present = {name: value for name, value in fields.items() if value is not None}
+    return {"predicted_text": completion["text"], "base64_images": [], **present}
+
+
+def _trial_stats(path: Path, statistics: Collection[str]) -> dict[Trial, dict[str, float]]:
+    stats: dict[Trial, dict[str, float]] = defaultdict(dict)
+    for row in read_rows(path):
+        with reading(path):
+            stats[_trial(row, row["instance_id"], row)].update(_means(row["stats"], statistics))
+    return stats
+
+
+def _means(stats: Iterable[State], statistics: Collection[str]) -> dict[str, float]:
+    means = {stat["name"]["name"]: stat.get("mean") for stat in stats}
+    return {name: mean for name, mean in means.items() if name in statistics and mean is not None}
+
+
+def _trial(perturbed: State, instance: str, answer: State) -> Trial:
+    perturbation = perturbed.get("perturbation")
+    return instance, json.dumps(perturbation) if perturbation else "", answer.get("train_trial_index", 0)
+
+
+class _JsonList:
+    """A file with a JSON list that is written element by element."""
+
+    def __init__(self, path: Path):
+        self._path, self._separator = path, b"[\n"
+
+    def __enter__(self) -> _JsonList:
+        self._file: BinaryIO = self._path.open("wb")
+        return self
+
+    def add(self, element: Any) -> None:
+        """Write an element."""
+        try:
+            data = orjson.dumps(element)
+        except TypeError:  # a lone surrogate
+            data = json.dumps(element).encode("ascii")
+        self._file.write(self._separator + data)
+        self._separator = b",\n"
+
+    def __exit__(self, *error: object) -> None:
+        self._file.write(b"\n]" if self._separator != b"[\n" else b"[]")
+        self._file.close()

@@ -1,0 +1,25 @@
+"""Commands that are killed around the steps that cost money; `bench/batches.py` has ten moments and long prompts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from helm_longctx.models import lexical
+from tests.chaos.batches import BatchRun, Moment
+from tests.chaos.chaos import forks
+from tests.servers.batches import serve_batches
+
+ENTRY = "helmet_recall:task=json_kv,length=4k,num_samples=12,style=chat"
+
+
+def test_kills(tmp_path: Path) -> None:
+    """No request is paid for twice, and `helm-run` sends none."""
+    when = [Moment("submit", "create_openai+"), Moment("collect", "journal")]
+    with forks() as started, serve_batches(lexical.answer) as server:
+        run = BatchRun(started, server, tmp_path, "openai", ENTRY, 6)
+        run.kill_at(when)
+        run.collect()
+        run.make()
+        run.check()
+    assert run.tally.kills == when
+    assert [batch.total for batch in server.batches.values()] == [6, 6]

@@ -1,0 +1,211 @@
+"""A run through a batch API whose commands are killed at given moments: `bench/batches.py` at full size.
+
+Two things must hold at the end: each request was paid for once, and `helm-run` sends nothing and has the results of the
+direct way.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from helm_longctx.batching.submission import PROBE
+from helm_longctx.runs.journal import NAME as JOURNAL
+from tests.chaos.chaos import Attempt, ChaosError, Forks
+from tests.judging.deployments import write_judges
+from tests.servers.batches import BatchServer
+
+PATIENCE = 500.0
+"""Seconds in which a command must end."""
+
+SUITE = ["--suite", "s"]
+
+
+@dataclass(frozen=True)
+class Moment:
+    """When a command is killed.
+
+    Args:
+        command: `submit` or `collect`.
+        step: of the server, `+` after it has done it and before it replies; `journal` when answers are written;
+            `prompts` while the requests are made.
+    """
+
+    command: str
+    step: str
+
+
+def moments(protocol: str) -> list[Moment]:
+    """Ten moments: around each step that costs money, and in between."""
+    create, results = f"create_{protocol}", "content" if protocol == "openai" else "results"
+    upload = ["upload", "upload+"] if protocol == "openai" else [create, create]
+    submits = ["prompts", *upload, create, f"{create}+", f"{create}+", create]
+    collects = [f"retrieve_{protocol}", f"{results}+", "journal"]
+    return [Moment("submit", step) for step in submits] + [Moment("collect", step) for step in collects]
+
+
+@dataclass
+class Tally:
+    """What happened.
+
+    Attributes:
+        kills: the moments at which a command was killed.
+        seconds, peak: of each command that was not: duration, and memory in MB.
+    """
+
+    kills: list[Moment] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=dict)
+    peak: dict[str, float] = field(default_factory=dict)
+
+
+class BatchRun:
+    """One run in a folder.
+
+    Args:
+        protocol: `openai` or `anthropic`.
+        entry: a run entry without a model.
+        batch_size: most requests in a batch.
+    """
+
+    def __init__(self, forks: Forks, server: BatchServer, folder: Path, protocol: str, entry: str, batch_size: int):
+        self._forks, self._server, self._folder, self._protocol = forks, server, folder, protocol
+        self._entry, self._batch_size, self.tally = f"{entry},model=chaos/model", batch_size, Tally()
+        write_deployment(folder, server, protocol)
+
+    @property
+    def run(self) -> Path | None:
+        """The run's folder."""
+        return next(self._folder.glob("benchmark_output/runs/s/*=*"), None)
+
+    def kill_at(self, when: Sequence[Moment]) -> None:
+        """Start a command for each moment, and kill it then.
+
+        Raises:
+            ChaosError: a command ended before.
+        """
+        for number, moment in enumerate(when):
+            if moment.command == "collect" and when[number - 1].command == "submit":
+                self.submit()
+            attempt = self._start(moment.command)
+            self._kill(attempt, moment)
+            self.tally.kills.append(moment)
+
+    def submit(self) -> None:
+        """Submit what is left."""
+        self._finish("submit", self._start("submit"))
+
+    def collect(self) -> None:
+        """Collect all answers."""
+        self._finish("collect", self._start("collect"))
+
+    def make(self, name: str = "helm-run") -> None:
+        """Make the run, without a cache."""
+        arguments = ["helm-run", "--run-entries", self._entry, *SUITE, "-m", "9999", "--local-path", "."]
+        arguments += ["--disable-cache", "--runner-class-name", "helm_longctx.running.LongContextRunner"]
+        self._finish(name, self._forks.start(self._folder, arguments))
+
+    def check(self) -> None:
+        """Whether each request was paid for once, and none was sent directly.
+
+        Raises:
+            ChaosError: it is not so.
+        """
+        counts = set(self._server.paid.values())
+        if counts != {1}:
+            raise ChaosError(f"requests were paid for {sorted(counts)} times")
+        if calls := [call for call in self._server.calls if call.prompt != PROBE]:
+            raise ChaosError(f"{len(calls)} requests were sent directly")
+
+    def results(self) -> Any:
+        """Answers and statistics, without those of how the answers came."""
+        assert self.run
+        states = json.loads((self.run / "scenario_state.json").read_bytes())["request_states"]
+        rows = json.loads((self.run / "stats.json").read_bytes())
+        delivery = ("request_seconds", "request_cached", "cached_tokens", "cache_write_tokens", "dollars")
+        texts = [[answer["text"] for answer in state["result"]["completions"]] for state in states]
+        return texts, [row for row in rows if row["name"]["name"] not in delivery]
+
+    def _start(self, command: str) -> Attempt:
+        arguments = ["helm-longctx", "batch", command, *SUITE, "--local-path", "."]
+        size = ["--batch-size", str(self._batch_size)]
+        arguments += [self._entry, "-m", "9999", *size] if command == "submit" else ["--wait"]
+        return self._forks.start(self._folder, arguments)
+
+    def _kill(self, attempt: Attempt, moment: Moment) -> None:
+        def kill(step: str) -> None:
+            if step == moment.step:
+                self._server.moment = lambda step: None
+                attempt.send(signal.SIGKILL)
+                raise ConnectionError
+
+        self._server.moment = kill
+        if moment.step in _WITHIN:
+            self._await(attempt, moment)
+            attempt.send(signal.SIGKILL)
+        if not attempt.ended(PATIENCE):
+            attempt.send(signal.SIGKILL)
+            raise ChaosError(f"{moment} did not come")
+        if self._server.moment is kill and moment.step not in _WITHIN:
+            raise ChaosError(f"{moment} did not come before the command ended: {self._log()}")
+        self._server.moment = lambda step: None
+
+    def _await(self, attempt: Attempt, moment: Moment) -> None:
+        """Wait until a file of the run has come to be and grows."""
+        while not attempt.ended(0.001):
+            path = self.run and self.run / _WITHIN[moment.step]
+            if path and path.exists() and (path.stat().st_size > 2000 or moment.step == "prompts"):
+                return
+        raise ChaosError(f"{moment} did not come before the command ended: {self._log()}")
+
+    def _finish(self, name: str, attempt: Attempt) -> None:
+        start, peak = time.monotonic(), 0.0
+        while not attempt.ended(0.02) and time.monotonic() - start < PATIENCE:
+            peak = max(peak, attempt.peak_memory())
+        self.tally.seconds[name], self.tally.peak[name] = time.monotonic() - start, peak
+
+    def _log(self) -> str:
+        return (self._folder / "log").read_text()[-2000:]
+
+
+_WITHIN = {"prompts": JOURNAL, "journal": JOURNAL}
+"""The file by which a moment within a process is known: the journal is opened before the requests are made."""
+
+
+def write_deployment(folder: Path, server: BatchServer, protocol: str) -> None:
+    """The deployment `chaos/model`, with our client of a protocol."""
+    client = {"openai": "OpenAIClient", "anthropic": "AnthropicClient"}[protocol]
+    address = server.openai if protocol == "openai" else server.address
+    write_judges(folder, {"chaos/model": address})
+    path = folder / "model_deployments.yaml"
+    content = yaml.safe_load(path.read_text())
+    spec = {"class_name": f"helm_longctx.apis.{client}", "args": {"base_url": address, "model": "m"}}
+    content["model_deployments"][0]["client_spec"] = spec
+    path.write_text(yaml.safe_dump(content))
+
+
+def disturb(
+    forks: Forks, server: BatchServer, folder: Path, protocol: str, entry: str, batch_size: int, when: Sequence[Moment]
+) -> tuple[Tally, Tally]:
+    """Make a run by batches under kills and another one directly; what happened in both.
+
+    Raises:
+        ChaosError: something that must hold does not.
+    """
+    run = BatchRun(forks, server, folder / "batches", protocol, entry, batch_size)
+    run.kill_at(when)
+    run.submit()
+    run.collect()
+    run.make()
+    run.check()
+    direct = BatchRun(forks, server, folder / "direct", protocol, entry, batch_size)
+    direct.make("direct")
+    if run.results() != direct.results():
+        raise ChaosError("the results differ from those of the direct way")
+    return run.tally, direct.tally
