@@ -27,6 +27,7 @@ ARGUMENTS = (
     "truncation",
     "judge",
     "repeats",
+    "count_with",
 )
 """Arguments of run entries beside the one that names a task, in the order of a run's name."""
 
@@ -116,6 +117,11 @@ class Entry:
         return max(task.budget(self.settings) for task in self.tasks)
 
     @property
+    def counts_tokens(self) -> bool:
+        """Whether the examples are generated to fit the length by a tokenizer, which `count_with` names."""
+        return any("count_with" in task.arguments for task in self.tasks)
+
+    @property
     def temperature(self) -> float:
         """The temperature of requests. It belongs to the protocol, so all tasks have the same."""
         return max(task.variant(self.settings).temperature for task in self.tasks)
@@ -203,6 +209,7 @@ def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -
         truncation=_choice(name, "truncation", arguments.get("truncation", "auto"), get_args(Truncation)),
         judge=str(arguments.get("judge", "auto")),
         repeats=_whole(name, "repeats", arguments.get("repeats"), 1, MOST_REPEATS),
+        count_with=str(arguments["count_with"]) if "count_with" in arguments else None,
     )
     return Entry(benchmark, name, tasks, settings, arguments)
 
