@@ -59,4 +59,4 @@ def test_all_questions_have_no_noise() -> None:
     scores = Scores(np.full((1, 1, 1), 0.5), np.full((1, 1), 100.0), np.ones((1, 1)))
     assert scores.noise(1.0).item() == 0
     assert scores.noise(0.25).item() == pytest.approx(np.sqrt(0.25 * (1 / 25 - 1 / 100)))
-    assert scores.kept(0.01).item() == 10
+    assert scores.question_counts(0.01).item() == 10

@@ -190,7 +190,7 @@ class ProviderClient(CachingClient):
             sent = reply.get("sent") or without_prompt(self.body(request))
             return with_sent(self.parse(request, reply), sent)
         except Exception as error:  # replies can have any structure
-            return _failed(error)
+            return _failure_result(error)
 
     def make_request(self, request: Request) -> RequestResult:
         """Send a request once, or take the reply from the cache. Failures are results, labelled with their kind.
@@ -206,7 +206,7 @@ class ProviderClient(CachingClient):
         except InputError:
             raise
         except Exception as error:  # the packages also raise errors of httpx and of parsers
-            return _failed(error)
+            return _failure_result(error)
         times = {name: reply[name] for name in ("request_time", "request_datetime")}
         return replace(self.result(request, reply), cached=cached, **times)
 
@@ -322,7 +322,7 @@ def _fill_in(headers: Mapping[str, str]) -> dict[str, str]:
     return {name: _VARIABLE.sub(look_up, value) for name, value in headers.items()}
 
 
-def _failed(error: BaseException) -> RequestResult:
+def _failure_result(error: BaseException) -> RequestResult:
     kind = failure_of_error(error)
     text = label_error(kind, abbreviate(redact(_describe(error))))
     flags = ErrorFlags(is_retriable=kind.is_retriable, is_fatal=False)

@@ -50,12 +50,13 @@ def subset(
     proposal = propose(chosen, results, agreement, price, dollars or tokens, seed)
     if json_path:
         json_path.write_bytes(orjson.dumps(_json(proposal), option=orjson.OPT_INDENT_2))
-    if proposal.subset is None or proposal.held is None:
+    if proposal.subset is None or proposal.agreement is None:
         print(f"No subset of {chosen.title} for at most {price:.0%} of the price keeps an agreement of {agreement:g}.")
         raise typer.Exit(1)
     _print(proposal, dollars)
-    if proposal.held.rho < agreement:
-        print(f"No subset is proposed: this one keeps only {proposal.held.rho:.3f} on the models it was not found on.")
+    if proposal.agreement.rho < agreement:
+        found = f"{proposal.agreement.rho:.3f} on the models it was not found on"
+        print(f"No subset is proposed: this one keeps only {found}.")
         raise typer.Exit(1)
     to.write_text(proposal.conf(), encoding="utf-8")
     print(f"Run it: helm-run --conf-paths {to} --models-to-run …")
@@ -93,7 +94,7 @@ def _print(proposal: Proposal, dollars: Price | None) -> None:
     for name in ("part", "questions", "lengths"):
         grid.add_column(name, overflow="fold")
     lengths: dict[tuple[str, str], list[str]] = {}
-    for row, length, share in proposal.chosen():
+    for row, length, share in proposal.selection():
         lengths.setdefault((row.title, f"{share:.0%}"), []).append("" if length is None else length_label(length))
     for (title, questions), labels in lengths.items():
         grid.add_row(title, questions, ", ".join(labels))
@@ -112,7 +113,7 @@ def _json(proposal: Proposal) -> dict[str, Any]:
     return {
         "parts": [
             {"entry": row.entry, "title": row.title, "length": length, "questions": share}
-            for row, length, share in proposal.chosen()
+            for row, length, share in proposal.selection()
         ],
         "price": proposal.subset.price if proposal.subset else None,
         "agreement": {name: found.__dict__ for name, found in proposal.checks.items()},

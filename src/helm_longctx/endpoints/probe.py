@@ -102,7 +102,7 @@ def probe(
     routes = tuple(route for route, result in results.items() if result.success)
     if not routes:
         raise _no_answer(where, list(results.values()), listed)
-    used = _wanted(kind, routes, results)
+    used = _select_routes(kind, routes, results)
     refused = dict.fromkeys(change for route in used for change in asked[route][1])
     return replace(where, routes=used, refused=tuple(refused))
 
@@ -197,7 +197,9 @@ def _ask(endpoint: Endpoint, route: Route) -> tuple[RequestResult, list[str]]:
     return result, [str(change) for change in client.parameters.changes]
 
 
-def _wanted(kind: str | None, routes: tuple[Route, ...], results: Mapping[Route, RequestResult]) -> tuple[Route, ...]:
+def _select_routes(
+    kind: str | None, routes: tuple[Route, ...], results: Mapping[Route, RequestResult]
+) -> tuple[Route, ...]:
     if kind is None:
         return routes
     wanted = tuple(route for route in results if kind in (route, "both"))

@@ -63,8 +63,8 @@ def find_differences(board: Board, part: str, length: int | None) -> Differences
             p_value = float(p_values[first, second])
             counts = (comparison.wins, comparison.losses, comparison.ties)
             difference = Difference(comparison.effect, p_value >= LEVEL, p_value, *counts)
-        elif (unpaired := _unpaired(board, part, length, first, second)) is not None:
-            difference = unpaired
+        elif (by_intervals := _compare_intervals(board, part, length, first, second)) is not None:
+            difference = by_intervals
         else:
             continue
         table[first, second], table[second, first] = difference, difference.reverse()
@@ -113,7 +113,7 @@ def _weighted_pairs(
             yield weight * (ours[key].score or 0.0), weight * (theirs[key].score or 0.0), ours[key].group
 
 
-def _unpaired(board: Board, part: str, length: int | None, first: str, second: str) -> Difference | None:
+def _compare_intervals(board: Board, part: str, length: int | None, first: str, second: str) -> Difference | None:
     """Compare two scores by their intervals alone, as if the models had answered different questions."""
     ours, theirs = board.score(first, part, length), board.score(second, part, length)
     if ours is None or theirs is None:

@@ -17,7 +17,7 @@ def compress_reply(callback: Callable[..., Any]) -> Callable[..., Any]:
     """Return a route's function that sends files of text with gzip to clients that take it. A plugin for Bottle."""
 
     @wraps(callback)
-    def compressed(*arguments: Any, **named: Any) -> Any:
+    def respond(*arguments: Any, **named: Any) -> Any:
         reply = callback(*arguments, **named)
         if isinstance(reply, HTTPResponse) and _is_compressible(reply):
             data = gzip.compress(reply.body.read(), _LEVEL)
@@ -28,7 +28,7 @@ def compress_reply(callback: Callable[..., Any]) -> Callable[..., Any]:
             reply.set_header("Vary", "Accept-Encoding")
         return reply
 
-    return compressed
+    return respond
 
 
 def _is_compressible(reply: HTTPResponse) -> bool:

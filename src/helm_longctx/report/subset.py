@@ -55,27 +55,27 @@ class Proposal:
     checks: Mapping[str, Correlation]
 
     @property
-    def held(self) -> Correlation | None:
+    def agreement(self) -> Correlation | None:
         """The agreement with the mean of everything, on the models that it was not found on."""
         return next(iter(self.checks.values()), None)
 
-    def chosen(self) -> Iterator[tuple[Row, int | None, float]]:
+    def selection(self) -> Iterator[tuple[Row, int | None, float]]:
         """The rows and lengths of the subset, and the share of the questions that is asked."""
         if self.subset:
-            shares = self.scores.kept(self.subset.share) / self.scores.questions
+            shares = self.scores.question_counts(self.subset.share) / self.scores.questions
             for row in self.subset.rows:
                 for column in self.subset.columns:
                     yield self.rows[row], self.lengths[column], float(shares[row, column])
 
     def cost(self, price: Price, whole: bool = False) -> float:
         """The price of the subset, or of everything, in the unit of `price`."""
-        cells = ((row, length, 1.0) for row in self.rows for length in self.lengths) if whole else self.chosen()
+        cells = ((row, length, 1.0) for row in self.rows for length in self.lengths) if whole else self.selection()
         return sum(share * _price_of(row.tasks, length, price) for row, length, share in cells)
 
     def conf(self) -> str:
         """The file with its run entries, for `helm-run --conf-paths`."""
         about = f"A part of {self.benchmark.title}, from `helm-longctx subset`. Name the models: --models-to-run …"
-        return entry_file(about, (entry for cell in self.chosen() for entry in self._entries(*cell)))
+        return entry_file(about, (entry for cell in self.selection() for entry in self._entries(*cell)))
 
     def _entries(self, row: Row, length: int | None, share: float) -> Iterator[str]:
         tasks = [task for task in row.tasks if task.exists_at(length)]

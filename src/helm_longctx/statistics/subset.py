@@ -49,7 +49,7 @@ class Scores:
         """The same of some models."""
         return Scores(self.table[models], self.questions, self.price)
 
-    def kept(self, share: float) -> Floats:
+    def question_counts(self, share: float) -> Floats:
         """The numbers of questions that are left of a share: shape (rows, columns)."""
         return np.minimum(self.questions, np.maximum(self.questions * share, FEWEST))
 
@@ -59,11 +59,11 @@ class Scores:
         For right and wrong answers, which vary most: continuous scores vary less.
         """
         spread = np.maximum(self.table * (1 - self.table), 0)
-        return np.asarray(np.sqrt(spread * (1 / self.kept(share) - 1 / self.questions)))
+        return np.asarray(np.sqrt(spread * (1 / self.question_counts(share) - 1 / self.questions)))
 
     def cost(self, share: float) -> Floats:
         """The price of each cell with a share of its questions."""
-        return np.asarray(self.price * self.kept(share) / self.questions)
+        return np.asarray(self.price * self.question_counts(share) / self.questions)
 
 
 @dataclass(frozen=True)

@@ -195,10 +195,10 @@ class KeyWords(Sequence[str]):
         place = index - (self._ends[number - 1] if number else 0)
         if len(self._blocks[number]) == 1:
             return f"{self._blocks[number][0]}-{self._nouns[place]}"
-        return self._mixed(number)[place]
+        return self._mix_block(number)[place]
 
     @cache  # noqa: B019  # one object lives as long as the process
-    def _mixed(self, number: int) -> list[str]:
+    def _mix_block(self, number: int) -> list[str]:
         return sorted(f"{adjective}-{noun}" for adjective in self._blocks[number] for noun in self._nouns)
 
 
