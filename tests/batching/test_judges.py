@@ -54,6 +54,7 @@ def folder(
     """A run with a jury."""
     monkeypatch.setenv(ENVIRONMENT, str(mirror.path))
     monkeypatch.setenv(WAIT, "0.01")
+    monkeypatch.setenv("CORP_API_KEY", "sk-of-the-judge")  # the model has none
     server.answer = grade
     for protocol in ("openai", "anthropic"):
         register(protocol, server)

@@ -185,3 +185,11 @@ def test_another_nli_model() -> None:
     (official,) = {task.official_judge for task in tasks if task.official_judge}
     for judge, suffix in ((official, ""), (f"{official}@main", f"_judged_by_{official}@main".replace("/", "--"))):
         assert parse_entry(BENCHMARKS, f"helmet_cite:length=8k,judge={judge}").groups[0] == f"helmet_cite_8k{suffix}"
+
+
+def test_groups_of_a_large_jury() -> None:
+    """Their names can be names of files, and two juries never share one."""
+    judges = ["+".join(f"host{n}/model-{n}" for n in range(size)) for size in (30, 31)]
+    groups = {parse_entry(BENCHMARKS, f"helmet_longqa:length=8k,judge={judge}").groups[0] for judge in judges}
+    assert len(groups) == 2
+    assert max(map(len, groups)) < 120

@@ -9,7 +9,7 @@ import pytest
 
 from helm_longctx.statistics.correlation import matrix, spearman
 from helm_longctx.statistics.intervals import Interval
-from helm_longctx.statistics.lengths import above_floor, drop, effective_length, share_of_shortest
+from helm_longctx.statistics.lengths import drop, effective_length, share_of_shortest
 
 
 def test_missing_values_are_left_out_in_pairs() -> None:
@@ -62,16 +62,14 @@ def test_rulers_effective_length(model: str) -> None:
     """What RULER prints."""
     printed, scores = RULER[model]
     by_length = {4096 << place: float(score) / 100 for place, score in enumerate(scores.split())}
-    assert effective_length(by_length) == printed
+    assert effective_length(by_length, 0.856) == printed
 
 
 def test_lengths() -> None:
-    """A share of the shortest, the drop, and what is above a floor."""
+    """A share of the shortest, and the drop."""
     scores = {4096: 0.95, 8192: 0.9, 16384: 0.8}
     assert effective_length(scores, 0.99) is None
     assert effective_length(scores, share_of_shortest(scores)) == 8192
     assert effective_length({}, 0.5) is None
     found = drop({8192: Interval(0.5, 0.46, 0.54, 10), 4096: Interval(0.9, 0.87, 0.93, 20)})
     assert (found.mean, found.low, found.high, found.n) == pytest.approx((0.4, 0.35, 0.45, 30))
-    assert above_floor(0.6, 0.2) == pytest.approx(0.5)
-    assert math.isnan(above_floor(0.6, 1.0))

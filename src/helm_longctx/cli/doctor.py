@@ -168,7 +168,7 @@ def _tiny_entries() -> Iterator[tuple[str, str]]:
         for entry, category in benchmark.entries.items():
             for task in category.tasks:
                 baseline = benchmark.baselines.get(task.name)
-                if task.any_length and baseline and baseline.kind == "lookup":
+                if task.is_self_contained and baseline and baseline.kind == "lookup":
                     arguments = f"{benchmark.task_argument}={task.name},length={length_label(min(task.sizes))}"
                     yield f"{entry}:{arguments},num_samples=2,model=longctx/lexical", task.name
 

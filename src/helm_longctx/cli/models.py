@@ -126,7 +126,8 @@ def add(
     _report(endpoint, chosen)
     print(f"Wrote {', '.join(map(str, files))}")
     where = "" if local_path == Path("prod_env") else f" --local-path {local_path}"
-    print(f"helm-run --run-entries helmet_recall:length=8k,model={name} --suite first -m 10000{where}")
+    entry = next(entry for each in BENCHMARKS for entry, category in each.entries.items() if category.is_self_contained)
+    print(f"helm-run --run-entries {entry}:length=8k,model={name} --suite first -m 10000{where}")
 
 
 def _find_tokenizer(endpoint: Endpoint) -> Tokenizer | None:

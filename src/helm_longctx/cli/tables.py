@@ -69,7 +69,7 @@ def _data(task: Task, length: int, root: DataRoot) -> str:
         return "none at this length"
     if all(root.has(path) for path in task.paths(length)):
         return "here"
-    if task.any_length:
+    if task.any_length and not task.sources(length):
         return "generated"
     return "missing" if root.mirror else "fetched on first use"
 

@@ -157,19 +157,25 @@ def _warn_of_no_tokenizer(deployment: str, window: int) -> None:
 def _tokenizer(deployment: ModelDeployment) -> Any:
     assert deployment.tokenizer_name
     config = get_tokenizer_config(deployment.tokenizer_name)
+    try:
+        if config and (tokenizer := load_tokenizer(config)):
+            return tokenizer
+    except (OSError, ValueError) as error:  # a file or the network is missing
+        raise InputError(
+            f"deployment {deployment.name!r}: its tokenizer {deployment.tokenizer_name!r} cannot be loaded"
+            f" ({type(error).__name__}); it is needed to cut prompts to the deployment's window"
+        ) from error
     kind = config.tokenizer_spec.class_name if config else "none"
-    if config and kind in _KINDS:
-        try:
-            return _KINDS[kind](config)
-        except (OSError, ValueError) as error:  # a file or the network is missing
-            raise InputError(
-                f"deployment {deployment.name!r}: its tokenizer {deployment.tokenizer_name!r} cannot be loaded"
-                f" ({type(error).__name__}); it is needed to cut prompts to the deployment's window"
-            ) from error
     raise InputError(
         f"deployment {deployment.name!r}: tokenizer {deployment.tokenizer_name!r} ({kind}) cannot be used to cut"
         f" prompts; allowed: {', '.join(_KINDS)}, or no tokenizer_name, and then no prompt is cut"
     )
+
+
+def load_tokenizer(config: TokenizerConfig) -> Any:
+    """Load a tokenizer of HELM's registry; None if it does not run in this process."""
+    load = _KINDS.get(config.tokenizer_spec.class_name)
+    return load(config) if load else None
 
 
 def _hugging_face(config: TokenizerConfig) -> Any:

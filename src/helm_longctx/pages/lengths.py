@@ -87,7 +87,7 @@ def _table(board: Board, name: str) -> Table:
         Column("Drop", "The score at the shortest length minus that at the longest."),
         Column(
             "Effective length",
-            f"The longest length at which the score is at least {NOLIMA_SHARE:.0%} of that at the shortest.",
+            f"The longest length at which the score is at least {_threshold(board)}.",
         ),
     ]
     scores = {model: _scores(board, model, part) for model in board.models}
@@ -99,6 +99,11 @@ def _table(board: Board, name: str) -> Table:
     return Table(name, "Drop and effective length", columns, rows, about, search=True)
 
 
+def _threshold(board: Board) -> str:
+    own = board.benchmark.effective_score
+    return f"{NOLIMA_SHARE:.0%} of that at the shortest" if own is None else f"{own:.1%}, as the publication has it"
+
+
 def _scores(board: Board, model: str, part: str) -> dict[int, Interval]:
     found = {length: board.score(model, part, length) for length in board.lengths if length}
     return {length: score.interval for length, score in found.items() if score}
@@ -108,7 +113,8 @@ def _length_row(board: Board, model: str, scores: Mapping[int, Interval]) -> lis
     found = [scores.get(length or 0) for length in board.lengths]
     cells = [Cell("–", -1.0) if score is None else Cell(percent(score.mean), 100 * score.mean) for score in found]
     means = {length: score.mean for length, score in scores.items()}
-    effective, loss = effective_length(means, share_of_shortest(means)), drop(scores)
+    threshold, loss = board.benchmark.effective_score or share_of_shortest(means), drop(scores)
+    effective = effective_length(means, threshold)
     return [
         Cell(show_model(model), detail=FLOORS.get(model, "")),
         *cells,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
@@ -26,6 +27,7 @@ ARGUMENTS = (
     "truncation",
     "judge",
     "repeats",
+    "count_with",
 )
 """Arguments of run entries beside the one that names a task, in the order of a run's name."""
 
@@ -42,6 +44,9 @@ CLOSED_BOOK = "closed"
 
 JUDGED_BY = "_judged_by_"
 """Stands between a run group and the judge of its scores, if that is not the official one."""
+
+_LONGEST_JUDGE = 60
+"""Characters of a judge in a run group; a jury's names can be longer than a file name may be."""
 
 _SLASH = "--"
 """Replaces the slash of a judge's name in a run group."""
@@ -112,6 +117,11 @@ class Entry:
         return max(task.budget(self.settings) for task in self.tasks)
 
     @property
+    def counts_tokens(self) -> bool:
+        """Whether the examples are generated to fit the length by a tokenizer, which `count_with` names."""
+        return any("count_with" in task.arguments for task in self.tasks)
+
+    @property
     def temperature(self) -> float:
         """The temperature of requests. It belongs to the protocol, so all tasks have the same."""
         return max(task.variant(self.settings).temperature for task in self.tasks)
@@ -157,7 +167,13 @@ def group_name(benchmark: Benchmark, name: str, label: str, closed: bool = False
     """
     group = "_".join(filter(None, (benchmark.name, CLOSED_BOOK if closed else "", name, label)))
     # A group is also the name of a file.
-    return f"{group}{JUDGED_BY}{judge.replace('/', _SLASH)}" if judge else group
+    return f"{group}{JUDGED_BY}{shorten_name(judge.replace('/', _SLASH), _LONGEST_JUDGE)}" if judge else group
+
+
+def shorten_name(name: str, limit: int) -> str:
+    """Return a name of at most `limit` characters: its start and a digest, if it is longer."""
+    digest = hashlib.sha256(name.encode()).hexdigest()[:8]
+    return name if len(name) <= limit else f"{name[: limit - len(digest) - 1]}~{digest}"
 
 
 def judge_of(group: str) -> str:
@@ -193,6 +209,7 @@ def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -
         truncation=_choice(name, "truncation", arguments.get("truncation", "auto"), get_args(Truncation)),
         judge=str(arguments.get("judge", "auto")),
         repeats=_whole(name, "repeats", arguments.get("repeats"), 1, MOST_REPEATS),
+        count_with=str(arguments["count_with"]) if "count_with" in arguments else None,
     )
     return Entry(benchmark, name, tasks, settings, arguments)
 

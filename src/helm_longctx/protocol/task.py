@@ -94,7 +94,11 @@ class Variant:
 
 @dataclass(frozen=True)
 class Settings:
-    """The checked arguments of a run entry. `None` stands for the official configuration's value."""
+    """The checked arguments of a run entry. `None` stands for the official configuration's value.
+
+    `counter` is no argument. It counts tokens with the tokenizer that `count_with` names, for tasks whose examples are
+    generated to fit a length.
+    """
 
     length: int | None
     shots: int | None = None
@@ -108,6 +112,8 @@ class Settings:
     truncation: Truncation = "auto"
     judge: str = "auto"
     repeats: int | None = None
+    count_with: str | None = None
+    counter: Callable[[str], int] | None = None
 
     @property
     def level(self) -> int:
@@ -168,7 +174,8 @@ class Task:
         any_length: whether the task can be generated at any length.
         chat: whether the official code uses the model's chat template.
         arguments: the run-entry arguments that the task takes in addition to `EVERY_TASK`: `seed`, `shots`, `labels`,
-            `context`. `judge` follows from `official_judge`, `protocol` from several `variants`. Others are refused.
+            `context`, `count_with`. `judge` follows from `official_judge`, `protocol` from several `variants`. Others
+            are refused.
         variants: the variant that each value of `protocol` selects.
         most_samples: the largest `num_samples` of a task that can be generated; None if the data sets the limit.
         official_judge: the judge that the benchmark uses for a part of the score; None if no judge is needed. The
@@ -241,6 +248,11 @@ class Task:
         for name, shape in self.record_shapes.items():
             if record.get(name) is not None:
                 shape.check(f"{where}: {name}", record[name])
+
+    @property
+    def is_self_contained(self) -> bool:
+        """Whether its examples can be generated without any file and without a tokenizer."""
+        return self.any_length and not self.sources(min(self.sizes)) and "count_with" not in self.arguments
 
     @property
     def closed_book(self) -> bool:
@@ -330,6 +342,11 @@ class Category:
     averaged: bool = True
     judge: str = ""
 
+    @property
+    def is_self_contained(self) -> bool:
+        """Whether it can be run without any file and without a tokenizer."""
+        return all(task.is_self_contained for task in self.tasks)
+
     def tasks_at(self, length: int | None) -> tuple[Task, ...]:
         """The tasks whose mean is the category's score at a length: those that exist there."""
         return tuple(task for task in self.tasks if task.exists_at(length))
@@ -370,6 +387,8 @@ class Benchmark:
         axis: what the lengths count; None if the benchmark has no lengths.
         baselines: how the baseline models answer, by task.
         published: loads published results.
+        effective_score: the score below which the publication calls a length not effective; None if it has no such
+            score.
         overall: the name of the mean of all averaged categories, as the publication has it; empty if it has none.
         judge_checks: function from a data root to the checks of `helm-longctx judge-check`, as `module.function`; empty
             if there are none.
@@ -387,6 +406,7 @@ class Benchmark:
     axis: Axis | None = INPUT_TOKENS
     baselines: Mapping[str, Baseline] = field(default_factory=dict)
     published: Callable[[], tuple[Published, ...]] = tuple
+    effective_score: float | None = None
     overall: str = ""
     judge_checks: str = ""
 

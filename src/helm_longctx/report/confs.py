@@ -37,7 +37,7 @@ def _entries(benchmark: Benchmark, length: int | None) -> Iterator[str]:
 def _demo(benchmarks: Iterable[Benchmark]) -> Iterator[str]:
     for benchmark in benchmarks:
         for name, category in benchmark.entries.items():
-            if category.averaged and all(task.any_length for task in category.tasks):
+            if category.averaged and category.is_self_contained:
                 for length in DEMO_LENGTHS:
                     for model in DEMO_MODELS:
                         yield f"{name}:length={length_label(length)},num_samples={DEMO_SAMPLES},model={model}"

@@ -152,8 +152,9 @@ def scores(suite: Path, benchmarks: Iterable[Benchmark]) -> Iterator[Score]:
             count = counts.get((name, task), counts.get(("num_instances", task)))
             yield _score(spec, stat, count, lacking.get(task, ""), intervals.get((task, name)), judges.get(task, ""))
     for published in read_reference(suite, benchmarks):
+        judges = _judges(published.spec, benchmarks)
         for stat in published.stats:
-            yield _score(published.spec, stat, None, "")
+            yield _score(published.spec, stat, None, "", judge=judges.get(_key(stat)[1], ""))
 
 
 def _score(

@@ -18,6 +18,7 @@ from tqdm import tqdm
 
 from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.errors import InputError
+from helm_longctx.protocol.entry import shorten_name
 from helm_longctx.report.comparability import Outcome, cell_lacks, describe, find_lacks, find_outcome
 from helm_longctx.report.display import write_display
 from helm_longctx.report.layout import arrange_table, select_groups
@@ -50,6 +51,10 @@ class ColumnMatcher(MetricNameMatcher):
 @cache
 def _substitute(matcher: MetricNameMatcher, environment: tuple[tuple[str, str], ...]) -> MetricNameMatcher:
     return matcher.substitute(dict(environment))
+
+
+_LONGEST_NAME = 150
+"""Longest name of a table."""
 
 
 class LongContextSummarizer(Summarizer):
@@ -142,7 +147,9 @@ class LongContextSummarizer(Summarizer):
         }
         if not rows:
             return Table("empty", [], [])
-        return mark_table(arrange_table(super().create_group_table(**{**options, "adapter_to_runs": rows})))
+        # HELM makes a file name of the group's name and the table's. Those of a jury can be long.
+        options |= {"adapter_to_runs": rows, "name": shorten_name(options["name"], _LONGEST_NAME)}
+        return mark_table(arrange_table(super().create_group_table(**options)))
 
     def _has_statistic(self, run: Run, names: set[str], sub_split: str | None) -> bool:
         parts = self._stats_by_name(run)

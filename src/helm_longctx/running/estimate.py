@@ -22,6 +22,7 @@ from helm.common.request import GeneratedOutput, Request, RequestResult
 from helm_longctx.apis.prices import Prices, find_prices
 from helm_longctx.apis.usage import Usage
 from helm_longctx.helm.answer_judge import judge_names, judge_requests
+from helm_longctx.helm.counting import with_deployments_tokenizer
 from helm_longctx.helm.truncation import find_counter
 from helm_longctx.protocol.sample import Sample
 from helm_longctx.protocol.token_estimate import estimate_tokens, splits_digits
@@ -155,6 +156,7 @@ def estimate_run(runner: LongContextRunner, spec: RunSpec, own: Mapping[str, Any
     """
     deployment = get_model_deployment(spec.adapter_spec.model_deployment)
     prices = find_prices(deployment.name, own)
+    spec = with_deployments_tokenizer(spec)
     with tempfile.TemporaryDirectory() as folder, Spool(Path(folder)) as spool:
         states = runner.adapt(spec, create_scenario(spec.scenario_spec), spool)
         keys = prefix_keys(prompt_text(state, spool) for state in states)

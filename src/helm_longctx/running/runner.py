@@ -27,6 +27,7 @@ from helm.proxy.services.service import CACHE_DIR
 from helm_longctx.environment import max_cost
 from helm_longctx.errors import InputError
 from helm_longctx.helm.annotator import check_annotators
+from helm_longctx.helm.counting import with_deployments_tokenizer
 from helm_longctx.helm.patches import apply_patches
 from helm_longctx.helm.scenario import LongContextScenario
 from helm_longctx.locks import lock_run
@@ -171,7 +172,7 @@ class LongContextRunner(Runner):
         """Make one run. Bad input is recorded for `run_all`, and raised only with `--exit-on-error`."""
         try:
             if self._streams(run_spec):
-                self._stream_run(run_spec)
+                self._stream_run(with_deployments_tokenizer(run_spec))
             else:
                 super().run_one(run_spec)
         except InputError as error:

@@ -96,7 +96,7 @@ class PieceTokenizer:
         `read` is called a second time, with the text in one piece, if a chosen position is not a boundary. So it must
         not keep state between calls.
         """
-        if self._is_local:
+        if self.is_local:
             try:
                 return read(LongText(self, text, self.size))
             except NotApartError:
@@ -126,12 +126,12 @@ class PieceTokenizer:
         # merge across the place, unless the vocabulary has no token for that: every merge makes a token.
         if encoding.token_to_word(token - 1) == encoding.token_to_word(token):
             left, right = (str(self.tokenizer.id_to_token(id)) for id in encoding.ids[token - 1 : token + 1])
-            if not self._only_merges or left[-1] + right[0] in self._vocabulary:
+            if not self.only_merges or left[-1] + right[0] in self._vocabulary:
                 raise NotApartError
         return int(token)
 
     @cached_property
-    def _is_local(self) -> bool:
+    def is_local(self) -> bool:
         """Whether the tokens behind a boundary depend on nothing before it."""
         tokenizer = self.tokenizer
         return (
@@ -143,7 +143,7 @@ class PieceTokenizer:
         )
 
     @cached_property
-    def _only_merges(self) -> bool:
+    def only_merges(self) -> bool:
         """Whether the model only joins neighbouring tokens.
 
         WordPiece and Unigram choose among whole words, and a prefix or suffix makes a token depend on its place in the

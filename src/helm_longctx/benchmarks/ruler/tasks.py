@@ -1,0 +1,134 @@
+"""RULER's thirteen tasks.
+
+Source: NVIDIA/RULER at c3f5e3b, scripts/synthetic.yaml (parameters), scripts/data/synthetic/constants.py (budgets) and
+scripts/config_tasks.sh (number of samples).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import islice
+
+from helm_longctx.benchmarks.ruler.generate import (
+    CWE,
+    FWE,
+    NIAH,
+    QA,
+    VT,
+    Needles,
+    Room,
+    Samples,
+    VariableTracking,
+    common_words,
+    document_questions,
+    frequent_words,
+)
+from helm_longctx.benchmarks.ruler.haystacks import (
+    COMMIT,
+    ESSAYS,
+    HOTPOTQA,
+    REPOSITORY,
+    SQUAD,
+    WORDS,
+    read_hotpotqa,
+    read_squad,
+)
+from helm_longctx.benchmarks.ruler.published import published_results
+from helm_longctx.benchmarks.ruler.scoring import score_all, score_any
+from helm_longctx.errors import InputError
+from helm_longctx.protocol.baseline import AnswerKind, Baseline
+from helm_longctx.protocol.lengths import LARGEST, STANDARD, Axis
+from helm_longctx.protocol.task import Benchmark, Category, Example, Metric, Settings, Task
+from helm_longctx.protocol.template import Template
+from helm_longctx.sources.fetch import Source
+from helm_longctx.sources.root import DataRoot
+
+SAMPLES = 500
+MANY_WORDS = STANDARD["128k"]
+"""From this length on, lists of common words need more words than wonderwords has."""
+
+
+def load(task: Task, settings: Settings, root: DataRoot, samples: Samples) -> Iterator[Example]:
+    """Draw the samples of a task.
+
+    Raises:
+        InputError: there is no tokenizer, or a file is malformed.
+    """
+    if settings.counter is None:
+        raise InputError(f"{task.name}: count_with is missing; allowed: the name or the folder of a tokenizer")
+    room = Room(settings.counter, settings.level, task.output_tokens(settings))
+    for number, (fields, answers) in enumerate(islice(samples(room, settings.seed, root), task.sample(settings))):
+        place = fields["context"].find(answers[0]) if task.template is NIAH else -1
+        depth = place / len(fields["context"]) if place >= 0 else None
+        yield Example(f"{task.name}-{number}", fields, answers, "official", depth=depth)
+
+
+def _task(name: str, title: str, samples: Samples, template: Template, max_tokens: int, *sources: Source) -> Task:
+    metric = "string_match_part" if template is QA else "string_match_all"
+    return Task(
+        name=name,
+        title=title,
+        template=template,
+        sizes={length: length for length in STANDARD.values()},
+        unit="tokens",
+        load=partial(load, samples=samples),
+        score=score_any if template is QA else score_all,
+        headline=(metric,),
+        metrics=(metric,),
+        max_tokens=max_tokens,
+        num_samples=SAMPLES,
+        sources=lambda length: tuple(each for each in sources if each is not WORDS or (length or 0) >= MANY_WORDS),
+        any_length=True,
+        chat=True,
+        arguments=("seed", "count_with"),
+        cut="nothing",
+    )
+
+
+def _needles(name: str, title: str, needles: Needles) -> Task:
+    sources = (ESSAYS,) if needles.haystack == "essay" else ()
+    return _task(f"niah_{name}", f"NIAH {title}", needles, needles.template, 128, *sources)
+
+
+_TASKS = (
+    _needles("single_1", "Single 1", Needles("noise")),
+    _needles("single_2", "Single 2", Needles("essay")),
+    _needles("single_3", "Single 3", Needles("essay", value_kind="uuids")),
+    _needles("multikey_1", "Multi-key 1", Needles("essay", keys=4)),
+    _needles("multikey_2", "Multi-key 2", Needles("needle")),
+    _needles("multikey_3", "Multi-key 3", Needles("needle", key_kind="uuids", value_kind="uuids")),
+    _needles("multivalue", "Multi-value", Needles("essay", values=4)),
+    _needles("multiquery", "Multi-query", Needles("essay", queries=4)),
+    _task("vt", "Variable Tracking", VariableTracking(), VT, 30),
+    _task("cwe", "Common Words", common_words, CWE, 120, WORDS),
+    _task("fwe", "Frequent Words", frequent_words, FWE, 50),
+    _task("qa_1", "QA (SQuAD)", partial(document_questions, read=read_squad), QA, 32, SQUAD),
+    _task("qa_2", "QA (HotpotQA)", partial(document_questions, read=read_hotpotqa), QA, 32, HOTPOTQA),
+)
+
+_ANSWERS: dict[str, AnswerKind] = {
+    "vt": "chain",
+    "cwe": "frequency",
+    "fwe": "frequency",
+    "qa_1": "span",
+    "qa_2": "span",
+}
+
+RULER = Benchmark(
+    name="ruler",
+    title="RULER",
+    description="RULER: What's the Real Context Size of Your Long-Context Language Models? (arXiv 2404.06654)",
+    revision=f"{REPOSITORY}@{COMMIT[:7]}",
+    comparability=1,
+    url=f"https://github.com/{REPOSITORY}/tree/{COMMIT[:7]}",
+    categories=(Category("", "", _TASKS),),
+    metrics=(
+        Metric("string_match_all", "Answers found", "Share of the expected answers that the output contains."),
+        Metric("string_match_part", "Answer found", "Whether the output contains an accepted answer.", success=True),
+    ),
+    axis=Axis("tokens of prompt and output", longest=LARGEST),
+    baselines={task.name: Baseline(_ANSWERS.get(task.name, "lookup"), "0") for task in _TASKS},
+    published=published_results,
+    effective_score=0.856,  # Llama-2-7B's at 4k (arXiv 2404.06654, section 4)
+)

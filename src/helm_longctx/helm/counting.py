@@ -1,0 +1,79 @@
+"""Finds the tokenizer that counts the tokens of generated examples: that of `count_with`, or the deployment's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from helm.benchmark.model_deployment_registry import get_model_deployment
+from helm.benchmark.run_spec import RunSpec
+from helm.benchmark.scenarios.scenario import create_scenario
+from helm.benchmark.tokenizer_config_registry import get_tokenizer_config
+
+from helm_longctx.errors import InputError, shorten
+from helm_longctx.helm.truncation import load_tokenizer
+from helm_longctx.protocol.counting import make_counter
+from helm_longctx.protocol.entry import Entry
+from helm_longctx.protocol.task import Settings
+from helm_longctx.sources.fetch import ensure
+from helm_longctx.sources.hub import HubFile
+from helm_longctx.sources.root import DataRoot
+
+
+def with_counter(entry: Entry, root: DataRoot) -> Settings:
+    """Return the settings of an entry, with the counter that `count_with` names.
+
+    Raises:
+        InputError: the tokenizer does not exist, or cannot be loaded.
+    """
+    name = entry.settings.count_with
+    return replace(entry.settings, counter=make_counter(_find_tokenizer(name, root))) if name else entry.settings
+
+
+def with_deployments_tokenizer(spec: RunSpec) -> RunSpec:
+    """Return a run spec whose scenario counts with the deployment's tokenizer, if the entry names none.
+
+    HELM makes the scenario without the deployment, so the name is put into the scenario's arguments.
+
+    Raises:
+        InputError: the deployment has no tokenizer.
+    """
+    entry = create_scenario(spec.scenario_spec).entry
+    if entry.settings.count_with or not entry.counts_tokens:
+        return spec
+    name = get_model_deployment(spec.adapter_spec.model_deployment).tokenizer_name
+    if not name:
+        raise InputError(
+            f"{entry.name}: deployment {spec.adapter_spec.model_deployment!r} has no tokenizer_name; give"
+            " count_with=, the name or the folder of a tokenizer"
+        )
+    scenario = spec.scenario_spec
+    return replace(spec, scenario_spec=replace(scenario, args={**scenario.args, "count_with": name}))
+
+
+def _find_tokenizer(name: str, root: DataRoot) -> Any:
+    """Load a tokenizer of HELM's registry, of a folder, or of the hub, in this order."""
+    if config := get_tokenizer_config(name):
+        if tokenizer := load_tokenizer(config):
+            return tokenizer
+        raise InputError(f"count_with={shorten(name)}: HELM's tokenizer of this name does not run here")
+    if (Path(name) / "tokenizer.json").is_file():
+        return _read_tokenizer(Path(name) / "tokenizer.json")
+    if name.count("/") != 1:
+        raise InputError(
+            f"count_with={shorten(name)} is not a tokenizer; allowed: a tokenizer of HELM, the name of a model on the"
+            " hub, or a folder with tokenizer.json"
+        )
+    file = HubFile(name, "tokenizer.json", f"tokenizers/{name.replace('/', '__')}/tokenizer.json", kind="model")
+    ensure([file], root, f"the same command, with a login that can read {name}")
+    return _read_tokenizer(root / file.path)
+
+
+def _read_tokenizer(path: Path) -> Any:
+    from tokenizers import Tokenizer
+
+    try:
+        return Tokenizer.from_file(str(path))
+    except Exception as error:  # the library raises plain Exception
+        raise InputError(f"{path}: not a fast tokenizer file") from error

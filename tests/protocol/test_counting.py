@@ -1,0 +1,62 @@
+"""Tokens counted by parts are as many as those of the whole text."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import Tokenizer
+
+from helm_longctx.protocol.counting import _PartCounter, make_counter
+from tests.mrcr.fabricate import encoding
+from tests.protocol import tokenizers
+
+KINDS = {name: getattr(tokenizers, name)() for name in ("gpt_2", "claude", "llama_3", "llama_2", "roberta")}
+COUNTERS = {name: make_counter(tokenizer) for name, tokenizer in KINDS.items()}
+WORDS = [
+    "king",
+    "It's",
+    " ",
+    "  ",
+    "\n",
+    ".",
+    "1987",
+    "ad-hoc",
+    "北京，",
+    "é",
+    "<s>",
+    "</s>",
+    "<|end of turn|>",
+    "<|end",
+    "of turn|>",
+    ",",
+    "\t",
+    "a",
+    "B",
+    "\n\n",
+]
+TEXTS = st.lists(st.sampled_from(WORDS), max_size=60).map(" ".join) | st.text("ab .,:\n1é", max_size=80)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(text=TEXTS)
+def test_counts(kind: str, text: str) -> None:
+    """Every common kind of tokenizer, any text."""
+    tokenizer: Tokenizer = KINDS[kind]
+    assert COUNTERS[kind](text) == len(tokenizer.encode(text, add_special_tokens=False).ids)
+
+
+@given(text=TEXTS)
+def test_counts_of_tiktoken(text: str) -> None:
+    """An encoding of tiktoken."""
+    assert TIKTOKEN(text) == len(ENCODING.encode_ordinary(text))
+
+
+ENCODING = encoding()
+TIKTOKEN = make_counter(ENCODING)
+
+
+def test_most_tokenizers_are_counted_by_parts() -> None:
+    """The test above would not notice if every text was counted as a whole."""
+    counters = [getattr(count, "__self__", None) for count in (*COUNTERS.values(), TIKTOKEN)]
+    assert sum(isinstance(counter, _PartCounter) and counter._splits for counter in counters) == 6
