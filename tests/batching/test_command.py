@@ -20,6 +20,7 @@ def test_from_submission_to_collection(
     command: Command,  # noqa: F811
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """The table has each batch; entries and names of runs select, and mistakes are one line."""
     monkeypatch.setattr(collection, "POLL", 0)
@@ -30,13 +31,15 @@ def test_from_submission_to_collection(
         submit = ["batch", "submit", ENTRY, *common, "-m", 100]
         server.polls = 3
         assert command(*submit, "--batch-size", 4) == 0, command.err
-        assert "batch batch_0: 4 requests" in command.err
+        assert "batch batch_0: 4 requests" in caplog.text
         assert command("batch", "status", *common) == 0
         assert command.out.count("in_progress") == 2
         assert command("batch", "collect", ENTRY, *common, "--wait") == 0, command.err
         assert command.out.count("collected") == 2
         assert command("batch", "status", ENTRY.replace("4k", "8k"), *common) == 2
         assert "suite s has no run helmet_recall:task=json_kv,length=8k" in command.err
+        assert command(*submit, "--judges") == 0, command.err
+        assert "has no judge" in caplog.text
         monkeypatch.setenv(MAX_COST, "3")
         assert command(*submit) == 2
         assert f"{MAX_COST}=3 cannot limit batches" in command.err

@@ -201,14 +201,18 @@ class ProviderClient(CachingClient):
             InputError: the request cache cannot be used.
         """
         try:
-            key = CachingClient.make_cache_key(self._cache_key(request), request)
-            reply, cached = self.cache.get(key, partial(self._ask, request))
+            reply, cached = self.cache.get(self.cache_key(request), partial(self._ask, request))
         except InputError:
             raise
         except Exception as error:  # the packages also raise errors of httpx and of parsers
             return _failure_result(error)
-        times = {name: reply[name] for name in ("request_time", "request_datetime")}
+        # The reply to a request in a batch has no times.
+        times = {name: reply.get(name) for name in ("request_time", "request_datetime")}
         return replace(self.result(request, reply), cached=cached, **times)
+
+    def cache_key(self, request: Request) -> Mapping[str, Any]:
+        """Return the key under which the request cache has the reply to a request."""
+        return CachingClient.make_cache_key(self._cache_key(request), request)
 
     def _ask(self, request: Request) -> Body:
         wanted = self._wanted_body(request)

@@ -6,6 +6,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,6 +16,8 @@ from helm.common.local_context import LocalContext
 from helm.common.request import RequestResult
 from tqdm import tqdm
 
+from helm_longctx.apis.parameters import Body
+from helm_longctx.batching.judges import JudgeClients, reply_store
 from helm_longctx.batching.services import Outcome, Progress, Service, find_service
 from helm_longctx.batching.submission import name_errors, settle
 from helm_longctx.errors import InputError
@@ -28,6 +31,7 @@ from helm_longctx.runs.journal import Journal
 from helm_longctx.runs.ledger import NAME, Ledger, Part
 
 Result = TypeVar("Result")
+Keep = Callable[[str, Body, RequestResult], None]
 
 _log = logging.getLogger(__name__)
 
@@ -66,6 +70,7 @@ class Batches:
 
     def __init__(self, local_path: Path, runs: Sequence[Path]):
         self._context = LocalContext(str(local_path), BlackHoleCacheBackendConfig())
+        self._judges = JudgeClients(local_path, self._context.client.credentials)
         self._all_runs = runs
 
     @property
@@ -130,7 +135,7 @@ class Batches:
         return find_service(part.service, self._client(part), run)
 
     def _client(self, part: Part) -> Any:
-        return find_client(self._context, part.deployment)
+        return self._judges.client(part.deployment) if part.is_judging else find_client(self._context, part.deployment)
 
     def _state(self, run: Path, part: Part) -> BatchState:
         if part.failures is not None:
@@ -164,28 +169,40 @@ class Batches:
             return None
 
     def _collect_run(self, run: Path, ledger: Ledger) -> None:
-        for part in {part.service: part for part in ledger.open_parts if part.batch is None}.values():
-            settle(ledger, self._service(run, part))
+        for part in {part.receiver: part for part in ledger.open_parts if part.batch is None}.values():
+            settle(ledger, part.receiver, self._service(run, part))
         for part in ledger.open_parts:
             state = self._state(run, part)
             if state.is_ended:
-                with Journal(run) as journal, name_errors(f"the results of batch {part.batch} cannot be read"):
-                    failures = self._collect_part(state, journal)
+                with self._keep(run, part) as keep, name_errors(f"the results of batch {part.batch} cannot be read"):
+                    failures = self._collect_part(state, keep)
                 ledger.set_collected(part, failures)
 
-    def _collect_part(self, state: BatchState, journal: Journal) -> Counter[str]:
-        """Write a batch's answers into the journal, and count the requests without an answer by kind."""
+    @contextmanager
+    def _keep(self, run: Path, part: Part) -> Iterator[Keep]:
+        """Yield what stores an answer: into the run's journal, or into the request cache if it is a judge's."""
+        if part.is_judging:
+            store = reply_store(self._client(part))
+            yield lambda name, reply, result: store.add(name, reply)
+            return
+        with Journal(run) as journal:
+            yield lambda name, reply, result: None if journal.get(name) else journal.add(name, result)
+
+    def _collect_part(self, state: BatchState, keep: Keep) -> Counter[str]:
+        """Store a batch's answers, and count the requests without an answer by kind."""
         part, client = state.part, self._client(state.part)
         missing, failures = set(part.requests), Counter[str]()
         for outcome in self._service(state.run, part).outcomes(part):
             if outcome.name not in missing:
                 continue  # a line that was read already
             missing.remove(outcome.name)
-            result = _result(client, part, outcome)
+            # The client of this process has not learned which parameters the model refuses.
+            reply = {**(outcome.reply or {}), "sent": part.sent(outcome.name)}
+            result = _failed(outcome) if outcome.reply is None else client.result(part.request(outcome.name), reply)
             if kind := failure_of(result):
                 _count(failures, kind, str(result.error))
-            elif journal.get(outcome.name) is None:
-                journal.add(outcome.name, result)
+            else:
+                keep(outcome.name, reply, result)
         for _ in missing:
             _count(failures, failure_of_text(state.reason), state.reason)
         return failures
@@ -195,14 +212,9 @@ _PASSING = (Failure.TEMPORARY, Failure.UNREACHABLE)
 """Failures of a provider after which waiting goes on."""
 
 
-def _result(client: Any, part: Part, outcome: Outcome) -> RequestResult:
-    if outcome.reply is None:
-        error = label_error(failure_of_text(outcome.error or ""), abbreviate(redact(outcome.error or "")))
-        return RequestResult(False, [], [], False, error=error)
-    # The client of this process has not learned which parameters the model refuses.
-    reply = {**outcome.reply, "sent": part.sent(outcome.name)}
-    result: RequestResult = client.result(part.request(outcome.name), reply)
-    return result
+def _failed(outcome: Outcome) -> RequestResult:
+    error = label_error(failure_of_text(outcome.error or ""), abbreviate(redact(outcome.error or "")))
+    return RequestResult(False, [], [], False, error=error)
 
 
 def _count(failures: Counter[str], kind: Failure, error: str) -> None:

@@ -6,16 +6,16 @@ import logging
 import tempfile
 import time
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
-from helm.benchmark.adaptation.request_state import RequestState
 from helm.benchmark.run_spec import RunSpec
 from helm.common.local_context import LocalContext
-from helm.common.request import Request
+from helm.common.request import Request, RequestResult
 
 from helm_longctx.apis.client import ProviderClient, without_prompt
 from helm_longctx.apis.parameters import Body
@@ -25,10 +25,9 @@ from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, failure_of, failure_of_error, label_error
 from helm_longctx.redaction.abbreviation import abbreviate
 from helm_longctx.redaction.text import redact
-from helm_longctx.running.runner import LongContextRunner, PreparedRun, runner_arguments
+from helm_longctx.running.runner import LongContextRunner, runner_arguments
 from helm_longctx.running.sending import find_client
-from helm_longctx.running.spool import prompt_digest
-from helm_longctx.runs.ledger import Ledger, Part, ledgers
+from helm_longctx.runs.ledger import Ledger, Part, Receiver, ledgers
 
 _log = logging.getLogger(__name__)
 
@@ -85,49 +84,86 @@ class BatchRunner(LongContextRunner):
         deployment, context = run_spec.adapter_spec.model_deployment, self.executor.context
         assert isinstance(context, LocalContext)
         client: Any = find_client(context, deployment)
-        name = service_name(client, deployment, self._plan.as_files)
-        service = find_service(name, client, run_path)
+        receiver = Receiver(deployment, service_name(client, deployment, self._plan.as_files))
         with self._prepare(run_spec, run_path) as run, Ledger(run_path) as ledger:
-            settle(ledger, service)
-            Submission(run, deployment, client, service, ledger).send_all(self._plan.batch_size)
+            submission = Submission(receiver, client, lambda request: run.sender(request).result, ledger)
+            states = {run.name(state): state for state in (run.states[number] for number in run.order())}
+            unanswered = {
+                name: Unsent(state.request, partial(run.whole_request, state), str(state.instance.id))
+                for name, state in states.items()
+                if run.journal.get(name) is None
+            }
+            submission.send_all(unanswered, self._plan.batch_size)
+            answered = len(states) - len(unanswered)
+            _log.info(f"{len(states)} requests: {answered} answered, {submission.summary()}")
+
+
+@dataclass(frozen=True)
+class Unsent:
+    """A request to be sent in a batch.
+
+    Args:
+        request: its prompt may be elided.
+        whole: returns the request with its whole prompt.
+        instance: what it asks about, for the log.
+    """
+
+    request: Request
+    whole: Callable[[], Request]
+    instance: str
 
 
 class Submission:
-    """Sends the requests of one run.
+    """Sends requests of one run to one receiver.
 
     Args:
-        run: the run.
-        deployment: HELM's name of the deployment.
-        client: its client.
-        service: answers the batches.
+        receiver: who gets the requests.
+        client: the client of its deployment.
+        ask: sends a request directly.
         ledger: the run's batches.
+
+    Raises:
+        InputError: the provider cannot be asked for batches that an interrupted command may have created.
     """
 
-    def __init__(self, run: PreparedRun, deployment: str, client: ProviderClient, service: Service, ledger: Ledger):
-        self._run, self._deployment, self._client = run, deployment, client
-        self._service, self._ledger = service, ledger
+    def __init__(
+        self,
+        receiver: Receiver,
+        client: ProviderClient,
+        ask: Callable[[Request], RequestResult],
+        ledger: Ledger,
+    ):
+        self._receiver, self._client, self._ask, self._ledger = receiver, client, ask, ledger
+        self._service = find_service(receiver.service, client, ledger.path.parent)
         self._sent: dict[str, Body] = {}
-        self._unsendable = 0
+        self._waiting = self._unsendable = 0
+        settle(ledger, receiver, self._service)
 
-    def send_all(self, batch_size: int | None) -> None:
-        """Send the requests that have no answer and are in no batch.
+    def send_all(self, requests: Mapping[str, Unsent], batch_size: int | None) -> None:
+        """Send those requests that are in no batch.
+
+        Args:
+            requests: by name.
 
         Raises:
             InputError: the model cannot be asked, or a batch cannot be created.
         """
         waiting = {name for part in self._ledger.open_parts for name in part.requests}
-        names = {self._name(state): state for state in (self._run.states[number] for number in self._run.order())}
-        answered = sum(self._run.journal.get(name) is not None for name in names)
-        pending = {n: s for n, s in names.items() if n not in waiting and self._run.journal.get(n) is None}
+        pending = {name: unsent for name, unsent in requests.items() if name not in waiting}
+        self._waiting = len(requests) - len(pending)
         if pending and self._service.name != BatchFiles.name:
             self._probe(next(iter(pending.values())).request)
         # OpenAI takes requests of one route in a batch.
-        routes = {name: self._client.route(state.request) for name, state in pending.items()}
+        routes = {name: self._client.route(unsent.request) for name, unsent in pending.items()}
         for route in dict.fromkeys(routes.values()):
-            of_route = {name: state for name, state in pending.items() if routes[name] == route}
+            of_route = {name: unsent for name, unsent in pending.items() if routes[name] == route}
             self._send_route(route, of_route, batch_size or self._service.format.most_requests)
-        left = f", {self._unsendable} cannot be sent" if self._unsendable else ""
-        _log.info(f"{len(names)} requests: {answered} answered, {len(waiting & set(names))} already in batches{left}")
+
+    def summary(self) -> str:
+        """Say how many requests were not sent, and why."""
+        return f"{self._waiting} already in batches" + (
+            f", {self._unsendable} cannot be sent" if self._unsendable else ""
+        )
 
     def _probe(self, request: Request) -> None:
         """Send a tiny request with the run's parameters directly.
@@ -140,31 +176,31 @@ class Submission:
         messages = None if request.messages is None else [{"role": "user", "content": PROBE}]
         # With a number of its own, since an answer from the cache would tell nothing.
         tiny = replace(request, prompt="" if messages else PROBE, messages=messages, random=uuid.uuid4().hex)
-        result = self._run.sender(tiny).result
+        result = self._ask(tiny)
         kind = failure_of(result)
         if kind and (kind.ends_run or kind is Failure.BAD_REQUEST):
             raise InputError(f"the model cannot be asked: {result.error}")
 
-    def _send_route(self, route: str, states: dict[str, RequestState], most_requests: int) -> None:
+    def _send_route(self, route: str, unsent: Mapping[str, Unsent], most_requests: int) -> None:
         limits = replace(self._service.format, most_requests=min(most_requests, self._service.format.most_requests))
-        with tempfile.TemporaryDirectory(prefix=".batch-", dir=self._run.path) as folder:
-            for names, path in write_files(self._lines(route, states), limits, Path(folder)):
-                requests = {name: (states[name].request, self._sent.pop(name)) for name in names}
-                part = self._ledger.announce(self._deployment, self._service.name, route, requests)
+        with tempfile.TemporaryDirectory(prefix=".batch-", dir=self._ledger.path.parent) as folder:
+            for names, path in write_files(self._lines(route, unsent), limits, Path(folder)):
+                requests = {name: (unsent[name].request, self._sent.pop(name)) for name in names}
+                part = self._ledger.announce(self._receiver, route, requests)
                 with path.open("rb") as file:
                     batch = self._create(part, file)
                 _log.info(f"batch {batch}: {len(names)} requests, {path.stat().st_size / 1e6:.1f} MB")
 
-    def _lines(self, route: str, states: dict[str, RequestState]) -> Iterator[tuple[str, bytes]]:
-        for name, state in states.items():
+    def _lines(self, route: str, requests: Mapping[str, Unsent]) -> Iterator[tuple[str, bytes]]:
+        for name, unsent in requests.items():
             try:
-                body = self._client.body(self._run.whole_request(state))
+                body = self._client.body(unsent.whole())
                 line = self._service.line(name, route, body)
             except InputError:
                 raise
             except Exception as error:  # the direct way counts such a request, too: helm-run will
                 self._unsendable += 1
-                _log.warning(f"request for {state.instance.id} cannot be sent: {abbreviate(redact(str(error)))}")
+                _log.warning(f"request for {unsent.instance} cannot be sent: {abbreviate(redact(str(error)))}")
                 continue
             self._sent[name] = without_prompt(body)
             yield name, line
@@ -181,12 +217,9 @@ class Submission:
             raise
         except Exception as error:
             self._ledger.set_absent(part)
-            raise InputError(f"{self._deployment}: no batch can be created: {_reason(error)}") from error
+            raise InputError(f"{part.deployment}: no batch can be created: {_reason(error)}") from error
         self._ledger.set_batch(part, batch)
         return batch
-
-    def _name(self, state: RequestState) -> str:
-        return self._run.journal.name(state.request, prompt_digest(state))
 
 
 def write_files(lines: Iterable[tuple[str, bytes]], limits: Format, folder: Path) -> Iterator[tuple[list[str], Path]]:
@@ -227,13 +260,16 @@ class _FileWriter:
         return self.names, self._path
 
 
-def settle(ledger: Ledger, service: Service) -> None:
-    """Find the batches of which an interrupted command has not stored the identifier.
+def settle(ledger: Ledger, receiver: Receiver, service: Service) -> None:
+    """Find the receiver's batches of which an interrupted command has not stored the identifier.
+
+    Args:
+        service: answers the receiver's batches.
 
     Raises:
         InputError: the provider cannot be asked.
     """
-    doubtful = [part for part in ledger.open_parts if part.batch is None and part.service == service.name]
+    doubtful = ledger.doubtful_parts(receiver)
     if not doubtful:
         return
     _log.info(

@@ -41,6 +41,9 @@ def submit(
     models_to_run: Models = None,
     files: Annotated[bool, typer.Option("--files", help="Write files for `vllm run-batch` instead.")] = False,
     batch_size: Annotated[int | None, typer.Option(min=1, help="Most requests in a batch.")] = None,
+    judges: Annotated[
+        bool, typer.Option("--judges", help="Send the requests to the judges of the answers that are there.")
+    ] = False,
     wait: Annotated[
         bool, typer.Option("--wait", help="Wait for the answers, collect them, and send again what failed temporarily.")
     ] = False,
@@ -52,10 +55,12 @@ def submit(
     Give the arguments that helm-run will get. The same command again, also after a crash, sends what is missing.
     """
     from helm_longctx.batching.collection import Batches
+    from helm_longctx.batching.judges import JudgeBatchRunner
     from helm_longctx.batching.submission import BatchRunner, Plan
 
     specs = _specs(entries, conf_paths, models_to_run, suite, most, output_path, local_path)
-    runner = BatchRunner(Plan(files, batch_size), output_path, suite, local_path)
+    kind = JudgeBatchRunner if judges else BatchRunner
+    runner = kind(Plan(files, batch_size), output_path, suite, local_path)
     batches = Batches(local_path, [output_path / "runs" / suite / spec.name for spec in specs])
     runner.run_all(specs)
     while wait and batches.wait():

@@ -131,19 +131,34 @@ class AnswerAnnotator(JudgeAnnotator):
         }
 
 
-def judge_requests(spec: AnnotatorSpec, state: RequestState) -> dict[str, list[JudgeRequest]]:
-    """Return what an annotator would ask each judge about an answer, by deployment. No judge is needed for that.
+def judge_requests(spec: AnnotatorSpec, state: RequestState) -> list[JudgeRequest]:
+    """Return what an annotator would ask each of its judges about an answer. No judge is needed for that.
 
     Raises:
         InputError: as `AnswerAnnotator.questions`.
     """
     annotator: type[Any] = get_class_by_name(spec.class_name)
     if not issubclass(annotator, AnswerAnnotator):
-        return {}
-    judge = spec.args["judge"]
-    questions = annotator.__new__(annotator).questions(*_task_and_record(state))
-    judges = [annotator.official] if judge == "auto" else judge.split("+")
-    return {name: [*questions.values()] for name in judges}
+        return []
+    return [*annotator.__new__(annotator).questions(*_task_and_record(state)).values()]
+
+
+def judge_names(spec: AnnotatorSpec, credentials: Mapping[str, Any] | None = None) -> list[str]:
+    """Return the deployments that an annotator asks about answers; none if it asks in another way.
+
+    Args:
+        credentials: of HELM's credentials file, for `auto`; without them it is the official judge on its own host.
+
+    Raises:
+        InputError: as `find_official_judge`.
+    """
+    annotator: type[Any] = get_class_by_name(spec.class_name)
+    if not issubclass(annotator, AnswerAnnotator):
+        return []
+    if (judge := spec.args["judge"]) != "auto":
+        return list(dict.fromkeys(judge.split("+")))
+    found = annotator.official if credentials is None else find_official_judge(annotator.official, credentials)
+    return [found] if found else []
 
 
 def is_answered(state: RequestState) -> bool:

@@ -172,17 +172,15 @@ def find_judges(judge: str, client: AutoClient) -> list[Judge]:
     Raises:
         InputError: HELM does not know a judge, one is named twice, or one has no key.
     """
-    from helm.benchmark.model_deployment_registry import get_model_deployment
-
     from helm_longctx.judging.keys.client import judge_client
 
     apply_seed_patch()
-    return [
-        Judge(
-            name,
-            get_model_deployment(name).model_name or name,
-            judge_client(name, client),
-            messages_before(get_model_deployment(name)),
-        )
-        for name in parse_judges(judge)
-    ]
+    return [make_judge(name, judge_client(name, client)) for name in parse_judges(judge)]
+
+
+def make_judge(name: str, client: Client) -> Judge:
+    """Return the judge of a deployment, which is asked through a client."""
+    from helm.benchmark.model_deployment_registry import get_model_deployment
+
+    deployment = get_model_deployment(name)
+    return Judge(name, deployment.model_name or name, client, messages_before(deployment))

@@ -32,6 +32,7 @@ WAIT = 30.0
 """Seconds to wait for another process that is writing to the file."""
 
 _TABLE = "CREATE TABLE IF NOT EXISTS unnamed (key TEXT PRIMARY KEY, value BLOB)"
+_INSERT = "REPLACE INTO unnamed (key, value) VALUES (?, ?)"
 
 _REMEDIES = {
     "locked": "wait until no other process uses it",
@@ -84,8 +85,20 @@ class DigestStore(SqliteKeyValueStore):
         """Store a reply."""
         super().put(self._digest(key), value)
 
+    def name(self, key: Mapping[str, Any]) -> str:
+        """Return the digest that stands for a request to the server."""
+        return digest(f"{self._server}\0{request_to_key(key)}")
+
+    def add(self, name: str, value: dict[str, Any]) -> None:
+        """Store the reply to the request with a digest. It is on disk when this method returns.
+
+        Raises:
+            CacheError: the file cannot be written.
+        """
+        self._sqlite_dict.add(request_to_key({"sha256": name}), value)
+
     def _digest(self, key: Mapping[str, Any]) -> dict[str, str]:
-        return {"sha256": digest(f"{self._server}\0{request_to_key(key)}")}
+        return {"sha256": self.name(key)}
 
 
 @dataclass(frozen=True)
@@ -229,11 +242,20 @@ class CacheFile:
     def __setitem__(self, key: str, value: Any) -> None:
         """Store a value. A failure is only logged, once, because the caller already has the answer."""
         try:
-            self._write("REPLACE INTO unnamed (key, value) VALUES (?, ?)", key, pickle.dumps(value))
+            self._write(_INSERT, key, pickle.dumps(value))
         except CacheError as error:
             if self._path not in _unwritable:
                 hwarn(f"answers are not cached: {error}")
             _unwritable.add(self._path)
+
+    def add(self, key: str, value: Any) -> None:
+        """Store a value. It is on disk when this method returns.
+
+        Raises:
+            CacheError: the file cannot be written.
+        """
+        with self._name_errors(), self._connection(is_durable=True) as connection:
+            connection.execute(_INSERT, (key, pickle.dumps(value)))
 
     def __delitem__(self, key: str) -> None:
         self._write("DELETE FROM unnamed WHERE key = ?", key)
@@ -248,12 +270,12 @@ class CacheFile:
         _unwritable.discard(self._path)
 
     @contextmanager
-    def _connection(self, wait: float | None = None) -> Iterator[sqlite3.Connection]:
-        """Open a connection and commit at the end. Like HELM, it does not wait for the disk."""
+    def _connection(self, wait: float | None = None, is_durable: bool = False) -> Iterator[sqlite3.Connection]:
+        """Open a connection and commit at the end. Like HELM, it does not wait for the disk, unless it `is_durable`."""
         connection = sqlite3.connect(self._path, timeout=WAIT if wait is None else wait)
         try:
             # A cache may lose its last entries in a power failure; the journal has the answers.
-            connection.execute("PRAGMA synchronous=OFF")
+            connection.execute(f"PRAGMA synchronous={'FULL' if is_durable else 'OFF'}")
             connection.execute(_TABLE)
             with connection:
                 yield connection

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from helm.common.request import GeneratedOutput, Request, RequestResult
 
 from helm_longctx.apis.prices import Prices, find_prices
 from helm_longctx.apis.usage import Usage
-from helm_longctx.helm.answer_judge import judge_requests
+from helm_longctx.helm.answer_judge import judge_names, judge_requests
 from helm_longctx.helm.counting import with_deployments_tokenizer
 from helm_longctx.helm.truncation import find_counter
 from helm_longctx.protocol.sample import Sample
@@ -264,10 +265,9 @@ def _judge_usages(spec: RunSpec, states: Sequence[RequestState], typical: Sequen
         answer = GeneratedOutput(text="word " * words, logprob=0, tokens=[])
         answered = replace(state, result=RequestResult(True, [], [answer], False))
         for annotator in spec.annotators or []:
-            for judge, requests in judge_requests(annotator, answered).items():
-                for request in requests:
-                    size = min(request.max_tokens, JUDGE_REPLY)
-                    yield judge, Usage(estimate_tokens(request.prompt), output_tokens=size)
+            for judge, request in product(judge_names(annotator), judge_requests(annotator, answered)):
+                size = min(request.max_tokens, JUDGE_REPLY)
+                yield judge, Usage(estimate_tokens(request.prompt), output_tokens=size)
 
 
 def _judge_tokens(usages: Iterable[Usage]) -> JudgeTokens:

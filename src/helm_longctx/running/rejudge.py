@@ -31,6 +31,7 @@ from helm_longctx.running.runner import evaluate, runner_arguments
 from helm_longctx.running.spool import WholePromptAnnotations
 from helm_longctx.runs.conversation import with_text
 from helm_longctx.runs.files import INSTANCE_STATS, RUN_SPEC, STATES, STATS, read_run_specs, reading, write_json
+from helm_longctx.runs.ledger import check_nothing_in_batches
 from helm_longctx.runs.prompts import stored_prompt
 
 
@@ -96,6 +97,7 @@ class Rejudger(Runner):
             for folder in {run.resolve(), target.resolve()}:
                 if folder.is_dir():
                     stack.enter_context(lock_run(folder))
+                    check_nothing_in_batches(folder)
             stack.enter_context(name_full_disk(target, f"{run} is unchanged"))
             before = _load(run / STATES, ScenarioState)
             state = _drop_verdicts(before, spec.annotators)

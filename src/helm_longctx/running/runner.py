@@ -127,6 +127,10 @@ class PreparedRun:
         beginnings = cacheable_beginnings(self.states, keys, self.spending.prices)
         return [Turn(state, beginning) for state, beginning in zip(self.states, beginnings, strict=True)]
 
+    def name(self, state: RequestState) -> str:
+        """Return the name of a state's request in the journal."""
+        return self.journal.name(state.request, prompt_digest(state))
+
     def whole_request(self, state: RequestState) -> Request:
         """Return a state's request with its whole prompt."""
         return whole_request(state, self.spool)

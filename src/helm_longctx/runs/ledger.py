@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import dacite
 from helm.common.general import asdict_without_nones
@@ -21,6 +21,14 @@ from helm_longctx.errors import InputError
 from helm_longctx.runs.durable import DurableLines
 
 NAME = "batches.jsonl"
+
+
+class Receiver(NamedTuple):
+    """Who gets the requests of a batch; see `Part`. The same deployment can have another key as a judge."""
+
+    deployment: str
+    service: str
+    is_judging: bool = False
 
 
 @dataclass(frozen=True)
@@ -33,10 +41,12 @@ class Part:
         service: who answers the batch.
         route: of the API, such as `/v1/chat/completions`.
         time: when it was about to be sent, in seconds since 1970.
-        requests: by their names in the journal, each as `request`, without its prompt, and what was `sent` with it.
+        requests: by their names in the journal, or in the request cache for a judge; each as `request`, without its
+            prompt, and what was `sent` with it.
         batch: the provider's identifier; None as long as it is unknown whether the batch was created.
         failures: how many requests got no answer, by kind; None as long as the batch was not collected.
         is_absent: whether it is certain that no batch was created.
+        is_judging: whether the deployment is asked as a judge.
     """
 
     id: str
@@ -48,6 +58,12 @@ class Part:
     batch: str | None = None
     failures: dict[str, int] | None = None
     is_absent: bool = False
+    is_judging: bool = False
+
+    @property
+    def receiver(self) -> Receiver:
+        """Who gets the requests."""
+        return Receiver(self.deployment, self.service, self.is_judging)
 
     @property
     def is_open(self) -> bool:
@@ -96,19 +112,22 @@ class Ledger(DurableLines):
         """The parts that were sent, or may have been, and were not collected."""
         return [part for part in self._parts.values() if part.is_open]
 
+    def doubtful_parts(self, receiver: Receiver) -> list[Part]:
+        """The parts of which it is unknown whether the receiver has created a batch."""
+        return [part for part in self.open_parts if part.batch is None and part.receiver == receiver]
+
     def announce(
-        self, deployment: str, service: str, route: str, requests: Mapping[str, tuple[Request, Mapping[str, Any]]]
+        self, receiver: Receiver, route: str, requests: Mapping[str, tuple[Request, Mapping[str, Any]]]
     ) -> Part:
         """Record that a batch is about to be created.
 
         Args:
-            deployment, service, route: see `Part`.
+            receiver, route: see `Part`.
             requests: by name, each with what is sent besides its prompt.
         """
         part: dict[str, Any] = {
             "part": uuid.uuid4().hex,
-            "deployment": deployment,
-            "service": service,
+            **receiver._asdict(),
             "route": route,
             "time": time.time(),
             "requests": {

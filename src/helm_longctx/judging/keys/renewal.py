@@ -82,6 +82,14 @@ class RenewingClient(Client):
             return failure_result(f"{self._origin} was refused: {result.error}", retriable=False)
         return replace(result, error=redact(result.error)) if result.error else result
 
+    def current(self) -> Client:
+        """Return the client with the current key.
+
+        Raises:
+            TokenError: no token could be obtained.
+        """
+        return self._client(self._keys.current())
+
     def _send(self, request: Request, key: str) -> RequestResult:
         try:
             return self._client(key).make_request(request)

@@ -1,0 +1,156 @@
+"""Sends the requests to judges about the answers of runs as batches. Their replies are kept in the request cache."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+from helm.benchmark.adaptation.request_state import RequestState
+from helm.benchmark.adaptation.scenario_state import ScenarioState
+from helm.benchmark.annotation.annotator import AnnotatorSpec
+from helm.benchmark.run_spec import RunSpec
+from helm.clients.auto_client import AutoClient
+from helm.clients.client import Client
+from helm.common.codec import from_json
+from helm.common.request import Request, RequestResult
+from helm.proxy.services.service import CACHE_DIR
+
+from helm_longctx.apis.client import ProviderClient
+from helm_longctx.batching.services import service_name
+from helm_longctx.batching.submission import BatchRunner, Plan, Submission, Unsent, name_errors
+from helm_longctx.errors import InputError
+from helm_longctx.helm.annotator import check_annotators
+from helm_longctx.helm.answer_judge import is_answered, judge_names, judge_requests
+from helm_longctx.judging.calls import request_once
+from helm_longctx.judging.judge import JudgeRequest, make_judge
+from helm_longctx.judging.keys.client import judge_client
+from helm_longctx.judging.keys.renewal import RenewingClient, failure_result
+from helm_longctx.running.cache import DigestCacheConfig, DigestStore, digest_cache
+from helm_longctx.runs.files import STATES, reading
+from helm_longctx.runs.ledger import Ledger, Receiver
+
+_log = logging.getLogger(__name__)
+
+
+class JudgeClients:
+    """The clients with which `helm-run` asks judges: with the judges' keys and the request cache.
+
+    Args:
+        local_path: HELM's folder of credentials, with the cache.
+        credentials: of HELM's credentials file.
+    """
+
+    def __init__(self, local_path: Path, credentials: Any):
+        self._folder, self._credentials = local_path / CACHE_DIR, credentials
+        self._clients: dict[str, Client] = {}
+
+    def client(self, deployment: str) -> Any:
+        """Return the client of a judge, with the key that is valid now.
+
+        Raises:
+            InputError: the client cannot be made: a package or a key is missing, or an argument is wrong.
+        """
+        with name_errors(f"judge {deployment} cannot be asked"):
+            if deployment not in self._clients:
+                self._clients[deployment] = judge_client(deployment, self._helm_client)
+            client = self._clients[deployment]
+            return client.current() if isinstance(client, RenewingClient) else client
+
+    @cached_property
+    def _helm_client(self) -> AutoClient:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        return AutoClient(self._credentials, str(self._folder), digest_cache(str(self._folder)))
+
+
+def reply_store(client: ProviderClient) -> DigestStore:
+    """Return the part of the request cache that has a client's replies."""
+    config = client.cache.config
+    assert isinstance(config, DigestCacheConfig)
+    return config.open_store()
+
+
+class JudgeBatchRunner(BatchRunner):
+    """Sends the requests to the judges of those answers that are there, in the runner's journal or in a complete run.
+
+    Args:
+        plan, output_path, suite, local_path: as for `BatchRunner`.
+
+    Raises:
+        InputError: there is a limit on the cost.
+    """
+
+    def __init__(self, plan: Plan, output_path: Path, suite: str, local_path: Path):
+        super().__init__(plan, output_path, suite, local_path)
+        self.skip_completed_runs = False  # verdicts can be missing
+        self._clients = JudgeClients(local_path, self._credentials)
+
+    @property
+    def _credentials(self) -> Any:
+        return self.annotator_executor.factory.credentials
+
+    def _make(self, run_spec: RunSpec, run_path: Path) -> None:
+        if not run_spec.annotators:
+            _log.info(f"{run_spec.name} has no judge")
+            return
+        (annotator,) = run_spec.annotators
+        receivers = self._receivers(annotator)
+        states = [state for state in self._states(run_spec, run_path) if is_answered(state)]
+        if not states:
+            raise InputError("there are no answers to judge; give `helm-longctx batch collect` or helm-run first")
+        questions = [
+            (str(state.instance.id), request) for state in states for request in judge_requests(annotator, state)
+        ]
+        with Ledger(run_path) as ledger:
+            for receiver in receivers:
+                self._send(receiver, questions, ledger)
+
+    def _receivers(self, annotator: AnnotatorSpec) -> list[Receiver]:
+        """Check that the judges can be asked, and return them."""
+        check_annotators([annotator], self._credentials)
+        names = judge_names(annotator, self._credentials)
+        if not names:
+            raise InputError(f"judge={annotator.args['judge']} is not asked in batches here; helm-run asks it")
+        services = [service_name(self._clients.client(name), name, self._plan.as_files) for name in names]
+        return [Receiver(name, service, True) for name, service in zip(names, services, strict=True)]
+
+    def _states(self, run_spec: RunSpec, run_path: Path) -> Sequence[RequestState]:
+        """Return the states of a run, with their results as far as there are any."""
+        if self._is_run_completed(str(run_path)):
+            with reading(run_path / STATES):
+                complete: ScenarioState = from_json((run_path / STATES).read_bytes(), ScenarioState)
+            # The scored record would contain the old verdicts.
+            return [replace(state, annotations=None) for state in complete.request_states]
+        with self._prepare(run_spec, run_path) as run:
+            return [replace(state, result=run.journal.get(run.name(state))) for state in run.states]
+
+    def _send(self, receiver: Receiver, questions: Sequence[tuple[str, JudgeRequest]], ledger: Ledger) -> None:
+        client = self._clients.client(receiver.deployment)
+        unsent: dict[str, Unsent] = {}
+        for instance, question in questions:
+            recorder = _Recorder(client)
+            make_judge(receiver.deployment, recorder).ask(question)
+            unsent |= {name: Unsent(sent, partial(replace, sent), instance) for name, sent in recorder.unsent.items()}
+        submission = Submission(receiver, client, partial(request_once, client), ledger)
+        submission.send_all(unsent, self._plan.batch_size)
+        total, left = len(questions), submission.summary()
+        _log.info(f"{total} questions to {receiver.deployment}: {len(unsent)} without a reply, {left}")
+
+
+class _Recorder(Client):
+    """Takes the place of a judge's client: it returns replies from the cache, and keeps requests that have none."""
+
+    def __init__(self, client: ProviderClient):
+        self._client, self._store = client, reply_store(client)
+        self.unsent: dict[str, Request] = {}
+
+    def make_request(self, request: Request) -> RequestResult:
+        """Return the reply in the cache; else a failure that is not retriable."""
+        key = self._client.cache_key(request)
+        if self._store.contains(key):
+            return self._client.make_request(request)
+        self.unsent[self._store.name(key)] = request
+        return failure_result("there is no reply yet", retriable=False)

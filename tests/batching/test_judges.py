@@ -1,0 +1,159 @@
+"""Judges in batches: `helm-run` and `rejudge` then ask no judge, and the verdicts are those of the direct way."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from helm_longctx.batching.judges import JudgeBatchRunner
+from helm_longctx.batching.submission import PROBE, Plan
+from helm_longctx.errors import InputError
+from helm_longctx.judging.availability import PROMPT
+from helm_longctx.judging.calls import WAIT
+from helm_longctx.locks import LOCK
+from helm_longctx.running.rejudge import Rejudger
+from helm_longctx.runs.journal import NAME as JOURNAL
+from helm_longctx.runs.ledger import NAME as LEDGER
+from helm_longctx.sources.root import ENVIRONMENT, DataRoot
+from tests.batching.test_batches import Folder, register, server, stated  # noqa: F401  # the fixture
+from tests.judging.grades import grade
+from tests.running.making import make_run, means, spec_of
+from tests.servers import faults
+from tests.servers.batches import BatchServer
+from tests.servers.faults import Fault
+
+ENTRY = (
+    "helmet_longqa:task=narrativeqa,length=8k,num_samples=4,judge=corp/openai+corp/anthropic,"
+    "model=longctx/lexical,model_deployment=corp/openai"
+)
+"""Four answers, each for two judges. One of them is also the model, which answers in the words of a judge."""
+
+
+class JudgedFolder(Folder):
+    """Runs with judges."""
+
+    def ask(self) -> None:
+        """Submit what is asked about the answers."""
+        JudgeBatchRunner(Plan(), self._folder / "benchmark_output", "s", self._folder).run_all([self.spec])
+
+    def make(self) -> Path:
+        """`helm-run`, with its cache."""
+        return make_run(self._folder, self._entry)
+
+
+@pytest.fixture
+def folder(
+    tmp_path: Path,
+    server: BatchServer,  # noqa: F811
+    mirror: DataRoot,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[JudgedFolder]:
+    """A run with a jury."""
+    monkeypatch.setenv(ENVIRONMENT, str(mirror.path))
+    monkeypatch.setenv(WAIT, "0.01")
+    monkeypatch.setenv("CORP_API_KEY", "sk-of-the-judge")  # the model has none
+    server.answer = grade
+    for protocol in ("openai", "anthropic"):
+        register(protocol, server)
+    return JudgedFolder(tmp_path, ENTRY)
+
+
+def direct(server: BatchServer) -> int:  # noqa: F811
+    """How many requests were sent directly, but for the tiny ones."""
+    return sum(call.prompt not in (PROBE, PROMPT) for call in server.calls)
+
+
+def sizes(server: BatchServer) -> list[int]:  # noqa: F811
+    """Of all batches."""
+    return [batch.total for batch in server.batches.values()]
+
+
+def files(run: Path) -> dict[str, bytes]:
+    """What a run's files contain."""
+    return {path.name: path.read_bytes() for path in run.iterdir() if path.name not in (LEDGER, LOCK)}
+
+
+def test_the_same_as_the_direct_way(folder: JudgedFolder, server: BatchServer, tmp_path: Path) -> None:  # noqa: F811
+    """Although a connection is lost, a line is missing, a reply has no verdict, and collecting breaks off."""
+    with pytest.raises(InputError, match="there are no answers to judge"):
+        folder.ask()
+    folder.submit()
+    folder.batches.collect()
+    numbers: dict[str, int] = {}
+    asked: Counter[str] = Counter()
+
+    def answer(prompt: str) -> str:
+        asked[prompt] += 1
+        return "I cannot say." if asked[prompt] == 1 and numbers.get(prompt) == 0 else grade(prompt)
+
+    def fate(prompt: str, before: int) -> str | None:
+        return "missing" if numbers.setdefault(prompt, len(numbers)) == 1 and before == 0 else None
+
+    lost = {"create_openai+", "content", "results+"}
+
+    def lose(moment: str) -> None:
+        if moment in lost:
+            lost.remove(moment)
+            raise ConnectionError
+
+    server.answer, server.fate, server.moment = answer, fate, lose
+    with pytest.raises(InputError, match="it is not known whether a batch was created"):
+        folder.ask()
+    folder.ask()
+    assert sizes(server) == [4, 4, 4]
+    with pytest.raises(InputError, match="8 requests of this run are in batches that were not collected"):
+        folder.make()
+    for _ in lost.copy():
+        with pytest.raises(InputError, match="cannot be read"):
+            folder.batches.collect()
+    assert folder.batches.wait() is False
+    folder.ask()
+    assert sizes(server)[3:] == [2]
+    folder.batches.collect()
+    folder.ask()
+    assert len(server.batches) == 4
+    assert direct(server) == 0
+    run = folder.make()
+    assert direct(server) == 0
+    reference = make_run(tmp_path / "direct", ENTRY)
+    assert direct(server) > 0
+    assert stated(run) == stated(reference)
+    assert means(run) == means(reference)
+
+
+def test_a_complete_run(folder: JudgedFolder, server: BatchServer, tmp_path: Path) -> None:  # noqa: F811
+    """Missing verdicts are recovered without a call; until then, none of the run's files changes."""
+    server.plan = faults.always(Fault.SERVER_ERROR, lambda prompt: "correctness" in prompt)
+    run = folder.make()
+    before = files(run)
+    sent = direct(server)
+    server.plan = faults.none
+    rejudger = Rejudger(tmp_path / "benchmark_output", "s", tmp_path)
+    folder.ask()
+    with pytest.raises(InputError, match="8 requests of this run are in batches that were not collected"):
+        rejudger.rejudge(run, folder.spec)
+    assert not folder.batches.wait()
+    assert files(run) == before
+    result = rejudger.rejudge(run, folder.spec)
+    assert (result.recovered, result.missing) == (8, 0)
+    assert direct(server) == sent
+    assert not (run / JOURNAL).exists()
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        (ENTRY.replace("corp/anthropic", "longctx/lexical"), "longctx/lexical has no batches; allowed: deployments"),
+        ("helmet_cite:length=8k,judge=longctx/lexical,model=longctx/lexical", "judge=longctx/lexical is not asked in"),
+    ],
+)
+def test_judges_without_batches(folder: JudgedFolder, server: BatchServer, entry: str, message: str) -> None:  # noqa: F811
+    """One line, before anything is sent to a batch."""
+    folder.spec = spec_of(entry)
+    with pytest.raises(InputError, match=message) as error:
+        folder.ask()
+    assert "\n" not in str(error.value)
+    assert not server.batches
