@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -174,8 +174,12 @@ class Batches:
         for part in ledger.open_parts:
             state = self._state(run, part)
             if state.is_ended:
-                with self._keep(run, part) as keep, name_errors(f"the results of batch {part.batch} cannot be read"):
-                    failures = self._collect_part(state, keep)
+                with (
+                    self._keep(run, part) as keep,
+                    name_errors(f"the results of batch {part.batch} cannot be read"),
+                    closing(self._service(run, part).outcomes(part)) as outcomes,
+                ):
+                    failures = self._collect_part(state, outcomes, keep)
                 ledger.set_collected(part, failures)
 
     @contextmanager
@@ -188,11 +192,11 @@ class Batches:
         with Journal(run) as journal:
             yield lambda name, reply, result: None if journal.get(name) else journal.add(name, result)
 
-    def _collect_part(self, state: BatchState, keep: Keep) -> Counter[str]:
+    def _collect_part(self, state: BatchState, outcomes: Iterable[Outcome], keep: Keep) -> Counter[str]:
         """Store a batch's answers, and count the requests without an answer by kind."""
         part, client = state.part, self._client(state.part)
         missing, failures = set(part.requests), Counter[str]()
-        for outcome in self._service(state.run, part).outcomes(part):
+        for outcome in outcomes:
             if outcome.name not in missing:
                 continue  # a line that was read already
             missing.remove(outcome.name)

@@ -7,8 +7,8 @@ https://platform.claude.com/docs/en/build-with-claude/batch-processing, read in 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Protocol
@@ -117,8 +117,11 @@ class Service(Protocol):
         """Return how far a part's batch is."""
         ...
 
-    def outcomes(self, part: Part) -> Iterator[Outcome]:
-        """Yield what became of the requests of an ended batch, in any order; some may be missing."""
+    def outcomes(self, part: Part) -> Generator[Outcome, None, None]:
+        """Yield what became of the requests of an ended batch, in any order; some may be missing.
+
+        Close the generator if it is not read to its end.
+        """
         ...
 
     def cancel(self, part: Part) -> None:
@@ -169,7 +172,7 @@ class OpenAIBatches:
         is_ended = status in ("completed", "failed", "expired", "cancelled")
         return Progress(status, is_ended, done, len(part.requests), reason)
 
-    def outcomes(self, part: Part) -> Iterator[Outcome]:
+    def outcomes(self, part: Part) -> Generator[Outcome, None, None]:
         """Read the file of answers and the file of errors."""
         batch = self._patient.batches.retrieve(part.batch)
         for file in filter(None, (batch.output_file_id, batch.error_file_id)):
@@ -215,7 +218,10 @@ class AnthropicBatches:
                 continue
             if batch.processing_status != "ended":
                 is_final = False
-            elif (first := next(self._results(batch.id), None)) and first.name in part.requests:
+                continue
+            with closing(self._results(batch.id)) as results:
+                first = next(results, None)
+            if first and first.name in part.requests:
                 return Search(batch.id, True)
         return Search(None, is_final)
 
@@ -227,7 +233,7 @@ class AnthropicBatches:
         status = batch.processing_status
         return Progress(status, status == "ended", total - batch.request_counts.processing, total, reason)
 
-    def outcomes(self, part: Part) -> Iterator[Outcome]:
+    def outcomes(self, part: Part) -> Generator[Outcome, None, None]:
         """Read the results."""
         assert part.batch
         return self._results(part.batch)
@@ -236,9 +242,12 @@ class AnthropicBatches:
         """Cancel the batch."""
         self._patient.messages.batches.cancel(part.batch)
 
-    def _results(self, batch: str) -> Iterator[Outcome]:
-        for row in self._patient.messages.batches.results(batch):
-            yield _anthropic_outcome(row.to_dict(mode="json"))
+    def _results(self, batch: str) -> Generator[Outcome, None, None]:
+        # Closed here, since a response that the garbage collector closes can block httpcore for ever: the collector can
+        # run while httpcore holds the lock that closing needs.
+        with closing(self._patient.messages.batches.results(batch)) as rows:
+            for row in rows:
+                yield _anthropic_outcome(row.to_dict(mode="json"))
 
 
 class BatchFiles:
@@ -287,9 +296,9 @@ class BatchFiles:
             return Progress("cancelled", True, done, total, reason)
         return Progress("completed" if done >= total else "written", done >= total, done, total, reason)
 
-    def outcomes(self, part: Part) -> Iterator[Outcome]:
+    def outcomes(self, part: Part) -> Generator[Outcome, None, None]:
         """Read the result file."""
-        return map(_openai_outcome, _whole_lines(self.paths(part)[1]))
+        yield from map(_openai_outcome, _whole_lines(self.paths(part)[1]))
 
     def cancel(self, part: Part) -> None:
         """Remove the file."""
