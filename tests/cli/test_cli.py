@@ -251,7 +251,7 @@ def test_summarize_of_damaged_runs(command: Command, tmp_path: Path) -> None:
     stats = json.loads((run / "stats.json").read_text())
     (run / "stats.json").write_text(json.dumps(stats * 2))
     assert command("summarize", "--suite", "s") == 2
-    assert "benchmark_output/runs/s: helm-summarize cannot read its runs (ValueError: " in command.err
+    assert "benchmark_output/runs/s: HELM cannot read its runs (ValueError: " in command.err
     assert "Traceback" not in command.err
 
 

@@ -9,6 +9,8 @@ import yaml
 
 from tests.cli.test_cli import Command
 from tests.endpoints.scripted import CHAT, MESSAGE, TEXT, Route, scripted
+
+pytest.importorskip("torch")
 from tests.models.small_models import save_tokenizer
 
 KEY = "sk-hidden-0123456789abcdef"

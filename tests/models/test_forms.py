@@ -10,6 +10,7 @@ from helm_longctx.protocol.task import Task
 from helm_longctx.protocol.template import CONTEXT, NO_TEMPLATE
 
 TASKS = [task for benchmark in BENCHMARKS for task in benchmark.tasks if task.template is not NO_TEMPLATE]
+KINDS = {name: baseline.kind for benchmark in BENCHMARKS for name, baseline in benchmark.baselines.items()}
 FIELDS = {"question": "red-fox", "input": "red-fox", "query": "red-fox", "type_needle_v": "number", "demos": "Key: a\n\n", "demo": "", "demo_text": "",
     "instruction": "Do.", "options": "A. x", "example": "", "num_v": "5"}  # fmt: skip
 
@@ -24,13 +25,17 @@ def prompts(task: Task, context: str) -> list[str]:
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
 def test_recognises_both_forms(task: Task) -> None:
-    """A prompt of either form gives a task with the same template and the fields it was made from."""
+    """A prompt of either form gives a task that is answered alike, and the fields it was made from.
+
+    Two benchmarks can have the same user turn, and then differ in the answer prefix or in the examples before it.
+    """
     for prompt in prompts(task, "some text\n\nof two paragraphs"):
         found = recognise(prompt)
         assert found is not None
-        assert found.template == task.template
+        assert found.baseline.kind == KINDS[task.name]
         assert found.fields[CONTEXT] == "some text\n\nof two paragraphs"
-        assert all(FIELDS[name] == value for name, value in found.fields.items() if name not in (CONTEXT, "demos"))
+        others = (CONTEXT, "demos", "example")
+        assert all(value.startswith(FIELDS[name]) for name, value in found.fields.items() if name not in others)
 
 
 def test_tasks_of_one_template_answer_alike() -> None:

@@ -14,8 +14,9 @@ import pytest
 from helm_longctx.errors import InputError
 from helm_longctx.locks import lock_run
 from helm_longctx.models import lexical
+from tests.e2e.commands import write_ready
 from tests.running.making import ENTRY, PlainClient, make_run, spec_of
-from tests.running.test_crash import configure, start
+from tests.running.test_crash import start
 from tests.servers.llm import serve
 
 HOLD = """
@@ -63,7 +64,7 @@ def test_the_same_command_twice(tmp_path: Path) -> None:
         return lexical.answer(prompt)
 
     with serve(answer) as server:
-        configure(tmp_path, server)
+        write_ready(tmp_path, server.openai)
         first = start(tmp_path, [])
         assert begun.wait(100)
         assert start(tmp_path, [], log="second").wait(100) != 0

@@ -8,7 +8,7 @@ import pytest
 from helm.common.request import Request
 
 from helm_longctx.errors import InputError
-from helm_longctx.runs.ledger import NAME, Ledger, check_nothing_in_batches
+from helm_longctx.runs.ledger import NAME, Ledger, Receiver, check_nothing_in_batches
 
 REQUESTS = {
     "a": (Request("m/d", "m/m", prompt="Where?", stop_sequences=["\n"], random="1"), {"max_tokens": 5}),
@@ -17,7 +17,7 @@ REQUESTS = {
 
 
 def announce(ledger: Ledger) -> str:
-    return ledger.announce("m/d", "openai", "/v1/completions", REQUESTS).id
+    return ledger.announce(Receiver("m/d", "openai"), "/v1/completions", REQUESTS).id
 
 
 def test_steps_come_back(tmp_path: Path) -> None:

@@ -67,7 +67,8 @@ def _budget(task: Task) -> int | str:
 def _data(task: Task, length: int, root: DataRoot) -> str:
     if not task.exists_at(length):
         return "none at this length"
-    if all(root.has(path) for path in task.paths(length)):
+    paths = task.paths(length)
+    if paths and all(map(root.has, paths)):
         return "here"
     if task.any_length and not task.sources(length):
         return "generated"
