@@ -202,7 +202,7 @@ class Batches:
             missing.remove(outcome.name)
             # The client of this process has not learned which parameters the model refuses.
             reply = {**(outcome.reply or {}), "sent": part.sent(outcome.name)}
-            result = _failed(outcome) if outcome.reply is None else client.result(part.request(outcome.name), reply)
+            result = _failure_result(outcome) if outcome.reply is None else client.result(part.request(outcome.name), reply)
             if kind := failure_of(result):
                 _count(failures, kind, str(result.error))
             else:
@@ -216,7 +216,7 @@ _PASSING = (Failure.TEMPORARY, Failure.UNREACHABLE)
 """Failures of a provider after which waiting goes on."""
 
 
-def _failed(outcome: Outcome) -> RequestResult:
+def _failure_result(outcome: Outcome) -> RequestResult:
     error = label_error(failure_of_text(outcome.error or ""), abbreviate(redact(outcome.error or "")))
     return RequestResult(False, [], [], False, error=error)
 
