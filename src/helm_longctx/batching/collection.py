@@ -202,7 +202,9 @@ class Batches:
             missing.remove(outcome.name)
             # The client of this process has not learned which parameters the model refuses.
             reply = {**(outcome.reply or {}), "sent": part.sent(outcome.name)}
-            result = _failure_result(outcome) if outcome.reply is None else client.result(part.request(outcome.name), reply)
+            result = (
+                _failure_result(outcome) if outcome.reply is None else client.result(part.request(outcome.name), reply)
+            )
             if kind := failure_of(result):
                 _count(failures, kind, str(result.error))
             else:
