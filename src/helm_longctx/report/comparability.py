@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from helm_longctx.protocol.benchmark import Benchmark
 from helm_longctx.protocol.metric_names import CONDITIONS, DEPTHS, depth_score, task_score
-from helm_longctx.protocol.task import MAIN_METRIC, Benchmark, Task
+from helm_longctx.protocol.task import MAIN_METRIC, Task
 
 MARK = "†"
 """Marks a score that is not comparable."""
@@ -97,6 +98,9 @@ def find_outcome(
     chosen, length = arguments.get(benchmark.task_argument), arguments.get("length")
     tasks = tuple(task for task in (*category.tasks, *category.variants) if task.argument == str(chosen))
     expected = category.tasks_at(None if length is None else int(length))
+    # A user's own questions have no published set of tasks, so the tasks of the run are the whole category.
+    if category.needs_path and tasks:
+        expected = tasks
     samples = arguments.get("num_samples")
     annotators = spec.get("annotators") or []
     means = {

@@ -242,7 +242,7 @@ def _is_cached(deployment: ModelDeployment) -> bool:
 def _usages(
     states: Sequence[RequestState], tokens: Sequence[int], beginnings: Sequence[Beginning | None]
 ) -> Iterator[Usage]:
-    """The tokens of each request. Of a group, one writes the shared beginning to the cache, and the others read it."""
+    """Yield the tokens of each request. One request of a group writes the beginning to the cache, others read it."""
     written = set()
     for state, count, beginning in zip(states, tokens, beginnings, strict=True):
         if beginning is None:
@@ -270,7 +270,7 @@ def _add_follow_ups(
 
 
 def _typical_output(state: RequestState) -> int:
-    """A little more than the longest reference; half of the limit if there is none."""
+    """Return a little more than the longest reference; half of the limit if there is none."""
     sample, limit = Sample.from_json(state.instance.extra_data), state.request.max_tokens
     # A first answer that a second request is about is reasoning, and not like the references.
     references = [] if sample.follow_up else state.instance.references
@@ -280,7 +280,7 @@ def _typical_output(state: RequestState) -> int:
 
 
 def _judge_usages(spec: RunSpec, states: Sequence[RequestState], typical: Sequence[int]) -> Iterator[tuple[str, Usage]]:
-    """Each question to a judge about an answer of typical length: the judge's deployment and the tokens."""
+    """Yield each question to a judge about an answer of typical length: the judge's deployment and the tokens."""
     for state, words in zip(states, typical, strict=True):
         answer = GeneratedOutput(text="word " * words, logprob=0, tokens=[])
         answered = replace(state, result=RequestResult(True, [], [answer], False))
@@ -325,14 +325,14 @@ def _dollars(
 
 
 def _sum(amounts: Iterable[float | None]) -> float | None:
-    """The sum; None if an amount is not known."""
+    """Return the sum; None if an amount is not known."""
     found = list(amounts)
     known = [amount for amount in found if amount is not None]
     return sum(known) if len(known) == len(found) else None
 
 
 def _disk_bytes(states: Sequence[RequestState], order: Sequence[int], spool: Spool, folder: Path) -> int:
-    """The size of the files of a run without answers, which are written to a temporary folder."""
+    """Return the size of the files of a run without answers, which are written to a temporary folder."""
     names = instance_names((state.instance.id, state.instance.sub_split, prompt_digest(state)) for state in states)
     write_prompts(folder, ((names[number], prompt_text(states[number], spool)) for number in order))
     write_json(folder / STATES, states)
