@@ -103,12 +103,13 @@ def run(
     with _SLOTS, ExitStack() as stack:
         files = [stack.enter_context(_memory_file(content)) for content in (program, _denials(), b"", b"", b"")]
         executable, denials, output, errors, status = files
+        inherited = [*(file.fileno() for file in (executable, denials, status)), stack.enter_context(_wait_for_all())]
         process = subprocess.Popen(
             [*_sandbox(executable, denials, status), *_limits(seconds, processes), *command],
             stdin=subprocess.PIPE,
             stdout=output,
             stderr=errors,
-            pass_fds=[file.fileno() for file in (executable, denials, status)],
+            pass_fds=inherited,
             cwd="/",
             **_unprivileged(),
         )
@@ -121,7 +122,7 @@ def run(
 
 
 def _finish(process: subprocess.Popen[bytes], given: bytes, seconds: float) -> bool:
-    """Give a process its input and wait. Whether it ended by itself; if not, it and all that it started are dead."""
+    """Give a process its input and wait for its end. Whether it came in time; if not, the process is killed."""
     with process:
         try:
             process.communicate(given, timeout=seconds)
@@ -182,6 +183,21 @@ def _denials() -> bytes:
         (end, 0, 0, allow),
     ]
     return b"".join(struct.pack("=HBBI", *step) for step in steps)
+
+
+@contextmanager
+def _wait_for_all() -> Iterator[int]:
+    """Make an open file for a process to inherit. At the end, wait until it and all that it started are dead.
+
+    The kernel kills what is left in a sandbox only some time after the sandbox.
+    """
+    reader, writer = os.pipe()
+    try:
+        yield writer
+    finally:
+        os.close(writer)
+        with os.fdopen(reader, "rb") as file:
+            file.read()
 
 
 @contextmanager
