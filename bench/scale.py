@@ -79,7 +79,7 @@ def main() -> None:
     parser.add_argument("--output", type=float, default=8.0, help="dollars for a million output tokens")
     parser.add_argument("--tokens-per-minute", type=float, default=2e6, help="of each model's endpoint")
     args = parser.parse_args()
-    print("| benchmark | length | requests | prompt tokens | output tokens, at most | disk |\n|---|---|---|---|---|---|")
+    print("| benchmark | length | requests | prompt tokens | most output tokens | disk |\n|---|---|---|---|---|---|")
     total = Row("all", "", 0, 0, 0)
     for row in rows(args.benchmarks):
         _print(row)
