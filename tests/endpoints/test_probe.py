@@ -128,7 +128,7 @@ def test_keys(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(InputError, match=r"^api_key_env='WRONG': .* refuses the key in this variable$"):
             probe(server.address, model="m", api_key_env="WRONG")
         with pytest.raises(
-            InputError, match="^api_key_env is missing, and .* needs a key; allowed: the name of the environment"
+            InputError, match=r"^api_key_env is missing, and .* needs a key; allowed: the name of the environment"
         ):
             probe(server.address, model="m")
         with pytest.raises(InputError, match="the environment variable ABSENT is not set"):
