@@ -17,6 +17,7 @@ from helm_longctx.sources.jsonl import JsonArray, JsonLines
 from helm_longctx.sources.release import PinnedFile, Release, ReleaseFile
 from helm_longctx.sources.repository import RepositoryFolder
 from helm_longctx.sources.root import DataRoot
+from helm_longctx.sources.web import WebFile
 from helm_longctx.sources.wheel import WheelFile
 
 __all__ = [
@@ -53,5 +54,6 @@ __all__ = [
     "Task",
     "Template",
     "Variant",
+    "WebFile",
     "WheelFile",
 ]
