@@ -48,6 +48,8 @@ PAGES = {
     "mrcr": "docs/mrcr.md",
     "longproc": "docs/longproc.md",
     "aa_lcr": "docs/aa-lcr.md",
+    "longbench_write": "docs/longbench-write.md",
+    "longgenbench": "docs/longgenbench.md",
 }
 SUITES = [(PAGES[each.name], task) for each in BENCHMARKS if each.name in PAGES for task in each.tasks]
 
