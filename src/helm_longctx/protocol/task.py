@@ -59,6 +59,7 @@ class Example:
         group: the name of what the example shares with others of its task, such as a book, a set of documents, or a
             question that is asked at several depths. Scores in a group are not independent. Empty if it shares nothing.
         follow_up: the second request, if the first answer is not the one that is scored.
+        answer_tokens: about how many tokens a good answer has, where no reference tells; for estimates.
     """
 
     id: str
@@ -72,6 +73,7 @@ class Example:
     messages: Sequence[Message] = ()
     group: str = ""
     follow_up: FollowUp | None = None
+    answer_tokens: int | None = None
 
 
 @dataclass(frozen=True)
