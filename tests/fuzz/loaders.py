@@ -25,6 +25,7 @@ from helm_longctx.helm.scenario import LongContextScenario
 from helm_longctx.protocol.task import Benchmark, Task
 from helm_longctx.sources.root import ENVIRONMENT
 from tests.aa_lcr.fabricate import build_aa_lcr
+from tests.ada_leval.fabricate import build_ada_leval
 from tests.fabricate import build_mirror
 from tests.fuzz.cases import Kind, check_line
 from tests.fuzz.mutate import dumped, mutated, mutated_bytes
@@ -42,6 +43,7 @@ BUILDERS: tuple[Callable[[Path], object], ...] = (
     build_mirror,
     build_lv_eval,
     build_aa_lcr,
+    build_ada_leval,
     build_conversations,
     build_longbench,
     build_longbench_v2,

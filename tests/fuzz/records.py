@@ -22,6 +22,7 @@ OF_BENCHMARK: dict[str, dict[str, Any]] = {
     "mrcr": {"answer": "AnsLake Vel", "random_string_to_prepend": "Ans"},
     "mrcr_v2": {"answer": "AnsLake Vel and more"},
     "aa_lcr": {"judge": "CORRECT"},
+    "ada_leval": {"prediction": "Answer: A2 [2, 1, 3]", "num_choice": 12, "order": [2, 1, 3, 4]},
     "longbench": {"all_classes": ["Lake", "Lake Vel"], "length": 5000},
     "longbench_v2": {"prediction": "The correct answer is (B)", "difficulty": "easy", "length": "short"},
     "longproc": {
