@@ -40,7 +40,9 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     squad = tmp_path / "out/scenarios/helm_longctx/ruler_source/squad.json"
     squad.parent.mkdir(parents=True)
     squad.write_text(json.dumps({"data": [SQUAD]}))
-    monkeypatch.setattr(demo, "BENCHMARKS", [each for each in BENCHMARKS if each.name == "ruler" or not each.published()])
+    monkeypatch.setattr(
+        demo, "BENCHMARKS", [each for each in BENCHMARKS if each.name == "ruler" or not each.published()]
+    )
     demo.demo(Path("out"), Path("prod_env"))
     printed = capsys.readouterr()
     lines = printed.out.splitlines()
