@@ -51,6 +51,8 @@ PAGES = {
     "aa_lcr": "docs/aa-lcr.md",
     "ada_leval": "docs/ada-leval.md",
     "longhealth": "docs/longhealth.md",
+    "longbench_write": "docs/longbench-write.md",
+    "longgenbench": "docs/longgenbench.md",
 }
 SUITES = [(PAGES[each.name], task) for each in BENCHMARKS if each.name in PAGES for task in each.tasks]
 

@@ -33,6 +33,8 @@ from tests.graphwalks.fabricate import build_graphwalks
 from tests.helmet2.fabricate import build_helmet2
 from tests.longbench.fabricate import build_longbench
 from tests.longbench_v2.fabricate import build_longbench_v2
+from tests.longbench_write.fabricate import build_longbench_write
+from tests.longgenbench.fabricate import build_longgenbench
 from tests.longproc.fabricate import build_longproc
 from tests.lv_eval.fabricate import build_lv_eval
 from tests.mrcr.fabricate import build_conversations
@@ -47,6 +49,8 @@ BUILDERS: tuple[Callable[[Path], object], ...] = (
     build_conversations,
     build_longbench,
     build_longbench_v2,
+    build_longbench_write,
+    build_longgenbench,
     build_mrcr_v2,
     build_graphwalks,
     build_helmet2,
@@ -158,7 +162,7 @@ def run(loader: str, rng: random.Random) -> None:
 
 def _mutated_file(path: Path, rng: random.Random) -> bytes:
     data = path.read_bytes()
-    if rng.random() < 0.15 or path.suffix in (".py", ".csv", ".yaml"):
+    if rng.random() < 0.15 or path.suffix in (".py", ".csv", ".txt", ".yaml"):
         return mutated_bytes(data, rng)
     if path.suffix != ".jsonl":
         return dumped(mutated(json.loads(data), rng), rng)

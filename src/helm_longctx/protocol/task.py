@@ -63,6 +63,7 @@ class Example:
         group: what the example shares with others of its task, so that their scores are not independent: the book, the
             set of documents, or the question that is asked at several depths. Empty if it shares nothing.
         follow_up: the second request, if the first answer is not the one that is scored.
+        answer_tokens: about how many tokens a good answer has, where no reference tells; for estimates.
     """
 
     id: str
@@ -76,6 +77,7 @@ class Example:
     messages: Sequence[Message] = ()
     group: str = ""
     follow_up: FollowUp | None = None
+    answer_tokens: int | None = None
 
 
 @dataclass(frozen=True)
