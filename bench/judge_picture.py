@@ -1,7 +1,7 @@
 """Draws docs/images/judge-check.png from the output of `helm-longctx judge-check`: python bench/judge_picture.py
 
-The simulated judges are servers on this machine. Each is checked and saved on its own, then all are compared. The
-rubrics are fabricated, because the official ones are not ours to copy.
+The simulated judges are servers on this machine. Each is checked and saved separately, then all are compared. The
+rubrics are fabricated, because we do not copy the official ones.
 """
 
 from __future__ import annotations
