@@ -62,7 +62,7 @@ def fabricate_depths(root: Path, questions: int) -> None:
 
 
 def models(folder: Path, address: str) -> Path:
-    """Write the ready deployments with our address for vLLM. They have no windows, because tokenizers are on the hub."""
+    """Write the ready deployments with our address for vLLM. They have no windows: tokenizers are on the hub."""
     folder.mkdir(parents=True)
     for path in (ROOT / "src/helm_longctx/config").glob("*.yaml"):
         text = path.read_text().replace("http://localhost:8000/v1/", address)
