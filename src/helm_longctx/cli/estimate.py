@@ -129,7 +129,8 @@ def _notes(estimates: Sequence[Estimate]) -> list[str]:
     known = [dollars for dollars in judges if dollars is not None]
     minutes = [each.minutes for each in estimates if each.minutes is not None]
     notes = [
-        f"Prompt tokens: by {', '.join(tokenizers)}. Output tokens: 1.5 times the longest reference, to the limit.",
+        f"Prompt tokens: by {', '.join(tokenizers)}. Output tokens: 1.5 times the longest reference, or those of"
+        " a text of the required length, to the limit.",
         f"Prices: {', '.join(sources)}. Cost, cached and batch are for typical answers, most for answers at the limit.",
     ]
     if judges:
