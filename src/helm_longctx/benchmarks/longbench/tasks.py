@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import partial
-from importlib import resources
 from itertools import islice, pairwise
 
 from helm_longctx.benchmarks.longbench.datasets import DATASETS, FOLDER, Dataset
@@ -20,6 +18,7 @@ from helm_longctx.protocol.template import Template
 from helm_longctx.sources.hub import HubZip
 from helm_longctx.sources.jsonl import JsonLines, Types
 from helm_longctx.sources.root import DataRoot
+from helm_longctx.sources.tables import published_rows
 
 COLUMNS: Types = {"_id": str, "input": str, "context": str, "answers": list, "length": int}
 MOST_EXTENDED = 500
@@ -103,8 +102,7 @@ def _task(dataset: Dataset, extended: bool = False) -> Task:
 def published_results() -> tuple[Published, ...]:
     """Each model's scores, 0 to 1: the tables of LongBench/README.md at 2e00731."""
     results: dict[str, dict[str, float]] = defaultdict(dict)
-    text = (resources.files(__package__) / "published.csv").read_text(encoding="utf-8")
-    for row in csv.DictReader(text.splitlines()):
+    for row in published_rows(__package__):
         results[row["model"]][row["task"]] = float(row["score"]) / 100
     return tuple(Published(model, "", None, scores) for model, scores in results.items())
 
