@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -50,13 +50,15 @@ def _task_row(entry: str, task: Task, is_variant: bool) -> tuple[str, ...]:
         f"`{entry}`",
         f"`{task.argument}`{' *' if is_variant else ''}",
         _lengths(task),
-        str(task.num_samples) + (f" at {task.depths} depths" if task.depths > 1 else ""),
-        ", ".join(
-            map(str, sorted({task.max_tokens} if isinstance(task.max_tokens, int) else {*task.max_tokens.values()}))
-        ),
+        _numbers(task.num_samples) + (f" at {task.depths} depths" if task.depths > 1 else ""),
+        _numbers(task.max_tokens),
         headline_text(task),
         ", ".join(f"`{name}`" for name in further),
     )
+
+
+def _numbers(number: int | Mapping[int, int]) -> str:
+    return ", ".join(map(str, sorted({number} if isinstance(number, int) else {*number.values()})))
 
 
 def _lengths(task: Task) -> str:

@@ -81,7 +81,7 @@ def test_mistakes(text: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
         parse_entry(BENCHMARKS, text)
     assert message in str(caught.value)
-    assert len(str(caught.value)) < 400
+    assert len(str(caught.value)) < 600
     assert "\n" not in str(caught.value)
 
 

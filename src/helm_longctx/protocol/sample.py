@@ -31,6 +31,7 @@ class Sample:
         record: the fields that the scored record has besides prediction and references.
         group: what the instance shares with others of its task; see `Example.group`. None in runs of earlier versions.
         follow_up: the fields of `Example.follow_up`.
+        answer_tokens: about how many tokens a good answer has; see `Example.answer_tokens`.
         drawn_from: number of instances from which HELM's `-m` drew this one; None if it drew none.
         style: the form in which the prompt was sent; added by the adapter.
         prompt_tokens: number of tokens of the prompt; added by the adapter if it tokenized the whole prompt.
@@ -58,6 +59,7 @@ class Sample:
     record: Mapping[str, Any] = field(default_factory=dict)
     group: str | None = None
     follow_up: Mapping[str, Any] | None = None
+    answer_tokens: int | None = None
     drawn_from: int | None = None
     style: Form | None = None
     prompt_tokens: int | None = None
