@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from helm_longctx.protocol.prompt import Form
@@ -67,15 +67,14 @@ class Sample:
 
     def to_json(self) -> dict[str, Any]:
         """The sample as JSON data for `extra_data`, without fields that are None."""
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
-        plain = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+        plain = {name: list(value) if isinstance(value, tuple) else value for name, value in vars(self).items()}
         return {name: value for name, value in plain.items() if value is not None}
 
     @classmethod
     def from_json(cls, extra: Mapping[str, Any] | None) -> Sample:
         """Read the sample from an instance's `extra_data`. Fields that this version does not have are ignored."""
         extra = extra or {}
-        return cls(**{each.name: extra[each.name] for each in fields(cls) if each.name in extra})
+        return cls(**{name: extra[name] for name in cls.__dataclass_fields__ if name in extra})
 
     @staticmethod
     def is_in(extra: Mapping[str, Any] | None) -> bool:
