@@ -116,6 +116,7 @@ _ANSWERS: dict[str, AnswerKind] = {
     "qa_2": "span",
 }
 
+
 def published_results() -> tuple[Published, ...]:
     """Each model's mean over the 13 tasks at each length, 0 to 1: the table of NVIDIA/RULER's README.md at c3f5e3b."""
     return tuple(
