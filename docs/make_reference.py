@@ -10,7 +10,7 @@ import typer
 from typer.main import get_command
 
 from helm_longctx.benchmarks import BENCHMARKS
-from helm_longctx.cli.main import COMMANDS, app
+from helm_longctx.cli.main import COMMANDS, EXIT_STATUSES, app
 from helm_longctx.protocol.lengths import length_label
 from helm_longctx.protocol.metric_names import headline_text
 from helm_longctx.protocol.task import EVERY_TASK, Benchmark, Task
@@ -100,7 +100,7 @@ def _users(benchmark: Benchmark, metric: str) -> str:
 
 def _commands() -> Iterator[str]:
     yield "# Commands\n"
-    yield f"{app.info.epilog}\n"
+    yield from _table(("exit status", "meaning"), ((str(status), text) for status, text in EXIT_STATUSES.items()))
     yield "`helm-longctx --install-completion` installs completion for the shell that you use.\n"
     parser: Any = get_command(app)
     for panel, commands in COMMANDS.items():
