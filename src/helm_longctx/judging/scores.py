@@ -7,7 +7,8 @@ from statistics import fmean
 from typing import Any
 
 from helm_longctx.protocol.shapes import Shape, is_text
-from helm_longctx.protocol.task import Metric, Record, Scores
+from helm_longctx.protocol.benchmark import Metric
+from helm_longctx.protocol.task import Record, Scores
 
 ANSWER = "answer"
 """The name of the part about which a judge is asked, if it is asked about one part only."""

@@ -7,9 +7,10 @@ from helm_longctx.benchmarks.any_jsonl.prompts import PROMPT
 from helm_longctx.benchmarks.any_jsonl.scoring import COMPARE, score, score_judged
 from helm_longctx.judging.scores import JUDGED, REPLIES, SPREAD, STRICT
 from helm_longctx.protocol.baseline import Baseline
+from helm_longctx.protocol.benchmark import Benchmark, Category, Metric
 from helm_longctx.protocol.lengths import LARGEST, STANDARD, Axis
 from helm_longctx.protocol.shapes import TEXT
-from helm_longctx.protocol.task import Benchmark, Category, Metric, Task
+from helm_longctx.protocol.task import Task
 
 BUDGET = 512
 """The output budget in tokens; HELM's `max_tokens=` changes it."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from helm_longctx.protocol.benchmark import Published
 from helm_longctx.protocol.lengths import parse_length
-from helm_longctx.protocol.task import Published
 from helm_longctx.sources.release import PinnedFile, Release, ReleaseFile
 from helm_longctx.sources.tables import published_rows
 
