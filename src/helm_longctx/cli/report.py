@@ -18,15 +18,11 @@ Format = Literal["html", "markdown", "latex", "pdf"]
 
 def report(
     suite: Annotated[
-<<<<<<< HEAD
-        str | None, typer.Option(help="Name of the suite, as for helm-run. [default: none, only published results]")
-=======
         str | None,
         typer.Option(
-            help="Name of the suite, as for helm-run. Without it, published results alone.",
+            help="Name of the suite, as for helm-run. [default: none, only published results]",
             autocompletion=complete_suite,
         ),
->>>>>>> main
     ] = None,
     to: Annotated[
         Path | None,

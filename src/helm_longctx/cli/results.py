@@ -34,13 +34,9 @@ PUBLISHED_ROWS = 5
 
 
 def schema(
-<<<<<<< HEAD
-    suite: Annotated[str | None, typer.Option(help="Print only the parts that this suite's runs need.")] = None,
-=======
     suite: Annotated[
-        str | None, typer.Option(help="Only the parts that this suite's runs need.", autocompletion=complete_suite)
+        str | None, typer.Option(help="Print only the parts that this suite needs.", autocompletion=complete_suite)
     ] = None,
->>>>>>> main
     output_path: OutputPath = Path("benchmark_output"),
 ) -> None:
     """Print the schema file for `helm-summarize --schema-path`."""

@@ -129,14 +129,7 @@ class ModelBook:
     def _add_name(self, name: str) -> None:
         if name in self._endpoints or name in REGISTERED:
             return
-<<<<<<< HEAD
-        # These files come before HELM's generators, which make a deployment for every name of some providers.
-        if DEPLOYMENTS in (files := find_entries(READY, name)):
-            self._files[name] = files
-        elif not is_model(name):
-=======
         if not is_model(name):
->>>>>>> main
             raise unknown_model("", name)
 
     def _check_variables(self, model: Endpoint, described: probe.Endpoint) -> None:

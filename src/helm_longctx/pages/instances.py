@@ -73,13 +73,8 @@ def page_name(run: Run) -> str:
     return f"instances-{readable}-{digest(entry)[:6]}.html"
 
 
-<<<<<<< HEAD
-def helm_page(server: str, run: Run, number: int | None = None, instance: str = "") -> str:
-    """Return the address of a run's page in HELM; empty without a server.
-=======
 def helm_page(server: str, run: Run, instance: str = "") -> str:
-    """The address of a run's page in HELM, or of an instance on it; empty without a server.
->>>>>>> main
+    """Return the address of a run's page in HELM, or of an instance on it; empty without a server.
 
     Args:
         server: base address of helm-server.
