@@ -6,8 +6,8 @@ from collections.abc import Callable
 from statistics import fmean
 from typing import Any
 
-from helm_longctx.protocol.shapes import Shape, is_text
 from helm_longctx.protocol.benchmark import Metric
+from helm_longctx.protocol.shapes import Shape, is_text
 from helm_longctx.protocol.task import Record, Scores
 
 ANSWER = "answer"
