@@ -24,6 +24,7 @@ OF_BENCHMARK: dict[str, dict[str, Any]] = {
     "aa_lcr": {"judge": "CORRECT"},
     "longbench": {"all_classes": ["Lake", "Lake Vel"], "length": 5000},
     "longbench_v2": {"prediction": "The correct answer is (B)", "difficulty": "easy", "length": "short"},
+    "scbench": {"answer": "Lake", "turn": 2},
     "longproc": {
         "item": {
             "reference_output": "- a\n- b", "nums": [1, 2, 3, 4], "target": 10,
