@@ -47,7 +47,7 @@ def test_add(command: Command, tmp_path: Path) -> None:
         assert command("models", "add", "my/tiny", *options) == 0
     assert "tiny answers chat and completions" in command.out
     assert "a context of 32768 tokens: prompts of 64k 128k 256k 512k 1m are cut to it" in command.out
-    assert "helm-run --run-entries graphwalks:length=8k,model=my/tiny" in command.out
+    assert "helm-longctx run --suite first --model my/tiny --tasks helmet_recall --length 8k" in command.out
     deployment, model, tokenizer = map(read, FILES)
     arguments = {"base_url": f"{server.address}/v1", "model": "tiny", "form": "both"}
     arguments |= {"api_key_env": "MY_KEY", "headers": {"X-Team": "nlp"}}

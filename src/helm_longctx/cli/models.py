@@ -129,8 +129,13 @@ def add(
     _report(endpoint, chosen)
     print(f"Wrote {', '.join(map(str, files))}")
     where = "" if local_path == Path("prod_env") else f" --local-path {local_path}"
-    entry = next(entry for each in BENCHMARKS for entry, category in each.entries.items() if category.is_self_contained)
-    print(f"helm-run --run-entries {entry}:length=8k,model={name} --suite first -m 10000{where}")
+    print(f"helm-longctx run --suite first --model {name} --tasks {_first_entry()} --length 8k{where}")
+
+
+def _first_entry() -> str:
+    """Return an entry that downloads nothing: that of the benchmark with the most categories."""
+    benchmarks = sorted(BENCHMARKS, key=lambda each: -len(each.entries))
+    return next(name for each in benchmarks for name, category in each.entries.items() if category.is_self_contained)
 
 
 def _find_tokenizer(endpoint: Endpoint) -> Tokenizer | None:

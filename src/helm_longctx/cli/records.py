@@ -90,6 +90,7 @@ def score(
     if len(checked.tasks) > 1:
         allowed = ", ".join(task.argument for task in checked.tasks)
         raise InputError(f"{checked.name}: {checked.benchmark.task_argument} is missing; allowed: {allowed}")
+    checked.check_machine()
     rows = JsonLines(records, {"prediction": str, "references": list})
     for number, row in enumerate(rows, 1):
         scores = _scores(checked.tasks[0], row, f"{records}: record {number}")

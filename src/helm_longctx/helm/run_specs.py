@@ -53,10 +53,11 @@ def build_run_spec(benchmark: Benchmark, name: str, /, **arguments: Any) -> RunS
     """Make the run spec of an entry.
 
     Raises:
-        InputError: an argument is wrong, or the mirror lacks data.
+        InputError: an argument is wrong, the mirror lacks data, or answers cannot be scored on this machine.
     """
     apply_patches()
     entry = check_entry(benchmark, name, arguments)
+    entry.check_machine()
     check_data([entry])
     return make_entry_spec(entry)
 

@@ -150,6 +150,16 @@ class Entry:
         every = [source for task in self.tasks for source in task.judge_sources.values()]
         return [source for source in every if is_named or (isinstance(source, PinnedFile) and not root.mirror)]
 
+    def check_machine(self) -> None:
+        """Check that the answers can be scored on this machine.
+
+        Raises:
+            InputError: they cannot.
+        """
+        for task in self.tasks:
+            if task.check_machine:
+                task.check_machine()
+
     def fetch_command(self, root: DataRoot) -> str:
         """The command that fetches the entry's data."""
         return fetch_command([self], root)

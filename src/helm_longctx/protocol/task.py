@@ -203,6 +203,8 @@ class Task:
         trait: a property that some tasks of the benchmark have and others do not, by which scores can be split.
         alias: the task's name in run entries, if it differs from `name`.
         unscored: why the task has no `longctx_score`; only if `headline` is empty.
+        check_machine: checks that answers can be scored on this machine, before anything is sent, and raises an
+            `InputError` if not; None if every machine can. Such a task is one of `Category.variants`.
     """
 
     name: str
@@ -236,6 +238,7 @@ class Task:
     trait: str = ""
     alias: str = ""
     unscored: str = ""
+    check_machine: Callable[[], None] | None = None
 
     @property
     def argument(self) -> str:
