@@ -56,7 +56,7 @@ def rows(names: Collection[str]) -> Iterator[Row]:
                 for task in category.tasks
                 if _is_there(benchmark, task, length)
             ]
-            requests = {task.name: task.num_samples * task.depths * task.repeats for task in tasks}
+            requests = {task.name: task.sample(Settings(length)) * task.depths * task.repeats for task in tasks}
             prompt = length or NO_LENGTH
             if benchmark.axis and "word" in benchmark.axis.unit:
                 prompt = int(prompt * TOKENS_OF_WORD)

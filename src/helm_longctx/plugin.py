@@ -9,8 +9,9 @@ import sys
 from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.helm.command_line import check_command_line
 from helm_longctx.helm.run_specs import register_run_specs
-from helm_longctx.models.registration import register
+from helm_longctx.models.registration import register, register_ready
 
 register_run_specs(BENCHMARKS)
 register()
+register_ready()
 check_command_line(sys.argv)

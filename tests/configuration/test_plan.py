@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from helm.benchmark.model_deployment_registry import DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT, get_model_deployment
+from helm.benchmark.model_deployment_registry import get_model_deployment
 from helm.benchmark.run import build_parser
 
 from helm_longctx.cli.shared import fill_registries
 from helm_longctx.config.load import load_config
 from helm_longctx.config.plan import Plan, make_plan, use_settings
-from helm_longctx.endpoints.files import LISTS, add_entries
+from helm_longctx.endpoints.files import add_entries
 from helm_longctx.errors import InputError
 from helm_longctx.helm.command_line import make_run_specs
 from helm_longctx.models import lexical
@@ -219,16 +219,14 @@ def test_keys_of_judges_are_set_while_the_runs_are_made(monkeypatch: pytest.Monk
     assert "GPT_JUDGE_API_KEY" not in os.environ
 
 
-def test_ready_deployments_are_models(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A deployment that comes with the package is written to the local path, with its model and tokenizer."""
+def test_ready_deployments_are_models(server: Server) -> None:
+    """HELM knows the deployments that come with the package, without files of theirs in the local path."""
     names = ["vllm/llama-3.1-8b-instruct", "openai/gpt-6-luna"]
-    for name in names:  # another test may have registered them
-        monkeypatch.delitem(DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT, name, raising=False)
     text = f"tasks: [aa_lcr]\nmodels: [{', '.join(names)}]\njudge: {{judges: [none]}}\n"
     found = plan(text, server)
     assert [spec.adapter_spec.model_deployment for spec in found.specs] == names
     assert get_model_deployment(names[1]).client_spec.class_name == "helm_longctx.apis.OpenAIClient"
-    assert sorted(path.name for path in Path("prod_env").iterdir()) == sorted(LISTS)
+    assert not Path("prod_env").exists()
 
 
 def test_a_known_endpoint_is_not_asked_again() -> None:

@@ -36,10 +36,17 @@ from helm_longctx.helm.errors import explain
 from helm_longctx.redaction.logs import redact_logs, redact_uncaught
 from helm_longctx.redaction.text import redact, register_environment
 
+EXIT_STATUSES = {
+    0: "all went well",
+    1: "a check failed, there is no result, or an unexpected error, which is shown with its traceback",
+    2: "bad input, or runs that could not be made; one line says why",
+    130: "interrupted by Ctrl-C",
+    143: "ended by SIGTERM",
+}
+
 app = typer.Typer(
     help="Long-context evaluation for Stanford HELM.",
-    epilog="Exit status: 0 if all went well; 1 if a check failed or there is no result; 2 for bad input, with one line"
-    " that says what is allowed; 130 or 143 after an interruption.",
+    epilog=f"Exit status: {'; '.join(f'{status}: {meaning}' for status, meaning in EXIT_STATUSES.items())}.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from helm_longctx.benchmarks import BENCHMARKS
-from helm_longctx.cli.shared import OutputPath
+from helm_longctx.cli.shared import OutputPath, complete_suite
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError
 from helm_longctx.report.suite import report_path, suite_folder
@@ -18,7 +18,11 @@ Format = Literal["html", "markdown", "latex", "pdf"]
 
 def report(
     suite: Annotated[
-        str | None, typer.Option(help="Name of the suite, as for helm-run. Without it, published results alone.")
+        str | None,
+        typer.Option(
+            help="Name of the suite, as for helm-run. Without it, published results alone.",
+            autocompletion=complete_suite,
+        ),
     ] = None,
     to: Annotated[
         Path | None,

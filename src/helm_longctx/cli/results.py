@@ -13,7 +13,7 @@ import typer
 import yaml
 
 from helm_longctx.benchmarks import BENCHMARKS
-from helm_longctx.cli.shared import LocalPath, OutputPath, Suite, fill_registries, print_table
+from helm_longctx.cli.shared import LocalPath, OutputPath, Suite, complete_suite, fill_registries, print_table
 from helm_longctx.errors import InputError, bad_argument, is_format_error, shorten
 from helm_longctx.helm.patches import import_codec
 from helm_longctx.protocol.lengths import parse_length
@@ -34,7 +34,9 @@ PUBLISHED_ROWS = 5
 
 
 def schema(
-    suite: Annotated[str | None, typer.Option(help="Only the parts that this suite's runs need.")] = None,
+    suite: Annotated[
+        str | None, typer.Option(help="Only the parts that this suite's runs need.", autocompletion=complete_suite)
+    ] = None,
     output_path: OutputPath = Path("benchmark_output"),
 ) -> None:
     """Print the schema file for `helm-summarize --schema-path`."""
@@ -130,8 +132,9 @@ def serve(
     _check_port(port)
     from helm.benchmark import server
 
-    from helm_longctx.report.compression import compress_reply
+    from helm_longctx.report.serving import compress_reply, open_instances
 
+    server.app.install(open_instances)
     server.app.install(compress_reply)
     # HELM's server has no option for the address, and its own code calls `app.run`.
     run = server.app.run

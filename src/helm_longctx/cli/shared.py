@@ -17,7 +17,16 @@ from rich.table import Table
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError, bad_argument
 
-Suite = Annotated[str, typer.Option(help="Name of the suite, as for helm-run.")]
+
+def complete_suite(context: typer.Context, incomplete: str) -> list[str]:
+    """Return the suites in the output folder whose names start with a text, for the completion of a shell."""
+    runs = Path(context.params.get("output_path") or "benchmark_output") / "runs"
+    # HELM makes a link `latest` beside the suites.
+    names = sorted(path.name for path in runs.glob("*") if path.is_dir() and path.name != "latest")
+    return [name for name in names if name.startswith(incomplete)]
+
+
+Suite = Annotated[str, typer.Option(help="Name of the suite, as for helm-run.", autocompletion=complete_suite)]
 OutputPath = Annotated[Path, typer.Option("--output-path", "-o", help="HELM's output folder.")]
 LocalPath = Annotated[Path, typer.Option(help="HELM's --local-path.")]
 JsonPath = Annotated[Path | None, typer.Option("--json", help="Also write all results to this file, as JSON.")]

@@ -12,7 +12,15 @@ from rich.table import Table as Grid
 from helm_longctx.apis.prices import find_prices
 from helm_longctx.apis.usage import Usage
 from helm_longctx.benchmarks import BENCHMARKS
-from helm_longctx.cli.shared import JsonPath, LocalPath, OutputPath, check_folder, fill_registries, print_table
+from helm_longctx.cli.shared import (
+    JsonPath,
+    LocalPath,
+    OutputPath,
+    check_folder,
+    complete_suite,
+    fill_registries,
+    print_table,
+)
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.protocol.lengths import length_label
 from helm_longctx.protocol.task import Benchmark, Settings, Task
@@ -23,7 +31,9 @@ from helm_longctx.report.suite import suite_folder
 
 def subset(
     benchmark: Annotated[str, typer.Argument(help="The benchmark, e.g. helmet or lv_eval.")],
-    suite: Annotated[str | None, typer.Option(help="Also use the models of this suite.")] = None,
+    suite: Annotated[
+        str | None, typer.Option(help="Also use the models of this suite.", autocompletion=complete_suite)
+    ] = None,
     agreement: Annotated[float, typer.Option(min=0.5, max=1, help="The rank correlation that must be kept.")] = 0.95,
     price: Annotated[float, typer.Option(min=0.001, max=1, help="The highest price, as a share of the whole.")] = 0.25,
     to: Annotated[Path, typer.Option(help="File of run entries to write.")] = Path("subset.conf"),

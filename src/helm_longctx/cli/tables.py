@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -51,17 +52,15 @@ def _row(entry: str, task: Task, length: int, root: DataRoot) -> dict[str, Any]:
         "task": task.argument,
         "lengths": f"{labels[0]}-{labels[-1]}" if labels else "none",
         "metric": headline_text(task),
-        "max_tokens": _budget(task),
-        "samples": task.num_samples,
+        "max_tokens": _range(task.max_tokens),
+        "samples": _range(task.num_samples),
         "data": _data(task, length, root),
     }
 
 
-def _budget(task: Task) -> int | str:
-    """The output budget, or of several the smallest and the largest."""
-    if isinstance(task.max_tokens, int):
-        return task.max_tokens
-    return f"{min(task.max_tokens.values())}-{max(task.max_tokens.values())}"
+def _range(number: int | Mapping[int, int]) -> int | str:
+    """A number, or of several for different lengths the smallest and the largest."""
+    return number if isinstance(number, int) else f"{min(number.values())}-{max(number.values())}"
 
 
 def _data(task: Task, length: int, root: DataRoot) -> str:

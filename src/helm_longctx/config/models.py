@@ -7,7 +7,6 @@ import re
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +25,6 @@ from helm_longctx.endpoints.tokenizer import Tokenizer, find_tokenizer, load_tok
 from helm_longctx.errors import InputError
 from helm_longctx.helm.command_line import is_model, unknown_model
 from helm_longctx.protocol.lengths import parse_length
-
-READY = Path(str(resources.files("helm_longctx") / "config"))
-"""The folder with the deployments that come with the package."""
 
 DEPLOYMENTS = "model_deployments.yaml"
 
@@ -133,10 +129,7 @@ class ModelBook:
     def _add_name(self, name: str) -> None:
         if name in self._endpoints or name in REGISTERED:
             return
-        # Before HELM's generators, which make a deployment of every name of some providers.
-        if DEPLOYMENTS in (files := find_entries(READY, name)):
-            self._files[name] = files
-        elif not is_model(name):
+        if not is_model(name):
             raise unknown_model("", name)
 
     def _check_variables(self, model: Endpoint, described: probe.Endpoint) -> None:

@@ -44,6 +44,8 @@ class AnswerAnnotator(JudgeAnnotator):
     """Tells HELM to pass all answers at once, so that the judges are asked in parallel."""
     official: ClassVar[str]
     """The benchmark's own judge, a HELM deployment."""
+    can_ask_nothing: ClassVar[bool] = False
+    """Whether an answer about which there is nothing to ask has a verdict, too."""
 
     def __init__(self, judge: str, auto_client: AutoClient):
         self._is_named = judge != "auto"
@@ -70,6 +72,11 @@ class AnswerAnnotator(JudgeAnnotator):
     @abstractmethod
     def digest(self, task: str, record: Record) -> str:
         """SHA-256 of the rubric. Runs that were judged by different rubrics cannot be compared."""
+
+    @staticmethod
+    def typical_answer(record: Record, tokens: int) -> str:
+        """Return a text of about so many tokens about which as much is asked as about a usual answer; for estimates."""
+        return "word " * tokens
 
     @classmethod
     def check(cls, judge: str, credentials: Mapping[str, Any] | None = None) -> None:
@@ -99,7 +106,11 @@ class AnswerAnnotator(JudgeAnnotator):
         questions_by_answer = [self._questions(state) for state in states]
         replies_by_answer = ask_judges(self._judges, [questions or {} for questions in questions_by_answer])
         return [
-            _NO_VERDICT if questions is None else self._annotation(state, replies) if questions else {}
+            _NO_VERDICT
+            if questions is None
+            else self._annotation(state, replies)
+            if questions or (self.can_ask_nothing and replies and is_answered(state))
+            else {}
             for state, questions, replies in zip(states, questions_by_answer, replies_by_answer, strict=True)
         ]
 
@@ -144,6 +155,13 @@ def judge_requests(spec: AnnotatorSpec, state: RequestState) -> list[JudgeReques
         return []
     # Without `__init__`, which would look for the judge and its key.
     return [*annotator.__new__(annotator).questions(*_task_and_record(state)).values()]
+
+
+def typical_answer(spec: AnnotatorSpec, state: RequestState, tokens: int) -> str:
+    """Return a text of about so many tokens in place of an answer, for estimates."""
+    annotator: type[Any] = get_class_by_name(spec.class_name)
+    make = annotator.typical_answer if issubclass(annotator, AnswerAnnotator) else AnswerAnnotator.typical_answer
+    return make(Sample.from_json(state.instance.extra_data).record, tokens)
 
 
 def judge_names(spec: AnnotatorSpec, credentials: Mapping[str, Any] | None = None) -> list[str]:

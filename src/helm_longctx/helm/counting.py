@@ -13,6 +13,7 @@ from helm.benchmark.tokenizer_config_registry import get_tokenizer_config
 
 from helm_longctx.errors import InputError, shorten
 from helm_longctx.helm.truncation import load_tokenizer
+from helm_longctx.protocol.codec import make_codec
 from helm_longctx.protocol.counting import make_counter
 from helm_longctx.protocol.entry import Entry
 from helm_longctx.protocol.task import Settings
@@ -22,13 +23,16 @@ from helm_longctx.sources.root import DataRoot
 
 
 def with_counter(entry: Entry, root: DataRoot) -> Settings:
-    """Return the settings of an entry, with the counter that `count_with` names.
+    """Return the settings of an entry, with the counter and the codec of the tokenizer that `count_with` names.
 
     Raises:
         InputError: the tokenizer does not exist, or cannot be loaded.
     """
     name = entry.settings.count_with
-    return replace(entry.settings, counter=make_counter(_find_tokenizer(name, root))) if name else entry.settings
+    if not name:
+        return entry.settings
+    tokenizer = _find_tokenizer(name, root)
+    return replace(entry.settings, counter=make_counter(tokenizer), codec=make_codec(tokenizer))
 
 
 def with_deployments_tokenizer(spec: RunSpec) -> RunSpec:

@@ -45,6 +45,7 @@ def to_instance(
         record=dict(example.record),
         group=example.group,
         follow_up=asdict(example.follow_up) if example.follow_up else None,
+        answer_tokens=example.answer_tokens,
     )
     return Instance(
         input=_input(prompt),

@@ -56,9 +56,9 @@ class LexicalClient(BaselineClient):
         return lexical.answer(prompt)
 
     def reply(self, messages: Sequence[Message]) -> str:
-        """The answer of the task's strategy; empty for an unknown conversation."""
+        """The answer of the task's strategy; for an unknown conversation a span of its earlier turns."""
         recognition = recognise_conversation(messages)
-        return recognition.answer if recognition else ""
+        return recognition.answer if recognition else lexical.answer_last_turn(messages)
 
 
 class NullClient(BaselineClient):

@@ -29,9 +29,6 @@ CHUNK = 25
 PREVIEW = 160
 """Characters of a question and of an answer in the list."""
 
-HELM_PAGE = 10
-"""Instances on a page of HELM's."""
-
 FLAGS = {
     "request_too_long": "too long",
     "request_refused": "refused",
@@ -76,16 +73,15 @@ def page_name(run: Run) -> str:
     return f"instances-{readable}-{digest(entry)[:6]}.html"
 
 
-def helm_page(server: str, run: Run, number: int | None = None, instance: str = "") -> str:
-    """The address of a run's page in HELM; empty without a server.
+def helm_page(server: str, run: Run, instance: str = "") -> str:
+    """The address of a run's page in HELM, or of an instance on it; empty without a server.
 
     Args:
         server: base address of helm-server.
-        number: the place of an instance in the run, from 0, to open the page of instances that has it.
     """
     if not server:
         return ""
-    at = "" if number is None else f"?instancesPage={number // HELM_PAGE + 1}&instance={quote(instance)}"
+    at = f"?instance={quote(instance, safe='')}" if instance else ""
     return f"{server.rstrip('/')}/#/runs/{quote(run.path.name)}{at}"
 
 
@@ -162,8 +158,8 @@ def _add_run(instances: dict[Key, Instance], number: int, run: Run, server: str)
             rows.append((instance["id"], instance.get("sub_split"), _digest(state)))
             keys.append(key)
     # Names need all rows of a run, because those of equal ids differ by a number.
-    for place, (key, name) in enumerate(zip(keys, instance_names(rows), strict=True)):
-        instances[key].answers[number] |= {"name": name, "helm": helm_page(server, run, place, key.instance)}
+    for key, name in zip(keys, instance_names(rows), strict=True):
+        instances[key].answers[number] |= {"name": name, "helm": helm_page(server, run, key.instance)}
 
 
 def _add_answer(

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from helm_longctx.protocol.lengths import length_label
-from helm_longctx.protocol.task import Benchmark, Task
+from helm_longctx.protocol.task import Benchmark, Settings, Task
 from helm_longctx.report.comparability import describe, find_outcome, task_lacks
 from helm_longctx.report.reference import MAKER
 from helm_longctx.report.results import (
@@ -320,6 +320,9 @@ def _with_widest_interval(benchmark: Benchmark, result: Result) -> Result:
     """
     category = benchmark.entries[_part(benchmark, result.category)]
     tasks = [benchmark.task(result.task)] if result.task else category.tasks_at(result.length)
-    # The number of answers of all tasks, as if they were one task.
-    mean, count = result.interval.mean, sum(task.num_samples for task in tasks)
+    # The number of answers of all tasks, as if they were one task. The publication does not say which protocol a model
+    # was asked by, so the smallest sample counts.
+    protocols = [[Settings(result.length, protocol=protocol) for protocol in task.variants] for task in tasks]
+    count = sum(min(map(task.sample, each)) for task, each in zip(tasks, protocols, strict=True))
+    mean = result.interval.mean
     return replace(result, interval=Interval(mean, *wilson(mean, count, normal_quantile()), count))

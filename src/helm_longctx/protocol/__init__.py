@@ -27,6 +27,7 @@ from helm_longctx.sources.jsonl import JsonArray, JsonLines
 from helm_longctx.sources.release import PinnedFile, Release, ReleaseFile
 from helm_longctx.sources.repository import RepositoryFolder
 from helm_longctx.sources.root import DataRoot
+from helm_longctx.sources.web import WebFile
 from helm_longctx.sources.wheel import WheelFile
 
 __all__ = [
@@ -63,5 +64,6 @@ __all__ = [
     "Task",
     "Template",
     "Variant",
+    "WebFile",
     "WheelFile",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from helm_longctx.protocol.prompt import Form
@@ -32,6 +32,7 @@ class Sample:
         record: the fields that the scored record has besides prediction and references.
         group: what the instance shares with others of its task; see `Example.group`. None in runs of earlier versions.
         follow_up: the fields of `Example.follow_up`.
+        answer_tokens: about how many tokens a good answer has; see `Example.answer_tokens`.
         drawn_from: number of instances from which HELM's `-m` drew this one; None if it drew none.
         style: the form in which the prompt was sent; added by the adapter.
         prompt_tokens: number of tokens of the prompt; added by the adapter if it tokenized the whole prompt.
@@ -60,6 +61,7 @@ class Sample:
     record: Mapping[str, Any] = field(default_factory=dict)
     group: str | None = None
     follow_up: Mapping[str, Any] | None = None
+    answer_tokens: int | None = None
     drawn_from: int | None = None
     style: Form | None = None
     prompt_tokens: int | None = None
@@ -67,15 +69,14 @@ class Sample:
 
     def to_json(self) -> dict[str, Any]:
         """The sample as JSON data for `extra_data`, without fields that are None."""
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
-        plain = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+        plain = {name: list(value) if isinstance(value, tuple) else value for name, value in vars(self).items()}
         return {name: value for name, value in plain.items() if value is not None}
 
     @classmethod
     def from_json(cls, extra: Mapping[str, Any] | None) -> Sample:
         """Read the sample from an instance's `extra_data`. Fields that this version does not have are ignored."""
         extra = extra or {}
-        return cls(**{each.name: extra[each.name] for each in fields(cls) if each.name in extra})
+        return cls(**{name: extra[name] for name in cls.__dataclass_fields__ if name in extra})
 
     @staticmethod
     def is_in(extra: Mapping[str, Any] | None) -> bool:

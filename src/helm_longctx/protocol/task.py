@@ -24,6 +24,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from helm_longctx.protocol.baseline import Baseline
+from helm_longctx.protocol.codec import Codec
 from helm_longctx.protocol.lengths import INPUT_TOKENS, Axis
 from helm_longctx.protocol.prompt import FollowUp, Message, Prompt
 from helm_longctx.protocol.shapes import Shape
@@ -67,6 +68,7 @@ class Example:
             template; None if no part may.
         reserved: tokens of the model's window that the official code leaves free beside that part, for tasks with the
             cut `context_middle`.
+        answer_tokens: about how many tokens a good answer has, where no reference tells; for estimates.
     """
 
     id: str
@@ -83,6 +85,7 @@ class Example:
     max_tokens: int | None = None
     context: tuple[int, int] | None = None
     reserved: int = 0
+    answer_tokens: int | None = None
 
 
 @dataclass(frozen=True)
@@ -94,20 +97,22 @@ class Variant:
         system: the system message of chats.
         temperature: the temperature of requests.
         max_tokens: the output budget; None for the task's own.
+        num_samples: the sample size by length; empty for the task's own.
     """
 
     stop: tuple[str, ...] = ()
     system: str | None = None
     temperature: float = 0.0
     max_tokens: int | None = None
+    num_samples: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Settings:
     """The checked arguments of a run entry. `None` stands for the official configuration's value.
 
-    `counter` is no argument. It counts tokens with the tokenizer that `count_with` names, for tasks whose examples are
-    generated to fit a length.
+    `counter` and `codec` are no arguments. They are made from the tokenizer that `count_with` names, for tasks whose
+    examples are generated to fit a length.
     """
 
     length: int | None
@@ -126,6 +131,7 @@ class Settings:
     depth: int | None = None
     path: str | None = None
     counter: Callable[[str], int] | None = None
+    codec: Codec | None = None
 
     @property
     def level(self) -> int:
@@ -178,7 +184,7 @@ class Task:
             the official headline metric is not computed here; `unscored` then says why.
         metrics: every name that `score` can return.
         max_tokens: output budget in tokens, for all lengths or by length; the largest one if examples have their own.
-        num_samples: the official sample size.
+        num_samples: the official sample size, for all lengths or by length.
         depths: at how many depths of the evidence each of the `num_samples` questions is asked.
         shots: the official number of demonstrations before the question.
         sources: the data that the task needs at a length.
@@ -221,7 +227,7 @@ class Task:
     # benchmarks without lengths pass None, and the functions of the others declare `int`.
     sources: Callable[[Any], tuple[Source, ...]] = lambda length: ()
     optional_sources: Callable[[Any], tuple[Source, ...]] = lambda length: ()
-    num_samples: int = 100
+    num_samples: int | Mapping[int, int] = 100
     depths: int = 1
     shots: int = 0
     any_length: bool = False
@@ -338,7 +344,12 @@ class Task:
 
     def sample(self, settings: Settings) -> int:
         """The number of examples to load, if the data has that many."""
-        return settings.num_samples or self.num_samples
+        return settings.num_samples or self.official_sample(settings)
+
+    def official_sample(self, settings: Settings) -> int:
+        """The official sample size."""
+        official = self.variant(settings).num_samples or self.num_samples
+        return official if isinstance(official, int) else official[settings.level]
 
     def demonstrations(self, settings: Settings) -> int:
         """The number of demonstrations before the question."""

@@ -80,7 +80,7 @@ class Proposal:
     def _entries(self, row: Row, length: int | None, share: float) -> Iterator[str]:
         tasks = [task for task in row.tasks if task.exists_at(length)]
         # Rounded first: a share times the number of questions can exceed a whole number in its last digit.
-        samples = {task.name: math.ceil(round(task.num_samples * share, 6)) for task in tasks}
+        samples = {task.name: math.ceil(round(task.sample(Settings(length)) * share, 6)) for task in tasks}
         at = [] if length is None else [f"length={length_label(length)}"]
         # A whole category is one entry, if all its tasks are asked equally many questions.
         whole = row.tasks == row.category.tasks and len(set(samples.values())) == 1
@@ -110,7 +110,9 @@ def propose(
             f"and {FEWEST_MODELS} are needed; add runs with --suite"
         )
     shape = [[(row.tasks, length) for length in lengths] for row in rows]
-    questions = np.array([[sum(t.num_samples for t in _at(tasks, length)) for tasks, length in row] for row in shape])
+    questions = np.array(
+        [[sum(t.sample(Settings(length)) for t in _at(tasks, length)) for tasks, length in row] for row in shape]
+    )
     prices = np.array([[_price_of(tasks, length, price) for tasks, length in row] for row in shape])
     scores = Scores(table, questions.astype(float), prices)
     models = np.random.default_rng(seed).permutation(len(table))
@@ -174,4 +176,5 @@ def _at(tasks: Iterable[Task], length: int | None) -> list[Task]:
 
 
 def _price_of(tasks: Iterable[Task], length: int | None, price: Price) -> float:
-    return sum(task.num_samples * task.depths * task.repeats * price(task, length) for task in _at(tasks, length))
+    settings = Settings(length)
+    return sum(t.sample(settings) * t.depths * t.repeats * price(t, length) for t in _at(tasks, length))

@@ -22,7 +22,7 @@ from helm.common.request import GeneratedOutput, Request, RequestResult
 from helm_longctx.apis.prices import Prices, find_prices
 from helm_longctx.apis.usage import Usage
 from helm_longctx.errors import InputError
-from helm_longctx.helm.answer_judge import judge_names, judge_requests
+from helm_longctx.helm.answer_judge import judge_names, judge_requests, typical_answer
 from helm_longctx.helm.counting import with_deployments_tokenizer
 from helm_longctx.helm.truncation import find_counter
 from helm_longctx.protocol.entry import METHOD
@@ -270,21 +270,22 @@ def _add_follow_ups(
 
 
 def _typical_output(state: RequestState) -> int:
-    """A little more than the longest reference; half of the limit if there is none."""
+    """A little more than the longest reference; else what the loader says, or half of the limit."""
     sample, limit = Sample.from_json(state.instance.extra_data), state.request.max_tokens
     # A first answer that a second request is about is reasoning, and not like the references.
     references = [] if sample.follow_up else state.instance.references
     sizes = [estimate_tokens(reference.output.text) for reference in references]
-    answer = LONGER_THAN_REFERENCE * max(sizes) if sizes else (limit - sample.thinking_tokens) / 2
+    otherwise = sample.answer_tokens or (limit - sample.thinking_tokens) / 2
+    answer = LONGER_THAN_REFERENCE * max(sizes) if sizes else otherwise
     return min(limit, sample.thinking_tokens + max(SHORTEST_ANSWER, round(answer)))
 
 
 def _judge_usages(spec: RunSpec, states: Sequence[RequestState], typical: Sequence[int]) -> Iterator[tuple[str, Usage]]:
     """Each question to a judge about an answer of typical length: the judge's deployment and the tokens."""
-    for state, words in zip(states, typical, strict=True):
-        answer = GeneratedOutput(text="word " * words, logprob=0, tokens=[])
-        answered = replace(state, result=RequestResult(True, [], [answer], False))
-        for annotator in spec.annotators or []:
+    for annotator in spec.annotators or []:
+        for state, tokens in zip(states, typical, strict=True):
+            answer = GeneratedOutput(text=typical_answer(annotator, state, tokens), logprob=0, tokens=[])
+            answered = replace(state, result=RequestResult(True, [], [answer], False))
             for judge, request in product(judge_names(annotator), judge_requests(annotator, answered)):
                 size = min(request.max_tokens, JUDGE_REPLY)
                 yield judge, Usage(estimate_tokens(request.prompt), output_tokens=size)
