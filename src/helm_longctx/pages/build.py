@@ -19,7 +19,7 @@ from helm_longctx.pages.lengths import depth_sections, length_sections
 from helm_longctx.pages.results import Board, Run, label, read_boards, show_model
 from helm_longctx.pages.site import write_site
 from helm_longctx.pages.tasks import task_sections
-from helm_longctx.protocol.task import Benchmark
+from helm_longctx.protocol.benchmark import Benchmark
 
 
 def write_report(

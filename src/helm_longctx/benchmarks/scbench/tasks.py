@@ -12,8 +12,9 @@ from helm_longctx.benchmarks.scbench.data import load
 from helm_longctx.benchmarks.scbench.prompts import BUDGETS, SHARED
 from helm_longctx.benchmarks.scbench.scoring import BY_TURN, MEASURES, SHAPES, score
 from helm_longctx.protocol.baseline import Baseline
+from helm_longctx.protocol.benchmark import Benchmark, Category, Metric
 from helm_longctx.protocol.prompt import Message
-from helm_longctx.protocol.task import Benchmark, Category, Metric, Task
+from helm_longctx.protocol.task import Task
 from helm_longctx.protocol.template import NO_TEMPLATE
 from helm_longctx.sources.hub import HubDataset
 
