@@ -86,14 +86,15 @@ def test_the_judge_is_asked_as_officially(tmp_path: Path) -> None:
 
 
 def test_a_text_of_the_right_length_alone(tmp_path: Path) -> None:
-    """The lexical baseline has nearly the full length score wherever the request is shorter than the text."""
+    """The lexical baseline has nearly the full length score. It answers no prompt without a number of words."""
     baseline = BENCHMARK.baselines["longwrite_ruler"].kind
     assert callable(baseline)
-    for prompt in ("Write a 3000-word essay.", "写一篇3000字的文章", "In 1999: 3000 words, no number 123456789"):
+    for prompt in ("Write a 3000-word essay.", "写一篇3000字的文章", "In 1999: 3000 words, not 123456789 words"):
         text = baseline([{"role": "user", "content": prompt}])
         scores = BENCHMARK.task("longwrite_ruler").scores({"prediction": text, "references": [], "length": 3000})
         assert scores["length_score"] > 0.99
-    assert baseline([{"role": "user", "content": "Write."}]) == "Write."
+    for prompt in ("Write.", "In 1999", "3000 words " * 100):
+        assert baseline([{"role": "user", "content": prompt}]) is None
 
 
 def test_typical_answers_have_the_required_length(tmp_path: Path) -> None:

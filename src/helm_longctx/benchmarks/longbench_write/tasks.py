@@ -18,14 +18,20 @@ from helm_longctx.protocol.task import Benchmark, Category, Metric, Task, Varian
 from helm_longctx.protocol.template import Template
 
 BUDGET = 32768
+LONGEST_REQUEST = 1000
 REQUIRED_LENGTH = Shape("a whole number from 1 on", lambda value: is_whole(value) and value > 0)
 
+_REQUIRED = re.compile(r"(?<!\d)(\d{2,5})\s*-?(?:words?\b|字)")
 
-def repeat_request(messages: Sequence[Message]) -> str:
-    """Repeat the request until it has as many words as the largest number in it: a text of the right length alone."""
+
+def repeat_request(messages: Sequence[Message]) -> str | None:
+    """Repeat a short request until it has the number of words that it names; None if it names none."""
     request = messages[-1]["content"]
-    required = max((int(digits) for digits in re.findall(r"(?<!\d)\d{1,5}(?!\d)", request)), default=0)
-    return "\n".join([request] * max(required // max(scoring.count_words(request), 1), 1))
+    # The limit tells requests from the prompts of other benchmarks, since a request has no words of its own.
+    required = _REQUIRED.findall(request) if len(request) <= LONGEST_REQUEST else []
+    if not required:
+        return None
+    return "\n".join([request] * max(max(map(int, required)) // max(scoring.count_words(request), 1), 1))
 
 
 def _task(name: str, title: str, samples: int, judged: bool = True) -> Task:
