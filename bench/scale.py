@@ -13,8 +13,9 @@ from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from helm_longctx.benchmarks import BENCHMARKS
+from helm_longctx.protocol.benchmark import Benchmark
 from helm_longctx.protocol.lengths import length_label
-from helm_longctx.protocol.task import Benchmark, Settings, Task
+from helm_longctx.protocol.task import Settings, Task
 from helm_longctx.running.estimate import RESULT_BYTES, TOKEN_BYTES
 
 LENGTHS = (8192, 16384, 32768, 65536, 131072)

@@ -11,9 +11,10 @@ from typer.main import get_command
 
 from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.cli.main import COMMANDS, EXIT_STATUSES, app
+from helm_longctx.protocol.benchmark import Benchmark
 from helm_longctx.protocol.lengths import length_label
 from helm_longctx.protocol.metric_names import headline_text
-from helm_longctx.protocol.task import EVERY_TASK, Benchmark, Task
+from helm_longctx.protocol.task import EVERY_TASK, Task
 
 FOLDER = Path(__file__).parent / "reference"
 

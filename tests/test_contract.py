@@ -32,10 +32,11 @@ from helm_longctx._version import VERSION
 from helm_longctx.benchmarks import BENCHMARKS, GROUP
 from helm_longctx.helm.annotator import JudgeAnnotator
 from helm_longctx.helm.style import HUGGING_FACE_CLIENT, RAW_TEXT_CLIENTS
+from helm_longctx.protocol.benchmark import Benchmark, Category, Metric
 from helm_longctx.protocol.entry import ARGUMENTS, CLOSED_BOOK, Entry
 from helm_longctx.protocol.lengths import STANDARD, length_label
 from helm_longctx.protocol.metric_names import CONDITIONS
-from helm_longctx.protocol.task import MAIN_METRIC, Benchmark, Category, Metric
+from helm_longctx.protocol.task import MAIN_METRIC
 from helm_longctx.report.confs import conf_files
 from helm_longctx.report.schema import make_schema
 

@@ -1,4 +1,4 @@
-"""What the environment of a process offers: numeric settings, installed extras, and packages that fit each other."""
+"""Reads settings from environment variables, and checks which packages are installed."""
 
 from __future__ import annotations
 
@@ -45,19 +45,19 @@ def number_setting(name: str, default: float, whole: bool = False) -> float:
 
 
 def request_timeout() -> float:
-    """Return the seconds that a request may take.
+    """Return the number of seconds that a request may take.
 
     Raises:
-        InputError: as `number_setting`.
+        InputError: the variable has a wrong value.
     """
     return number_setting(TIMEOUT, DEFAULT_TIMEOUT)
 
 
 def max_cost() -> float | None:
-    """Return the dollars that requests may cost; None for no limit.
+    """Return the number of dollars that requests may cost; None for no limit.
 
     Raises:
-        InputError: as `number_setting`.
+        InputError: the variable has a wrong value.
     """
     return number_setting(MAX_COST, 1.0) if os.environ.get(MAX_COST) else None
 

@@ -1,7 +1,7 @@
 """The module that HELM loads through the entry-point group `helm`. It registers our run entries and models.
 
-HELM turns an exception raised here into a warning, so nothing here can fail by itself. HELM is patched only when a run
-of ours is requested (`helm_longctx.helm.patches`). A command line of ours with a mistake ends the process here.
+HELM turns an exception of this module into a warning. So nothing here may raise one, and a mistake in the command line
+ends the process instead. HELM is patched only when a run of this package is built (`helm_longctx.helm.patches`).
 """
 
 import sys

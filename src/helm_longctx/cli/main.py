@@ -57,9 +57,9 @@ class Command:
     """A row of the table of commands.
 
     Args:
-        name: its name on the command line.
-        what: its function, or an app with commands of its own.
-        example: the arguments of a call, which the command's help ends with.
+        name: the command's name on the command line.
+        what: the function, or an app with commands of its own.
+        example: the arguments of the example at the end of the command's help.
     """
 
     name: str
@@ -149,17 +149,17 @@ def main() -> None:
         print(f"helm-longctx: error: {explain(error)}", file=sys.stderr)
         raise SystemExit(2) from None
     except BrokenPipeError:
-        # A reader such as `head` closed the pipe. Python would print an error about it again at exit.
+        # A reader such as `head` closed the pipe. If stderr stays open, Python prints this error again at exit.
         sys.stderr.close()
         raise SystemExit(1) from None
     except OSError as error:
-        if not error.strerror:  # raised by a network library, not by the file system
-            raise
-        print(f"helm-longctx: error: {_explain_file(error)}", file=sys.stderr)
+        print(f"helm-longctx: error: {_explain_os_error(error)}", file=sys.stderr)
         raise SystemExit(2) from None
 
 
-def _explain_file(error: OSError) -> str:
-    """Explain an error about a file, a folder or a full disk in one line."""
+def _explain_os_error(error: OSError) -> str:
+    """Explain an error about a file, a folder, a full disk or the network in one line."""
+    if not error.strerror:  # raised by a network library, not by the file system
+        return redact(f"a download failed: {shorten(str(error), 200)}; check the network, or provide the file offline")
     where = f"{shorten(str(error.filename), 200)}: " if error.filename is not None else ""
     return redact(f"{where}{error.strerror}; name another path, or make it readable and writable")

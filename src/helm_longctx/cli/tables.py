@@ -21,11 +21,11 @@ from helm_longctx.sources.root import DataRoot
 
 
 def list_tasks(
-    length: Annotated[str, typer.Option(help="The length for which the data column is made.")] = "128k",
+    length: Annotated[str, typer.Option(help="Length that the column data is about.")] = "128k",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     output_path: OutputPath = Path("benchmark_output"),
 ) -> None:
-    """List the tasks with run entry, lengths, metric, output budget, and whether their data is present."""
+    """List the tasks with run entry, lengths, metric and output budget, and say whether their data is present."""
     root = DataRoot.find(output_path)
     tokens = parse_length(length, "list")
     rows = [
@@ -59,7 +59,7 @@ def _row(entry: str, task: Task, length: int, root: DataRoot) -> dict[str, Any]:
 
 
 def _range(number: int | Mapping[int, int]) -> int | str:
-    """A number, or of several for different lengths the smallest and the largest."""
+    """Return a number; the smallest and the largest if it depends on the length."""
     return number if isinstance(number, int) else f"{min(number.values())}-{max(number.values())}"
 
 
@@ -75,7 +75,7 @@ def _data(task: Task, length: int, root: DataRoot) -> str:
 
 
 def confs(folder: Annotated[Path, typer.Argument(file_okay=False, help="Folder to write to.")]) -> None:
-    """Write HELM run-entry files (`helm-run --conf-paths`): one for each suite and length."""
+    """Write files of run entries for `helm-run --conf-paths`, one for each suite and length."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in conf_files(BENCHMARKS).items():
         (folder / name).write_text(text, encoding="utf-8")

@@ -6,9 +6,10 @@ from dataclasses import asdict
 
 from helm.benchmark.scenarios.scenario import CORRECT_TAG, TEST_SPLIT, Input, Instance, Output, Reference
 
+from helm_longctx.protocol.benchmark import Benchmark
 from helm_longctx.protocol.prompt import Prompt
 from helm_longctx.protocol.sample import Sample
-from helm_longctx.protocol.task import Benchmark, Example, Settings, Task
+from helm_longctx.protocol.task import Example, Settings, Task
 
 
 def to_instance(

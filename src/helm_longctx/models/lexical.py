@@ -112,7 +112,7 @@ def value_after(context: str, question: str) -> str:
 
 
 def _last_value(unit: str, terms: list[str]) -> str:
-    """The last token of a unit; empty if it only repeats the question."""
+    """Return the last token of a unit; empty if it only repeats the question."""
     value = unit.split()[-1].strip("\"'.,;:!?()[]{}")
     return "" if set(words(value)).issubset(terms) else value
 
@@ -211,7 +211,7 @@ def lead(context: str, question: str) -> str:
 
 
 def frequent(context: str, question: str) -> str:
-    """The ten most frequent words of a numbered list, or the three most frequent of a coded text."""
+    """Return the ten most frequent words of a numbered list, or the three most frequent of a coded text."""
     counts = Counter(_LETTERS.findall(context))
     return ", ".join(word for word, _ in counts.most_common(10 if _LIST.match(context) else 3))
 

@@ -66,7 +66,7 @@ class Instance:
 
 
 def page_name(run: Run) -> str:
-    """The file of the page with a run's instances, which the runs of one entry share."""
+    """Return the file of the page with a run's instances, which the runs of one entry share."""
     entry = _entry_of(run)
     # The name alone would not be unique: characters were replaced and the end may be cut.
     readable = re.sub(r"[^A-Za-z0-9]+", "-", entry).strip("-")[:80]
@@ -74,7 +74,7 @@ def page_name(run: Run) -> str:
 
 
 def helm_page(server: str, run: Run, instance: str = "") -> str:
-    """The address of a run's page in HELM, or of an instance on it; empty without a server.
+    """Return the address of a run's page in HELM, or of an instance on it; empty without a server.
 
     Args:
         server: base address of helm-server.
@@ -129,7 +129,7 @@ def _write_page(report: Report, group: str, runs: Sequence[Run], path: Path, ser
 
 
 def folder_of(path: Path) -> Path:
-    """The folder with the texts of a page."""
+    """Return the folder with the texts of a page."""
     return path.with_suffix("")
 
 
@@ -194,7 +194,7 @@ def _prompt(state: State, evidence: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _result(state: State) -> dict[str, str]:
-    """The answer, the reasoning before it, and the error, as far as there are any."""
+    """Return the answer, the reasoning before it, and the error, as far as there are any."""
     result = state.get("result") or {}
     completion = (result.get("completions") or [{}])[0]
     thinking = (completion.get("thinking") or {}).get("text") or ""
@@ -210,7 +210,7 @@ def _digest(state: State) -> str:
 
 
 def _row(key: Key, instance: Instance, runs: int) -> dict[str, Any]:
-    """What the list shows of an instance."""
+    """Return what the list shows of an instance."""
     answers = [instance.answers.get(number) for number in range(runs)]
     return {
         "id": key.instance,

@@ -1,12 +1,12 @@
 """Counts the tokens of many long texts that share most of their words, such as the samples of a generated task.
 
-A text is split where no token can cross, and each distinct part is tokenized once. So the second text costs little more
-than looking up its sentences, or its words where sentences are new. The counts are those of the whole text, without
-special tokens.
+A text is split where no token can cross, and each distinct part is tokenized once. For the second text it is mostly
+enough to look up its sentences, or the words of new sentences. The counts are those of the whole text, without special
+tokens.
 
-Why the counts are the same: a byte-pair encoder only joins neighbouring tokens. If no token of the vocabulary contains
-a letter followed by a space, no merge can cross such a place, whatever the text around it is. A tokenizer whose
-vocabulary or components do not allow that (`PieceTokenizer.is_local`) counts each text as a whole.
+The counts are the same because a byte-pair encoder only joins neighbouring tokens. If no token of the vocabulary
+contains a letter followed by a space, no merge can cross such a place, whatever the text around it is. If a tokenizer's
+vocabulary or components do not allow that (`PieceTokenizer.is_local`), each text is counted as a whole.
 """
 
 from __future__ import annotations
@@ -21,23 +21,26 @@ from helm_longctx.protocol.cutting.pieces import PieceTokenizer
 CountTokens = Callable[[str], int]
 """(text) → its number of tokens."""
 
-# Only behind a single newline: patterns look behind a longer run of white space, and then divide the run.
+# Only after a single newline, because the patterns of tokenizers divide a longer run of white space by what follows it.
 _LINES = re.compile(r"(?<=\S\n)(?=[A-Za-z])")
 _WORDS = re.compile(r"(?<=[A-Za-z.,:;!?])(?= )")
 _WORDS_AND_HYPHENS = re.compile(r"(?<=[A-Za-z.,:;!?])(?= )|(?<=[A-Za-z])(?=-[A-Za-z])")
 _CROSSING = re.compile(r"[A-Za-z.,:;!?][ Ġ▁]|[\nĊ][A-Za-z]")
 _HYPHENATED = re.compile(r"[A-Za-z]-")
-"""These places in tokens. Byte-level vocabularies write Ġ for a space and Ċ for a newline, others ▁ for a space."""
+"""The same places within tokens. Byte-level vocabularies write Ġ for a space and Ċ for a newline, others ▁ for a
+space."""
 
 LONG, TOGETHER = 8, 64
-"""Longer parts with a digit are random numbers, which hardly ever come back. Many of them are tokenized at a time."""
+"""Parts of more than `LONG` characters with a digit are random numbers, which hardly ever repeat. They are not
+remembered, and `TOGETHER` of them are tokenized at a time."""
 _ONCE = re.compile(r"\A (?=.*\d).*[A-Za-z.,:;!?]\n?\Z")
 
 SENTENCE, LONGEST_SENTENCE = 40, 2000
-"""Characters of sentences that are remembered as a whole: on average, and at most."""
+"""Sentences are remembered as a whole if they have at least `SENTENCE` characters on average and at most
+`LONGEST_SENTENCE`."""
 
 MOST_PARTS = 1 << 19
-"""Parts and sentences that are remembered. Those that hardly ever come back would fill the memory."""
+"""Most parts and sentences that are remembered, because parts that hardly ever repeat would fill the memory."""
 
 
 def make_counter(tokenizer: Any) -> CountTokens:
@@ -49,11 +52,11 @@ def make_counter(tokenizer: Any) -> CountTokens:
     if getattr(tokenizer, "is_fast", False):
         return make_counter(tokenizer.backend_tokenizer)
     if hasattr(tokenizer, "encode_ordinary_batch"):
-        # Bytes that are no text by themselves become U+FFFD. The places consist of ASCII, so none is hidden by that.
+        # Bytes that are not text by themselves become U+FFFD. This hides no place, because places consist of ASCII.
         vocabulary = b"\0".join(tokenizer.token_byte_values()).decode("utf-8", "replace")
         return _PartCounter(lambda texts: map(len, tokenizer.encode_ordinary_batch(texts)), vocabulary).count
-    # A slow Hugging Face tokenizer. Its rules are Python code of which nothing is known, so each text is counted as a
-    # whole.
+    # This is a slow Hugging Face tokenizer. Its rules are Python code that cannot be checked, so each text is counted
+    # as a whole.
     if callable(tokenizer):
         return lambda text: len(tokenizer.tokenize(text))
     pieces = PieceTokenizer(tokenizer)
@@ -74,12 +77,13 @@ class _PartCounter:
     Args:
         encode: (texts) → the number of tokens of each.
         vocabulary: the tokens that merges can make, separated by NUL.
-        spaced: other tokens, in which a text must not be split.
+        spaced: added tokens that contain a place where texts are split. A text that has one is counted as a whole.
     """
 
     def __init__(self, encode: Callable[[list[str]], Iterable[int]], vocabulary: str, spaced: Sequence[str] = ()):
         self._encode, self._spaced = encode, spaced
-        # The rarest character of each: a text without these has none of the tokens, of which there can be a thousand.
+        # A text without the rarest character of each of these tokens, of which there can be a thousand, has none of
+        # them.
         self._marks = {max(token) for token in spaced}
         self._splits = not _CROSSING.search(vocabulary)
         self._words = _WORDS if _HYPHENATED.search(vocabulary) else _WORDS_AND_HYPHENS
@@ -89,12 +93,12 @@ class _PartCounter:
         self._word, self._line, self._between = word, line, between - pair
 
     def count(self, text: str) -> int:
-        """The number of tokens of a text, without special tokens."""
-        # A token such as "end of text" crosses a place where the text would be split, if the text contains it.
+        """Return the number of tokens of a text, without special tokens."""
+        # If the text contains a token such as "end of text", that token crosses a place where the text would be split.
         if not self._splits or self._has_spaced(text):
             return self._count_whole(text)
         head, *sentences = _split_sentences(text)
-        # The first part stands at the start of the text, and no part is tokenized after it.
+        # The first part is tokenized without text before it, because it stands at the start of the text.
         start, *parts = self._split(head)
         for sentence in sentences:
             if _is_unique(sentence):
@@ -125,15 +129,15 @@ class _PartCounter:
         return sum(size(part, 0) for part in parts)
 
     def _learn(self, parts: Collection[str]) -> None:
-        """Tokenize parts and remember their sizes. A part after a line begins with a letter, others with a mark."""
+        """Tokenize parts and remember their sizes. A part after a newline begins with a letter, others with a mark."""
         new = [(part, ("\n", self._line) if part[:1].isalpha() else ("a", self._word)) for part in parts]
-        # The tokens of `before` are subtracted again. No merge crosses the place between them, so what is left is the
-        # part's.
+        # The tokens of `before` are subtracted again. No merge crosses the place between them, so the rest is the size
+        # of the part.
         sizes = self._encode([before + part for part, (before, _) in new])
         self._sizes.update((part, size - less) for (part, (_, less)), size in zip(new, sizes, strict=True))
 
     def _count_once(self, parts: Sequence[str]) -> int:
-        """Count parts that are not remembered. Many are tokenized at a time, since short texts cost as much."""
+        """Count parts that are not remembered. Many are tokenized at a time, because each call has a fixed cost."""
         texts, letters = [], 0
         for start in range(0, len(parts), TOGETHER):
             pieces = ["a"]
@@ -145,12 +149,12 @@ class _PartCounter:
 
 
 def _is_unique(sentence: str) -> bool:
-    """Whether a sentence is so long, or stands beside so different ones, that it hardly ever comes back."""
+    """Whether a sentence is so long, or stands beside such different ones, that it hardly ever repeats."""
     return "\n" in sentence or len(sentence) > LONGEST_SENTENCE
 
 
 def _split_sentences(text: str) -> list[str]:
-    """Split a text behind its sentences; not at all if they are short, since numbers and lists hardly ever repeat."""
+    """Split a text after its sentences. Short sentences, as in numbers and lists, hardly ever repeat: no split then."""
     first, *sentences = text.split(". ")
     if not sentences or len(text) < SENTENCE * len(sentences):
         return [text]

@@ -38,7 +38,7 @@ class Prompt:
         return Prompt([{"role": "user", "content": text}], separator, answer_prefix, context)
 
     def with_system(self, content: str) -> Prompt:
-        """The same prompt after a system message."""
+        """Return the same prompt after a system message."""
         return replace(self, messages=[{"role": "system", "content": content}, *self.messages])
 
     @property
@@ -52,7 +52,7 @@ class Prompt:
         return self.messages[-1]["content"]
 
     def text(self, form: Form) -> str:
-        """The text of the last user turn; for a completion with the separator and the answer prefix after it."""
+        """Return the text of the last user turn; for a completion with the separator and the answer prefix after it."""
         return self.user_turn + self.separator + self.answer_prefix if form == "completion" else self.user_turn
 
 
@@ -63,8 +63,8 @@ class FittedPrompt:
     Args:
         prompt: the text to send.
         cut: whether a part of the prompt was cut.
-        tokens: number of tokens of the whole prompt; None if it was not counted, because the prompt is certain to be
-            short enough or was cut.
+        tokens: number of tokens of the whole prompt; None if it was not counted because the prompt was cut or is
+            certainly short enough.
     """
 
     prompt: str
@@ -74,7 +74,7 @@ class FittedPrompt:
 
 @dataclass(frozen=True)
 class FollowUp:
-    """A second request to the model, whose prompt has the answer to the first. Its answer is the one that is scored.
+    """A second request to the model. Its prompt contains the answer to the first one, and its answer is scored.
 
     Args:
         before, after: the prompt's text around the first answer.
@@ -86,7 +86,7 @@ class FollowUp:
     max_tokens: int
 
     def prompt(self, answer: str) -> str:
-        """The prompt after a first answer, of which reasoning and white space at the ends are removed."""
+        """Return the second prompt, with the first answer without its reasoning and without white space at its ends."""
         return self.before + remove_thinking(answer).strip() + self.after
 
 
@@ -94,10 +94,10 @@ THINKING_END = "</think>"
 
 
 def remove_thinking(output: str) -> str:
-    """The part of an output that is scored: what follows the last `</think>`, stripped (HELMET eval.py:105).
+    """Return the part of an output that is scored: the text after the last `</think>`, stripped (HELMET eval.py:105).
 
-    An output without `</think>` is returned whole: the official code also scores reasoning that never ends. Reasoning
-    that an API returns in a field of its own (HELM's `GeneratedOutput.thinking`) is never scored.
+    An output without `</think>` is returned whole, because the official code also scores reasoning that never ends.
+    Reasoning that an API returns in its own field (HELM's `GeneratedOutput.thinking`) is never scored.
     """
     _, end, answer = output.rpartition(THINKING_END)
     return answer.strip() if end else output

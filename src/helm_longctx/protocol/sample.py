@@ -18,10 +18,10 @@ class Sample:
         max_tokens: the output budget of the instance's task.
         run_max_tokens: the output budget of the run, which the adapter spec has.
         chat: whether the official code sends the task as a chat.
-        cut: which part of a prompt is cut if the prompt is too long; see `Task.cut`.
-        length: most tokens of prompt and output together; None if the level does not limit the prompt.
+        cut: the part of a prompt that is cut if the prompt is too long; see `Task.cut`.
+        length: largest number of tokens of prompt and output together; None if the length does not limit the prompt.
         context_span: [start, end) of the text that may be cut, in characters.
-        separator, answer_prefix: appended to the user turn to make a completion prompt.
+        separator, answer_prefix: the texts after the user turn in a completion prompt.
         prefix_scored: whether the answer prefix of a completion is scored with the output.
         stop: stop sequences of the completion.
         thinking_tokens: number of tokens by which the output of a thinking model may exceed the length.
@@ -29,7 +29,7 @@ class Sample:
         depth: position of the evidence in the context, 0 (start) to 1 (end).
         input_tokens: length of the completion prompt, counted by `counter`.
         record: the fields that the scored record has besides prediction and references.
-        group: what the instance shares with others of its task; see `Example.group`. None in runs of earlier versions.
+        group: the name of what the instance shares with others; see `Example.group`. None in runs of earlier versions.
         follow_up: the fields of `Example.follow_up`.
         answer_tokens: about how many tokens a good answer has; see `Example.answer_tokens`.
         drawn_from: number of instances from which HELM's `-m` drew this one; None if it drew none.
@@ -42,8 +42,8 @@ class Sample:
     max_tokens: int
     run_max_tokens: int
     chat: bool = False
-    # These defaults are for runs of earlier versions, whose samples lack the fields: HELMET, whose prompts are cut at
-    # the context and scored with the prefix, was the first benchmark.
+    # The defaults are for samples of earlier versions, which lack these fields. They had only HELMET, whose prompts are
+    # cut at the context and scored with the prefix.
     cut: str = "context"
     length: int | None = None
     context_span: Sequence[int] | None = None
@@ -66,7 +66,7 @@ class Sample:
     full_prompt: Mapping[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The sample as JSON data for `extra_data`, without fields that are None."""
+        """Return the sample as JSON data for `extra_data`, without fields that are None."""
         plain = {name: list(value) if isinstance(value, tuple) else value for name, value in vars(self).items()}
         return {name: value for name, value in plain.items() if value is not None}
 
@@ -82,5 +82,5 @@ class Sample:
         return extra is not None and {"source", "max_tokens", "run_max_tokens"} <= extra.keys()
 
     def extend(self, **values: Any) -> Sample:
-        """The sample with other values of some fields."""
+        """Return the sample with other values of some fields."""
         return replace(self, **values)

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from helm_longctx.protocol.benchmark import Benchmark
 from helm_longctx.protocol.metric_names import CONDITIONS, DEPTHS, depth_score, task_score
-from helm_longctx.protocol.task import MAIN_METRIC, Benchmark, Settings, Task
+from helm_longctx.protocol.task import MAIN_METRIC, Settings, Task
 
 MARK = "†"
 """Marks a score that is not comparable."""
@@ -99,6 +100,9 @@ def find_outcome(
     length = given.get("length")
     tasks = tuple(task for task in (*category.tasks, *category.variants) if task.argument == str(chosen))
     expected = category.tasks_at(length)
+    # A user's own questions have no published set of tasks, so the tasks of the run are the whole category.
+    if category.needs_path and tasks:
+        expected = tasks
     annotators = spec.get("annotators") or []
     means = {
         (stat["name"]["name"], stat["name"].get("sub_split", "")): stat["mean"]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from helm_longctx.protocol.benchmark import Benchmark
 from helm_longctx.protocol.lengths import length_label
-from helm_longctx.protocol.task import Benchmark, Task
+from helm_longctx.protocol.task import Task
 
 
 def conf_files(benchmarks: Iterable[Benchmark]) -> dict[str, str]:
@@ -44,9 +45,7 @@ def _at(length: int | None) -> str:
 def _entries(benchmark: Benchmark, length: int | None) -> Iterator[str]:
     at = _at(length)
     for name, category in benchmark.entries.items():
-        # Whoever names a folder of their own writes the entry, too.
-        needs_path = any("path" in task.arguments for task in category.tasks)
-        if category.averaged and category.tasks_at(length) and not needs_path:
+        if category.averaged and category.tasks_at(length) and not category.needs_path:
             yield f"{name}:{at}model=text"
 
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from helm_longctx.errors import InputError
+from helm_longctx.protocol.benchmark import Benchmark, Category
 from helm_longctx.protocol.lengths import length_label
-from helm_longctx.protocol.task import Benchmark, Category, Settings, Task
+from helm_longctx.protocol.task import Settings, Task
 from helm_longctx.report.confs import entry_file
 from helm_longctx.report.results import Result, category_results
 from helm_longctx.statistics.correlation import Correlation
@@ -60,7 +61,7 @@ class Proposal:
         return next(iter(self.checks.values()), None)
 
     def selection(self) -> Iterator[tuple[Row, int | None, float]]:
-        """The rows and lengths of the subset, and the share of the questions that is asked."""
+        """Yield the rows and lengths of the subset, and the share of the questions that is asked."""
         if self.subset:
             shares = self.scores.question_counts(self.subset.share) / self.scores.questions
             for row in self.subset.rows:
@@ -68,12 +69,12 @@ class Proposal:
                     yield self.rows[row], self.lengths[column], float(shares[row, column])
 
     def cost(self, price: Price, whole: bool = False) -> float:
-        """The price of the subset, or of everything, in the unit of `price`."""
+        """Return the price of the subset, or of everything, in the unit of `price`."""
         cells = ((row, length, 1.0) for row in self.rows for length in self.lengths) if whole else self.selection()
         return sum(share * _price_of(row.tasks, length, price) for row, length, share in cells)
 
     def conf(self) -> str:
-        """The file with its run entries, for `helm-run --conf-paths`."""
+        """Return the file with its run entries, for `helm-run --conf-paths`."""
         about = f"A part of {self.benchmark.title}, from `helm-longctx subset`. Name the models: --models-to-run …"
         return entry_file(about, (entry for cell in self.selection() for entry in self._entries(*cell)))
 
@@ -126,12 +127,12 @@ def propose(
 
 
 def tokens(task: Task, length: int | None) -> float:
-    """The tokens of a request: its prompt, of the whole length, and the output budget."""
+    """Return the tokens of a request: its prompt, of the whole length, and the output budget."""
     return (length or 0) + task.output_tokens(Settings(length))
 
 
 def _arrange(benchmark: Benchmark, results: Iterable[Result]) -> tuple[tuple[Row, ...], tuple[int | None, ...], Floats]:
-    """The scores of the models that have all: by tasks if all results have tasks, else by categories."""
+    """Return the scores of the models that have all: by tasks if all results have tasks, else by categories."""
     found = [each for each in results if each.benchmark == benchmark.name and each.context == "full"]
     by_task = all(each.task for each in found)
     cells = found if by_task else category_results(found, benchmark)

@@ -242,7 +242,7 @@ def _is_cached(deployment: ModelDeployment) -> bool:
 def _usages(
     states: Sequence[RequestState], tokens: Sequence[int], beginnings: Sequence[Beginning | None]
 ) -> Iterator[Usage]:
-    """The tokens of each request. Of a group, one writes the shared beginning to the cache, and the others read it."""
+    """Yield the tokens of each request. One request of a group writes the beginning to the cache, others read it."""
     written = set()
     for state, count, beginning in zip(states, tokens, beginnings, strict=True):
         if beginning is None:
@@ -270,7 +270,10 @@ def _add_follow_ups(
 
 
 def _typical_output(state: RequestState) -> int:
-    """A little more than the longest reference; else what the loader says, or half of the limit."""
+    """Return the typical number of output tokens of a request.
+
+    It is a little more than the longest reference, or else the loader's number, or else half of the limit.
+    """
     sample, limit = Sample.from_json(state.instance.extra_data), state.request.max_tokens
     # A first answer that a second request is about is reasoning, and not like the references.
     references = [] if sample.follow_up else state.instance.references
@@ -281,7 +284,7 @@ def _typical_output(state: RequestState) -> int:
 
 
 def _judge_usages(spec: RunSpec, states: Sequence[RequestState], typical: Sequence[int]) -> Iterator[tuple[str, Usage]]:
-    """Each question to a judge about an answer of typical length: the judge's deployment and the tokens."""
+    """Yield each question to a judge about an answer of typical length: the judge's deployment and the tokens."""
     for annotator in spec.annotators or []:
         for state, tokens in zip(states, typical, strict=True):
             answer = GeneratedOutput(text=typical_answer(annotator, state, tokens), logprob=0, tokens=[])
@@ -326,14 +329,14 @@ def _dollars(
 
 
 def _sum(amounts: Iterable[float | None]) -> float | None:
-    """The sum; None if an amount is not known."""
+    """Return the sum; None if an amount is not known."""
     found = list(amounts)
     known = [amount for amount in found if amount is not None]
     return sum(known) if len(known) == len(found) else None
 
 
 def _disk_bytes(states: Sequence[RequestState], order: Sequence[int], spool: Spool, folder: Path) -> int:
-    """The size of the files of a run without answers, which are written to a temporary folder."""
+    """Return the size of the files of a run without answers, which are written to a temporary folder."""
     names = instance_names((state.instance.id, state.instance.sub_split, prompt_digest(state)) for state in states)
     write_prompts(folder, ((names[number], prompt_text(states[number], spool)) for number in order))
     write_json(folder / STATES, states)

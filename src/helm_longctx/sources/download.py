@@ -228,7 +228,7 @@ def _wait(state: RetryCallState) -> float:
 
 
 def _retry_after(headers: Mapping[str, str]) -> float:
-    """Seconds that a `Retry-After` header asks to wait, as a number or a date; 0 without a valid header."""
+    """Return seconds that a `Retry-After` header asks to wait, as a number or a date; 0 without a valid header."""
     text = headers.get("Retry-After", "")
     if re.fullmatch(r"\d+(\.\d+)?", text):
         return float(text)

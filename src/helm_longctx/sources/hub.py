@@ -98,7 +98,7 @@ class HubFile:
         return [self.path]
 
     def origin(self, root: DataRoot) -> str:
-        """The repository that the file came from, by the record beside it; without a record `repo`."""
+        """Return the repository that the file came from, by the record beside it; without a record `repo`."""
         record = root / (self.path + SOURCE)
         return str(json.loads(record.read_text(encoding="utf-8"))["repo"]) if record.is_file() else self.repo
 

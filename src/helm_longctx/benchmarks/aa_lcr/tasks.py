@@ -10,7 +10,8 @@ from helm_longctx.benchmarks.aa_lcr.prompts import PROMPT
 from helm_longctx.benchmarks.aa_lcr.scoring import JUDGE, METRICS, score
 from helm_longctx.judging.scores import REPLIES
 from helm_longctx.protocol.baseline import Baseline
-from helm_longctx.protocol.task import Benchmark, Category, Example, Metric, Settings, Task
+from helm_longctx.protocol.benchmark import Benchmark, Category, Metric
+from helm_longctx.protocol.task import Example, Settings, Task
 from helm_longctx.protocol.template import Template
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.sources.root import DataRoot

@@ -16,10 +16,11 @@ from helm_longctx.benchmarks.ada_leval import prompts
 from helm_longctx.benchmarks.ada_leval.data import ORDER, file_of, load_questions, load_sections
 from helm_longctx.benchmarks.ada_leval.scoring import score_designation, score_order
 from helm_longctx.protocol.baseline import Baseline
+from helm_longctx.protocol.benchmark import Benchmark, Category, Metric, Published
 from helm_longctx.protocol.lengths import Axis, parse_length
 from helm_longctx.protocol.prompt import Message
 from helm_longctx.protocol.shapes import Shape, is_whole
-from helm_longctx.protocol.task import Benchmark, Category, Loader, Metric, Published, Scorer, Task, Variant
+from helm_longctx.protocol.task import Loader, Scorer, Task, Variant
 from helm_longctx.protocol.template import Template
 
 BUDGET = 1024

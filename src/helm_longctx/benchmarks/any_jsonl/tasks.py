@@ -20,9 +20,10 @@ from helm_longctx.benchmarks.any_jsonl.scoring import COMPARE, JUDGED, score, sc
 from helm_longctx.errors import InputError
 from helm_longctx.judging.scores import REPLIES
 from helm_longctx.protocol.baseline import Baseline
+from helm_longctx.protocol.benchmark import Benchmark, Category, Metric
 from helm_longctx.protocol.lengths import LARGEST, STANDARD, Axis
 from helm_longctx.protocol.shapes import TEXT
-from helm_longctx.protocol.task import Benchmark, Category, Example, Metric, Settings, Task
+from helm_longctx.protocol.task import Example, Settings, Task
 from helm_longctx.sources.root import DataRoot
 
 BUDGET = 512

@@ -13,9 +13,10 @@ from helm_longctx.benchmarks.graphwalks.data import CHARACTERS, EDGES, SOURCE, g
 from helm_longctx.benchmarks.graphwalks.graphs import solve
 from helm_longctx.benchmarks.graphwalks.scoring import score
 from helm_longctx.protocol.baseline import Baseline
+from helm_longctx.protocol.benchmark import Benchmark, Category, Metric
 from helm_longctx.protocol.lengths import LARGEST, Axis
 from helm_longctx.protocol.prompt import Message
-from helm_longctx.protocol.task import Benchmark, Category, Loader, Metric, Task
+from helm_longctx.protocol.task import Loader, Task
 from helm_longctx.protocol.template import NO_TEMPLATE
 
 HUB_BUDGET, GENERATED_BUDGET = 16384, 1000

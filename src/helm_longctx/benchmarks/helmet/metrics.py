@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from helm_longctx.benchmarks.helmet.scoring import RANKING_CUTS
-from helm_longctx.protocol.task import Metric
+from helm_longctx.protocol.benchmark import Metric
 
 _RANKINGS = {
     "NDCG": "Normalized discounted cumulative gain of the ranking, by trec_eval.",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 from importlib import resources
 
+from helm_longctx.protocol.benchmark import Published
 from helm_longctx.protocol.lengths import parse_length
-from helm_longctx.protocol.task import Published
 from helm_longctx.sources.release import PinnedFile, Release, ReleaseFile
 
 COMMIT = "4526dfbdc512bd9ff721da336bff4e3e75ecfd27"

@@ -13,9 +13,10 @@ from helm_longctx.benchmarks.longbench.datasets import DATASETS, FOLDER, Dataset
 from helm_longctx.benchmarks.longbench.scoring import BY_LENGTH, COMPARE, score
 from helm_longctx.errors import InputError
 from helm_longctx.protocol.baseline import AnswerKind, Baseline
+from helm_longctx.protocol.benchmark import Benchmark, Category, Metric, Published
 from helm_longctx.protocol.prompt import Message
 from helm_longctx.protocol.shapes import TEXTS, Shape, is_whole
-from helm_longctx.protocol.task import Benchmark, Category, Example, Metric, Published, Settings, Task, Variant
+from helm_longctx.protocol.task import Example, Settings, Task, Variant
 from helm_longctx.protocol.template import Template
 from helm_longctx.sources.hub import HubZip
 from helm_longctx.sources.jsonl import JsonLines, Types

@@ -12,9 +12,10 @@ from helm_longctx.benchmarks.longbench_write import scoring
 from helm_longctx.benchmarks.longbench_write.data import COMMIT, FILES, REPOSITORY, RUBRIC, load
 from helm_longctx.judging.scores import REPLIES
 from helm_longctx.protocol.baseline import Baseline
+from helm_longctx.protocol.benchmark import Benchmark, Category, Metric
 from helm_longctx.protocol.prompt import Message
 from helm_longctx.protocol.shapes import TEXT, Shape, is_whole
-from helm_longctx.protocol.task import Benchmark, Category, Metric, Task, Variant
+from helm_longctx.protocol.task import Task, Variant
 from helm_longctx.protocol.template import Template
 
 BUDGET = 32768

@@ -11,9 +11,10 @@ from helm_longctx.benchmarks.longgenbench import scoring
 from helm_longctx.benchmarks.longgenbench.data import BUDGETS, COMMIT, FILES, KINDS, RECORD_SHAPES, REPOSITORY, load
 from helm_longctx.judging.scores import REPLIES
 from helm_longctx.protocol.baseline import Baseline
+from helm_longctx.protocol.benchmark import Benchmark, Category, Metric, Published
 from helm_longctx.protocol.lengths import Axis, parse_length
 from helm_longctx.protocol.prompt import Message
-from helm_longctx.protocol.task import Benchmark, Category, Metric, Published, Task, Variant
+from helm_longctx.protocol.task import Task, Variant
 from helm_longctx.protocol.template import Template
 
 

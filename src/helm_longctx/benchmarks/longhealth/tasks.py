@@ -12,8 +12,9 @@ from functools import partial
 from helm_longctx.benchmarks.longhealth import prompts
 from helm_longctx.benchmarks.longhealth.data import PROMPTS, SOURCE, Setting, load
 from helm_longctx.protocol.baseline import Baseline
+from helm_longctx.protocol.benchmark import Benchmark, Category, Metric
 from helm_longctx.protocol.prompt import Message
-from helm_longctx.protocol.task import Benchmark, Category, Metric, Record, Scores, Task, Variant
+from helm_longctx.protocol.task import Record, Scores, Task, Variant
 from helm_longctx.protocol.template import Template
 
 QUESTIONS = 400

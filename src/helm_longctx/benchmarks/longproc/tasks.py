@@ -26,10 +26,11 @@ from helm_longctx.benchmarks.longproc.scoring import (
     TABLE_METRICS,
     find_item,
 )
+from helm_longctx.protocol.benchmark import Benchmark, Category, Metric
 from helm_longctx.protocol.lengths import Axis, length_label
 from helm_longctx.protocol.sampling import shuffle_order
 from helm_longctx.protocol.shapes import Shape
-from helm_longctx.protocol.task import Benchmark, Category, Example, Metric, Settings, Task
+from helm_longctx.protocol.task import Example, Settings, Task
 from helm_longctx.protocol.template import NO_TEMPLATE
 from helm_longctx.sources.root import DataRoot
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import csv
 from importlib import resources
 
+from helm_longctx.protocol.benchmark import Published
 from helm_longctx.protocol.lengths import parse_length
-from helm_longctx.protocol.task import Published
 
 
 def published_results() -> tuple[Published, ...]:

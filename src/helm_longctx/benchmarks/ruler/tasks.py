@@ -38,8 +38,9 @@ from helm_longctx.benchmarks.ruler.published import published_results
 from helm_longctx.benchmarks.ruler.scoring import score_all, score_any
 from helm_longctx.errors import InputError
 from helm_longctx.protocol.baseline import AnswerKind, Baseline
+from helm_longctx.protocol.benchmark import Benchmark, Category, Metric
 from helm_longctx.protocol.lengths import LARGEST, STANDARD, Axis
-from helm_longctx.protocol.task import Benchmark, Category, Example, Metric, Settings, Task
+from helm_longctx.protocol.task import Example, Settings, Task
 from helm_longctx.protocol.template import Template
 from helm_longctx.sources.fetch import Source
 from helm_longctx.sources.root import DataRoot
