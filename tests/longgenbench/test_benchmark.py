@@ -17,6 +17,7 @@ from helm_longctx.protocol.loading import load_examples
 from helm_longctx.protocol.task import Example, Settings
 from helm_longctx.sources.root import DataRoot
 from tests.longgenbench.fabricate import build_longgenbench, rows
+from tests.sources.pinned import fetch_fabricated
 
 (TASK,) = BENCHMARK.tasks
 LENGTH = min(FILES)
@@ -32,6 +33,14 @@ def score(**changes: Any) -> dict[str, float]:
 
 def load(root: Path) -> list[Example]:
     return list(load_examples(TASK, Settings(LENGTH), DataRoot(root, mirror=True)))
+
+
+def test_files_from_a_server(tmp_path: Path) -> None:
+    """They are downloaded, checked and loaded."""
+    files = [*FILES.values()]
+    assert all("/mozhu621/LongGenBench/62c0e869219c225671a0b8f50217b0cd836b882b/Dataset/" in file.url for file in files)
+    root = fetch_fabricated(files, build_longgenbench(tmp_path / "made"), tmp_path / "cache")
+    assert [example.fields["input"] for example in load(root.path)] == [row["prompt"] for row in rows(LENGTH)]
 
 
 def test_scores() -> None:

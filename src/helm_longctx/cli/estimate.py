@@ -133,8 +133,8 @@ def _notes(estimates: Sequence[Estimate]) -> list[str]:
     known = [dollars for dollars in judges if dollars is not None]
     minutes = [each.minutes for each in estimates if each.minutes is not None]
     notes = [
-        f"Prompt tokens: counted by {', '.join(tokenizers)}. Output tokens: from 1.5 times the longest reference to"
-        " the limit.",
+        f"Prompt tokens: counted by {', '.join(tokenizers)}. Output tokens: from 1.5 times the longest reference, or"
+        " the length that a task requires, to the limit.",
         f"Prices: {', '.join(sources)}. The columns cost, cached and batch assume typical answers; most assumes answers"
         " at the limit.",
     ]

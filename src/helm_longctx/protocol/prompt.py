@@ -22,7 +22,7 @@ class Prompt:
         messages: the conversation; the last message is the user's.
         separator: the text between the user turn and the answer prefix of a completion.
         answer_prefix: the start of the answer; a completion prompt ends with it.
-        context: [start, end) of the part of the last message that may be cut, in characters; None if no part may.
+        context: [start, end) of the part of the first user turn that may be cut, in characters; None if no part may.
     """
 
     messages: Sequence[Message]

@@ -335,6 +335,8 @@ def _features(path: Path) -> dict[str, list[str]]:
     metadata = parquet.read_schema(path).metadata or {}
     try:
         columns = orjson.loads(metadata.get(b"huggingface", b'{"info": {"features": {}}}'))["info"]["features"]
-        return {name: column["names"] for name, column in columns.items() if column.get("_type") == "ClassLabel"}
+        # `datasets` describes a list of objects by a list.
+        single = {name: column for name, column in columns.items() if isinstance(column, dict)}
+        return {name: column["names"] for name, column in single.items() if column.get("_type") == "ClassLabel"}
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise InputError(f"{path} has malformed label names; {USE_A_MIRROR}") from error
