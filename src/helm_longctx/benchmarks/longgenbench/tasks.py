@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Sequence
-from importlib import resources
 
 from helm_longctx.benchmarks.longgenbench import scoring
 from helm_longctx.benchmarks.longgenbench.data import BUDGETS, COMMIT, FILES, KINDS, RECORD_SHAPES, REPOSITORY, load
@@ -16,6 +14,7 @@ from helm_longctx.protocol.lengths import Axis, parse_length
 from helm_longctx.protocol.prompt import Message
 from helm_longctx.protocol.task import Task, Variant
 from helm_longctx.protocol.template import Template
+from helm_longctx.sources.tables import published_rows
 
 
 def write_headings(messages: Sequence[Message]) -> str | None:
@@ -29,8 +28,7 @@ def published_results() -> tuple[Published, ...]:
 
     Source: mozhu621/LongGenBench at 62c0e86, Evalution/results/static.csv (`Ratio Yes/Checks`, rounded to six digits).
     """
-    text = (resources.files(__package__) / "published.csv").read_text(encoding="utf-8")
-    rows = csv.DictReader(text.splitlines())
+    rows = published_rows(__package__)
     return tuple(Published(row["model"], "", parse_length(row["length"]), {"": float(row["stic_2"])}) for row in rows)
 
 
