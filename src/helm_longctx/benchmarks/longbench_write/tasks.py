@@ -58,7 +58,9 @@ def _task(name: str, title: str, samples: int, judged: bool = True) -> Task:
 
 
 REQUESTS = _task("requests", "Requests", 120)
-OTHERS = (_task("english", "English requests", 60), _task("longwrite_ruler", "LongWrite-Ruler", 48, judged=False))
+ENGLISH = _task("english_requests", "English requests", 60)
+RULER = _task("longwrite_ruler", "LongWrite-Ruler", 48, judged=False)
+ANNOTATOR = "helm_longctx.benchmarks.longbench_write.judge.QualityAnnotator"
 
 
 LONGBENCH_WRITE = Benchmark(
@@ -69,7 +71,9 @@ LONGBENCH_WRITE = Benchmark(
     comparability=1,
     url=f"https://github.com/{REPOSITORY}/tree/{COMMIT[:7]}/evaluation",
     categories=(
-        Category("", "", (REQUESTS,), OTHERS, judge="helm_longctx.benchmarks.longbench_write.judge.QualityAnnotator"),
+        Category("", "", (REQUESTS,), judge=ANNOTATOR),
+        Category("english", "English", (ENGLISH,), averaged=False, judge=ANNOTATOR),
+        Category("ruler", "Ruler", (RULER,), averaged=False),
     ),
     metrics=(
         Metric("length_score", "Length score", "How near the text is to the required length: S_l."),
@@ -84,5 +88,5 @@ LONGBENCH_WRITE = Benchmark(
         Metric("judge_spread", "Judges' spread", "How far apart the judges are.", lower_is_better=True, range=None),
     ),
     axis=None,
-    baselines={task.name: Baseline(repeat_request, "Once upon a time.") for task in (REQUESTS, *OTHERS)},
+    baselines={task.name: Baseline(repeat_request, "Once upon a time.") for task in (REQUESTS, ENGLISH, RULER)},
 )
