@@ -20,6 +20,7 @@ EXTRAS = {
     "anthropic": ("anthropic",),
     "judges": ("authlib", "genai_prices", "krippendorff", "platformdirs"),
     "citations": ("google.protobuf", "sentencepiece"),
+    "code": ("tree_sitter", *(f"tree_sitter_{name}" for name in ("cpp", "go", "java", "python", "rust", "typescript"))),
     "plot": ("matplotlib",),
     "report": ("vl_convert",),
     "prices": ("genai_prices",),

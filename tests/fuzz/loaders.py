@@ -40,6 +40,7 @@ from tests.longproc.fabricate import build_longproc
 from tests.lv_eval.fabricate import build_lv_eval
 from tests.mrcr.fabricate import build_conversations
 from tests.mrcr_v2.fabricate import build_mrcr_v2
+from tests.scbench.fabricate import build_scbench
 from tests.tasks import entry_of
 
 BUILDERS: tuple[Callable[[Path], object], ...] = (
@@ -55,6 +56,7 @@ BUILDERS: tuple[Callable[[Path], object], ...] = (
     build_mrcr_v2,
     build_graphwalks,
     build_helmet2,
+    build_scbench,
     lambda root: build_longproc(root / "longproc"),
 )
 """What fabricates the data of all benchmarks."""

@@ -26,6 +26,7 @@ OF_BENCHMARK: dict[str, dict[str, Any]] = {
     "ada_leval": {"prediction": "Answer: A2 [2, 1, 3]", "num_choice": 12, "order": [2, 1, 3, 4]},
     "longbench": {"all_classes": ["Lake", "Lake Vel"], "length": 5000},
     "longbench_v2": {"prediction": "The correct answer is (B)", "difficulty": "easy", "length": "short"},
+    "scbench": {"answer": "Lake", "turn": 2},
     "longbench_write": {"length": 500, "judge": json.dumps(grades())},
     "longgenbench": {
         "prediction": " x\n#*# Week 2: y", "prefix": "#*# Week 1:", "type": "Week", "number": 52, "average_checks": 2.5,

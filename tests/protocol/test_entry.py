@@ -67,7 +67,7 @@ def test_every_argument() -> None:
         ("helmet_rag:length=8k,protocol=v2", "protocol='v2' is not allowed; allowed: paper, current"),
         ("helmet_rag:length=8k,protocol=api", "protocol='api' is not allowed; allowed: paper, current"),
         ("lv_eval:length=16k,protocol=current", "protocol='current' is not allowed; allowed: paper, api"),
-        ("helmet_recal:length=8k", "ruler; did you mean helmet_recall?"),
+        ("helmet_recal:length=8k", "; did you mean helmet_recall?"),
         ("helmet_recall:length=8k,num_sample=8", "path; did you mean num_samples?"),
         ("helmet_recall:length=8k, model=a/b", "there is a space around the argument ' model'; write 'model'"),
         ("helmet_recall:length=8k,num_samples=4294967295", "allowed: a whole number from 1 to 10000"),

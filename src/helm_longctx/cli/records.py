@@ -56,7 +56,7 @@ def _prompt_lines(entry: Entry, style: Form | None, root: DataRoot) -> Iterator[
                 **({"length": entry.label} if entry.label else {}),
                 **_prompt_fields(task.prompt(example, task.variant(entry.settings).system), form),
                 "references": example.references,
-                "max_tokens": task.budget(entry.settings),
+                "max_tokens": task.budget(entry.settings, example),
                 "stop": list(stop_sequences(task, entry.settings)) if form == "completion" else [],
             }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TypeVar
@@ -134,7 +134,7 @@ class LongContextAdapter(Adapter):
         )
 
     def _fit(self, instance: Instance, sample: Sample, max_tokens: int, style: Form) -> FittedPrompt:
-        """Cut the last user turn so that the prompt fits."""
+        """Cut the first user turn so that the prompt fits."""
         if instance.input.messages is not None and not (style == "chat" and self.sends_messages):
             raise InputError(
                 f"the prompt is a conversation, which deployment {self.adapter_spec.model_deployment!r} cannot send"
@@ -142,7 +142,7 @@ class LongContextAdapter(Adapter):
             )
         prompt = _prompt(instance, sample, style)
         try:
-            return self.truncator.fit(prompt, sample, max_tokens, style)
+            return self.truncator.fit(prompt, sample, max_tokens, style, _others(instance))
         except NoRoomError:
             # With truncation=error, a single error later names all prompts that are too long.
             if self.refuses:
@@ -161,19 +161,37 @@ class LongContextAdapter(Adapter):
         sample = Sample.from_json(state.instance.extra_data)
         assert sample.style
         prompt = _prompt(state.instance, sample, sample.style)
-        return self.truncator.excess(prompt, sample, self._max_tokens(sample), sample.style)
+        return self.truncator.excess(prompt, sample, self._max_tokens(sample), sample.style, _others(state.instance))
 
 
 def _prompt(instance: Instance, sample: Sample, style: Form) -> str:
-    """Return the last user turn, which is the only one that can be cut, in the form that is sent."""
-    text = str(instance.input.messages[-1]["content"] if instance.input.messages else instance.input.text)
+    """Return the first user turn, which is the only one that can be cut, in the form that is sent."""
+    messages = instance.input.messages
+    text = str(messages[_first_turn(messages)]["content"] if messages else instance.input.text)
     return text if style == "chat" else text + (sample.separator + sample.answer_prefix)
 
 
-def _messages(instance: Instance, fitted: FittedPrompt) -> list[dict[str, str]] | None:
-    """Return a conversation with its fitted last turn; None for a prompt of one turn."""
+def _others(instance: Instance) -> list[str]:
+    """Return the texts of a conversation's other messages."""
     messages = instance.input.messages
-    return [*messages[:-1], {**messages[-1], "content": fitted.prompt}] if messages else None
+    if not messages:
+        return []
+    first = _first_turn(messages)
+    return [message["content"] for place, message in enumerate(messages) if place != first]
+
+
+def _messages(instance: Instance, fitted: FittedPrompt) -> list[dict[str, str]] | None:
+    """Return a conversation with its fitted first user turn; None for a prompt of one turn."""
+    messages = instance.input.messages
+    if not messages:
+        return None
+    place = _first_turn(messages)
+    return [*messages[:place], {**messages[place], "content": fitted.prompt}, *messages[place + 1 :]]
+
+
+def _first_turn(messages: Sequence[Mapping[str, str]]) -> int:
+    """Return the place of the first message of the user; the long context of a conversation stands there."""
+    return next(place for place, message in enumerate(messages) if message["role"] == "user")
 
 
 def _of_trial(state: RequestState, trial: int) -> RequestState:

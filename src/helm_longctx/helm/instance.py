@@ -23,13 +23,14 @@ def to_instance(
     prompt = task.prompt(example, task.variant(settings).system)
     sample = Sample(
         source=example.source,
-        max_tokens=task.budget(settings),
+        max_tokens=task.budget(settings, example),
         run_max_tokens=run_max_tokens,
         chat=task.chat,
         cut=task.cut,
         # With another axis the length counts words or output tokens, which limit no prompt.
         length=settings.length if benchmark.axis and benchmark.axis.limits_prompt else None,
         context_span=prompt.context,
+        reserved=example.reserved,
         separator=prompt.separator,
         answer_prefix=prompt.answer_prefix,
         prefix_scored=task.prefix_scored,

@@ -1,11 +1,12 @@
 """Cuts prompts that are too long for their length or for the deployment's window, by the task's rule.
 
-HELMET cuts the end of the context (`context_end`), LV-Eval the middle of the prompt (`middle`).
+HELMET cuts the end of the context (`context_end`), LV-Eval the middle of the prompt (`middle`). Of a conversation the
+first user turn is cut.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any
@@ -27,8 +28,8 @@ CHAT_BUFFER = 100
 CHAT_HEADER = "Role: user\nContent: "
 """The text before a user turn when its tokens are counted (HELMET model_utils.py, OpenAIModel.prepare_inputs)."""
 
-MIDDLE = ("middle", "middle_joined")
-"""The rules that cut the middle of a prompt."""
+MIDDLE = ("middle", "middle_joined", "context_middle")
+"""The rules that cut the middle of a prompt or of its context."""
 
 _SPECIAL_TOKENS = 8
 """Upper bound of the special tokens at the ends of a prompt. All other tokens have at least one byte of the text."""
@@ -62,12 +63,14 @@ class Truncator:
         # `cache` loads the tokenizer once, and only if a prompt could be too long.
         return Truncator(window, cache(lambda: _tokenizer(deployment)))
 
-    def fit(self, prompt: str, sample: Sample, max_tokens: int, form: Form) -> FittedPrompt:
+    def fit(self, prompt: str, sample: Sample, max_tokens: int, form: Form, others: Sequence[str] = ()) -> FittedPrompt:
         """Return the prompt, cut by the task's rule if it is too long.
 
         Args:
+            prompt: the prompt, or the first user turn of a conversation.
             sample: the sample, with the rule in `cut`, and with `length`, `context_span` and `thinking_tokens`.
             max_tokens: the output budget, `thinking_tokens` included.
+            others: the other messages of a conversation. The rule `context_middle` leaves room for them.
 
         Raises:
             NoRoomError: the prompt is too long even without its context.
@@ -78,20 +81,24 @@ class Truncator:
             return FittedPrompt(prompt)
         limit = self._limit(sample, max_tokens, form)
         counted = _text_to_count(prompt, sample, form)
-        # Most prompts that are short enough need no tokenizer, because the number of bytes is an upper bound. The
-        # number of characters is compared first, because a long prompt must be copied to count its bytes.
-        if len(counted) < limit and len(counted.encode("utf-8", "surrogatepass")) + _SPECIAL_TOKENS <= limit:
+        if _are_short([counted, *others], limit):
             return FittedPrompt(prompt)
+        if sample.cut == "context_middle":
+            return self._around_context(prompt, sample, max_tokens, others)
         if sample.cut in MIDDLE:
             return self._around_middle(prompt, sample, limit)
-        assert sample.context_span is not None
+        if sample.context_span is None:  # a conversation of which no part may be cut
+            return FittedPrompt(prompt)
         # The header is counted with the prompt and then removed. It is never cut, because only the context is.
         header = len(counted) - len(prompt)
         fitted = self._without_end(counted, [place + header for place in sample.context_span], limit)
         return replace(fitted, prompt=fitted.prompt[header:] if fitted.cut else prompt)
 
-    def excess(self, prompt: str, sample: Sample, max_tokens: int, form: Form) -> int:
+    def excess(self, prompt: str, sample: Sample, max_tokens: int, form: Form, others: Sequence[str] = ()) -> int:
         """Return the number of tokens by which a prompt is too long. The arguments are those of `fit`."""
+        if sample.cut == "context_middle":
+            context, limit = self._context_and_limit(prompt, sample, max_tokens, others)
+            return self._count(context) - limit
         return self._count(_text_to_count(prompt, sample, form)) - self._limit(sample, max_tokens, form)
 
     def _around_middle(self, prompt: str, sample: Sample, limit: int) -> FittedPrompt:
@@ -107,9 +114,36 @@ class Truncator:
                 )
         return fitted
 
+    def _around_context(self, prompt: str, sample: Sample, max_tokens: int, others: Sequence[str]) -> FittedPrompt:
+        assert sample.context_span is not None
+        start, end = sample.context_span
+        fitted = self._without_context_middle(*self._context_and_limit(prompt, sample, max_tokens, others))
+        return (
+            FittedPrompt(prompt[:start] + fitted.prompt + prompt[end:], cut=True)
+            if fitted.cut
+            else FittedPrompt(prompt)
+        )
+
+    def _context_and_limit(
+        self, prompt: str, sample: Sample, max_tokens: int, others: Sequence[str]
+    ) -> tuple[str, int]:
+        """Return the text whose middle can be cut, and the most tokens of it.
+
+        What the official code reserves need not hold the text beside it. Where it does not, the official code sends a
+        request that is too long.
+        """
+        assert sample.context_span is not None
+        start, end = sample.context_span
+        beside = sum(map(self._count, filter(None, (prompt[:start], prompt[end:], *others))))
+        room = sample.extend(reserved=max(sample.reserved, beside + max_tokens))
+        return prompt[start:end], self._limit(room, max_tokens, "chat")
+
     def _limit(self, sample: Sample, max_tokens: int, form: Form) -> int:
         assert self.window is not None
-        if sample.cut in MIDDLE:
+        if sample.cut == "context_middle":
+            # The official code counts the markup of the chat template, which is not known here, with the context.
+            limit = self.window - max(sample.reserved, max_tokens) - CHAT_BUFFER
+        elif sample.cut in MIDDLE:
             limit = self.window - max(middle.RESERVED, max_tokens + CHAT_BUFFER)
         else:
             # The official code adds the thinking tokens to the output and to the length after the cut (eval.py:69).
@@ -132,11 +166,24 @@ class Truncator:
 
     @cached_property
     def _without_joined_middle(self) -> middle.MiddleCutter:
+        return middle.middle_cutter(self.tokenizer(), joins=True, evenly=False)
+
+    @cached_property
+    def _without_context_middle(self) -> middle.MiddleCutter:
         return middle.middle_cutter(self.tokenizer(), joins=True)
 
     @cached_property
     def _without_end(self) -> context_end.ContextCutter:
         return context_end.context_cutter(self.tokenizer())
+
+
+def _are_short(texts: Sequence[str], limit: int) -> bool:
+    """Whether texts are certain to have no more tokens than the limit, so that most prompts need no tokenizer."""
+    # The number of bytes is an upper bound. The number of characters is compared first, because a long prompt must be
+    # copied to count its bytes.
+    if sum(map(len, texts)) >= limit:
+        return False
+    return sum(len(text.encode("utf-8", "surrogatepass")) + _SPECIAL_TOKENS for text in texts) <= limit
 
 
 def _text_to_count(prompt: str, sample: Sample, form: Form) -> str:

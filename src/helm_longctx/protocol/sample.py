@@ -20,7 +20,8 @@ class Sample:
         chat: whether the official code sends the task as a chat.
         cut: the part of a prompt that is cut if the prompt is too long; see `Task.cut`.
         length: largest number of tokens of prompt and output together; None if the length does not limit the prompt.
-        context_span: [start, end) of the text that may be cut, in characters.
+        context_span: [start, end) of the text that may be cut, in characters of the first user turn.
+        reserved: tokens of the window that stay free beside that text; see `Example.reserved`.
         separator, answer_prefix: the texts after the user turn in a completion prompt.
         prefix_scored: whether the answer prefix of a completion is scored with the output.
         stop: stop sequences of the completion.
@@ -47,6 +48,7 @@ class Sample:
     cut: str = "context"
     length: int | None = None
     context_span: Sequence[int] | None = None
+    reserved: int = 0
     separator: str = ""
     answer_prefix: str = ""
     prefix_scored: bool = True

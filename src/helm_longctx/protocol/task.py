@@ -33,7 +33,7 @@ Protocol = Literal["paper", "current", "api"]
 Labels = Literal["integer", "natural_label"]
 Context = Literal["full", "none"]
 Truncation = Literal["auto", "error"]
-CutRule = Literal["context", "middle", "middle_joined", "nothing"]
+CutRule = Literal["context", "middle", "middle_joined", "context_middle", "nothing"]
 
 EVERY_TASK = ("length", "num_samples", "style", "thinking_tokens", "truncation", "repeats")
 """The run-entry arguments that every task takes."""
@@ -59,6 +59,11 @@ class Example:
         group: the name of what the example shares with others of its task, such as a book, a set of documents, or a
             question that is asked at several depths. Scores in a group are not independent. Empty if it shares nothing.
         follow_up: the second request, if the first answer is not the one that is scored.
+        max_tokens: its output budget, if that is not the task's.
+        context: [start, end) of the part of the first user turn that may be cut, in characters, for tasks without a
+            template; None if no part may.
+        reserved: tokens of the model's window that the official code leaves free beside that part, for tasks with the
+            cut `context_middle`.
         answer_tokens: about how many tokens a good answer has, where no reference tells; for estimates.
     """
 
@@ -73,6 +78,9 @@ class Example:
     messages: Sequence[Message] = ()
     group: str = ""
     follow_up: FollowUp | None = None
+    max_tokens: int | None = None
+    context: tuple[int, int] | None = None
+    reserved: int = 0
     answer_tokens: int | None = None
 
 
@@ -151,7 +159,7 @@ class Task:
         headline: the official metrics whose mean is `longctx_score`, nearly always one. Empty if the official headline
             metric is not computed here; `unscored` then says why.
         metrics: every name that `score` can return.
-        max_tokens: output budget in tokens, for all lengths or by length.
+        max_tokens: output budget in tokens, for all lengths or by length; the largest one if examples have their own.
         num_samples: the official sample size, for all lengths or by length.
         depths: the number of depths of the evidence at which each of the `num_samples` questions is asked.
         shots: the official number of demonstrations before the question.
@@ -169,7 +177,8 @@ class Task:
         judge_sources: the files that a judge needs, by role: its `rubric`, the `keypoints` of summaries.
         record_shapes: the kinds of the optional fields that `score` reads from a record.
         cut: the part of a prompt that is cut if the prompt is too long: the end of its `context`; its `middle`, after
-            which the two halves are decoded separately, or with `middle_joined` together; or `nothing`.
+            which the two halves are decoded separately, or with `middle_joined` together; the middle of its context
+            (`context_middle`), decoded together; or `nothing`.
         prefix_scored: whether a completion is scored with the answer prefix before the output, as some official codes
             do.
         repeats: how often the official protocol asks each question. A score is the mean of the answers.
@@ -224,8 +233,8 @@ class Task:
 
     def prompt(self, example: Example, system: str | None = None) -> Prompt:
         """Make the prompt of an example, after a system message if the protocol has one."""
-        # An example's own messages have no context span, so nothing of them is cut.
-        prompt = Prompt(example.messages) if example.messages else self.template.render(example.fields)
+        own = Prompt(example.messages, context=example.context) if example.messages else None
+        prompt = own or self.template.render(example.fields)
         return prompt.with_system(system) if system else prompt
 
     def check_record(self, record: Record, where: str) -> None:
@@ -284,9 +293,14 @@ class Task:
         official = self.max_tokens if isinstance(self.max_tokens, int) else self.max_tokens[settings.level]
         return self.variant(settings).max_tokens or official
 
-    def budget(self, settings: Settings) -> int:
-        """Return the output budget of a request: the official budget plus the tokens for thinking."""
-        return self.output_tokens(settings) + settings.thinking_tokens
+    def budget(self, settings: Settings, example: Example | None = None) -> int:
+        """Return the output budget of a request: the official budget plus the tokens for thinking.
+
+        Args:
+            example: the example that the request asks; without it the result is the task's largest budget.
+        """
+        own = example.max_tokens if example else None
+        return (own or self.output_tokens(settings)) + settings.thinking_tokens
 
     def scores(self, record: Record) -> Scores:
         """Return the official metrics and `longctx_score`. A metric that cannot be computed is absent."""

@@ -6,8 +6,7 @@ code is the same; that of LongBench v2 decodes both halves at once (THUDM/LongBe
 The whole formatted prompt, before any chat template, is tokenized with special tokens. The first half and the last half
 of the limit are kept, and each half is decoded by itself. This has consequences, which are reproduced:
 
-- With an odd limit, one token less than the limit is kept. If the halves are joined before they are decoded, the second
-  half gets this token.
+- With an odd limit, one token less than the limit is kept. In LongBench v2 the second half gets this token.
 - Decoding drops special tokens, also where the text contains their names (`<s>`). A Llama-like tokenizer drops the
   space at the start of the second half. A character that is cut in two becomes U+FFFD.
 - The question stands in the second half. It stays whole if it and the text after it have no more tokens than half the
@@ -41,7 +40,7 @@ has more than n tokens, and its first n // 2 and last n // 2 tokens are those of
 Decode = Callable[[Sequence[int]], str]
 
 
-def middle_cutter(tokenizer: Any, joins: bool = False) -> MiddleCutter:
+def middle_cutter(tokenizer: Any, joins: bool = False, evenly: bool = True) -> MiddleCutter:
     """Make a function that cuts prompts by a tokenizer. Several threads can call it at a time.
 
     Each prompt is tokenized once. With a fast tokenizer, only the two ends of a prompt that is far too long are.
@@ -49,6 +48,7 @@ def middle_cutter(tokenizer: Any, joins: bool = False) -> MiddleCutter:
     Args:
         tokenizer: a Hugging Face tokenizer, a `tokenizers.Tokenizer` or a `tiktoken.Encoding`.
         joins: whether the two halves are joined before they are decoded.
+        evenly: whether both halves have as many tokens; if not, the second one gets the last token of an odd limit.
 
     Returns:
         A function that raises `InputError` for a limit below 2, which cannot be divided into two halves.
@@ -64,9 +64,10 @@ def middle_cutter(tokenizer: Any, joins: bool = False) -> MiddleCutter:
         # The official code uses int(max_length / 2) for both halves, so an odd limit leaves one token unused
         # (utils.py).
         half = max_tokens // 2
+        last = half if evenly else max_tokens - half
         if joins:
-            return FittedPrompt(decode([*ids[:half], *ids[half - max_tokens :]]), cut=True)
-        return FittedPrompt(decode(ids[:half]) + decode(ids[-half:]), cut=True)
+            return FittedPrompt(decode([*ids[:half], *ids[-last:]]), cut=True)
+        return FittedPrompt(decode(ids[:half]) + decode(ids[-last:]), cut=True)
 
     return cut
 
