@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from helm_longctx.benchmarks.longbench_write import scoring
 from helm_longctx.benchmarks.longbench_write.data import COMMIT, FILES, REPOSITORY, RUBRIC, load
-from helm_longctx.judging.scores import REPLIES
+from helm_longctx.judging.scores import REPLIES, SPREAD
 from helm_longctx.protocol.baseline import Baseline
 from helm_longctx.protocol.benchmark import Benchmark, Category, Metric
 from helm_longctx.protocol.prompt import Message
@@ -85,7 +86,7 @@ LONGBENCH_WRITE = Benchmark(
             for name in scoring.BY_CLASS
         ),
         Metric("judge_score_strict", "Quality score, strict", "As the quality score; 0 without grades.", range=None),
-        Metric("judge_spread", "Judges' spread", "How far apart the judges are.", lower_is_better=True, range=None),
+        replace(SPREAD, range=None),
     ),
     axis=None,
     baselines={task.name: Baseline(repeat_request, "Once upon a time.") for task in (REQUESTS, ENGLISH, RULER)},
