@@ -29,12 +29,14 @@ from helm_longctx.report.results import Result, published_results, read_results
 from helm_longctx.report.subset import Price, Proposal, propose, tokens
 from helm_longctx.report.suite import suite_folder
 
+OtherModels = Annotated[
+    str | None, typer.Option(help="Also use the models of this suite.", autocompletion=complete_suite)
+]
+
 
 def subset(
     benchmark: Annotated[str, typer.Argument(help="The benchmark, e.g. helmet or lv_eval.")],
-    suite: Annotated[
-        str | None, typer.Option(help="Also use the models of this suite.", autocompletion=complete_suite)
-    ] = None,
+    suite: OtherModels = None,
     agreement: Annotated[
         float, typer.Option(min=0.5, max=1, help="Lowest rank correlation with the whole benchmark.")
     ] = 0.95,
