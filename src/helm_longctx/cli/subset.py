@@ -29,20 +29,14 @@ from helm_longctx.report.results import Result, published_results, read_results
 from helm_longctx.report.subset import Price, Proposal, propose, tokens
 from helm_longctx.report.suite import suite_folder
 
-OtherModels = Annotated[
-    str | None, typer.Option(help="Also use the models of this suite.", autocompletion=complete_suite)
-]
-
 
 def subset(
     benchmark: Annotated[str, typer.Argument(help="The benchmark, e.g. helmet or lv_eval.")],
-    suite: OtherModels = None,
-    agreement: Annotated[
-        float, typer.Option(min=0.5, max=1, help="Lowest rank correlation with the whole benchmark.")
-    ] = 0.95,
-    price: Annotated[
-        float, typer.Option(min=0.001, max=1, help="Highest price, as a share of the whole benchmark's.")
-    ] = 0.25,
+    suite: Annotated[
+        str | None, typer.Option(help="Also use the models of this suite.", autocompletion=complete_suite)
+    ] = None,
+    agreement: Annotated[float, typer.Option(min=0.5, max=1, help="Lowest rank correlation with the whole.")] = 0.95,
+    price: Annotated[float, typer.Option(min=0.001, max=1, help="Highest price, as a share of the whole.")] = 0.25,
     to: Annotated[Path, typer.Option(help="File of run entries to write.")] = Path("subset.conf"),
     model: Annotated[str | None, typer.Option(help="Deployment whose prices are used, e.g. openai/gpt-6-luna.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the split of the models.")] = 0,
