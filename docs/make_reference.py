@@ -29,8 +29,8 @@ def pages() -> dict[str, str]:
 
 def _tasks() -> Iterator[str]:
     yield "# Tasks\n"
-    yield "This page lists all tasks by benchmark. A run entry without a task runs all tasks of its category that have no"
-    yield "asterisk. Tasks with an asterisk run only if the entry names them. Every task takes the arguments"
+    yield "This page lists all tasks by benchmark. A run entry without a task runs all tasks of its category that"
+    yield "have no asterisk. Tasks with an asterisk run only if the entry names them. Every task takes the arguments"
     yield f"{', '.join(f'`{name}`' for name in EVERY_TASK)} ([their meaning](../run-entries.md)).\n"
     for benchmark in BENCHMARKS:
         yield f"## {benchmark.title}\n"
