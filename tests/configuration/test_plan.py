@@ -13,12 +13,14 @@ from helm.benchmark.run import build_parser
 
 from helm_longctx.cli.shared import fill_registries
 from helm_longctx.config.load import load_config
+from helm_longctx.config.places import Places
 from helm_longctx.config.plan import Plan, make_plan, use_settings
 from helm_longctx.endpoints.files import add_entries
 from helm_longctx.errors import InputError
 from helm_longctx.helm.command_line import make_run_specs
 from helm_longctx.models import lexical
 from tests.configuration.test_load import write
+from tests.endpoints.scripted import Scripted, scripted
 from tests.servers.llm import Server, serve
 from tests.servers.models import Model
 
@@ -40,6 +42,9 @@ limits: {max_retries: 2}
 """
 
 OAUTH = "{client_id: MY_KEY, client_secret: MY_KEY, token_url: ABSENT}"
+
+SELECTION = "tasks: [helmet_recall, aa_lcr]\nlengths: [8k]\narguments: {num_samples: 4}"
+"""The part of `GOOD` that says what is run."""
 
 MISTAKES = [
     (
@@ -63,19 +68,19 @@ MISTAKES = [
     ("num_samples: 4", "style: caht", ":3: arguments.style: helmet_recall: style='caht'", "did you mean chat?"),
     ("num_samples: 4", "labels: integer", ":3: arguments.labels is an argument that none of the tasks takes", "shots"),
     (
-        "tasks: [helmet_recall, aa_lcr]\nlengths: [8k]\narguments: {num_samples: 4}",
+        SELECTION,
         "conf_paths: [absent.conf]",
         ":1: conf_paths[0]: 'absent.conf': No such file",
         "",
     ),
     (
-        "tasks: [helmet_recall, aa_lcr]\nlengths: [8k]\narguments: {num_samples: 4}",
+        SELECTION,
         "entries:\n  - medcalc_bench:versoin=1",
         ":2: entries[0]: medcalc_bench: unknown argument versoin",
         "did you mean version?",
     ),
     (
-        "tasks: [helmet_recall, aa_lcr]\nlengths: [8k]\narguments: {num_samples: 4}",
+        SELECTION,
         "entries: ['aa_lcr:model=no/such']",
         ":1: entries[0]: 'no/such' is not a model",
         "HELM's models",
@@ -121,7 +126,7 @@ def registries() -> None:
     fill_registries(Path("prod_env"))
 
 
-def plan(text: str, server: Server) -> Plan:
+def plan(text: str, server: Server | Scripted) -> Plan:
     """Make the plan of a configuration."""
     config = load_config(write(text.replace("URL", server.address)))
     with use_settings(config):
@@ -153,6 +158,18 @@ def test_mistakes(old: str, new: str, place: str, allowed: str, server: Server) 
     assert "secret-of-the-test" not in message
     assert server.calls == []
     assert Path("prod_env/model_deployments.yaml").read_text() == before
+
+
+@pytest.mark.usefixtures("ready")
+def test_an_error_of_a_server_names_the_files_key() -> None:
+    """The error has the model's place in the file and the file's key, not an option of another command."""
+    with (
+        scripted({}, key="another") as server,
+        pytest.raises(InputError, match=r"^run.yaml:6: models\[1\]: api_key_env='MY_KEY': .* refuses the key"),
+    ):
+        plan(GOOD, server)
+    options = Places(options={("models", 0, "url"): "--model-url", ("models", 0, "name"): "--model-name"})
+    assert str(options.error(("models", 0), ": model='absent'")) == "--model-url: model='absent'"
 
 
 @pytest.mark.usefixtures("ready")

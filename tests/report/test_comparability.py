@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.benchmarks.ada_leval import BENCHMARK as ADA_LEVAL
 from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.protocol.task import Task
@@ -123,3 +124,12 @@ def test_other_runs_have_no_outcome() -> None:
     """Runs of other scenarios, and published results, are nothing that this can tell of."""
     for arguments in ({}, {"entry": "mmlu"}, {"entry": "helmet_recall", "published": "url"}):
         assert find_outcome({"scenario_spec": {"args": arguments}}, [], [HELMET]) is None
+
+
+def test_own_questions_have_no_official_tasks() -> None:
+    """A run of one metric on a user's own questions lacks no other metric."""
+    spec = {"scenario_spec": {"args": {"entry": "any_jsonl", "revision": "r", "metric": "rubric", "path": "x"}}}
+    stats = [{"name": {"name": "longctx_score", "split": "test", "sub_split": "rubric"}, "mean": 0.5}]
+    found = find_outcome(spec, stats, BENCHMARKS)
+    assert found
+    assert cell_lacks("longctx_score", None, [found]) == []

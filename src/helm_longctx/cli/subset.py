@@ -35,12 +35,8 @@ def subset(
     suite: Annotated[
         str | None, typer.Option(help="Also use the models of this suite.", autocompletion=complete_suite)
     ] = None,
-    agreement: Annotated[
-        float, typer.Option(min=0.5, max=1, help="Lowest rank correlation with the whole benchmark.")
-    ] = 0.95,
-    price: Annotated[
-        float, typer.Option(min=0.001, max=1, help="Highest price, as a share of the whole benchmark's.")
-    ] = 0.25,
+    agreement: Annotated[float, typer.Option(min=0.5, max=1, help="Lowest rank correlation with the whole.")] = 0.95,
+    price: Annotated[float, typer.Option(min=0.001, max=1, help="Highest price, as a share of the whole.")] = 0.25,
     to: Annotated[Path, typer.Option(help="File of run entries to write.")] = Path("subset.conf"),
     model: Annotated[str | None, typer.Option(help="Deployment whose prices are used, e.g. openai/gpt-6-luna.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the split of the models.")] = 0,

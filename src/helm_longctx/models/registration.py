@@ -90,13 +90,13 @@ def register_ready() -> None:
 
     A user's entries stay: HELM takes the last deployment of a model, so one of a model that has any is left out.
     """
+    for row in _read_ready("models", "model_metadata"):
+        if row["name"] not in MODEL_NAME_TO_MODEL_METADATA:
+            register_model_metadata(dacite.from_dict(ModelMetadata, row))
     known = {deployment.model_name for deployment in ALL_MODEL_DEPLOYMENTS}
     for row in _read_ready("model_deployments"):
         if row["model_name"] not in known:
             register_model_deployment(dacite.from_dict(ModelDeployment, row))
-    for row in _read_ready("models", "model_metadata"):
-        if row["name"] not in MODEL_NAME_TO_MODEL_METADATA:
-            register_model_metadata(dacite.from_dict(ModelMetadata, row))
     for row in _read_ready("tokenizer_configs"):
         if row["name"] not in TOKENIZER_NAME_TO_CONFIG:
             register_tokenizer_config(dacite.from_dict(TokenizerConfig, row))

@@ -38,6 +38,8 @@ def write_report(
         InputError: there are no scores; a file of a run is damaged; or Chromium is missing for `pdf`.
     """
     boards = [board for board in read_boards(suite, benchmarks, published) if board.results]
+    # The report opens with a benchmark that has published results to compare with, if there is one.
+    boards.sort(key=lambda board: not board.benchmark.published())
     if not boards:
         raise InputError(f"{suite or 'report'} has no scores to report; run helm-run with this --suite first")
     folder.mkdir(parents=True, exist_ok=True)

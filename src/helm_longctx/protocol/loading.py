@@ -39,7 +39,8 @@ def load_examples(task: Task, settings: Settings, root: DataRoot) -> Iterator[Ex
         raise InputError(f"{row} does not have {task.name}'s format: {what}") from error
     if not count:
         raise InputError(
-            f"{where}: no row can be used for {task.name}; the file has other data, or its texts are too short"
+            f"{where}: no row can be used for {task.name} with these arguments; the file has other data, or its texts"
+            " are too short"
         )
 
 

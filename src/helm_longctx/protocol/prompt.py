@@ -4,11 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
+
+from helm_longctx.errors import InputError
 
 Form = Literal["chat", "completion"]
 Message = Mapping[str, str]
 """`role` (system, user or assistant) and `content`."""
+
+
+def read_messages(name: str, value: Any) -> tuple[Message, ...]:
+    """Check and return a conversation that was read from a file.
+
+    Args:
+        name: what it is; the error starts with it.
+
+    Raises:
+        InputError: it is not a list of messages, or the last one is not the user's.
+    """
+    if not (isinstance(value, list) and value and all(map(_is_message, value)) and value[-1]["role"] == "user"):
+        raise InputError(f"{name} must be a list of objects with role and content, the last one the user's")
+    return tuple({"role": message["role"], "content": message["content"]} for message in value)
+
+
+def _is_message(value: Any) -> bool:
+    roles = ("system", "user", "assistant")
+    return isinstance(value, dict) and value.get("role") in roles and isinstance(value.get("content"), str)
 
 
 @dataclass(frozen=True)

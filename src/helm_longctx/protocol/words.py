@@ -10,7 +10,7 @@ import re
 import string
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -29,8 +29,8 @@ _CHINESE_PUNCTUATION = str.maketrans(
 )
 
 
-def f1(output: Sequence[str], gold: Sequence[str]) -> float:
-    """Return the F1 of two bags of words; 0 if they share no word."""
+def f1(output: Collection[str], gold: Collection[str]) -> float:
+    """Return the F1 of two bags or sets of words; 0 if they share no word."""
     shared = sum((Counter(output) & Counter(gold)).values())
     if not shared:
         return 0.0

@@ -69,10 +69,8 @@ def ensure_folder(folder: RepositoryFolder, root: DataRoot, command: str) -> Non
     Raises:
         InputError: files are missing from a mirror, the download fails, or the content does not have the tree id.
     """
-    if all(map(root.has, folder.paths)):
+    if not root.lacks(folder.paths, command):
         return
-    if root.mirror:
-        raise root.missing_error(folder.paths, command)
     target = root / folder.path
     target.mkdir(parents=True, exist_ok=True)
     _log.warning("fetching %s of %s into %s", folder.folder, folder.repo, target)

@@ -34,16 +34,16 @@ from helm_longctx.benchmarks.ruler.haystacks import (
     read_hotpotqa,
     read_squad,
 )
-from helm_longctx.benchmarks.ruler.published import published_results
 from helm_longctx.benchmarks.ruler.scoring import score_all, score_any
 from helm_longctx.errors import InputError
 from helm_longctx.protocol.baseline import AnswerKind, Baseline
-from helm_longctx.protocol.benchmark import Benchmark, Category, Metric
-from helm_longctx.protocol.lengths import LARGEST, STANDARD, Axis
+from helm_longctx.protocol.benchmark import Benchmark, Category, Metric, Published
+from helm_longctx.protocol.lengths import LARGEST, STANDARD, Axis, parse_length
 from helm_longctx.protocol.task import Example, Settings, Task
 from helm_longctx.protocol.template import Template
 from helm_longctx.sources.fetch import Source
 from helm_longctx.sources.root import DataRoot
+from helm_longctx.sources.tables import published_rows
 
 SAMPLES = 500
 MANY_WORDS = STANDARD["128k"]
@@ -116,6 +116,15 @@ _ANSWERS: dict[str, AnswerKind] = {
     "qa_1": "span",
     "qa_2": "span",
 }
+
+
+def published_results() -> tuple[Published, ...]:
+    """Each model's mean over the 13 tasks at each length, 0 to 1: the table of NVIDIA/RULER's README.md at c3f5e3b."""
+    return tuple(
+        Published(row["model"], "", parse_length(row["length"]), {"": float(row["score"]) / 100})
+        for row in published_rows(__package__)
+    )
+
 
 RULER = Benchmark(
     name="ruler",
