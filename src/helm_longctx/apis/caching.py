@@ -18,7 +18,7 @@ _MARK = {"type": "ephemeral"}
 
 @dataclass(frozen=True)
 class SharedRequest(Request):
-    """A HELM request whose prompt begins like the prompts of other requests.
+    """A HELM request whose prompt shares its beginning with other requests.
 
     Args:
         shared_characters: length of that beginning.
@@ -36,7 +36,7 @@ def with_beginning(request: Request, characters: int) -> Request:
 
 
 def without_beginning(request: Request) -> Request:
-    """Return the request as if it shared nothing: a mark says nothing of the answer."""
+    """Return the request without the length of its shared beginning, which does not change the answer."""
     return replace(request, shared_characters=0) if isinstance(request, SharedRequest) else request
 
 
@@ -51,7 +51,7 @@ def mark_beginning(request: Request, messages: list[dict[str, Any]]) -> list[dic
 
 def _blocks(message: Mapping[str, Any], shared: int) -> list[dict[str, Any]]:
     text = message["content"]
-    # Between words, so that no token is divided. All prompts that share the beginning are divided at the same place.
+    # The mark is between words, so that no token is divided, and at the same place in all prompts of a group.
     place = text.rfind(" ", 0, shared)
     place = shared if place <= 0 else place
     if not text[place:].strip():  # a block must not be empty

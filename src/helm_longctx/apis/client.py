@@ -1,4 +1,4 @@
-"""What our clients for the providers' APIs have in common: settings, keys, cache, sending and failures."""
+"""The base class of our clients for the providers' APIs: settings, keys, cache, sending and failures."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from helm_longctx.redaction.abbreviation import abbreviate
 from helm_longctx.redaction.text import redact, register_secret
 
 NO_KEY = "EMPTY"
-"""Sent as the key to an address that has none. The packages would send the provider's own key instead."""
+"""The key for addresses without a key. Without it the packages would send the provider's own key."""
 
 CONNECT_TIMEOUT = 5.0
-"""Seconds, as in the packages."""
+"""Seconds to wait for a connection, as in the packages."""
 
 _VARIABLE = re.compile(r"\$([A-Za-z_]\w*)")
 
@@ -52,16 +52,16 @@ class Settings:
     """The arguments in `client_spec.args` that all clients share.
 
     Args:
-        model: the name that is sent; None for the name of HELM's model without its organization.
+        model: the model's name in requests; None for the name in HELM without its organization.
         headers: HTTP headers that are added to each request. `$NAME` in a value stands for an environment variable, so
             that no file has to contain a secret.
         extra_body: fields that are added to each request's body, or replace those in it.
-        reasoning_effort: how much the model is to reason, in the provider's words.
+        reasoning_effort: the reasoning effort, with a value that the provider expects.
         thinking_tokens: tokens for reasoning, which are added to the limit of each answer.
-        stream: whether all answers are streamed. Answers that a server only streams are streamed in any case.
+        stream: whether all answers are streamed. If a server can only stream answers, they are always streamed.
         requests_per_minute, tokens_per_minute: limits for all threads that send to the same address and model.
         api_key_env: name of the environment variable with the key.
-        timeout: seconds that the server may stay silent; None for `HELM_LONGCTX_TIMEOUT`.
+        timeout: seconds to wait for data of the server; None for `HELM_LONGCTX_TIMEOUT`.
 
     Raises:
         InputError: a number is not above 0.
@@ -98,7 +98,7 @@ class ProviderClient(CachingClient):
 
     Attributes:
         client: the package's client. Callers may replace it by one with other options.
-        parameters: what was learned about the parameters that the model refuses.
+        parameters: the parameters that the model refuses, as far as they are known.
 
     Raises:
         InputError: the package is not installed, an argument is not allowed, or the variable of `api_key_env` is not
@@ -157,7 +157,7 @@ class ProviderClient(CachingClient):
 
     @abstractmethod
     def _wanted_body(self, request: Request) -> Body:
-        """Return the body of a request before anything is known of what the model refuses.
+        """Return the body of a request, before parameters that the model refuses are changed.
 
         Raises:
             FailureError: the request asks for something that cannot be sent.
@@ -190,8 +190,8 @@ class ProviderClient(CachingClient):
     def result(self, request: Request, reply: Body) -> RequestResult:
         """Return the result of a request whose reply has arrived. Never raises."""
         try:
-            # A reply from the cache says itself what was sent: this process may not have learned yet what the model
-            # refuses.
+            # A reply from the cache has the body that was sent, because this process may not know yet which parameters
+            # the model refuses.
             sent = reply.get("sent") or without_prompt(self.body(request))
             return with_sent(self.parse(request, reply), sent)
         except Exception as error:  # replies can have any structure
@@ -225,8 +225,7 @@ class ProviderClient(CachingClient):
         limits = self.settings.requests_per_minute, self.settings.tokens_per_minute
         rate = pace(str(self.client.base_url), wanted["model"], *limits)
         reply = None
-        # Each round learns a change that the bodies before did not have, so the loop ends at the latest when nothing is
-        # left to drop or rename.
+        # Each round learns a new change, so the loop ends when nothing is left to drop or rename.
         while reply is None:
             sent = self._form_body(wanted)
             rate.wait(tokens)
@@ -253,7 +252,7 @@ class ProviderClient(CachingClient):
         """Send a body, which is serialized once, and return the reply."""
         path, content = self.route(request).removeprefix(self.address_part), _serialize(body)
         if not body.get("stream"):
-            # The raw response: its JSON is kept as it is, with the fields that other servers add.
+            # The response is raw, so that its JSON keeps fields that other servers add.
             response = self.client.post(path, cast_to=httpx.Response, content=content)
             reply: Body = json.loads(response.content)
             return reply
@@ -298,7 +297,7 @@ def check_text(request: Request) -> None:
 
 
 def check_error(reply: Body) -> None:
-    """Check that a reply is not an error that came with the status of an answer.
+    """Check that a reply is not an error with the status of an answer.
 
     Raises:
         FailureError: it is one.
@@ -325,12 +324,12 @@ def _find_key(settings: Settings, api_key: str | None, base_url: str | None) -> 
 
 
 def _fill_in(headers: Mapping[str, str]) -> dict[str, str]:
-    """Replace variables in the values of headers. What they stand for is a secret."""
+    """Replace variables in the values of headers. The values of the variables are secrets."""
 
     def look_up(match: re.Match[str]) -> str:
         value = os.environ.get(match[1], "").strip()
         if not value:
-            raise InputError(f"headers: the environment variable {match[1]} is not set; set it")
+            raise InputError(f"headers: the environment variable {match[1]} is not set; set it to the header's value")
         register_secret(value)
         return value
 
@@ -339,7 +338,7 @@ def _fill_in(headers: Mapping[str, str]) -> dict[str, str]:
 
 def _failure_result(error: BaseException) -> RequestResult:
     kind = failure_of_error(error)
-    # Redacted before it is shortened: a secret that is cut in two would not be found.
+    # It is redacted before it is shortened, because a secret that is cut in two would not be found.
     text = label_error(kind, abbreviate(redact(_describe(error))))
     # HELM would discard the whole run for a fatal error, which None stands for, too. Our runner decides itself
     # (`Failure.ends_run`).
@@ -348,7 +347,7 @@ def _failure_result(error: BaseException) -> RequestResult:
 
 
 def _describe(error: BaseException) -> str:
-    """Return the status and the server's own message, which the packages bury in the body's `repr`."""
+    """Return the status and the server's own message, which the packages show only in the `repr` of the body."""
     if isinstance(error, FailureError):
         return str(error)
     body = getattr(error, "body", None)
@@ -367,7 +366,7 @@ def _parameters(body: Body) -> Body:
 
 
 def without_prompt(body: Body) -> Body:
-    """Return what a run's files say of a body. It lacks the prompt, and the secrets that `extra_body` can have."""
+    """Return a body for a run's files, without the prompt and without secrets in `extra_body`."""
     record: Body = json.loads(redact(_serialize(_parameters(body)).decode()))
     return record
 
@@ -390,7 +389,7 @@ def _update(sha: Any, value: Any) -> None:
     if isinstance(value, Mapping):
         value = [part for item in value.items() for part in item]
     if isinstance(value, list):
-        # Each part is hashed after its size, so that texts that are divided in other places get other digests.
+        # Each part is hashed after its size, so that differently divided texts have different digests.
         sha.update(f"[{len(value)}".encode())
         for item in value:
             _update(sha, item)

@@ -16,10 +16,10 @@ import httpx
 from helm_longctx.errors import bad_argument
 
 POLL_SECONDS = "60"
-"""How long the cloud is asked to hold a request before it answers 202."""
+"""Seconds that the cloud is asked to hold a request before it answers with status 202."""
 
 PAUSE = 0.2
-"""Seconds between two questions, for a cloud that holds no request."""
+"""Seconds between two polls, if the cloud does not hold requests."""
 
 _FUNCTION = re.compile(r"(?P<root>.*/pexec)(?P<function>/functions/[^/]+(/versions/[^/]+)?)")
 _FORM = "https://api.nvcf.nvidia.com/v2/nvcf/pexec/functions/ID"
@@ -34,7 +34,7 @@ class FunctionCalls(httpx.Auth):
         base_url: the function's address.
 
     Raises:
-        InputError: it is not one.
+        InputError: `base_url` is not the address of a function.
     """
 
     def __init__(self, base_url: str | None):
@@ -44,7 +44,7 @@ class FunctionCalls(httpx.Auth):
         self._function, self._status = httpx.URL(found[0]), f"{found['root']}/status/"
 
     def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
-        """Yield the request, and then questions for its answer, until one brings it.
+        """Yield the request, and then polls for its answer, until the answer arrives.
 
         Raises:
             httpx.ReadTimeout: there is no answer after the client's time limit.

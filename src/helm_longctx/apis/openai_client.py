@@ -19,7 +19,7 @@ from helm_longctx.failures import Failure, FailureError, is_refusal
 CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
 
 FORMS = {"chat": "chat", "completions": "completion", "both": "both"}
-"""The values of `form`, and what they mean for a prompt."""
+"""The allowed values of `form`, and the form of the prompt for each of them."""
 
 
 class OpenAIClient(ProviderClient):
@@ -30,7 +30,7 @@ class OpenAIClient(ProviderClient):
         org_id: OpenAI's organization; HELM takes it from its credentials file.
         form: `chat` sends every request as a chat, `completions` as a completion. With `both` a request that has
             `messages`, if only an empty list, is a chat, and any other a completion.
-        nvcf: whether `base_url` is a function of NVIDIA's cloud.
+        nvcf: whether `base_url` is a function in NVIDIA Cloud Functions.
 
     Raises:
         InputError: `form` is not allowed, `base_url` is not a function's, or as `ProviderClient`.
@@ -88,7 +88,7 @@ class OpenAIClient(ProviderClient):
         body |= {"messages": turns(request)} if chats else {"prompt": request.prompt}
         body |= {"max_tokens": request.max_tokens + settings.thinking_tokens, "temperature": request.temperature}
         optional = {
-            # Without sampling `top_p` has no effect, so it is one parameter less that a server can refuse.
+            # Without sampling `top_p` has no effect. It is not sent, because some servers refuse it.
             "top_p": request.top_p if request.temperature else None,
             "presence_penalty": request.presence_penalty or None,
             "frequency_penalty": request.frequency_penalty or None,

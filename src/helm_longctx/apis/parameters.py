@@ -1,4 +1,4 @@
-"""Parameters that a model refuses. They are left out or renamed after the server's own error says so, once.
+"""Handles parameters that a model refuses: after the server's error they are dropped or renamed, and that is kept.
 
 No list of models is kept: which parameters a model takes differs from model to model and changes over time.
 """
@@ -21,16 +21,16 @@ Body = dict[str, Any]
 
 DROPPABLE = (
     *("stream_options", "seed", "presence_penalty", "frequency_penalty", "top_p", "stop", "stop_sequences"),
-    # Last: of an error that names it together with `top_p`, as Anthropic's newer models give, only `top_p` is left out.
+    # It is last: if an error names it together with `top_p`, as with Anthropic's newer models, only `top_p` is dropped.
     "temperature",
 )
-"""Parameters without which a request can still be answered. If an error names several, the first of these goes."""
+"""Parameters that a request does not need. If an error names several, the first one in this list is dropped."""
 
 ADAPTIVE = {"type": "adaptive", "display": "summarized"}
 """Anthropic's thinking without a budget. Newer models return no reasoning unless they are asked for it."""
 
 _HEAD = 1000
-"""Characters of an error that are searched. What follows can be a part of the prompt."""
+"""Number of characters of an error that are searched. The text after them can be a part of the prompt."""
 
 # In the words of OpenAI ("only the default (1) value is supported"), Anthropic ("may only be set to 1 when thinking is
 # enabled", "must contain non-whitespace" of stop sequences), pydantic in vLLM and NIM ("extra_forbidden") and Google
@@ -45,10 +45,10 @@ _REFUSES = re.compile(
 
 @dataclass(frozen=True)
 class Change:
-    """What is done to a parameter in each body.
+    """A change of a parameter in each body.
 
     Args:
-        parameter: its name.
+        parameter: the parameter's name.
         new_name: the name under which its value is sent; None to leave the name.
         value: the value that is sent instead of its own; None to leave the value. Without a new name and without a
             value, the parameter is left out.
@@ -85,7 +85,7 @@ _REPLACEMENTS = [
 
 
 class Parameters:
-    """What has been learned about the parameters of a deployment's model. Threads share it."""
+    """The known changes of parameters for a deployment's model. Several threads can share it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -93,11 +93,11 @@ class Parameters:
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        """What is changed in each body, in the order in which it was learned."""
+        """The changes in each body, in the order in which they were learned."""
         return self._changes
 
     def apply(self, body: Body) -> Body:
-        """Return a body without what the model refuses."""
+        """Return a body without the parameters that the model refuses."""
         for change in self._changes:
             body = change.apply(body)
         return body
@@ -121,7 +121,7 @@ def find_change(error: Exception, sent: Body) -> Change | None:
         return None
     text = str(error)[:_HEAD]
     for pattern, change in _REPLACEMENTS:
-        # A change that leaves the body as it is would send the same request again, for ever.
+        # A change that does not change the body would send the same request again forever.
         if pattern.search(text) and change.apply(sent) != sent:
             return change
     if not _REFUSES.search(text):
@@ -135,5 +135,5 @@ def _is_named(parameter: str, text: str) -> bool:
     """Whether a text names a parameter, also as xAI writes it (`presencePenalty`)."""
     first, *others = parameter.split("_")
     camel = first + "".join(map(str.capitalize, others))
-    # As a whole word: `stop` must not be found in `stop_sequences`.
+    # Only whole words match: `stop` must not be found in `stop_sequences`.
     return re.search(rf"(?<!\w)(?:{parameter}|{camel})(?!\w)", text) is not None

@@ -1,4 +1,4 @@
-"""What tokens cost: by the price table of the package genai-prices, or by prices that the user gives.
+"""Finds the prices of tokens, in the price table of the package genai-prices or in a file of the user.
 
 Models without a known price have none: nothing here ever takes an unknown price for zero.
 """
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from genai_prices.types import ModelPrice
 
 PRICES = "HELM_LONGCTX_PRICES"
-"""Environment variable with a YAML file of prices, see `read_prices`."""
+"""Name of the environment variable with a YAML file of prices; see `read_prices`."""
 
 _FIELDS = {
     "input": "input_mtok",
@@ -34,12 +34,12 @@ _FIELDS = {
     "cache_write": "cache_write_mtok",
     "output": "output_mtok",
 }
-"""What a user's prices may have, in dollars per million tokens, and its name in genai-prices."""
+"""The allowed keys of a user's prices, in dollars per million tokens, and their names in genai-prices."""
 
 _BATCH = {"processing": "batch"}
 
 MODEL_ARGUMENTS = ("model", "openai_model_name", "vllm_model_name", "together_model", "anthropic_model_name")
-"""Arguments of our clients and of HELM's that have the name which is sent to the server."""
+"""Arguments of our clients and of HELM's clients that can have the model's name in requests."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Prices:
     """The prices of one model.
 
     Args:
-        source: where they are from, with the date of the table.
+        source: the source of the prices, with the date of the table.
         date: the date of the table; None for a user's prices.
     """
 
@@ -57,7 +57,7 @@ class Prices:
     batch: ModelPrice | None
 
     def dollars(self, usage: Usage, batch: bool = False) -> float | None:
-        """Return what a request costs; None if the price of a batch is not known.
+        """Return the cost of a request in dollars; None if the price of a batch is not known.
 
         A price can be higher for all tokens of a request whose prompt is long. So the usage of several requests has
         no price; the prices of each have a sum.
@@ -83,7 +83,7 @@ class Prices:
 
         Args:
             tokens: number of tokens of the beginning.
-            requests: how many requests share it.
+            requests: number of requests that share it.
         """
         write = Usage(input_tokens=tokens, cache_write_tokens=tokens)
         read = Usage(input_tokens=tokens, cached_tokens=tokens)

@@ -1,4 +1,4 @@
-"""Collects the answers of batches into the journals of their runs, shows how far batches are, and cancels them."""
+"""Collects the answers of batches into the journals of their runs, shows the state of batches, and cancels them."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ Keep = Callable[[str, Body, RequestResult], None]
 _log = logging.getLogger(__name__)
 
 POLL = 30.0
-"""Seconds between two questions for the state of the batches."""
+"""Seconds between two checks of the batches' states."""
 
 
 @dataclass(frozen=True)
 class BatchState:
-    """How a batch stands.
+    """The state of a batch.
 
     Args:
         run: folder of its run.
@@ -69,7 +69,7 @@ class Batches:
     """
 
     def __init__(self, local_path: Path, runs: Sequence[Path]):
-        # Without a cache: results of batches are read from the provider and stored in the journals.
+        # There is no cache, because results of batches are read from the provider and stored in the journals.
         self._context = LocalContext(str(local_path), BlackHoleCacheBackendConfig())
         self._judges = JudgeClients(local_path, self._context.client.credentials)
         self._all_runs = runs
@@ -165,7 +165,7 @@ class Batches:
         try:
             return action()
         except InputError as error:
-            # An InputError without a cause is a mistake of the user's, which no waiting cures.
+            # An InputError without a cause is a mistake of the user, so waiting does not help.
             if error.__cause__ is None or failure_of_error(error.__cause__) not in _PASSING:
                 raise
             _log.warning("%s; asking again in %g seconds", error, POLL)
@@ -183,13 +183,12 @@ class Batches:
                     closing(self._service(run, part).outcomes(part)) as outcomes,
                 ):
                     failures = self._collect_part(state, outcomes, keep)
-                # At the end, so that an interrupted collection is repeated. Answers that are stored already are skipped
-                # then.
+                # This is recorded last, so that an interrupted collection is repeated. Stored answers are then skipped.
                 ledger.set_collected(part, failures)
 
     @contextmanager
     def _keep(self, run: Path, part: Part) -> Iterator[Keep]:
-        """Yield what stores an answer: into the run's journal, or into the request cache if it is a judge's."""
+        """Yield the function that stores an answer: in the run's journal, or a judge's reply in the request cache."""
         if part.is_judging:
             store = reply_store(self._client(part))
             yield lambda name, reply, result: store.add(name, reply)
@@ -223,7 +222,7 @@ class Batches:
 
 
 _PASSING = (Failure.TEMPORARY, Failure.UNREACHABLE)
-"""Failures of a provider after which waiting goes on."""
+"""Failures of a provider after which the command continues to wait."""
 
 
 def _failure_result(outcome: Outcome) -> RequestResult:

@@ -58,7 +58,7 @@ class JudgeClients:
             if deployment not in self._clients:
                 self._clients[deployment] = judge_client(deployment, self._helm_client)
             client = self._clients[deployment]
-            # Batches need the provider's client itself. It is asked for anew each time, because its token expires.
+            # Batches need the provider's client itself. It is looked up each time, because its token expires.
             return client.current() if isinstance(client, RenewingClient) else client
 
     @cached_property
@@ -76,7 +76,7 @@ def reply_store(client: ProviderClient) -> DigestStore:
 
 
 class JudgeBatchRunner(BatchRunner):
-    """Sends the requests to the judges of those answers that are there, in the runner's journal or in a complete run.
+    """Sends requests to the judges of existing answers, in the runner's journal or in a complete run.
 
     Args:
         plan, output_path, suite, local_path: as for `BatchRunner`.
@@ -144,7 +144,7 @@ class JudgeBatchRunner(BatchRunner):
 
 
 class _Recorder(Client):
-    """Takes the place of a judge's client: it returns replies from the cache, and keeps requests that have none."""
+    """Replaces a judge's client: it returns replies from the cache, and stores the requests without a reply."""
 
     def __init__(self, client: ProviderClient):
         self._client, self._store = client, reply_store(client)
@@ -156,5 +156,5 @@ class _Recorder(Client):
         if self._store.contains(key):
             return self._client.make_request(request)
         self.unsent[self._store.name(key)] = request
-        # Not retriable: the judge would wait and ask again.
+        # If it were retriable, the judge would wait and ask again.
         return failure_result("there is no reply yet", retriable=False)

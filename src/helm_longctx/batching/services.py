@@ -1,4 +1,4 @@
-"""Who answers batches: OpenAI's and Anthropic's batch APIs, and `vllm run-batch`, which reads and writes files.
+"""The services that answer batches: OpenAI's and Anthropic's batch APIs, and `vllm run-batch` with files.
 
 Limits: https://platform.openai.com/docs/guides/batch and
 https://platform.claude.com/docs/en/build-with-claude/batch-processing, read in November 2026.
@@ -28,20 +28,20 @@ TAG = "helm_longctx"
 """Name of the field in the metadata of OpenAI's batches that holds our identifier of the part."""
 
 RETRIES = 5
-"""Attempts of the packages at calls that cost nothing: uploads, lists, results."""
+"""Number of attempts of the packages at calls without costs: uploads, lists, results."""
 
 CLOCK_ERROR = 600
-"""Seconds by which this computer's clock may differ from the provider's."""
+"""Largest difference in seconds between this computer's clock and the provider's."""
 
 MANY = 10**9
 
 
 @dataclass(frozen=True)
 class Format:
-    """How requests stand in a file, and how many fit.
+    """The format of a file of requests, and its limits.
 
     Args:
-        start, between, end: what is written before, between and after the requests.
+        start, between, end: the bytes before, between and after the requests.
         most_requests, most_bytes: limits of a file.
     """
 
@@ -54,13 +54,13 @@ class Format:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a batch is.
+    """The progress of a batch.
 
     Args:
-        state: in the provider's words.
+        state: the provider's name of the state.
         is_ended: whether no more answers will come.
-        done, total: number of requests that are done, and of all.
-        reason: why requests of an ended batch have no result, after the kind of failure.
+        done, total: number of requests that are done, and number of all requests.
+        reason: the reason why requests of an ended batch have no result, after the kind of failure.
     """
 
     state: str
@@ -72,7 +72,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a request: a reply in the API's format, or an error."""
+    """The outcome of a request: a reply in the API's format, or an error."""
 
     name: str
     reply: Body | None
@@ -98,7 +98,7 @@ class Service(Protocol):
     format: Format
 
     def line(self, name: str, route: str, body: Body) -> bytes:
-        """Return a request as it stands in the file."""
+        """Return a request in the format of the file."""
         ...
 
     def create(self, part: Part, file: IO[bytes]) -> str:
@@ -110,11 +110,11 @@ class Service(Protocol):
         ...
 
     def find(self, part: Part, others: set[str]) -> Search:
-        """Look for the batch of a part, of which no identifier was stored; `others` belong to other parts."""
+        """Look for the batch of a part whose identifier was not stored. `others` belong to other parts."""
         ...
 
     def progress(self, part: Part) -> Progress:
-        """Return how far a part's batch is."""
+        """Return the progress of a part's batch."""
         ...
 
     def outcomes(self, part: Part) -> Generator[Outcome, None, None]:
@@ -125,7 +125,7 @@ class Service(Protocol):
         ...
 
     def cancel(self, part: Part) -> None:
-        """Cancel a batch. What was answered can still be collected."""
+        """Cancel a batch. Answers that exist can still be collected."""
         ...
 
 
@@ -148,7 +148,7 @@ class OpenAIBatches:
         """Upload the file and create the batch. A file without a batch costs nothing and expires after 30 days."""
         uploaded = self._patient.files.create(file=(f"helm-longctx-{part.id}.jsonl", file), purpose="batch")
         with _unsure():
-            # Not with `_patient`: a repeated call could create a second batch, which costs as much as the first.
+            # The call is not repeated, because a second batch would cost as much as the first one.
             batch = self._client.batches.create(
                 completion_window="24h",
                 endpoint=part.route,
@@ -207,7 +207,7 @@ class AnthropicBatches:
         return str(batch.id)
 
     def find(self, part: Part, others: set[str]) -> Search:
-        """Look for a batch of the same time and size. Its results tell whether it is the part's, once it has ended.
+        """Look for a batch of the same time and size. When it has ended, its results show whether it is the part's.
 
         Anthropic stores no metadata with a batch.
         """
@@ -281,7 +281,7 @@ class BatchFiles:
         """Write the file."""
         path = self._folder / _file_name(part)
         path.parent.mkdir(exist_ok=True)
-        # Written under another name, so that a user's `vllm run-batch` never reads half a file.
+        # The file first has another name, so that `vllm run-batch` never reads an incomplete file.
         with path.with_suffix(".part").open("wb") as target:
             shutil.copyfileobj(file, target)
         path.with_suffix(".part").replace(path)
@@ -340,7 +340,7 @@ def service_name(client: Client, deployment: str, as_files: bool) -> str:
 
 @contextmanager
 def _unsure() -> Iterator[None]:
-    """Raise `UnsureError` for errors after which the server may have done what was asked."""
+    """Raise `UnsureError` for errors after which the server may still have created the batch."""
     try:
         yield
     except Exception as error:

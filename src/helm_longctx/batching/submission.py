@@ -1,4 +1,4 @@
-"""Makes the requests of runs as the runner makes them, and sends those without an answer as batches."""
+"""Makes the requests of runs in the same way as the runner, and sends those without an answer as batches."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from helm_longctx.runs.ledger import Ledger, Part, Receiver, ledgers
 _log = logging.getLogger(__name__)
 
 SETTLE = 30.0
-"""Seconds after which a request that an interrupted command has sent shows in the provider's list of batches."""
+"""Seconds until a batch that an interrupted command has created is in the provider's list of batches."""
 
 THREADS = 4
-"""Prompts that are cut in parallel, as many as helm-run's default."""
+"""Number of prompts that are cut in parallel, as in helm-run by default."""
 
 PROBE = "Answer with one word."
 """Prompt of the request that is sent directly before a run's first batch."""
@@ -47,7 +47,7 @@ class Plan:
 
     Args:
         as_files: whether files for `vllm run-batch` are written instead.
-        batch_size: most requests in a batch; None for the provider's limit.
+        batch_size: largest number of requests in a batch; None for the provider's limit.
     """
 
     as_files: bool = False
@@ -104,7 +104,7 @@ class Unsent:
     Args:
         request: its prompt may be elided.
         whole: returns the request with its whole prompt.
-        instance: what it asks about, for the log.
+        instance: the instance's name, for the log.
     """
 
     request: Request
@@ -116,7 +116,7 @@ class Submission:
     """Sends requests of one run to one receiver.
 
     Args:
-        receiver: who gets the requests.
+        receiver: the receiver of the requests.
         client: the client of its deployment.
         ask: sends a request directly.
         ledger: the run's batches.
@@ -159,7 +159,7 @@ class Submission:
             self._send_route(route, of_route, batch_size or self._service.format.most_requests)
 
     def summary(self) -> str:
-        """Say how many requests were not sent, and why."""
+        """Log how many requests were not sent, and why."""
         return f"{self._waiting} already in batches" + (
             f", {self._unsendable} cannot be sent" if self._unsendable else ""
         )
@@ -173,7 +173,7 @@ class Submission:
             InputError: the model cannot be asked.
         """
         messages = None if request.messages is None else [{"role": "user", "content": PROBE}]
-        # With a number of its own, since an answer from the cache would tell nothing.
+        # It has a unique number, because an answer from the cache would prove nothing.
         tiny = replace(request, prompt="" if messages else PROBE, messages=messages, random=uuid.uuid4().hex)
         result = self._ask(tiny)
         kind = failure_of(result)
@@ -188,8 +188,8 @@ class Submission:
             for names, path in write_files(self._lines(route, unsent), limits, Path(folder)):
                 # The bodies of requests in a file are needed once, so they leave the memory with it.
                 requests = {name: (unsent[name].request, self._sent.pop(name)) for name in names}
-                # Announced before it is created: if the process dies in between, `settle` looks for the batch, and no
-                # request is paid for twice.
+                # The batch is announced before it is created. If the process dies in between, `settle` looks for the
+                # batch, and no request is paid for twice.
                 part = self._ledger.announce(self._receiver, route, requests)
                 with path.open("rb") as file:
                     batch = self._create(part, file)
@@ -251,7 +251,7 @@ class _FileWriter:
         self.names: list[str] = []
 
     def is_full(self, line: bytes) -> bool:
-        # With the separator and the end, because the limit holds for the whole file.
+        # The separator and the end count, because the limit is for the whole file.
         size = self._file.tell() + len(line) + len(self._limits.between) + len(self._limits.end)
         return bool(self.names) and (len(self.names) >= self._limits.most_requests or size > self._limits.most_bytes)
 
@@ -282,7 +282,7 @@ def settle(ledger: Ledger, receiver: Receiver, service: Service) -> None:
         f"an interrupted command may have created {len(doubtful)} batches; they are looked for in {SETTLE:g} seconds"
     )
     time.sleep(SETTLE)
-    # The runs of a suite have batches of the same size, which could be taken for each other.
+    # The runs of a suite have batches of the same size, which could be confused.
     parts = [part for other in ledgers(ledger.path.parent.parent.iterdir()) for part in other.parts]
     others = {part.batch for part in parts if part.batch}
     for part in doubtful:
@@ -301,7 +301,7 @@ def settle(ledger: Ledger, receiver: Receiver, service: Service) -> None:
 
 @contextmanager
 def name_errors(what: str) -> Iterator[None]:
-    """Turn an error of a provider's package into one line that starts with `what`.
+    """Convert an error of a provider's package to one line that starts with `what`.
 
     Raises:
         InputError: the block failed.

@@ -1,4 +1,4 @@
-"""Divides the prompts of a run into shards. Prompts of one context stay together, for the sake of prefix caches."""
+"""Divides the prompts of a run into shards. Prompts of one context stay together, because of prefix caches."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from helm_longctx.running.prefixes import Key, order_by_prefix, prefix_keys
 from helm_longctx.runs.claims import Shard
 
 SPLIT = 32
-"""Prompts of one context that a shard must at least have for the context to be divided. A second shard has to read it
-again, which then costs at most one prompt in so many."""
+"""A context is divided only if each shard gets at least so many of its prompts. A second shard must read the context
+again, so this limits the cost."""
 
 
 def select_shard(prompts: Iterable[str], shard: Shard) -> list[int]:
     """Return the numbers of a shard's prompts, in their order. Each prompt is in exactly one shard.
 
     Args:
-        prompts: all prompts of the run; read once, one at a time.
+        prompts: all prompts of the run, which are read once and one at a time.
     """
     sizes: list[int] = []
     keys = prefix_keys(_measure(prompts, sizes))
     shares: list[list[int]] = [[] for _ in range(shard.total)]
     load = [0] * shard.total
-    # The largest first, each to the shard that has least: all processes come to the same result.
+    # The largest group comes first, and each goes to the smallest shard, so all processes have the same result.
     for part in sorted(_parts(keys, sizes, shard.total), key=lambda part: -sum(sizes[each] for each in part)):
         least = load.index(min(load))
         shares[least] += part
@@ -47,7 +47,7 @@ def _parts(keys: Sequence[Key], sizes: Sequence[int], total: int) -> Iterator[li
         if len(group) < 2 or sum(sizes[number] for number in group) <= share:
             yield group
             continue
-        # They are in order, so what the first and the last share all others share, too.
+        # The prompts are sorted, so all of them have the prefix that the first and the last share.
         pairs = zip(keys[group[0]], keys[group[-1]], strict=False)
         common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
         if 2 * common >= max(len(keys[number]) for number in group):
@@ -57,7 +57,7 @@ def _parts(keys: Sequence[Key], sizes: Sequence[int], total: int) -> Iterator[li
 
 
 def _divide(keys: Sequence[Key], group: Sequence[int], level: int) -> list[list[int]]:
-    """Divide prompts by what follows the steps that they share."""
+    """Divide prompts by the text after the steps that they share."""
     groups: defaultdict[tuple[int, ...], list[int]] = defaultdict(list)
     for number in group:
         groups[tuple(keys[number][level : level + 1])].append(number)

@@ -44,19 +44,19 @@ from helm_longctx.runs.claims import BEAT, Shard, process_name, read_claims
 from helm_longctx.scaling.shards import ShardRunner
 
 WORKERS = "HELM_LONGCTX_WORKERS"
-"""How many tasks ask APIs at a time; by default as many as the cluster has CPUs."""
+"""Number of tasks that ask APIs at a time. By default it is the number of the cluster's CPUs."""
 
 GPUS = "HELM_LONGCTX_GPUS"
-"""GPUs of a task whose model runs in its process; by default one, or none if the cluster has none."""
+"""Number of GPUs of a task whose model runs in its process: by default one, or none if the cluster has none."""
 
 TASKS_OF_WORKER = 4
-"""Tasks for each worker, about, so that all workers end at nearly the same time."""
+"""Approximate number of tasks for each worker, so that all workers end at nearly the same time."""
 
 RETRIES = 10
-"""How often Ray starts a task again whose worker or node is gone."""
+"""Number of times that Ray restarts a task after its worker or node has failed."""
 
 TICK, LOG_EVERY = 1.0, 60.0
-"""Seconds between two looks at the tasks, and between two lines in the log if there is no terminal."""
+"""Seconds between two checks of the tasks, and between two lines in the log if there is no terminal."""
 
 LOCAL_CLIENTS = ("helm.clients.huggingface_client", "helm_longctx.models.hf")
 """Clients whose models use the GPU of their process."""
@@ -66,7 +66,7 @@ _SETTINGS = "HELM_LONGCTX_"
 
 @dataclass(frozen=True)
 class Job:
-    """What a worker needs to know of the driver's process.
+    """The data of the driver's process that a worker needs.
 
     Args:
         owner: claims the shards, so that a task that is started again gets its own claim at once.
@@ -74,7 +74,7 @@ class Job:
         paces: the actor that holds the paces of all addresses.
         folder: the working folder, to which paths are relative.
         settings: this package's environment variables.
-        models, deployments, tokenizers: what is registered with HELM.
+        models, deployments, tokenizers: those that are registered with HELM.
     """
 
     owner: str
@@ -91,7 +91,7 @@ class Job:
     tokenizers: Sequence[TokenizerConfig] = field(default_factory=lambda: [*TOKENIZER_NAME_TO_CONFIG.values()])
 
     def enter(self) -> None:
-        """Make this process, a worker, like the driver's.
+        """Set up this process, a worker, like the driver's.
 
         Raises:
             InputError: this machine does not have the driver's disk.
@@ -156,13 +156,13 @@ class SharedPace(Pace):
 
 
 def ask_shard(job: Job, run_spec: RunSpec, shard: Shard) -> None:
-    """Ask for the answers of a shard. This is a Ray task."""
+    """Send the requests of a shard. This is a Ray task."""
     job.enter()
     ShardRunner(shard, job.owner, **job.arguments).run_one(run_spec)
 
 
 def make_run(job: Job, run_spec: RunSpec, *shards: None) -> None:
-    """Make a run whose answers are there. This is a Ray task.
+    """Make a run from existing answers. This is a Ray task.
 
     Args:
         shards: results of the tasks for which Ray waits.
@@ -240,7 +240,7 @@ class RayRunner(LongContextRunner):
             "exit_on_error": True,  # so that a task fails if its run does
             **{name: getattr(self, name) for name in names},
         }
-        # On the node of this process, since all workers wait while the actor moves.
+        # The actor is on the node of this process, because all workers would wait if it moved.
         here = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
             ray.get_runtime_context().get_node_id(), soft=True
         )
@@ -256,7 +256,7 @@ class Cluster:
     """Submits tasks to Ray, with the resources that their models need.
 
     Args:
-        job: what the workers get.
+        job: the data for the workers.
     """
 
     def __init__(self, job: Job):
@@ -304,7 +304,7 @@ class Progress:
         self._bar = tqdm(unit="request", disable=None)
 
     def show(self) -> None:
-        """Show progress, if the last time is long enough ago."""
+        """Show progress if it was not shown for some time."""
         if time.monotonic() - self._last_shown < (LOG_EVERY if self._bar.disable else BEAT):
             return
         self._last_shown = time.monotonic()
