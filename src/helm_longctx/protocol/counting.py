@@ -5,15 +5,18 @@ than looking up its sentences, or its words where sentences are new. The counts 
 special tokens.
 
 Why the counts are the same: a byte-pair encoder only joins neighbouring tokens. If no token of the vocabulary contains
-a letter followed by a space, no merge can cross such a place, whatever the text around it is. A tokenizer whose
-vocabulary or components do not allow that (`PieceTokenizer.is_local`) counts each text as a whole.
+a letter followed by a space, no merge can cross such a place, whatever the text around it is. The same is looked up for
+digits and marks (`_make_pattern`). A tokenizer whose vocabulary or components do not allow that
+(`PieceTokenizer.is_local`) counts each text as a whole.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
-from itertools import chain
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import chain, pairwise, repeat
+from random import Random
+from string import ascii_letters, digits
 from typing import Any
 
 from helm_longctx.protocol.cutting.pieces import PieceTokenizer
@@ -21,23 +24,32 @@ from helm_longctx.protocol.cutting.pieces import PieceTokenizer
 CountTokens = Callable[[str], int]
 """(text) → its number of tokens."""
 
-# Only behind a single newline: patterns look behind a longer run of white space, and then divide the run.
-_LINES = re.compile(r"(?<=\S\n)(?=[A-Za-z])")
-_WORDS = re.compile(r"(?<=[A-Za-z.,:;!?])(?= )")
-_WORDS_AND_HYPHENS = re.compile(r"(?<=[A-Za-z.,:;!?])(?= )|(?<=[A-Za-z])(?=-[A-Za-z])")
-_CROSSING = re.compile(r"[A-Za-z.,:;!?][ Ġ▁]|[\nĊ][A-Za-z]")
-_HYPHENATED = re.compile(r"[A-Za-z]-")
-"""These places in tokens. Byte-level vocabularies write Ġ for a space and Ċ for a newline, others ▁ for a space."""
-
-LONG, TOGETHER = 8, 64
-"""Longer parts with a digit are random numbers, which hardly ever come back. Many of them are tokenized at a time."""
-_ONCE = re.compile(r"\A (?=.*\d).*[A-Za-z.,:;!?]\n?\Z")
-
 SENTENCE, LONGEST_SENTENCE = 40, 2000
 """Characters of sentences that are remembered as a whole: on average, and at most."""
 
-MOST_PARTS = 1 << 19
-"""Parts and sentences that are remembered. Those that hardly ever come back would fill the memory."""
+SHORT = 8
+"""Characters of words that are remembered whatever they consist of."""
+
+MOST_BYTES, ENTRY = 1 << 28, 150
+"""Bytes of the sentences and words that are remembered, and of an entry besides its text."""
+
+_SPACE = re.compile(r"(?<=[!-~])(?= )")
+# It begins with a space because such patterns are searched fastest.
+_OTHER_SPACE = re.compile(r" (?<![!-~] )")
+
+_BYTE = re.compile(r"<0x[0-9A-F]{2}>")
+"""Tokens of single bytes, which no merge makes."""
+
+_GRAPHIC = [chr(code) for code in range(ord("!"), ord("~") + 1)]
+_MARKS = "\n.,:;!?-"
+"""What can stand behind a word or a number. Apostrophes are missing: patterns join "'s" to the word before it."""
+
+_STORED = {" ": " Ġ▁", "\n": "\nĊ"}
+"""Byte-level vocabularies write Ġ for a space and Ċ for a newline, others ▁ for a space."""
+
+
+Encode = Callable[[list[str]], list[int]]
+"""(texts) → the number of tokens of each."""
 
 
 def make_counter(tokenizer: Any) -> CountTokens:
@@ -50,103 +62,147 @@ def make_counter(tokenizer: Any) -> CountTokens:
         return make_counter(tokenizer.backend_tokenizer)
     if hasattr(tokenizer, "encode_ordinary_batch"):
         # Bytes that are no text by themselves become U+FFFD. The places consist of ASCII, so none is hidden by that.
-        vocabulary = b"\0".join(tokenizer.token_byte_values()).decode("utf-8", "replace")
-        return _PartCounter(lambda texts: map(len, tokenizer.encode_ordinary_batch(texts)), vocabulary).count
+        vocabulary = [token.decode("utf-8", "replace") for token in tokenizer.token_byte_values()]
+        return _count_parts(lambda texts: [len(tokenizer.encode_ordinary(text)) for text in texts], vocabulary)
     # A slow Hugging Face tokenizer. Its rules are Python code of which nothing is known, so each text is counted as a
     # whole.
     if callable(tokenizer):
         return lambda text: len(tokenizer.tokenize(text))
     pieces = PieceTokenizer(tokenizer)
-    if not pieces.only_merges or not pieces.is_local:
+    model = pieces.tokenizer.model
+    # Unknown characters beside each other can become one token, wherever a text is split.
+    if not pieces.only_merges or not pieces.is_local or (model.fuse_unk and not model.byte_fallback):
         return lambda text: len(pieces.encode(text))
     # Added tokens are found in a text before anything is merged.
     added = {token.content for token in tokenizer.get_added_tokens_decoder().values()}
-    return _PartCounter(
-        lambda texts: map(len, pieces.tokenizer.encode_batch_fast(texts, add_special_tokens=False)),
-        "\0".join(token for token in tokenizer.get_vocab() if token not in added),
-        [content for content in added if _CROSSING.search(content)],
-    ).count
+    return _count_parts(
+        lambda texts: [*map(len, pieces.tokenizer.encode_batch_fast(texts, add_special_tokens=False))],
+        [token for token in tokenizer.get_vocab() if token not in added and not _BYTE.fullmatch(token)],
+        added,
+    )
+
+
+def _count_parts(encode: Encode, vocabulary: Collection[str], added: Collection[str] = ()) -> CountTokens:
+    """Count texts by their parts, if the vocabulary allows it.
+
+    Args:
+        vocabulary: the tokens that merges can make.
+        added: other tokens, inside which a text must not be split.
+    """
+    pattern = _make_pattern(vocabulary, encode)
+    return _PartCounter(encode, pattern, added).count if pattern else lambda text: encode([text])[0]
 
 
 class _PartCounter:
-    """Counts texts by their parts.
+    """Counts texts by their sentences, words, and what words consist of. Only the last are tokenized."""
 
-    Args:
-        encode: (texts) → the number of tokens of each.
-        vocabulary: the tokens that merges can make, separated by NUL.
-        spaced: other tokens, in which a text must not be split.
-    """
-
-    def __init__(self, encode: Callable[[list[str]], Iterable[int]], vocabulary: str, spaced: Sequence[str] = ()):
-        self._encode, self._spaced = encode, spaced
+    def __init__(self, encode: Encode, pattern: re.Pattern[str], added: Collection[str]):
+        self._encode, self._split = encode, pattern.findall
         # The rarest character of each: a text without these has none of the tokens, of which there can be a thousand.
-        self._marks = {max(token) for token in spaced}
-        self._splits = not _CROSSING.search(vocabulary)
-        self._words = _WORDS if _HYPHENATED.search(vocabulary) else _WORDS_AND_HYPHENS
-        self._sizes: dict[str, int] = {}
+        self._added = {token: max(re.sub("[A-Za-z0-9 ]", "", token) or token) for token in added if len(token) > 1}
+        self._before = dict(zip("a1", encode(["a", "1"]), strict=True))
         self._sentences: dict[str, int] = {}
-        word, line, pair, between = encode(["a", "\n", "a\n", "a\na"])
-        self._word, self._line, self._between = word, line, between - pair
+        self._words: dict[str, int] = {}
+        self._bytes = 0
 
     def count(self, text: str) -> int:
         """The number of tokens of a text, without special tokens."""
-        # A token such as "end of text" crosses a place where the text would be split, if the text contains it.
-        if not self._splits or self._has_spaced(text):
-            return self._count_whole(text)
+        # Some tokenizers put a space before a text, with which another one can merge.
+        if text.startswith(" ") or self._has_added(text):
+            return self._encode([text])[0]
         head, *sentences = _split_sentences(text)
-        # The first part stands at the start of the text, and no part is tokenized after it.
-        start, *parts = self._split(head)
-        for sentence in sentences:
-            if _is_unique(sentence):
-                parts += self._split(sentence)
+        # Sentences that hardly ever come back are no more than words.
+        start, *words = chain.from_iterable(map(_split_words, [head, *filter(_is_unique, sentences)]))
         sentences = [sentence for sentence in sentences if not _is_unique(sentence)]
-        new = {sentence: self._split(sentence) for sentence in {*sentences}.difference(self._sentences)}
-        once = [part for part in parts if len(part) > LONG and part not in self._sizes and _ONCE.search(part)]
-        self._learn({*parts, *chain.from_iterable(new.values())}.difference(self._sizes, once))
-        self._sentences.update((sentence, self._sum(parts)) for sentence, parts in new.items())
-        total = self._count_whole(start) + self._sum(parts) + self._count_once(once)
-        total += sum(map(self._sentences.__getitem__, sentences))
-        if len(self._sizes) + len(self._sentences) > MOST_PARTS:
-            self._sizes.clear()
+        self._learn(self._sentences, {*sentences}.difference(self._sentences))
+        self._learn(self._words, filter(_is_usual, {*words}.difference(self._words)))
+        total = self._encode([start])[0] + self._sum_words(words) + sum(map(self._sentences.__getitem__, sentences))
+        if self._bytes > MOST_BYTES:
             self._sentences.clear()
+            self._words.clear()
+            self._bytes = 0
         return total
 
-    def _has_spaced(self, text: str) -> bool:
-        return any(mark in text for mark in self._marks) and any(token in text for token in self._spaced)
+    def _has_added(self, text: str) -> bool:
+        marks = {mark for mark in {*self._added.values()} if mark in text}
+        return any(mark in marks and token in text for token, mark in self._added.items())
 
-    def _count_whole(self, text: str) -> int:
-        return next(iter(self._encode([text])))
-
-    def _split(self, text: str) -> list[str]:
-        return [part for line in _LINES.split(text) for part in self._words.split(line)]
+    def _sum_words(self, words: Sequence[str]) -> int:
+        known = sum(map(self._words.get, words, repeat(0)))
+        parts = self._split("".join([word for word in words if word not in self._words]))
+        self._learn_parts(parts)
+        return known + self._sum(parts)
 
     def _sum(self, parts: Iterable[str]) -> int:
-        size = self._sizes.get
-        return sum(size(part, 0) for part in parts)
+        return sum(map(self._words.__getitem__, parts))
 
-    def _learn(self, parts: Collection[str]) -> None:
-        """Tokenize parts and remember their sizes. A part after a line begins with a letter, others with a mark."""
-        new = [(part, ("\n", self._line) if part[:1].isalpha() else ("a", self._word)) for part in parts]
-        # The tokens of `before` are subtracted again. No merge crosses the place between them, so what is left is the
-        # part's.
-        sizes = self._encode([before + part for part, (before, _) in new])
-        self._sizes.update((part, size - less) for (part, (_, less)), size in zip(new, sizes, strict=True))
+    def _learn(self, sizes: dict[str, int], pieces: Iterable[str]) -> None:
+        """Remember the sizes of new pieces."""
+        new = {piece: self._split(piece) for piece in pieces}
+        self._learn_parts(chain.from_iterable(new.values()))
+        self._remember(sizes, {piece: self._sum(parts) for piece, parts in new.items()})
 
-    def _count_once(self, parts: Sequence[str]) -> int:
-        """Count parts that are not remembered. Many are tokenized at a time, since short texts cost as much."""
-        texts, letters = [], 0
-        for start in range(0, len(parts), TOGETHER):
-            pieces = ["a"]
-            for part in parts[start : start + TOGETHER]:
-                pieces += ["a", part] if pieces[-1].endswith("\n") else [part]
-            texts.append("".join(pieces))
-            letters += len(pieces) - len(parts[start : start + TOGETHER]) - 1
-        return sum(self._encode(texts)) - len(texts) * self._word - letters * self._between
+    def _learn_parts(self, parts: Iterable[str]) -> None:
+        # Each part behind a character from which no merge can cross to it; that character's tokens are subtracted.
+        texts = [("1" if part[0] in ascii_letters else "a") + part for part in {*parts}.difference(self._words)]
+        sizes = zip(texts, self._encode(texts) if texts else [], strict=True)
+        self._remember(self._words, {text[1:]: size - self._before[text[0]] for text, size in sizes})
+
+    def _remember(self, sizes: dict[str, int], new: Mapping[str, int]) -> None:
+        sizes.update(new)
+        self._bytes += sum(map(len, new)) + ENTRY * len(new)
+
+
+def _make_pattern(vocabulary: Collection[str], encode: Encode) -> re.Pattern[str] | None:
+    """Make the pattern of a word's parts: letters or digits, and what stands before them; None if no text can be split.
+
+    No token contains the characters on both sides of a place between two parts. Pre-tokenizers do not decide about one
+    side of such a place by the other one: runs of letters, marks and white space stay together.
+    """
+    pairs = {left + right for token in vocabulary for left, right in pairwise(token)}
+
+    def is_apart(left: Iterable[str], right: str) -> bool:
+        return pairs.isdisjoint(a + b for a in left for b in _STORED.get(right, right))
+
+    if not is_apart(_GRAPHIC, " "):
+        return None
+    word = "[A-Za-z0-9]+"
+    if all(is_apart(ascii_letters, digit) for digit in digits) and all(is_apart(digits, c) for c in ascii_letters):
+        word = f"[A-Za-z]+|[0-9]{{1,{_group_digits(vocabulary, encode) or ''}}}"
+    marks = "".join(mark for mark in _MARKS if is_apart(ascii_letters + digits, mark))
+    # After any other character nothing is split up to the next word.
+    other = rf"[^A-Za-z0-9 {re.escape(marks)}].*?(?=(?<=[!-~]) |\Z)"
+    return re.compile(rf"(?s)(?=.)[\s\x00-/:-@\[-`{{-\x7f]*(?:{word})?(?:{other})?")
+
+
+def _group_digits(vocabulary: Collection[str], encode: Encode) -> int | None:
+    """The number of digits into which the pre-tokenizer groups numbers, from the left; None if it does not."""
+    longest = max((len(run) for token in vocabulary for run in re.findall("[0-9]+", token)), default=1)
+    rng, (before,) = Random(0), encode(["a"])
+    numbers = ["".join(rng.choices(digits, k=rng.randint(1, 12))) for _ in range(200)]
+    groups = [[number[i : i + longest] for i in range(0, len(number), longest)] for number in numbers]
+    sizes = iter(encode([f"a{group}" for group in chain.from_iterable(groups)]))
+    # Merges without groups would not start each of these numbers with a group of full length.
+    if encode([f"a{number}" for number in numbers]) != [sum(next(sizes) - before for _ in g) + before for g in groups]:
+        return None
+    return longest
+
+
+def _split_words(text: str) -> list[str]:
+    """Split a text before its spaces; before the first one of several, and only behind ASCII characters."""
+    if "\0" in text or _OTHER_SPACE.search(text, 1):
+        return _SPACE.split(text)
+    return text.replace(" ", "\0 ").split("\0")
+
+
+def _is_usual(word: str) -> bool:
+    """Whether a word is likely to come back. Long numbers and compounds are not."""
+    return len(word) <= SHORT or word[1:].isalpha()
 
 
 def _is_unique(sentence: str) -> bool:
     """Whether a sentence is so long, or stands beside so different ones, that it hardly ever comes back."""
-    return "\n" in sentence or len(sentence) > LONGEST_SENTENCE
+    return "\n\n" in sentence or len(sentence) > LONGEST_SENTENCE
 
 
 def _split_sentences(text: str) -> list[str]:

@@ -18,13 +18,16 @@ value for this record is left out. It reads only the record, and raises for no `
 
 from __future__ import annotations
 
+import csv
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import resources
 from typing import Any, Literal
 
 from helm_longctx.protocol.baseline import Baseline
-from helm_longctx.protocol.lengths import INPUT_TOKENS, Axis
+from helm_longctx.protocol.lengths import INPUT_TOKENS, Axis, parse_length
 from helm_longctx.protocol.prompt import FollowUp, Message, Prompt
 from helm_longctx.protocol.shapes import Shape
 from helm_longctx.protocol.template import Template
@@ -383,6 +386,21 @@ class Published:
     length: int | None
     scores: Mapping[str, float]
     instruct: bool | None = None
+
+
+def read_published(package: str) -> tuple[Published, ...]:
+    """Read a benchmark's `published.csv`, with a row for each score.
+
+    Its columns are `model`, `score` in percent, and where there are several, `length` and `task`.
+    """
+    results: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
+    text = (resources.files(package) / "published.csv").read_text(encoding="utf-8")
+    for row in csv.DictReader(text.splitlines()):
+        results[row["model"], row.get("length", "")][row.get("task", "")] = float(row["score"]) / 100
+    return tuple(
+        Published(model, "", parse_length(length) if length else None, scores)
+        for (model, length), scores in results.items()
+    )
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import partial
-from importlib import resources
 from itertools import islice, pairwise
 
 from helm_longctx.benchmarks.longbench.datasets import DATASETS, FOLDER, Dataset
@@ -15,7 +12,7 @@ from helm_longctx.errors import InputError
 from helm_longctx.protocol.baseline import AnswerKind, Baseline
 from helm_longctx.protocol.prompt import Message
 from helm_longctx.protocol.shapes import TEXTS, Shape, is_whole
-from helm_longctx.protocol.task import Benchmark, Category, Example, Metric, Published, Settings, Task, Variant
+from helm_longctx.protocol.task import Benchmark, Category, Example, Metric, Settings, Task, Variant, read_published
 from helm_longctx.protocol.template import Template
 from helm_longctx.sources.hub import HubZip
 from helm_longctx.sources.jsonl import JsonLines, Types
@@ -100,15 +97,6 @@ def _task(dataset: Dataset, extended: bool = False) -> Task:
     )
 
 
-def published_results() -> tuple[Published, ...]:
-    """Each model's scores, 0 to 1: the tables of LongBench/README.md at 2e00731."""
-    results: dict[str, dict[str, float]] = defaultdict(dict)
-    text = (resources.files(__package__) / "published.csv").read_text(encoding="utf-8")
-    for row in csv.DictReader(text.splitlines()):
-        results[row["model"]][row["task"]] = float(row["score"]) / 100
-    return tuple(Published(model, "", None, scores) for model, scores in results.items())
-
-
 _DESCRIPTIONS = {
     "qa_f1_score": ("F1", "F1 of the words of the answer and the best reference."),
     "qa_f1_zh_score": ("F1, Chinese", "F1 of the words that jieba finds."),
@@ -142,5 +130,6 @@ LONGBENCH = Benchmark(
         for dataset in DATASETS
         for name in (dataset.name, *([f"{dataset.name}_e"] if dataset.extended else []))
     },
-    published=published_results,
+    # The tables of LongBench/README.md at 2e00731.
+    published=partial(read_published, __package__),
 )
