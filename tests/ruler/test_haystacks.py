@@ -5,13 +5,14 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import UUID
 
 import orjson
 import pytest
 from nltk.tokenize.punkt import PunktTokenizer
 
 from helm_longctx.benchmarks.ruler import BENCHMARK
-from helm_longctx.benchmarks.ruler.generate import Script, draw_chain, track_variables
+from helm_longctx.benchmarks.ruler.generate import Script, draw_chain, track_variables, write_uuid
 from helm_longctx.benchmarks.ruler.haystacks import ESSAYS, KeyWords, key_words, read_essays
 from helm_longctx.benchmarks.ruler.scoring import score_all, score_any
 from helm_longctx.errors import InputError
@@ -103,3 +104,10 @@ def test_variables_with_the_same_name(monkeypatch: pytest.MonkeyPatch) -> None:
     script = Script(template, lambda text: len(text) // 4, 4096, 30, 35, DataRoot(Path("absent"), mirror=True))
     with pytest.raises(InputError, match=r"two variables have the same name.*use another seed"):
         next(track_variables(script))
+
+
+def test_uuids() -> None:
+    """They are those of the standard library."""
+    rng = random.Random(4)
+    numbers = [*(1 << bit for bit in range(128)), *(rng.getrandbits(128) for _ in range(50))]
+    assert [write_uuid(number) for number in numbers] == [str(UUID(int=number, version=4)) for number in numbers]

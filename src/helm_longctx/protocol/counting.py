@@ -172,7 +172,8 @@ def _make_pattern(vocabulary: Collection[str], encode: Encode) -> re.Pattern[str
     marks = "".join(mark for mark in _MARKS if is_apart(ascii_letters + digits, mark))
     # After any other character nothing is split up to the next word.
     other = rf"[^A-Za-z0-9 {re.escape(marks)}].*?(?=(?<=[!-~]) |\Z)"
-    return re.compile(rf"(?s)(?=.)[\s\x00-/:-@\[-`{{-\x7f]*(?:{word})?(?:{other})?")
+    before = r"[\s\x00-/:-@\[-`{-\x7f]"
+    return re.compile(rf"(?s)(?:{before}*(?:{word})|{before}+|(?=.))(?:{other})?")
 
 
 def _group_digits(vocabulary: Collection[str], encode: Encode) -> int | None:

@@ -19,7 +19,6 @@ from operator import add
 from random import Random
 from string import ascii_lowercase, ascii_uppercase
 from typing import NamedTuple, TypeVar
-from uuid import UUID
 
 import numpy as np
 
@@ -45,7 +44,7 @@ HOPS = 4
 DRAW_ITEM: dict[str, Callable[[Random], str]] = {
     "words": lambda rng: rng.choice(key_words()),
     "numbers": lambda rng: str(rng.randint(1_000_000, 9_999_999)),
-    "uuids": lambda rng: str(UUID(int=rng.getrandbits(128), version=4)),
+    "uuids": lambda rng: write_uuid(rng.getrandbits(128)),
 }
 
 Item = TypeVar("Item")
@@ -138,6 +137,13 @@ class Script:
 
 Samples = Callable[[Script], Iterator[Draw]]
 """(script) → the samples of a task in the official order."""
+
+
+def write_uuid(number: int) -> str:
+    """Write a number as `str(UUID(int=number, version=4))` does, in half the time."""
+    digits = f"{number:032x}"
+    variant = "89ab"[int(digits[16], 16) % 4]
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
 
 
 def draw_needles(
