@@ -36,6 +36,8 @@ MOST_BYTES, ENTRY = 1 << 28, 150
 _SPACE = re.compile(r"(?<=[!-~])(?= )")
 # It begins with a space because such patterns are searched fastest.
 _OTHER_SPACE = re.compile(r" (?<![!-~] )")
+_LINE_ENDS = re.compile(r"((?<=[!-~]) [^ ]*\n[^ ]*(?<=[!-~])(?= ))")
+"""Words with newlines between two spaces."""
 
 _BYTE = re.compile(r"<0x[0-9A-F]{2}>")
 """Tokens of single bytes, which no merge makes."""
@@ -110,10 +112,7 @@ class _PartCounter:
         # Some tokenizers put a space before a text, with which another one can merge.
         if text.startswith(" ") or self._has_added(text):
             return self._encode([text])[0]
-        head, *sentences = _split_sentences(text)
-        # Sentences that hardly ever come back are no more than words.
-        start, *words = chain.from_iterable(map(_split_words, [head, *filter(_is_unique, sentences)]))
-        sentences = [sentence for sentence in sentences if not _is_unique(sentence)]
+        (start, *words), sentences = _split(text)
         self._learn(self._sentences, {*sentences}.difference(self._sentences))
         self._learn(self._words, filter(_is_usual, {*words}.difference(self._words)))
         total = self._encode([start])[0] + self._sum_words(words) + sum(map(self._sentences.__getitem__, sentences))
@@ -201,9 +200,21 @@ def _is_usual(word: str) -> bool:
     return len(word) <= SHORT or word[1:].isalpha()
 
 
-def _is_unique(sentence: str) -> bool:
-    """Whether a sentence is so long, or stands beside so different ones, that it hardly ever comes back."""
-    return "\n\n" in sentence or len(sentence) > LONGEST_SENTENCE
+def _split(text: str) -> tuple[list[str], list[str]]:
+    """Split a text into words and sentences: words where they stand in sentences that hardly ever come back."""
+    head, *pieces = _split_sentences(text)
+    words, sentences = _split_words(head), []
+    for piece in pieces:
+        if len(piece) > LONGEST_SENTENCE:
+            words += _split_words(piece)
+        elif "\n\n" in piece:
+            # The end of a document and the start of the next: what stands around the lines' ends comes back.
+            chunks = _LINE_ENDS.split(piece)
+            sentences += chunks[::2]
+            words += chunks[1::2]
+        else:
+            sentences.append(piece)
+    return words, sentences
 
 
 def _split_sentences(text: str) -> list[str]:
