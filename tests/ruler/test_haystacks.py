@@ -49,16 +49,16 @@ def test_key_words_are_in_alphabetical_order() -> None:
     """Pairs made one at a time are the sorted pairs, also of adjectives that begin with another one."""
     adjectives, nouns = ["old", "old-fashioned", "ad hoc", "a", "blue", "old", "b"], ["zoo", "age", "c-clamp", "f"]
     pairs = KeyWords(adjectives, nouns)
-    assert [pairs[number] for number in range(len(pairs))] == sorted({f"{a}-{n}" for a in adjectives for n in nouns})
+    assert [pairs[number] for number in pairs.places] == sorted({f"{a}-{n}" for a in adjectives for n in nouns})
 
 
 def test_key_words_of_the_package() -> None:
     """The package's pairs ascend everywhere where it is looked."""
     pairs, rng = key_words(), random.Random(5)
-    places = sorted(rng.sample(range(len(pairs)), 3000))
+    places = sorted(rng.sample(pairs.places, 3000))
     found = [pairs[place] for place in places]
     assert found == sorted(found)
-    assert len(pairs) > 6_000_000
+    assert len(pairs.places) > 6_000_000
 
 
 @pytest.mark.parametrize("content", [b"[]", b"{}", b"{", b'{"text": 3}'])

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from itertools import chain, pairwise, repeat
+from itertools import chain, pairwise
 from random import Random
 from string import ascii_letters, digits
 from typing import Any
@@ -100,8 +100,9 @@ class _PartCounter:
 
     def __init__(self, encode: Encode, pattern: re.Pattern[str], added: Collection[str]):
         self._encode, self._split = encode, pattern.findall
-        # The rarest character of each: a text without these has none of the tokens, of which there can be a thousand.
-        self._added = {token: max(re.sub("[A-Za-z0-9 ]", "", token) or token) for token in added if len(token) > 1}
+        # Their first characters are looked for first, which takes no time where a text has none of them.
+        self._starts = {token[0] for token in added}
+        self._added = re.compile("|".join(map(re.escape, added)))
         self._before = dict(zip("a1", encode(["a", "1"]), strict=True))
         self._sentences: dict[str, int] = {}
         self._words: dict[str, int] = {}
@@ -114,7 +115,6 @@ class _PartCounter:
             return self._encode([text])[0]
         (start, *words), sentences = _split(text)
         self._learn(self._sentences, {*sentences}.difference(self._sentences))
-        self._learn(self._words, filter(_is_usual, {*words}.difference(self._words)))
         total = self._encode([start])[0] + self._sum_words(words) + sum(map(self._sentences.__getitem__, sentences))
         if self._bytes > MOST_BYTES:
             self._sentences.clear()
@@ -123,14 +123,17 @@ class _PartCounter:
         return total
 
     def _has_added(self, text: str) -> bool:
-        marks = {mark for mark in {*self._added.values()} if mark in text}
-        return any(mark in marks and token in text for token, mark in self._added.items())
+        return any(start in text for start in self._starts) and self._added.search(text) is not None
 
     def _sum_words(self, words: Sequence[str]) -> int:
-        known = sum(map(self._words.get, words, repeat(0)))
-        parts = self._split("".join([word for word in words if word not in self._words]))
+        sizes = [*map(self._words.get, words)]
+        new = [word for word, size in zip(words, sizes, strict=True) if size is None] if None in sizes else []
+        # Long numbers and compounds hardly ever come back.
+        usual = {word for word in {*new} if len(word) <= SHORT or word[1:].isalpha()}
+        self._learn(self._words, usual)
+        parts = self._split("".join([word for word in new if word not in usual]))
         self._learn_parts(parts)
-        return known + self._sum(parts)
+        return sum(filter(None, sizes)) + self._sum(filter(usual.__contains__, new)) + self._sum(parts)
 
     def _sum(self, parts: Iterable[str]) -> int:
         return sum(map(self._words.__getitem__, parts))
@@ -195,11 +198,6 @@ def _split_words(text: str) -> list[str]:
     return text.replace(" ", "\0 ").split("\0")
 
 
-def _is_usual(word: str) -> bool:
-    """Whether a word is likely to come back. Long numbers and compounds are not."""
-    return len(word) <= SHORT or word[1:].isalpha()
-
-
 def _split(text: str) -> tuple[list[str], list[str]]:
     """Split a text into words and sentences: words where they stand in sentences that hardly ever come back."""
     head, *pieces = _split_sentences(text)
@@ -219,7 +217,8 @@ def _split(text: str) -> tuple[list[str], list[str]]:
 
 def _split_sentences(text: str) -> list[str]:
     """Split a text behind its sentences; not at all if they are short, since numbers and lists hardly ever repeat."""
-    first, *sentences = text.split(". ")
-    if not sentences or len(text) < SENTENCE * len(sentences):
+    count = text.count(". ")
+    if not count or len(text) < SENTENCE * count:
         return [text]
+    first, *sentences = text.split(". ")
     return [f"{first}.", *(f" {sentence}." for sentence in sentences[:-1]), f" {sentences[-1]}"]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import count as numbers
 from itertools import islice, pairwise
 from math import pi
@@ -41,9 +41,12 @@ ZETA_2 = pi**2 / 6
 HOPS = 4
 """Variables of a chain besides the first."""
 
+SEVEN_DIGITS = range(1_000_000, 10_000_000)
+
 DRAW_ITEM: dict[str, Callable[[Random], str]] = {
-    "words": lambda rng: rng.choice(key_words()),
-    "numbers": lambda rng: str(rng.randint(1_000_000, 9_999_999)),
+    "words": lambda rng: key_words().draw(rng),
+    # `rng.randint` draws the same number, in more time.
+    "numbers": lambda rng: str(rng.choice(SEVEN_DIGITS)),
     "uuids": lambda rng: write_uuid(rng.getrandbits(128)),
 }
 
@@ -164,17 +167,17 @@ def draw_needles(
     """
     rng, essays = Random(script.seed), read_essays(script.root) if haystack == "essay" else None
     draw_key, draw_value = DRAW_ITEM[key_kind], DRAW_ITEM[value_kind]
-    make_needle = partial(prompts.NEEDLE.format, type_needle_v=value_kind)
+    make_needle = prompts.NEEDLE.format(type_needle_v=value_kind, key="{}", value="{}").format
 
     def draw(number: int, size: int) -> Draw:
         pairs = [(draw_key(rng), [draw_value(rng) for _ in range(values)]) for _ in range(max(keys, queries))]
-        needles = shuffle([make_needle(key=key, value=value) for key, values in pairs for value in values], script.seed)
+        needles = shuffle([make_needle(key, value) for key, values in pairs for value in values], script.seed)
         if essays:
             context = hide_in_essays(essays.sentences(size), needles, rng)
         else:
             lines = [prompts.NOISE] * size
             if haystack == "needle":
-                lines = [make_needle(key=draw_key(rng), value=draw_value(rng)) for _ in range(size)]
+                lines = [make_needle(draw_key(rng), draw_value(rng)) for _ in range(size)]
             # The first needle gets the last place (niah.py:179).
             context = hide(lines, needles[::-1], rng)
         wanted = [pairs[place] for place in rng.sample(range(len(pairs)), queries)]

@@ -125,8 +125,11 @@ class KeyWords:
             (end - len(block), tuple(block)) for end, block in zip(ends, blocks, strict=True) for _ in block
         ]
 
-    def __len__(self) -> int:
-        return len(self._blocks) * len(self._nouns)
+        self.places = range(len(self._blocks) * len(self._nouns))
+
+    def draw(self, rng: Random) -> str:
+        """Draw a pair as `rng.choice` draws it from a list of all."""
+        return self[rng.choice(self.places)]
 
     def __getitem__(self, index: int) -> str:
         first, starts = self._blocks[index // len(self._nouns)]
