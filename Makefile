@@ -1,4 +1,4 @@
-# `make demo` runs, `make serve` shows, `make test` tests: each sets up what it needs.
+# `make demo` runs the demo, `make serve` shows its leaderboard, `make test` runs the tests. Each installs what it needs.
 
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -14,7 +14,7 @@ $(VENV)/installed: setup.cfg pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[report]'
 	touch $@
 
-# constraints.txt has all packages of the extra `dev`; pip would take minutes to choose them again.
+# constraints.txt names all packages of the extra `dev`. Without --no-deps, pip would take minutes to resolve them again.
 $(VENV)/installed-dev: $(VENV)/installed
 	$(BIN)/pip install --quiet --no-deps --requirement constraints.txt
 	$(BIN)/pip install --quiet --no-deps --editable .
@@ -22,7 +22,7 @@ $(VENV)/installed-dev: $(VENV)/installed
 
 demo: $(VENV)/installed
 	$(BIN)/helm-longctx demo
-	@echo 'Here, `make serve` opens the leaderboard.'
+	@echo 'In this folder, `make serve` opens the leaderboard.'
 
 serve: $(VENV)/installed
 	$(BIN)/helm-longctx serve --suite demo --port $(PORT)
@@ -30,19 +30,19 @@ serve: $(VENV)/installed
 test: $(VENV)/installed-dev browser lint
 	$(BIN)/pytest --numprocesses 2 --dist loadscope
 
-# The same with the share of lines that tests run. It takes a fifth longer.
+# Runs the tests and prints the share of lines that they run. This takes a fifth longer than `make test`.
 coverage: $(VENV)/installed-dev browser
 	$(BIN)/pytest --numprocesses 2 --dist loadscope --cov --cov-report term
 
-# Faults, kills and restarts at random. CHAOS_SECONDS= says for how long (600), CHAOS_SEED= repeats a round.
+# Makes runs under random faults, kills and restarts. CHAOS_SECONDS= sets the duration (600), CHAOS_SEED= repeats a round.
 chaos: $(VENV)/installed-dev
 	$(BIN)/python -m tests.chaos.chaos
 
-# The lowest and the newest Python, quickly. PYTHONS='python3.11 python3.12' tests others.
+# Runs a quick part of the tests on the lowest and the newest Python. PYTHONS='python3.11 python3.12' tests others.
 test-matrix:
 	.ci/test-matrix
 
-# constraints.txt anew, from what pip chooses today for every Python that we support.
+# Rewrites constraints.txt from the versions that pip chooses today for every Python that we support.
 lock:
 	$(PYTHON) .ci/lock.py $(foreach name,$(or $(PYTHONS),python3.10 python3.11 python3.12 python3.13),$(shell .ci/find-python $(name)))
 
@@ -53,11 +53,11 @@ lint: $(VENV)/installed-dev
 	$(BIN)/codespell
 	$(BIN)/proselint check --config .ci/proselint.json *.md docs src/helm_longctx/benchmarks
 
-# The pages in docs/reference/, from the code.
+# Generates the pages in docs/reference/ from the code.
 reference: $(VENV)/installed
 	$(BIN)/python docs/make_reference.py
 
-# The screenshots in docs/images/, from a demo.
+# Takes the screenshots in docs/images/ from a demo.
 pictures: $(VENV)/installed-dev browser
 	$(BIN)/python docs/make_pictures.py
 
@@ -73,12 +73,12 @@ bench: $(VENV)/installed
 bars: $(VENV)/installed-dev browser
 	$(BIN)/python bench/bars.py
 
-# Mutated input for every reader; again with other cases: make fuzz SEED=2
+# Gives mutated input to everything that reads input. `make fuzz SEED=2` generates other cases.
 SEED ?= 20260
 fuzz: $(VENV)/installed-dev
 	$(BIN)/python -m tests.fuzz --seed $(SEED)
 
-# The leaderboard is tested in a real browser.
+# Installs Chromium, in which the tests open the leaderboard.
 browser:
 	@command -v chromedriver >/dev/null || (apt-get update -qq && apt-get install -y -qq chromium chromium-driver)
 

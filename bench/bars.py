@@ -1,10 +1,10 @@
-"""What long contexts cost here: every bar, what was measured, and whether it is met.
+"""Compares what long contexts cost with the limit of each figure.
 
     python bench/bars.py [--tokenizer tokenizer.json] [--to bars]
 
 Runs `overhead.py`, `clients.py`, `run_files.py`, `page.py` and `summarize.py` one after the other (a quarter of an
-hour, two GB of disk), prints the table, and writes it as `bars.json`, with all figures, and the cost of a request over
-its length as `bars.png`.
+hour, two GB of disk) and prints a table. It writes the table with all figures to `bars.json`, and a plot of the cost of
+a request over its length to `bars.png`.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class Bar:
 
     @property
     def met(self) -> bool:
-        """Whether it is within the limit."""
+        """Whether the figure is within the limit."""
         return self.figure >= self.limit if self.at_least else self.figure <= self.limit
 
 
 def figures(script: str, *arguments: str) -> Any:
-    """What a benchmark writes as JSON; what it prints is shown."""
+    """Return the JSON that a script writes; its output is shown."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "figures.json"
         subprocess.run([sys.executable, HERE / script, *arguments, "--json", path], check=True)
@@ -53,7 +53,7 @@ def figures(script: str, *arguments: str) -> Any:
 
 
 def of_overhead(found: dict[str, Any]) -> list[Bar]:
-    """A request's cost beside the answer."""
+    """Bars of the cost of a request without its answer."""
     ratios = found["ratios"]
     stock = ratios["ours / bare"] * ratios["stock / ours"]
     return [
@@ -66,7 +66,7 @@ def of_overhead(found: dict[str, Any]) -> list[Bar]:
 
 
 def of_clients(rows: list[dict[str, Any]]) -> list[Bar]:
-    """How fast requests are sent."""
+    """Bars of requests per second."""
     return [
         Bar(
             f"requests/s / bare openai's: {row['size']}, {row['threads']} in flight, answers after {row['after']:g} s",
@@ -80,7 +80,7 @@ def of_clients(rows: list[dict[str, Any]]) -> list[Bar]:
 
 
 def of_files(rows: list[dict[str, Any]]) -> list[Bar]:
-    """What a run leaves, and its memory."""
+    """Bars of the disk space and memory of a run."""
 
     def times_text(run: str, figure: str) -> dict[str, float]:
         turns = [row for row in rows if row["run"] == run]
@@ -97,7 +97,7 @@ def of_files(rows: list[dict[str, Any]]) -> list[Bar]:
 
 
 def of_pages(rows: list[dict[str, Any]]) -> list[Bar]:
-    """Summaries and run pages."""
+    """Bars of summaries and run pages."""
     ours = {row["size"]: row for row in rows if row["side"] == "ours"}
     stock = {row["size"]: row for row in rows if row["side"] == "stock"}
     limits = {"100x128k": (2, 60), "500x128k": (3, 80), "200x256k": (3, 80)}
@@ -112,7 +112,7 @@ def of_pages(rows: list[dict[str, Any]]) -> list[Bar]:
 
 
 def of_leaderboard(rows: list[dict[str, Any]]) -> list[Bar]:
-    """The leaderboard with everything that was published, and with many instances."""
+    """Bars of the leaderboard with all published results, and with many instances."""
     published, many = rows
     return [
         Bar("summarize, all published results, seconds", published["summarize_s"], 15),
@@ -125,7 +125,7 @@ def of_leaderboard(rows: list[dict[str, Any]]) -> list[Bar]:
 
 
 def draw(seconds: dict[str, float], path: Path) -> None:
-    """The cost of a request over its length, and the other ways at 128k."""
+    """Draw the cost of a request over its length, and of the other ways at 128k."""
     from matplotlib.figure import Figure
 
     ours = {
@@ -146,7 +146,7 @@ def draw(seconds: dict[str, float], path: Path) -> None:
 
 
 def main() -> None:
-    """Measure, print, write."""
+    """Measure, print the table, and write the files."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tokenizer", help="of overhead.py")
     parser.add_argument("--turns", type=int, default=3, help="of run_files.py")

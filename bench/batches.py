@@ -1,9 +1,9 @@
-"""A run by batches whose commands are killed at ten moments, beside the direct way.
+"""Kills the commands of a run by batches at ten moments, and compares the run with a direct one.
 
     python bench/batches.py [--requests 300] [--protocol openai|anthropic] [--json FILE]
 
-Prompts of 0.6 MB in LV-Eval's form, three batches, a local server. It ends with an error if a request is paid twice,
-if `helm-run` sends one, or if the results differ from the direct way's.
+The requests have prompts of 0.6 MB in LV-Eval's form and go to a local server in three batches. The script ends with an
+error if a request is paid for twice, if `helm-run` sends one, or if the results differ from those of the direct run.
 """
 
 from __future__ import annotations

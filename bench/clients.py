@@ -1,14 +1,14 @@
-"""How many requests per second a run sends, beside the bare official package and stock HELM.
+"""Measures the requests per second of a run, of the bare official package and of HELM alone ("stock").
 
     python bench/clients.py [--turns 2] [--threads 1 8 32 64 256] [--sizes 8k 128k] [--after 0.05 1] [--json FILE]
 
-A server in a process of its own answers each request after a fixed time. "Bare" is `openai.OpenAI` in a thread pool.
-Ours goes the way of a run: the spool, our runner's loop, our client, the request cache in SQLite, and the journal.
-Stock HELM is its executor with its client for OpenAI's protocol and its request cache. All send the same prompts with
-the same number of threads, in turn, the first of them alone, as a run does; the time starts with the answer to it. A
-first round does not count. Printed are medians over the rounds.
+A server in a separate process answers each request after a fixed time. "Bare" is `openai.OpenAI` in a thread pool.
+"Ours" does what a run does, with the spool, our runner's loop, our client, the request cache in SQLite, and the
+journal. "Stock" is HELM's executor with its client for OpenAI's protocol and its request cache. All three send the same
+prompts with the same number of threads, in turn. The first prompt is sent alone, as in a run, and the time starts with
+the answer to it. The first round does not count. The script prints medians over the other rounds.
 
-Client and server share the machine. So the figure that counts is the ratio of two clients in one run.
+Client and server share the machine, so compare only the ratios of two clients in one run.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Answering(asyncio.Protocol):
 
 
 def serve(connection: Connection) -> None:
-    """Serve until the process is ended, and tell the port."""
+    """Send the port through the pipe, and serve until the process is ended."""
 
     async def run() -> None:
         server = await asyncio.get_running_loop().create_server(Answering, "127.0.0.1", 0, backlog=1024)
@@ -103,7 +103,7 @@ def serve(connection: Connection) -> None:
 
 @contextmanager
 def local_server() -> Iterator[str]:
-    """The address of the server, which gets the milliseconds as the first part of its path."""
+    """Yield the address of the server. The first part of a path is the milliseconds after which it answers."""
     theirs, connection = multiprocessing.Pipe()
     process = multiprocessing.Process(target=serve, args=(connection,), daemon=True)
     process.start()
@@ -112,12 +112,12 @@ def local_server() -> Iterator[str]:
 
 
 def make_prompt(number: int, characters: int) -> str:
-    """A prompt that shares no beginning with another."""
+    """Return a prompt whose beginning no other prompt has."""
     return f"{number:08d} {'word ' * (characters // 5)}"
 
 
 def in_threads(ask: Callable[[str], object], prompts: list[str], threads: int) -> float:
-    """Seconds of all prompts but the first, which is asked before."""
+    """Return the seconds for all prompts except the first, which is sent before."""
     first, *others = prompts
     ask(first)
     start = time.perf_counter()
@@ -127,7 +127,7 @@ def in_threads(ask: Callable[[str], object], prompts: list[str], threads: int) -
 
 
 def bare(address: str, folder: Path, prompts: list[str], threads: int) -> float:
-    """Seconds of the official package."""
+    """Return the seconds of the official package."""
     with openai.OpenAI(base_url=address, api_key="sk-none", max_retries=0) as client:
 
         def ask(prompt: str) -> None:
@@ -138,7 +138,7 @@ def bare(address: str, folder: Path, prompts: list[str], threads: int) -> float:
 
 
 def stock(address: str, folder: Path, prompts: list[str], threads: int) -> float:
-    """Seconds of stock HELM: its client and its cache."""
+    """Return the seconds of HELM alone, with its client and its cache."""
     context = LocalContext(str(folder), SqliteCacheBackendConfig(str(folder)))
 
     def ask(prompt: str) -> None:
@@ -149,7 +149,7 @@ def stock(address: str, folder: Path, prompts: list[str], threads: int) -> float
 
 
 class Timed(Asking):
-    """Notes when the first answer has come."""
+    """Records when the first answer arrived."""
 
     start: float | None = None
 
@@ -160,7 +160,7 @@ class Timed(Asking):
 
 
 def ours(address: str, folder: Path, prompts: list[str], threads: int) -> float:
-    """Seconds of a run's requests, with an empty cache and journal."""
+    """Return the seconds of a run's requests, with an empty cache and journal."""
     sender = Sender(LocalContext(str(folder), digest_cache(str(folder))), OURS)
     with Spool(folder) as spool, Journal(folder) as journal:
         turns = [Turn(make_state(number, prompt, spool)) for number, prompt in enumerate(prompts)]
@@ -174,7 +174,7 @@ def ours(address: str, folder: Path, prompts: list[str], threads: int) -> float:
 
 
 def make_state(number: int, prompt: str, spool: Spool) -> RequestState:
-    """A request as our runner holds it: with an elided prompt, and the whole one in the spool."""
+    """Return a request as our runner holds it: with a shortened prompt, and the whole prompt in the spool."""
     pointer = {"sha256": spool.add(prompt), "characters": len(prompt)}
     sample = Sample("generated", 50, 50, input_tokens=len(prompt) // 4, full_prompt=pointer)
     short = elide(prompt, [])
@@ -187,7 +187,7 @@ WAYS = {"bare": bare, "ours": ours, "stock": stock}
 
 
 def register(address: str) -> None:
-    """Make our deployment and stock HELM's known."""
+    """Register a deployment with our client and one with HELM's."""
     register_model_metadata(ModelMetadata("bench/m", "bench", "bench", "", "open", None, []))
     for name, client in ((OURS, "helm_longctx.apis.OpenAIClient"), (STOCK, "helm.clients.openai_client.OpenAIClient")):
         spec = ClientSpec(client, {"base_url": address, "api_key": "sk-none"})
@@ -195,7 +195,7 @@ def register(address: str) -> None:
 
 
 def measure(address: str, characters: int, seconds: float, threads: int, turns: int) -> dict[str, float]:
-    """Requests per second of each client."""
+    """Return the requests per second of each client."""
     url = f"{address}/{round(seconds * 1000)}/v1/"
     register(url)
     count = 1 + threads * max(3, min(round(3 / seconds), LONGEST // threads))

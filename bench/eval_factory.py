@@ -2,9 +2,9 @@
 
     python bench/eval_factory.py [--task NAME] [--form chat|completions|nvcf]
 
-The data are fabricated, and so are the answers and the judges' replies. For each run a line says how long it took, the
-score with its standard error in `results.yml`, and whether `helm-server` shows the same score. The exit status is 1 if
-a score differs or a standard error is missing. Each run takes about ten seconds.
+Data, answers and judges' replies are fabricated. For each run a line has the time, the score with its standard error in
+`results.yml`, and whether `helm-server` shows the same score. The exit status is 1 if a score differs or a standard
+error is missing. Each run takes about ten seconds.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ FORMS = ("chat", "completions", "nvcf")
 
 
 class Case(NamedTuple):
-    """A task, and where its score stands in the results and on the pages."""
+    """A task, and the places of its score in the results and on the pages."""
 
     extra: dict[str, Any]
     result: tuple[str, str]
@@ -73,7 +73,7 @@ def learn_answers(folder: Path) -> None:
 
 @contextmanager
 def target_of(form: str) -> Iterator[dict[str, Any]]:
-    """Serve a model, and yield how a configuration describes it."""
+    """Serve a model, and yield its description in a configuration."""
     with serve(answer) as server:
         if form == "nvcf":
             with serve_function(server) as cloud:

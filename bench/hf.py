@@ -1,11 +1,11 @@
-"""Local models: time and peak memory of a long prompt with a random Llama, through HELM's own client and through ours.
+"""Measures time and peak memory of a long prompt with a random Llama, for HELM's own client and for ours.
 
     python bench/hf.py                                    # a small model, 8k; on a GPU if there is one
     python bench/hf.py --preset 1b --length 131072        # the sizes of Llama 3.2 1B at 128k, for a GPU
 
-Prints seconds to read the prompt, milliseconds for each further token, peak memory, and seconds for ten questions about
-one book. Each side runs in a process of its own, in turns; the best of `--repeats` counts. Without a GPU seconds are
-those of one processor core, so that what else the machine does counts little.
+Prints the seconds to read the prompt, the milliseconds for each later token, the peak memory, and the seconds for ten
+questions about one book. The two clients run in turn, each time in a new process; the best of `--repeats` counts.
+Without a GPU, seconds are those of one processor core, so that other work of the machine matters little.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SIDES = ("stock", "ours", "reuse")
 
 
 def save_model(folder: Path, args: argparse.Namespace) -> None:
-    """A random Llama without an end token, and a tokenizer of whole words."""
+    """Save a random Llama without an end token, and a tokenizer of whole words."""
     from helm_longctx.environment import ignore_broken_torchvision
 
     ignore_broken_torchvision()
@@ -58,7 +58,7 @@ def save_model(folder: Path, args: argparse.Namespace) -> None:
 
 
 def make_client(side: str, folder: str, args: argparse.Namespace) -> Any:
-    """HELM's client or ours, without a request cache."""
+    """Return HELM's client or ours, without a request cache."""
     from helm.common.cache import BlackHoleCacheConfig
     from helm.tokenizers.huggingface_tokenizer import HuggingFaceTokenizer
 
@@ -80,7 +80,7 @@ def make_client(side: str, folder: str, args: argparse.Namespace) -> Any:
 
 
 def measure(side: str, folder: str, args: argparse.Namespace) -> dict[str, float]:
-    """Seconds, and GB over what the loaded model takes."""
+    """Return seconds, and GB in addition to the loaded model."""
     import torch
     from helm.common.request import Request
 
@@ -122,14 +122,14 @@ def measure(side: str, folder: str, args: argparse.Namespace) -> dict[str, float
 
 
 def memory(torch: Any) -> float:
-    """Peak GB so far: of the GPU, else of the process."""
+    """Return the peak GB so far: of the GPU, or without one of the process."""
     if torch.cuda.is_available():
         return torch.cuda.max_memory_allocated() / 1e9
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
 
 
 def measured(side: str, folder: str) -> dict[str, float]:
-    """A side in a process of its own."""
+    """Measure one of the two clients in a new process."""
     command = [sys.executable, __file__, *sys.argv[1:], "--side", side, "--folder", folder]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -140,7 +140,7 @@ def measured(side: str, folder: str) -> dict[str, float]:
 
 
 def arguments() -> argparse.Namespace:
-    """The command line, with the preset's sizes where none are given."""
+    """Parse the command line. The preset gives the sizes that are not on it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--preset", choices=PRESETS, default="small")
     for name in ("layers", "hidden", "vocabulary"):
@@ -166,7 +166,7 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Print a line for each side and turn, and the ratios."""
+    """Print a line for each client and turn, and the ratios."""
     args = arguments()
     if args.side:
         print(json.dumps(measure(args.side, args.folder, args)))

@@ -1,4 +1,4 @@
-"""Building 500 many-shot prompts at 128k: seconds and peak memory."""
+"""Measures seconds and peak memory of making 500 many-shot prompts at 128k."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WORDS = [
 
 
 def fabricate(root: Path, name: str) -> None:
-    """A data set of the real one's size."""
+    """Write a data set of the same size as the real one."""
     (source,), rng = HELMET.task(name).sources(STANDARD["128k"]), random.Random(1)
     assert isinstance(source, HubDataset)
     column = {"clinic150": ("intent", 151), "nlu": ("label", 68)}[name]

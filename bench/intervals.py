@@ -1,4 +1,4 @@
-"""How often intervals contain the true mean, and how often two equally good models are told apart, in simulations.
+"""Simulates how often intervals contain the true mean, and how often a test tells two equally good models apart.
 
 python bench/intervals.py [ROUNDS]
 """

@@ -1,4 +1,4 @@
-"""The lexical baseline's time for a prompt: of generated tasks with their score, of every way to answer."""
+"""Measures the lexical baseline's time for prompts of generated tasks, with their scores, and of each way to answer."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def main() -> None:
 
 
 def generated(task: Task, length: str) -> None:
-    """Time and score of prompts that need no data."""
+    """Print time and score of prompts that need no data."""
     entry = next(name for name, category in HELMET.entries.items() if task in category.tasks)
     settings = parse_entry([HELMET], f"{entry}:task={task.name},length={length},num_samples=6").settings
     start = time.perf_counter()
@@ -53,7 +53,7 @@ def generated(task: Task, length: str) -> None:
 
 
 def answered(kind: str, task: Task, passages: int = 900) -> None:
-    """Time of a prompt of passages, about 128k tokens."""
+    """Print the time of a prompt of passages with about 128k tokens."""
     rng = random.Random(1)
     texts = (" ".join(rng.choices(WORDS.split(), k=100)) for _ in range(passages))
     made = "\n\n".join(PASSAGE.format(n=n, text=text, label=n % 9) for n, text in enumerate(texts, 1))

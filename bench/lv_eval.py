@@ -1,9 +1,9 @@
-"""Building LV-Eval's prompts at 256k words and cutting them in the middle: seconds, and peak memory over the text.
+"""Measures seconds and peak memory of making LV-Eval's prompts at 256k words and cutting them in the middle.
 
     python bench/lv_eval.py --tokenizer tokenizer.json [--rows 200] [--lveval CHECKOUT]
 
-With `--lveval`, a checkout of infinigence/LVEval at 63e7ae9, the official reading and cutting of the same file with the
-same tokenizer is measured in the same run, every cut prompt is compared, and the ratio is printed.
+`--lveval` is a checkout of infinigence/LVEval at 63e7ae9. With it, the official code reads and cuts the same file with
+the same tokenizer in the same run. Every cut prompt is compared, and the ratio of the times is printed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SOME = ["the", "of", "river", "town", "north", "built", "king", "year", "first",
 
 
 def fabricate(root: Path, count: int) -> Path:
-    """One data set's file of so many rows."""
+    """Write one data set's file with this number of rows."""
     path = root / "lveval/loogle_SD_mixup/loogle_SD_mixup_256k.jsonl"
     path.parent.mkdir(parents=True)
     rng = random.Random(1)
@@ -51,7 +51,7 @@ def fabricate(root: Path, count: int) -> Path:
 
 
 def ours(root: Path, tokenizer_file: Path, checkout: Path) -> list[str]:
-    """Digests of the cut prompts."""
+    """Return digests of the cut prompts."""
     from tokenizers import Tokenizer
 
     from helm_longctx.benchmarks.lv_eval.tasks import LV_EVAL
@@ -72,7 +72,7 @@ def ours(root: Path, tokenizer_file: Path, checkout: Path) -> list[str]:
 
 
 def official(root: Path, tokenizer_file: Path, checkout: Path) -> list[str]:
-    """The same by the official functions."""
+    """Return the same digests with the official functions."""
     sys.path.insert(0, str(checkout))
     from config import DATASET_PROMPT
     from transformers import PreTrainedTokenizerFast
@@ -86,7 +86,7 @@ def official(root: Path, tokenizer_file: Path, checkout: Path) -> list[str]:
 
 
 def measured(name: str, args: argparse.Namespace, root: Path, size: float) -> dict[str, Any]:
-    """In a process of its own."""
+    """Measure one of the two in a new process."""
     command = [sys.executable, __file__, "--read", name, "--root", str(root), "--tokenizer", str(args.tokenizer)]
     command += ["--lveval", str(args.lveval)]
     out = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout

@@ -1,10 +1,10 @@
-"""What a long request costs beside the model's answer: ours, stock HELM's, and one bare tokenization of the prompt.
+"""Measures what a long request costs without the model's answer: ours, HELM alone ("stock"), and one tokenization.
 
     python bench/overhead.py [--tokenizer tokenizer.json] [--repeats 5] [--json FILE]
 
-All ways take turns in one process, and every turn has new text: a scenario's instance goes through the adapter, HELM's
-client and its SQLite cache, and a model answers at once. A first turn, in which tokenizers are loaded, does not count.
-Printed are medians of seconds a request. Without `--tokenizer`, a small byte-level BPE is trained first.
+In each turn, an instance with new text passes through the adapter, HELM's client and its SQLite cache, and a model
+answers at once. The ways take turns in one process. The first turn, in which tokenizers are loaded, does not count. The
+script prints medians of the seconds for a request. Without `--tokenizer`, it first trains a small byte-level BPE.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def main() -> None:
 
 
 def measured(tokenizer: Tokenizer, folder: Path, repeats: int) -> dict[str, float]:
-    """Median seconds a request of each way and length."""
+    """Return the median seconds of a request for each way and length."""
     rate = 100_000 / len(tokenizer.encode(text(100_000)).ids)  # characters a token
     chars = {name: int(STANDARD[name] * rate / SPARE) for name in LENGTHS}
     stock, ours = run("bench/tokenizer", folder, ADAPT_GENERATION), run("bench/tokenizer", folder)
@@ -104,7 +104,7 @@ def measured(tokenizer: Tokenizer, folder: Path, repeats: int) -> dict[str, floa
 
 
 def ratios(seconds: dict[str, float]) -> dict[str, float]:
-    """What the figures are compared by."""
+    """Return the ratios of the figures."""
     ours, sizes = {name: seconds[f"ours, {name}"] for name in LENGTHS}, {n: STANDARD[n] for n in LENGTHS}
     slope = (ours["128k"] - ours["8k"]) / (sizes["128k"] - sizes["8k"])
     return {
@@ -117,12 +117,12 @@ def ratios(seconds: dict[str, float]) -> dict[str, float]:
 
 
 def text(size: int) -> str:
-    """New text of so many characters."""
+    """Return new text with this number of characters."""
     return " ".join(RNG.choices(WORDS, k=size // 5))[:size]
 
 
 def instance(length: str, size: int) -> Instance:
-    """A question with a context of so many characters."""
+    """Return a question with a context of this number of characters."""
     task = HELMET.task("nq")
     settings = parse_entry([HELMET], f"helmet_recall:length={length}").settings
     fields = {**dict.fromkeys(task.template.names, "when?"), CONTEXT: text(size)}
@@ -130,13 +130,13 @@ def instance(length: str, size: int) -> Instance:
 
 
 def bare(tokenizer: Tokenizer, instance: Instance) -> list[int]:
-    """One pass, as fast as the library does it."""
+    """Tokenize a text once, as fast as the library can."""
     ids: list[int] = tokenizer.encode_batch_fast([instance.input.text])[0].ids
     return ids
 
 
 def run(deployment: str, folder: Path, method: str = "longctx") -> Way:
-    """From an instance to its answer, as in a run of its own."""
+    """Return the answer to an instance, as in a run with only this instance."""
     cache = tempfile.mkdtemp(dir=folder)
     context = LocalContext(cache, SqliteCacheBackendConfig(cache))
     spec = AdapterSpec(
@@ -158,7 +158,7 @@ def run(deployment: str, folder: Path, method: str = "longctx") -> Way:
 
 
 def register(tokenizer: Tokenizer, folder: Path) -> None:
-    """A deployment with the tokenizer and a window, and one without, for HELM."""
+    """Register a deployment with the tokenizer and a window, and one without."""
     PreTrainedTokenizerFast(tokenizer_object=tokenizer).save_pretrained(folder / "tokenizer")
     arguments = {"pretrained_model_name_or_path": str(folder / "tokenizer")}
     kind = "helm.tokenizers.huggingface_tokenizer.HuggingFaceTokenizer"
@@ -173,7 +173,7 @@ def register(tokenizer: Tokenizer, folder: Path) -> None:
 
 
 def trained() -> Tokenizer:
-    """A byte-level BPE."""
+    """Train a byte-level BPE."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.train_from_iterator([text(200_000)], trainers.BpeTrainer(vocab_size=8000, show_progress=False))

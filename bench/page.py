@@ -1,8 +1,8 @@
-"""Summaries and run pages of long runs: seconds and memory of helm-summarize and of the browser, ours and stock.
+"""Measures seconds and memory of `summarize` and the browser for long runs, with our summarizer and HELM's ("stock").
 
     python bench/page.py [--json FILE] [--sizes 100x128k …]
 
-Runs are fabricated. The two sides take turns; stock is measured only where it ends.
+Runs are fabricated. The two summarizers take turns; HELM's is measured only for runs that it can summarize.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Measured:
 
 @contextmanager
 def fabricated(size: Size) -> Iterator[tuple[Path, list[Path], float]]:
-    """A folder with a suite, its runs, and the text of their prompts in MB of UTF-8."""
+    """Write a suite with its runs. Return its folder, and the size of the prompts in MB of UTF-8."""
     with tempfile.TemporaryDirectory() as folder:
         suite = Path(folder) / "benchmark_output/runs/s"
         runs = [write_run(suite, size.entry, long_prompts(size.count, size.characters, size.words))]
@@ -89,7 +89,7 @@ def fabricated(size: Size) -> Iterator[tuple[Path, list[Path], float]]:
 
 
 def summarized(folder: Path, side: str) -> tuple[float, float]:
-    """Seconds and peak memory in MB of helm-summarize."""
+    """Return seconds and peak memory in MB of helm-summarize."""
     options = OURS if side == "ours" else ()
     command = [BIN / "helm-summarize", "--suite", "s", "--schema-path", "schema.yaml", *options]
     start = time.perf_counter()
@@ -100,7 +100,7 @@ def summarized(folder: Path, side: str) -> tuple[float, float]:
 
 
 def opened(folder: Path, run: Path) -> tuple[float, float]:
-    """Seconds until the run page has painted its first instances, and the JavaScript heap in MB, garbage included."""
+    """Return seconds until the run page shows its first instances, and the JavaScript heap in MB, including garbage."""
     with served(folder) as address, tempfile.TemporaryDirectory() as profile, chromium(Path(profile)) as browser:
         browser.set_script_timeout(PATIENCE)
         browser.execute_cdp_cmd("Performance.enable", {})
@@ -116,14 +116,14 @@ def opened(folder: Path, run: Path) -> tuple[float, float]:
 
 
 def measured(name: str) -> Iterator[Measured]:
-    """One line for each side."""
+    """Measure each summarizer, and yield a line for each."""
     with fabricated(SIZES[name]) as (folder, runs, text):
         for side in ("ours", "stock") if SIZES[name].stock else ("ours",):
             yield Measured(name, side, text, *summarized(folder, side), *opened(folder, runs[0]))
 
 
 def main() -> None:
-    """Print a table; write JSON where asked."""
+    """Print a table, and write JSON if a file is given."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", type=Path, help="write the figures there, too")
     parser.add_argument("--sizes", nargs="+", choices=SIZES, default=list(SIZES))

@@ -1,7 +1,7 @@
-"""Reading a RAG file of 600 questions with 1,000 passages each (400 MB) into prompts: seconds and peak memory.
+"""Measures seconds and peak memory of making prompts from a RAG file (400 MB): 600 questions with 1,000 passages each.
 
-With `--helmet FOLDER`, a checkout of princeton-nlp/HELMET at 4526dfb with its requirements installed, the official
-loader reads the same file in the same run, and the ratios are printed.
+`--helmet FOLDER` is a checkout of princeton-nlp/HELMET at 4526dfb with its requirements installed. With it, the
+official loader reads the same file in the same run, and the ratios are printed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ WORDS = ["the", "of", "river", "town", "north", "built", "king", "year", "first"
 
 
 def fabricate(root: Path) -> None:
-    """Test and demonstration files of NQ at 128k."""
+    """Write test and demonstration files of NQ at 128k."""
     rng, folder = random.Random(1), root / "helmet/kilt"
     folder.mkdir(parents=True)
     texts = [" ".join(rng.choices(WORDS, k=108)) for _ in range(4000)]
@@ -36,7 +36,7 @@ def fabricate(root: Path) -> None:
 
 
 def ours(root: Path, helmet: Path) -> int:
-    """Characters of all prompts."""
+    """Return the number of characters of all prompts."""
     from helm_longctx.benchmarks.helmet.tasks import HELMET
     from helm_longctx.protocol.entry import parse_entry
     from helm_longctx.sources.root import DataRoot
@@ -49,7 +49,7 @@ def ours(root: Path, helmet: Path) -> int:
 
 
 def official(root: Path, helmet: Path) -> int:
-    """The same by HELMET's own loader."""
+    """Return the same number with HELMET's own loader."""
     sys.path.insert(0, str(helmet))
     from data import load_data
 
@@ -63,7 +63,7 @@ def official(root: Path, helmet: Path) -> int:
 
 
 def measured(name: str, root: Path, helmet: Path) -> dict[str, float]:
-    """A reading in a process of its own."""
+    """Measure one of the loaders in a new process."""
     command = [sys.executable, __file__, "--read", name, "--root", str(root), "--helmet", str(helmet)]
     out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     found: dict[str, float] = json.loads(out.splitlines()[-1])

@@ -1,6 +1,6 @@
-"""A node of a Ray cluster is killed in the middle of a run: `python bench/ray_node.py`.
+"""Kills a node of a Ray cluster in the middle of a run: `python bench/ray_node.py`.
 
-The cluster is one of Ray's for tests: two nodes on this machine. The server counts the requests.
+The cluster is Ray's cluster for tests, with two nodes on this machine. The server counts the requests.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ENTRY = f"helmet_recall:task=json_kv,length=4k,num_samples={REQUESTS},style=chat
 
 
 def measure(server: Server, cluster: Cluster, folder: Path) -> None:
-    """Make a run on two nodes, of which one is killed when a third of the requests were sent, and one on none."""
+    """Make a run on two nodes, of which one is killed after a third of the requests, and a run without nodes."""
     node = cluster.add_node(num_cpus=1, object_store_memory=80_000_000)
     cluster.wait_for_nodes()
 

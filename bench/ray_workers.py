@@ -1,6 +1,6 @@
-"""How much faster four Ray workers are than one, if each answer takes a second: `python bench/ray_workers.py`.
+"""Measures how much faster four Ray workers are than one, if each answer takes a second: `python bench/ray_workers.py`.
 
-Both runs are made on the same started Ray, by one command after the other, and the results are compared byte by byte.
+Both runs are made on the same Ray instance, one after the other, and the results are compared byte by byte.
 """
 
 from __future__ import annotations

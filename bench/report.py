@@ -1,9 +1,9 @@
-"""The report of 63 published models and fabricated own ones: seconds to build and to open it, and accessibility.
+"""Measures seconds to build and to open a report of 63 published models and fabricated runs, and checks accessibility.
 
     python bench/report.py [--pictures DIR]
 
 Each page is opened from the file system in headless Chromium, in both themes, and checked with axe. `--pictures` also
-writes a screenshot of every page for the eye. `docs/make_pictures.py` takes those in the documentation.
+writes a screenshot of every page. `docs/make_pictures.py` takes the screenshots of the documentation.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ LOADED = "return performance.getEntriesByType('navigation')[0].loadEventEnd / 10
 
 
 def main() -> None:
-    """Build, open, check."""
+    """Build the report, open its pages, and check them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pictures", type=Path)
     pictures: Path | None = parser.parse_args().pictures
@@ -64,7 +64,7 @@ def main() -> None:
 
 @contextmanager
 def _timed(what: str) -> Iterator[None]:
-    """Print how long a report takes; on a busy machine the processor's time says more."""
+    """Print the time and the processor's time to build a report; the latter is more exact on a busy machine."""
     start, processor = time.perf_counter(), time.process_time()
     yield
     seconds = time.perf_counter() - start
@@ -76,7 +76,7 @@ def _own_pages(folder: Path) -> list[Path]:
 
 
 def _check(browser: webdriver.Chrome, page: Path, theme: str, pictures: Path | None) -> None:
-    """Open a page, and print how long that takes and what is wrong with it."""
+    """Open a page, and print its time and its faults of accessibility."""
     start = time.perf_counter()
     open_site(browser, page, theme)
     drawn, loaded = time.perf_counter() - start, browser.execute_script(LOADED)
@@ -90,7 +90,7 @@ def _check(browser: webdriver.Chrome, page: Path, theme: str, pictures: Path | N
 
 
 def _take_pictures(browser: webdriver.Chrome, page: Path, theme: str, folder: Path) -> None:
-    """Save the whole page."""
+    """Save screenshots of whole pages."""
     folder.mkdir(parents=True, exist_ok=True)
     if page.stem.startswith("instances"):
         browser.execute_script("document.querySelectorAll('.instances summary')[1].click()")

@@ -1,10 +1,10 @@
-"""A run by our runner and by HELM's own, in turns: what it leaves on disk, its peak memory and its time.
+"""Measures disk space, peak memory and time of a run with our runner and with HELM's own, in turn.
 
     python bench/run_files.py [--rows 100] [--books 200] [--json FILE]
 
-Three workloads, none with a network: 100 prompts of 128k tokens asked of a local OpenAI-compatible server, so that
-HELM's client caches what it is told; 200 prompts of LV-Eval's form with 256k words and the null baseline; and one
-haystack at six depths. Ratios are over the text of the prompts that were sent, in UTF-8.
+There are three workloads, none of which needs a network: 100 prompts of 128k tokens to a local OpenAI-compatible
+server, whose answers HELM's client caches; 200 prompts of LV-Eval's form with 256k words and the null baseline; and
+haystacks at six depths. Ratios are to the size of the prompts that were sent, in UTF-8.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def write_rows(path: Path, rows: Any) -> None:
 
 
 def fabricate_words(root: Path, count: int) -> None:
-    """LV-Eval's file at 256k words: each row has a text of its own."""
+    """Write LV-Eval's file at 256k words. Each row has a different text."""
     rng = random.Random(1)
     empty = {"answers": ["river"], "length": 262144, "language": "en", "answer_keywords": "", "confusing_facts": ""}
     rows = ({"context": " ".join(rng.choices(WORDS, k=262144)), "input": f"what is {n}?"} | empty for n in range(count))
@@ -46,7 +46,7 @@ def fabricate_words(root: Path, count: int) -> None:
 
 
 def fabricate_depths(root: Path, questions: int) -> None:
-    """NQ at 128k: for each question one haystack, the gold passage at six depths."""
+    """Write NQ at 128k: one haystack for each question, with the gold passage at six depths."""
     rng = random.Random(2)
     texts = [" ".join(rng.choices(WORDS, k=108)) for _ in range(50_000)]
     for name, passages in (("dev", 1000), ("train", 3)):
@@ -62,7 +62,7 @@ def fabricate_depths(root: Path, questions: int) -> None:
 
 
 def models(folder: Path, address: str) -> Path:
-    """The package's deployments, with vLLM's at our address and without windows: tokenizers are on the hub."""
+    """Write the ready deployments with our address for vLLM. They have no windows: tokenizers are on the hub."""
     folder.mkdir(parents=True)
     for path in (ROOT / "src/helm_longctx/config").glob("*.yaml"):
         text = path.read_text().replace("http://localhost:8000/v1/", address)
@@ -71,7 +71,7 @@ def models(folder: Path, address: str) -> Path:
 
 
 def measured(entry: str, data: Path, arguments: list[str], address: str) -> dict[str, float]:
-    """One run in a folder and a process of its own: MB on disk, peak MB, seconds, and MB of prompts."""
+    """Make a run in a new folder and process. Return MB on disk, peak MB, seconds, and MB of prompts."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         local = models(folder / "models", address)
@@ -92,7 +92,7 @@ def measured(entry: str, data: Path, arguments: list[str], address: str) -> dict
 
 
 def peak_memory(process: subprocess.Popen[bytes]) -> float:
-    """MB; not by `wait4`, which counts the parent's memory at the fork."""
+    """Return the peak MB of the process. `wait4` would include the parent's memory at the fork."""
     peak = 0.0
     while process.poll() is None:
         lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
@@ -102,7 +102,7 @@ def peak_memory(process: subprocess.Popen[bytes]) -> float:
 
 
 def text_size(run: Path) -> int:
-    """Bytes of the prompts that were sent."""
+    """Return the number of bytes of the prompts that were sent."""
     if not (run / "prompts.json").exists():
         states = json.loads((run / "scenario_state.json").read_bytes())["request_states"]
         return sum(len(state["request"]["prompt"].encode()) for state in states)
@@ -111,7 +111,7 @@ def text_size(run: Path) -> int:
 
 
 def compare(title: str, entry: str, data: Path, turns: int) -> list[dict[str, Any]]:
-    """Print a line for each run of either runner, and give its figures."""
+    """Print a line for each run with each runner, and return the figures."""
     rows: list[dict[str, Any]] = []
     for turn in range(turns):
         for name, arguments in (("ours", RUNNER), ("stock", [])):

@@ -1,35 +1,41 @@
-"""What all suites at five lengths cost for many models: `python bench/scale.py --models 60 --input 2 --output 8`.
+"""Computes what benchmarks at five lengths cost for many models.
 
-The figures come from the tables of tasks, without any data: an upper limit, in which each prompt fills its length and
-each answer its budget. `helm-longctx estimate` makes and counts the prompts of a model's runs.
+    python bench/scale.py [--benchmarks NAME …] [--models 60] [--input 2] [--output 8] [--tokens-per-minute 2000000]
+
+The figures come from the tables of tasks, without any data. They are an upper limit: each prompt fills its length, and
+each answer fills its budget. `helm-longctx estimate` makes the prompts of a model's runs and counts their tokens.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from helm_longctx.benchmarks import BENCHMARKS
+from helm_longctx.protocol.benchmark import Benchmark
 from helm_longctx.protocol.lengths import length_label
-from helm_longctx.protocol.task import Benchmark, Settings, Task
+from helm_longctx.protocol.task import Settings, Task
 from helm_longctx.running.estimate import RESULT_BYTES, TOKEN_BYTES
 
 LENGTHS = (8192, 16384, 32768, 65536, 131072)
+NAMES = ("aa_lcr", "helmet", "longbench_v2", "longproc", "lv_eval", "mrcr", "ruler")
+"""Benchmarks by default. The tables do not have the numbers of questions of `mrcr_v2` and `any_jsonl`."""
+
 TOKENS_OF_WORD = 1.4
-"""Of LV-Eval's texts, half of which are Chinese."""
+"""Tokens for each word of LV-Eval's texts, half of which are Chinese."""
 
 NO_LENGTH = 100_000
-"""Tokens of a prompt of a suite without lengths, about: AA-LCR's."""
+"""Approximate tokens of a prompt of a benchmark without lengths; AA-LCR's prompts have about as many."""
 
 STORED = 0.15
-"""Bytes on disk for each byte of prompts, about: `python bench/run_files.py` measures 0.05 to 0.62."""
+"""Approximate bytes on disk for each byte of prompts; `python bench/run_files.py` measures 0.05 to 0.62."""
 
 
 class Row(NamedTuple):
-    """What a suite costs for one model at one length."""
+    """What a benchmark costs for one model at one length."""
 
-    suite: str
+    benchmark: str
     length: str
     requests: int
     prompt_tokens: int
@@ -41,9 +47,9 @@ class Row(NamedTuple):
         return int(RESULT_BYTES * self.requests + STORED * TOKEN_BYTES * self.prompt_tokens)
 
 
-def rows() -> Iterator[Row]:
-    """Yield a row for each suite at each length that it has."""
-    for benchmark in BENCHMARKS:
+def rows(names: Collection[str]) -> Iterator[Row]:
+    """Yield a row for each of the named benchmarks at each length that it has."""
+    for benchmark in (each for each in BENCHMARKS if each.name in names):
         for length in LENGTHS if benchmark.axis else (None,):
             tasks = [
                 task
@@ -51,7 +57,7 @@ def rows() -> Iterator[Row]:
                 for task in category.tasks
                 if _is_there(benchmark, task, length)
             ]
-            requests = {task.name: task.num_samples * task.depths * task.repeats for task in tasks}
+            requests = {task.name: task.sample(Settings(length)) * task.depths * task.repeats for task in tasks}
             prompt = length or NO_LENGTH
             if benchmark.axis and "word" in benchmark.axis.unit:
                 prompt = int(prompt * TOKENS_OF_WORD)
@@ -66,16 +72,17 @@ def _is_there(benchmark: Benchmark, task: Task, length: int | None) -> bool:
 
 
 def main() -> None:
-    """Print a row for each suite and length, and the totals of all models."""
+    """Print a row for each benchmark and length, and the totals of all models."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--benchmarks", nargs="+", choices=[each.name for each in BENCHMARKS], default=NAMES)
     parser.add_argument("--models", type=int, default=60)
     parser.add_argument("--input", type=float, default=2.0, help="dollars for a million prompt tokens")
     parser.add_argument("--output", type=float, default=8.0, help="dollars for a million output tokens")
     parser.add_argument("--tokens-per-minute", type=float, default=2e6, help="of each model's endpoint")
     args = parser.parse_args()
-    print("| suite | length | requests | prompt tokens | output tokens, at most | disk |\n|---|---|---|---|---|---|")
+    print("| benchmark | length | requests | prompt tokens | most output tokens | disk |\n|---|---|---|---|---|---|")
     total = Row("all", "", 0, 0, 0)
-    for row in rows():
+    for row in rows(args.benchmarks):
         _print(row)
         total = Row("all", "", *(a + b for a, b in zip(total[2:], row[2:], strict=True)))
     _print(total)
@@ -91,7 +98,7 @@ def main() -> None:
 
 def _print(row: Row) -> None:
     print(
-        f"| {row.suite} | {row.length} | {row.requests:,} | {row.prompt_tokens / 1e6:,.0f} M |"
+        f"| {row.benchmark} | {row.length} | {row.requests:,} | {row.prompt_tokens / 1e6:,.0f} M |"
         f" {row.output_tokens / 1e6:,.1f} M | {row.disk_bytes / 1e9:,.2f} GB |"
     )
 

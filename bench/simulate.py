@@ -1,9 +1,9 @@
-"""Many short instances through our runner and the summarizer, with a model that answers at once in this process.
+"""Measures our runner and summarizer with many short instances and a model that answers at once in this process.
 
     python bench/simulate.py [--instances 1000000] [--runs 55] [--json FILE]
 
-What is measured is our own cost for each instance: making requests, the loop, the journal, metrics, files, tables.
-Prompts are fabricated in LV-Eval's form, a few hundred characters each. Printed are seconds, peak memory and disk.
+The figures are our own cost for each instance: requests, loop, journal, metrics, files and tables. Prompts are
+fabricated in LV-Eval's form, a few hundred characters each. The script prints seconds, peak memory and disk space.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ROW = {"context": "The town lies at the river. " * 10, "answers": ["river"], "le
 
 
 def write_data(root: Path, dataset: str, length: str, count: int) -> None:
-    """A file of LV-Eval with short contexts."""
+    """Write a file of LV-Eval with short contexts."""
     path = root / f"lveval/{dataset}/{dataset}_{length}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     rows = ({**ROW, "input": f"What is {n}?", "answer_keywords": "", "confusing_facts": []} for n in range(count))
@@ -52,7 +52,7 @@ def run_all(folder: Path, runs: int, instances: int) -> None:
 
 
 def summarize(folder: Path) -> tuple[float, float]:
-    """Seconds and peak memory in MB of `summarize`."""
+    """Return seconds and peak memory in MB of `summarize`."""
     start = time.perf_counter()
     command = [str(BIN / "helm-longctx"), "summarize", "--suite", "s"]
     process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -1,11 +1,12 @@
-"""A soak: many small requests, one in ten of which fails, through our runner's loop, with request cache and journal.
+"""Sends many small requests, of which about one in ten fails, with our runner's loop, request cache and journal.
 
     python bench/soak.py [--runs 20] [--requests 5000] [--threads 64] [--json FILE]
 
-A server in a process of its own answers at once, or answers with an error status, drops the connection, or says
-nothing until the client gives up. It counts the answers that each prompt got. Each run is continued once from its
-journal, and its requests are then sent again by a run that finds them in the request cache: neither may reach the
-server. Printed are the memory in the first and the last tenth of all requests, what failed, and what was paid twice.
+A server in a separate process answers at once, answers with an error status, drops the connection, or does not answer
+until the client gives up. It counts the answers that each prompt got. Each run is then continued from its journal, and
+repeated by a run that finds the answers in the request cache. Neither may send a request that was answered. The script
+prints the memory in the first and the last tenth of all requests, the failures, and the answers that were paid for
+twice.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ class Faulty(asyncio.Protocol):
 
 
 def serve(connection: Connection) -> None:
-    """Tell the port, and when asked the counts, until the process is ended."""
+    """Send the port through the pipe, and the counts for each message, until the process is ended."""
 
     async def run() -> None:
         loop = asyncio.get_running_loop()
@@ -114,7 +115,7 @@ def serve(connection: Connection) -> None:
 
 @contextmanager
 def local_server() -> Iterator[tuple[str, Connection]]:
-    """The server's address, and the end of a pipe that gives its counts for anything sent."""
+    """Yield the server's address, and the end of a pipe that answers each message with the counts."""
     theirs, connection = multiprocessing.Pipe()
     process = multiprocessing.Process(target=serve, args=(connection,), daemon=True)
     process.start()
@@ -123,13 +124,13 @@ def local_server() -> Iterator[tuple[str, Connection]]:
 
 
 def resident() -> float:
-    """MB of memory that this process has now."""
+    """Return the MB of memory that this process has now."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGESIZE") / 1e6
 
 
 class Sampling(Asking):
-    """Notes the memory after every hundredth request."""
+    """Records the memory after every hundredth request."""
 
     samples: ClassVar[list[float]] = []
     _counted = 0
@@ -143,7 +144,7 @@ class Sampling(Asking):
 
 
 def make_run(folder: Path, prompts: list[str], context: LocalContext, threads: int, asking_class: type[Asking]) -> int:
-    """The number of requests of a run that failed."""
+    """Make a run, and return the number of failed requests."""
     folder.mkdir(exist_ok=True)
     with Spool(folder) as spool, Journal(folder) as journal:
         turns = [Turn(make_state(number, prompt, spool)) for number, prompt in enumerate(prompts)]
@@ -154,7 +155,7 @@ def make_run(folder: Path, prompts: list[str], context: LocalContext, threads: i
 
 
 def soak(folder: Path, runs: int, requests: int, threads: int, counts: Connection) -> dict[str, Any]:
-    """Make all runs, and tell what came of them."""
+    """Make all runs, and return the figures."""
     context = LocalContext(str(folder), digest_cache(str(folder)))
     failed, start = 0, time.monotonic()
     for run in range(-WARM_UP, runs):

@@ -1,9 +1,9 @@
-"""The leaderboard at scale: seconds and memory of `summarize`, and the first page in Chromium.
+"""Measures seconds and memory of `summarize` for large suites, and the first page in Chromium.
 
     python bench/summarize.py [--json FILE]
 
-Two suites: everything that was published with two runs beside it, and four runs with 20,000 instances together. Runs
-are fabricated. Seconds depend on the machine, and include HELM's imports.
+There are two suites: all published results with two runs beside them, and four runs with 20,000 instances together.
+Runs are fabricated. Seconds depend on the machine, and include HELM's imports.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Figures:
 
 
 def write_published(folder: Path) -> None:
-    """Everything that was published, and two runs."""
+    """Write all published results, and two runs."""
     for benchmark in ("helmet", "lv_eval"):
         subprocess.run([BIN / "helm-longctx", "reference", benchmark, "--suite", "s"], cwd=folder, check=True)
     for model in ("null", "lexical"):
@@ -64,7 +64,7 @@ def write_published(folder: Path) -> None:
 
 
 def write_many(folder: Path) -> None:
-    """Many short instances with the statistics that real runs have."""
+    """Write many short instances with the statistics of real runs."""
     rng = random.Random(1)
     for length in LENGTHS:
         entry = f"helmet_recall:task=json_kv,length={length},model=longctx/lexical"
@@ -77,13 +77,13 @@ def write_many(folder: Path) -> None:
 
 
 def stat(name: str, value: float) -> dict[str, object]:
-    """The JSON of HELM's `Stat` with one value."""
+    """Return the JSON of HELM's `Stat` with one value."""
     counts = {"count": 1, "sum": value, "sum_squared": value**2, "min": value, "max": value, "mean": value}
     return {"name": {"name": name, "split": "test", "sub_split": "json_kv"}, **counts, "variance": 0.0, "stddev": 0.0}
 
 
 def summarize(folder: Path) -> tuple[float, float, float, int]:
-    """Seconds, CPU seconds, peak memory in MB, and lines on standard error."""
+    """Return seconds, CPU seconds, peak memory in MB, and lines on standard error."""
     command = [str(BIN / "helm-longctx"), "summarize", "--suite", "s"]
     start = time.perf_counter()
     with (folder / "errors").open("w+") as errors:
@@ -97,7 +97,7 @@ def summarize(folder: Path) -> tuple[float, float, float, int]:
 
 
 def open_first_page(folder: Path) -> tuple[float, float]:
-    """Seconds until the leaderboard has painted its rows, and MB sent."""
+    """Return seconds until the leaderboard shows its rows, and MB sent."""
     with served(folder) as address, tempfile.TemporaryDirectory() as profile, chromium(Path(profile)) as browser:
         start = time.perf_counter()
         browser.get(f"{address}/#/leaderboard")

@@ -1,14 +1,16 @@
-"""Takes the screenshots in docs/images/: `python docs/make_pictures.py`, or `make pictures`. Needs Chromium.
+"""Makes all pictures in docs/images/: `python docs/make_pictures.py`, or `make pictures`. Needs Chromium.
 
 `helm-longctx demo` makes the runs, unless an output folder with the demo is given as the first argument.
 """
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from urllib.parse import quote
 
@@ -19,11 +21,17 @@ sys.path.insert(0, str(ROOT))
 
 from tests.e2e.browser import chromium, open_page, served, shown  # noqa: E402
 from tests.e2e.commands import BIN  # noqa: E402
+from tests.fabricate_books import build_rubrics  # noqa: E402
+from tests.judging.characters import Characters  # noqa: E402
+from tests.judging.deployments import write_judges  # noqa: E402
 from tests.pages.suites import write_suite  # noqa: E402
 from tests.pages.test_browser import open_site  # noqa: E402
+from tests.servers.llm import serve  # noqa: E402
 
 from helm_longctx.benchmarks import BENCHMARKS  # noqa: E402
+from helm_longctx.benchmarks.helmet.judge_check import checks  # noqa: E402
 from helm_longctx.pages.build import write_report  # noqa: E402
+from helm_longctx.sources.root import ENVIRONMENT, DataRoot  # noqa: E402
 
 IMAGES = ROOT / "docs" / "images"
 RUN = "helmet_recall:length=128k,num_samples=10,model=longctx_lexical"
@@ -32,6 +40,9 @@ INSTANCE = "json_kv-0"
 
 SKILLS = {"acme/alpha-2": 0.93, "acme/alpha-2-mini": 0.8, "orbit/nova": 0.6}
 """Invented models with their share of right answers, for the report's page of instances."""
+
+JUDGES = ("perfect", "generous", "obedient", "moody")
+"""Characters of the simulated judges in the picture of `judge-check`."""
 
 WIDTH = 1400
 """Pixels."""
@@ -47,6 +58,7 @@ def main() -> None:
                 _take_instance(browser, address)
             _take_report(browser, folder / "benchmark_output" / "reports" / "demo")
             _take_answers(browser, Path(temporary) / "invented")
+        _draw_judges(Path(temporary) / "judges")
 
 
 def _run_demo(folder: Path) -> Path:
@@ -64,12 +76,8 @@ def _take_leaderboard(browser: webdriver.Chrome, address: str) -> None:
 
 def _take_instance(browser: webdriver.Chrome, address: str) -> None:
     browser.set_window_size(WIDTH, 1150)
-    open_page(browser, f"{address}/#/runs/{quote(RUN, safe='')}?instancesPage=1")
+    open_page(browser, f"{address}/#/runs/{quote(RUN, safe='')}?instance={INSTANCE}")
     shown(browser, INSTANCE, "correct")
-    browser.execute_script(
-        "[...document.querySelectorAll('h3')].find((h) => h.innerText.includes(arguments[0])).scrollIntoView()",
-        INSTANCE,
-    )
     _save(browser, "instance")
 
 
@@ -85,6 +93,27 @@ def _take_answers(browser: webdriver.Chrome, folder: Path) -> None:
     open_site(browser, next(folder.glob("report/instances-*.html")))
     browser.execute_script("document.querySelectorAll('.instances summary')[1].click()")
     _save(browser, "report-instances")
+
+
+def _draw_judges(folder: Path) -> None:
+    """Check four simulated judges, which are servers on this machine, and draw the plot of `judge-check --compare`.
+
+    The rubrics are fabricated, because the official ones are not ours to copy.
+    """
+    build_rubrics(folder / "mirror")
+    characters = Characters(checks(DataRoot(folder / "mirror", mirror=True)))
+    with ExitStack() as stack:
+        servers = {name: stack.enter_context(serve(getattr(characters, name))) for name in JUDGES}
+        write_judges(folder / "prod_env", {f"simulated/{name}": server.openai for name, server in servers.items()})
+        for name in JUDGES:
+            _check_judges(folder, "--judge", f"simulated/{name}", "--repeats", "2", "--save", f"{name}.json")
+    files = [f"{name}.json" for name in JUDGES]
+    _check_judges(folder, "--compare", *files, "--plot", str(IMAGES / "judge-check.png"))
+
+
+def _check_judges(folder: Path, *arguments: str) -> None:
+    command = [str(BIN / "helm-longctx"), "judge-check", *arguments]
+    subprocess.run(command, cwd=folder, check=True, env={**os.environ, ENVIRONMENT: str(folder / "mirror")})
 
 
 def _save(browser: webdriver.Chrome, name: str) -> None:

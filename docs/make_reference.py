@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +10,11 @@ import typer
 from typer.main import get_command
 
 from helm_longctx.benchmarks import BENCHMARKS
-from helm_longctx.cli.main import COMMANDS, app
+from helm_longctx.cli.main import COMMANDS, EXIT_STATUSES, app
+from helm_longctx.protocol.benchmark import Benchmark
 from helm_longctx.protocol.lengths import length_label
 from helm_longctx.protocol.metric_names import headline_text
-from helm_longctx.protocol.task import EVERY_TASK, Benchmark, Task
+from helm_longctx.protocol.task import EVERY_TASK, Task
 
 FOLDER = Path(__file__).parent / "reference"
 
@@ -50,13 +51,15 @@ def _task_row(entry: str, task: Task, is_variant: bool) -> tuple[str, ...]:
         f"`{entry}`",
         f"`{task.argument}`{' *' if is_variant else ''}",
         _lengths(task),
-        str(task.num_samples) + (f" at {task.depths} depths" if task.depths > 1 else ""),
-        ", ".join(
-            map(str, sorted({task.max_tokens} if isinstance(task.max_tokens, int) else {*task.max_tokens.values()}))
-        ),
+        _numbers(task.num_samples) + (f" at {task.depths} depths" if task.depths > 1 else ""),
+        _numbers(task.max_tokens),
         headline_text(task),
         ", ".join(f"`{name}`" for name in further),
     )
+
+
+def _numbers(number: int | Mapping[int, int]) -> str:
+    return ", ".join(map(str, sorted({number} if isinstance(number, int) else {*number.values()})))
 
 
 def _lengths(task: Task) -> str:
@@ -98,7 +101,7 @@ def _users(benchmark: Benchmark, metric: str) -> str:
 
 def _commands() -> Iterator[str]:
     yield "# Commands\n"
-    yield f"{app.info.epilog}\n"
+    yield from _table(("exit status", "meaning"), ((str(status), text) for status, text in EXIT_STATUSES.items()))
     yield "`helm-longctx --install-completion` installs completion for the shell that you use.\n"
     parser: Any = get_command(app)
     for panel, commands in COMMANDS.items():

@@ -89,6 +89,6 @@ def test_the_extras_stand_in_setup() -> None:
     packages = {"google.protobuf": "protobuf", "genai_prices": "genai-prices", "vl_convert": "vl-convert-python"}
     for extra, modules in extras.EXTRAS.items():
         for module in modules:
-            assert packages.get(module, module) in optional[extra]
+            assert packages.get(module, module.replace("_", "-")) in optional[extra]
             assert packages.get(module, module) not in config["options"]["install_requires"]
         assert extra in optional["all"]

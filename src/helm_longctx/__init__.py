@@ -5,6 +5,6 @@ from helm_longctx.helm.patches import apply_adapter_patch
 
 __version__ = VERSION
 
-# helm-summarize, helm-server and the Slurm worker load no plugin, but they import classes of this package. So the
-# import of the package has to register the adapter.
+# helm-summarize, helm-server and the Slurm worker load no plugin, but they import classes of this package. So
+# importing the package must register the adapter.
 apply_adapter_patch()

@@ -1,4 +1,4 @@
-"""What the environment of a process offers: numeric settings, installed extras, and packages that fit each other."""
+"""Reads settings from environment variables, and checks which packages are installed."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ EXTRAS = {
     "anthropic": ("anthropic",),
     "judges": ("authlib", "genai_prices", "krippendorff", "platformdirs"),
     "citations": ("google.protobuf", "sentencepiece"),
+    "code": ("tree_sitter", *(f"tree_sitter_{name}" for name in ("cpp", "go", "java", "python", "rust", "typescript"))),
     "plot": ("matplotlib",),
     "report": ("vl_convert",),
     "prices": ("genai_prices",),
@@ -45,19 +46,19 @@ def number_setting(name: str, default: float, whole: bool = False) -> float:
 
 
 def request_timeout() -> float:
-    """Return the seconds that a request may take.
+    """Return the number of seconds that a request may take.
 
     Raises:
-        InputError: as `number_setting`.
+        InputError: the variable has a wrong value.
     """
     return number_setting(TIMEOUT, DEFAULT_TIMEOUT)
 
 
 def max_cost() -> float | None:
-    """Return the dollars that requests may cost; None for no limit.
+    """Return the number of dollars that requests may cost; None for no limit.
 
     Raises:
-        InputError: as `number_setting`.
+        InputError: the variable has a wrong value.
     """
     return number_setting(MAX_COST, 1.0) if os.environ.get(MAX_COST) else None
 

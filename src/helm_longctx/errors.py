@@ -1,4 +1,4 @@
-"""The error for mistakes in a user's input, and helpers that word its message."""
+"""The error for mistakes in a user's input, and functions that write its message."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 _LONGEST_NAME = 200
-"""Characters of a value that are compared with allowed names. To compare a whole prompt would take minutes."""
+"""Number of characters of a value that are compared with allowed names. Comparing a whole prompt would take minutes."""
 
 
 class InputError(ValueError):
@@ -19,7 +19,7 @@ class InputError(ValueError):
 def is_format_error(error: BaseException) -> bool:
     """Whether an error is typical of code that reads data in an unexpected format.
 
-    Includes panics of libraries in Rust, and groups of such errors, which HELM's reader of its own files raises.
+    Panics of libraries in Rust count, and so do groups of such errors, which HELM raises when it reads its files.
     """
     kinds = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
     group = getattr(error, "exceptions", ())

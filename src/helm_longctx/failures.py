@@ -1,4 +1,8 @@
-"""Classifies failed requests. HELM's clients report failures in exceptions, in results and in error texts."""
+"""Classifies failed requests. HELM's clients report failures in exceptions, in results and in error texts.
+
+The kind of an exception is decided by, in this order: its own kind (`FailureError`), an import error, a code of the
+provider, a status of 500 or more, a pattern of its text, its HTTP status.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +48,17 @@ class Failure(Enum):
     @property
     def ends_run(self) -> bool:
         """Whether all other requests to the same deployment will fail for the same reason."""
-        return self in _OF_DEPLOYMENT
+        return self in _DEPLOYMENT_FAILURES
+
+
+# Bad requests and malformed responses are not in this set, because the content of one prompt can cause them.
+_DEPLOYMENT_FAILURES = {
+    Failure.UNKNOWN_MODEL,
+    Failure.BAD_KEY,
+    Failure.QUOTA,
+    Failure.UNREACHABLE,
+    Failure.MISSING_PACKAGE,
+}
 
 
 class FailureError(Exception):
@@ -60,26 +74,16 @@ class FailureError(Exception):
         self.kind = kind
 
 
-# Bad requests and malformed responses are not in this set, because the content of one prompt can cause them.
-_OF_DEPLOYMENT = {
-    Failure.UNKNOWN_MODEL,
-    Failure.BAD_KEY,
-    Failure.QUOTA,
-    Failure.UNREACHABLE,
-    Failure.MISSING_PACKAGE,
-}
-
-# The gaps in the patterns are bounded (`.{0,60}`), so that words of different sentences do not match together. DOTALL
-# is needed because servers break the lines of their messages.
-_WORDS = [
-    (kind, re.compile(words, re.IGNORECASE | re.DOTALL))
-    for kind, words in [
+# A gap in a pattern has a limit (`.{0,60}`), so that words of different sentences do not match together. DOTALL is
+# needed because servers break the lines of their messages.
+_TEXT_PATTERNS = [
+    (kind, re.compile(pattern, re.IGNORECASE | re.DOTALL))
+    for kind, pattern in [
         (Failure.MISSING_PACKAGE, r"optional dependency .{1,60} is not installed|no module named|cannot import name"),
-        # Python's TypeErrors for a wrong argument in `client_spec.args`. `_MALFORMED` would take them for an odd
-        # response.
+        # Python's TypeErrors for a wrong argument in `client_spec.args`, which `_MALFORMED` matches, too.
         (Failure.BAD_REQUEST, r"unexpected keyword argument|missing \d+ required"),
-        # OpenAI's words for one request that exceeds the limit per minute, which no wait can cure. They must come
-        # before the words of TOO_LONG, which also match "request too large".
+        # OpenAI's message for a single request above the limit per minute, for which waiting does not help. It must
+        # come before TOO_LONG, which also matches "request too large".
         (Failure.QUOTA, r"request too large .{0,120}(?:tokens per min|TPM)"),
         (
             Failure.TOO_LONG,
@@ -104,7 +108,7 @@ _WORDS = [
             r"|not_found_error.{0,60}model|deployment for this resource does not exist|client for model deployment"
             r"|server is pinned to",  # transformers serve
         ),
-        # Google uses the same words for a limit per minute, but then adds when to retry.
+        # For a limit per minute Google uses the same words, but adds when to retry.
         (Failure.QUOTA, r"insufficient_quota|exceeded your current quota(?!.*retry)|credit balance|payment required"),
         (
             Failure.BAD_KEY,
@@ -120,9 +124,9 @@ _WORDS = [
         ),
     ]
 ]
-"""Patterns of error texts, which take precedence over the HTTP status. The first one that matches decides."""
+"""Patterns of error texts. The first one that matches decides."""
 
-_CODES = {
+_KIND_BY_CODE = {
     "context_length_exceeded": Failure.TOO_LONG,
     "string_above_max_length": Failure.TOO_LONG,
     "request_too_large": Failure.TOO_LONG,
@@ -142,27 +146,26 @@ _CODES = {
     "unsupported_parameter": Failure.BAD_REQUEST,
     "unsupported_value": Failure.BAD_REQUEST,
 }
-"""Failures by the codes of OpenAI and Azure and the types of Anthropic that leave no doubt. They decide before texts,
-which can quote a prompt."""
+"""Unambiguous codes of OpenAI and Azure, and types of Anthropic. They decide before texts, which can quote a prompt."""
 
-_STATUS = {
+_KIND_BY_STATUS = {
     401: Failure.BAD_KEY,
     402: Failure.QUOTA,
     403: Failure.BAD_KEY,
     404: Failure.UNREACHABLE,  # the text does not mention a model, so the address is wrong
     405: Failure.UNREACHABLE,
     408: Failure.TEMPORARY,
-    # The package openai also sends a request again after 409, which its servers use for locks.
+    # OpenAI's servers use 409 for locks, and the package openai sends the request again.
     409: Failure.TEMPORARY,
     413: Failure.TOO_LONG,
     425: Failure.TEMPORARY,
     429: Failure.TEMPORARY,
 }
-"""Failures by HTTP status, for texts that match no pattern. Other statuses below 500 are bad requests."""
+"""Kinds by HTTP status, for texts that match no pattern. Other statuses below 500 are bad requests."""
 
-# For exceptions that have no status: "Error code: 429 - …" (OpenAI's package), "status code 503", "HTTP/1.1 502", "404
-# Client Error" (requests), or a text that begins with the number.
-_IN_TEXT = re.compile(
+# Finds the status in the text of an exception without one: "Error code: 429 - …" (OpenAI's package), "status code
+# 503", "HTTP/1.1 502", "404 Client Error" (requests), or a text that begins with the number.
+_STATUS_IN_TEXT = re.compile(
     r"\b(?:error code|status(?:[ _]code)?|http(?:/[\d.]+)?|code)\W{1,4}([45]\d\d)\b"
     r"|\b([45]\d\d) (?:client|server) error|^([45]\d\d)\b",
     re.IGNORECASE,
@@ -185,12 +188,12 @@ _MALFORMED = re.compile(
 _LABEL = re.compile(rf"^({'|'.join(kind.value for kind in Failure)}): ")
 
 _HEAD, _TAIL = 1000, 500
-"""Characters at the start and the end of an error that are searched. Between them may be a prompt, which can contain
-any words."""
+"""Only so many characters at the start and the end of an error are searched: between them may be a prompt, which can
+contain any words."""
 
 
 def failure_of(result: RequestResult) -> Failure | None:
-    """Return why a result is not an answer; None if it is one. An empty text is an answer.
+    """Return why a result is not an answer; None if it is an answer. An empty text is an answer.
 
     `success` is not enough: HELM's client for OpenAI reports a flagged prompt as a success with an empty text, and
     clients pass on values that are not text.
@@ -198,7 +201,7 @@ def failure_of(result: RequestResult) -> Failure | None:
     if not result.success:
         # HELM leaves `is_retriable` at None where a client does not know. Only False says that the failure is final.
         final = result.error_flags is not None and result.error_flags.is_retriable is False
-        return _final(failure_of_text(result.error or ""), final)
+        return _resolve_unknown(failure_of_text(result.error or ""), final)
     if any(is_refusal((completion.finish_reason or {}).get("reason")) for completion in result.completions):
         return Failure.REFUSED
     if not result.completions or any(not isinstance(completion.text, str) for completion in result.completions):
@@ -210,23 +213,23 @@ def failure_of_text(error: str) -> Failure:
     """Classify an error's text. A label at its start (see `label_error`) decides."""
     if label := _LABEL.match(error):
         return Failure(label[1])
-    return _failure(error, None)
+    return _classify_text(error, None)
 
 
 def failure_of_error(error: BaseException) -> Failure:
-    """Classify an exception by the HTTP statuses, types and texts of it and of its causes."""
-    chain = list(_chain(error))
+    """Classify an exception by its own statuses, codes and text and those of its causes."""
+    chain = list(_list_causes(error))
     if kind := next((each.kind for each in chain if isinstance(each, FailureError)), None):
         return kind
-    # Before texts and statuses: the message of an ImportError can contain any module's name, also `model`.
+    # This comes before texts and statuses, because the message of an ImportError can contain any module's name.
     if any(isinstance(each, ImportError) for each in chain):
         return Failure.MISSING_PACKAGE
-    if kind := next((_CODES[code] for each in chain for code in _codes(each) if code in _CODES), None):
+    if kind := next((_KIND_BY_CODE[code] for each in chain for code in _codes(each) if code in _KIND_BY_CODE), None):
         return kind
     status = next((found for each in chain if (found := _status(each)) is not None), None)
-    # Some of HELM's clients wrap a provider's exception in one of their own, so the telling text is often in the cause.
-    kind = _failure("; ".join(f"{type(each).__name__}: {each}" for each in chain), status)
-    return _final(kind, any(isinstance(each, NonRetriableException) for each in chain))
+    # Some of HELM's clients wrap a provider's exception in their own, so the useful text is often in the cause.
+    kind = _classify_text("; ".join(f"{type(each).__name__}: {each}" for each in chain), status)
+    return _resolve_unknown(kind, any(isinstance(each, NonRetriableException) for each in chain))
 
 
 def label_error(kind: Failure, error: str) -> str:
@@ -246,41 +249,42 @@ _REFUSALS = {
 }
 
 
-def _failure(text: str, status: int | None) -> Failure:
+def _classify_text(text: str, status: int | None) -> Failure:
     text = text if len(text) <= _HEAD + _TAIL else f"{text[:_HEAD]} {text[-_TAIL:]}"
-    if status is None and (found := _IN_TEXT.search(text)):
+    if status is None and (found := _STATUS_IN_TEXT.search(text)):
         status = int(next(filter(None, found.groups())))
-    # The text of a server's internal error tells nothing about the request, whatever words it contains.
+    # The text of a server's internal error says nothing about the request, whatever words it contains.
     if status is not None and status >= 500:
         return Failure.TEMPORARY
-    for kind, words in _WORDS:
-        if words.search(text):
+    for kind, pattern in _TEXT_PATTERNS:
+        if pattern.search(text):
             return kind
     if status is not None:
-        return _STATUS.get(status, Failure.BAD_REQUEST)
+        return _KIND_BY_STATUS.get(status, Failure.BAD_REQUEST)
     if _MALFORMED.search(text):
         return Failure.MALFORMED
     return Failure.TEMPORARY if _TEMPORARY.search(text) else Failure.UNKNOWN
 
 
-def _final(kind: Failure, final: bool) -> Failure:
-    """Replace an unknown failure by a bad request if the client declares the failure final."""
+def _resolve_unknown(kind: Failure, final: bool) -> Failure:
+    """Return a bad request instead of an unknown failure if the client says that the failure is final."""
     return Failure.BAD_REQUEST if final and kind is Failure.UNKNOWN else kind
 
 
-def _chain(error: BaseException) -> Iterator[BaseException]:
+def _list_causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an exception and its causes, in the order in which Python's tracebacks name them."""
     seen: list[BaseException] = []
     following: BaseException | None = error
-    # Exceptions can be each other's context, so the chain can be a circle.
+    # Two exceptions can be each other's context, so the chain can be a circle.
     while following is not None and following not in seen:
         yield following
         seen.append(following)
-        # As Python prints tracebacks: `raise … from None` hides the context.
+        # `raise … from None` hides the context.
         following = following.__cause__ or (None if following.__suppress_context__ else following.__context__)
 
 
 def _codes(error: BaseException) -> Iterator[str]:
-    """Yield the codes and types in an exception of the providers' packages, which parse the body of the response."""
+    """Yield the codes and types in the response body of an exception of the providers' packages."""
     body = getattr(error, "body", None)
     inner = body.get("error") if isinstance(body, dict) else None
     for part in (body, inner):
@@ -289,9 +293,9 @@ def _codes(error: BaseException) -> Iterator[str]:
 
 
 def _status(error: BaseException) -> int | None:
-    """Return the HTTP status in an exception. Providers' libraries store it in different attributes."""
+    """Return the HTTP status of an exception. Providers' packages store it in different attributes."""
     response = getattr(error, "response", None)
-    # OpenAI's exceptions have a text in `code` (`invalid_api_key`), so only numbers in the range of errors count below.
+    # `code` can also be a text (`invalid_api_key` in OpenAI's exceptions), so only error statuses count below.
     places = [
         getattr(error, "status_code", None),
         getattr(response, "status_code", None),

@@ -13,10 +13,10 @@ from pathlib import Path
 from helm_longctx.errors import InputError
 
 LOCK = ".lock"
-"""Lock file of a run's folder. It is never removed, because two processes could then lock two files of this name."""
+"""Lock file of a run's folder. If it were removed, two processes could lock two different files of this name."""
 
 HOLDER = ".lock.holder"
-"""File that names the process that holds the lock. It is not the lock file, which some filelock versions truncate."""
+"""File that names the process that holds the lock. Some versions of filelock truncate the lock file itself."""
 
 _log = logging.getLogger(__name__)
 
@@ -25,13 +25,13 @@ _log = logging.getLogger(__name__)
 def hold_lock(
     path: Path, otherwise: str, timeout: float = -1, busy: Callable[[], InputError] | None = None
 ) -> Iterator[None]:
-    """Hold the lock file `path` while the block runs. Without a lock the block runs all the same, with a warning.
+    """Hold the lock file `path` while the block runs. If the file cannot be locked, log a warning and run the block.
 
     Args:
         path: the lock file; its folder is created.
-        otherwise: consequence of running without the lock, for the warning.
-        timeout: seconds to wait for the lock; below 0 without limit.
-        busy: makes the error to raise after the timeout; None to run without the lock then.
+        otherwise: what can happen without the lock, for the warning.
+        timeout: seconds to wait for the lock; a negative number means no limit.
+        busy: makes the error that is raised after the timeout. If it is None, the block then runs without the lock.
     """
     from filelock import FileLock, Timeout
 
@@ -40,7 +40,7 @@ def hold_lock(
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock.acquire()
     except (NotImplementedError, OSError) as error:
-        # filelock's Timeout is an OSError. If `busy` is None, a lock that cannot be had in time is not an error.
+        # filelock's Timeout is an OSError, so it also gets here if `busy` is None.
         if busy and isinstance(error, Timeout):
             raise busy() from error
         # NotImplementedError: the file system has no locks.

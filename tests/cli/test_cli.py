@@ -124,7 +124,7 @@ def test_fetch_of_what_is_here(command: Command, with_mirror: None, mirror: Data
     assert command("fetch", "helmet_recall:length=8k") == 0
     assert command.out.split() == [str(mirror / path) for path in paths("helmet_recall", 8192)]
     assert command("fetch", "helmet_recall:length=1m") == 0
-    assert command.out.count("similar examples are generated") == 4
+    assert command.out.count("similar examples will be generated") == 4
 
 
 def paths(entry: str, length: int) -> list[str]:
@@ -287,7 +287,7 @@ BAD = [
     (["schema", "--suite", "none"], "suite='none' is not in"),
     (["export", "--suite", "none"], "suite='none' is not in"),
     (["export", "--suite", "empty", "--plot", "x.doc"], "plot='x.doc' is not allowed; allowed: a file that ends in .png"),
-    (["export", "--suite", "empty", "--plot", "no/x.png"], "plot='export/no/x.png': there is no folder export/no"),
+    (["export", "--suite", "empty", "--plot", "no/x.png"], "plot='export/no/x.png': the folder export/no does not exist"),
     (["schema", "--suite", "empty"], "has no finished run"),
     (["summarize", "--suite", "broken"], "run_spec.json cannot be read (JSONDecodeError); make that run again"),
 ]  # fmt: skip
@@ -370,3 +370,20 @@ def test_no_prompt_in_a_traceback(capsys: pytest.CaptureFixture[str]) -> None:
     assert "ValueError: bad request: a line" in said
     assert "RuntimeError: bad request: a line" in said
     assert len(said) < 1500
+
+
+def test_prompts_know_the_tokenizers_of_helm(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`count_with` can be a name in HELM's registry, also with a mirror that lacks tokenizers."""
+    (tmp_path / "mirror").mkdir()
+    monkeypatch.setenv(ENVIRONMENT, str(tmp_path / "mirror"))
+    assert command("prompts", "ruler:task=vt,length=4k,num_samples=1,count_with=longctx/words") == 0, command.err
+    assert [row["task"] for row in command.rows] == ["vt"]
+
+
+def test_a_failed_download_is_one_line(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error of a network library has no file and no traceback."""
+    monkeypatch.setattr("helm_longctx.cli.records.parse_entry", lambda *_: (_ for _ in ()).throw(ConnectionError("x")))
+    assert command("prompts", "aa_lcr") == 2
+    assert (
+        command.err == "helm-longctx: error: a download failed: 'x'; check the network, or provide the file offline\n"
+    )

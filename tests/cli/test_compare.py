@@ -33,6 +33,16 @@ def suite() -> Path:
     return folder
 
 
+def test_models_are_needed(command: Command) -> None:  # noqa: F811
+    """Without models, and with one, the error is one line."""
+    for models in ((), ("longctx/null",)):
+        assert command("compare", *models, "--suite", "s") == 2
+        assert command.err == (
+            f"helm-longctx: error: compare: models={' '.join(models)!r} is not allowed; allowed: two or more different"
+            " models\n"
+        )
+
+
 def test_two_models(command: Command, suite: Path) -> None:  # noqa: F811
     """Tables, links and JSON."""
     assert command("compare", *MODELS[:2], "--suite", "s", "--json", "out.json", "--instances", "2") == 0, command.err

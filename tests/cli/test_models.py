@@ -47,7 +47,7 @@ def test_add(command: Command, tmp_path: Path) -> None:
         assert command("models", "add", "my/tiny", *options) == 0
     assert "tiny answers chat and completions" in command.out
     assert "a context of 32768 tokens: prompts of 64k 128k 256k 512k 1m are cut to it" in command.out
-    assert "helm-run --run-entries graphwalks:length=8k,model=my/tiny" in command.out
+    assert "helm-longctx run --suite first --model my/tiny --tasks helmet_recall --length 8k" in command.out
     deployment, model, tokenizer = map(read, FILES)
     arguments = {"base_url": f"{server.address}/v1", "model": "tiny", "form": "both"}
     arguments |= {"api_key_env": "MY_KEY", "headers": {"X-Team": "nlp"}}
@@ -71,14 +71,14 @@ def test_add_without_a_tokenizer(command: Command, tmp_path: Path) -> None:
         assert command(*options) == 0
         for said in (
             "tokenizer='org/base' cannot be loaded",
-            "does not say how long its context is",
-            "no chats: the official code chats in",
+            "the server does not say its length",
+            "but the official code sends chats",
         ):
             assert said in command.out
         assert set(read(FILES[0])) == {"name", "model_name", "client_spec"}
         assert "INSTRUCTION_FOLLOWING_MODEL_TAG" not in read(FILES[1])["tags"]
         assert command(*options) == 2
-        assert "already has 'my/base'; give --replace" in command.err
+        assert "already has 'my/base'; choose another name, or give --replace" in command.err
         assert command(*options, "--replace", "--tokenizer", "openai/o200k_base") == 0
         assert read(FILES[0])["window_service_spec"]["class_name"].endswith(".NoTokenizerWindowService")
         assert command(*options, "--replace", "--context", "8k", "--tokenizer", "openai/o200k_base") == 0
@@ -94,7 +94,7 @@ def test_add_without_a_tokenizer(command: Command, tmp_path: Path) -> None:
         (["--type", "completion"], "type='completion' is not allowed; allowed: chat, completions, both; did you mean"),
         (["--api", "google"], "api='google' is not allowed; allowed: openai, anthropic"),
         (["--api-key-env", "ABSENT"], "the environment variable ABSENT is not set"),
-        (["--model", "tini"], "does not have the model 'tini'"),
+        (["--model", "tini"], "does not have this model"),
         (["--context", "many"], "--context: length='many' is not allowed"),
         (["--tokenizer", "no/tokenizer"], "tokenizer='no/tokenizer' cannot be loaded"),
         (["--header", "X-Team"], "header='X-Team' is not allowed; allowed: 'NAME: VALUE'"),
@@ -136,13 +136,13 @@ def test_doctor_asks_for_models(command: Command, tmp_path: Path, monkeypatch: p
         for line in (
             "ok      models: my/tiny exists\n",
             "ok      models: my/tiny-2 exists until 2027-01-14\n",
-            f"BROKEN  models: my/gone: {server.address}/v1/ does not have tiny-0 (any more); it has tiny",
-            "was not asked for: http://127.0.0.1:9/v1/: [Errno 111] Connection refused\n",
+            f"BROKEN  models: my/gone: {server.address}/v1/ does not have the model tiny-0; it has tiny",
+            "was not checked: http://127.0.0.1:9/v1/: [Errno 111] Connection refused\n",
         ):
             assert line in command.out
         monkeypatch.delenv("MY_KEY")
         assert command("doctor", "--no-run") == 0
-        assert "note    models: my/tiny was not asked for: api_key_env='MY_KEY'" in command.out
+        assert "note    models: my/tiny was not checked: api_key_env='MY_KEY'" in command.out
         assert command("doctor", "--no-run", "--no-network") == 0
         assert "models:" not in command.out
     assert KEY not in command.out + command.err

@@ -30,7 +30,7 @@ def test_a_dry_run_of_options(command: Command) -> None:
     run = "helmet_recall:task=json_kv,length=8k,num_samples=2,model=longctx_lexical"
     assert command.out.startswith(f"1 runs:\n  {run}\n")
     assert "HELM_LONGCTX_TRIES=1 helm-run \\\n    --run-entries helmet_recall:length=8k" in command.out
-    assert "Prompt tokens: by" in command.out
+    assert "Prompt tokens: counted by" in command.out
     assert not list(Path("benchmark_output/runs/x").glob("helmet*"))
 
 
@@ -84,7 +84,7 @@ def test_what_is_logged(command: Command, caplog: pytest.LogCaptureFixture) -> N
     assert not any("eval instances" in line or line.endswith("{") for line in logs[""])
     assert any("2/2 eval instances" in line for line in logs["--verbose"])
     assert command("run", "--quiet", "--verbose", *options) == 2
-    assert command.err == "helm-longctx: error: run: --quiet and --verbose exclude each other\n"
+    assert command.err == "helm-longctx: error: run: --quiet and --verbose cannot be used together; give one of them\n"
 
 
 def test_summarize_as_json(command: Command) -> None:

@@ -8,17 +8,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from helm.benchmark.model_deployment_registry import DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT, get_model_deployment
+from helm.benchmark.model_deployment_registry import get_model_deployment
 from helm.benchmark.run import build_parser
 
 from helm_longctx.cli.shared import fill_registries
 from helm_longctx.config.load import load_config
+from helm_longctx.config.places import Places
 from helm_longctx.config.plan import Plan, make_plan, use_settings
-from helm_longctx.endpoints.files import LISTS, add_entries
+from helm_longctx.endpoints.files import add_entries
 from helm_longctx.errors import InputError
 from helm_longctx.helm.command_line import make_run_specs
 from helm_longctx.models import lexical
 from tests.configuration.test_load import write
+from tests.endpoints.scripted import Scripted, scripted
 from tests.servers.llm import Server, serve
 from tests.servers.models import Model
 
@@ -41,6 +43,9 @@ limits: {max_retries: 2}
 
 OAUTH = "{client_id: MY_KEY, client_secret: MY_KEY, token_url: ABSENT}"
 
+SELECTION = "tasks: [helmet_recall, aa_lcr]\nlengths: [8k]\narguments: {num_samples: 4}"
+"""The part of `GOOD` that says what is run."""
+
 MISTAKES = [
     (
         "helmet_recall,",
@@ -52,7 +57,7 @@ MISTAKES = [
     ("helmet_recall,", "'helmet_recall:task=kv',", ":1: tasks[0]: helmet_recall: task='kv' is not", "json_kv"),
     ("[8k]", "[8k, 2k]", ":2: lengths[1]: helmet_recall: length='2k' is not allowed", "from 4k to 1m"),
     ("lengths: [8k]\n", "", ":1: lengths is missing, and helmet_recall has lengths", "[8k, 128k]"),
-    ("helmet_recall, ", "", ":2: lengths is given, but no task has lengths", "tasks alone"),
+    ("helmet_recall, ", "", ":2: lengths is given, but no task has lengths", "no lengths"),
     ("num_samples: 4", "num_samples: few", ":3: arguments.num_samples: helmet_recall: num_samples='few'", "a whole"),
     (
         "num_samples: 4",
@@ -63,19 +68,19 @@ MISTAKES = [
     ("num_samples: 4", "style: caht", ":3: arguments.style: helmet_recall: style='caht'", "did you mean chat?"),
     ("num_samples: 4", "labels: integer", ":3: arguments.labels is an argument that none of the tasks takes", "shots"),
     (
-        "tasks: [helmet_recall, aa_lcr]\nlengths: [8k]\narguments: {num_samples: 4}",
+        SELECTION,
         "conf_paths: [absent.conf]",
-        ":1: conf_paths[0]: --conf-paths 'absent.conf': No such file",
+        ":1: conf_paths[0]: 'absent.conf': No such file",
         "",
     ),
     (
-        "tasks: [helmet_recall, aa_lcr]\nlengths: [8k]\narguments: {num_samples: 4}",
+        SELECTION,
         "entries:\n  - medcalc_bench:versoin=1",
         ":2: entries[0]: medcalc_bench: unknown argument versoin",
         "did you mean version?",
     ),
     (
-        "tasks: [helmet_recall, aa_lcr]\nlengths: [8k]\narguments: {num_samples: 4}",
+        SELECTION,
         "entries: ['aa_lcr:model=no/such']",
         ":1: entries[0]: 'no/such' is not a model",
         "HELM's models",
@@ -121,7 +126,7 @@ def registries() -> None:
     fill_registries(Path("prod_env"))
 
 
-def plan(text: str, server: Server) -> Plan:
+def plan(text: str, server: Server | Scripted) -> Plan:
     """Make the plan of a configuration."""
     config = load_config(write(text.replace("URL", server.address)))
     with use_settings(config):
@@ -153,6 +158,18 @@ def test_mistakes(old: str, new: str, place: str, allowed: str, server: Server) 
     assert "secret-of-the-test" not in message
     assert server.calls == []
     assert Path("prod_env/model_deployments.yaml").read_text() == before
+
+
+@pytest.mark.usefixtures("ready")
+def test_an_error_of_a_server_names_the_files_key() -> None:
+    """The error has the model's place in the file and the file's key, not an option of another command."""
+    with (
+        scripted({}, key="another") as server,
+        pytest.raises(InputError, match=r"^run.yaml:6: models\[1\]: api_key_env='MY_KEY': .* refuses the key"),
+    ):
+        plan(GOOD, server)
+    options = Places(options={("models", 0, "url"): "--model-url", ("models", 0, "name"): "--model-name"})
+    assert str(options.error(("models", 0), ": model='absent'")) == "--model-url: model='absent'"
 
 
 @pytest.mark.usefixtures("ready")
@@ -219,16 +236,14 @@ def test_keys_of_judges_are_set_while_the_runs_are_made(monkeypatch: pytest.Monk
     assert "GPT_JUDGE_API_KEY" not in os.environ
 
 
-def test_ready_deployments_are_models(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A deployment that comes with the package is written to the local path, with its model and tokenizer."""
+def test_ready_deployments_are_models(server: Server) -> None:
+    """HELM knows the deployments that come with the package, without files of theirs in the local path."""
     names = ["vllm/llama-3.1-8b-instruct", "openai/gpt-6-luna"]
-    for name in names:  # another test may have registered them
-        monkeypatch.delitem(DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT, name, raising=False)
     text = f"tasks: [aa_lcr]\nmodels: [{', '.join(names)}]\njudge: {{judges: [none]}}\n"
     found = plan(text, server)
     assert [spec.adapter_spec.model_deployment for spec in found.specs] == names
     assert get_model_deployment(names[1]).client_spec.class_name == "helm_longctx.apis.OpenAIClient"
-    assert sorted(path.name for path in Path("prod_env").iterdir()) == sorted(LISTS)
+    assert not Path("prod_env").exists()
 
 
 def test_a_known_endpoint_is_not_asked_again() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from core_evals.helm_longctx.framework import EXTRA, PARAMS
-from core_evals.helm_longctx.settings import Asked
+from core_evals.helm_longctx.settings import EvaluationRequest
 
 TARGET: dict[str, Any] = {
     "url": "http://localhost:8000/v1/chat/completions",
@@ -19,7 +19,7 @@ TARGET: dict[str, Any] = {
 }
 
 
-def ask(folder: Path | str = "out", target: dict[str, Any] | None = None, **changes: Any) -> Asked:
+def ask(folder: Path | str = "out", target: dict[str, Any] | None = None, **changes: Any) -> EvaluationRequest:
     """A request with the defaults; changes are parameters, or else those in `extra`."""
     params: dict[str, Any] = {**dict.fromkeys(PARAMS), "parallelism": 4}
     extra: dict[str, Any] = dict(EXTRA)

@@ -1,5 +1,7 @@
 """`helm-longctx demo`: with a smaller configuration, and what it says when a step fails."""
 
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,14 @@ from helm_longctx.errors import InputError
 NEXT = "Your model:      helm-longctx run --model-url https://… --model-name …"
 
 
+SQUAD = {"title": "Piers", "paragraphs": [
+    {"context": f"Pier {number} was built in {1900 + number}.", "qas": [
+        {"question": question, "answers": [{"text": str(1900 + number)}], "is_impossible": False}
+        for question in (f"When was pier {number} built?", f"What year is pier {number} of?")
+    ]} for number in range(40)
+]}  # fmt: skip
+
+
 def configure(monkeypatch: pytest.MonkeyPatch, folder: Path, **values: object) -> None:
     """Run something else than the package's file, in a folder of its own."""
     monkeypatch.chdir(folder)
@@ -21,26 +31,36 @@ def configure(monkeypatch: pytest.MonkeyPatch, folder: Path, **values: object) -
 
 
 def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """It prints the baselines' scores in few lines, and writes a report."""
-    configure(
-        monkeypatch, tmp_path, entries=["graphwalks:task=bfs,length=4k,num_samples=2"], models=["longctx/lexical"]
+    """It prints the baselines' scores in few lines, of its own questions too, and writes a report."""
+    entries = {
+        "Graphs": "graphwalks:task=bfs,length=4k,num_samples=2",
+        "Talk": "any_jsonl:length=4k,path={questions}/conversation-4k",
+    }
+    configure(monkeypatch, tmp_path, entries=entries, models=["longctx/lexical"])
+    squad = tmp_path / "out/scenarios/helm_longctx/ruler_source/squad.json"
+    squad.parent.mkdir(parents=True)
+    squad.write_text(json.dumps({"data": [SQUAD]}))
+    monkeypatch.setattr(
+        demo, "BENCHMARKS", [each for each in BENCHMARKS if each.name == "ruler" or not each.published()]
     )
-    monkeypatch.setattr(demo, "BENCHMARKS", [each for each in BENCHMARKS if each.name == "graphwalks"])
     demo.demo(Path("out"), Path("prod_env"))
     printed = capsys.readouterr()
     lines = printed.out.splitlines()
     assert len(lines) + len(printed.err.splitlines()) <= 40
     (own,) = (line for line in lines if "Lexical baseline" in line)
     assert "1.000 †" in own
+    assert re.search(r"│ Graphs │ 1\.000 † │ 0\.\d\d–1\.00 +│", printed.out)
+    assert re.search(r"│ Talk   │ 1\.000   │ 0\.84–1\.00 +│", printed.out)
+    assert "no published benchmark" in printed.out
     assert lines[-1] == f"{NEXT} --tasks graphwalks --length 8k,128k"
     assert (tmp_path / "out/reports/demo/index.html").is_file()
 
 
 def test_a_step_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error has the last line of the log, and names the log."""
-    configure(monkeypatch, tmp_path, entries=["helmet_recall:length=3"])
+    configure(monkeypatch, tmp_path, entries={"Short": "helmet_recall:length=3"})
     monkeypatch.setattr(demo, "BENCHMARKS", ())
     with pytest.raises(
-        InputError, match=r"demo: helm-longctx run ended with status 2: .*length='3'.* \(see out/demo.log\)"
+        InputError, match=r"demo: helm-longctx run ended with status 2: .*length='3'.* \(see out/demo/log.txt\)"
     ):
         demo.demo(Path("out"), Path("prod_env"))

@@ -171,3 +171,16 @@ def test_instance_page(page: str, browser: webdriver.Chrome, suite: Path) -> Non
     before = text.count(instance["extra_data"]["question"])
     browser.find_element(By.XPATH, "//*[text()='View instance extra data']").click()
     until(browser, lambda tab: page_text(tab).count(instance["extra_data"]["question"]) > before)
+
+
+@pytest.mark.browser
+def test_a_link_opens_its_instance(page: str, browser: webdriver.Chrome) -> None:
+    """Also one that HELM's page has after the first ten: it is shown in view, and is counted once."""
+    link = f"{page}/#/runs/{LEXICAL}?instance=ruler_niah_mv-5"
+    open_page(browser, link)
+    text = shown(browser, "Instance id: ruler_niah_mv-5", "»")
+    assert text.count("Instance id: ruler_niah_mv-5") == 1
+    in_view = "return document.getElementById('instance-ruler_niah_mv-5').getBoundingClientRect().top < innerHeight"
+    until(browser, lambda tab: tab.execute_script(in_view))
+    open_page(browser, link.partition("?")[0])
+    assert "Instance id: ruler_niah_mv-5" not in shown(browser, "Instance id:", "»")

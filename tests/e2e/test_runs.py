@@ -132,7 +132,7 @@ def test_doctor(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout
     for text in (
         "plugin: HELM has the run entries aa_lcr, any_jsonl, graphwalks, helmet_recall, helmet_rag",
-        "our adapter is registered with HELM",
+        "the adapter of helm-longctx is registered with HELM",
         "scored 1.0",
         "openaiApiKey",
         "OPENAI_API_KEY",

@@ -18,9 +18,13 @@ from selenium import webdriver
 from selenium.webdriver.common.by import By
 
 from helm_longctx.benchmarks.aa_lcr.data import questions
+from helm_longctx.benchmarks.ada_leval import BENCHMARK as ADA_LEVAL
 from helm_longctx.benchmarks.longproc.data import TASKS, problems
 from helm_longctx.judging.availability import PROMPT
+from helm_longctx.protocol.task import Settings
+from helm_longctx.sources.root import DataRoot
 from tests.aa_lcr.fabricate import build_aa_lcr
+from tests.ada_leval.fabricate import build_ada_leval
 from tests.e2e.browser import open_page, shown
 from tests.e2e.commands import BIN, run
 from tests.e2e.test_leaderboard import stats
@@ -33,7 +37,8 @@ from tests.servers.llm import Server, serve
 
 MRCR, LONGPROC, AA_LCR = "mrcr:length=8k", "longproc:length=2k", "aa_lcr:judge=tests/judge"
 LONG = "mrcr:needles=8,length=16k"
-ENTRIES = (MRCR, LONG, LONGPROC, AA_LCR)
+TSORT = "ada_leval_tsort:length=2k"
+ENTRIES = (MRCR, LONG, LONGPROC, AA_LCR, TSORT)
 RUNNER = ["--runner-class-name", "helm_longctx.running.LongContextRunner"]
 WRAPPED = {"html_to_tsv": "```tsv\n{}\n```", "path_traversal": "<Route>\n{}\n</Route>"}
 """How an output of a task holds the expected result."""
@@ -66,6 +71,9 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Data:
         for problem in problems(name, "2k", root / "longproc") if "2k" in files.levels else ():
             answers[problem.prompt] = WRAPPED.get(name, "{}").format(problem.reference)
     answers |= {question.prompt: question.answer for question in questions(build_aa_lcr(root))}
+    tsort = ADA_LEVAL.task("textsort")
+    for example in tsort.load(tsort, Settings(2048), DataRoot(build_ada_leval(root), mirror=True)):
+        answers[example.fields["context"]] = f"Answer: {example.references[0]}"
     return Data(root, write_encoding(tmp_path_factory.mktemp("encoding")), conversations, answers)
 
 
@@ -124,6 +132,7 @@ def check(runs: Runs) -> None:
     times = Counter(body["messages"][0]["content"] for body in runs.model.bodies if body["max_tokens"] == 16384)
     assert set(times.values()) == {3}
     assert len(times) == 12
+    assert runs.stats(TSORT)["longctx_score", "textsort"] == 1.0
     found = runs.stats(AA_LCR)
     assert found["longctx_score", "questions"] == found["pass_at_3", "questions"] == 1.0
     assert found["judge_failed", "questions"] == 0.25

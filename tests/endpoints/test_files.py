@@ -62,7 +62,9 @@ def test_the_same_name(tmp_path: Path) -> None:
     """It is refused, and no file is touched; with `replace` it is replaced in its place, wholly."""
     (tmp_path / FILE).write_text(MINE)
     both = {"model_metadata.yaml": {"name": "my/first"}, FILE: entry("my/first")}
-    with pytest.raises(InputError, match=r"model_deployments.yaml already has 'my/first'; give --replace"):
+    with pytest.raises(
+        InputError, match=r"model_deployments.yaml already has 'my/first'; choose another name, or give --replace"
+    ):
         add_entries(tmp_path, both)
     assert [path.name for path in tmp_path.iterdir()] == [FILE]
     assert (tmp_path / FILE).read_text() == MINE

@@ -105,8 +105,8 @@ def missing(body: dict[str, Any]) -> tuple[int, Any]:
     ("routes", "model", "told"),
     [
         ({"/v1/chat/completions": pinned, "/v1/completions": pinned}, "tiny", "does not have .* pinned to '/models/tiny'"),
-        (dict.fromkeys(ROUTES, missing) | {"/v1/models": VLLM}, "lama", "with --model, such as llama$"),
-        ({"/v1/models": models({"id": "a"}, {"id": "lamb"})}, None, r"has 2 models, none .* 'my/lama'.* such as lamb"),
+        (dict.fromkeys(ROUTES, missing) | {"/v1/models": VLLM}, "lama", "^model='lama': .* does not have this model .*; allowed: one of its models, such as llama$"),
+        ({"/v1/models": models({"id": "a"}, {"id": "lamb"})}, None, r"^model is missing, and none of the 2 models .* 'my/lama'.* such as lamb"),
         ({}, "m", "does not answer a tiny request to 'm': unreachable"),
         ({path: (402, {"error": "payment required"}) for path in ROUTES}, "m", "quota"),
     ],
@@ -125,9 +125,11 @@ def test_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-other-0123456789")
     with scripted(ROUTES, key="sk-right-0123456789") as server:
         assert "sk-" not in str(probe(server.address, model="m", api_key_env="RIGHT"))
-        with pytest.raises(InputError, match=r"refuses the key in WRONG$"):
+        with pytest.raises(InputError, match=r"^api_key_env='WRONG': .* refuses the key in this variable$"):
             probe(server.address, model="m", api_key_env="WRONG")
-        with pytest.raises(InputError, match="needs a key; name the environment variable"):
+        with pytest.raises(
+            InputError, match=r"^api_key_env is missing, and .* needs a key; allowed: the name of the environment"
+        ):
             probe(server.address, model="m")
         with pytest.raises(InputError, match="the environment variable ABSENT is not set"):
             probe(server.address, model="m", api_key_env="ABSENT")

@@ -22,9 +22,11 @@ from helm_longctx.benchmarks.helmet.data import books
 from helm_longctx.benchmarks.mrcr import data as mrcr
 from helm_longctx.errors import InputError
 from helm_longctx.helm.scenario import LongContextScenario
-from helm_longctx.protocol.task import Benchmark, Task
+from helm_longctx.protocol.benchmark import Benchmark
+from helm_longctx.protocol.task import Task
 from helm_longctx.sources.root import ENVIRONMENT
 from tests.aa_lcr.fabricate import build_aa_lcr
+from tests.ada_leval.fabricate import build_ada_leval
 from tests.fabricate import build_mirror
 from tests.fuzz.cases import Kind, check_line
 from tests.fuzz.mutate import dumped, mutated, mutated_bytes
@@ -32,22 +34,29 @@ from tests.graphwalks.fabricate import build_graphwalks
 from tests.helmet2.fabricate import build_helmet2
 from tests.longbench.fabricate import build_longbench
 from tests.longbench_v2.fabricate import build_longbench_v2
+from tests.longbench_write.fabricate import build_longbench_write
+from tests.longgenbench.fabricate import build_longgenbench
 from tests.longproc.fabricate import build_longproc
 from tests.lv_eval.fabricate import build_lv_eval
 from tests.mrcr.fabricate import build_conversations
 from tests.mrcr_v2.fabricate import build_mrcr_v2
+from tests.scbench.fabricate import build_scbench
 from tests.tasks import entry_of
 
 BUILDERS: tuple[Callable[[Path], object], ...] = (
     build_mirror,
     build_lv_eval,
     build_aa_lcr,
+    build_ada_leval,
     build_conversations,
     build_longbench,
     build_longbench_v2,
+    build_longbench_write,
+    build_longgenbench,
     build_mrcr_v2,
     build_graphwalks,
     build_helmet2,
+    build_scbench,
     lambda root: build_longproc(root / "longproc"),
 )
 """What fabricates the data of all benchmarks."""
@@ -156,7 +165,7 @@ def run(loader: str, rng: random.Random) -> None:
 
 def _mutated_file(path: Path, rng: random.Random) -> bytes:
     data = path.read_bytes()
-    if rng.random() < 0.15 or path.suffix in (".py", ".csv", ".yaml"):
+    if rng.random() < 0.15 or path.suffix in (".py", ".csv", ".txt", ".yaml"):
         return mutated_bytes(data, rng)
     if path.suffix != ".jsonl":
         return dumped(mutated(json.loads(data), rng), rng)

@@ -15,6 +15,7 @@ from tests.fuzz.commands import check, run_command
 from tests.fuzz.loaders import TASKS, length_of
 from tests.fuzz.mutate import dumped, mutated, mutated_bytes
 from tests.helmet.fabricate_replies import answer_replies, summary_replies
+from tests.longbench_write.fabricate import grades
 from tests.tasks import entry_of
 
 OF_BENCHMARK: dict[str, dict[str, Any]] = {
@@ -22,8 +23,16 @@ OF_BENCHMARK: dict[str, dict[str, Any]] = {
     "mrcr": {"answer": "AnsLake Vel", "random_string_to_prepend": "Ans"},
     "mrcr_v2": {"answer": "AnsLake Vel and more"},
     "aa_lcr": {"judge": "CORRECT"},
+    "ada_leval": {"prediction": "Answer: A2 [2, 1, 3]", "num_choice": 12, "order": [2, 1, 3, 4]},
     "longbench": {"all_classes": ["Lake", "Lake Vel"], "length": 5000},
     "longbench_v2": {"prediction": "The correct answer is (B)", "difficulty": "easy", "length": "short"},
+    "scbench": {"answer": "Lake", "turn": 2},
+    "longbench_write": {"length": 500, "judge": json.dumps(grades())},
+    "longgenbench": {
+        "prediction": " x\n#*# Week 2: y", "prefix": "#*# Week 1:", "type": "Week", "number": 52, "average_checks": 2.5,
+        "checks_once": {"1": "a"}, "checks_range": {}, "checks_periodic": {"2": "b"},
+        "judge": {"once 1": "yes", "periodic 2": "no"},
+    },
     "longproc": {
         "item": {
             "reference_output": "- a\n- b", "nums": [1, 2, 3, 4], "target": 10,

@@ -12,6 +12,7 @@ from helm_longctx.benchmarks.graphwalks import BENCHMARK
 from helm_longctx.benchmarks.graphwalks.graphs import EDGE, read_operation, solve
 from helm_longctx.benchmarks.graphwalks.scoring import score
 from helm_longctx.errors import InputError
+from helm_longctx.protocol.loading import load_examples
 from helm_longctx.protocol.task import Example, Settings
 from helm_longctx.sources.root import DataRoot
 from tests.graphwalks.fabricate import build_graphwalks, records
@@ -78,8 +79,9 @@ def test_no_node_is_its_own_parent(root: Path) -> None:
 
 def test_missing_rows_are_an_error(root: Path) -> None:
     """A depth that no row has is named in one line."""
-    with pytest.raises(InputError, match="has no row of bfs for length=128k"):
-        load(root, "openai_bfs", LENGTHS["128k"], depth=77)
+    settings = Settings(length=LENGTHS["128k"], depth=77)
+    with pytest.raises(InputError, match=r"train\.jsonl: no row can be used for openai_bfs with these arguments"):
+        list(load_examples(BENCHMARK.task("openai_bfs"), settings, DataRoot(root, mirror=True)))
 
 
 @pytest.mark.parametrize(("length", "depth"), [(4096, 10), (4096, 8), (5000, 1), (131072, 5)])

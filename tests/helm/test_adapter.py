@@ -273,7 +273,7 @@ def test_what_does_not_fit_without_its_context_is_an_error(words: str) -> None:
     with pytest.raises(InputError) as caught:
         adapted(entry, tiny)
     assert re.search(
-        r"^ruler_niah_mk_2: instance ruler_niah_mk_2-0: its prompt has \d+ tokens without its context, and 20 fit; choose",
+        r"^ruler_niah_mk_2: instance ruler_niah_mk_2-0: the prompt has \d+ tokens without its context, but only 20 fit; choose",
         str(caught.value),
     )
     with pytest.raises(InputError, match="2 instances of ruler_niah_mk_2 are up to"):
@@ -374,7 +374,7 @@ def test_a_tokenizer_that_cannot_cut_is_refused() -> None:
 def test_a_window_without_room_is_refused(words: str) -> None:
     """A window smaller than the output is refused."""
     tiny = deploy("test/tiny", f"{VLLM}.VLLMClient", tokenizer_name=words, max_sequence_length=60)
-    with pytest.raises(InputError, match="leaves no room"):
+    with pytest.raises(InputError, match="has no room for a prompt"):
         adapted(RECALL, tiny)
 
 

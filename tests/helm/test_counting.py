@@ -6,6 +6,7 @@ import pytest
 from helm.benchmark.model_deployment_registry import ClientSpec, ModelDeployment, register_model_deployment
 from helm.benchmark.run_spec import RunSpec
 from helm.benchmark.scenarios.scenario import create_scenario
+from helm.benchmark.tokenizer_config_registry import TokenizerConfig, TokenizerSpec
 
 import helm_longctx.plugin  # noqa: F401
 from helm_longctx.errors import InputError
@@ -37,3 +38,15 @@ def test_a_deployment_without_a_tokenizer(tmp_path: Path) -> None:
     spec = spec_of("ruler:task=vt,length=4k,model=longctx/lexical,model_deployment=test/no_tokenizer", tmp_path)
     with pytest.raises(InputError, match="'test/no_tokenizer' has no tokenizer_name; give count_with="):
         with_deployments_tokenizer(spec)
+
+
+def test_a_tokenizer_that_cannot_be_downloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error is one line that names the argument, whichever library has no network."""
+    config = TokenizerConfig("test/tiktoken", TokenizerSpec("helm.tokenizers.tiktoken_tokenizer.TiktokenTokenizer"))
+    monkeypatch.setattr("helm_longctx.helm.counting.get_tokenizer_config", lambda name: config)
+    monkeypatch.setattr("tiktoken.get_encoding", lambda name: (_ for _ in ()).throw(ConnectionError("no network")))
+    (spec,) = make_run_specs(
+        ["ruler:task=vt,length=4k,model=longctx/lexical,count_with=test/tiktoken"], [], [], "test", 10, tmp_path
+    )
+    with pytest.raises(InputError, match=r"^count_with='test/tiktoken' cannot be loaded \(ConnectionError\)"):
+        with_counter(create_scenario(spec.scenario_spec).entry, DataRoot(tmp_path, mirror=True))

@@ -149,17 +149,12 @@ def test_answers_without_a_value_leave_the_mean_over_questions() -> None:
     assert means["pass_at_2"] == 1
 
 
-def test_a_task_without_a_score() -> None:
+def test_a_task_without_a_score(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its official metrics stand alone."""
-    metric = LongContextMetric("longproc")
-    found = metric.evaluate(
-        ScenarioState(
-            AdapterSpec(method="longctx", num_train_trials=1), [state(0, "```cpp\n```", task="pseudo_to_code")]
-        ),
-        None,
-        "",
-        1,
-    )
-    means = {stat.name.name: stat.mean for stat in found.aggregated_stats}
-    assert means["extraction_rate"] == 1
-    assert not {"longctx_score", "pseudo_to_code_score"} & means.keys()
+    metric = LongContextMetric("helmet")
+    unscored = replace(metric.benchmark.task("json_kv"), headline=(), unscored="nobody knows")
+    monkeypatch.setattr(type(metric.benchmark), "task", lambda benchmark, name: unscored)
+    states = ScenarioState(AdapterSpec(method="longctx", num_train_trials=1), [state(0, "v1")])
+    means = {stat.name.name: stat.mean for stat in metric.evaluate(states, None, "", 1).aggregated_stats}
+    assert means["substring_exact_match"] == 1
+    assert not {"longctx_score", "json_kv_score"} & means.keys()

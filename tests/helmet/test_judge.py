@@ -47,7 +47,7 @@ def test_a_judge_that_cannot_be_loaded(mirror: DataRoot, tmp_path: Path, caplog:
     pytest.importorskip("torch", reason="a model on the hub is loaded with torch")
     annotator = CitationAnnotator(str(tmp_path / "no model"), None, str(tmp_path))  # type: ignore[arg-type]
     assert [annotator.annotate(state) for state in states(mirror, 3)] == [{"failed": True}] * 3
-    assert caplog.text.count("perhaps others are not judged") == 1
+    assert caplog.text.count("(and perhaps others) is not judged") == 1
     assert "neither a HELM deployment nor a model" in caplog.text
 
 

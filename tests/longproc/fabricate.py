@@ -219,3 +219,49 @@ SPECIAL = {
     + ["<Solving Procedure>", "<Solving Procedure></Solving Procedure><Solving Procedure>x", "<Plan>", "</Plan><Plan>"],
     "tom_tracking": ["-", "- \n-- x\n -y", "- Step 0", "\u2028- Step 0: x\x0b- y", "-the a an", "\n\n   - Step 0: (no change)"],
 }  # fmt: skip
+
+
+_SUM = "int main() { int a, b; cin >> a >> b; cout << a + b << endl; }"
+_SUMS = [[["1 2"], ["3"]], [["-4", "4"], ["0"]], [["7 7"], ["14"]]]
+_ECHO = "int main() { string line; while (getline(cin, line)) cout << line << '\\n'; }"
+
+
+def _main(body: str) -> str:
+    return f"int main() {{ {body} }}"
+
+
+def _fence(code: str, name: str = "cpp") -> str:
+    return f"```{name}\n{code}\n```"
+
+
+PROGRAMS: dict[str, tuple[str, list[list[list[str]]]]] = {
+    "right": (_fence(_SUM), _SUMS),
+    "right, in c++, with words around": (f"Sure:\n{_fence(_SUM, 'c++')}\nIt adds.", _SUMS),
+    "right, in another fence": (_fence(_SUM, "C++"), _SUMS),
+    "not closed": (_fence(_SUM).removesuffix("```"), _SUMS),
+    "two fences": (f"{_fence(_SUM)}\n{_fence(_SUM)}", _SUMS),
+    "no code": (_fence(""), _SUMS),
+    "does not compile": (_fence(_SUM.replace(";", "")), _SUMS),
+    "newer than C++11": (_fence(_main("auto f = [](auto x) { return x; }; cout << f(3) << endl;")), _SUMS[:1]),
+    "wrong at the second": (_fence(_SUM.replace("a + b", "abs(a) + b")), _SUMS),
+    "no newline at the end": (_fence(_SUM.replace("<< endl", "")), _SUMS),
+    "right, then a crash": (_fence(_main("cout << 3 << endl; abort();")), _SUMS[:1]),
+    "right, with a status": (_fence(_main("cout << 3 << endl; return 7;")), _SUMS[:1]),
+    "right, with remarks": (_fence(_main('cerr << "h\u00e9"; cout << 3 << endl;')), _SUMS[:1]),
+    "right, with remarks that are no text": (_fence(_main('cerr << "\\xff"; cout << 3 << endl;')), _SUMS[:1]),
+    "output that is no text": (_fence(_main('cout << "\\xff\\n";')), [[["1"], ["\u00ff"]]]),
+    "input that is not read": (_fence(_main("cout << 3 << endl;")), [[["1" * 200_000], ["3"]]]),
+    "much input and output": (_fence(_ECHO), [[["1" * 200_000], ["1" * 200_000]]]),
+    "an empty test": (_fence(_ECHO), [[[], []]]),
+    "no tests": (_fence(_SUM), []),
+    "wrong after the tenth": (_fence(_SUM), [_SUMS[0]] * 10 + [[["1 2"], ["4"]]]),
+    "wrong at the tenth": (_fence(_SUM), [_SUMS[0]] * 9 + [[["1 2"], ["4"]]]),
+    "too deep": (_fence("int f(int n) { return n ? f(n + 1) + n : 0; }\nint main() { cout << f(1) << endl; }"), _SUMS),
+    "300 MB": (_fence(_main("vector<char> v(300000000, 1); cout << (int)v[7] + 2 << endl;")), _SUMS[:1]),
+    "endless at the second": (_fence(_SUM.replace("cout", "while (a < 0); cout")), _SUMS),
+    "right, then endless": (_fence(_main("cout << 3 << endl; while (true);")), _SUMS[:1]),
+    "scratch file": (
+        _fence(_main('ofstream("x") << 3; int a; ifstream("x") >> a; cout << a << endl;')), _SUMS[:1],
+    ),
+}  # fmt: skip
+"""Outputs with programs, by what is special about them, and the problems' test cases."""

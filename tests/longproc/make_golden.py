@@ -2,9 +2,9 @@
 
     python -m tests.longproc.make_golden --official FOLDER
 
-FOLDER: a checkout of princeton-pli/LongProc at 78e873a. Its requirements are pandas, PyYAML and tqdm. The official code
-runs in a process of its own. Its evaluator of C++ is replaced: nothing is compiled. Its evaluator of countdown calls
-`eval` on parts of the outputs; the outputs are the fabricated ones alone.
+FOLDER: a checkout of princeton-pli/LongProc at 78e873a. Its requirements are pandas, PyYAML, tqdm and g++. The official
+code runs in a process of its own. Its evaluator of C++ compiles and runs only the fabricated programs; for the other
+outputs it is replaced. Its evaluator of countdown calls `eval` on parts of the outputs; they are the fabricated ones.
 """
 
 from __future__ import annotations
@@ -19,14 +19,18 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from helm_longctx.benchmarks.longproc.data import TASKS
-from tests.longproc.fabricate import build_longproc, cases
+from tests.longproc.fabricate import PROGRAMS, build_longproc, cases
 
 OFFICIAL = """
 import contextlib, io, json, sys
 from longproc import longproc_data
 
-longproc_data.evaluate_spoc_code = lambda code, tests: (True, "")
 task = json.load(sys.stdin)
+programs = {
+    name: longproc_data.eval_pseudo_to_code(output, {"item": {"testcases": tests}})[0]
+    for name, (output, tests) in task["programs"].items()
+}
+longproc_data.evaluate_spoc_code = lambda code, tests: (True, "")
 loaded = {}
 for name in task["names"]:
     loaded[name] = longproc_data.load_longproc_data(name, task["root"])
@@ -39,7 +43,7 @@ for name, number, output in task["cases"]:
         scores.append({key: float(value) for key, value in found.items()})
     except Exception as error:
         scores.append(type(error).__name__)
-print(json.dumps({"data": {name: data for name, (data, _) in loaded.items()}, "scores": scores}))
+print(json.dumps({"data": {name: data for name, (data, _) in loaded.items()}, "scores": scores, "programs": programs}))
 """
 
 
@@ -62,6 +66,7 @@ def main() -> None:
         root = build_longproc(Path(folder) / "data")
         task = {
             "root": str(root),
+            "programs": PROGRAMS,
             "names": [f"{name}_{level}" for name, files in TASKS.items() for level in files.levels],
             "cases": [(f"{name}_{level}", number, output) for name, level, number, output in cases(root)],
         }
@@ -74,6 +79,7 @@ def main() -> None:
     golden = {
         "prompts": {name: digest(row["input_prompt"] for row in rows) for name, rows in found["data"].items()},
         "items": {name: digest(item_text(row["item"]) for row in rows) for name, rows in found["data"].items()},
+        "programs": {name: json.dumps(scores) for name, scores in found["programs"].items()},
         "scores": [json.dumps(scores) for scores in found["scores"]],  # one line each
     }
     Path(__file__).with_name("golden.json").write_text(json.dumps(golden, indent=0) + "\n", encoding="utf-8")

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
+from helm.benchmark.run_spec_factory import construct_run_specs
+from helm.common.object_spec import parse_object_spec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helm_longctx.benchmarks.longproc import countdown, scoring, travel
+import helm_longctx.plugin  # noqa: F401  # registers the run entries
+from helm_longctx.benchmarks import BENCHMARKS
+from helm_longctx.benchmarks.longproc import countdown, programs, scoring, travel
+from helm_longctx.cli.records import score
+from helm_longctx.errors import InputError
+from helm_longctx.protocol.entry import parse_entry
+from helm_longctx.sandbox import SETTING, Outcome
 
 OPERANDS = st.one_of(
     st.integers(-40, 40).map(str),
@@ -109,10 +118,41 @@ def test_beliefs_where_none_are_expected() -> None:
     assert scoring.score_tom_tracking({"prediction": "- x", "item": {"reference_output": "none"}}) == {}
 
 
-def test_code_is_not_run() -> None:
-    """Without execution there is no accuracy."""
-    record = {"prediction": "```c++\nint main() {}\n```", "item": {"reference_output": ""}}
-    assert scoring.score_pseudo_to_code(record) == {"extraction_rate": 1}
+def test_code_is_not_run_unless_that_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program is an error then, and never wrong; an output without one is scored."""
+    monkeypatch.delenv(SETTING, raising=False)
+    item = {"testcases": [[["1"], ["1"]]]}
+    with pytest.raises(InputError, match=f"set {SETTING}=bubblewrap"):
+        scoring.score_pseudo_to_code({"prediction": "```c++\nint main() {}\n```", "item": item})
+    scores = scoring.score_pseudo_to_code({"prediction": "int main() {}", "item": item})
+    assert scores == {"accuracy": 0, "partial_accuracy": 0, "extraction_rate": 0}
+
+
+def test_runs_are_refused_before_anything_is_sent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Neither a run spec nor a score is made, but prompts, which run nothing, can be read."""
+    monkeypatch.delenv(SETTING, raising=False)
+    entry = "longproc:task=pseudo_to_code,length=2k"
+    with pytest.raises(InputError, match=f"set {SETTING}=bubblewrap"):
+        construct_run_specs(parse_object_spec(f"{entry},model=longctx/null"))
+    with pytest.raises(InputError, match=f"set {SETTING}=bubblewrap"):
+        score(entry, tmp_path / "records.jsonl")
+    assert parse_entry(BENCHMARKS, entry).tasks[0].headline == ("accuracy",)
+    assert construct_run_specs(parse_object_spec("longproc:length=2k,model=longctx/null"))
+
+
+@pytest.mark.parametrize("tests", [None, [[["1"]]], [[["1"], [2]]], [["1", "2"]], "x"])
+def test_items_of_programs(tests: object) -> None:
+    """Test cases are pairs of lists of lines."""
+    assert not scoring.ITEMS["pseudo_to_code"]["testcases"](tests)
+    assert scoring.ITEMS["pseudo_to_code"]["testcases"]([[["1"], []]])
+
+
+def test_halves_of_characters(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The compiler gets whatever a model writes; the official code cannot write it to a file."""
+    sent: list[bytes] = []
+    monkeypatch.setattr(programs, "run", lambda command, given, **limits: sent.append(given) or Outcome(b"", b"", 1))
+    assert programs.compile_program("int main() {} // \ud800") is None
+    assert sent == [b"int main() {} // \xed\xa0\x80"]
 
 
 def test_equations_run_no_code() -> None:

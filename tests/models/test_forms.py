@@ -17,7 +17,12 @@ TASKS = [
     and (baseline := benchmark.baselines.get(task.name))
     and isinstance(baseline.kind, str)
 ]
-KINDS = {name: baseline.kind for benchmark in BENCHMARKS for name, baseline in benchmark.baselines.items()}
+KINDS = {
+    name: baseline.kind
+    for benchmark in BENCHMARKS
+    for name, baseline in benchmark.baselines.items()
+    if isinstance(baseline.kind, str)  # tasks of two benchmarks can have one name
+}
 FIELDS = {"question": "red-fox", "input": "red-fox", "query": "red-fox", "type_needle_v": "number", "demos": "Key: a\n\n", "demo": "", "demo_text": "",
     "instruction": "Do.", "options": "A. x", "example": "", "num_v": "5"}  # fmt: skip
 

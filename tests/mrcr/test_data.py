@@ -64,12 +64,12 @@ def test_ends_of_bins(tmp_path: Path, tokens: int, bins: int) -> None:
     ("fields", "message"),
     [
         ({"answer": None}, ":1: column 'answer' must be str, found NoneType"),
-        ({"prompt": "[{"}, ": row 1: column 'prompt' must be JSON of messages with role and content (JSONDecodeError)"),
-        ({"prompt": "[1]"}, ": row 1: column 'prompt' must be JSON of messages with role and content (TypeError)"),
-        ({"prompt": '[{"role": "user"}]'}, ": row 1: column 'prompt' must be JSON of messages with role and content (KeyError)"),
-        ({"prompt": '[{"role": 1, "content": "x"}]'}, ": row 1: column 'prompt' must be JSON of messages with role and content (TypeError)"),
-        ({"prompt": json.dumps(MESSAGES[:2])}, ": row 1: column 'prompt' must end with a message of the user"),
-        ({"prompt": "[]"}, ": row 1: column 'prompt' must end with a message of the user"),
+        ({"prompt": "[{"}, ": row 1: column 'prompt' must be JSON (JSONDecodeError)"),
+        ({"prompt": "[1]"}, ": row 1: column 'prompt' must be a list of objects with role and content, the last one the user's"),
+        ({"prompt": '[{"role": "user"}]'}, ": row 1: column 'prompt' must be a list of objects with role and content, the last one the user's"),
+        ({"prompt": '[{"role": 1, "content": "x"}]'}, ": row 1: column 'prompt' must be a list of objects with role and content, the last one the user's"),
+        ({"prompt": json.dumps(MESSAGES[:2])}, ": row 1: column 'prompt' must be a list of objects with role and content, the last one the user's"),
+        ({"prompt": "[]"}, ": row 1: column 'prompt' must be a list of objects with role and content, the last one the user's"),
     ],
 )  # fmt: skip
 def test_malformed_rows(tmp_path: Path, fields: dict[str, Any], message: str) -> None:

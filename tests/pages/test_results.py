@@ -71,6 +71,13 @@ def test_the_first_leaderboard_is_the_longest_common_length(published: Board) ->
     assert len(plot.rows) == 12
 
 
+def test_published_means_have_the_interval_of_the_smallest_sample() -> None:
+    """A table that mixes protocols does not say which sample a mean is of."""
+    (board,) = read_boards(None, [find_benchmark("ada_leval")], published=True)
+    counts = {place.length: result.interval.n for place, result in board.results.items() if place.part == "stackselect"}
+    assert (counts[16 * K], counts[32 * K]) == (200, 50)
+
+
 def test_models_without_scores_have_no_profile(published: Board) -> None:
     """Neither a line nor a figure, and no warning of a mean of nothing."""
     models = published.models[:2]

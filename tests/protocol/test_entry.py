@@ -67,9 +67,9 @@ def test_every_argument() -> None:
         ("helmet_rag:length=8k,protocol=v2", "protocol='v2' is not allowed; allowed: paper, current"),
         ("helmet_rag:length=8k,protocol=api", "protocol='api' is not allowed; allowed: paper, current"),
         ("lv_eval:length=16k,protocol=current", "protocol='current' is not allowed; allowed: paper, api"),
-        ("helmet_recal:length=8k", "ruler; did you mean helmet_recall?"),
+        ("helmet_recal:length=8k", "; did you mean helmet_recall?"),
         ("helmet_recall:length=8k,num_sample=8", "path; did you mean num_samples?"),
-        ("helmet_recall:length=8k, model=a/b", "there is a space around the argument ' model': write 'model'"),
+        ("helmet_recall:length=8k, model=a/b", "there is a space around the argument ' model'; write 'model'"),
         ("helmet_recall:length=8k,num_samples=4294967295", "allowed: a whole number from 1 to 10000"),
         ("helmet_icl:length=8k,shots=4294967295", "allowed: a whole number from 0 to 100000"),
         ("helmet_icl:length=8k,labels=names", "labels='names' is not allowed; allowed: integer, natural_label"),
@@ -81,7 +81,7 @@ def test_mistakes(text: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
         parse_entry(BENCHMARKS, text)
     assert message in str(caught.value)
-    assert len(str(caught.value)) < 400
+    assert len(str(caught.value)) < 600
     assert "\n" not in str(caught.value)
 
 
@@ -90,22 +90,22 @@ def test_mistakes(text: str, message: str) -> None:
     [
         (
             "lv_eval:length=16k,shots=7",
-            "shots='7' has no meaning for these tasks; allowed: dataset, length, num_samples",
+            "shots='7' is not an argument of these tasks; allowed: dataset, length, num_samples",
         ),
-        ("lv_eval:length=16k,seed=3", "seed='3' has no meaning for these tasks"),
-        ("helmet_recall:length=8k,protocol=paper", "protocol='paper' has no meaning for these tasks"),
-        ("helmet_recall:length=8k,labels=natural_label", "labels='natural_label' has no meaning for these tasks"),
-        ("helmet_rag:length=8k,judge=none", "judge='none' has no meaning for these tasks"),
-        ("helmet_recall:length=8k,context=none", "context='none' has no meaning for these tasks"),
+        ("lv_eval:length=16k,seed=3", "seed='3' is not an argument of these tasks"),
+        ("helmet_recall:length=8k,protocol=paper", "protocol='paper' is not an argument of these tasks"),
+        ("helmet_recall:length=8k,labels=natural_label", "labels='natural_label' is not an argument of these tasks"),
+        ("helmet_rag:length=8k,judge=none", "judge='none' is not an argument of these tasks"),
+        ("helmet_recall:length=8k,context=none", "context='none' is not an argument of these tasks"),
         (
             "helmet_recall:task=ruler_niah_mv,length=8k,shots=1",
-            "shots='1' has no meaning for ruler_niah_mv; allowed: task",
+            "shots='1' is not an argument of ruler_niah_mv; allowed: task",
         ),
         (
             "helmet_ruler:length=8k,shots=0",
-            "shots='0' has no meaning for these tasks; allowed: task, length, seed, num",
+            "shots='0' is not an argument of these tasks; allowed: task, length, seed, num",
         ),
-        ("helmet_cite:task=asqa_nocite,length=8k,judge=none", "judge='none' has no meaning for asqa_nocite"),
+        ("helmet_cite:task=asqa_nocite,length=8k,judge=none", "judge='none' is not an argument of asqa_nocite"),
     ],
 )
 def test_an_argument_that_changes_nothing_is_refused(text: str, message: str) -> None:

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from helm_longctx.benchmarks import BENCHMARKS
+from helm_longctx.benchmarks.ada_leval import BENCHMARK as ADA_LEVAL
 from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.protocol.task import Task
 from helm_longctx.report.comparability import Lack, Outcome, cell_lacks, describe, find_lacks, find_outcome
@@ -64,6 +66,25 @@ def test_reasons(values: dict[str, float], arguments: dict[str, Any], code: str,
     assert describe(lacks) == [text]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "codes"),
+    [
+        ({"length": 16384, "num_samples": 200}, ["num_samples:stackselect=200/1000"]),
+        ({"length": 32768, "num_samples": 200}, []),
+        ({"length": 32768, "num_samples": 50}, ["num_samples:stackselect=50/200"]),
+        ({"length": 32768, "num_samples": 50, "protocol": "api"}, []),
+    ],
+)
+def test_official_samples_by_length_and_protocol(arguments: dict[str, Any], codes: list[str]) -> None:
+    """A sample is compared with the official one of the run's length and protocol."""
+    task = ADA_LEVAL.task("stackselect")
+    spec = {"scenario_spec": {"args": {"entry": "ada_leval_bestanswer", "revision": "r", **arguments}}}
+    stats = [{"name": {"name": "longctx_score", "split": "test", "sub_split": task.name}, "mean": 0.5}]
+    found = find_outcome(spec, stats, [ADA_LEVAL])
+    assert found
+    assert [lack.code for lack in find_lacks([task], [found])] == codes
+
+
 def test_another_judge() -> None:
     """Only tasks that are judged have one; of a jury all are named."""
     judged: list[Task] = [task for task in LONGQA if task.has_judge]
@@ -103,3 +124,12 @@ def test_other_runs_have_no_outcome() -> None:
     """Runs of other scenarios, and published results, are nothing that this can tell of."""
     for arguments in ({}, {"entry": "mmlu"}, {"entry": "helmet_recall", "published": "url"}):
         assert find_outcome({"scenario_spec": {"args": arguments}}, [], [HELMET]) is None
+
+
+def test_own_questions_have_no_official_tasks() -> None:
+    """A run of one metric on a user's own questions lacks no other metric."""
+    spec = {"scenario_spec": {"args": {"entry": "any_jsonl", "revision": "r", "metric": "rubric", "path": "x"}}}
+    stats = [{"name": {"name": "longctx_score", "split": "test", "sub_split": "rubric"}, "mean": 0.5}]
+    found = find_outcome(spec, stats, BENCHMARKS)
+    assert found
+    assert cell_lacks("longctx_score", None, [found]) == []

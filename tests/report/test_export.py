@@ -14,7 +14,8 @@ import pytest
 from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.errors import InputError
-from helm_longctx.report.export import Average, Score, answers, averages, scores, write_csv
+from helm_longctx.report.answers import answers
+from helm_longctx.report.export import Average, Score, averages, scores, write_csv
 from helm_longctx.report.plot import curves
 from helm_longctx.report.reference import write_reference
 from tests.fabricate_runs import long_prompts, write_run

@@ -14,10 +14,13 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 from typer.testing import CliRunner
 
+from helm_longctx.benchmarks.longgenbench.data import CHECKS
 from helm_longctx.cli.main import app
 from helm_longctx.running.estimate import Estimate, Rate, estimate_run
 from helm_longctx.running.runner import LongContextRunner
 from helm_longctx.sources.root import ENVIRONMENT, DataRoot
+from tests.longbench_write.fabricate import LENGTHS, build_longbench_write
+from tests.longgenbench.fabricate import build_longgenbench, rows
 from tests.running import making
 
 PRICE = {"input": 100, "cached_input": 10, "output": 1000, "batch": {"input": 50, "output": 500}}
@@ -87,6 +90,25 @@ def test_judges_are_counted(mirror: DataRoot, tmp_path: Path, monkeypatch: pytes
     assert two.judge_tokens.prompt > 40 * two.judge_tokens.calls
     assert two.dollars.judges is two.dollars.typical is None
     assert two.prompt_tokens.counted_by is None
+
+
+def test_long_outputs_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Texts of the required length, and a judge's request for each check of a whole text."""
+    monkeypatch.setenv(ENVIRONMENT, str(tmp_path))
+    build_longbench_write(tmp_path)
+    build_longgenbench(tmp_path)
+    rest = "judge=longctx/lexical,model=longctx/lexical,model_deployment=test/plain"
+    written = estimate(tmp_path, f"longbench_write:{rest}")
+    assert written.output_tokens.typical == sum(min(32768, max(20, round(1.5 * length))) for length in LENGTHS)
+    assert written.output_tokens.most == 32768 * len(LENGTHS)
+    assert written.judge_tokens.calls == len(LENGTHS)
+    assert written.judge_tokens.prompt > written.output_tokens.typical
+    generated = estimate(tmp_path, f"longgenbench:length=32k,{rest}")
+    data = rows(32768)
+    assert generated.output_tokens.typical == generated.output_tokens.most == 32000 * len(data)
+    numbers = [(int(number), row["number"]) for row in data for name in CHECKS for number in row[name]]
+    assert generated.judge_tokens.calls == sum(number <= last for number, last in numbers)
+    assert generated.judge_tokens.prompt > 300 * generated.judge_tokens.calls
 
 
 def test_the_command(tmp_path: Path) -> None:

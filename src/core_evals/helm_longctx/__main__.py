@@ -1,7 +1,7 @@
 """The command that NeMo Evaluator starts: `python -m core_evals.helm_longctx '{"output_dir": …}'`.
 
-It writes the configuration of `helm-longctx run` to the output folder and runs it in this process, so that signals
-reach it as any run. The same command in the same folder continues a run that was interrupted.
+It writes a configuration of `helm-longctx run` to the output folder and runs it in this process, so that signals reach
+the run. The same command in the same folder continues a run that was interrupted.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from pathlib import Path
 import yaml
 
 from core_evals.helm_longctx.jury import write_jury
-from core_evals.helm_longctx.settings import CONFIGS, RUN, Asked, make_configuration
+from core_evals.helm_longctx.settings import CONFIGS, RUN, EvaluationRequest, make_configuration
 from helm_longctx.cli.main import main as run_command
 from helm_longctx.errors import InputError
 from helm_longctx.helm.errors import print_error
 from helm_longctx.sources.root import ENVIRONMENT
 
 
-def write_run(asked: Asked) -> Path:
+def write_run(request: EvaluationRequest) -> Path:
     """Write the configuration of a request, and return its file.
 
     Raises:
         InputError: a parameter is not allowed.
     """
-    config = make_configuration(asked)
-    folder = Path(asked["output_dir"]) / CONFIGS
+    config = make_configuration(request)
+    folder = Path(request["output_dir"]) / CONFIGS
     folder.mkdir(parents=True, exist_ok=True)
     write_jury(config, folder)
     values = config.model_dump(mode="json", exclude_defaults=True)
@@ -40,16 +40,16 @@ def write_run(asked: Asked) -> Path:
 
 
 def main(text: str) -> None:
-    """Run what a request in JSON asks for."""
-    asked = json.loads(text)
+    """Run the evaluation that a request in JSON describes."""
+    request = json.loads(text)
     try:
-        path = write_run(asked)
+        path = write_run(request)
     except InputError as error:
         print_error(error)
         raise SystemExit(2) from None
     if os.environ.get("NEMO_EVALUATOR_LOG_LEVEL", "").upper() == "DEBUG":
         print(f"{path}:\n{path.read_text(encoding='utf-8')}", file=sys.stderr)
-    if data := asked["extra"]["data_path"]:
+    if data := request["extra"]["data_path"]:
         os.environ[ENVIRONMENT] = str(Path(data).expanduser().resolve())
     sys.argv = ["helm-longctx", "run", str(path)]
     run_command()

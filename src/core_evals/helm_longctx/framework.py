@@ -1,9 +1,10 @@
-"""Writes `framework.yml`, which tells NeMo Evaluator what there is to run.
+"""Writes `framework.yml`, in which NeMo Evaluator finds the evaluations of this package.
 
     python -m core_evals.helm_longctx.framework
 
-NeMo Evaluator reads the file without importing the package, so that the file is a part of it. It fills in the command
-with Jinja and gives it to bash. Jinja's `tojson` escapes quotes, so that the JSON in single quotes is one word.
+NeMo Evaluator reads the file without importing the package, so the file is stored in the package. NeMo Evaluator fills
+in the command with Jinja and runs it in bash. Jinja's `tojson` escapes quotes, so the JSON in single quotes is one
+word.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ import yaml
 
 from core_evals.helm_longctx.medical import MEDICAL
 from helm_longctx.benchmarks import BENCHMARKS
+from helm_longctx.protocol.benchmark import Benchmark, Category
 from helm_longctx.protocol.lengths import STANDARD, length_label
-from helm_longctx.protocol.task import Benchmark, Category
 
 PATH = Path(__file__).with_name("framework.yml")
 
 LONGEST_DEFAULT = STANDARD["128k"]
-"""Without a length, the longest one up to this is run: that of the publications' main tables."""
+"""Upper limit of the default length: the length of the publications' main tables."""
 
 PARAMS = (
     "task",
@@ -34,7 +35,7 @@ PARAMS = (
     "temperature",
     "top_p",
 )
-"""NeMo Evaluator's own parameters that the command takes."""
+"""Parameters of NeMo Evaluator that the command takes."""
 
 EXTRA = {
     "length": None,
@@ -60,7 +61,7 @@ _HEADER = "# Made from the task tables by `python -m core_evals.helm_longctx.fra
 _INTERCEPTORS = "target.api_endpoint.adapter_config.interceptors"
 _REUSE = "selectattr('config.reuse_cached_responses', 'true')"
 
-# Until 0.2.4, NeMo Evaluator took the name of the key's variable as `api_key`, too.
+# Until version 0.2.4, NeMo Evaluator also took the name of the key's variable as `api_key`.
 _TARGET = {
     "url": "target.api_endpoint.url",
     "model_id": "target.api_endpoint.model_id",

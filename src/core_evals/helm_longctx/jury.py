@@ -17,7 +17,7 @@ _JUDGED = {task.entry for task in MEDICAL.values() if task.is_judged}
 
 
 def write_jury(config: RunConfig, folder: Path) -> None:
-    """Write the file that the entries of a configuration name as their jury, if they have one.
+    """Write the file that the entries of a configuration name as their jury, if they are judged.
 
     Raises:
         InputError: the entries are judged, and no judge is named.

@@ -12,7 +12,7 @@ class MedicalTask(NamedTuple):
     Args:
         entry: name of the run entry.
         is_judged: whether a jury of language models scores the answers.
-        subsets: values of the entry's argument `subset`, which it needs; empty if it has none.
+        subsets: allowed values of the entry's required argument `subset`; empty if it has no such argument.
     """
 
     entry: str
@@ -41,4 +41,4 @@ MEDICAL: Mapping[str, MedicalTask] = {
     "med_dialog_healthcaremagic": MedicalTask("med_dialog", f"{_DIALOGS}: HealthCareMagic", True, ("healthcaremagic",)),
     "med_dialog_icliniq": MedicalTask("med_dialog", f"{_DIALOGS}: iCliniq", True, ("icliniq",)),
 }
-"""By the names under which NeMo Evaluator lists them, which are the fork's."""
+"""The keys are the names in NeMo Evaluator, which are those of NVIDIA's fork."""

@@ -1,4 +1,4 @@
-"""What NeMo Evaluator calls when the command has ended."""
+"""The function that NeMo Evaluator calls after the command."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def parse_output(output_dir: str) -> EvaluationResult:
     suite = folder / "runs" / load_config(folder / CONFIGS / RUN).suite
     results = read_results(suite)
     if not results["tasks"]:
-        raise InputError(f"{suite} has no finished run; the log says why")
+        raise InputError(f"{suite} has no finished run; the log of the command says why")
     write_files(suite, folder)
     evaluation = yaml.safe_load((folder / "run_config.yml").read_text(encoding="utf-8")) | {"results": results}
     text = yaml.safe_dump(evaluation, sort_keys=False, allow_unicode=True)

@@ -1,4 +1,4 @@
-"""Results as NeMo Evaluator takes them, and the files of the output folder, from the runs of a suite."""
+"""Makes NeMo Evaluator's results and the files of its output folder from the runs of a suite."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from helm_longctx.runs.scores import InstanceScore, read_scores
 from helm_longctx.statistics.intervals import standard_error
 
 Scores = dict[str, dict[str, Any]]
-"""By statistic: `value` and `stats`, as NeMo Evaluator's `Score`."""
+"""From the name of a statistic to its `value` and `stats`, as in NeMo Evaluator's `Score`."""
 
 
 def read_results(suite: Path) -> dict[str, Any]:
-    """Read the scores of a suite's runs, as NeMo Evaluator's `EvaluationResult`.
+    """Read the scores of a suite's runs in the form of NeMo Evaluator's `EvaluationResult`.
 
     Returns:
         `tasks`: every statistic of each task, by its run group; `groups`: the score of each run entry, which is the
@@ -48,17 +48,17 @@ def _wrap(results: Mapping[str, Scores]) -> dict[str, Any]:
 
 
 def _group_of(spec: Mapping[str, Any]) -> str:
-    """The first group of a run of ours, which is its category's; the last of HELM's own, which is its entry's."""
+    """Return the category's group, the first one of our runs; the entry's group, the last one of HELM's own runs."""
     return _without_judge(spec["groups"][0 if "entry" in spec["scenario_spec"].get("args", {}) else -1])
 
 
 def _without_judge(group: str) -> str:
-    # All runs of a suite have the same judges, and who reads results looks for the same names whoever judges.
+    # All runs of a suite have the same judges. Without the judge, results have the same names whoever judges.
     return group.partition(JUDGED_BY)[0]
 
 
 def _group_names(run: Path, spec: Mapping[str, Any]) -> dict[str, str]:
-    """Return the run group of each task of a run; the entry's for statistics without a task in HELM's own runs."""
+    """Return the run group of each task of a run. HELM's own runs have no tasks: theirs is the entry's group."""
     outcome = find_outcome(spec, read_json(run / STATS), BENCHMARKS)
     if outcome is None:
         return {"": _group_of(spec)}
@@ -67,7 +67,7 @@ def _group_names(run: Path, spec: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _read_run(run: Path) -> dict[str, Scores]:
-    """Return the statistics by task: the means that HELM's pages show, with the spread over answers."""
+    """Return the statistics of each task: the means on HELM's pages, and the spread over answers."""
     values = _values(read_scores(run, BENCHMARKS))
     results: dict[str, Scores] = defaultdict(dict)
     for stat in read_json(run / STATS):
@@ -105,7 +105,7 @@ def _spread(pairs: list[tuple[float, str]]) -> dict[str, float]:
 
 
 def _mean(tasks: list[Scores]) -> Scores:
-    """Return a category's score, the unweighted mean of its tasks' main metric; of a single task all statistics."""
+    """Return a category's score: the unweighted mean of its tasks' main metric, or all statistics of a single task."""
     if len(tasks) == 1:
         return tasks[0]
     scores = [scores[MAIN_METRIC] for scores in tasks if MAIN_METRIC in scores]

@@ -1,4 +1,4 @@
-"""Translates what NeMo Evaluator asks for into a configuration of `helm-longctx run`."""
+"""Translates a request of NeMo Evaluator into a configuration of `helm-longctx run`."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from helm_longctx.config.load import Options, load_config
 from helm_longctx.config.schema import RunConfig
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.judging.keys.find import FAMILIES, family_of
+from helm_longctx.protocol.benchmark import Benchmark
 from helm_longctx.protocol.entry import shorten_name
-from helm_longctx.protocol.task import Benchmark
 
-Asked = Mapping[str, Any]
-"""What the command in `framework.yml` hands over: `output_dir`, `params`, `extra` and `target`."""
+EvaluationRequest = Mapping[str, Any]
+"""A request, as the command in `framework.yml` passes it: `output_dir`, `params`, `extra` and `target`."""
 
 OURS = {name: benchmark for benchmark in BENCHMARKS for name in benchmark.entries}
 
@@ -29,7 +29,7 @@ CONFIGS = "model_configs"
 JURY, RUN = "judges.yaml", "run.yaml"
 
 DIRECT = ("caching", "endpoint", "nvcf", "response_stats")
-"""Interceptors of NeMo Evaluator's adapter that are not needed: our clients cache, send, poll and count themselves."""
+"""Interceptors of NeMo Evaluator's adapter that can be left out, because our clients cache, send, poll and count."""
 
 _NAMES = {
     ("models",): "target.api_endpoint",
@@ -46,62 +46,62 @@ _NAMES = {
     ("parallelism",): "config.params.parallelism",
     ("entries",): "config.params",
 }
-"""What NeMo Evaluator calls the values of a configuration, for errors."""
+"""NeMo Evaluator's names of the keys of a configuration, for errors."""
 
 
-def make_configuration(asked: Asked) -> RunConfig:
+def make_configuration(request: EvaluationRequest) -> RunConfig:
     """Return the configuration of `helm-longctx run` for a request of NeMo Evaluator.
 
     Raises:
         InputError: a parameter is not allowed; the error names it as NeMo Evaluator does.
     """
-    params, target, folder = asked["params"], asked["target"], Path(asked["output_dir"])
-    _check_adapter(target, asked)
-    model, judges = _model(asked), list(_judges(asked))
-    entries = list(_entries(asked))
+    params, target, folder = request["params"], request["target"], Path(request["output_dir"])
+    _check_adapter(target, request)
+    model, judges = _model(request), list(_judges(request))
+    entries = list(_entries(request))
     values = {
         "suite": _suite(entries, [model["name"], *(_name(judge) for judge in judges)]),
         "output_path": str(folder),
         "local_path": str(folder / CONFIGS),
         "entries": entries,
         "models": [model],
-        "judge": _given(judges=judges or None, keys=_keys(asked) or None),
-        "limits": _given(
+        "judge": _without_none(judges=judges or None, keys=_keys(request) or None),
+        "limits": _without_none(
             max_eval_instances=params["limit_samples"],
             request_timeout=params["request_timeout"],
             max_retries=params["max_retries"],
         ),
-        **_given(parallelism=params["parallelism"]),
+        **_without_none(parallelism=params["parallelism"]),
     }
     return load_config(None, Options(values, _NAMES))
 
 
-def _given(**values: Any) -> dict[str, Any]:
+def _without_none(**values: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _check_adapter(target: Mapping[str, Any], asked: Asked) -> None:
-    """Check that nothing of NeMo Evaluator's adapter is asked for that would not happen."""
+def _check_adapter(target: Mapping[str, Any], request: EvaluationRequest) -> None:
+    """Check that the request uses only those parts of NeMo Evaluator's adapter that work with this command."""
     ignored = [name for name in target["interceptors"] if name not in DIRECT]
     if target["mode"] == "client" and ignored:
         raise bad_argument(
             "target.api_endpoint.adapter_config", "mode", "client", [f"server with {', '.join(ignored)}"]
         )
-    if target["mode"] != "client" and target["reuses_responses"] and (asked["extra"]["num_train_trials"] or 1) > 1:
+    if target["mode"] != "client" and target["reuses_responses"] and (request["extra"]["num_train_trials"] or 1) > 1:
         raise InputError(
             "target.api_endpoint.adapter_config: with mode=server and use_caching, all repeats of a question get the"
             " same answer; allowed: use_caching=false, or mode=client"
         )
 
 
-def _model(asked: Asked) -> dict[str, Any]:
-    params, target, extra = asked["params"], asked["target"], asked["extra"]
-    body = _given(temperature=params["temperature"], top_p=params["top_p"])
+def _model(request: EvaluationRequest) -> dict[str, Any]:
+    params, target, extra = request["params"], request["target"], request["extra"]
+    body = _without_none(temperature=params["temperature"], top_p=params["top_p"])
     return {
         "name": name_model(str(target["model_id"])),
         "url": target["url"],
         "nvcf": "nvcf" in target["interceptors"] and target["mode"] == "client",
-        **_given(
+        **_without_none(
             model=target["model_id"],
             type=target["type"],
             api_key_env=target["api_key"],
@@ -113,23 +113,23 @@ def _model(asked: Asked) -> dict[str, Any]:
 
 
 def name_model(served: str) -> str:
-    """Return a model's name in HELM, `ORGANIZATION/NAME`, from what its server calls it."""
+    """Return a model's name in HELM, `ORGANIZATION/NAME`, from its name on the server."""
     organization, slash, name = served.strip("/").partition("/")
     parts = (organization, name) if slash else ("endpoint", organization)
     return "/".join(re.sub(r"[^\w.-]", "-", part, flags=re.ASCII) for part in parts)
 
 
-def _entries(asked: Asked) -> Iterator[str]:
-    task, extra = asked["params"]["task"], asked["extra"]
+def _entries(request: EvaluationRequest) -> Iterator[str]:
+    task, extra = request["params"]["task"], request["extra"]
     tokens = _only_one(
-        extra["num_output_tokens"], asked["params"]["max_new_tokens"], "extra.num_output_tokens", "max_new_tokens"
+        extra["num_output_tokens"], request["params"]["max_new_tokens"], "extra.num_output_tokens", "max_new_tokens"
     )
     if task in OURS:
-        own = {**_own_arguments(OURS[task], extra), **_given(num_output_tokens=tokens)}
+        own = {**_own_arguments(OURS[task], extra), **_without_none(num_output_tokens=tokens)}
         for length in _as_list(extra["length"]) or [None]:
-            yield _entry(task, {**_given(length=length), **own})
+            yield _entry(task, {**_without_none(length=length), **own})
     elif task in MEDICAL:
-        yield from _medical_entries(asked, _given(num_output_tokens=tokens))
+        yield from _medical_entries(request, _without_none(num_output_tokens=tokens))
     else:
         raise bad_argument("config.params", "task", task, [*OURS, *MEDICAL])
 
@@ -139,11 +139,11 @@ def _own_arguments(benchmark: Benchmark, extra: Mapping[str, Any]) -> dict[str, 
         raise bad_argument("config.params.extra", "subset", extra["subset"], "subject, for tasks of this package")
     subject = _only_one(extra["subject"], extra["task"], "extra.subject", "extra.task")
     arguments = {benchmark.task_argument: subject, "style": extra["style"], "repeats": extra["num_train_trials"]}
-    return _given(**arguments) | dict(extra["arguments"] or {})
+    return _without_none(**arguments) | dict(extra["arguments"] or {})
 
 
-def _medical_entries(asked: Asked, further: Mapping[str, Any]) -> Iterator[str]:
-    extra, task = asked["extra"], MEDICAL[asked["params"]["task"]]
+def _medical_entries(request: EvaluationRequest, further: Mapping[str, Any]) -> Iterator[str]:
+    extra, task = request["extra"], MEDICAL[request["params"]["task"]]
     for name in ("length", "subject", "task", "style", "data_path"):
         if extra[name] is not None:
             raise InputError(
@@ -152,10 +152,10 @@ def _medical_entries(asked: Asked, further: Mapping[str, Any]) -> Iterator[str]:
     if (extra["num_train_trials"] or 1) > 1:
         note = f"num_train_trials={extra['num_train_trials']} has no effect: {task.entry} has no demonstrations"
         print(f"helm-longctx: {note}, and HELM asks each of its questions once", file=sys.stderr)
-    jury = Path(asked["output_dir"]) / CONFIGS / JURY
+    jury = Path(request["output_dir"]) / CONFIGS / JURY
     for subset in _as_list(extra["subset"]) or task.subsets or [None]:
         judged = {"jury_config_path": jury} if task.is_judged else {}
-        yield _entry(task.entry, {**_given(subset=subset), **judged, **further, **(extra["arguments"] or {})})
+        yield _entry(task.entry, {**_without_none(subset=subset), **judged, **further, **(extra["arguments"] or {})})
 
 
 def _entry(name: str, arguments: Mapping[str, Any]) -> str:
@@ -178,9 +178,9 @@ def _as_list(value: Any) -> list[Any]:
     return list(value) if isinstance(value, list) else [] if value is None else [value]
 
 
-def _judges(asked: Asked) -> Iterator[Any]:
+def _judges(request: EvaluationRequest) -> Iterator[Any]:
     """Yield the judges. One with an address gets the key of its family, unless it names its own."""
-    given, variables = asked["extra"]["judge"], _keys(asked)
+    given, variables = request["extra"]["judge"], _keys(request)
     judges: list[Any] = (
         given.split("+") if isinstance(given, str) else [given] if isinstance(given, dict) else given or []
     )
@@ -191,13 +191,13 @@ def _judges(asked: Asked) -> Iterator[Any]:
 
 
 def family_name(judge: str) -> str:
-    """Return the family in a judge's name in lower case; `other` if it is none of HELM's three."""
+    """Return the family in a judge's name in lower case; `other` if it is not one of HELM's three families."""
     return (family_of(judge) or "other").lower()
 
 
-def _keys(asked: Asked) -> dict[str, str]:
-    """Return the variables with the keys of judges that are set, by family. Their names have defaults."""
-    variables = {family.lower(): asked["extra"][f"{family.lower()}_judge_api_key"] for family in FAMILIES}
+def _keys(request: EvaluationRequest) -> dict[str, str]:
+    """Return, for each family, the environment variable that holds its key, if that variable is set."""
+    variables = {family.lower(): request["extra"][f"{family.lower()}_judge_api_key"] for family in FAMILIES}
     return {family: name for family, name in variables.items() if name and os.environ.get(name)}
 
 
@@ -206,6 +206,6 @@ def _name(judge: Any) -> str:
 
 
 def _suite(entries: list[str], models: list[str]) -> str:
-    """Name a suite, so that results of other tasks, lengths, models or judges in a folder are not mixed with these."""
+    """Return a name that depends on tasks, lengths, models and judges, so that other results are in other suites."""
     values = re.sub(r"\w+=[^,]*/[^,]*,?|\w+=", "", "_".join(entries))
     return shorten_name(re.sub(r"[^\w.-]+", "_", "_".join([values, *models])), 80)

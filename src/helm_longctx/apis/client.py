@@ -262,7 +262,7 @@ class ProviderClient(CachingClient):
             return self._join(events)
 
     def _cache_key(self, request: Request) -> Body:
-        """The body with a digest in the place of the prompt, so that the key of a long prompt is short.
+        """Return the body with a digest in the place of the prompt, so that the key of a long prompt is short.
 
         What was learned about parameters does not count: a later process has to find the reply before it learns.
         """

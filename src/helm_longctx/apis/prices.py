@@ -57,7 +57,7 @@ class Prices:
     batch: ModelPrice | None
 
     def dollars(self, usage: Usage, batch: bool = False) -> float | None:
-        """What a request costs; None if the price of a batch is not known.
+        """Return what a request costs; None if the price of a batch is not known.
 
         A price can be higher for all tokens of a request whose prompt is long. So the usage of several requests has
         no price; the prices of each have a sum.
@@ -74,7 +74,7 @@ class Prices:
         return None if prices is None else float(prices.calc_price(counts)["total_price"])
 
     def saving(self, usage: Usage) -> float:
-        """What the provider's cache saves with a request, in dollars; negative if writing the cache costs more."""
+        """Return the dollars that the provider's cache saves for a request; negative if the cache costs more."""
         full = Usage(input_tokens=usage.input_tokens, output_tokens=usage.output_tokens)
         return (self.dollars(full) or 0.0) - (self.dollars(usage) or 0.0)
 
@@ -186,7 +186,7 @@ def _source() -> str:
 
 @cache
 def _table_date() -> date:
-    """The date of the newest price in the table that is already valid. The package does not give a date."""
+    """Return the date of the newest price in the table that is already valid. The package does not give a date."""
     from genai_prices.data import providers
     from genai_prices.types import StartDateConstraint
 

@@ -7,7 +7,7 @@ HELM's result has no fields for this. It is kept beside the finish reason of the
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from helm.common.request import RequestResult
@@ -41,12 +41,12 @@ def usage_of(result: RequestResult) -> Usage | None:
     stored = _finish(result).get(_USAGE)
     if not isinstance(stored, Mapping):
         return None
-    return Usage(**{field.name: int(stored.get(field.name) or 0) for field in fields(Usage)})
+    return Usage(**{name: int(stored.get(name) or 0) for name in Usage.__dataclass_fields__})
 
 
 def with_usage(result: RequestResult, usage: Usage | None) -> RequestResult:
     """Return a result that has the tokens; the same result if there are none, or if it has no completion."""
-    return result if usage is None else _annotate(result, _USAGE, asdict(usage))
+    return result if usage is None else _annotate(result, _USAGE, dict(vars(usage)))
 
 
 def sent_parameters(result: RequestResult) -> dict[str, Any] | None:

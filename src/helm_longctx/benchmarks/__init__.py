@@ -6,7 +6,7 @@ import logging
 from importlib.metadata import entry_points
 
 from helm_longctx.errors import bad_argument
-from helm_longctx.protocol.task import Benchmark
+from helm_longctx.protocol.benchmark import Benchmark
 
 GROUP = "helm_longctx.benchmarks"
 """Entry points of this group name a `Benchmark`, by convention `package.folder:BENCHMARK`."""

@@ -29,30 +29,38 @@ ConfPaths = Annotated[list[Path] | None, typer.Option("--conf-paths", "-c", help
 Models = Annotated[list[str] | None, typer.Option(help="Models for run entries that name none.")]
 
 NO_LIMIT = 10**9
-"""As `-m` where it does not matter: the names of runs do not depend on it."""
+"""Value of `-m` for commands that only need the names of runs, which do not depend on it."""
 
 
 @app.command()
 def submit(
     suite: Suite,
-    most: Annotated[int, typer.Option("--max-eval-instances", "-m", min=1, help="As for helm-run.")],
+    most: Annotated[
+        int, typer.Option("--max-eval-instances", "-m", min=1, help="Instances of a run at most, as for helm-run.")
+    ],
     entries: Entries = None,
     conf_paths: ConfPaths = None,
     models_to_run: Models = None,
-    files: Annotated[bool, typer.Option("--files", help="Write files for `vllm run-batch` instead.")] = False,
-    batch_size: Annotated[int | None, typer.Option(min=1, help="Most requests in a batch.")] = None,
+    files: Annotated[bool, typer.Option("--files", help="Write files for `vllm run-batch`, and send nothing.")] = False,
+    batch_size: Annotated[
+        int | None, typer.Option(min=1, help="Requests in a batch at most. [default: the provider's limit]")
+    ] = None,
     judges: Annotated[
-        bool, typer.Option("--judges", help="Send the requests to judges, for answers that exist.")
+        bool, typer.Option("--judges", help="Send requests to the judges of existing answers, and none to models.")
     ] = False,
     wait: Annotated[
-        bool, typer.Option("--wait", help="Wait for the answers, collect them, and send again what failed temporarily.")
+        bool,
+        typer.Option(
+            "--wait", help="Wait for the answers, collect them, and send requests again that failed temporarily."
+        ),
     ] = False,
     output_path: OutputPath = Path("benchmark_output"),
     local_path: LocalPath = Path("prod_env"),
 ) -> None:
     """Send the requests of runs as batches. Requests that have an answer, or are in a batch, are not sent.
 
-    Give the arguments that helm-run will get. The same command again, also after a crash, sends what is missing.
+    Give the same arguments as for helm-run. If you repeat the command, also after a crash, it sends only the requests
+    that are missing.
     """
     from helm_longctx.batching.collection import Batches
     from helm_longctx.batching.judges import JudgeBatchRunner
@@ -78,7 +86,7 @@ def status(
     output_path: OutputPath = Path("benchmark_output"),
     local_path: LocalPath = Path("prod_env"),
 ) -> None:
-    """Show how far the batches of a suite are."""
+    """Show the state of a suite's batches."""
     _print_states(_batches(entries, conf_paths, models_to_run, suite, output_path, local_path))
 
 
@@ -92,9 +100,9 @@ def collect(
     output_path: OutputPath = Path("benchmark_output"),
     local_path: LocalPath = Path("prod_env"),
 ) -> None:
-    """Put the answers of ended batches where helm-run finds them. The same helm-run then asks only for the rest.
+    """Collect the answers of ended batches. helm-run then uses them, and sends only the other requests.
 
-    Requests without an answer are counted by kind. `batch submit` sends them as a batch again.
+    Requests without an answer are counted by the reason. `batch submit` sends them again.
     """
     batches = _batches(entries, conf_paths, models_to_run, suite, output_path, local_path)
     if wait:
@@ -113,9 +121,9 @@ def cancel(
     output_path: OutputPath = Path("benchmark_output"),
     local_path: LocalPath = Path("prod_env"),
 ) -> None:
-    """Cancel the batches of a suite that have not ended. What was answered can still be collected."""
+    """Cancel the batches of a suite that have not ended. Answers that exist can still be collected."""
     batches = _batches(entries, conf_paths, models_to_run, suite, output_path, local_path)
-    print(f"{batches.cancel()} batches cancelled; collect what they answered with: batch collect --suite {suite}")
+    print(f"{batches.cancel()} batches cancelled. Collect their answers: helm-longctx batch collect --suite {suite}")
 
 
 def _specs(
@@ -129,7 +137,7 @@ def _specs(
 ) -> list[RunSpec]:
     from helm_longctx.helm.command_line import make_run_specs
 
-    # The rooms behind it log at the level INFO, which `main` hides for other commands.
+    # `main` hides messages of the level INFO, but the progress of batches is of interest.
     logging.getLogger("helm_longctx.batching").setLevel(logging.INFO)
     fill_registries(local_path)
     return make_run_specs(entries or [], conf_paths or [], models or [], suite, most, output_path)
@@ -143,20 +151,20 @@ def _batches(
     output_path: Path,
     local_path: Path,
 ) -> Batches:
-    """Return the batches of the runs that are named; of all runs of the suite if none is."""
+    """Return the batches of the named runs, or of all runs of the suite if no run is named."""
     from helm_longctx.batching.collection import Batches
 
     folder = suite_folder(output_path, suite)
     fill_registries(local_path)
     logging.getLogger("helm_longctx.batching").setLevel(logging.INFO)
-    # A name of an existing run is taken as it is; anything else is a run entry.
+    # An argument is the name of an existing run, or else a run entry.
     names = [entry for entry in entries or [] if (folder / entry).is_dir()]
     others = [entry for entry in entries or [] if entry not in names]
     if others or conf_paths:
         specs = _specs(others, conf_paths, models, suite, NO_LIMIT, output_path, local_path)
         names += [spec.name for spec in specs]
     if absent := [name for name in names if not (folder / name).is_dir()]:
-        raise InputError(f"suite {suite} has no run {absent[0]}; helm-longctx batch submit makes it")
+        raise InputError(f"suite {suite} has no run {absent[0]}; send its requests with: helm-longctx batch submit")
     return Batches(local_path, [folder / name for name in names] if names else sorted(folder.iterdir()))
 
 

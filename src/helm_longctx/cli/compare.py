@@ -1,4 +1,4 @@
-"""`compare`: models on the same instances."""
+"""`compare`: compare models on the same instances."""
 
 from __future__ import annotations
 
@@ -24,21 +24,26 @@ ADDRESS = "http://127.0.0.1:8000"
 
 
 def compare(
-    models: Annotated[list[str], typer.Argument(help="Two or more models of the suite, as `longctx/null`.")],
     suite: Suite,
+    models: Annotated[
+        list[str] | None, typer.Argument(help="Two or more models of the suite, e.g. longctx/null.")
+    ] = None,
     benchmark: Annotated[str | None, typer.Option(help="Only this benchmark, e.g. helmet.")] = None,
     length: Annotated[str | None, typer.Option(help="Only this length, e.g. 128k.")] = None,
-    instances: Annotated[int, typer.Option(min=0, help="How many instances to list that differ most.")] = 10,
-    address: Annotated[str, typer.Option(help="Where helm-server serves the suite, for links.")] = ADDRESS,
+    instances: Annotated[
+        int, typer.Option(min=0, help="Number of instances to list, those with the largest differences first.")
+    ] = 10,
+    address: Annotated[str, typer.Option(help="Address of helm-server, for links to its pages.")] = ADDRESS,
     json_path: JsonPath = None,
     output_path: OutputPath = Path("benchmark_output"),
 ) -> None:
     """Compare models on the instances that all of them answered.
 
-    The test is a permutation test of paired scores that keeps questions of one group together, with p-values adjusted
-    by Holm's method. Models that it does not tell apart are tied (=).
+    The test is a permutation test of paired scores that keeps questions of one group together. Holm's method adjusts
+    its p-values. Models whose difference is not significant are tied (=).
     """
     check_folder("json", json_path)
+    models = models or []
     if len(set(models)) < 2 or len(set(models)) < len(models):
         raise InputError(f"compare: models={' '.join(models)!r} is not allowed; allowed: two or more different models")
     results = read_results(suite_folder(output_path, suite), BENCHMARKS)
@@ -77,7 +82,7 @@ def _standings(standings: Sequence[Standing]) -> Grid:
 
 
 def _matrix(models: Sequence[str], pairings: Iterable[Pairing]) -> Grid:
-    """The effects of rows minus columns; ties as `=`."""
+    """Return a table of the mean difference between each row's and each column's model; `=` marks a tie."""
     found = {(each.one, each.other): each for each in pairings if each.by == "all"}
     grid = Grid(title=f"Row minus column (=: p >= {SIGNIFICANCE}, a tie)", title_justify="left")
     for name in ("", *models):

@@ -28,7 +28,7 @@ def fetch(
     Name all entries in one command: files that are in the same archive are then read in one pass.
     """
     checked = [parse_entry(BENCHMARKS, entry) for entry in entries]
-    # Not as a mirror, into which nothing would be downloaded.
+    # `mirror=False`, because nothing is ever downloaded into a mirror.
     root = DataRoot(to, mirror=False) if to else DataRoot.find(output_path)
     # Entries can share sources.
     sources = {
@@ -45,4 +45,4 @@ def fetch(
         at = f" at {entry.label}" if entry.label else ""
         for task in entry.tasks:
             if not task.paths(entry.settings.length):
-                print(f"{task.name}{at} has no official data: similar examples are generated")
+                print(f"{task.name}{at} has no official data, so similar examples will be generated")

@@ -28,7 +28,7 @@ from helm_longctx.sources.root import DataRoot
 VERSIONS = ("helm-longctx", "crfm-helm", "datasets", "transformers", "torch", "huggingface_hub")
 
 Finding = tuple[bool | None, str]
-"""Whether all is well, or None for a note, and a line about it."""
+"""The result of a check (True: all is well, False: broken, None: a note), and a line of text about it."""
 
 _LABELS = {True: "ok     ", False: "BROKEN ", None: "note   "}
 
@@ -43,7 +43,7 @@ def doctor(
         "prod_env"
     ),
     run: Annotated[bool, typer.Option(help="Also run a tiny benchmark end to end.")] = True,
-    network: Annotated[bool, typer.Option(help="Also ask providers whether models and judges exist.")] = True,
+    network: Annotated[bool, typer.Option(help="Also ask providers whether the models and judges exist.")] = True,
 ) -> None:
     """Check the installation and print one line per check. The exit status is 1 if something is broken."""
     checks: list[tuple[str, Callable[[], Iterator[Finding]]]] = [
@@ -61,7 +61,7 @@ def doctor(
     healthy = True
     for name, check in checks:
         for fine, text in check():
-            # A note (None) is no fault.
+            # A note (None) is not a fault.
             healthy &= fine is not False
             print(f"{_LABELS[fine]} {name}: {text}")
     if not healthy:
@@ -105,7 +105,7 @@ def _adapter() -> Iterator[Finding]:
     from helm_longctx.helm.patches import has_our_adapter
 
     registered = has_our_adapter()
-    yield registered, f"our adapter is {'' if registered else 'not '}registered with HELM"
+    yield registered, f"the adapter of helm-longctx is {'' if registered else 'not '}registered with HELM"
 
 
 def _data() -> Iterator[Finding]:
@@ -123,7 +123,7 @@ def _configuration(local_path: Path) -> Iterator[Finding]:
 
     try:
         register_configs_from_directory(str(local_path))
-    except Exception as error:  # of the YAML parser or of HELM, which reads any structure
+    except Exception as error:  # from the YAML parser, or from HELM, which does not check the structure
         yield False, f"in {local_path}: {redact(' '.join(str(error).split()))[:_LONGEST_REASON]}"
         return
     files = sorted(path.name for path in local_path.glob("*.yaml"))
@@ -131,7 +131,7 @@ def _configuration(local_path: Path) -> Iterator[Finding]:
 
 
 def _credentials(local_path: Path) -> Iterator[Finding]:
-    """List the names of credentials. Values are never printed."""
+    """List the names of the credentials. Their values are never printed."""
     variables = sorted(name for name in os.environ if name.endswith(("_API_KEY", "_TOKEN")) and os.environ[name])
     yield True, f"in the environment: {', '.join(variables) or 'none'}"
     path = local_path / "credentials.conf"
@@ -145,7 +145,7 @@ def _credentials(local_path: Path) -> Iterator[Finding]:
 
 
 def _models(local_path: Path) -> Iterator[Finding]:
-    """Ask providers for the models of the local path, and for ready ones and judges whose key is set."""
+    """Ask providers for the models of `local_path`, and for the ready models and judges whose key is set."""
     from helm.benchmark.config_registry import register_configs_from_directory
     from helm.common.general import get_credentials
 
@@ -157,18 +157,18 @@ def _models(local_path: Path) -> Iterator[Finding]:
         fill_registries(READY)
         register_configs_from_directory(str(local_path))
         configured = read_names(local_path)
-    except Exception:  # the checks of the configuration and of the credentials have reported it
+    except Exception:  # the checks of the configuration and of the credentials report it
         return
     judges = sorted({task.official_judge for each in BENCHMARKS for task in each.tasks if task.official_judge})
     others = [name for name in (*read_names(READY), *judges) if has_key(name, credentials)]
     with tempfile.TemporaryDirectory() as storage, without_helms_log():
         yield from check_models(configured, credentials, storage)
         for fine, text in check_models([name for name in others if name not in configured], credentials, storage):
-            yield fine or None, text  # what nobody uses is not broken
+            yield fine or None, text  # a note, because a run may not need this model
 
 
 def _tiny_entries() -> Iterator[tuple[str, str]]:
-    """Run entries of one task that need no data, and whose answers the lexical baseline finds, with the task's name."""
+    """Yield (run entry, task) for tasks that need no data and that the lexical baseline solves."""
     for benchmark in BENCHMARKS:
         for entry, category in benchmark.entries.items():
             for task in category.tasks:
@@ -182,7 +182,7 @@ def _tiny_run() -> Iterator[Finding]:
     entry, task = next(_tiny_entries())
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "helm.benchmark.run", "--run-entries", entry]
-        # An empty folder as local path: a fault in the user's files has a check of its own.
+        # The local path is an empty folder, because another check reports mistakes in the user's files.
         command += ["--suite", "doctor", "-m", "2", "-o", folder, "--local-path", folder, "--disable-cache"]
         # The tiny run needs no data, so a mirror that lacks other data must not stop it.
         environment = {name: value for name, value in os.environ.items() if name != "HELM_LONGCTX_DATA"}

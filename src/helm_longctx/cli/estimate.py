@@ -1,4 +1,4 @@
-"""`estimate`: what runs will send and cost, before anything is sent."""
+"""`estimate`: estimate the requests and the cost of runs before anything is sent."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COLUMNS = ("requests", "prompt tokens", "output tokens", "judge calls", "disk", 
 MODEL_IN_RUN = re.compile(",?model(_deployment)?=[^,]*")
 
 MOST = 1_000_000
-"""`-m` without a value: all instances."""
+"""Default of `-m`. No benchmark has so many instances, so all are used."""
 
 
 def estimate(
@@ -35,8 +35,12 @@ def estimate(
     prices: Annotated[Path | None, typer.Option(help="YAML file with prices by deployment or model.")] = None,
     price_input: Annotated[float | None, typer.Option(help="Dollars for a million prompt tokens of --model.")] = None,
     price_output: Annotated[float | None, typer.Option(help="Dollars for a million output tokens of --model.")] = None,
-    requests_per_minute: Annotated[float | None, typer.Option(help="Rate for the estimate of time.")] = None,
-    tokens_per_minute: Annotated[float | None, typer.Option(help="Rate for the estimate of time.")] = None,
+    requests_per_minute: Annotated[
+        float | None, typer.Option(help="Rate limit of the provider, to estimate the time.")
+    ] = None,
+    tokens_per_minute: Annotated[
+        float | None, typer.Option(help="Rate limit of the provider, to estimate the time.")
+    ] = None,
     as_json: JsonPath = None,
     output_path: OutputPath = Path("benchmark_output"),
     local_path: LocalPath = Path("prod_env"),
@@ -61,19 +65,19 @@ def estimate(
 def _own_prices(
     path: Path | None, models: Sequence[str], price_input: float | None, price_output: float | None
 ) -> dict[str, Any]:
-    """The user's prices by deployment or model."""
+    """Return the user's prices by deployment or model."""
     from helm_longctx.apis.prices import read_prices
 
     if (price_input is None) != (price_output is None):
         raise InputError("--price-input and --price-output must be given together")
     if price_input is not None and not models:
-        raise InputError("--price-input needs --model: the price is of the models that it names")
+        raise InputError("--price-input and --price-output need --model, because they are the prices of its models")
     given = {} if price_input is None else {name: {"input": price_input, "output": price_output} for name in models}
     return {**(read_prices(path) if path else {}), **given}
 
 
 def print_estimates(estimates: Sequence[Estimate]) -> None:
-    """Print a table for each deployment, and what the figures rest on."""
+    """Print a table for each deployment, and the assumptions behind the figures."""
     for deployment in dict.fromkeys(each.deployment for each in estimates):
         print_table(_table(deployment, [each for each in estimates if each.deployment == deployment]))
     for line in _notes(estimates):
@@ -122,19 +126,21 @@ def _format(path: Sequence[str], value: float) -> str:
 
 
 def _notes(estimates: Sequence[Estimate]) -> list[str]:
-    """What the figures rest on."""
+    """Return the assumptions behind the figures, one line each."""
     tokenizers = sorted({each.prompt_tokens.counted_by or "an estimate from the text" for each in estimates})
     sources = sorted({each.dollars.source or "not known: give --prices or --price-input" for each in estimates})
     judges = [each.dollars.judges for each in estimates if each.judge_tokens.calls]
     known = [dollars for dollars in judges if dollars is not None]
     minutes = [each.minutes for each in estimates if each.minutes is not None]
     notes = [
-        f"Prompt tokens: by {', '.join(tokenizers)}. Output tokens: 1.5 times the longest reference, to the limit.",
-        f"Prices: {', '.join(sources)}. Cost, cached and batch are for typical answers, most for answers at the limit.",
+        f"Prompt tokens: counted by {', '.join(tokenizers)}. Output tokens: from 1.5 times the longest reference, or"
+        " the length that a task requires, to the limit.",
+        f"Prices: {', '.join(sources)}. The columns cost, cached and batch assume typical answers; most assumes answers"
+        " at the limit.",
     ]
     if judges:
         price = f"${sum(known):,.2f}" if len(known) == len(judges) else "of unknown price"
         notes.append(f"Judges: {sum(each.judge_tokens.prompt for each in estimates):,} prompt tokens, {price}.")
     if minutes:
-        notes.append(f"Time: {sum(minutes):,.0f} minutes at the given rate.")
+        notes.append(f"Time: {sum(minutes):,.0f} minutes at the given rates.")
     return notes

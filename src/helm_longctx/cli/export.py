@@ -1,4 +1,4 @@
-"""`export` and `import`: a suite's results for other programs, and theirs for a suite."""
+"""`export` and `import`: write a suite's results for other programs, and read theirs into a suite."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ DEFAULT_PICTURE = "scores.png"
 def export(
     suite: Suite,
     to: Annotated[Path, typer.Option(file_okay=False, help="Folder to write to.")] = Path("export"),
-    format: Annotated[str, typer.Option(help="csv, parquet, markdown, latex, lm-eval or every-eval-ever.")] = "csv",
+    format: Annotated[
+        str, typer.Option(help="Format: csv, parquet, markdown, latex, lm-eval or every-eval-ever.")
+    ] = "csv",
     picture: Annotated[
         str | None,
         typer.Option("--plot", help="Plot file; the extension selects the format. [default: scores.png with csv]"),
@@ -35,8 +37,9 @@ def export(
     lm-evaluation-harness writes them. every-eval-ever: the schema of Every Eval Ever.
 
     All have 95 % intervals or standard errors, and the number of requests without an answer, which are in no score.
-    The column "lacking" says why a score is not comparable. With csv there is also a plot over length, in which such a
-    score is a hollow point. It needs matplotlib: pip install 'helm-longctx\[plot]'. --plot '' turns it off.
+    The column "lacking" says why a score is not comparable. The format csv also draws a plot of the scores by length,
+    where these scores are hollow points. The plot needs matplotlib: pip install 'helm-longctx\[plot]'. --plot '' turns
+    it off.
     """
     from helm_longctx.formats.exporting import export_suite
 
@@ -55,7 +58,7 @@ def export(
 
 
 def _default_picture() -> str:
-    """The default plot file. If matplotlib is missing, print how to install it and return an empty name."""
+    """Return the default plot file. If matplotlib is missing, print how to install it and return an empty name."""
     try:
         require("plot", DEFAULT_PICTURE)
     except InputError as error:
@@ -69,22 +72,22 @@ def import_results(
     suite: Suite,
     format: Annotated[
         str | None,
-        typer.Option(help="helmet, lv_eval, inspect, lm-eval or csv. [default: told by the names of the files]"),
+        typer.Option(help="Format: helmet, lv_eval, inspect, lm-eval or csv. [default: chosen by the files' names]"),
     ] = None,
     entry: Annotated[
         str,
-        typer.Option(help="The run entry of the answers, if the files do not name it, e.g. ruler:task=qa_1,length=4k."),
+        typer.Option(help="Run entry of the answers, if the files do not name it, e.g. ruler:task=qa_1,length=4k."),
     ] = "",
-    model: Annotated[str, typer.Option(help="The model's name in the suite, such as meta/llama-3.1-8b.")] = "",
+    model: Annotated[str, typer.Option(help="Name of the model in the suite, e.g. meta/llama-3.1-8b.")] = "",
     output_path: OutputPath = Path("benchmark_output"),
 ) -> None:
     """Make runs from answers that other programs recorded, and score them with the benchmarks' own scorers.
 
-    Reads HELMET's output files (.json, -gpt4eval_o.json, .score), LV-Eval's predictions and scores, logs of inspect_ai
-    (.eval, .json), samples of lm-evaluation-harness (samples_*.jsonl), and tables of answers or scores (.csv,
-    .parquet). Files with scores alone become published results, which have no instances. No model is asked.
+    The files can be HELMET's output files (.json, -gpt4eval_o.json, .score), LV-Eval's predictions and scores, logs of
+    inspect_ai (.eval, .json), samples of lm-evaluation-harness (samples_*.jsonl), and tables of answers or scores
+    (.csv, .parquet). Files that have only scores become published results, which have no instances. No model is asked.
 
-    Files that do not say what they answer need --entry: samples_ruler_qa_squad_….jsonl has --entry ruler:task=qa_1
+    A file that does not name its task needs --entry: for samples_ruler_qa_squad_….jsonl, give --entry ruler:task=qa_1
     """
     from helm_longctx.formats.importing import import_files
 
@@ -92,5 +95,5 @@ def import_results(
     for folder, count in imported.runs.items():
         print(f"{folder}: {count} answers")
     for benchmark, count in imported.scores.items():
-        print(f"{benchmark}: {count} scores without answers, as published results")
+        print(f"{benchmark}: {count} scores without answers, added as published results")
     print(f"Next: helm-longctx summarize --suite {suite} --output-path {output_path}")

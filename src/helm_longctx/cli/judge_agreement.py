@@ -26,7 +26,7 @@ def judge_agreement(
     judged: Annotated[Path, typer.Option(help="Folder of a run or of a suite, or a file in the format of --labels.")],
     labels: Annotated[
         Path | None,
-        typer.Option(help="Human labels, JSON lines or CSV: id, a column per metric, optionally run and rater."),
+        typer.Option(help="Human labels as JSON lines or CSV: id, a column for each metric, optionally run and rater."),
     ] = None,
     json_path: JsonPath = None,
 ) -> None:
@@ -75,15 +75,15 @@ def agreement_table(title: str, compared: Sequence[Compared]) -> Table:
 
 
 def agreement_data(compared: Sequence[Compared]) -> list[dict[str, Any]]:
-    """The rows of `agreement_table` as JSON data."""
+    """Return the rows of `agreement_table` as JSON data."""
     return [{"of": what, "raters": raters, **asdict(found)} for what, raters, found in compared]
 
 
 def interval_text(value: float, low: float, high: float) -> str:
-    """A cell such as `0.52` with the interval `[0.38, 0.65]` on the next line, if there is one."""
+    """Return a cell such as `0.52`, with the interval `[0.38, 0.65]` on the next line if there is one."""
     return number_text(value) if math.isnan(low) else f"{number_text(value)}\n[{low:.2f}, {high:.2f}]"
 
 
 def number_text(value: float | None) -> str:
-    """A number with two decimals; a dash if it is not defined."""
+    """Return a number with two decimals; a dash if it is not defined."""
     return "-" if value is None or math.isnan(value) else f"{value:.2f}"

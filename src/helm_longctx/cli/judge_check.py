@@ -39,7 +39,7 @@ def judge_check(
     more: Annotated[
         list[Path] | None, typer.Argument(metavar="[FILE]...", help="More files for --compare.", show_default=False)
     ] = None,
-    judge: Annotated[str | None, typer.Option(help="The HELM deployment to check, or several joined by +.")] = None,
+    judge: Annotated[str | None, typer.Option(help="HELM deployment to check, or several joined by +.")] = None,
     compare: Annotated[
         list[Path] | None,
         typer.Option(metavar="FILE", help="Saved results to show beside each other; more files can follow."),
@@ -59,7 +59,7 @@ def judge_check(
     HELM and its request cache. Missing verdicts are counted and are in no mean.
     """
     if more and not compare:
-        raise InputError(f"judge-check: {str(more[0])!r} is not allowed without --compare before it")
+        raise InputError(f"judge-check: FILE={str(more[0])!r} is not allowed; allowed: files after --compare")
     files = [*(compare or ()), *(more or ())]
     if not judge and not files:
         raise InputError("judge-check needs --judge DEPLOYMENT or --compare FILE")
@@ -68,7 +68,7 @@ def judge_check(
 
     loaded = [saved.load(file) for file in files]
     asked = [_ask(judge, repeats, output_path, local_path)] if judge else []
-    # Those that were asked now come first in the tables.
+    # The judges that were asked now come first in the tables.
     results = saved.merge([*asked, *loaded])
     report = _report(results.rows)
     if save:
@@ -78,7 +78,7 @@ def judge_check(
 
 
 def _check_targets(save: Path | None, plot: Path | None) -> None:
-    """Check files and settings before calls are made that cost money."""
+    """Check files and settings before calls cost money."""
     if plot:
         check_picture("judge-check", plot)
         check_folder("plot", plot)
@@ -103,7 +103,7 @@ def _ask(judge: str, repeats: int, output_path: Path, local_path: Path) -> Resul
 
 
 def _client(local_path: Path) -> AutoClient:
-    """HELM's client for all deployments, with the request cache of helm-run."""
+    """Return HELM's client for all deployments, with the request cache of helm-run."""
     from helm.clients.auto_client import AutoClient
     from helm.common.general import get_credentials
     from helm.proxy.services.service import CACHE_DIR
@@ -155,7 +155,7 @@ def _kind_tables(kinds: Mapping[str, pd.DataFrame]) -> Iterator[Table]:
 
 
 def _measure_table(measures_by_judge: Mapping[str, list[Measure]]) -> Table:
-    about = "Brackets: 95 % intervals. n: number of answers, or of pairs or groups of answers; the least of all judges"
+    about = "Brackets: 95 % intervals. n: number of answers, pairs or groups of answers; the smallest among the judges"
     table = Table(title="Correctness, biases and consistency", title_justify="left", caption=about)
     for column in ("measure", *measures_by_judge, "perfect judge", "n", "meaning"):
         table.add_column(column, overflow="fold")
@@ -167,7 +167,9 @@ def _measure_table(measures_by_judge: Mapping[str, list[Measure]]) -> Table:
 
 
 def _difference_table(differences: Sequence[tuple[str, str, Comparison]]) -> Table:
-    about = "p is adjusted for the number of pairs (Holm). Better, worse, equal: numbers of answers for the first judge"
+    about = (
+        "p is adjusted for the number of pairs (Holm). Better, worse, equal: on how many answers the first judge is so"
+    )
     table = Table(
         title="Differences between judges in the share of right verdicts", title_justify="left", caption=about
     )

@@ -36,10 +36,17 @@ from helm_longctx.helm.errors import explain
 from helm_longctx.redaction.logs import redact_logs, redact_uncaught
 from helm_longctx.redaction.text import redact, register_environment
 
+EXIT_STATUSES = {
+    0: "all went well",
+    1: "a check failed, there is no result, or an unexpected error, which is shown with its traceback",
+    2: "bad input, or runs that could not be made; one line says why",
+    130: "interrupted by Ctrl-C",
+    143: "ended by SIGTERM",
+}
+
 app = typer.Typer(
     help="Long-context evaluation for Stanford HELM.",
-    epilog="Exit status: 0 if all went well; 1 if a check failed or there is no result; 2 for bad input, with one line"
-    " that says what is allowed; 130 or 143 after an interruption.",
+    epilog=f"Exit status: {'; '.join(f'{status}: {meaning}' for status, meaning in EXIT_STATUSES.items())}.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
@@ -50,9 +57,9 @@ class Command:
     """A row of the table of commands.
 
     Args:
-        name: its name on the command line.
-        what: its function, or an app with commands of its own.
-        example: the arguments of a call, which the command's help ends with.
+        name: the command's name on the command line.
+        what: the function, or an app with commands of its own.
+        example: the arguments of the example at the end of the command's help.
     """
 
     name: str
@@ -142,17 +149,17 @@ def main() -> None:
         print(f"helm-longctx: error: {explain(error)}", file=sys.stderr)
         raise SystemExit(2) from None
     except BrokenPipeError:
-        # A reader such as `head` closed the pipe. Python would print an error about it again at exit.
+        # A reader such as `head` closed the pipe. If stderr stays open, Python prints this error again at exit.
         sys.stderr.close()
         raise SystemExit(1) from None
     except OSError as error:
-        if not error.strerror:  # raised by a network library, not by the file system
-            raise
-        print(f"helm-longctx: error: {_explain_file(error)}", file=sys.stderr)
+        print(f"helm-longctx: error: {_explain_os_error(error)}", file=sys.stderr)
         raise SystemExit(2) from None
 
 
-def _explain_file(error: OSError) -> str:
-    """Explain an error about a file, a folder or a full disk in one line."""
+def _explain_os_error(error: OSError) -> str:
+    """Explain an error about a file, a folder, a full disk or the network in one line."""
+    if not error.strerror:  # raised by a network library, not by the file system
+        return redact(f"a download failed: {shorten(str(error), 200)}; check the network, or provide the file offline")
     where = f"{shorten(str(error.filename), 200)}: " if error.filename is not None else ""
     return redact(f"{where}{error.strerror}; name another path, or make it readable and writable")

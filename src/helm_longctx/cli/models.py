@@ -31,10 +31,25 @@ _PROVIDERS = {
     "OpenAIClient": ("api.openai.com", "OPENAI_API_KEY"),
     "AnthropicClient": ("api.anthropic.com", "ANTHROPIC_API_KEY"),
 }
-"""Server and variable of clients without a `base_url`."""
+"""Server and key variable of each client whose deployments have no `base_url`."""
 
 _NAME = re.compile(r"[\w.-]+/[\w.-]+")
-"""Names that can stand in a run entry and that HELM splits at the slash."""
+"""Allowed names: they can stand in a run entry, and HELM can split them at the slash."""
+
+
+ServedName = Annotated[
+    str | None, typer.Option(help="Name of the model on the server. [default: found by NAME in the server's list]")
+]
+Kind = Annotated[
+    str | None,
+    typer.Option("--type", help="Form of requests: chat, completions or both. [default: what the server answers]"),
+]
+ContextLength = Annotated[
+    str | None, typer.Option(help="Tokens of prompt and output together, e.g. 128k. [default: what the server says]")
+]
+TokenizerName = Annotated[
+    str | None, typer.Option(help="Tokenizer: hub name, folder, or name in HELM. [default: that of the server's model]")
+]
 
 
 @app.callback()
@@ -45,7 +60,7 @@ def models(
         typer.Option(file_okay=False, help="Copy the files to this folder, to edit them."),
     ] = None,
 ) -> None:
-    """List the deployments that come with the package, and the folder with their files; or add your own."""
+    """List the deployments that come with the package and the folder with their files, or add your own."""
     if context.invoked_subcommand:
         return
     if copy_to:
@@ -54,7 +69,7 @@ def models(
     table = Table(title="Deployments", title_justify="left")
     for column in ("model", "server", "key", "window"):
         table.add_column(column, overflow="fold")
-    for name, about in (("longctx/lexical", "none: finds words"), ("longctx/null", "none: a constant")):
+    for name, about in (("longctx/lexical", "none (finds words)"), ("longctx/null", "none (a constant answer)")):
         table.add_row(name, about, "", "any")
     for row in list_deployments(folder):
         table.add_row(*row)
@@ -63,12 +78,12 @@ def models(
 
 
 def list_deployments(folder: Path) -> Iterator[tuple[str, str, str, str]]:
-    """Yield name, server, variable of the key, and window of the deployments in a folder."""
+    """Yield name, server, key variable and window of each deployment in a folder."""
     rows = yaml.safe_load((folder / "model_deployments.yaml").read_text(encoding="utf-8"))["model_deployments"]
     for row in rows:
         client, arguments = row["client_spec"]["class_name"].rsplit(".", 1)[-1], row["client_spec"].get("args", {})
         host, variable = _PROVIDERS.get(client, ("this process", ""))
-        # An address of the user's never gets a provider's key from the environment.
+        # A user's own address never gets a provider's key from the environment.
         if "base_url" in arguments:
             host, variable = urlsplit(arguments["base_url"]).netloc, ""
         window = str(row.get("max_sequence_length", "any"))
@@ -89,22 +104,16 @@ def _copy(source: Path, target: Path) -> None:
 def add(
     name: Annotated[str, typer.Argument(help="Name for run entries, such as my/llama.")],
     url: Annotated[str, typer.Option(help="Address of the server, such as http://localhost:8000/v1.")],
-    model: Annotated[str | None, typer.Option(help="What the server calls the model. Default: like NAME.")] = None,
+    model: ServedName = None,
     api: Annotated[str, typer.Option(help="Protocol of the server: openai or anthropic.")] = "openai",
-    kind: Annotated[
-        str | None, typer.Option("--type", help="chat, completions or both. Default: all that the server answers.")
-    ] = None,
-    api_key_env: Annotated[str | None, typer.Option(help="Environment variable that has the key.")] = None,
-    context: Annotated[
-        str | None, typer.Option(help="Tokens of prompt and output together. Default: what the server says.")
-    ] = None,
-    tokenizer: Annotated[
-        str | None, typer.Option(help="Hub name, folder, or name in HELM. Default: that of the server's model.")
-    ] = None,
+    kind: Kind = None,
+    api_key_env: Annotated[str | None, typer.Option(help="Environment variable that holds the key.")] = None,
+    context: ContextLength = None,
+    tokenizer: TokenizerName = None,
     header: Annotated[
         list[str] | None, typer.Option(help="HTTP header, such as 'X-Team: nlp' or 'X-Key: $VAR'.")
     ] = None,
-    nvcf: Annotated[bool, typer.Option("--nvcf", help="The address is a function of NVIDIA's cloud.")] = False,
+    nvcf: Annotated[bool, typer.Option("--nvcf", help="The address is a function in NVIDIA Cloud Functions.")] = False,
     local_path: LocalPath = Path("prod_env"),
     replace_entries: Annotated[bool, typer.Option("--replace", help="Replace entries of the same name.")] = False,
 ) -> None:
@@ -116,7 +125,7 @@ def add(
     if not _NAME.fullmatch(name):
         raise bad_argument("models add", "NAME", name, "ORGANIZATION/NAME of letters, digits, '.', '_' and '-'")
     tokens = parse_length(context, "--context") if context else None
-    # Before the server is asked, so that a wrong name costs no request. Names in HELM need HELM's files.
+    # The tokenizer is loaded first, so that a wrong name costs no request. HELM must know the names in its registry.
     if tokenizer:
         fill_registries(READY)
     chosen = load_tokenizer(tokenizer) if tokenizer else None
@@ -129,8 +138,13 @@ def add(
     _report(endpoint, chosen)
     print(f"Wrote {', '.join(map(str, files))}")
     where = "" if local_path == Path("prod_env") else f" --local-path {local_path}"
-    entry = next(entry for each in BENCHMARKS for entry, category in each.entries.items() if category.is_self_contained)
-    print(f"helm-run --run-entries {entry}:length=8k,model={name} --suite first -m 10000{where}")
+    print(f"helm-longctx run --suite first --model {name} --tasks {_first_entry()} --length 8k{where}")
+
+
+def _first_entry() -> str:
+    """Return an entry that downloads nothing: that of the benchmark with the most categories."""
+    benchmarks = sorted(BENCHMARKS, key=lambda each: -len(each.entries))
+    return next(name for each in benchmarks for name, category in each.entries.items() if category.is_self_contained)
 
 
 def _find_tokenizer(endpoint: Endpoint) -> Tokenizer | None:
@@ -144,7 +158,7 @@ def _find_tokenizer(endpoint: Endpoint) -> Tokenizer | None:
 
 
 def _headers(lines: Sequence[str]) -> dict[str, str]:
-    """Parse headers. The files must not contain a key, so that a secret is given as the variable that has it."""
+    """Parse headers. A secret is given as the name of a variable, because the files must not contain keys."""
     headers = {}
     for line in lines:
         name, _, value = (part.strip() for part in line.partition(":"))
@@ -162,6 +176,6 @@ def _report(endpoint: Endpoint, tokenizer: Tokenizer | None) -> None:
     print(f"{endpoint.url}: {endpoint.model} answers {' and '.join(endpoint.routes)}")
     print(f"context: {endpoint.context or 'unknown'}; tokenizer: {tokenizer.name if tokenizer else 'none'}")
     if endpoint.refused:
-        print(f"the server refuses parameters: {', '.join(endpoint.refused)}")
+        print(f"the server refuses these parameters of HELM: {', '.join(endpoint.refused)}")
     for gap in find_gaps(endpoint, tokenizer, BENCHMARKS):
         print(f"note: {gap}")

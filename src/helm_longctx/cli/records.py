@@ -1,4 +1,4 @@
-"""`prompts`, `score` and `show`: prompts and scores on standard output."""
+"""`prompts`, `score` and `show`: print prompts and scores on standard output."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import orjson
 import typer
 
 from helm_longctx.benchmarks import BENCHMARKS
-from helm_longctx.cli.shared import OutputPath
+from helm_longctx.cli.shared import READY, OutputPath, fill_registries
 from helm_longctx.errors import InputError, bad_argument, shorten
 from helm_longctx.helm.counting import with_counter
 from helm_longctx.helm.instance import stop_sequences
@@ -30,14 +30,16 @@ EntryArgument = Annotated[str, typer.Argument(help="A run entry without a model,
 
 def prompts(
     entry: EntryArgument,
-    style: Annotated[Form | None, typer.Option(help="Form of the prompts; default: the official one.")] = None,
-    limit: Annotated[int | None, typer.Option(min=0, help="Number of prompts to print.")] = None,
+    style: Annotated[Form | None, typer.Option(help="Form of the prompts. [default: the official one]")] = None,
+    limit: Annotated[int | None, typer.Option(min=0, help="Number of prompts to print. [default: all]")] = None,
     output_path: OutputPath = Path("benchmark_output"),
 ) -> None:
     """Print an entry's prompts in the official order, as JSON lines."""
     checked = parse_entry(BENCHMARKS, entry)
+    if checked.settings.count_with:
+        fill_registries(READY)  # the name can be that of a tokenizer in HELM's registry
     for line in islice(_prompt_lines(checked, style, DataRoot.find(output_path)), limit):
-        # Bytes and not `print`: the text must be UTF-8 whatever the terminal's encoding is.
+        # `print` would use the terminal's encoding, but the output must be UTF-8.
         sys.stdout.buffer.write(_json_line(line))
     sys.stdout.flush()
 
@@ -54,7 +56,7 @@ def _prompt_lines(entry: Entry, style: Form | None, root: DataRoot) -> Iterator[
                 **({"length": entry.label} if entry.label else {}),
                 **_prompt_fields(task.prompt(example, task.variant(entry.settings).system), form),
                 "references": example.references,
-                "max_tokens": task.budget(entry.settings),
+                "max_tokens": task.budget(entry.settings, example),
                 "stop": list(stop_sequences(task, entry.settings)) if form == "completion" else [],
             }
 
@@ -76,20 +78,23 @@ def _official_form(entry: Entry, task: Task) -> Form:
 
 
 def _prompt_fields(prompt: Prompt, form: Form) -> dict[str, Any]:
-    """The prompt's text, and the messages if it is a conversation."""
+    """Return the prompt's text, and its messages if it is a conversation."""
     messages = {} if prompt.has_one_turn else {"messages": prompt.messages}
     return {"prompt": prompt.text(form), **messages}
 
 
 def score(
     entry: EntryArgument,
-    records: Annotated[Path, typer.Option(help="JSON lines: prediction, references and fields for the metric.")],
+    records: Annotated[
+        Path, typer.Option(help="JSON lines with prediction, references and the fields that the metric needs.")
+    ],
 ) -> None:
-    """Score outputs that you already have. Prints a JSON line for each record, in the same order. Needs no data."""
+    """Score outputs that you already have, without data. Print a JSON line for each record, in the same order."""
     checked = parse_entry(BENCHMARKS, entry)
     if len(checked.tasks) > 1:
         allowed = ", ".join(task.argument for task in checked.tasks)
         raise InputError(f"{checked.name}: {checked.benchmark.task_argument} is missing; allowed: {allowed}")
+    checked.check_machine()
     rows = JsonLines(records, {"prediction": str, "references": list})
     for number, row in enumerate(rows, 1):
         scores = _scores(checked.tasks[0], row, f"{records}: record {number}")
@@ -109,12 +114,14 @@ def show(
     run: Annotated[str, typer.Argument(help="The run's folder, or its name in any suite under --output-path.")],
     instance: Annotated[
         str,
-        typer.Argument(help="The instance's id, as on the run's page. If it is not unique, the error lists names."),
+        typer.Argument(
+            help="The instance's id, as on the run's page. If several have it, the error lists their names."
+        ),
     ],
     output_path: OutputPath = Path("benchmark_output"),
     sent: Annotated[
         bool,
-        typer.Option("--sent", help="Print what was sent besides the prompt and what the provider counted, as JSON."),
+        typer.Option("--sent", help="Print the request's other fields and the provider's token counts, as JSON."),
     ] = False,
 ) -> None:
     """Print the whole prompt that was sent for an instance, byte for byte, without a newline at the end."""
@@ -125,12 +132,12 @@ def show(
         for state in find_states(folder, instance):
             print(json.dumps(_facts(state.get("result") or {}), ensure_ascii=False))
         return
-    # Byte for byte, so that its SHA-256 is the one in the run's files.
+    # The bytes must be unchanged, because the run's files have their SHA-256.
     sys.stdout.buffer.write(full_prompt(folder, instance).encode("utf-8", "surrogatepass"))
 
 
 def _facts(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is known of an answer besides its text; of a failed request, its error."""
+    """Return what the run's files say about an answer besides its text; for a failed request, its error."""
     if not result.get("success"):
         return {"error": result.get("error")}
     return result["completions"][0].get("finish_reason") or {}

@@ -15,17 +15,19 @@ from helm_longctx.report.suite import suite_folder
 
 def rejudge(
     suite: Suite,
-    runs: Annotated[list[str] | None, typer.Argument(help="Names of runs; by default all runs with a judge.")] = None,
-    judge: Annotated[str | None, typer.Option(help="Another judge, as in run entries.")] = None,
-    to: Annotated[str | None, typer.Option(help="Suite to write the results to; needed with --judge.")] = None,
+    runs: Annotated[list[str] | None, typer.Argument(help="Names of runs. [default: all runs with a judge]")] = None,
+    judge: Annotated[
+        str | None, typer.Option(help="Another judge, as in run entries. [default: the run's own]")
+    ] = None,
+    to: Annotated[str | None, typer.Option(help="Suite to write the results to. Required with --judge.")] = None,
     output_path: OutputPath = Path("benchmark_output"),
     local_path: LocalPath = Path("prod_env"),
 ) -> None:
-    """Judge the answers of finished runs again, without asking the model. Replies of the judge are cached, too.
+    """Judge the answers of finished runs again, without asking the model. The judge's replies are cached.
 
     With the run's own judge, only failed calls are repeated, and the run's files are replaced. Standard error says how
-    many verdicts were recovered and how many are still missing.
-    With HELM_LONGCTX_JUDGE_READINGS=6, calls whose replies could not be parsed are repeated as well.
+    many verdicts were recovered and how many are still missing. With HELM_LONGCTX_JUDGE_READINGS=6, calls whose replies
+    could not be parsed are repeated, too.
     """
     folder = suite_folder(output_path, suite)
     if judge and (to or suite) == suite:
@@ -43,5 +45,5 @@ def rejudge(
         result = rejudger.rejudge(run, spec)
         count = f"{result.verdicts} verdicts given" if judge else f"{result.recovered} verdicts recovered"
         print(f"{run.name}: {count}, {result.missing} still missing", file=sys.stderr)
-        # Flushed, so that a reader sees each result when it is there; judging can take hours.
+        # Judging can take hours, so each result is printed at once.
         print(result.folder, flush=True)

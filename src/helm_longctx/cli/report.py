@@ -1,4 +1,4 @@
-"""`report`: a suite's results as a static site, or as a document."""
+"""`report`: write a suite's results as a static site or as a document."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from helm_longctx.benchmarks import BENCHMARKS
-from helm_longctx.cli.shared import OutputPath
+from helm_longctx.cli.shared import OutputPath, complete_suite
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError
 from helm_longctx.report.suite import report_path, suite_folder
@@ -18,16 +18,20 @@ Format = Literal["html", "markdown", "latex", "pdf"]
 
 def report(
     suite: Annotated[
-        str | None, typer.Option(help="Name of the suite, as for helm-run. Without it, published results alone.")
+        str | None,
+        typer.Option(
+            help="Name of the suite, as for helm-run. [default: none, only published results]",
+            autocompletion=complete_suite,
+        ),
     ] = None,
     to: Annotated[
         Path | None,
         typer.Option(file_okay=False, help="Folder to write to. [default: `reports/SUITE` in the output folder]"),
     ] = None,
     published: Annotated[bool, typer.Option(help="Show published results beside the suite's.")] = True,
-    format: Annotated[Format, typer.Option(help="`pdf` needs Chromium.")] = "html",
+    format: Annotated[Format, typer.Option(help="Format of the report. `pdf` needs Chromium.")] = "html",
     server: Annotated[
-        str, typer.Option(help="Address of helm-server, such as http://localhost:8000, for links to its pages.")
+        str, typer.Option(help="Address of helm-server, e.g. http://localhost:8000, for links to its pages.")
     ] = "",
     output_path: OutputPath = Path("benchmark_output"),
 ) -> None:

@@ -1,4 +1,4 @@
-"""`schema`, `summarize`, `reference` and `serve`: from runs to the leaderboard in the browser."""
+"""`schema`, `summarize`, `reference` and `serve`: make the leaderboard of a suite and show it in the browser."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import typer
 import yaml
 
 from helm_longctx.benchmarks import BENCHMARKS
-from helm_longctx.cli.shared import LocalPath, OutputPath, Suite, fill_registries, print_table
+from helm_longctx.cli.shared import LocalPath, OutputPath, Suite, complete_suite, fill_registries, print_table
 from helm_longctx.errors import InputError, bad_argument, is_format_error, shorten
 from helm_longctx.helm.patches import import_codec
 from helm_longctx.protocol.lengths import parse_length
@@ -30,11 +30,13 @@ from helm_longctx.report.suite import (
 )
 
 PUBLISHED_ROWS = 5
-"""Published models in a printed table, the best ones. The leaderboard has all."""
+"""Number of published models in a printed table: the best ones. The leaderboard has all."""
 
 
 def schema(
-    suite: Annotated[str | None, typer.Option(help="Only the parts that this suite's runs need.")] = None,
+    suite: Annotated[
+        str | None, typer.Option(help="Print only the parts that this suite needs.", autocompletion=complete_suite)
+    ] = None,
     output_path: OutputPath = Path("benchmark_output"),
 ) -> None:
     """Print the schema file for `helm-summarize --schema-path`."""
@@ -48,8 +50,8 @@ def summarize(
     output_path: OutputPath = Path("benchmark_output"),
     local_path: LocalPath = Path("prod_env"),
 ) -> None:
-    """Run HELM's summarizer with our pages and tables and with the schema of the suite's runs, and print the scores."""
-    suite_folder(output_path, suite)  # a misspelled suite is an error at once
+    """Summarize a suite's runs for HELM's leaderboard, with our tables and pages, and print the scores."""
+    suite_folder(output_path, suite)  # report a misspelled suite at once
     fill_registries(local_path)
     if not as_json:
         show_scores(suite, output_path)
@@ -61,7 +63,7 @@ def summarize(
 
 
 def show_scores(suite: str, output_path: Path) -> None:
-    """Summarize a suite and print its scores. HELM's registries must be filled.
+    """Summarize a suite and print its scores. Call `fill_registries` first.
 
     Raises:
         InputError: the suite has no finished run, or HELM cannot read one.
@@ -79,7 +81,7 @@ def _summarize(suite: str, output_path: Path) -> Path:
     folder = suite_folder(output_path, suite)
     schema_path = folder / "schema_longctx.yaml"
     schema = make_schema(BENCHMARKS, *read_contents(folder, BENCHMARKS))
-    # A link to a page that does not exist would be worse than none.
+    # The leaderboard links to the report only if there is one.
     if (report_path(output_path, suite) / "index.html").is_file():
         link_report(schema, suite)
     text = yaml.safe_dump(schema, sort_keys=False, allow_unicode=True)
@@ -100,13 +102,13 @@ def _summarize(suite: str, output_path: Path) -> Path:
 
 
 def reference(
-    benchmark: Annotated[str, typer.Argument(help="The benchmark with the published results, e.g. lv_eval")],
+    benchmark: Annotated[str, typer.Argument(help="Benchmark with published results, e.g. lv_eval.")],
     suite: Suite,
     model: Annotated[list[str] | None, typer.Option(help="Only these models, e.g. `Qwen*`.")] = None,
     length: Annotated[str | None, typer.Option(help="Only this length, e.g. 128k.")] = None,
     output_path: OutputPath = Path("benchmark_output"),
 ) -> None:
-    """Add published results to a suite. Their models are called published/…"""
+    """Add a benchmark's published results to a suite, as models named published/…"""
     by_name = {each.name: each for each in BENCHMARKS}
     if benchmark not in by_name:
         raise bad_argument("reference", "benchmark", benchmark, list(by_name))
@@ -121,7 +123,7 @@ def serve(
     output_path: OutputPath = Path("benchmark_output"),
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 8000,
 ) -> None:
-    """Run helm-server for a suite, on the loopback address only. By itself, helm-server listens on all addresses."""
+    """Run helm-server for a suite, on the loopback address only. helm-server itself listens on all addresses."""
     folder = suite_folder(output_path, suite)
     if not (folder / "groups.json").is_file():
         raise InputError(
@@ -130,13 +132,14 @@ def serve(
     _check_port(port)
     from helm.benchmark import server
 
-    from helm_longctx.report.compression import compress_reply
+    from helm_longctx.report.serving import compress_reply, open_instances
 
+    server.app.install(open_instances)
     server.app.install(compress_reply)
     # HELM's server has no option for the address, and its own code calls `app.run`.
     run = server.app.run
     server.app.run = lambda **options: run(**{**options, "host": "127.0.0.1"})
-    # HELM's function parses the command line of the process.
+    # HELM's function reads `sys.argv`.
     sys.argv = ["helm-server", "--suite", suite, "--output-path", str(output_path), "--port", str(port)]
     print(f"Open http://127.0.0.1:{port}/#/leaderboard", file=sys.stderr)
     server.main()
@@ -144,7 +147,9 @@ def serve(
 
 def _check_port(port: int) -> None:
     with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the server does; restarts need not wait
+        probe.setsockopt(
+            socket.SOL_SOCKET, socket.SO_REUSEADDR, 1
+        )  # as the server does, so that it can restart at once
         try:
             probe.bind(("127.0.0.1", port))
         except OSError as error:

@@ -1,4 +1,4 @@
-"""`run`: run, judge and summarize what a configuration says, from a YAML file or from options."""
+"""`run`: make, judge and summarize the runs that a YAML file or options describe."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from helm_longctx.running.estimate import Estimate
 
 _NAME = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
-"""Names that a server's model can have in run entries, too."""
+"""Names of models on a server that run entries can use unchanged."""
 
 _PACKAGE = Path(__file__).parents[1]
 
@@ -43,16 +43,17 @@ def _print_schema(is_wanted: bool) -> None:
         raise typer.Exit
 
 
-Parallelism = Annotated[int | None, typer.Option("--parallelism", "-n", help="Requests at the same time. Default: 4.")]
+Parallelism = Annotated[int | None, typer.Option("--parallelism", "-n", help="Requests at the same time. [default: 4]")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Log only errors.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show the whole log of HELM.")]
 Schema = Annotated[
-    bool, typer.Option("--schema", callback=_print_schema, is_eager=True, help="Print the JSON schema of the file.")
+    bool,
+    typer.Option("--schema", callback=_print_schema, is_eager=True, help="Print the JSON schema of the YAML file."),
 ]
 
 
 def run(
-    config: Annotated[Path | None, typer.Argument(help="YAML file. Options replace its values.")] = None,
+    config: Annotated[Path | None, typer.Argument(help="Configuration in YAML. Options replace its values.")] = None,
     suite: Annotated[str | None, typer.Option(help="Name of the suite, as for helm-run.")] = None,
     tasks: Annotated[str | None, typer.Option(help="Run entries, e.g. helmet_rag,helmet_icl.")] = None,
     lengths: Annotated[str | None, typer.Option("--length", "--lengths", help="Lengths, e.g. 8k,128k.")] = None,
@@ -62,13 +63,11 @@ def run(
     model: Annotated[List, typer.Option(help="Model that HELM knows; can be repeated.")] = None,
     model_url: Annotated[str | None, typer.Option(help="Address of a server, e.g. http://localhost:8000/v1.")] = None,
     model_name: Annotated[str | None, typer.Option(help="Name of the model on the server of --model-url.")] = None,
-    model_type: Annotated[
-        str | None, typer.Option(help="Form of requests to --model-url: chat, completions or both.")
-    ] = None,
+    model_type: Annotated[str | None, typer.Option(help="Form of requests: chat, completions or both.")] = None,
     api_key_env: Annotated[str | None, typer.Option(help="Environment variable with the key of --model-url.")] = None,
     context: Annotated[str | None, typer.Option(help="Context of --model-url in tokens, e.g. 128k.")] = None,
     tokenizer: Annotated[str | None, typer.Option(help="Tokenizer of --model-url: hub name or folder.")] = None,
-    judge: Annotated[str | None, typer.Option(help="auto, none, or models: a,b is a jury.")] = None,
+    judge: Annotated[str | None, typer.Option(help="Judges: auto, none, or names of models; a,b is a jury.")] = None,
     judge_key: Annotated[
         List, typer.Option(help="Environment variable with the key for a family of judges, e.g. gpt=MY_KEY.")
     ] = None,
@@ -76,7 +75,7 @@ def run(
         int | None, typer.Option("--max-eval-instances", "-m", help="Instances of a run at most.")
     ] = None,
     max_cost: Annotated[float | None, typer.Option(help="Limit on the cost of all requests, in dollars.")] = None,
-    request_timeout: Annotated[float | None, typer.Option(help="Seconds that a request may take.")] = None,
+    request_timeout: Annotated[float | None, typer.Option(help="Seconds of a request with its attempts.")] = None,
     max_retries: Annotated[int | None, typer.Option(help="How often a failed request is sent again.")] = None,
     parallelism: Parallelism = None,
     output_path: Annotated[str | None, typer.Option("--output-path", "-o", help="HELM's output folder.")] = None,
@@ -92,9 +91,9 @@ def run(
 
     Everything is checked before anything is sent. The command can be interrupted and repeated: no answer is paid twice.
     """
-    given = {name: value for name, value in locals().items() if value is not None}
-    with _logging(quiet, verbose) as prints:
-        _run(config, _options(given), prints)
+    arguments = {name: value for name, value in locals().items() if value is not None}
+    with _set_log_levels(quiet, verbose) as prints:
+        _run(config, _options(arguments), prints)
 
 
 def _run(path: Path | None, options: Options, prints: TextIO) -> None:
@@ -118,66 +117,83 @@ def _run(path: Path | None, options: Options, prints: TextIO) -> None:
                 raise failure
 
 
-def _options(given: Mapping[str, Any]) -> Options:
-    """Return the values of options as in a file, and the options by the paths of their values."""
+def _options(arguments: Mapping[str, Any]) -> Options:
+    """Return the values of the command's options as a configuration file has them, and each option's key path."""
     from helm_longctx.config.load import Options
 
     values: dict[str, Any] = {}
     names: dict[tuple[str | int, ...], str] = {}
-    for path, option, value in _located(given):
+    for path, option, value in _list_values(arguments):
         place: Any = values
         for key in path[:-1]:
             place = place.setdefault(key, {})
         place[path[-1]] = value
         names[path] = option
-    # The paths of models have their numbers as keys.
+    # In `values` the models are still a mapping from their numbers.
     if "models" in values:
         values["models"] = list(values["models"].values())
     return Options(values, names)
 
 
-def _located(given: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int, ...], str, Any]]:
-    """Yield the path, the option and the value of each value that options give."""
-    for name in ("suite", "output_path", "local_path", "parallelism", "dry_run"):
-        if name in given:
-            yield (name,), f"--{name.replace('_', '-')}", given[name]
-    for name in ("max_eval_instances", "max_cost", "request_timeout", "max_retries"):
-        if name in given:
-            yield ("limits", name), f"--{name.replace('_', '-')}", given[name]
-    for name, key in (("tasks", "tasks"), ("lengths", "lengths"), ("judge", "judges")):
-        if name in given:
-            yield ("judge", key) if key == "judges" else (key,), f"--{name}", _split(given[name])
-    for name, key in (("entry", "entries"), ("conf_path", "conf_paths")):
-        if name in given:
-            yield (key,), f"--{name.replace('_', '-')}", given[name]
-    for name, path in (("argument", ("arguments",)), ("judge_key", ("judge", "keys"))):
-        for pair in given.get(name, []):
-            option, (key, equals, value) = f"--{name.replace('_', '-')}", pair.partition("=")
+_PATHS: Mapping[str, tuple[str, ...]] = {
+    **{name: (name,) for name in ("suite", "output_path", "local_path", "parallelism", "dry_run")},
+    **{name: ("limits", name) for name in ("max_eval_instances", "max_cost", "request_timeout", "max_retries")},
+    "entry": ("entries",),
+    "conf_path": ("conf_paths",),
+}
+"""The key path of each argument whose value stands in a configuration unchanged."""
+
+_LIST_PATHS: Mapping[str, tuple[str, ...]] = {
+    "tasks": ("tasks",),
+    "lengths": ("lengths",),
+    "judge": ("judge", "judges"),
+}
+"""The key path of each argument that is a list separated by commas."""
+
+_MAPPING_PATHS: Mapping[str, tuple[str, ...]] = {"argument": ("arguments",), "judge_key": ("judge", "keys")}
+"""The key path of each argument whose values are `NAME=VALUE`."""
+
+_ENDPOINT_KEYS = {"model_url": "url", "model_name": "model", "model_type": "type", "tokenizer": "tokenizer"} | {
+    name: name for name in ("api_key_env", "context")
+}
+"""The key of each argument about the model of `--model-url`."""
+
+
+def _list_values(arguments: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int, ...], str, Any]]:
+    """Yield the key path, the option and the value of each value that options give."""
+    for name in filter(arguments.__contains__, _PATHS):
+        yield _PATHS[name], _option(name), arguments[name]
+    for name in filter(arguments.__contains__, _LIST_PATHS):
+        yield _LIST_PATHS[name], _option(name), _split(arguments[name])
+    for name, path in _MAPPING_PATHS.items():
+        for pair in arguments.get(name, []):
+            key, equals, value = pair.partition("=")
             if not equals:
-                raise bad_argument("run", option, pair, "NAME=VALUE")
-            yield (*path, key), f"{option} {key}", _scalar(value)
-    yield from _models(given)
+                raise bad_argument("run", _option(name), pair, "NAME=VALUE")
+            yield (*path, key), f"{_option(name)} {key}", _scalar(value)
+    yield from _list_models(arguments)
 
 
-def _models(given: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int, ...], str, Any]]:
-    known = list(given.get("model", []))
-    for number, name in enumerate(known):
+def _list_models(arguments: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int, ...], str, Any]]:
+    """Yield the models: first those of `--model`, then the one of `--model-url`."""
+    names = list(arguments.get("model", []))
+    for number, name in enumerate(names):
         yield ("models", number), "--model", name
-    fields = {"model_url": "url", "model_name": "model", "model_type": "type", "tokenizer": "tokenizer"}
-    fields |= {"api_key_env": "api_key_env", "context": "context"}
-    for name, key in fields.items():
-        if name in given:
-            yield ("models", len(known), key), f"--{name.replace('_', '-')}", given[name]
-    if any(name in given for name in fields):
-        if "model_url" not in given:
-            raise InputError(
-                "--model-url is missing; allowed: a server's address, or --model for a model that HELM knows"
-            )
-        yield ("models", len(known), "name"), "--model-name", _endpoint_name(given.get("model_name", "model"))
+    fields = [name for name in _ENDPOINT_KEYS if name in arguments]
+    if fields and "model_url" not in fields:
+        raise InputError("--model-url is missing; allowed: a server's address, or --model for a model that HELM knows")
+    for name in fields:
+        yield ("models", len(names), _ENDPOINT_KEYS[name]), _option(name), arguments[name]
+    if fields:
+        yield ("models", len(names), "name"), "--model-name", _endpoint_name(arguments.get("model_name", "model"))
+
+
+def _option(argument: str) -> str:
+    return f"--{argument.replace('_', '-')}"
 
 
 def _endpoint_name(served: str) -> str:
-    """Return a name for run entries of what a server calls its model."""
+    """Return a name that run entries can use for a model, from its name on the server."""
     return served if _NAME.fullmatch(served) else "endpoint/" + re.sub(r"[^\w.-]+", "-", served, flags=re.ASCII)
 
 
@@ -193,11 +209,11 @@ def _print_plan(plan: Plan, estimates: list[Estimate]) -> None:
     print(f"{len(plan.specs)} runs:")
     for spec in plan.specs:
         print(f"  {spec.name}")
-    print("\nThe same by HELM's command:\n")
+    print("\nThe same runs with HELM's command:\n")
     for command in plan.commands():
         print(f"{command}\n")
     for endpoint in plan.missing:
-        print(f"{endpoint.url} was not asked what it offers: the estimate rests on what the configuration says.")
+        print(f"No request was sent to {endpoint.url}: the estimate uses the values in the configuration.")
     if estimates:
         print_estimates(estimates)
     if others := len(plan.specs) - len(estimates):
@@ -205,7 +221,7 @@ def _print_plan(plan: Plan, estimates: list[Estimate]) -> None:
 
 
 def _make_runs(plan: Plan) -> InputError | None:
-    """Make the runs. Returns the error if some were not made; its message names them."""
+    """Make the runs. If some fail, return an error that names them."""
     from helm.benchmark.runner import RunnerError
 
     from helm_longctx.config.plan import make_runner
@@ -229,14 +245,17 @@ def _print_scores(plan: Plan) -> None:
 
 
 @contextmanager
-def _logging(quiet: bool, verbose: bool) -> Iterator[TextIO]:
-    """Log errors only; also warnings and progress; or all that HELM logs. Yields where HELM may print.
+def _set_log_levels(quiet: bool, verbose: bool) -> Iterator[TextIO]:
+    """Log only errors (quiet), all messages of HELM (verbose), or warnings and progress, while the block runs.
+
+    Yields:
+        The stream for what HELM prints.
 
     Raises:
         InputError: both options are given.
     """
     if quiet and verbose:
-        raise InputError("run: --quiet and --verbose exclude each other")
+        raise InputError("run: --quiet and --verbose cannot be used together; give one of them")
     helms, ours = logging.getLogger("helm"), logging.getLogger("helm_longctx")
     levels = helms.level, ours.level
     helms.setLevel("ERROR" if quiet else os.environ.get("HELM_LOG_LEVEL", "INFO").upper())
@@ -260,7 +279,7 @@ def _is_for_users(record: logging.LogRecord) -> bool:
 
 
 def _print_end(plan: Plan, made: list[str]) -> None:
-    """Say what was made, where it is, and what to do next."""
+    """Print which runs were made, where they are, and the next commands."""
     config = plan.config
     folder = suite_path(config.output_path, config.suite)
     unfinished = [name for name in made if (folder / name / JOURNAL).is_file()]
@@ -269,4 +288,4 @@ def _print_end(plan: Plan, made: list[str]) -> None:
     print(f"Tables as files: helm-longctx export {options}")
     print(f"{len(made)} of {len(plan.specs)} runs are in {folder}.")
     if unfinished:
-        print(f"Some requests have no answer; the same command sends them again: {', '.join(unfinished)}")
+        print(f"Requests without an answer remain in {', '.join(unfinished)}; repeat the command to send them again.")

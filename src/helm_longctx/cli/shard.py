@@ -1,4 +1,4 @@
-"""`shard`: ask for the answers of one part of each run, as one of several processes or machines."""
+"""`shard`: send the requests of one part of each run, as one of several processes or machines."""
 
 from __future__ import annotations
 
@@ -12,24 +12,29 @@ from helm_longctx.cli.shared import LocalPath, OutputPath, Suite, fill_registrie
 
 
 def shard(
-    part: Annotated[str, typer.Argument(metavar="I/N", help="The part: 1/N to N/N.")],
+    part: Annotated[str, typer.Argument(metavar="I/N", help="Part of the runs: 1/N to N/N.")],
     suite: Suite,
-    most: Annotated[int, typer.Option("--max-eval-instances", "-m", min=1, help="As for helm-run.")],
+    most: Annotated[
+        int, typer.Option("--max-eval-instances", "-m", min=1, help="Instances of a run at most, as for helm-run.")
+    ],
     entries: Entries = None,
     conf_paths: ConfPaths = None,
     models_to_run: Models = None,
-    threads: Annotated[int, typer.Option("--num-threads", "-n", min=1, help="As for helm-run.")] = 4,
+    threads: Annotated[
+        int, typer.Option("--num-threads", "-n", min=1, help="Requests at the same time, as for helm-run.")
+    ] = 4,
     disable_cache: Annotated[
-        bool, typer.Option("--disable-cache", help="Do not use the request cache, as on a disk that machines share.")
+        bool,
+        typer.Option("--disable-cache", help="Do not use the request cache. Needed on a disk that machines share."),
     ] = False,
     output_path: OutputPath = Path("benchmark_output"),
     local_path: LocalPath = Path("prod_env"),
 ) -> None:
     """Send the requests of one shard of each run, and then those of shards that no other process works on.
 
-    Start N such processes with the same arguments on a disk that they share. Afterwards `helm-run` with the same
-    arguments and our runner finds all answers, and writes the results of a run on one machine. After a crash, give the
-    same command again: it asks for what is missing.
+    Start N such processes with the same arguments on a shared disk. Then start helm-run with the same arguments and our
+    runner: it finds all answers and writes the same results as a run on one machine. After a crash, repeat the command:
+    it sends only the requests that are missing.
     """
     from helm.common.hierarchical_logger import setup_default_logging
 

@@ -17,7 +17,16 @@ from rich.table import Table
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError, bad_argument
 
-Suite = Annotated[str, typer.Option(help="Name of the suite, as for helm-run.")]
+
+def complete_suite(context: typer.Context, incomplete: str) -> list[str]:
+    """Return the suites in the output folder whose names start with a text, for the completion of a shell."""
+    runs = Path(context.params.get("output_path") or "benchmark_output") / "runs"
+    # HELM makes a link `latest` beside the suites.
+    names = sorted(path.name for path in runs.glob("*") if path.is_dir() and path.name != "latest")
+    return [name for name in names if name.startswith(incomplete)]
+
+
+Suite = Annotated[str, typer.Option(help="Name of the suite, as for helm-run.", autocompletion=complete_suite)]
 OutputPath = Annotated[Path, typer.Option("--output-path", "-o", help="HELM's output folder.")]
 LocalPath = Annotated[Path, typer.Option(help="HELM's --local-path.")]
 JsonPath = Annotated[Path | None, typer.Option("--json", help="Also write all results to this file, as JSON.")]
@@ -29,15 +38,15 @@ PICTURES = (".png", ".svg", ".pdf")
 
 
 def check_folder(option: str, path: Path | None) -> None:
-    """Check that a file can be written, before calls are made that cost money.
+    """Check that a file can be written, before calls cost money.
 
     Raises:
         InputError: the path is a folder, or its parent folder does not exist.
     """
     if path and path.is_dir():
-        raise InputError(f"{option}={str(path)!r} is a folder; name a file")
+        raise InputError(f"{option}={str(path)!r} is a folder; allowed: a file")
     if path and not path.parent.is_dir():
-        raise InputError(f"{option}={str(path)!r}: there is no folder {path.parent}; create it first")
+        raise InputError(f"{option}={str(path)!r}: the folder {path.parent} does not exist; create it first")
 
 
 def check_picture(command: str, path: Path) -> None:
@@ -52,14 +61,14 @@ def check_picture(command: str, path: Path) -> None:
 
 
 def print_table(table: Table) -> None:
-    """Print a table: as wide as the terminal, or 120 columns where standard output is not a terminal."""
+    """Print a table as wide as the terminal, or 120 columns wide if standard output is not a terminal."""
     # Without a terminal rich would assume 80 columns.
     Console(width=None if sys.stdout.isatty() else 120).print(table)
 
 
 @contextmanager
 def without_helms_log() -> Iterator[None]:
-    """Turn off HELM's log: its clients log a traceback for each failed call, and our commands report errors."""
+    """Turn off HELM's log while the block runs: its clients log tracebacks, and our commands report errors."""
     log = logging.getLogger("helm")
     level = log.level
     log.setLevel(logging.CRITICAL)
@@ -70,7 +79,7 @@ def without_helms_log() -> Iterator[None]:
 
 
 def fill_registries(local_path: Path) -> None:
-    """Register with HELM what `helm-run` registers at its start.
+    """Register what `helm-run` registers at its start.
 
     These are HELM's own models and deployments, those of the YAML files in `local_path`, and this package's plugin.
     """

@@ -1,4 +1,4 @@
-"""`subset`: a cheaper part of a benchmark that ranks models as the whole does."""
+"""`subset`: find a cheaper part of a benchmark that ranks models as the whole does."""
 
 from __future__ import annotations
 
@@ -12,10 +12,19 @@ from rich.table import Table as Grid
 from helm_longctx.apis.prices import find_prices
 from helm_longctx.apis.usage import Usage
 from helm_longctx.benchmarks import BENCHMARKS
-from helm_longctx.cli.shared import JsonPath, LocalPath, OutputPath, check_folder, fill_registries, print_table
+from helm_longctx.cli.shared import (
+    JsonPath,
+    LocalPath,
+    OutputPath,
+    check_folder,
+    complete_suite,
+    fill_registries,
+    print_table,
+)
 from helm_longctx.errors import InputError, bad_argument
+from helm_longctx.protocol.benchmark import Benchmark
 from helm_longctx.protocol.lengths import length_label
-from helm_longctx.protocol.task import Benchmark, Settings, Task
+from helm_longctx.protocol.task import Settings, Task
 from helm_longctx.report.results import Result, published_results, read_results
 from helm_longctx.report.subset import Price, Proposal, propose, tokens
 from helm_longctx.report.suite import suite_folder
@@ -23,9 +32,11 @@ from helm_longctx.report.suite import suite_folder
 
 def subset(
     benchmark: Annotated[str, typer.Argument(help="The benchmark, e.g. helmet or lv_eval.")],
-    suite: Annotated[str | None, typer.Option(help="Also use the models of this suite.")] = None,
-    agreement: Annotated[float, typer.Option(min=0.5, max=1, help="The rank correlation that must be kept.")] = 0.95,
-    price: Annotated[float, typer.Option(min=0.001, max=1, help="The highest price, as a share of the whole.")] = 0.25,
+    suite: Annotated[
+        str | None, typer.Option(help="Also use the models of this suite.", autocompletion=complete_suite)
+    ] = None,
+    agreement: Annotated[float, typer.Option(min=0.5, max=1, help="Lowest rank correlation with the whole.")] = 0.95,
+    price: Annotated[float, typer.Option(min=0.001, max=1, help="Highest price, as a share of the whole.")] = 0.25,
     to: Annotated[Path, typer.Option(help="File of run entries to write.")] = Path("subset.conf"),
     model: Annotated[str | None, typer.Option(help="Deployment whose prices are used, e.g. openai/gpt-6-luna.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the split of the models.")] = 0,
@@ -35,9 +46,9 @@ def subset(
 ) -> None:
     """Find the cheapest tasks, lengths and number of questions that keep the ranking of models.
 
-    It is found on half of the models that have all scores, from published results and from a suite, and checked on the
-    other half. The price counts the tokens of prompts of full length and of outputs, and no judges. The command ends
-    with status 1 if there is no such subset.
+    The models are those of the published results and of a suite that have all scores. The search uses one half of them,
+    and the check the other half. The price is for prompts of full length and outputs, without judges. The exit status
+    is 1 if there is no such subset.
     """
     by_name = {each.name: each for each in BENCHMARKS}
     if benchmark not in by_name:
@@ -55,8 +66,10 @@ def subset(
         raise typer.Exit(1)
     _print(proposal, dollars)
     if proposal.agreement.rho < agreement:
-        found = f"{proposal.agreement.rho:.3f} on the models it was not found on"
-        print(f"No subset is proposed: this one keeps only {found}.")
+        rho = f"{proposal.agreement.rho:.3f}"
+        print(
+            f"No subset is proposed: the agreement of this one is only {rho} on the models that the search did not use."
+        )
         raise typer.Exit(1)
     to.write_text(proposal.conf(), encoding="utf-8")
     print(f"Run it: helm-run --conf-paths {to} --models-to-run …")
@@ -70,7 +83,7 @@ def _results(benchmark: Benchmark, suite: str | None, output_path: Path) -> list
 
 
 def _dollars(deployment: str, local_path: Path) -> Price:
-    """The price of a request by the deployment's prices.
+    """Return a function that gives the price of a request by the deployment's prices.
 
     Raises:
         InputError: HELM does not know the deployment, or its prices are unknown.
@@ -107,7 +120,7 @@ def _print(proposal: Proposal, dollars: Price | None) -> None:
             print(f"Price: {part:,.0f} of {whole:,.0f} {name} ({part / whole:.1%})")
     for name, found in proposal.checks.items():
         interval = f"{found.rho:.3f} ({found.low:.3f} to {found.high:.3f})"
-        print(f"Agreement with the ranking by {name}: {interval}, over {found.n} other models")
+        print(f"Agreement with the ranking by {name}: {interval}, on {found.n} models that the search did not use")
 
 
 def _json(proposal: Proposal) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,11 +21,11 @@ from helm_longctx.sources.root import DataRoot
 
 
 def list_tasks(
-    length: Annotated[str, typer.Option(help="The length for which the data column is made.")] = "128k",
+    length: Annotated[str, typer.Option(help="Length that the column data is about.")] = "128k",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     output_path: OutputPath = Path("benchmark_output"),
 ) -> None:
-    """List the tasks with run entry, lengths, metric, output budget, and whether their data is present."""
+    """List the tasks with run entry, lengths, metric and output budget, and say whether their data is present."""
     root = DataRoot.find(output_path)
     tokens = parse_length(length, "list")
     rows = [
@@ -51,17 +52,15 @@ def _row(entry: str, task: Task, length: int, root: DataRoot) -> dict[str, Any]:
         "task": task.argument,
         "lengths": f"{labels[0]}-{labels[-1]}" if labels else "none",
         "metric": headline_text(task),
-        "max_tokens": _budget(task),
-        "samples": task.num_samples,
+        "max_tokens": _range(task.max_tokens),
+        "samples": _range(task.num_samples),
         "data": _data(task, length, root),
     }
 
 
-def _budget(task: Task) -> int | str:
-    """The output budget, or of several the smallest and the largest."""
-    if isinstance(task.max_tokens, int):
-        return task.max_tokens
-    return f"{min(task.max_tokens.values())}-{max(task.max_tokens.values())}"
+def _range(number: int | Mapping[int, int]) -> int | str:
+    """Return a number; the smallest and the largest if it depends on the length."""
+    return number if isinstance(number, int) else f"{min(number.values())}-{max(number.values())}"
 
 
 def _data(task: Task, length: int, root: DataRoot) -> str:
@@ -76,7 +75,7 @@ def _data(task: Task, length: int, root: DataRoot) -> str:
 
 
 def confs(folder: Annotated[Path, typer.Argument(file_okay=False, help="Folder to write to.")]) -> None:
-    """Write HELM run-entry files (`helm-run --conf-paths`): one for each suite and length."""
+    """Write files of run entries for `helm-run --conf-paths`, one for each suite and length."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in conf_files(BENCHMARKS).items():
         (folder / name).write_text(text, encoding="utf-8")

@@ -16,7 +16,7 @@ from helm_longctx.config.schema import Endpoint, RunConfig
 from helm_longctx.errors import InputError, list_choices, shorten
 from helm_longctx.helm.answer_judge import AnswerAnnotator
 from helm_longctx.helm.command_line import OURS, read_conf
-from helm_longctx.protocol.entry import accepted_arguments, check_entry, split_entry
+from helm_longctx.protocol.entry import allowed_arguments, check_entry, split_entry
 
 _MODEL = ("model", "model_deployment")
 
@@ -26,9 +26,9 @@ class PlannedEntry:
     """A checked run entry.
 
     Args:
-        text: the entry, without a model if the configuration's models run it.
-        path: where it comes from.
-        model: the model that it names itself; empty if it names none.
+        text: the entry; without a model if the configuration's models run it.
+        path: the entry's place in the configuration.
+        model: the model that the entry names; empty if it names none.
     """
 
     text: str
@@ -57,7 +57,7 @@ def plan_entries(config: RunConfig) -> list[PlannedEntry]:
 
 
 def model_name(model: str | Endpoint) -> str:
-    """Return what HELM calls a model of a configuration."""
+    """Return the name in HELM of a model of a configuration."""
     name = model if isinstance(model, str) else model.name
     return name if isinstance(model, str) or "/" in name else f"endpoint/{name}"
 
@@ -85,25 +85,29 @@ def _split(places: Places, text: str, path: KeyPath) -> Parts:
 
 def _combine_tasks(config: RunConfig, tasks: list[str]) -> Iterator[Parts]:
     parts = [_split(config.places, text, ("tasks", number)) for number, text in enumerate(tasks)]
-    for name, given, path in parts:
+    for name, own, path in parts:
         with config.places.at(path):
             _check_name(name)
-            _accepted(name, given)
-    _check_use(config, [(name, given) for name, given, _ in parts])
-    for name, given, path in parts:
-        arguments = {key: value for key, value in config.arguments.items() if key in _accepted(name, given)} | given
-        for place, length in _lengths(config, name, given):
+            _list_arguments(name, own)
+    _check_use(config, [(name, own) for name, own, _ in parts])
+    for name, own, path in parts:
+        shared = {key: value for key, value in config.arguments.items() if key in _list_arguments(name, own)}
+        for place, length in _lengths(config, name, own):
             at = {} if length is None else {"length": length}
             if place:
                 with config.places.at(place):
-                    _check(name, {**at, **given})
-            _check_each(config, name, {**at, **given}, arguments)
-            yield name, {**at, **arguments}, path
+                    _check(name, {**at, **own})
+            _check_each(config, name, {**at, **own}, {**shared, **own})
+            yield name, {**at, **shared, **own}, path
 
 
-def _lengths(config: RunConfig, name: str, given: Mapping[str, Any]) -> list[tuple[KeyPath, Any]]:
-    """Return the lengths at which a task is run, each with its place; a single None for one without lengths."""
-    if name not in OURS or OURS[name].axis is None or "length" in given:
+def _lengths(config: RunConfig, name: str, own: Mapping[str, Any]) -> list[tuple[KeyPath, Any]]:
+    """Return the lengths at which a task is run, each with its place; a single None for a task without lengths.
+
+    Args:
+        own: the arguments that the task itself has.
+    """
+    if name not in OURS or OURS[name].axis is None or "length" in own:
         return [((), None)]
     if not config.lengths:
         raise config.places.error(
@@ -112,67 +116,67 @@ def _lengths(config: RunConfig, name: str, given: Mapping[str, Any]) -> list[tup
     return [(("lengths", number), length) for number, length in enumerate(config.lengths)]
 
 
-def _check_each(config: RunConfig, name: str, fixed: Mapping[str, Any], arguments: Mapping[str, Any]) -> None:
-    """Check each of a configuration's arguments by itself, so that an error has its place."""
+def _check_each(config: RunConfig, name: str, base: Mapping[str, Any], arguments: Mapping[str, Any]) -> None:
+    """Check each of a configuration's arguments with `base` alone, so that an error has the argument's place."""
     for key in arguments.keys() & config.arguments.keys():
         with config.places.at(("arguments", key)):
-            _check(name, {**fixed, key: arguments[key]})
+            _check(name, {**base, key: arguments[key]})
 
 
 def _check_use(config: RunConfig, tasks: list[tuple[str, Mapping[str, Any]]]) -> None:
-    """Check that a task takes each argument, and that one has each length."""
-    accepted = {key: None for name, given in tasks for key in _accepted(name, given) if key != "length"}
+    """Check that at least one task takes each argument, and that at least one has lengths if lengths are given."""
+    allowed = {key: None for name, own in tasks for key in _list_arguments(name, own) if key != "length"}
     for key in config.arguments:
-        if key not in accepted:
-            allowed = list_choices(key, accepted)
+        if key not in allowed:
+            choices = list_choices(key, allowed)
             raise config.places.error(
-                ("arguments", key), f" is an argument that none of the tasks takes; allowed: {allowed}"
+                ("arguments", key), f" is an argument that none of the tasks takes; allowed: {choices}"
             )
     if config.lengths and not any(name in OURS and OURS[name].axis for name, _ in tasks):
-        raise config.places.error(("lengths",), " is given, but no task has lengths; allowed: tasks alone")
+        raise config.places.error(("lengths",), " is given, but no task has lengths; allowed: no lengths")
 
 
-def _accepted(name: str, given: Mapping[str, Any]) -> list[str]:
-    """Return the arguments that an entry of ours or of HELM's takes."""
+def _list_arguments(name: str, own: Mapping[str, Any]) -> list[str]:
+    """Return the arguments that a run entry, ours or HELM's, takes beside its own arguments."""
     if name in OURS:
         benchmark = OURS[name]
-        return [*accepted_arguments(benchmark, name, given.get(benchmark.task_argument)), *RUN_EXPANDERS]
+        return [*allowed_arguments(benchmark, name, own.get(benchmark.task_argument)), *RUN_EXPANDERS]
     function = get_run_spec_function(name)
     return [*(inspect.signature(function).parameters if function else ()), *RUN_EXPANDERS]
 
 
 def _check_name(name: str) -> None:
     if name not in OURS and get_run_spec_function(name) is None:
-        raise InputError(f"{shorten(name)} is not a run entry; allowed: HELM's, {list_choices(name, OURS)}")
+        raise InputError(f"{shorten(name)} is not a run entry; allowed: HELM's own, {list_choices(name, OURS)}")
 
 
 def _check(name: str, arguments: Mapping[str, Any]) -> str:
-    """Check an entry, and return the model that it names; empty if it names none or a group of models."""
+    """Check an entry and return the model that it names; empty if it names no model or a group of models."""
     _check_name(name)
     if name in OURS:
-        # HELM's own arguments, which the entry's function does not get (helm/benchmark/run_spec_factory.py:64).
+        # HELM removes its own arguments before it calls the entry's function (helm/benchmark/run_spec_factory.py:64).
         own = {key: value for key, value in arguments.items() if key not in RUN_EXPANDERS}
         check_entry(OURS[name], name, own)
     else:
-        accepted = _accepted(name, {})
+        allowed = _list_arguments(name, {})
         for key in arguments:
-            if key not in accepted:
-                raise InputError(f"{name}: unknown argument {key}; allowed: {list_choices(key, accepted)}")
+            if key not in allowed:
+                raise InputError(f"{name}: unknown argument {key}; allowed: {list_choices(key, allowed)}")
     model = next((str(arguments[key]) for key in _MODEL if key in arguments), "")
-    # HELM takes a word without a slash as a group of models (helm/benchmark/run.py:51).
+    # To HELM a word without a slash is a group of models (helm/benchmark/run.py:51).
     return model if "/" in model else ""
 
 
 def _judge(config: RunConfig, name: str, arguments: Mapping[str, Any]) -> dict[str, str]:
-    """Return the argument `judge` of an entry: the configuration's judges, where they can judge it.
+    """Return the argument `judge` of an entry with the configuration's judges; empty if they cannot judge the entry.
 
-    Citations keep their NLI model: language models judge them only if an argument of the entry says so.
+    Citations keep their NLI model: language models judge them only if the entry itself has the argument `judge`.
     """
     names = "+".join(map(model_name, config.judge.judges))
     if names == "auto" or name not in OURS or "judge" in arguments:
         return {}
     annotator = OURS[name].entries[name].judge
-    is_judged = annotator and "judge" in _accepted(name, arguments)
+    is_judged = annotator and "judge" in _list_arguments(name, arguments)
     is_able = names == "none" or (annotator and issubclass(get_class_by_name(annotator), AnswerAnnotator))
     return {"judge": names} if is_judged and is_able else {}
 

@@ -22,19 +22,19 @@ from helm_longctx.redaction.text import redact
 _REFUSAL = "holds a secret; allowed: the NAME of the variable that holds it, or $NAME in headers"
 
 _TAGS = ("name", "mapping")
-"""The tags of unions in `schema.py`, which pydantic adds to locations."""
+"""Tags of the unions in `schema.py`. pydantic adds them to the locations of errors."""
 
-# The quoted words in a message of pydantic or ruamel, such as "Input should be 'chat' or 'both'".
+# Matches the quoted words in a message of pydantic or ruamel, such as "Input should be 'chat' or 'both'".
 _CHOICE = re.compile(r"'([^']*)'")
 
 
 @dataclass(frozen=True)
 class Options:
-    """Values that the command's options give. They replace those of the file.
+    """Values of the command's options. They replace those of the file.
 
     Args:
-        values: as in a configuration file.
-        names: the options by the paths of their values.
+        values: the values, in the structure of a configuration file.
+        names: the option that gave the value at each key path.
     """
 
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -45,7 +45,7 @@ def load_config(path: Path | None, options: Options | None = None) -> RunConfig:
     """Load a configuration.
 
     Args:
-        path: the YAML file; None if the options say all.
+        path: the YAML file; None if there are only options.
 
     Raises:
         InputError: the file cannot be read, a key or value is not allowed, or a value looks like a secret.
@@ -57,7 +57,7 @@ def load_config(path: Path | None, options: Options | None = None) -> RunConfig:
         values = _merge(_plain(document), options.values)
     except RecursionError:
         raise places.error((), " the file contains itself or is nested too deeply; allowed: plain YAML") from None
-    # Before the validation, whose errors print values.
+    # This comes before the validation, whose errors print values.
     for keys, text in _texts(values):
         if redact(text) != text:
             raise places.error(keys, f" {_REFUSAL}")
@@ -70,7 +70,7 @@ def load_config(path: Path | None, options: Options | None = None) -> RunConfig:
 
 
 class _Constructor(RoundTripConstructor):
-    """Reads dates as texts: a suite is often named after one."""
+    """Reads dates as texts, because suites are often named after dates."""
 
 
 _Constructor.add_constructor("tag:yaml.org,2002:timestamp", lambda self, node: str(node.value))
@@ -83,7 +83,7 @@ def _read(path: Path) -> Any:
         document = yaml.load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}; allowed: a YAML file (docs/run-config.md)") from None
-    except (YAMLError, ValueError, RecursionError) as error:  # ValueError: bytes that are no text, `!!int x`
+    except (YAMLError, ValueError, RecursionError) as error:  # ValueError: bytes that are not text, or `!!int x`
         raise _syntax_error(path, error) from None
     if not isinstance(document, dict):
         raise InputError(f"{path}:1: the file is not a mapping; allowed: the keys {', '.join(RunConfig.model_fields)}")
@@ -91,7 +91,7 @@ def _read(path: Path) -> Any:
 
 
 def _syntax_error(path: Path, error: Exception) -> InputError:
-    """Explain why a file is not YAML. ruamel's own text quotes lines of the file, which may have a secret."""
+    """Explain why a file is not YAML, without ruamel's text, which quotes lines of the file and so perhaps a secret."""
     mark = error.problem_mark if isinstance(error, MarkedYAMLError) else None
     line = mark.line + 1 if mark else 1
     if isinstance(error, DuplicateKeyError):
@@ -102,7 +102,7 @@ def _syntax_error(path: Path, error: Exception) -> InputError:
 
 
 def _plain(node: Any) -> Any:
-    """Return plain Python values for those of ruamel, which remember how they were written."""
+    """Convert ruamel's values, which also store how they were written, into plain Python values."""
     if isinstance(node, dict):
         return {key: _plain(value) for key, value in node.items()}
     if isinstance(node, list):
@@ -112,7 +112,7 @@ def _plain(node: Any) -> Any:
 
 
 def _merge(values: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values that others replace; mappings are merged."""
+    """Return `values` with those in `others` in their place. Mappings are merged."""
     merged = dict(values)
     for key, value in others.items():
         both = isinstance(value, dict) and isinstance(merged.get(key), dict)
@@ -121,7 +121,7 @@ def _merge(values: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, An
 
 
 def _texts(value: Any, path: KeyPath = ()) -> Iterator[tuple[KeyPath, str]]:
-    """Yield every text with its path."""
+    """Yield every text in a value, with its key path."""
     if isinstance(value, str):
         yield path, value
     elif isinstance(value, dict | list):
@@ -138,18 +138,18 @@ def _explain(error: ValidationError, places: Places) -> InputError:
 
 
 def _mistake(details: Any) -> tuple[KeyPath, str]:
-    """Return the path of a mistake, and what is wrong and allowed."""
+    """Return the key path of a mistake, and a text that says what is wrong and what is allowed."""
     path = _path(details["loc"])
     context = details.get("ctx") or {}
     if details["type"] == BAD_KEY:
         return (*path, context["key"]), f" {context['message']}"
     if details["type"] == NO_VALUE:
         return path, f" {details['msg']}"
-    return path, f"={shorten(details['input'])} is not allowed; allowed: {_allowed(details)}"
+    return path, f"={shorten(details['input'])} is not allowed; allowed: {_describe_allowed(details)}"
 
 
 def _path(location: tuple[str | int, ...]) -> KeyPath:
-    """Return a location without the tags of unions, which follow the place of a union's value."""
+    """Return pydantic's location without the tags of unions, which pydantic adds after the place of a union's value."""
     unions = ("models", "judges", "keys")
     path: list[str | int] = []
     for number, part in enumerate(location):
@@ -158,8 +158,8 @@ def _path(location: tuple[str | int, ...]) -> KeyPath:
     return tuple(path)
 
 
-def _allowed(details: Any) -> str:
-    """Say what is allowed, from pydantic's message or from that of a validator of ours."""
+def _describe_allowed(details: Any) -> str:
+    """Say what is allowed, from the message of pydantic or of a validator in `schema.py`."""
     message = re.sub(r"^(Input should be|Value error,|String should be) ", "", details["msg"])
     if choices := _CHOICE.findall(message) if details["type"] == "literal_error" else []:
         return list_choices(details["input"], choices)

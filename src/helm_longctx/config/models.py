@@ -1,4 +1,4 @@
-"""The models and judges of a configuration: HELM gets to know them, and their servers are asked what they offer."""
+"""Registers the models and judges of a configuration with HELM, and asks their servers what they offer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import re
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +26,6 @@ from helm_longctx.errors import InputError
 from helm_longctx.helm.command_line import is_model, unknown_model
 from helm_longctx.protocol.lengths import parse_length
 
-READY = Path(str(resources.files("helm_longctx") / "config"))
-"""The folder with the deployments that come with the package."""
-
 DEPLOYMENTS = "model_deployments.yaml"
 
 _EXTRAS = (
@@ -40,10 +36,10 @@ _EXTRAS = (
     "requests_per_minute",
     "tokens_per_minute",
 )
-"""Keys of an endpoint that are arguments of our clients under the same name."""
+"""Keys of an endpoint that are also arguments of our clients."""
 
 _ROUTES: dict[str | None, tuple[probe.Route, ...]] = {
-    # As long as the server was not asked, a chat is assumed.
+    # Until the server was asked, chat is assumed.
     None: ("chat",),
     "chat": ("chat",),
     "completions": ("completions",),
@@ -53,18 +49,18 @@ _ROUTES: dict[str | None, tuple[probe.Route, ...]] = {
 _IN_HEADER = re.compile(r"\$([A-Za-z_]\w*)")
 
 Files = dict[str, dict[str, Any]]
-"""An entry for each of HELM's files."""
+"""The entry of a model for each of HELM's YAML files, by the file's name."""
 
 
 class ModelBook:
-    """The models of a configuration, which HELM knows after `register`.
+    """The models of a configuration. `register` makes them known to HELM.
 
     Args:
         config: the configuration.
-        entries: its run entries, which can name models themselves.
+        entries: the configuration's run entries, which can also name models.
 
     Raises:
-        InputError: a name is unknown, an address, a tokenizer or a variable is not right, or two models share a name.
+        InputError: a name is unknown, an address, a tokenizer or a variable is wrong, or two models share a name.
     """
 
     def __init__(self, config: RunConfig, entries: list[PlannedEntry]):
@@ -80,15 +76,15 @@ class ModelBook:
 
     @property
     def missing(self) -> list[Endpoint]:
-        """The endpoints that HELM's files of the local path do not have as the configuration describes them."""
+        """The endpoints that the files in `local_path` lack, or describe otherwise than the configuration does."""
         return [endpoint for name, (endpoint, _) in self._endpoints.items() if name in self._files]
 
     def register(self) -> None:
-        """Make HELM know the models as the configuration describes them. Nothing is sent, and no file is changed."""
+        """Register the models with HELM as the configuration describes them. Sends nothing and changes no file."""
         _register(self._files)
 
     def ask_servers(self) -> None:
-        """Ask the servers of new endpoints what they offer, and write all new models to the local path.
+        """Ask the servers of new endpoints what they offer, and write all new models to `local_path`.
 
         Raises:
             InputError: a server cannot be reached, refuses the key, does not have the model, or does not answer a form.
@@ -104,10 +100,10 @@ class ModelBook:
         self._files = {}
 
     def check_prices(self, names: list[str]) -> None:
-        """Check that the prices of models are known if there is a limit in dollars.
+        """If there is a limit in dollars, check that the prices of models are known.
 
         Raises:
-            InputError: a price is not known.
+            InputError: a model's prices are not known.
         """
         limit = self._config.limits.max_cost
         if unpriced := [name for name in names if limit is not None and find_prices(name) is None]:
@@ -133,18 +129,15 @@ class ModelBook:
     def _add_name(self, name: str) -> None:
         if name in self._endpoints or name in REGISTERED:
             return
-        # Before HELM's generators, which make a deployment of every name of some providers.
-        if DEPLOYMENTS in (files := find_entries(READY, name)):
-            self._files[name] = files
-        elif not is_model(name):
+        if not is_model(name):
             raise unknown_model("", name)
 
     def _check_variables(self, model: Endpoint, described: probe.Endpoint) -> None:
-        """Check that the variables are set and that the client takes its arguments; without variables in a dry run."""
+        """Check the client's arguments and, except in a dry run, that the environment variables are set."""
         headers = [name for value in model.headers.values() for name in _IN_HEADER.findall(value)]
         names = [name for name in (model.api_key_env, *headers) if name and not os.environ.get(name)]
         if names and not self._config.dry_run:
-            raise InputError(f"the environment variable {names[0]} is not set; set it to the secret")
+            raise InputError(f"the environment variable {names[0]} is not set; set it to the key")
         if not names:
             probe.make_client(described)
 
@@ -161,10 +154,12 @@ def describe(model: Endpoint) -> probe.Endpoint:
         model=model.model or model.name.rpartition("/")[2],
         routes=_ROUTES[model.type],
         context=parse_length(model.context) if model.context else None,
-        api_key_env=model.api_key_env,
-        headers=model.headers,
-        nvcf=model.nvcf,
+        **_access(model),
     )
+
+
+def _access(model: Endpoint) -> dict[str, Any]:
+    return {"api_key_env": model.api_key_env, "headers": model.headers, "nvcf": model.nvcf}
 
 
 def _models(config: RunConfig) -> Iterator[tuple[str | Endpoint, KeyPath]]:
@@ -176,27 +171,20 @@ def _models(config: RunConfig) -> Iterator[tuple[str | Endpoint, KeyPath]]:
 
 
 def _ask(model: Endpoint) -> Files:
-    found = probe.probe(
-        model.url,
-        name=model.name,
-        model=model.model,
-        api=model.api,
-        kind=model.type,
-        api_key_env=model.api_key_env,
-        headers=model.headers,
-        nvcf=model.nvcf,
+    endpoint = probe.probe(
+        model.url, name=model.name, model=model.model, api=model.api, kind=model.type, **_access(model)
     )
-    tokenizer = load_tokenizer(model.tokenizer) if model.tokenizer else _find_tokenizer(found)
-    context = parse_length(model.context) if model.context else found.context
-    hlog(f"{found.url}: {found.model} answers {' and '.join(found.routes)}; context: {context or 'unknown'}")
-    return _entries(model, replace(found, context=context), tokenizer)
+    tokenizer = load_tokenizer(model.tokenizer) if model.tokenizer else _find_tokenizer(endpoint)
+    context = parse_length(model.context) if model.context else endpoint.context
+    hlog(f"{endpoint.url}: {endpoint.model} answers {' and '.join(endpoint.routes)}; context: {context or 'unknown'}")
+    return _entries(model, replace(endpoint, context=context), tokenizer)
 
 
 def _find_tokenizer(endpoint: probe.Endpoint) -> Tokenizer | None:
     try:
         return find_tokenizer(endpoint.source, endpoint.model)
     except InputError as error:
-        hlog(f"no prompt is cut: {error}")
+        hlog(f"prompts will not be cut to the model's context: {error}")
         return None
 
 
@@ -208,17 +196,17 @@ def _entries(model: Endpoint, endpoint: probe.Endpoint, tokenizer: Tokenizer | N
 
 
 def _is_same(model: Endpoint, wanted: Files, existing: Mapping[str, Any]) -> bool:
-    """Whether the files have an endpoint as the configuration describes it, so that its server need not be asked."""
+    """Whether the files describe an endpoint as the configuration does. Then its server need not be asked."""
     if DEPLOYMENTS not in existing:
         return False
-    # What the configuration leaves to the server has been asked when the files were written.
+    # Values that the configuration leaves to the server are not compared: the server was asked for them before.
     open_fields = {"max_sequence_length"} if model.context is None else set()
     open_fields |= {"tokenizer_name"} if model.tokenizer is None else set()
-    open_fields |= {"window_service_spec"} if open_fields else set()  # it follows from the two others
+    open_fields |= {"window_service_spec"} if open_fields else set()  # depends on the two others
     open_arguments = {"model"} if model.model is None else set()
     open_arguments |= {"form"} if model.type is None else set()
 
-    def fixed(row: Mapping[str, Any]) -> dict[str, Any]:
+    def select_compared(row: Mapping[str, Any]) -> dict[str, Any]:
         spec = row.get("client_spec") or {}
         arguments = {key: value for key, value in spec.get("args", {}).items() if key not in open_arguments}
         return {
@@ -226,21 +214,22 @@ def _is_same(model: Endpoint, wanted: Files, existing: Mapping[str, Any]) -> boo
             "client_spec": {"class_name": spec.get("class_name"), "args": arguments},
         }
 
-    return fixed(wanted[DEPLOYMENTS]) == fixed(existing[DEPLOYMENTS])
+    return select_compared(wanted[DEPLOYMENTS]) == select_compared(existing[DEPLOYMENTS])
 
 
 def _check_address(folder: Path, name: str, endpoint: probe.Endpoint, existing: Mapping[str, Any]) -> None:
-    """Check that a deployment of the same name, which would be replaced, has the same server."""
+    """Check that a deployment that would be replaced has the same server."""
     arguments = existing.get(DEPLOYMENTS, {}).get("client_spec", {}).get("args", {})
     if DEPLOYMENTS in existing and arguments.get("base_url") != endpoint.url:
         raise InputError(
-            f"{name!r} is in {folder / DEPLOYMENTS} with another address; allowed: another name, or the name alone"
+            f"{name!r} is in {folder / DEPLOYMENTS} with another address; allowed: another name, or the name alone for"
+            " that deployment"
         )
 
 
 def _register(models: Mapping[str, Files]) -> None:
     for files in models.values():
-        # HELM registers what the files in a folder say.
+        # HELM can only register the content of files in a folder.
         with tempfile.TemporaryDirectory() as folder:
             add_entries(Path(folder), files)
             register_configs_from_directory(folder)

@@ -1,4 +1,4 @@
-"""Where the values of a configuration stand: in a line of a file, or in an option of the command."""
+"""Finds the places of a configuration's values for errors: a line of a file, or an option of the command."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from helm_longctx.errors import InputError
 
 KeyPath = tuple[str | int, ...]
-"""Keys and positions that lead to a value: `("models", 0, "url")`."""
+"""Keys and positions that lead to a value, such as `("models", 0, "url")`."""
 
 
 @dataclass(frozen=True)
 class Places:
-    """Says where values are, for errors.
+    """The places of a configuration's values.
 
     Args:
         file: name of the file; empty if there is none.
         document: the file's content, with line numbers.
-        options: the options of the command that gave values, by the paths of these.
+        options: the option that gave the value at each key path.
     """
 
     file: str = ""
@@ -30,27 +30,29 @@ class Places:
     options: Mapping[KeyPath, str] = field(default_factory=dict)
 
     def error(self, path: Iterable[str | int], message: str) -> InputError:
-        """Return an error about the value at a path. The message goes on after the path."""
+        """Return an error about the value at a key path. The message is appended to the place."""
         return InputError(f"{self.locate(tuple(path))}{message}")
 
     @contextmanager
     def at(self, path: Iterable[str | int]) -> Iterator[None]:
-        """Name the value at a path in errors that the block raises."""
+        """Put the place of a value before the messages of errors in the block."""
         try:
             yield
         except InputError as error:
             raise self.error(path, f": {error}") from error
 
     def locate(self, path: KeyPath) -> str:
-        """Name a value: `run.yaml:12: models[0].url`, or `--model-url` if an option gave it."""
+        """Return the place of a value: `run.yaml:12: models[0].url`, or the option that gave it or a part of it."""
         for size in range(len(path), 0, -1):
             if option := self.options.get(path[:size]):
                 return option + _steps(path[size:])
+        if path and (parts := [option for place, option in self.options.items() if place[: len(path)] == path]):
+            return parts[0]
         prefix = f"{self.file}:{self.line(path)}: " if self.file else ""
         return prefix + path_text(path)
 
     def line(self, path: KeyPath) -> int:
-        """Return the line of a value, or of the nearest thing around it that the file has. Lines count from 1."""
+        """Return the line of a value, or of the innermost part around it that the file has. Lines count from 1."""
         node, line = self.document, 1
         for part in path:
             place = _position(node, part)
@@ -70,7 +72,7 @@ def _steps(path: KeyPath) -> str:
 
 
 def _position(node: Any, part: str | int) -> int | None:
-    """Return the line of an item, counted from 0; None if there is no such item, or it was merged from elsewhere."""
+    """Return the line of an item, counted from 0; None if there is no such item or if another part was merged in."""
     if isinstance(node, CommentedMap) and part in node:
         positions = node.lc.data or {}
         return int(positions[part][0]) if part in positions else int(node.lc.line)

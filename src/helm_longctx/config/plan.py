@@ -1,4 +1,4 @@
-"""What a configuration runs: run specs, the equivalent `helm-run` commands, and what they will cost."""
+"""Plans the runs of a configuration: their run specs, the equivalent `helm-run` commands, and their cost."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class Plan:
 
     Args:
         config: the configuration.
-        entries: its run entries, without the models that the configuration adds.
+        entries: the configuration's run entries, without the models that the configuration adds.
         specs: HELM's run specs, one for each entry and model.
-        missing: endpoints that the files of the local path do not have yet, as in a dry run.
+        missing: endpoints that the files in `local_path` lack. A dry run does not write them.
     """
 
     config: RunConfig
@@ -45,17 +45,17 @@ class Plan:
     missing: Sequence[Endpoint] = ()
 
     def commands(self) -> list[str]:
-        """Return the shell commands that do the same: `models add` for new endpoints, and `helm-run`."""
+        """Return the equivalent shell commands: `helm-longctx models add` for new endpoints, and `helm-run`."""
         add = [_add_command(endpoint, self.config.local_path) for endpoint in self.missing]
         names = [model_name(model) for model in self.config.models]
         # helm-run drops entries whose model is not among --models-to-run (helm/benchmark/run.py:66). So entries that
-        # name a model are in a command of their own, without that option.
+        # name a model get a second command without that option.
         groups = [([each.text for each in self.entries if not each.model], names)]
         groups += [([each.text for each in self.entries if each.model], [])]
         return add + [_run_command(self.config, entries, models) for entries, models in groups if entries]
 
     def estimates(self) -> list[Estimate]:
-        """Estimate the runs of this package; those of HELM's own scenarios cannot be estimated.
+        """Estimate the runs of this package. Runs of HELM's own scenarios cannot be estimated.
 
         Raises:
             InputError: data is missing or malformed, or prompts do not fit.
@@ -66,13 +66,13 @@ class Plan:
 
 
 def make_plan(config: RunConfig) -> Plan:
-    """Check a configuration, and make its run specs. HELM's registries must be filled, and `use_settings` entered.
+    """Check a configuration, and make its run specs. Call it in `use_settings`, after HELM's registries are filled.
 
-    Everything is checked before anything is sent. Then, unless it is a dry run, the servers of new endpoints are
-    asked what they offer, with one tiny request for each form of prompts, and HELM's files are written.
+    Everything is checked before anything is sent. Then, except in a dry run, the servers of new endpoints are asked
+    what they offer, with one tiny request for each form of prompts, and HELM's files are written.
 
     Raises:
-        InputError: a part of the configuration is wrong, or a server does not offer what it says.
+        InputError: a part of the configuration is wrong, or a server does not offer what the configuration says.
     """
     entries = plan_entries(config)
     book = ModelBook(config, entries)
@@ -83,23 +83,23 @@ def make_plan(config: RunConfig) -> Plan:
     missing = book.missing
     if not config.dry_run:
         book.ask_servers()
-        specs = _make_specs(config, entries)  # the form of prompts can depend on what the server offers
+        specs = _make_specs(config, entries)  # again, because the form of prompts can depend on the server
     return Plan(config, entries, specs, missing if config.dry_run else ())
 
 
 def make_runner(config: RunConfig) -> LongContextRunner:
-    """Return the runner for a configuration. It leaves out runs that are complete."""
+    """Return the runner for a configuration. The runner skips complete runs."""
     arguments = runner_arguments(
         config.output_path, config.suite, config.local_path, config.parallelism, skip_completed_runs=True
     )
     runner = LongContextRunner(**arguments)
-    runner.logs_scores = False  # `helm-longctx run` prints a table of them
+    runner.logs_scores = False  # `helm-longctx run` prints them as a table
     return runner
 
 
 @contextmanager
 def use_settings(config: RunConfig) -> Iterator[None]:
-    """Set the environment variables that limits and keys of judges stand for, while the block runs.
+    """Set the environment variables for the configuration's limits and judges' keys while the block runs.
 
     Raises:
         InputError: a variable that the configuration names is not set.
@@ -133,12 +133,12 @@ def _settings(config: RunConfig) -> dict[str, str]:
 
 
 def _write(value: object) -> str:
-    """A setting's value with all its digits, and 25.0 as 25."""
+    """Write a setting's value with all its digits, but 25.0 as 25."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def _keys(config: RunConfig) -> dict[str, tuple[str, tuple[str, ...]]]:
-    """Return, for each variable of a judge, the variable that is named instead and its place."""
+    """Return, for each key variable of a judge, the variable that the configuration names for it, and its place."""
     found: dict[str, tuple[str, tuple[str, ...]]] = {}
     for family in type(config.judge.keys).model_fields:
         key, path = getattr(config.judge.keys, family), ("judge", "keys", family)
@@ -152,7 +152,7 @@ def _keys(config: RunConfig) -> dict[str, tuple[str, tuple[str, ...]]]:
 
 
 def _unused_keys(config: RunConfig) -> list[str]:
-    """Return the variables of the families whose keys the configuration names: they would be used besides."""
+    """Return the usual key variables of the families whose keys the configuration names, so that they are not used."""
     families = [name for name in type(config.judge.keys).model_fields if getattr(config.judge.keys, name)]
     kinds = ("API_KEY", *(field.upper() for field in ClientCredentials.model_fields))
     return [f"{family.upper()}_JUDGE_{kind}" for family in families for kind in kinds]
@@ -161,12 +161,14 @@ def _unused_keys(config: RunConfig) -> list[str]:
 def _value(config: RunConfig, name: str, path: tuple[str, ...]) -> str:
     value = os.environ.get(name, "").strip()
     if not value and not config.dry_run:
-        raise config.places.error(path, f"={name}: this environment variable is not set; allowed: one that is set")
+        raise config.places.error(
+            path, f"={name}: this environment variable is not set; allowed: the name of one that is set"
+        )
     return value
 
 
 def _check_judges(config: RunConfig) -> None:
-    """Check that each judge is a deployment and has its key; the key only if something is to be sent."""
+    """Check that each judge is a deployment, and, except in a dry run, that it has its key."""
     judges = [(number, model_name(judge)) for number, judge in enumerate(config.judge.judges)]
     credentials = get_credentials(str(config.local_path))
     for number, name in judges:
@@ -180,7 +182,7 @@ def _check_judges(config: RunConfig) -> None:
 def _make_specs(config: RunConfig, entries: Sequence[PlannedEntry]) -> list[RunSpec]:
     names, most = [model_name(model) for model in config.models], config.limits.max_eval_instances
     specs: list[RunSpec] = []
-    # One entry at a time, so that an error has its place.
+    # HELM gets one entry at a time, so that an error has the entry's place.
     for entry in entries:
         models = [] if entry.model else names
         with config.places.at(entry.path):
@@ -195,7 +197,7 @@ def _make_specs(config: RunConfig, entries: Sequence[PlannedEntry]) -> list[RunS
 
 def _run_command(config: RunConfig, entries: Sequence[str], models: Sequence[str]) -> str:
     variables = {name: shlex.quote(value) for name, value in _settings(config).items()}
-    # The shell puts in the key, so that no key is printed.
+    # The shell fills in the key, so no key is printed.
     variables |= {name: f'"${source}"' for name, (source, _) in _keys(config).items() if source != name}
     options = {
         "--run-entries": entries,

@@ -1,8 +1,7 @@
-"""The schema of a run configuration: what `helm-longctx run` is to run, on which models, with which judges and limits.
+"""The schema of a run configuration of `helm-longctx run`: its run entries, models, judges and limits.
 
-Secrets never stand in a configuration. Where one is needed, the configuration has the name of the environment variable
-that holds it. A `ValueError` of a validator here says only what is allowed; `load.py` adds the file, the line, the key
-and the value.
+A configuration has no secrets, only the names of the environment variables that hold them. A `ValueError` of a
+validator here says only what is allowed; `load.py` adds the file, the line, the key and the value.
 """
 
 from __future__ import annotations
@@ -29,17 +28,17 @@ from helm_longctx.protocol.lengths import parse_length
 from helm_longctx.redaction.text import SECRET_ARGUMENT
 
 MOST_INSTANCES = 1_000_000
-"""`helm-run`'s `-m` for all instances: HELM draws a sample of its own from a run that has more."""
+"""Default of `helm-run`'s `-m`: all instances. HELM would draw a sample of its own from a run with more."""
 
 NO_VALUE = "no_value"
-"""Type of errors whose value may be a secret, and is not printed."""
+"""Type of errors whose value is not printed because it may be a secret."""
 
 BAD_KEY = "bad_key"
-"""Type of errors about a key of a mapping; the key and the message are in the error's context."""
+"""Type of errors about a key of a mapping. The error's context has the key and the message."""
 
 _VARIABLE = re.compile(r"[A-Za-z_]\w{0,99}", re.ASCII)
 _RANDOM = re.compile(r"(?=[A-Za-z]*\d)[A-Za-z0-9]{20,}")
-"""Keys of some providers are only letters and digits. Names of variables that are so long have underscores."""
+"""Matches secrets of letters and digits only. Names of variables that are as long have underscores."""
 
 _NAME = re.compile(r"[\w.-]+(/[\w.-]+)?", re.ASCII)
 _HAS_VARIABLE = re.compile(r"\$[A-Za-z_]")
@@ -53,7 +52,7 @@ class Section(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _check_keys(cls, values: Any) -> Any:
-        """Check that it is a mapping, has the required keys and no others. pydantic's errors do not list the keys."""
+        """Check the keys of a mapping. pydantic's own errors do not list the allowed keys."""
         fields = cls.model_fields
         if isinstance(values, cls):
             return values
@@ -69,11 +68,11 @@ class Section(BaseModel):
 
 
 def key_error(key: str, message: str) -> PydanticCustomError:
-    """Return an error about a key of a mapping instead of the whole mapping.
+    """Return an error about one key of a mapping, not about the whole mapping.
 
     Args:
-        key: the key, which is added to the error's location.
-        message: what is wrong and what is allowed.
+        key: the key. It is added to the error's location.
+        message: text that says what is wrong and what is allowed.
     """
     return PydanticCustomError(BAD_KEY, "{message}", {"key": key, "message": message})
 
@@ -116,7 +115,7 @@ def _check_scalar(value: Any) -> Any:
 
 def _check_header(name: str, value: str) -> None:
     if SECRET_ARGUMENT.search(name) and not _HAS_VARIABLE.search(value):
-        raise key_error(name, f"is a secret by its name; allowed: the name of its variable, as in '{name}: $VAR'")
+        raise key_error(name, f"has the name of a secret; allowed: the name of its variable, as in '{name}: $VAR'")
 
 
 def _check_headers(headers: dict[str, str]) -> dict[str, str]:
@@ -128,7 +127,7 @@ def _check_headers(headers: dict[str, str]) -> dict[str, str]:
 def _check_body(body: dict[str, Any]) -> dict[str, Any]:
     for name in body:
         if SECRET_ARGUMENT.search(name) and isinstance(body[name], str):
-            raise key_error(name, "is a secret by its name; allowed: parameters of requests, and secrets in headers")
+            raise key_error(name, "has the name of a secret; allowed: parameters of requests, and secrets in headers")
     return body
 
 
@@ -142,7 +141,7 @@ Name = Annotated[str, AfterValidator(_check_name), Field(examples=["my/llama"])]
 Suite = Annotated[str, AfterValidator(_check_suite)]
 Whole = Annotated[int, Field(ge=1)]
 Positive = Annotated[float, Field(gt=0)]
-# YAML has no paths, so this type alone is converted from a text.
+# YAML has no type for paths, so only this type is converted from a text.
 Folder = Annotated[Path, Field(strict=False)]
 Scalar = Annotated[
     Any, AfterValidator(_check_scalar), Field(json_schema_extra={"type": ["string", "number", "boolean"]})
@@ -150,38 +149,41 @@ Scalar = Annotated[
 
 
 class Endpoint(Section):
-    """A model at an address, which the server is asked about before the run."""
+    """A model on a server. The server is asked about it before the run."""
 
-    name: Name = Field(description="what run entries and tables call the model: ORGANIZATION/NAME")
+    name: Name = Field(description="the model's name in run entries and tables: ORGANIZATION/NAME")
     url: str = Field(description="the server's address, with or without the route, such as http://localhost:8000/v1")
     type: Literal["chat", "completions", "both"] | None = Field(
-        default=None, description="the form of prompts. Default: all that the server answers"
+        default=None, description="the form of requests. Default: each one that the server answers"
     )
     api: Literal["openai", "anthropic"] = Field(default="openai", description="the server's protocol")
-    model: str | None = Field(default=None, description="what the server calls the model. Default: like `name`")
+    model: str | None = Field(
+        default=None, description="the model's name on the server. Default: found by `name` in the server's list"
+    )
     api_key_env: Variable | None = Field(default=None, description="the NAME of the environment variable with the key")
     headers: Annotated[dict[str, str], AfterValidator(_check_headers)] = Field(
-        default={}, description="HTTP headers that are added to each request; `$NAME` in a value stands for a variable"
+        default={}, description="HTTP headers of each request; `$NAME` in a value stands for an environment variable"
     )
     extra_body: Annotated[dict[str, Any], AfterValidator(_check_body)] = Field(
-        default={}, description="fields that are added to the body of each request"
+        default={}, description="additional fields in the body of each request"
     )
-    nvcf: bool = Field(default=False, description="whether the address is that of a function in NVIDIA Cloud Functions")
+    nvcf: bool = Field(default=False, description="whether the address is a function in NVIDIA Cloud Functions")
     context: Length | None = Field(
         default=None, description="tokens of prompt and output together. Default: what the server says"
     )
     tokenizer: str | None = Field(
-        default=None, description="hub name, folder, or name in HELM. Default: the server's model's"
+        default=None,
+        description="the tokenizer: hub name, folder, or name in HELM. Default: that of the server's model",
     )
     reasoning_effort: str | None = Field(
-        default=None, description="how much the model is to reason, in the provider's words"
+        default=None, description="the reasoning effort, with the value that the provider expects, such as low"
     )
     thinking_tokens: Annotated[int, Field(ge=0)] = Field(
-        default=0, description="tokens for reasoning beside each answer"
+        default=0, description="additional tokens of each answer for reasoning"
     )
     stream: bool = Field(default=False, description="whether answers are streamed")
-    requests_per_minute: Positive | None = Field(default=None, description="most requests in a minute")
-    tokens_per_minute: Positive | None = Field(default=None, description="most tokens in a minute")
+    requests_per_minute: Positive | None = Field(default=None, description="largest number of requests in a minute")
+    tokens_per_minute: Positive | None = Field(default=None, description="largest number of tokens in a minute")
 
 
 def _is_mapping(value: Any) -> str:
@@ -196,7 +198,7 @@ Model = Annotated[
 
 
 class ClientCredentials(Section):
-    """OAuth 2.0 client credentials: the NAMES of the variables that hold them."""
+    """Client credentials of OAuth 2.0, as the NAMES of the variables that hold them."""
 
     client_id: Variable = Field(description="the NAME of the variable with the client's id")
     client_secret: Variable = Field(description="the NAME of the variable with the client's secret")
@@ -211,18 +213,18 @@ Key = Annotated[
 
 
 class Keys(Section):
-    """Keys of judges by the family in the judge's name, each as the NAME of a variable or of four OAuth variables."""
+    """Keys of judges, for each family of judges the NAME of a variable, or the NAMES of up to four OAuth variables."""
 
-    gpt: Key | None = Field(default=None, description="for judges whose name says gpt, o1 to o9 or openai")
-    llama: Key | None = Field(default=None, description="for judges whose name says llama or meta")
-    claude: Key | None = Field(default=None, description="for judges whose name says claude or anthropic")
+    gpt: Key | None = Field(default=None, description="for judges whose name contains gpt, o1 to o9 or openai")
+    llama: Key | None = Field(default=None, description="for judges whose name contains llama or meta")
+    claude: Key | None = Field(default=None, description="for judges whose name contains claude or anthropic")
 
 
 class Judge(Section):
-    """Who judges answers, and with which keys."""
+    """The judges of answers, and their keys."""
 
     judges: Annotated[list[Model], AfterValidator(_check_not_empty)] = Field(
-        default=["auto"], description="auto, none, or one or several models; several are a jury"
+        default=["auto"], description="auto, none, or one or several models; several models are a jury"
     )
     keys: Keys = Field(default=Keys(), description="the NAMES of the variables with the judges' keys")
 
@@ -235,15 +237,15 @@ class Judge(Section):
 
 
 class Limits(Section):
-    """What a run may take. The defaults are those of `helm-run` and docs/running.md."""
+    """Limits of the runs. The defaults are those of `helm-run` and docs/running.md."""
 
     max_eval_instances: Whole = Field(default=MOST_INSTANCES, description="instances of a run at most, drawn by HELM")
-    max_cost: Positive | None = Field(default=None, description="dollars that all requests to models may cost")
+    max_cost: Positive | None = Field(default=None, description="dollars that all requests to models may cost together")
     prices: Folder | None = Field(
         default=None, description="YAML file of prices, for models whose prices are not known"
     )
     request_timeout: Positive | None = Field(
-        default=None, description="seconds that a request may take with its attempts"
+        default=None, description="seconds that a request may take with all its attempts"
     )
     max_retries: Annotated[int, Field(ge=0)] | None = Field(
         default=None, description="how often a request that fails temporarily is sent again"
@@ -251,7 +253,7 @@ class Limits(Section):
 
 
 class RunConfig(Section):
-    """A run configuration. Exactly one of `tasks`, `entries` and `conf_paths` says what is run."""
+    """A run configuration. It has exactly one of `tasks`, `entries` and `conf_paths`."""
 
     suite: Suite = Field(default="default", description="name of the suite, as for helm-run")
     output_path: Folder = Field(default=Path("benchmark_output"), description="HELM's output folder")
@@ -268,22 +270,22 @@ class RunConfig(Section):
         default={}, description="arguments of run entries, for each of `tasks` that takes them, such as num_samples"
     )
     entries: Annotated[list[str], AfterValidator(_check_not_empty)] | None = Field(
-        default=None, description="run entries with arguments, such as helmet_rag:length=8k; also HELM's own"
+        default=None, description="run entries with arguments, such as helmet_rag:length=8k, also HELM's own"
     )
     conf_paths: Annotated[list[Folder], AfterValidator(_check_not_empty)] | None = Field(
         default=None, description="files of run entries, as for helm-run"
     )
-    models: list[Model] = Field(default=[], description="the models; not needed if every entry names its own")
-    judge: Judge = Field(default=Judge(), description="who judges answers, for the entries that are judged")
-    limits: Limits = Field(default=Limits(), description="what a run may take")
-    parallelism: Whole = Field(default=4, description="requests that are sent at the same time: helm-run's -n")
-    dry_run: bool = Field(default=False, description="only print what would be run, and what it would cost")
+    models: list[Model] = Field(default=[], description="the models; not needed if every entry names a model")
+    judge: Judge = Field(default=Judge(), description="the judges of answers, for entries that are judged")
+    limits: Limits = Field(default=Limits(), description="the limits of the runs")
+    parallelism: Whole = Field(default=4, description="requests at the same time, as helm-run's -n")
+    dry_run: bool = Field(default=False, description="only print the runs and an estimate of their cost")
 
     _places: Places = PrivateAttr(default_factory=Places)
 
     @property
     def places(self) -> Places:
-        """Where the values come from, for errors."""
+        """The places of the values, for errors."""
         return self._places
 
     @model_validator(mode="after")

@@ -1,1 +1,1 @@
-"""Endpoints: what a server with OpenAI's or Anthropic's protocol offers, and how HELM gets to know it."""
+"""Endpoints: finds out what a server with OpenAI's or Anthropic's protocol offers, and writes it to HELM's files."""

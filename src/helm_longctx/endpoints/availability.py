@@ -22,34 +22,34 @@ from helm_longctx.endpoints.probe import nearest
 from helm_longctx.redaction.text import redact
 
 Finding = tuple[bool | None, str]
-"""Whether a model exists, or None if that cannot be said, and a line about it."""
+"""Whether a model exists (None if that is unknown), and a line of text about it."""
 
 _LONGEST_REASON = 120
 
 
 def check_models(names: Iterable[str], credentials: Mapping[str, Any], storage: str) -> Iterator[Finding]:
-    """Ask for each of some deployments whether its provider has the model. Nothing is generated.
+    """Ask the providers of deployments whether they have the models. Nothing is generated.
 
-    A missing key and a provider that cannot be reached are not faults.
+    If a key is missing or a provider cannot be reached, it is unknown whether the model exists.
 
     Args:
         names: deployments that HELM knows.
-        credentials: HELM's.
+        credentials: HELM's credentials.
         storage: a folder in which HELM's clients may write.
     """
-    # HELM's own way to make a client, so that address, key and headers are those of a run.
+    # HELM makes the clients, so address, key and headers are the same as in a run.
     clients = AutoClient(credentials, storage, BlackHoleCacheBackendConfig())
     lists: dict[tuple[str, str], list[ListedModel] | Exception] = {}
     for name in names:
         try:
             library: Any = getattr(clients._get_client(name), "client", None)
         except Exception as error:  # clients raise many kinds for a missing key or package
-            yield None, f"{name} was not asked for: {_explain(error)}"
+            yield None, f"{name} was not checked: {_explain(error)}"
             continue
         if type(library).__module__.partition(".")[0] not in ("openai", "anthropic"):
-            yield None, f"{name} was not asked for: its client has no models route"
+            yield None, f"{name} was not checked: its client has no models route"
             continue
-        # One list for each address and key: the models that a provider lists depend on the account.
+        # The models that a provider lists depend on the account, so there is a list for each address and key.
         address = (str(library.base_url), str(library.api_key))
         if address not in lists:
             lists[address] = _list(library)
@@ -57,19 +57,19 @@ def check_models(names: Iterable[str], credentials: Mapping[str, Any], storage: 
 
 
 def read_names(folder: Path) -> list[str]:
-    """Return the names of the deployments in HELM's file of a folder; an empty list if there is no such file."""
+    """Return the names of the deployments in a folder's model_deployments.yaml; an empty list without this file."""
     path = folder / "model_deployments.yaml"
     rows = yaml.safe_load(path.read_text(encoding="utf-8"))["model_deployments"] if path.is_file() else []
     return [str(row["name"]) for row in rows]
 
 
 def has_key(name: str, credentials: Mapping[str, Any]) -> bool:
-    """Whether a name is a deployment, and its key is set in the environment or in HELM's credentials."""
+    """Whether `name` is a deployment whose key is set in the environment or in HELM's credentials."""
     deployment = DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.get(name)
     if deployment is None:
         return False
     host = deployment.host_organization
-    # HELM's credentials are keyed by the host organization, and so are the variables of most packages.
+    # HELM's credentials and the variables of most packages are named after the host organization.
     variable = deployment.client_spec.args.get("api_key_env", f"{host.upper()}_API_KEY")
     return bool(os.environ.get(variable)) or f"{host}ApiKey" in credentials
 
@@ -85,14 +85,14 @@ def _check(name: str, library: Any, listed: list[ListedModel] | Exception) -> Fi
     model = _served_name(get_model_deployment(name))
     if isinstance(listed, Exception):
         status = getattr(listed, "status_code", None)
-        # Only 401 tells that the key is wrong. Some servers answer 403 or 404 because they have no models route.
+        # Only 401 means that the key is wrong. Some servers answer 403 or 404 because they have no models route.
         if status == 401:
             return False, f"{name}: {library.base_url} refuses the key"
-        return None, f"{name} was not asked for: {library.base_url}: {_explain(listed)}"
+        return None, f"{name} was not checked: {library.base_url}: {_explain(listed)}"
     found = next((each for each in listed if each.name == model), None)
     if found is None:
         try:
-            # A list can lack aliases, so a model counts as missing only if the server denies it by name.
+            # A list can lack aliases, so a model is missing only if the server says so when asked for its name.
             found = get_model(library, model)
         except Exception as error:
             if getattr(error, "status_code", None) != 404:
@@ -100,7 +100,7 @@ def _check(name: str, library: Any, listed: list[ListedModel] | Exception) -> Fi
             similar = nearest(model, [each.name for each in listed])
             return (
                 False,
-                f"{name}: {library.base_url} does not have {model} (any more); it has {similar}",
+                f"{name}: {library.base_url} does not have the model {model}; it has {similar}",
             )
     return True, f"{name} exists" + (f" until {found.shutdown}" if found.shutdown else "")
 

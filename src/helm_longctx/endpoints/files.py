@@ -23,24 +23,24 @@ LISTS = {
 
 
 def add_entries(folder: Path, entries: Mapping[str, Mapping[str, Any]], replace: bool = False) -> list[Path]:
-    """Add an entry to each of some files, and write the files when all are known to be right.
+    """Add an entry to each of some files. No file is written if one of them is malformed.
 
     Args:
-        folder: HELM's local path; made if it does not exist.
-        entries: by the names of files (`LISTS`).
+        folder: HELM's local path; it is made if it does not exist.
+        entries: the entries by the names of their files (`LISTS`).
         replace: whether an entry of the same name is replaced.
 
     Returns:
-        The files that were written.
+        The paths of the files.
 
     Raises:
         InputError: a file is malformed, or has an entry of the same name although `replace` is not set.
     """
-    # All texts are made before the first file is written, so that a malformed file leaves the others as they were.
+    # All texts are made before the first file is written, so a malformed file leaves the others unchanged.
     texts = {folder / file: _extend(folder / file, LISTS[file], entry, replace) for file, entry in entries.items()}
     folder.mkdir(parents=True, exist_ok=True)
     for path, text in texts.items():
-        # The move is atomic: a running `helm-run` reads the old file or the new one, never a part.
+        # Replacing a file is atomic: a running `helm-run` reads the old file or the new one, never a part.
         part = path.with_name(f".{path.name}.part")
         part.write_text(text, encoding="utf-8")
         os.replace(part, path)
@@ -48,9 +48,9 @@ def add_entries(folder: Path, entries: Mapping[str, Mapping[str, Any]], replace:
 
 
 def find_entries(folder: Path, name: str) -> dict[str, Any]:
-    """Return the entries of a name in the files of a folder, by the names of the files.
+    """Return the entries with a name in the files of a folder, by the names of the files.
 
-    The tokenizer of a deployment counts as an entry of its name.
+    The entry of a deployment's tokenizer counts, too.
 
     Raises:
         InputError: a file is malformed.
@@ -72,10 +72,10 @@ def _extend(path: Path, key: str, entry: Mapping[str, Any], replace: bool) -> st
     rows = document[key]
     places = [place for place, row in enumerate(rows) if isinstance(row, Mapping) and row.get("name") == entry["name"]]
     if places and not replace:
-        raise InputError(f"{path} already has {entry['name']!r}; give --replace, or choose another name")
+        raise InputError(f"{path} already has {entry['name']!r}; choose another name, or give --replace")
     if places:
-        # The last of several equal names, because HELM's registry keeps the last. The row is changed in place, so that
-        # the comments around it stay.
+        # Of several equal names the last counts, as in HELM's registry. The row is changed in place, so the comments
+        # around it stay.
         rows[places[-1]].clear()
         rows[places[-1]].update(entry)
     else:
@@ -88,8 +88,8 @@ def _extend(path: Path, key: str, entry: Mapping[str, Any], replace: bool) -> st
 def _parser() -> YAML:
     yaml = YAML()
     yaml.preserve_quotes = True
-    yaml.width = 1 << 16  # long lines stay
-    # As HELM's own files are indented.
+    yaml.width = 1 << 16  # do not wrap long lines
+    # This is the indentation of HELM's own files.
     yaml.indent(mapping=2, sequence=4, offset=2)
     return yaml
 
@@ -103,8 +103,8 @@ def _read(yaml: YAML, path: Path, key: str) -> CommentedMap:
     if document is None:
         document = CommentedMap()
     if not isinstance(document, CommentedMap) or not isinstance(document.get(key) or CommentedSeq(), CommentedSeq):
-        raise InputError(f"{path} must have a list {key!r}, as HELM's file of this name")
-    # Also for `model_deployments:` without a value, which YAML reads as null.
+        raise InputError(f"{path} must have a list {key!r}, as HELM's own file of this name does")
+    # `model_deployments:` without a value is null in YAML.
     if not document.get(key):
         document[key] = CommentedSeq()
     return document

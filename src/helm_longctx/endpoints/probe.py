@@ -26,7 +26,7 @@ CLIENTS = {"openai": OpenAIClient, "anthropic": AnthropicClient}
 TYPES = ("chat", "completions", "both")
 
 _ROUTE = re.compile(r"(/chat/completions|/completions|/messages|/models)?/*$")
-"""The end of an address that people copy from examples; the clients add it themselves."""
+"""Ends of addresses that users copy from examples. They are removed, because the clients add them."""
 
 _QUESTION = "Say yes."
 _MAX_TOKENS = 16
@@ -37,17 +37,17 @@ _NEAREST = 5
 
 @dataclass(frozen=True)
 class Endpoint:
-    """A model behind an address, as the server describes it and answers.
+    """A model on a server, with what the server says about it.
 
     Args:
-        url: the base address, as the official packages take it.
-        model: what requests call the model.
-        routes: the forms that the server answered and that are to be used.
+        url: the base address, in the form that the official packages take.
+        model: the model's name in requests.
+        routes: the forms of requests that are used.
         context: tokens of prompt and output together; None if the server does not say it.
         source: hub name or folder of the weights; None if the server does not say it.
         refused: parameters of HELM's requests that the server refuses, each with what is sent instead.
         api_key_env: name of the environment variable with the key.
-        nvcf: whether the address is a function of NVIDIA's cloud.
+        nvcf: whether the address is a function in NVIDIA Cloud Functions.
     """
 
     url: str
@@ -82,43 +82,42 @@ def probe(
     headers: Mapping[str, str] | None = None,
     nvcf: bool = False,
 ) -> Endpoint:
-    """Ask a server what it offers: its models, and one tiny request for each form of prompts.
+    """Ask a server for its models, and send one tiny request for each form of prompts.
 
     Args:
         url: the address, with or without the route (`/v1/chat/completions`).
-        name: what the user calls the model; used to find it among the server's models if `model` is None.
-        model: what requests call the model.
+        name: the user's name for the model. If `model` is None, it is looked up among the server's models.
+        model: the model's name in requests.
         kind: the forms to use (`TYPES`); None for all that the server answers.
         api: the protocol, openai or anthropic.
         api_key_env: name of the environment variable with the key; None to send no key.
-        nvcf: whether the address is a function of NVIDIA's cloud.
+        nvcf: whether the address is a function in NVIDIA Cloud Functions.
 
     Raises:
         InputError: the server cannot be reached, refuses the key, does not have the model, or does not answer the form.
     """
     protocol = _check(api, kind)
-    address, given = base_url(url, protocol), headers or {}
-    access: dict[str, Any] = {"api_key_env": api_key_env, "headers": given, "nvcf": nvcf}
-    where = Endpoint(address, protocol, model or "", _routes(protocol), **access)
-    listed = _list(where)
-    found = _choose(where, name, listed)
-    where = replace(where, model=found.name, context=found.context, source=found.source)
-    # Both forms are asked for even if the user names one, so that the error can say what the server does answer.
-    asked = {route: _ask(where, route) for route in _routes(protocol)}
-    results = {route: result for route, (result, _) in asked.items()}
-    routes = tuple(route for route, result in results.items() if result.success)
-    if not routes:
-        raise _no_answer(where, list(results.values()), listed)
-    used = _select_routes(kind, routes, results)
-    refused = dict.fromkeys(change for route in used for change in asked[route][1])
-    return replace(where, routes=used, refused=tuple(refused))
+    access: dict[str, Any] = {"api_key_env": api_key_env, "headers": headers or {}, "nvcf": nvcf}
+    endpoint = Endpoint(base_url(url, protocol), protocol, model or "", _routes(protocol), **access)
+    models = _list_models(endpoint)
+    choice = _choose(endpoint, name, models)
+    endpoint = replace(endpoint, model=choice.name, context=choice.context, source=choice.source)
+    # Both forms are tried even if the user names one, so that the error can say which one the server answers.
+    replies = {route: _ask(endpoint, route) for route in _routes(protocol)}
+    results = {route: result for route, (result, _) in replies.items()}
+    answered = tuple(route for route, result in results.items() if result.success)
+    if not answered:
+        raise _no_answer(endpoint, list(results.values()), models)
+    routes = _select_routes(kind, answered, results)
+    refused = dict.fromkeys(change for route in routes for change in replies[route][1])
+    return replace(endpoint, routes=routes, refused=tuple(refused))
 
 
 def base_url(url: str, api: Api) -> str:
-    """Return an address as the official packages take it: OpenAI's ends in `/v1`, Anthropic's before it.
+    """Return an address in the form that the official packages take: with `/v1` for OpenAI's, without for Anthropic's.
 
     Raises:
-        InputError: it is not an address, or contains a password or a query.
+        InputError: `url` is not an address, or contains a password or a query.
     """
     parts = urlsplit(url.strip())
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or "@" in parts.netloc:
@@ -126,7 +125,7 @@ def base_url(url: str, api: Api) -> str:
             "endpoint", "url", redact(url), "an http:// or https:// address without a password and without ?query"
         )
     path = _ROUTE.sub("", parts.path)
-    # Anthropic's package adds `/v1` itself, OpenAI's does not.
+    # Only Anthropic's package adds `/v1`.
     path = path.removesuffix("/v1") if api == "anthropic" else path or "/v1"
     return urlunsplit((parts.scheme, parts.netloc, path, "", ""))
 
@@ -137,7 +136,7 @@ def make_client(endpoint: Endpoint) -> OpenAIClient | AnthropicClient:
 
 
 def nearest(name: str, names: Sequence[str]) -> str:
-    """List the names that are spelled most like one; the first ones if none is similar."""
+    """List the names with the most similar spelling; the first names if none is similar."""
     by_lower = {each.lower(): each for each in names}
     close = [by_lower[each] for each in get_close_matches(name.lower(), by_lower, n=_NEAREST, cutoff=0.4)]
     return ", ".join(close or names[:_NEAREST])
@@ -157,44 +156,44 @@ def _routes(api: Api) -> tuple[Route, ...]:
     return ("chat", "completions") if api == "openai" else ("chat",)
 
 
-def _list(endpoint: Endpoint) -> list[ListedModel]:
-    """Return the server's models; an empty list if it has no models route, or hides it."""
+def _list_models(endpoint: Endpoint) -> list[ListedModel]:
+    """Return the server's models; an empty list if the server does not list them."""
     try:
         return list_models(make_client(endpoint).client)
     except ValueError:
         return []
     except InputError:
         raise
-    except Exception as error:  # of the packages, or of httpx
+    except Exception as error:  # from the package or from httpx
         status = getattr(error, "status_code", None)
         if status == 401:
             raise _key_error(endpoint) from None
-        # No status: nothing answered. Any other status only means that there is no list.
+        # Without a status there was no response. Any other status only means that there is no list.
         if status is None:
             reason = str(error.__cause__ or error)
             raise InputError(f"{endpoint.url} cannot be reached: {redact(shorten(reason, 200))}") from None
         return []
 
 
-def _choose(endpoint: Endpoint, name: str, listed: list[ListedModel]) -> ListedModel:
-    by_name = {each.name: each for each in listed}
-    # HELM's names have an organization in front, which a server need not know.
+def _choose(endpoint: Endpoint, name: str, models: list[ListedModel]) -> ListedModel:
+    by_name = {each.name: each for each in models}
+    # HELM's names start with an organization, which a server need not know.
     guesses = [endpoint.model] if endpoint.model else [name, name.partition("/")[2]]
     if found := next((by_name[guess] for guess in guesses if guess in by_name), None):
         return found
-    # A name that is not listed may be an alias; the tiny requests will tell.
-    if endpoint.model or not listed:
+    # A name that is not listed may be an alias; the tiny requests will show it.
+    if endpoint.model or not models:
         return ListedModel(endpoint.model or guesses[-1])
-    if len(listed) == 1:
-        return listed[0]
+    if len(models) == 1:
+        return models[0]
     raise InputError(
-        f"{endpoint.url} has {len(listed)} models, none of which is called {name!r};"
-        f" name one with --model, such as {nearest(name, list(by_name))}"
+        f"model is missing, and none of the {len(models)} models of {endpoint.url} is called {name!r};"
+        f" allowed: one of them, such as {nearest(name, list(by_name))}"
     )
 
 
 def _ask(endpoint: Endpoint, route: Route) -> tuple[RequestResult, list[str]]:
-    """Send one tiny request with the parameters that HELM's requests have. Also return those that are refused."""
+    """Send one tiny request with the parameters of HELM's requests. Also return the parameters that are refused."""
     client = make_client(replace(endpoint, routes=(route,)))
     request = Request(
         model=f"endpoint/{endpoint.model}",
@@ -202,7 +201,7 @@ def _ask(endpoint: Endpoint, route: Route) -> tuple[RequestResult, list[str]]:
         prompt=_QUESTION,
         temperature=0.0,
         max_tokens=_MAX_TOKENS,
-        # Never reached, but sent, because some models refuse the parameter.
+        # The answer does not reach it, but some models refuse the parameter.
         stop_sequences=["\n\n\n"],
     )
     result = client.make_request(request)
@@ -224,23 +223,26 @@ def _select_routes(
     return wanted
 
 
-def _no_answer(endpoint: Endpoint, results: list[RequestResult], listed: list[ListedModel]) -> InputError:
+def _no_answer(endpoint: Endpoint, results: list[RequestResult], models: list[ListedModel]) -> InputError:
     kinds = [failure_of_text(result.error or "") for result in results]
     if Failure.BAD_KEY in kinds:
         return _key_error(endpoint)
-    # Servers answer an unknown model in many ways; that it is not listed is the better explanation.
-    if Failure.UNKNOWN_MODEL in kinds or (endpoint.model not in (each.name for each in listed) and listed):
-        names = [each.name for each in listed]
-        offer = f"; name one with --model, such as {nearest(endpoint.model, names)}" if names else ""
+    # Servers answer a request to an unknown model in many ways, so a model that is not listed counts as unknown.
+    names = [each.name for each in models]
+    if Failure.UNKNOWN_MODEL in kinds or (names and endpoint.model not in names):
+        allowed = f"; allowed: one of its models, such as {nearest(endpoint.model, names)}" if names else ""
         reason = _reason(results[kinds.index(Failure.UNKNOWN_MODEL)] if Failure.UNKNOWN_MODEL in kinds else results[0])
-        return InputError(f"{endpoint.url} does not have the model {endpoint.model!r} ({reason}){offer}")
+        return InputError(f"model={endpoint.model!r}: {endpoint.url} does not have this model ({reason}){allowed}")
     return InputError(f"{endpoint.url} does not answer a tiny request to {endpoint.model!r}: {_reason(results[0])}")
 
 
 def _key_error(endpoint: Endpoint) -> InputError:
     if endpoint.api_key_env:
-        return InputError(f"{endpoint.url} refuses the key in {endpoint.api_key_env}")
-    return InputError(f"{endpoint.url} needs a key; name the environment variable that has it with --api-key-env")
+        return InputError(f"api_key_env={endpoint.api_key_env!r}: {endpoint.url} refuses the key in this variable")
+    return InputError(
+        f"api_key_env is missing, and {endpoint.url} needs a key; allowed: the name of the environment variable that"
+        " holds the key"
+    )
 
 
 def _reason(result: RequestResult) -> str:

@@ -1,4 +1,4 @@
-"""The tokenizer of an endpoint's model: by it prompts are cut to the model's context."""
+"""Finds and loads the tokenizer of an endpoint's model, by which prompts are cut to the model's context."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Tokenizer:
     """A tokenizer that can be loaded.
 
     Args:
-        name: its name in HELM if HELM has it, else hub name or folder.
-        registered: whether HELM has it under this name.
+        name: its name in HELM's registry, or else its hub name or folder.
+        registered: whether the name is in HELM's registry.
         begin, end: the tokens at the start and the end of a text; empty if there are none.
     """
 
@@ -35,7 +35,7 @@ class Tokenizer:
     end: str = ""
 
     def config(self, name: str) -> dict[str, Any] | None:
-        """Return the entry of `tokenizer_configs.yaml` under a name; None if HELM has the tokenizer."""
+        """Return an entry of `tokenizer_configs.yaml` with a name; None if HELM's registry has the tokenizer."""
         if self.registered:
             return None
         spec = {"class_name": CLASS, "args": {"pretrained_model_name_or_path": self.name}}
@@ -46,22 +46,22 @@ def load_tokenizer(name: str) -> Tokenizer:
     """Load a tokenizer by its name in HELM, its hub name or its folder.
 
     Raises:
-        InputError: it cannot be loaded, or prompts cannot be cut with it.
+        InputError: the tokenizer cannot be loaded, or cannot be used to cut prompts.
     """
     if get_tokenizer_config(name) is not None:
         return Tokenizer(name, registered=True)
-    # The file is read by later processes, which can run in another folder.
+    # The path is absolute, because later processes that read the file can run in another folder.
     path = str(Path(name).resolve()) if Path(name).is_dir() else name
     try:
         _check_hub(path)
-        # It imports transformers, which takes seconds.
+        # This imports transformers, which takes seconds.
         from helm.tokenizers.huggingface_tokenizer import HuggingFaceTokenizer
 
         ignore_broken_torchvision()
-        # Loaded as HELM will load it, so that what works here works in a run.
+        # HELM's own function loads the tokenizer, so that it will also work in a run.
         with HuggingFaceTokenizer.create_tokenizer(path) as loaded:
             if not loaded.is_fast:
-                raise InputError("it is slow, and prompts can be cut only with a fast one (tokenizer.json)")
+                raise InputError("it is not a fast tokenizer (tokenizer.json), which is needed to cut prompts")
             return Tokenizer(path, begin=loaded.bos_token or "", end=loaded.eos_token or "")
     except Exception as error:  # transformers and the hub raise many kinds
         reason = shorten(" ".join(str(error).split()), 200)
@@ -69,10 +69,10 @@ def load_tokenizer(name: str) -> Tokenizer:
 
 
 def find_tokenizer(*candidates: str | None) -> Tokenizer | None:
-    """Load the first of some hub names and folders that can be loaded; None if none of them is such a name.
+    """Load the first tokenizer that can be loaded; None if no candidate is a hub name or a folder.
 
     Raises:
-        InputError: none can be loaded.
+        InputError: there are such candidates, but none can be loaded.
     """
     failure = None
     for candidate in dict.fromkeys(candidates):
@@ -87,7 +87,7 @@ def find_tokenizer(*candidates: str | None) -> Tokenizer | None:
 
 
 def _check_hub(name: str) -> None:
-    """Ask the hub once for a name that is neither a folder nor in the cache. transformers would ask for a minute."""
+    """Ask the hub once for a name that is neither a folder nor cached. transformers would try for a minute."""
     cached = Path(name).is_dir() or isinstance(try_to_load_from_cache(name, "tokenizer_config.json"), str)
     if not cached:
         HfApi().model_info(name, timeout=PATIENCE)

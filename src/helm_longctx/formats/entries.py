@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterable, Iterator
 
 from helm_longctx.errors import InputError, list_choices, shorten
+from helm_longctx.protocol.benchmark import Benchmark
 from helm_longctx.protocol.entry import Entry, parse_entry
-from helm_longctx.protocol.task import Benchmark, Task
+from helm_longctx.protocol.task import Task
 
 _LENGTH = re.compile(r"(.+)_(\d+(?:\.\d+)?[km]?)")
 """A task's name and a length, as in the names of run groups: `helmet_nq_8k`."""

@@ -16,7 +16,8 @@ from typing import Any
 
 from helm_longctx._version import VERSION
 from helm_longctx.formats.task_results import TaskResult, task_results
-from helm_longctx.protocol.task import MAIN_METRIC, Benchmark, Metric
+from helm_longctx.protocol.benchmark import Benchmark, Metric
+from helm_longctx.protocol.task import MAIN_METRIC
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.report.export import Score
 from helm_longctx.runs.conversation import to_text

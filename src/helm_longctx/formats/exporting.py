@@ -8,7 +8,7 @@ from pathlib import Path
 
 from helm_longctx.errors import bad_argument
 from helm_longctx.formats import every_eval_ever, lm_eval, tables, typeset
-from helm_longctx.protocol.task import Benchmark
+from helm_longctx.protocol.benchmark import Benchmark
 
 Exporter = Callable[[Path, Sequence[Benchmark], Path], Iterator[tuple[Path, int]]]
 """(suite's folder, benchmarks, folder to write to) → the files with their numbers of rows, as they are written."""

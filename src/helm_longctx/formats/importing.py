@@ -15,10 +15,10 @@ from helm_longctx.errors import InputError, bad_argument, is_format_error, short
 from helm_longctx.formats import inspect_logs, lm_eval, tables
 from helm_longctx.formats.entries import resolve_entry
 from helm_longctx.formats.run_folders import check_answers, write_run
+from helm_longctx.protocol.benchmark import Benchmark, Published
 from helm_longctx.protocol.entry import Entry
 from helm_longctx.protocol.lengths import length_label
 from helm_longctx.protocol.outputs import Found, OutputReader, OutputRun, OutputScore
-from helm_longctx.protocol.task import Benchmark, Published
 from helm_longctx.report.reference import add_rows
 
 _MODEL = re.compile(r"[\w.-]+/[\w.:-]+")

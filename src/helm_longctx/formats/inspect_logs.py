@@ -136,7 +136,7 @@ def _answer(about: Row, sample: Any, place: str) -> Answer:
 
 
 def _text(sample: Row, place: str) -> str | None:
-    """What the model wrote; None if it was not asked."""
+    """Return what the model wrote; None if it was not asked."""
     output = sample.get("output")
     choices = output.get("choices") if isinstance(output, dict) else None
     if not choices:

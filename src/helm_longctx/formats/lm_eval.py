@@ -18,10 +18,11 @@ from helm_longctx._version import VERSION
 from helm_longctx.errors import InputError
 from helm_longctx.formats.answers import RECORD, Answer, make_runs
 from helm_longctx.formats.task_results import TaskResult, best_of, task_results
+from helm_longctx.protocol.benchmark import Benchmark
 from helm_longctx.protocol.entry import group_name
 from helm_longctx.protocol.outputs import Output, OutputReader, OutputRun
 from helm_longctx.protocol.shapes import is_number, is_whole
-from helm_longctx.protocol.task import MAIN_METRIC, Benchmark
+from helm_longctx.protocol.task import MAIN_METRIC
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.runs.conversation import to_text
 from helm_longctx.runs.files import State

@@ -18,11 +18,13 @@ from typing import Any, NamedTuple
 from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.errors import InputError, is_format_error, shorten
 from helm_longctx.formats.answers import LENGTH, RECORD, Answer, make_runs
+from helm_longctx.protocol.benchmark import Benchmark, Published
 from helm_longctx.protocol.lengths import length_label, parse_length
 from helm_longctx.protocol.outputs import Found, Output, OutputReader, OutputScore
-from helm_longctx.protocol.task import MAIN_METRIC, Benchmark, Published
-from helm_longctx.report.export import Answer as AnswerRow
-from helm_longctx.report.export import Average, Score, answers, averages, scores, write_csv
+from helm_longctx.protocol.task import MAIN_METRIC
+from helm_longctx.report.answers import Answer as AnswerRow
+from helm_longctx.report.answers import answers
+from helm_longctx.report.export import Average, Score, averages, scores, write_csv
 from helm_longctx.report.results import Result, category_results, overall_results, read_results
 from helm_longctx.statistics.intervals import Interval
 
@@ -138,7 +140,7 @@ def write_tables(suite: Path, benchmarks: Sequence[Benchmark], folder: Path, kin
     for name, (columns, content) in contents.items():
         path = folder / f"{name}.{kind}"
         if path.is_dir():
-            raise InputError(f"to={str(path)!r} is a folder; name a file")
+            raise InputError(f"to={str(path)!r} is a folder; allowed: a file")
         yield path, write(path, columns, content)
 
 

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from helm_longctx.errors import InputError
+from helm_longctx.protocol.benchmark import Benchmark, Metric
 from helm_longctx.protocol.entry import Entry
-from helm_longctx.protocol.task import MAIN_METRIC, Benchmark, Metric, Task
-from helm_longctx.report.export import Score, answer_record, entry_of, scores
+from helm_longctx.protocol.task import MAIN_METRIC, Task
+from helm_longctx.report.answers import answer_record, entry_of
+from helm_longctx.report.export import Score, scores
 from helm_longctx.runs.files import RUN_SPEC, STATES, State, read_json, read_states
 from helm_longctx.runs.scores import InstanceScore, read_scores
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from helm_longctx.formats.tables import Cell, Wide, wide_tables
-from helm_longctx.protocol.task import Benchmark
+from helm_longctx.protocol.benchmark import Benchmark
 
 NO_SCORE = "–"
 

@@ -1,1 +1,1 @@
-"""The parts that HELM calls (scenario, adapter, metric, annotator, run specs), and checks of `helm-run`'s arguments."""
+"""The parts that HELM calls: scenario, adapter, metric, annotator, run specs, and checks of `helm-run`'s arguments."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TypeVar
@@ -28,12 +28,12 @@ Result = TypeVar("Result")
 
 
 def method_for(style: str, truncation: str) -> str:
-    """Return the adapter method for two arguments of a run entry. HELM passes no others to an adapter."""
+    """Return the adapter method with two arguments of a run entry in its name. HELM passes an adapter no others."""
     return "_".join((METHOD, *(value for value in (style, truncation) if value != "auto")))
 
 
 class TooLongError(InputError):
-    """Prompts do not fit, and `truncation=error` forbids cutting them.
+    """Prompts are too long, and `truncation=error` forbids cutting them.
 
     Args:
         excess: the task of each such prompt, and the number of tokens by which it is too long.
@@ -49,14 +49,15 @@ class TooLongError(InputError):
             for task, tokens in by_task.items()
         )
         super().__init__(
-            f"truncation=error: {', '.join(parts)}; nothing was sent. Give truncation=auto or a shorter length"
+            f"truncation=error: {', '.join(parts)}; nothing was sent. Give truncation=auto to cut prompts, or a shorter"
+            " length"
         )
 
 
 class LongContextAdapter(Adapter):
-    """HELM's adapter for the instances of all our benchmarks.
+    """The adapter for the instances of all benchmarks of this package.
 
-    It logs no prompt, and copies a prompt only where the completion form or a cut needs it.
+    It logs no prompts, and copies a prompt only if the completion form or a cut requires it.
     """
 
     def __init__(self, adapter_spec: AdapterSpec, tokenizer_service: TokenizerService):
@@ -72,16 +73,16 @@ class LongContextAdapter(Adapter):
         self.truncator = Truncator.for_deployment(adapter_spec.model_deployment)
 
     def adapt(self, instances: list[Instance], parallelism: int) -> list[RequestState]:
-        """Make the request of each instance, for each trial, in order.
+        """Make the request of each instance for each trial, in order.
 
-        Threads are enough to tokenize several prompts at once, because tokenizers release the GIL.
+        Threads tokenize several prompts at once, because tokenizers release the GIL.
 
         Raises:
-            TooLongError: prompts do not fit, and `truncation=error`.
+            TooLongError: prompts are too long, and the run entry has `truncation=error`.
             InputError: a prompt cannot be cut so that it fits, or the deployment cannot send it.
         """
         evaluated = [instance for instance in instances if instance.split in EVAL_SPLITS]
-        # Tokenizing keeps a core busy, so more threads than cores would only hold more prompts.
+        # Tokenizing uses a whole core, so more threads than cores would only need more memory.
         workers = min(parallelism, os.cpu_count() or 1)
         states = _each(self._adapt_named, evaluated, workers)
         if self.refuses and any(state.prompt_truncated for state in states):
@@ -89,7 +90,7 @@ class LongContextAdapter(Adapter):
             raise TooLongError(
                 [(str(state.instance.sub_split), e) for state, e in zip(states, excess, strict=True) if e]
             )
-        # The prompts are cut once for all trials, which share their texts.
+        # The prompts are cut only once, because all trials share their texts.
         return [_of_trial(state, trial) for trial in range(self.adapter_spec.num_trials) for state in states]
 
     def _adapt_named(self, instance: Instance) -> RequestState:
@@ -109,20 +110,19 @@ class LongContextAdapter(Adapter):
             model=spec.model,
             model_deployment=spec.model_deployment,
             prompt="" if instance.input.messages else fitted.prompt,
-            # `[]` tells a client that takes both forms to send a chat (`takes_both_forms`); None means a completion to
-            # it.
+            # For a client that takes both forms (`takes_both_forms`), `[]` means a chat and None a completion.
             messages=_messages(instance, fitted) or ([] if self.takes_both_forms and style == "chat" else None),
             num_completions=spec.num_outputs,
             temperature=spec.temperature,
             max_tokens=max_tokens,
-            # Chats get no stop sequences (HELMET scripts/run_api.sh). Those of the spec come from HELM's run expanders.
+            # Chats have no stop sequences of ours (HELMET scripts/run_api.sh), only those of HELM's run expanders.
             stop_sequences=[*spec.stop_sequences, *(sample.stop if style == "completion" else [])],
             random=spec.random,
         )
         sent = sample.extend(style=style, prompt_tokens=fitted.tokens)
         return RequestState(
             instance=replace(instance, extra_data=sent.to_json()),
-            # HELM's fields for multiple choice and demonstrations, which no task of ours uses in this way.
+            # These are HELM's fields for multiple choice and demonstrations. No task of ours uses them.
             reference_index=None,
             request_mode=None,
             train_trial_index=0,
@@ -134,24 +134,24 @@ class LongContextAdapter(Adapter):
         )
 
     def _fit(self, instance: Instance, sample: Sample, max_tokens: int, style: Form) -> FittedPrompt:
-        """Cut the last user turn so that the prompt fits."""
+        """Cut the first user turn so that the prompt fits."""
         if instance.input.messages is not None and not (style == "chat" and self.sends_messages):
             raise InputError(
-                f"the prompt is a conversation, which deployment {self.adapter_spec.model_deployment!r} is not sent"
-                f" (style={style}); allowed: a chat by a client that sends a request's messages, such as OpenAI's"
+                f"the prompt is a conversation, which deployment {self.adapter_spec.model_deployment!r} cannot send"
+                f" (style={style}); allowed: style=chat and a client that sends messages, such as OpenAI's"
             )
         prompt = _prompt(instance, sample, style)
         try:
-            return self.truncator.fit(prompt, sample, max_tokens, style)
+            return self.truncator.fit(prompt, sample, max_tokens, style, _others(instance))
         except NoRoomError:
-            # With truncation=error, one error names all prompts that are too long.
+            # With truncation=error, a single error later names all prompts that are too long.
             if self.refuses:
                 return FittedPrompt(prompt, cut=True)
             raise
 
     def _max_tokens(self, sample: Sample) -> int:
-        # HELM's run expanders change the spec's budget, which is that of the task with the longest outputs. A higher
-        # one raises every task's budget by the same number of tokens; a lower one is an upper limit.
+        # The spec's budget is the largest one of the run's tasks, and HELM's run expanders can change it. A larger
+        # value raises every task's budget by the same number of tokens. A smaller value is an upper limit.
         raised = max(0, self.adapter_spec.max_tokens - sample.run_max_tokens)
         return min(sample.max_tokens + raised, self.adapter_spec.max_tokens)
 
@@ -161,24 +161,42 @@ class LongContextAdapter(Adapter):
         sample = Sample.from_json(state.instance.extra_data)
         assert sample.style
         prompt = _prompt(state.instance, sample, sample.style)
-        return self.truncator.excess(prompt, sample, self._max_tokens(sample), sample.style)
+        return self.truncator.excess(prompt, sample, self._max_tokens(sample), sample.style, _others(state.instance))
 
 
 def _prompt(instance: Instance, sample: Sample, style: Form) -> str:
-    """Return the last user turn, which is the only one that can be cut, in the form that is sent."""
-    text = str(instance.input.messages[-1]["content"] if instance.input.messages else instance.input.text)
+    """Return the first user turn, which is the only one that can be cut, in the form that is sent."""
+    messages = instance.input.messages
+    text = str(messages[_first_turn(messages)]["content"] if messages else instance.input.text)
     return text if style == "chat" else text + (sample.separator + sample.answer_prefix)
 
 
-def _messages(instance: Instance, fitted: FittedPrompt) -> list[dict[str, str]] | None:
-    """Return a conversation with its fitted last turn; None for a prompt of one turn."""
+def _others(instance: Instance) -> list[str]:
+    """Return the texts of a conversation's other messages."""
     messages = instance.input.messages
-    return [*messages[:-1], {**messages[-1], "content": fitted.prompt}] if messages else None
+    if not messages:
+        return []
+    first = _first_turn(messages)
+    return [message["content"] for place, message in enumerate(messages) if place != first]
+
+
+def _messages(instance: Instance, fitted: FittedPrompt) -> list[dict[str, str]] | None:
+    """Return a conversation with its fitted first user turn; None for a prompt of one turn."""
+    messages = instance.input.messages
+    if not messages:
+        return None
+    place = _first_turn(messages)
+    return [*messages[:place], {**messages[place], "content": fitted.prompt}, *messages[place + 1 :]]
+
+
+def _first_turn(messages: Sequence[Mapping[str, str]]) -> int:
+    """Return the place of the first message of the user; the long context of a conversation stands there."""
+    return next(place for place, message in enumerate(messages) if message["role"] == "user")
 
 
 def _of_trial(state: RequestState, trial: int) -> RequestState:
-    """Return the state of one repeat. It differs in `random`, so that HELM's cache keeps the answers apart."""
-    # Without `random` the first trial has the cache entries of a run without repeats.
+    """Return the state of one repeat. Each repeat has its own `random`, so HELM's cache stores each answer."""
+    # The first trial has no `random`, so that it shares its cache entries with a run without repeats.
     if trial == 0:
         return state
     return replace(state, train_trial_index=trial, request=replace(state.request, random=str(trial)))

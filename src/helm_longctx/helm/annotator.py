@@ -1,4 +1,4 @@
-"""What a benchmark's judges are to HELM."""
+"""The base class of HELM's annotators that judge answers."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from helm.common.object_spec import get_class_by_name
 
 
 class JudgeAnnotator(Annotator):
-    """An annotator that is made with a run entry's `judge`. It never raises, since that would end the run."""
+    """An annotator with a run entry's argument `judge`. It never raises, because an exception would end the run."""
 
     @classmethod
     def check(cls, judge: str, credentials: Mapping[str, Any] | None = None) -> None:
-        """Look at the argument before anything is sent.
+        """Check the argument `judge` before anything is sent.
 
         Args:
-            credentials: of HELM's credentials file; None where they are not known.
+            credentials: the content of HELM's credentials file; None if it is not known.
 
         Raises:
-            InputError: there cannot be such a judge, or it needs a key and there is none.
+            InputError: the judge cannot exist, or it needs a key and there is none.
         """
 
 
 def check_annotators(specs: Iterable[AnnotatorSpec], credentials: Mapping[str, Any]) -> None:
-    """Look at a run's judges before anything is sent.
+    """Check a run's judges before anything is sent.
 
     Raises:
-        InputError: as `JudgeAnnotator.check`.
+        InputError: a judge cannot exist, or it needs a key and there is none.
     """
     for spec in specs:
         annotator = get_class_by_name(spec.class_name)

@@ -1,4 +1,4 @@
-"""The annotator that judges answers with language models. HELM runs it between the answers and the metric."""
+"""The annotator that judges answers with language models. HELM runs it after the answers and before the metric."""
 
 from __future__ import annotations
 
@@ -36,14 +36,16 @@ class AnswerAnnotator(JudgeAnnotator):
 
     Args:
         judge: `auto` (the official judge; none if there is no key for it), a HELM deployment, or several joined by `+`.
-        auto_client: passed by HELM.
+        auto_client: HELM's client for all deployments; HELM passes it.
     """
 
     name = "jury"
     use_global_metric = True
-    """Tells HELM to pass all answers at once, so that the judges are asked in parallel."""
+    """With this attribute HELM passes all answers at once, so that they can be judged in parallel."""
     official: ClassVar[str]
     """The benchmark's own judge, a HELM deployment."""
+    can_ask_nothing: ClassVar[bool] = False
+    """Whether an answer about which there is nothing to ask has a verdict, too."""
 
     def __init__(self, judge: str, auto_client: AutoClient):
         self._is_named = judge != "auto"
@@ -60,16 +62,21 @@ class AnswerAnnotator(JudgeAnnotator):
         """Make the questions about an answer, by part; none if the task is not judged. A single part is `ANSWER`.
 
         Args:
-            task: its name.
-            record: the scored record, with the `question`.
+            task: the task's name.
+            record: the scored record, with the field `question`.
 
         Raises:
-            InputError: the record or the rubric lacks something.
+            InputError: the record or the rubric is incomplete.
         """
 
     @abstractmethod
     def digest(self, task: str, record: Record) -> str:
-        """SHA-256 of the rubric. Runs that were judged by different rubrics cannot be compared."""
+        """Return the SHA-256 of the rubric. Runs with different rubrics cannot be compared."""
+
+    @staticmethod
+    def typical_answer(record: Record, tokens: int) -> str:
+        """Return a text of about so many tokens about which as much is asked as about a usual answer; for estimates."""
+        return "word " * tokens
 
     @classmethod
     def check(cls, judge: str, credentials: Mapping[str, Any] | None = None) -> None:
@@ -88,34 +95,38 @@ class AnswerAnnotator(JudgeAnnotator):
             check_judge(name, credentials)
 
     def annotate(self, request_state: RequestState) -> dict[str, Any]:
-        """The annotation of one answer, which the metric reads; empty if there is no judge. It never raises."""
+        """Return the annotation of one answer, which the metric reads; empty if there is no judge. Never raises."""
         return self._annotations([request_state])[0]
 
     def annotate_all(self, request_states: list[RequestState]) -> list[dict[str, Any]]:
-        """The annotations of all answers, each under the annotator's name."""
+        """Return the annotations of all answers, each under the annotator's name."""
         return [{self.name: annotation} for annotation in self._annotations(request_states)]
 
     def _annotations(self, states: list[RequestState]) -> list[dict[str, Any]]:
         questions_by_answer = [self._questions(state) for state in states]
         replies_by_answer = ask_judges(self._judges, [questions or {} for questions in questions_by_answer])
         return [
-            _NO_VERDICT if questions is None else self._annotation(state, replies) if questions else {}
+            _NO_VERDICT
+            if questions is None
+            else self._annotation(state, replies)
+            if questions or (self.can_ask_nothing and replies and is_answered(state))
+            else {}
             for state, questions, replies in zip(states, questions_by_answer, replies_by_answer, strict=True)
         ]
 
     def _questions(self, state: RequestState) -> dict[str, JudgeRequest] | None:
-        """The questions about an answer: none if it is not judged, None if it cannot be judged although it should."""
+        """Return the questions about an answer: empty if it is not judged, None if it should be judged but cannot."""
         if not (self._judges and is_answered(state)):
             return {}
         try:
             return self.questions(*_task_and_record(state))
         except Exception as error:  # the answers are paid for, so no error may end the run
             log_once(self._logged, state, error)
-            # A judge that the user named is missed; with `auto` judging is an extra.
+            # Without a verdict of a judge that the user named, the judgement has failed. With `auto` it is optional.
             return None if self._is_named else {}
 
     def _annotation(self, state: RequestState, replies: Mapping[str, Mapping[str, Reply]]) -> dict[str, Any]:
-        """The judges' replies and verdicts on one answer, as JSON data."""
+        """Return the judges' replies and verdicts on one answer, as JSON data."""
         texts = {
             judge: parts[ANSWER].text if ANSWER in parts else {part: reply.text for part, reply in parts.items()}
             for judge, parts in replies.items()
@@ -133,27 +144,35 @@ class AnswerAnnotator(JudgeAnnotator):
 
 
 def judge_requests(spec: AnnotatorSpec, state: RequestState) -> list[JudgeRequest]:
-    """Return what an annotator would ask each of its judges about an answer. No judge is needed for that.
+    """Return the requests that an annotator would send to each of its judges about an answer. Needs no judge.
 
     Raises:
-        InputError: as `AnswerAnnotator.questions`.
+        InputError: the record or the rubric is incomplete.
     """
     annotator: type[Any] = get_class_by_name(spec.class_name)
-    # A judge of passages and claims (entailment) has no such questions.
+    # An entailment model judges passages and claims, and has no such questions.
     if not issubclass(annotator, AnswerAnnotator):
         return []
-    # Without `__init__`, which would look for the judge and its key.
+    # `__init__` is not called, because it would look for the judge and its key.
     return [*annotator.__new__(annotator).questions(*_task_and_record(state)).values()]
 
 
+def typical_answer(spec: AnnotatorSpec, state: RequestState, tokens: int) -> str:
+    """Return a text of about so many tokens in place of an answer, for estimates."""
+    annotator: type[Any] = get_class_by_name(spec.class_name)
+    make = annotator.typical_answer if issubclass(annotator, AnswerAnnotator) else AnswerAnnotator.typical_answer
+    return make(Sample.from_json(state.instance.extra_data).record, tokens)
+
+
 def judge_names(spec: AnnotatorSpec, credentials: Mapping[str, Any] | None = None) -> list[str]:
-    """Return the deployments that an annotator asks about answers; none if it asks in another way.
+    """Return the deployments that an annotator asks about answers; none if it is not an `AnswerAnnotator`.
 
     Args:
-        credentials: of HELM's credentials file, for `auto`; without them it is the official judge on its own host.
+        credentials: the content of HELM's credentials file, to find the host of the official judge for `auto`. Without
+            it, `auto` is the official judge on its usual host.
 
     Raises:
-        InputError: as `find_official_judge`.
+        InputError: the official judge cannot be used.
     """
     annotator: type[Any] = get_class_by_name(spec.class_name)
     if not issubclass(annotator, AnswerAnnotator):
@@ -170,30 +189,30 @@ def is_answered(state: RequestState) -> bool:
 
 
 def explain(error: Exception) -> str:
-    """The reason why a judge cannot be used, without secrets."""
+    """Return the reason why a judge cannot be used, without secrets."""
     return str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {shorten(redact(str(error)))}"
 
 
 def log_once(logged: set[str], state: RequestState, error: Exception) -> None:
-    """Log why an answer is not judged, each reason once.
+    """Log why an answer is not judged. Each reason is logged once.
 
     Args:
-        logged: the reasons that were logged before; this one is added.
+        logged: the reasons that were logged before. The reason is added.
     """
     what = str(error) if isinstance(error, InputError) else type(error).__name__
     if what not in logged:
-        _log.error("%s and perhaps others are not judged: %s", state.instance.id, what)
+        _log.error("answer %s (and perhaps others) is not judged: %s", state.instance.id, what)
     logged.add(what)
 
 
 def _task_and_record(state: RequestState) -> tuple[str, Record]:
-    """An answer's task, and the record that is scored, with its question."""
+    """Return an answer's task, and its scored record with the question."""
     question = Sample.from_json(state.instance.extra_data).question
     return state.instance.sub_split or "", {**scored_record(state), "question": question}
 
 
 def _official_judge(official: str, credentials: Mapping[str, Any]) -> list[str]:
-    """Return the official judge's deployment; nothing if answers are not judged, for a reason that is logged."""
+    """Return the official judge's deployment. If there is none, log why answers are not judged, and return nothing."""
     try:
         found = find_official_judge(official, credentials)
     except InputError as error:  # the answers are paid for, so no error may end the run
@@ -203,7 +222,7 @@ def _official_judge(official: str, credentials: Mapping[str, Any]) -> list[str]:
 
 
 def _find_judge(name: str, client: AutoClient) -> Judge:
-    """Find a judge. If that fails, return one that answers nothing, so that the other judges of a jury go on."""
+    """Return a judge. If it cannot be used, return one that never answers, so that a jury's other judges can go on."""
     try:
         check_judge(name, client.credentials)
         return find_judges(name, client)[0]

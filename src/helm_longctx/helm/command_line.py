@@ -1,8 +1,8 @@
 """Finds mistakes on `helm-run`'s command line before data is read or requests are sent.
 
-HELM passes no arguments to a plugin, so this module parses them again with HELM's own parser. It ignores commands that
-use neither our run entries nor our runner. It cannot check the YAML files of `--local-path`, because HELM reads those
-before it loads plugins; `helm-longctx doctor` checks them.
+HELM passes no arguments to a plugin, so this module parses them again with HELM's parser. It ignores commands that use
+neither our run entries nor our runner. It cannot check the YAML files of `--local-path`, because HELM reads them before
+it loads plugins; `helm-longctx doctor` checks them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from helm_longctx.protocol.entry import Entry, check_entry, split_entry
 OURS = {name: benchmark for benchmark in BENCHMARKS for name in benchmark.entries}
 RUNNER = "helm_longctx.running.LongContextRunner"
 LONGEST_NAME = 255
-"""Most bytes of a file name on nearly all file systems."""
+"""Largest number of bytes of a file name on nearly all file systems."""
 
 
 def check_command_line(command: list[str]) -> None:
@@ -56,7 +56,7 @@ def check_command_line(command: list[str]) -> None:
     if not asks_for_ours(args):
         return
     install_excepthook()
-    # All mistakes at once, so that a user does not meet them one by one.
+    # All mistakes are printed at once, so that the user can correct all of them.
     problems = list(find_problems(args))
     for problem in problems:
         print_error(problem)
@@ -65,8 +65,8 @@ def check_command_line(command: list[str]) -> None:
 
 
 def find_problems(args: Namespace) -> Iterator[InputError]:
-    """Find the mistakes in the arguments of a `helm-run` command that uses an entry or the runner of this package."""
-    yield from (conf for conf in _read_confs(args) if isinstance(conf, InputError))
+    """Yield the mistakes in the arguments of a `helm-run` command that uses an entry or the runner of this package."""
+    yield from (InputError(f"--conf-paths {conf}") for conf in _read_confs(args) if isinstance(conf, InputError))
     yield from _check_options(args)
     entries = []
     for text in _our_entries(args):
@@ -83,7 +83,7 @@ def find_problems(args: Namespace) -> Iterator[InputError]:
 def make_run_specs(
     entries: Sequence[str], conf_paths: Sequence[Path], models: Sequence[str], suite: str, most: int, output_path: Path
 ) -> list[RunSpec]:
-    """Make the run specs that `helm-run` makes, for other commands that take run entries. Models must be registered.
+    """Make the same run specs as `helm-run`, for other commands that take run entries. Models must be registered.
 
     Args:
         entries, conf_paths, models, suite, most, output_path: `helm-run`'s `--run-entries`, `--conf-paths`,
@@ -98,10 +98,10 @@ def make_run_specs(
     args.run_entries, args.conf_paths = list(entries), [str(path) for path in conf_paths]
     args.models_to_run = list(models) or None
     if not (args.run_entries or args.conf_paths):
-        raise InputError("no run entry is given: name run entries or --conf-paths")
+        raise InputError("no run entry is given; allowed: run entries, or --conf-paths with files of run entries")
     for problem in find_problems(args):
         raise problem
-    # Run specs can depend on it.
+    # Run specs can depend on the output path.
     output_path.mkdir(parents=True, exist_ok=True)
     set_benchmark_output_path(str(output_path))
     wanted = [RunEntry(description=entry, priority=1, groups=None) for entry in args.run_entries]
@@ -128,16 +128,16 @@ def _read_confs(args: Namespace) -> list[list[str] | InputError]:
 
 
 def read_conf(path: str, priority: int | None = None) -> list[str] | InputError:
-    """Read the run entries of a file that `--priority` selects. Returns an error if the file cannot be read."""
+    """Return the run entries of a file that `--priority` selects, or an error if the file cannot be read."""
     try:
         entries = parse_hocon(Path(path).read_text(encoding="utf-8"))["entries"]
-        # As HELM selects them: an entry without a priority is kept.
+        # As in HELM, entries without a priority are selected, too.
         selection = [entry for entry in entries if priority is None or entry.get("priority", priority) <= priority]
         return [str(entry["description"]) for entry in selection]
     except OSError as error:
-        return InputError(f"--conf-paths {shorten(path)}: {error.strerror}; helm-longctx confs FOLDER makes such files")
+        return InputError(f"{shorten(path)}: {error.strerror}; helm-longctx confs FOLDER makes such files")
     except Exception as error:  # the parser raises many kinds, and the content can have any structure
-        return InputError(f"--conf-paths {shorten(path)} is not a file of run entries: {shorten(str(error))}")
+        return InputError(f"{shorten(path)} is not a file of run entries: {shorten(str(error))}")
 
 
 def _check_options(args: Namespace) -> Iterator[InputError]:
@@ -175,16 +175,16 @@ def _check_entry(text: str, args: Namespace) -> Entry:
     model = arguments.get("model") or arguments.get("model_deployment")
     if not (model or args.models_to_run):
         if wrong := [key for key in arguments if key.strip() == "model"]:
-            raise InputError(f"{name}: there is a space around the argument {shorten(wrong[0])}: write 'model'")
-        raise InputError(f"{name} names no model: add model=… to the entry, or --models-to-run")
+            raise InputError(f"{name}: there is a space around the argument {shorten(wrong[0])}; write 'model'")
+        raise InputError(f"{name} names no model; add model=… to the entry, or give --models-to-run")
     if model and not _can_run(model, args):
         raise unknown_model(f"{name}: model=", model)
-    # HELM applies its run expanders before it calls our function, so their arguments are unknown here.
+    # HELM applies its run expanders before it calls our function, so their arguments are not checked here.
     return check_entry(OURS[name], name, {k: value for k, value in arguments.items() if k not in RUN_EXPANDERS})
 
 
 def _can_run(model: str, args: Namespace) -> bool:
-    """Whether HELM can run a model. Models that HELM registers only after this plugin cannot be checked: they pass."""
+    """Whether HELM can run a model. True for models that HELM registers after this plugin, which cannot be checked."""
     registers_later = args.plugins or args.enable_huggingface_models or args.enable_local_huggingface_models
     return bool(registers_later) or is_model(model)
 
@@ -201,10 +201,10 @@ def is_model(model: str) -> bool:
 
 
 def unknown_model(where: str, model: str) -> InputError:
-    """Return an error about a model that HELM does not know, with the nearest name.
+    """Return an error about a model that HELM does not know. It names the most similar model.
 
     Args:
-        where: stands before the name.
+        where: the text before the name.
     """
     nearest = _nearest(model, [*get_all_models(), *(deployment.name for deployment in ALL_MODEL_DEPLOYMENTS)])
     return InputError(
@@ -216,7 +216,7 @@ def unknown_model(where: str, model: str) -> InputError:
 def _is_ours(text: str) -> bool:
     """Whether an entry is ours, or is spelled like one of ours and unknown to HELM."""
     name = text.partition(":")[0].strip()
-    # An entry of HELM or of another plugin can be spelled like ours; only an unknown one can be meant for us.
+    # The name of an entry of HELM or of another plugin can be similar to ours, so only unknown names count.
     return name in OURS or (get_run_spec_function(name) is None and _is_near(name, OURS))
 
 

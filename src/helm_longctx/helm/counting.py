@@ -1,4 +1,4 @@
-"""Finds the tokenizer that counts the tokens of generated examples: that of `count_with`, or the deployment's."""
+"""Finds the tokenizer that counts the tokens of generated examples: the one of `count_with`, or the deployment's."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import Any
 from helm.benchmark.model_deployment_registry import get_model_deployment
 from helm.benchmark.run_spec import RunSpec
 from helm.benchmark.scenarios.scenario import create_scenario
-from helm.benchmark.tokenizer_config_registry import get_tokenizer_config
+from helm.benchmark.tokenizer_config_registry import TokenizerConfig, get_tokenizer_config
 
 from helm_longctx.errors import InputError, shorten
 from helm_longctx.helm.truncation import load_tokenizer
+from helm_longctx.protocol.codec import make_codec
 from helm_longctx.protocol.counting import make_counter
 from helm_longctx.protocol.entry import Entry
 from helm_longctx.protocol.task import Settings
@@ -22,13 +23,16 @@ from helm_longctx.sources.root import DataRoot
 
 
 def with_counter(entry: Entry, root: DataRoot) -> Settings:
-    """Return the settings of an entry, with the counter that `count_with` names.
+    """Return the settings of an entry, with the counter and the codec of the tokenizer that `count_with` names.
 
     Raises:
-        InputError: the tokenizer does not exist, or cannot be loaded.
+        InputError: the tokenizer does not exist or cannot be loaded.
     """
     name = entry.settings.count_with
-    return replace(entry.settings, counter=make_counter(_find_tokenizer(name, root))) if name else entry.settings
+    if not name:
+        return entry.settings
+    tokenizer = _find_tokenizer(name, root)
+    return replace(entry.settings, counter=make_counter(tokenizer), codec=make_codec(tokenizer))
 
 
 def with_deployments_tokenizer(spec: RunSpec) -> RunSpec:
@@ -45,23 +49,21 @@ def with_deployments_tokenizer(spec: RunSpec) -> RunSpec:
     name = get_model_deployment(spec.adapter_spec.model_deployment).tokenizer_name
     if not name:
         raise InputError(
-            f"{entry.name}: deployment {spec.adapter_spec.model_deployment!r} has no tokenizer_name; give"
-            " count_with=, the name or the folder of a tokenizer"
+            f"{entry.name}: deployment {spec.adapter_spec.model_deployment!r} has no tokenizer_name; give count_with="
+            " with the name or the folder of a tokenizer"
         )
     scenario = spec.scenario_spec
     return replace(spec, scenario_spec=replace(scenario, args={**scenario.args, "count_with": name}))
 
 
 def _find_tokenizer(name: str, root: DataRoot) -> Any:
-    """Load a tokenizer of HELM's registry, of a folder, or of the hub, in this order."""
-    # HELM's registry first, because a deployment's `tokenizer_name` is a name in it.
+    """Load a tokenizer from HELM's registry, from a folder, or from the hub, in this order."""
+    # HELM's registry comes first, because a deployment's `tokenizer_name` is a name in it.
     if config := get_tokenizer_config(name):
-        if tokenizer := load_tokenizer(config):
-            return tokenizer
-        raise InputError(f"count_with={shorten(name)}: HELM's tokenizer of this name does not run here")
+        return _load_registered(config)
     if (Path(name) / "tokenizer.json").is_file():
         return _read_tokenizer(Path(name) / "tokenizer.json")
-    # Names on the hub are `org/name`; without this check a misspelled folder would be asked for there.
+    # Names on the hub are `org/name`. Without this check, the hub would be asked for a misspelled folder.
     if name.count("/") != 1:
         raise InputError(
             f"count_with={shorten(name)} is not a tokenizer; allowed: a tokenizer of HELM, the name of a model on the"
@@ -70,6 +72,19 @@ def _find_tokenizer(name: str, root: DataRoot) -> Any:
     file = HubFile(name, "tokenizer.json", f"tokenizers/{name.replace('/', '__')}/tokenizer.json", kind="model")
     ensure([file], root, f"the same command, with a login that can read {name}")
     return _read_tokenizer(root / file.path)
+
+
+def _load_registered(config: TokenizerConfig) -> Any:
+    try:
+        tokenizer = load_tokenizer(config)
+    except (OSError, ValueError) as error:  # a file or the network is missing
+        raise InputError(
+            f"count_with={config.name!r} cannot be loaded ({type(error).__name__}); allowed: a tokenizer whose files"
+            " are on this machine or can be downloaded (docs/offline.md)"
+        ) from error
+    if tokenizer is None:
+        raise InputError(f"count_with={config.name!r} does not run in this process; allowed: a tokenizer that does")
+    return tokenizer
 
 
 def _read_tokenizer(path: Path) -> Any:

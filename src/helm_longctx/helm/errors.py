@@ -11,7 +11,7 @@ from helm_longctx.redaction.text import redact
 
 
 def install_excepthook() -> None:
-    """Make `helm-run` print bad input as one line, and other errors without prompts and secrets. Idempotent."""
+    """Make `helm-run` print input errors as one line, and other errors without prompts and secrets. Idempotent."""
     sys.excepthook = _excepthook
 
 
@@ -32,7 +32,7 @@ def print_error(error: BaseException) -> None:
 
 
 def explain(error: BaseException) -> str | None:
-    """Explain an `InputError`, or HELM's error about an unknown model, in one line; None for other errors."""
+    """Return one line about an `InputError` or about HELM's error for an unknown model; None for other errors."""
     if isinstance(error, InputError):
         # The message of a library can have line breaks.
         return redact(" ".join(str(error).split()))

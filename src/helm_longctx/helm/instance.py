@@ -6,9 +6,10 @@ from dataclasses import asdict
 
 from helm.benchmark.scenarios.scenario import CORRECT_TAG, TEST_SPLIT, Input, Instance, Output, Reference
 
+from helm_longctx.protocol.benchmark import Benchmark
 from helm_longctx.protocol.prompt import Prompt
 from helm_longctx.protocol.sample import Sample
-from helm_longctx.protocol.task import Benchmark, Example, Settings, Task
+from helm_longctx.protocol.task import Example, Settings, Task
 
 
 def to_instance(
@@ -22,13 +23,14 @@ def to_instance(
     prompt = task.prompt(example, task.variant(settings).system)
     sample = Sample(
         source=example.source,
-        max_tokens=task.budget(settings),
+        max_tokens=task.budget(settings, example),
         run_max_tokens=run_max_tokens,
         chat=task.chat,
         cut=task.cut,
         # With another axis the length counts words or output tokens, which limit no prompt.
         length=settings.length if benchmark.axis and benchmark.axis.limits_prompt else None,
         context_span=prompt.context,
+        reserved=example.reserved,
         separator=prompt.separator,
         answer_prefix=prompt.answer_prefix,
         prefix_scored=task.prefix_scored,
@@ -44,6 +46,7 @@ def to_instance(
         record=dict(example.record),
         group=example.group,
         follow_up=asdict(example.follow_up) if example.follow_up else None,
+        answer_tokens=example.answer_tokens,
     )
     return Instance(
         input=_input(prompt),

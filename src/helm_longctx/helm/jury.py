@@ -1,4 +1,4 @@
-"""How far a jury agrees over a run."""
+"""Statistics of the agreement of a jury in a run."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from helm_longctx.judging.agreement import cohen_kappa, krippendorff_alpha
 from helm_longctx.judging.scores import BY_JUDGE
 
 GRADES = "judge_score"
-"""The score that has grades (a fluent answer's correctness, 0 to 3); an F1 has none."""
+"""The score whose values are grades (the correctness of a fluent answer, 0 to 3). An F1 has no grades."""
 
 
 def jury_stats(rows: Iterable[PerInstanceStats]) -> list[Stat]:
-    """For each task with several judges `jury_alpha`, and where they give grades `jury_kappa:a|b` for each pair.
+    """Return `jury_alpha` for each task with several judges, and `jury_kappa:a|b` for each pair if they give grades.
 
-    What is not defined, such as the agreement of judges who always say the same, is absent.
+    A statistic that is not defined, such as the agreement of judges who give all answers the same score, is absent.
     """
     found = []
     for (headline, name), by_judge in _scores(rows).items():
         instances = sorted({instance for scores in by_judge.values() for instance in scores})
-        given = {judge: [scores.get(i, math.nan) for i in instances] for judge, scores in sorted(by_judge.items())}
-        graded = headline == GRADES
-        values = {"jury_alpha": krippendorff_alpha(list(given.values()), "ordinal" if graded else "interval")}
-        for one, other in combinations(given, 2) if graded else ():
-            values[f"jury_kappa:{one}|{other}"] = cohen_kappa(given[one], given[other], "quadratic")
+        ratings = {judge: [scores.get(i, math.nan) for i in instances] for judge, scores in sorted(by_judge.items())}
+        has_grades = headline == GRADES
+        values = {"jury_alpha": krippendorff_alpha(list(ratings.values()), "ordinal" if has_grades else "interval")}
+        for one, other in combinations(ratings, 2) if has_grades else ():
+            values[f"jury_kappa:{one}|{other}"] = cohen_kappa(ratings[one], ratings[other], "quadratic")
         found += [
             Stat(MetricName(metric, split=name.split, sub_split=name.sub_split)).add(value)
             for metric, value in values.items()
@@ -40,7 +40,7 @@ def jury_stats(rows: Iterable[PerInstanceStats]) -> list[Stat]:
 
 
 def _scores(rows: Iterable[PerInstanceStats]) -> dict[tuple[str, MetricName], dict[str, dict[str, float]]]:
-    """By headline metric and place (split and sub-split) each judge's scores by instance."""
+    """Return each judge's scores by instance, for each headline metric and place (split and sub-split)."""
     scores: dict[tuple[str, MetricName], dict[str, dict[str, float]]] = {}
     for row in rows:
         for stat in row.stats:

@@ -1,4 +1,4 @@
-"""The metric of all benchmarks: scores as HELM statistics, whole and by depth, and what went wrong beside them."""
+"""The metric of all benchmarks: scores as HELM statistics, in all and by depth, and counts of what went wrong."""
 
 from __future__ import annotations
 
@@ -27,29 +27,29 @@ from helm_longctx.protocol.sample import Sample
 from helm_longctx.protocol.task import MAIN_METRIC, Record
 
 FAILURE_METRICS = {Failure.TOO_LONG: "request_too_long", Failure.REFUSED: "request_refused"}
-"""Failures that are counted apart: they say something of the model, and come again."""
+"""Failures that have their own counts, because they depend on the model and repeat."""
 
 OTHER_FAILURES = "request_failed"
 
 
 class LongContextMetric(Metric):
-    """Scores by the task that an instance's sub-split names.
+    """Scores answers with the task that the instance's sub-split names.
 
-    A request without an answer has no score: it is counted by why it has none, and means are over the others. Each
-    of several repeats is a trial to HELM, and a statistic is the mean over questions of their means over the repeats.
+    A request without an answer has no score. It is counted by the reason, and means are over the other requests. Each
+    repeat is a trial in HELM. A statistic is the mean over questions of their means over repeats.
 
     Args:
-        benchmark: the name of the benchmark whose tasks these are.
-        package: the version of this package that made the run spec, for the record.
+        benchmark: the name of the benchmark.
+        package: the version of this package that made the run spec. It is only recorded.
     """
 
     def __init__(self, benchmark: str, package: str = ""):
         self.benchmark = find_benchmark(benchmark)
 
     def evaluate(self, scenario_state: ScenarioState, *arguments: Any, **named: Any) -> MetricResult:
-        """All statistics of a run."""
+        """Return all statistics of a run."""
         spec = scenario_state.adapter_spec
-        # Our adapter makes a trial of each repeat; HELM's `evaluate` looks for trials by this number.
+        # Each repeat is a trial of our adapter. HELM's `evaluate` takes the number of trials from this field.
         trials = replace(scenario_state, adapter_spec=replace(spec, num_train_trials=spec.num_trials))
         result = super().evaluate(trials, *arguments, **named)
         rows = result.per_instance_stats
@@ -63,16 +63,16 @@ class LongContextMetric(Metric):
         metric_service: MetricService,
         eval_cache_path: str,
     ) -> list[Stat]:
-        """The statistics of one answer."""
+        """Return the statistics of one answer."""
         return [Stat(MetricName(name)).add(value) for name, value in self._values(request_state)]
 
     def derive_stats(self, stats_dict: dict[MetricName, Stat]) -> list[Stat]:
-        """The task's score under its own name, so that a run of several tasks can show each in its own column.
+        """Return the task's score under its own name, so that each task of a run can have its own column.
 
         Args:
             stats_dict: statistics of one split and sub-split.
         """
-        # All names in it have the same split and sub-split, so any of them gives both.
+        # All names in `stats_dict` have the same split and sub-split.
         context = next(iter(stats_dict))
         if not context.sub_split or context.perturbation:
             return []
@@ -86,7 +86,7 @@ class LongContextMetric(Metric):
         return [Stat(MetricName(task_score(task.name))).add(score), *several]
 
     def get_metadata(self) -> list[MetricMetadata]:
-        """What each statistic means."""
+        """Return the title and the meaning of each statistic."""
         return [
             MetricMetadata(
                 f["name"], f["display_name"], f.get("short_display_name"), f["description"], f["lower_is_better"]
@@ -106,17 +106,17 @@ class LongContextMetric(Metric):
         for name in ("depth", "input_tokens", "prompt_tokens"):
             if (value := getattr(sample, name)) is not None:
                 yield name, value
-        # All three are given for each request, so that their means are shares of all requests.
+        # Each request has all three statistics, so that their means are shares of all requests.
         counted = failure and FAILURE_METRICS.get(failure, OTHER_FAILURES)
         for name in (*FAILURE_METRICS.values(), OTHER_FAILURES):
             yield name, float(name == counted)
         if notes := [note for note in (state.annotations or {}).values() if note]:
-            # An answer has one annotator; the largest value would also hold for several.
+            # An answer has one annotator. If it had several, the largest value would be right.
             yield "judge_failed", max(float(note.get("failed", 0)) for note in notes)
         yield "prompt_cut", float(state.prompt_truncated)
         yield "generated_data", float(sample.source == "generated")
         yield "subsampled", float(sample.drawn_from is not None)
-        # Caches and runs of before hold negative times: the system's clock was set back during the request.
+        # Older caches and runs have negative times where the system's clock was set back during a request.
         if state.result and state.result.request_time is not None and state.result.request_time >= 0:
             yield "request_seconds", state.result.request_time
 
@@ -125,7 +125,7 @@ class LongContextMetric(Metric):
         task = self.benchmark.task(state.instance.sub_split)
         scores = task.scores(scored_record(state))
         score = scores.pop(MAIN_METRIC, None)
-        # A mean of several metrics is taken of their means, since they may be over different instances.
+        # A score of several metrics is the mean of their means (`derive_stats`), which can be over different instances.
         if score is not None and len(task.headline) == 1:
             yield MAIN_METRIC, score
             if depth is not None:
@@ -133,10 +133,10 @@ class LongContextMetric(Metric):
         yield from scores.items()
 
     def _over_questions(self, stats: list[Stat], rows: list[PerInstanceStats], repeats: int) -> list[Stat]:
-        """Statistics of which some answers have no value, as means over questions.
+        """Return the statistics, with means over questions where some answers have no value.
 
-        HELM takes the mean of the trials' means. Both are the same where every answer has a value; where not, the
-        trials are over different questions.
+        HELM computes the mean of the trials' means. Both are equal if every answer has a value. If not, the trials are
+        over different questions.
         """
         values: dict[MetricName, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
         for row in rows if repeats > 1 else ():
@@ -149,7 +149,7 @@ class LongContextMetric(Metric):
             if any(len(of_question) < repeats for of_question in by_question.values())
         }
         found = {stat.name: gaps.get(stat.name, stat) for stat in stats}
-        # What is derived from the replaced means must be derived again.
+        # Statistics that are derived from the replaced means must be derived again.
         for context in {replace(name, name="") for name in gaps}:
             of_context = {name: stat for name, stat in found.items() if replace(name, name="") == context}
             for derived in self.derive_stats(of_context):
@@ -158,7 +158,7 @@ class LongContextMetric(Metric):
         return [*found.values()]
 
     def _passes(self, rows: list[PerInstanceStats], repeats: int) -> Iterator[Stat]:
-        """Of metrics that are a success or not, the share of questions with a success among all repeats."""
+        """Yield pass@k of each metric that is a success or a failure: the share of questions with a success."""
         if repeats < 2:
             return
         best: dict[MetricName, dict[str, float]] = defaultdict(dict)
@@ -174,7 +174,7 @@ class LongContextMetric(Metric):
             yield stat
 
     def _is_success(self, name: MetricName) -> bool:
-        """Whether it is the headline of its task, and 0 or 1 for each answer."""
+        """Whether a statistic is the headline of its task, and 0 or 1 for each answer."""
         if not name.sub_split or name.perturbation:
             return False
         headline = self.benchmark.task(name.sub_split).headline
@@ -182,7 +182,7 @@ class LongContextMetric(Metric):
 
 
 def _usage_values(deployment: str, usage: Usage | None) -> Iterator[tuple[str, float]]:
-    """What the provider says of an answer's tokens, and their price."""
+    """Yield the provider's token counts of an answer, and their cost."""
     if usage is None:
         return
     values = asdict(usage)
@@ -197,7 +197,7 @@ def _usage_values(deployment: str, usage: Usage | None) -> Iterator[tuple[str, f
 
 
 def scored_record(state: RequestState) -> Record:
-    """What the scorer gets: the output, after a completion the answer prefix before it where the task scores it so."""
+    """Return the record that the task's scorer gets (see `protocol/task.py`)."""
     sample = Sample.from_json(state.instance.extra_data)
     assert state.result
     # The model continued the prefix, and the official code scores both together (HELMET eval.py:101).
@@ -205,7 +205,7 @@ def scored_record(state: RequestState) -> Record:
     return {
         **sample.record,
         **(state.annotations or {}),
-        # The prefix comes before the thinking, as in the official code, so a `</think>` removes it, too.
+        # As in the official code, the prefix comes before the thinking, so a `</think>` also removes the prefix.
         "prediction": remove_thinking(prefix + state.result.completions[0].text),
         "references": [reference.output.text for reference in state.instance.all_correct_references],
     }

@@ -1,11 +1,11 @@
-"""All changes that we make to HELM: what each replaces, why, and a check that fails when HELM changes.
+"""All changes of HELM: the function that each replaces, the reason, and a check that fails when HELM changes.
 
-HELM has no extension point for these. `apply_adapter_patch` runs when the package is imported, since HELM must be able
-to make our adapter in processes that load no plugin. All other patches wait until a run of ours is asked for
-(`apply_patches`), so that a `helm-run` of other scenarios behaves as if this package were not installed.
+HELM has no extension points for these changes. `apply_adapter_patch` runs when the package is imported, because HELM
+must be able to make our adapter in processes that load no plugin. All other patches are applied when a run of ours is
+built (`apply_patches`), so that a `helm-run` of other scenarios behaves as if this package were not installed.
 
 A replacement calls HELM's own function for everything that is not ours. `Patch.apply` compares the parameters of HELM's
-function with those that the replacement was written for, and raises where they differ.
+function with those that the replacement was written for, and raises an error if they differ.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ class Patch:
     """A function of HELM and its replacement.
 
     Args:
-        owner: the module that has the function, or `module:Class`.
+        owner: the function's module, or `module:Class`.
         name: the function's name.
-        parameters: the names of all its parameters, in order. The replacement relies on them.
-        make: returns the replacement of HELM's function.
+        parameters: the names of all parameters in order, on which the replacement relies.
+        make: (HELM's function) → its replacement.
     """
 
     owner: str
@@ -64,12 +64,12 @@ class Patch:
         """Replace the function, once.
 
         Raises:
-            RuntimeError: this HELM has no such function, or one with other parameters.
+            RuntimeError: the installed HELM lacks the function, or its parameters differ.
         """
         module, _, cls = self.owner.partition(":")
         owner: Any = importlib.import_module(module)
         owner = getattr(owner, cls, None) if cls else owner
-        # `getattr` would hide whether the function is a static method, which the replacement must be, too.
+        # If the function is a static method, so must be the replacement. `getattr` would hide that.
         found = inspect.getattr_static(owner, self.name, None)
         theirs = found.__func__ if isinstance(found, staticmethod) else found
         if getattr(theirs, _MARK, False):
@@ -102,12 +102,11 @@ OpensStore = Callable[[], AbstractContextManager[Any]]
 store_watch: ContextVar[Callable[[OpensStore, str], AbstractContextManager[Any]] | None] = ContextVar(
     "store_watch", default=None
 )
-"""Set during an attempt of our runner. It gets a function that opens a store and the store's name, and returns the
-store that the client uses."""
+"""Set during an attempt of our runner: (function that opens a store, the store's name) → the store for the client."""
 
 
 def _make_our_adapter(theirs: Any) -> Any:
-    """HELM's factory is a closed chain of ifs, so it cannot find an adapter of another package."""
+    """HELM's factory is a fixed chain of ifs, so it cannot find an adapter of another package."""
     from helm_longctx.helm.adapter import LongContextAdapter
     from helm_longctx.protocol.entry import METHOD
 
@@ -121,7 +120,7 @@ def _make_our_adapter(theirs: Any) -> Any:
 
 
 def _open_our_store(theirs: Any) -> Any:
-    """HELM opens stores by a closed set of configurations. A configuration with a method `open_store` is ours."""
+    """HELM's function knows a fixed set of store configurations. Ours have a method `open_store`."""
 
     def create_key_value_store(config: Any) -> AbstractContextManager[Any]:
         open_store: OpensStore = getattr(config, "open_store", None) or functools.partial(theirs, config)
@@ -132,7 +131,7 @@ def _open_our_store(theirs: Any) -> Any:
 
 
 def _tell_whose_client(theirs: Any) -> Any:
-    """HELM's cache keys contain only the engine's name, which two deployments can share. Ours need the deployment."""
+    """HELM's cache keys have the engine's name, which two deployments can share. Our cache needs the deployment."""
 
     def _get_client(self: Any, model_deployment_name: str) -> Client:
         token = client_in_the_making.set(ClientInTheMaking(model_deployment_name, self.credentials))
@@ -146,18 +145,18 @@ def _tell_whose_client(theirs: Any) -> Any:
 
 
 def _warn_of_subsamples(theirs: Any) -> Any:
-    """HELM's `-m` can draw a part of a benchmark's official sample. Published scores are those of the whole sample."""
+    """HELM's `-m` can draw a part of a benchmark's official sample, but published scores are of the whole sample."""
 
     def downsample_eval_instances(
         instances: list[Instance], max_eval_instances: int, eval_splits: list[str]
     ) -> list[Instance]:
         subset: list[Instance] = theirs(instances, max_eval_instances, eval_splits)
-        # Instances of other scenarios have no sample of ours: they are left alone.
+        # Instances of other scenarios have no sample of ours and stay unchanged.
         if len(subset) == len(instances) or not Sample.is_in(instances[0].extra_data):
             return subset
         hwarn(
-            f"-m {max_eval_instances} draws {len(subset)} of {len(instances)} instances, which is not the benchmark's"
-            " sample: give -m 10000, or num_samples= for fewer as the benchmark draws them"
+            f"-m {max_eval_instances} draws {len(subset)} of {len(instances)} instances, which are not the benchmark's"
+            " sample; give -m 10000, or num_samples= for a smaller sample as the benchmark draws it"
         )
         drawn = {"drawn_from": len(instances)}
         return [replace(each, extra_data={**(each.extra_data or {}), **drawn}) for each in subset]
@@ -166,7 +165,7 @@ def _warn_of_subsamples(theirs: Any) -> Any:
 
 
 def _register_credentials(theirs: Any) -> Any:
-    """The redaction must know the keys in HELM's credentials file before a client can print them."""
+    """The redaction must know the keys in HELM's credentials file before a client prints them."""
 
     def init(self: Any, credentials: Mapping[str, Any], *args: Any, **kwargs: Any) -> None:
         register_credentials(credentials)
@@ -176,7 +175,7 @@ def _register_credentials(theirs: Any) -> Any:
 
 
 def _redact_errors(theirs: Any) -> Any:
-    """HELM stores the error of a request in `scenario_state.json`, and a provider's error can repeat the key."""
+    """HELM stores the error of a request in `scenario_state.json`, and a provider's error can contain the key."""
 
     def make_request(self: Any, request: Request) -> RequestResult:
         result: RequestResult = theirs(self, request)
@@ -196,7 +195,7 @@ def _register_arguments(theirs: Any) -> Any:
 
 
 def _shorten_requests(theirs: Any) -> Any:
-    """HELM puts whole requests into errors, with prompts of up to a megabyte and more."""
+    """HELM puts whole requests into errors, with prompts of a megabyte and more."""
     return abbreviate_request
 
 
@@ -251,10 +250,10 @@ _OPENAI = Patch("helm.clients.openai_client:OpenAIClient", "_make_chat_raw_reque
 
 
 class SteadyClock:
-    """The part of Python's module `time` that HELM times requests with.
+    """The part of Python's module `time` with which HELM measures the seconds of requests.
 
-    HELM takes the difference of two readings of the system's clock. A clock that is set back between them gives
-    negative seconds. This clock starts at the system's time and is never set.
+    HELM subtracts two readings of the system's clock. If the clock is set back between them, the result is negative.
+    This clock starts at the system's time and is never set.
     """
 
     def __init__(self) -> None:
@@ -266,10 +265,10 @@ class SteadyClock:
 
 
 def apply_adapter_patch() -> None:
-    """Make HELM's adapter factory know our methods. Idempotent.
+    """Add our methods to HELM's adapter factory. Idempotent.
 
     Raises:
-        RuntimeError: as `Patch.apply`.
+        RuntimeError: this version of HELM is not supported.
     """
     _ADAPTER.apply()
 
@@ -285,9 +284,9 @@ def apply_patches() -> None:
     """Change HELM for our runs: caches, redaction of logs and errors, warnings, times. Idempotent.
 
     Raises:
-        RuntimeError: as `Patch.apply`.
+        RuntimeError: this version of HELM is not supported.
     """
-    # Before anything is logged. Deployments that HELM registers later are seen by the patch of `__post_init__`.
+    # This comes before anything is logged. The patch of `__post_init__` sees deployments that HELM registers later.
     register_environment()
     for deployment in DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.values():
         register_arguments(deployment.client_spec.args)
@@ -301,18 +300,18 @@ def apply_patches() -> None:
 
 
 def apply_seed_patch() -> None:
-    """Make HELM's client for OpenAI's protocol send a request's seed. Idempotent; does nothing without `openai`.
+    """Make HELM's client for OpenAI's protocol send a request's seed. Idempotent. Does nothing without `openai`.
 
     Raises:
-        RuntimeError: as `Patch.apply`.
+        RuntimeError: this version of HELM is not supported.
     """
-    # HELM's module for OpenAI can only be imported with the package.
+    # HELM's module for OpenAI can be imported only if the package `openai` is installed.
     if importlib.util.find_spec("openai") is not None:
         _OPENAI.apply()
 
 
 class _Deferred(ModuleType):
-    """Stands for a module, or for a module in it, which is imported when something in it is read."""
+    """Takes the place of a module. The module is imported when one of its attributes is read."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):  # Python's import statement asks for these
@@ -327,12 +326,12 @@ _FOR_SYNONYMS = ("nltk", "nltk.corpus", "spacy")
 
 
 def import_codec() -> None:
-    """Import HELM's codec without NLTK and spaCy, which imports PyTorch. Idempotent.
+    """Import HELM's codec, with which HELM reads and writes files, without NLTK and spaCy. Idempotent.
 
-    HELM reads and writes files with it. It imports all perturbations, and the one that replaces words by synonyms
-    imports these packages, which takes seconds, but needs them only when it perturbs.
+    The codec imports all perturbations. The one that replaces words by synonyms imports NLTK and spaCy, and so PyTorch,
+    which takes seconds. It needs them only when it perturbs.
     """
-    # So that no other module of HELM is imported while the packages are deferred.
+    # This import comes first, so that no other module of HELM is imported while the packages are deferred.
     importlib.import_module("helm.benchmark.runner")
     importlib.import_module("helm.benchmark.augmentations.perturbation")
     deferred = {name: _Deferred(name) for name in _FOR_SYNONYMS if name not in sys.modules}
@@ -349,9 +348,9 @@ def import_codec() -> None:
 
 @contextmanager
 def libyaml() -> Iterator[None]:
-    """Make HELM read YAML files with libyaml, where PyYAML has it, while the block runs.
+    """Make HELM read YAML files with libyaml, if PyYAML has it, while the block runs.
 
-    The values are the same, and HELM's own files take 0.3 seconds instead of 3.
+    The values are the same, but HELM's own files take 0.3 seconds instead of 3.
     """
     safe_load = yaml.safe_load
     yaml.safe_load = functools.partial(yaml.load, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
@@ -362,10 +361,10 @@ def libyaml() -> Iterator[None]:
 
 
 def apply_slurm_patch(module: str) -> None:
-    """Make the jobs of HELM's runner for Slurm run another module, with the same options. Idempotent.
+    """Make the jobs of HELM's Slurm runner start another module with the same options. Idempotent.
 
     Raises:
-        RuntimeError: as `Patch.apply`.
+        RuntimeError: this version of HELM is not supported.
     """
     make = functools.partial(_submit_other_worker, module)
     Patch("helm.benchmark.slurm_runner", "submit_slurm_job", ("command", "slurm_args"), make).apply()

@@ -21,22 +21,22 @@ from helm_longctx.helm.annotator import JudgeAnnotator
 from helm_longctx.helm.metric import LongContextMetric
 from helm_longctx.helm.patches import apply_patches
 from helm_longctx.helm.scenario import LongContextScenario
+from helm_longctx.protocol.benchmark import Benchmark
 from helm_longctx.protocol.entry import Entry, check_entry, fetch_command
-from helm_longctx.protocol.task import Benchmark
 from helm_longctx.sources.fetch import ensure
 from helm_longctx.sources.root import DataRoot
 
 Spec = TypeVar("Spec", bound=ObjectSpec)
 
 _OF_THE_REQUEST = ("style", "truncation", "judge", "repeats")
-"""Arguments that change no instance. The adapter spec and the annotators carry them instead of the scenario."""
+"""Arguments that change no instance. They are in the adapter spec and the annotators, not in the scenario."""
 
 
 def spec_of(kind: type[Spec], cls: type, **arguments: Any) -> Spec:
-    """Make a HELM spec of a class. The arguments are checked against the constructor now, not first in the run.
+    """Make a HELM spec of a class. The arguments are checked against the constructor now, not only in the run.
 
     Raises:
-        TypeError: the constructor does not take them.
+        TypeError: the constructor does not take the arguments.
     """
     inspect.signature(cls).bind(**arguments)
     return kind(class_name=f"{cls.__module__}.{cls.__qualname__}", args=arguments)
@@ -53,10 +53,11 @@ def build_run_spec(benchmark: Benchmark, name: str, /, **arguments: Any) -> RunS
     """Make the run spec of an entry.
 
     Raises:
-        InputError: an argument is wrong, or the mirror lacks data.
+        InputError: an argument is wrong, the mirror lacks data, or answers cannot be scored on this machine.
     """
     apply_patches()
     entry = check_entry(benchmark, name, arguments)
+    entry.check_machine()
     check_data([entry])
     return make_entry_spec(entry)
 
@@ -75,10 +76,11 @@ def make_entry_spec(entry: Entry) -> RunSpec:
 
 def make_scenario(entry: Entry) -> ScenarioSpec:
     """Return the scenario spec of an entry."""
-    # Two entries that differ only in these have the same instances, so HELM's tables can put them side by side.
+    # Without these arguments, entries with the same instances have the same scenario, so HELM can show them in one
+    # table.
     arguments = {key: value for key, value in entry.arguments.items() if key not in _OF_THE_REQUEST}
     if entry.settings.length is not None:
-        # A number, so that `8k` and `8192` make the same scenario.
+        # The length is a number, so that `8k` and `8192` make the same scenario.
         arguments["length"] = entry.settings.length
     return spec_of(
         ScenarioSpec,
@@ -109,11 +111,12 @@ def _adapter_spec(entry: Entry) -> AdapterSpec:
 
 def make_metrics(entry: Entry) -> list[MetricSpec]:
     """Return the metric specs of an entry."""
-    # Imported here because it imports scikit-learn and looks for NLTK data, which would slow down every helm-run.
+    # This module imports scikit-learn and looks for NLTK data, which would slow down every helm-run.
     from helm.benchmark.metrics.basic_metrics import InstancesPerSplitMetric
 
     return [
-        # The version is not in the scenario's arguments: HELM puts runs with different arguments into different tables.
+        # The version is an argument of the metric, because HELM puts runs with different scenarios into different
+        # tables.
         spec_of(MetricSpec, LongContextMetric, benchmark=entry.benchmark.name, package=VERSION),
         spec_of(MetricSpec, InstancesPerSplitMetric),
     ]
@@ -125,7 +128,7 @@ def make_annotators(entry: Entry) -> list[AnnotatorSpec]:
     if not name or judge == "none" or not any(task.has_judge for task in entry.tasks):
         return []
     annotator: type[JudgeAnnotator] = get_class_by_name(name)
-    # Without credentials, which HELM does not pass here: only what can be known without them is checked.
+    # HELM does not pass the credentials here, so the check is without them.
     annotator.check(judge)
     return [AnnotatorSpec(name, {"judge": judge})]
 

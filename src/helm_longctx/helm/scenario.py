@@ -41,9 +41,7 @@ class LongContextScenario(Scenario):
         for name, given in (("revision", revision), ("comparability", comparability)):
             # None in runs of earlier versions, which did not store the number.
             if given not in (None, installed[name]):
-                raise InputError(
-                    f"{entry}: {name}={given!r} is not the installed package's, which is {installed[name]!r}"
-                )
+                raise InputError(f"{entry}: {name}={given!r} is not allowed; allowed: {installed[name]!r} (installed)")
         self.entry = check_entry(self.benchmark, entry, arguments)
         self.name = self.benchmark.name
         self.description = f"{self.benchmark.title}: {self.benchmark.description}"
@@ -60,16 +58,16 @@ class LongContextScenario(Scenario):
         instances = list(self.iter_instances(output_path))
         if any(Sample.from_json(instance.extra_data).follow_up for instance in instances):
             raise InputError(
-                f"{self.entry.description} asks each question in two requests, which HELM's own runner does not send;"
+                f"{self.entry.description} needs two requests for each question, which HELM's own runner cannot send;"
                 " allowed: --runner-class-name helm_longctx.running.LongContextRunner"
             )
         return instances
 
     def iter_instances(self, output_path: str) -> Iterator[Instance]:
-        """Yield the instances one at a time, after missing data was fetched.
+        """Fetch missing data, and yield the instances one at a time.
 
         Args:
-            output_path: `<benchmark output>/scenarios/<name>`, which HELM chooses; our cache is next to it.
+            output_path: `<benchmark output>/scenarios/<name>`, as HELM passes it. Our cache is beside this folder.
         """
         root = DataRoot.of_scenario(output_path)
         sources = [*self.entry.sources, *self.entry.judge_sources(root)]

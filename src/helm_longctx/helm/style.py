@@ -1,4 +1,4 @@
-"""Chat or completion: what the task's official configuration and the deployment allow."""
+"""Chooses between chat and completion, by the run entry, the deployment, and the task's official configuration."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RAW_TEXT_CLIENTS = frozenset(
         "http_model_client.HTTPModelClient",
     )
 )
-"""HELM clients that send the prompt as it stands."""
+"""HELM's clients that send the prompt unchanged as a completion."""
 
 MESSAGE_CLIENTS = frozenset(
     {
@@ -34,22 +34,23 @@ MESSAGE_CLIENTS = frozenset(
         "LiteLLMCompletionClient",
     }
 )
-"""HELM's clients, and those derived from them, that send a request's messages; its others leave them out or fail."""
+"""HELM's clients that send a request's messages. Classes derived from them do, too; other clients omit them or fail."""
 
 HUGGING_FACE_CLIENT = "helm.clients.huggingface_client.HuggingFaceClient"
 
 
 def deployment_form(name: str) -> Form | None:
-    """What a deployment makes of a prompt: raw text, or the user turn of a chat; None if the request says which.
+    """Return the form in which a deployment sends a prompt; None if it takes both and the request must say which.
 
-    A client's class can declare it (`request_form`, as in `helm_longctx.apis`); of one that takes both forms, a model
-    that follows no instructions is sent completions. Local Hugging Face models: `apply_chat_template` where it is set.
-    Other HELM clients chat, but for those that are known to send raw text. Where the client does not tell, an
-    instruction-following model chats.
+    - A client's class can declare the form (`request_form`, as in `helm_longctx.apis`). If it takes both forms, models
+      that do not follow instructions get completions.
+    - HELM's `HuggingFaceClient` has `apply_chat_template`. If it is not set, models that follow instructions get chats.
+    - HELM's other clients send chats, except `RAW_TEXT_CLIENTS`.
+    - Any other client sends chats if the model follows instructions.
     """
     deployment = get_model_deployment(name)
     form = _declared_form(deployment)
-    # A base model only completes, although its client could send chats.
+    # A base model cannot chat, even if its client can send chats.
     if form == "both":
         return None if _follows_instructions(deployment) else "completion"
     if form is not None:
@@ -64,11 +65,11 @@ def deployment_form(name: str) -> Form | None:
 
 
 def resolve_style(style: str, deployment: str) -> Form | None:
-    """The form to send: what was asked for, else (`auto`) what the deployment makes of a prompt; None: the task's.
+    """Return the form of a run's prompts: that of `style`, or with `auto` the deployment's; None for the task's form.
 
-    HELMET sends a raw completion for recall, RAG, re-ranking and ICL, also to instruction-tuned models, and its chat
-    template for long-document QA, summarization and citations; API models always chat. Most deployments do one of the
-    two, so a category is sent as HELMET sends it by choosing the deployment: see docs/models.md.
+    HELMET sends completions for recall, RAG, re-ranking and ICL, also to instruction-tuned models, and chats for
+    long-document QA, summarization and citations. It always sends chats to API models. Most deployments support only
+    one form, so users choose the deployment to get HELMET's form (docs/models.md).
     """
     if style == "chat":
         return "chat"
@@ -76,14 +77,14 @@ def resolve_style(style: str, deployment: str) -> Form | None:
 
 
 def takes_both_forms(deployment: str) -> bool:
-    """Whether each request must say which form it has."""
+    """Whether a deployment takes both forms, so that each request must say which one it has."""
     return _declared_form(get_model_deployment(deployment)) == "both"
 
 
 def sends_messages(deployment: str) -> bool:
-    """Whether its client sends a request's `messages`, a conversation or a system message among them.
+    """Whether a deployment's client sends a request's `messages`, such as a conversation or a system message.
 
-    A client's class can declare it (`sends_messages`). A model that is sent completions is sent none.
+    A client's class can declare it (`sends_messages`). A deployment that sends completions sends no messages.
     """
     record = get_model_deployment(deployment)
     client = _client_class(record)
@@ -95,13 +96,13 @@ def sends_messages(deployment: str) -> bool:
 
 
 def _declared_form(deployment: ModelDeployment) -> str | None:
-    """What the client's class declares: `chat`, `completion`, or `both` if each request says; None if it does not."""
+    """Return the form that the client's class declares: `chat`, `completion` or `both`; None if it declares none."""
     declare = getattr(_client_class(deployment), "request_form", None)
     return declare(deployment.client_spec.args or {}) if declare else None
 
 
 def _client_class(deployment: ModelDeployment) -> type:
-    """The client's class; `object` if it cannot be loaded, which is an error only when the client is made."""
+    """Return the client's class. `object` if it cannot be loaded; HELM reports that error when it makes the client."""
     try:
         return get_class_by_name(deployment.client_spec.class_name)
     except (ImportError, OptionalDependencyNotInstalled):

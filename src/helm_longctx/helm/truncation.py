@@ -1,11 +1,12 @@
 """Cuts prompts that are too long for their length or for the deployment's window, by the task's rule.
 
-HELMET cuts the end of the context (`context_end`), LV-Eval the middle of the prompt (`middle`).
+HELMET cuts the end of the context (`context_end`), LV-Eval the middle of the prompt (`middle`). Of a conversation the
+first user turn is cut.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any
@@ -22,16 +23,16 @@ from helm_longctx.protocol.prompt import FittedPrompt, Form
 from helm_longctx.protocol.sample import Sample
 
 CHAT_BUFFER = 100
-"""Tokens that stay free for the markup that a chat API adds to a user turn (HELMET model_utils.py, buffer)."""
+"""Number of tokens that are reserved for the markup of a chat API (HELMET model_utils.py, buffer)."""
 
 CHAT_HEADER = "Role: user\nContent: "
 """The text before a user turn when its tokens are counted (HELMET model_utils.py, OpenAIModel.prepare_inputs)."""
 
-MIDDLE = ("middle", "middle_joined")
-"""The rules that cut the middle of a prompt."""
+MIDDLE = ("middle", "middle_joined", "context_middle")
+"""The rules that cut the middle of a prompt or of its context."""
 
 _SPECIAL_TOKENS = 8
-"""Upper bound of the special tokens at the ends of a prompt. Otherwise a tokenizer makes at most one token per byte."""
+"""Upper bound of the special tokens at the ends of a prompt. All other tokens have at least one byte of the text."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Truncator:
 
     Args:
         window: the deployment's window in tokens, output included. If it is None, nothing is cut.
-        tokenizer: function that loads the tokenizer; called when the first prompt could be too long.
+        tokenizer: function that loads the tokenizer. It is called when the first prompt could be too long.
     """
 
     window: int | None
@@ -62,64 +63,97 @@ class Truncator:
         # `cache` loads the tokenizer once, and only if a prompt could be too long.
         return Truncator(window, cache(lambda: _tokenizer(deployment)))
 
-    def fit(self, prompt: str, sample: Sample, max_tokens: int, form: Form) -> FittedPrompt:
+    def fit(self, prompt: str, sample: Sample, max_tokens: int, form: Form, others: Sequence[str] = ()) -> FittedPrompt:
         """Return the prompt, cut by the task's rule if it is too long.
 
         Args:
-            sample: has the rule in `cut`, and the `length`, `context_span` and `thinking_tokens` of the prompt.
+            prompt: the prompt, or the first user turn of a conversation.
+            sample: the sample, with the rule in `cut`, and with `length`, `context_span` and `thinking_tokens`.
             max_tokens: the output budget, `thinking_tokens` included.
+            others: the other messages of a conversation. The rule `context_middle` leaves room for them.
 
         Raises:
-            NoRoomError: the prompt does not fit even without its context.
-            InputError: the window has no room for the output or for the question, or the deployment's tokenizer cannot
-                be used for cutting.
+            NoRoomError: the prompt is too long even without its context.
+            InputError: the window has no room for the output or the question, or the deployment's tokenizer cannot be
+                used for cutting.
         """
         if self.window is None or sample.cut == "nothing":
             return FittedPrompt(prompt)
         limit = self._limit(sample, max_tokens, form)
         counted = _text_to_count(prompt, sample, form)
-        # Most prompts that are short enough need no tokenizer: the number of bytes is a bound.
-        # The number of characters is compared first: to encode a long prompt only to count its bytes would copy it.
-        if len(counted) < limit and len(counted.encode("utf-8", "surrogatepass")) + _SPECIAL_TOKENS <= limit:
+        if _are_short([counted, *others], limit):
             return FittedPrompt(prompt)
+        if sample.cut == "context_middle":
+            return self._around_context(prompt, sample, max_tokens, others)
         if sample.cut in MIDDLE:
             return self._around_middle(prompt, sample, limit)
-        assert sample.context_span is not None
-        # The header is counted with the prompt and then removed again. It never falls into the cut, which is in the
-        # context.
+        if sample.context_span is None:  # a conversation of which no part may be cut
+            return FittedPrompt(prompt)
+        # The header is counted with the prompt and then removed. It is never cut, because only the context is.
         header = len(counted) - len(prompt)
         fitted = self._without_end(counted, [place + header for place in sample.context_span], limit)
         return replace(fitted, prompt=fitted.prompt[header:] if fitted.cut else prompt)
 
-    def excess(self, prompt: str, sample: Sample, max_tokens: int, form: Form) -> int:
-        """Return by how many tokens a prompt is too long. The arguments are those of `fit`."""
+    def excess(self, prompt: str, sample: Sample, max_tokens: int, form: Form, others: Sequence[str] = ()) -> int:
+        """Return the number of tokens by which a prompt is too long. The arguments are those of `fit`."""
+        if sample.cut == "context_middle":
+            context, limit = self._context_and_limit(prompt, sample, max_tokens, others)
+            return self._count(context) - limit
         return self._count(_text_to_count(prompt, sample, form)) - self._limit(sample, max_tokens, form)
 
     def _around_middle(self, prompt: str, sample: Sample, limit: int) -> FittedPrompt:
         cut = self._without_middle if sample.cut == "middle" else self._without_joined_middle
         fitted = cut(prompt, limit)
         if fitted.cut and sample.question:
-            # From the last place of the question, because the context can contain the same words.
+            # The last occurrence counts, because the context can contain the same words.
             needed = self._count(prompt[prompt.rfind(sample.question) :])
             if needed > limit // 2:
                 raise InputError(
-                    f"a window of {self.window} tokens would cut a question: {limit // 2} tokens of the prompt's end"
-                    f" stay, and the question takes {needed}"
+                    f"a window of {self.window} tokens is too small: cutting would keep {limit // 2} tokens of the"
+                    f" prompt's end, but the question needs {needed}"
                 )
         return fitted
 
+    def _around_context(self, prompt: str, sample: Sample, max_tokens: int, others: Sequence[str]) -> FittedPrompt:
+        assert sample.context_span is not None
+        start, end = sample.context_span
+        fitted = self._without_context_middle(*self._context_and_limit(prompt, sample, max_tokens, others))
+        return (
+            FittedPrompt(prompt[:start] + fitted.prompt + prompt[end:], cut=True)
+            if fitted.cut
+            else FittedPrompt(prompt)
+        )
+
+    def _context_and_limit(
+        self, prompt: str, sample: Sample, max_tokens: int, others: Sequence[str]
+    ) -> tuple[str, int]:
+        """Return the text whose middle can be cut, and the most tokens of it.
+
+        What the official code reserves need not hold the text beside it. Where it does not, the official code sends a
+        request that is too long.
+        """
+        assert sample.context_span is not None
+        start, end = sample.context_span
+        beside = sum(map(self._count, filter(None, (prompt[:start], prompt[end:], *others))))
+        room = sample.extend(reserved=max(sample.reserved, beside + max_tokens))
+        return prompt[start:end], self._limit(room, max_tokens, "chat")
+
     def _limit(self, sample: Sample, max_tokens: int, form: Form) -> int:
         assert self.window is not None
-        if sample.cut in MIDDLE:
+        if sample.cut == "context_middle":
+            # The official code counts the markup of the chat template, which is not known here, with the context.
+            limit = self.window - max(sample.reserved, max_tokens) - CHAT_BUFFER
+        elif sample.cut in MIDDLE:
             limit = self.window - max(middle.RESERVED, max_tokens + CHAT_BUFFER)
         else:
-            # The official code cuts first and adds the thinking afterwards, to output and length (eval.py:69).
+            # The official code adds the thinking tokens to the output and to the length after the cut (eval.py:69).
             thinking = sample.thinking_tokens
-            # A run expander can limit the output to fewer tokens than the thinking. Then the limit is the whole budget.
+            # A run expander can limit the output to fewer tokens than the thinking. Then that limit is the whole
+            # budget.
             max_tokens -= thinking if max_tokens > thinking else 0
             limit = min(self.window, sample.length or self.window) - max_tokens - (CHAT_BUFFER if form == "chat" else 0)
         if limit <= 0:
-            raise InputError(f"a window of {self.window} tokens leaves no room beside max_tokens={max_tokens}")
+            raise InputError(f"a window of {self.window} tokens has no room for a prompt with max_tokens={max_tokens}")
         return int(limit)
 
     @cached_property
@@ -132,11 +166,24 @@ class Truncator:
 
     @cached_property
     def _without_joined_middle(self) -> middle.MiddleCutter:
+        return middle.middle_cutter(self.tokenizer(), joins=True, evenly=False)
+
+    @cached_property
+    def _without_context_middle(self) -> middle.MiddleCutter:
         return middle.middle_cutter(self.tokenizer(), joins=True)
 
     @cached_property
     def _without_end(self) -> context_end.ContextCutter:
         return context_end.context_cutter(self.tokenizer())
+
+
+def _are_short(texts: Sequence[str], limit: int) -> bool:
+    """Whether texts are certain to have no more tokens than the limit, so that most prompts need no tokenizer."""
+    # The number of bytes is an upper bound. The number of characters is compared first, because a long prompt must be
+    # copied to count its bytes.
+    if sum(map(len, texts)) >= limit:
+        return False
+    return sum(len(text.encode("utf-8", "surrogatepass")) + _SPECIAL_TOKENS for text in texts) <= limit
 
 
 def _text_to_count(prompt: str, sample: Sample, form: Form) -> str:
@@ -147,14 +194,14 @@ def find_counter(name: str) -> Callable[[str], int] | None:
     """Return a function that counts tokens by the tokenizer of a deployment; None if none can be loaded here.
 
     Args:
-        name: the deployment's.
+        name: the deployment's name.
     """
     deployment = get_model_deployment(name)
     if not deployment.tokenizer_name:
         return None
     try:
         return middle.token_counter(_tokenizer(deployment))
-    except Exception as error:  # each library raises its own where a file or the network is missing
+    except Exception as error:  # each library raises another kind if a file or the network is missing
         hwarn(f"the tokenizer of {name} cannot be loaded ({type(error).__name__}), so tokens are estimated")
         return None
 
@@ -181,12 +228,12 @@ def _tokenizer(deployment: ModelDeployment) -> Any:
     kind = config.tokenizer_spec.class_name if config else "none"
     raise InputError(
         f"deployment {deployment.name!r}: tokenizer {deployment.tokenizer_name!r} ({kind}) cannot be used to cut"
-        f" prompts; allowed: {', '.join(_KINDS)}, or no tokenizer_name, and then no prompt is cut"
+        f" prompts; allowed: {', '.join(_KINDS)}, or no tokenizer_name if no prompt is to be cut"
     )
 
 
 def load_tokenizer(config: TokenizerConfig) -> Any:
-    """Load a tokenizer of HELM's registry; None if it does not run in this process."""
+    """Load a tokenizer of HELM's registry; None if it cannot run in this process."""
     load = _KINDS.get(config.tokenizer_spec.class_name)
     return load(config) if load else None
 
@@ -195,7 +242,7 @@ def _hugging_face(config: TokenizerConfig) -> Any:
     ignore_broken_torchvision()
     spec = config.tokenizer_spec
     arguments = {"pretrained_model_name_or_path": config.name, **spec.args}
-    # HELM locks a tokenizer while it is used. We call only functions that change nothing, so threads need not wait.
+    # HELM locks a tokenizer while it is used. Here only functions that change nothing are called, so no lock is needed.
     with get_class_by_name(spec.class_name).get_tokenizer(helm_tokenizer_name=config.name, **arguments) as tokenizer:
         return tokenizer
 

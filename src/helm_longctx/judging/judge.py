@@ -16,6 +16,7 @@ from helm_longctx.environment import require
 from helm_longctx.errors import InputError
 from helm_longctx.helm.patches import apply_seed_patch
 from helm_longctx.judging.calls import READINGS, call, setting, text_of
+from helm_longctx.judging.scores import ANSWER
 from helm_longctx.redaction.abbreviation import digest
 
 if TYPE_CHECKING:
@@ -48,6 +49,14 @@ class JudgeRequest:
     top_p: float
     seed: int | None
     readings: int | None = None
+
+
+def one_question(
+    prompt: str, parse: Callable[[str], Verdict | None], max_tokens: int, readings: int | None = None
+) -> dict[str, JudgeRequest]:
+    """Return the questions of an annotator that asks one about an answer, without sampling."""
+    request = JudgeRequest(prompt, parse, max_tokens, temperature=0.0, top_p=1.0, seed=None, readings=readings)
+    return {ANSWER: request}
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from statistics import fmean
 from typing import Any
 
+from helm_longctx.protocol.benchmark import Metric
 from helm_longctx.protocol.shapes import Shape, is_text
 from helm_longctx.protocol.task import Record, Scores
 
@@ -26,6 +27,13 @@ def _is_jury(value: Any) -> bool:
     # An annotator leaves an empty jury where nothing was judged.
     return value == {} or (isinstance(replies, dict) and all(map(_is_reply, replies.values())))
 
+
+JUDGED = ("judge_score", "judge_score_strict", "judge_spread")
+"""The metrics of a task whose main score is a judge's."""
+STRICT = Metric("judge_score_strict", "Judged score, strict", "As the judged score; 0 for an answer without a verdict.")
+SPREAD = Metric(
+    "judge_spread", "Judges' spread", "How far apart the judges of a jury are on an answer.", lower_is_better=True
+)
 
 REPLIES = {
     "judge": Shape("a judge's reply, or an object of its replies by part", _is_reply),

@@ -52,24 +52,24 @@ class LexicalClient(BaselineClient):
     """Answers with the text near the question's words in the prompt."""
 
     def answer(self, prompt: str) -> str:
-        """The answer that word matching finds."""
+        """Return the answer that word matching finds."""
         return lexical.answer(prompt)
 
     def reply(self, messages: Sequence[Message]) -> str:
-        """The answer of the task's strategy; empty for an unknown conversation."""
+        """Return the answer of the task's strategy; for an unknown conversation a span of its earlier turns."""
         recognition = recognise_conversation(messages)
-        return recognition.answer if recognition else ""
+        return recognition.answer if recognition else lexical.answer_last_turn(messages)
 
 
 class NullClient(BaselineClient):
     """Gives the same answer to all questions of a task. Its score is what the metric gives without any knowledge."""
 
     def answer(self, prompt: str) -> str:
-        """The task's constant answer; empty for an unknown prompt."""
+        """Return the task's constant answer; empty for an unknown prompt."""
         recognition = recognise(prompt)
         return recognition.baseline.constant if recognition else ""
 
     def reply(self, messages: Sequence[Message]) -> str:
-        """The task's constant answer; empty for an unknown conversation."""
+        """Return the task's constant answer; empty for an unknown conversation."""
         recognition = recognise_conversation(messages)
         return recognition.baseline.constant if recognition else ""

@@ -50,7 +50,7 @@ def recognise_conversation(messages: Sequence[Message]) -> Recognition | None:
 
 @cache
 def _templates() -> tuple[tuple[Template, Baseline], ...]:
-    """All templates whose tasks have no strategy of their own, each once.
+    """Return all templates whose tasks have no strategy of their own, each once.
 
     Those that start with a literal come first, because they are checked fastest.
     """

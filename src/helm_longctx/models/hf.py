@@ -99,7 +99,7 @@ class LongContextHuggingFaceClient(CachingClient):
         )
 
     def _raw_request(self, request: Request) -> dict[str, Any]:
-        """The cache key: everything that the answer depends on. Of the prompt it has only a hash."""
+        """Return the cache key: everything that the answer depends on. Of the prompt it has only a hash."""
         weights = self._weights
         return {
             "model": weights.path,

@@ -68,7 +68,7 @@ class Weights:
         return Weights(path, _commit(path, revision), dtype, attn_implementation)
 
     def load(self) -> LocalModel:
-        """The model. The first call loads it, on all GPUs if there are several.
+        """Return the model. The first call loads it, on all GPUs if there are several.
 
         Raises:
             ModelError: the model cannot be loaded.

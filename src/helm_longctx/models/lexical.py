@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from helm_longctx.models.forms import recognise
 from helm_longctx.models.units import Units, best, words
 from helm_longctx.protocol.baseline import AnswerKind
+from helm_longctx.protocol.prompt import Message
 from helm_longctx.protocol.template import CONTEXT
 
 DEMONSTRATIONS = {"demos", "demo", "demo_text", "example"}
@@ -82,6 +83,12 @@ def answer(prompt: str) -> str:
     return _STRATEGIES[kind](context, question)
 
 
+def answer_last_turn(messages: Sequence[Message]) -> str:
+    """Answer the last turn of a conversation with a span of the turns before it."""
+    *earlier, last = (message["content"] for message in messages)
+    return span(_BLOCK_END.join(earlier), last)
+
+
 def _without_demonstrations(context: str, prefix: str) -> str:
     """Remove solved examples from the start of the context.
 
@@ -105,7 +112,7 @@ def value_after(context: str, question: str) -> str:
 
 
 def _last_value(unit: str, terms: list[str]) -> str:
-    """The last token of a unit; empty if it only repeats the question."""
+    """Return the last token of a unit; empty if it only repeats the question."""
     value = unit.split()[-1].strip("\"'.,;:!?()[]{}")
     return "" if set(words(value)).issubset(terms) else value
 
@@ -149,6 +156,11 @@ def span(context: str, question: str) -> str:
         if not {*words(text)} <= {*question_words, *words(" ".join(spans))}:
             spans[text] = None
     return " ".join(" ".join(spans).split()[:SPAN_WORDS])
+
+
+def label_or_span(context: str, question: str) -> str:
+    """Find a label if the context ends in a demonstration, otherwise a span."""
+    return (nearest_label if _LABEL.search(context) else span)(context, question)
 
 
 def _without_common_start(name: str, context: str) -> str:
@@ -199,7 +211,7 @@ def lead(context: str, question: str) -> str:
 
 
 def frequent(context: str, question: str) -> str:
-    """The ten most frequent words of a numbered list, or the three most frequent of a coded text."""
+    """Return the ten most frequent words of a numbered list, or the three most frequent of a coded text."""
     counts = Counter(_LETTERS.findall(context))
     return ", ".join(word for word, _ in counts.most_common(10 if _LIST.match(context) else 3))
 
@@ -237,6 +249,7 @@ _STRATEGIES: Mapping[AnswerKind, Callable[[str, str], str]] = {
     "lookup": value_after,
     "label": nearest_label,
     "span": span,
+    "label_or_span": label_or_span,
     "ranking": ranking,
     "citation": citation,
     "summary": lead,

@@ -1,11 +1,15 @@
-"""Registers the baseline models and their tokenizer with HELM."""
+"""Registers with HELM the baseline models, their tokenizer, and the deployments that come with the package."""
 
 from __future__ import annotations
 
 from datetime import date
 from importlib import resources
+from typing import Any
 
+import dacite
+import yaml
 from helm.benchmark.model_deployment_registry import (
+    ALL_MODEL_DEPLOYMENTS,
     DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT,
     ClientSpec,
     ModelDeployment,
@@ -14,6 +18,7 @@ from helm.benchmark.model_deployment_registry import (
 )
 from helm.benchmark.model_metadata_registry import (
     FULL_FUNCTIONALITY_TEXT_MODEL_TAG,
+    MODEL_NAME_TO_MODEL_METADATA,
     TEXT_MODEL_TAG,
     ModelMetadata,
     register_model_metadata,
@@ -78,6 +83,29 @@ def register() -> None:
                 window_service_spec=WindowServiceSpec(_class_path(NoTokenizerWindowService)),
             )
         )
+
+
+def register_ready() -> None:
+    """Register the deployments of `config/model_deployments.yaml` with their models and tokenizers. Idempotent.
+
+    A user's entries stay: HELM takes the last deployment of a model, so one of a model that has any is left out.
+    """
+    for row in _read_ready("models", "model_metadata"):
+        if row["name"] not in MODEL_NAME_TO_MODEL_METADATA:
+            register_model_metadata(dacite.from_dict(ModelMetadata, row))
+    known = {deployment.model_name for deployment in ALL_MODEL_DEPLOYMENTS}
+    for row in _read_ready("model_deployments"):
+        if row["model_name"] not in known:
+            register_model_deployment(dacite.from_dict(ModelDeployment, row))
+    for row in _read_ready("tokenizer_configs"):
+        if row["name"] not in TOKENIZER_NAME_TO_CONFIG:
+            register_tokenizer_config(dacite.from_dict(TokenizerConfig, row))
+
+
+def _read_ready(key: str, name: str = "") -> list[dict[str, Any]]:
+    path = resources.files("helm_longctx") / "config" / f"{name or key}.yaml"
+    rows: list[dict[str, Any]] = yaml.safe_load(path.read_text(encoding="utf-8"))[key]
+    return rows
 
 
 def _class_path(kind: type) -> str:

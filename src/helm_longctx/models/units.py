@@ -59,10 +59,10 @@ class Units:
 
 
 def words(text: str) -> list[str]:
-    """The words of a text in lower case, in order."""
+    """Return the words of a text in lower case, in order."""
     return _WORD.findall(text.lower())
 
 
 def best(scores: dict[int, float], count: int) -> list[int]:
-    """The units with the highest scores, best first. Of equal scores the first in the text wins."""
+    """Return the units with the highest scores, best first. Of equal scores the first in the text wins."""
     return sorted(scores, key=lambda number: (-scores[number], number))[:count]

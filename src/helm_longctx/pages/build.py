@@ -19,7 +19,7 @@ from helm_longctx.pages.lengths import depth_sections, length_sections
 from helm_longctx.pages.results import Board, Run, label, read_boards, show_model
 from helm_longctx.pages.site import write_site
 from helm_longctx.pages.tasks import task_sections
-from helm_longctx.protocol.task import Benchmark
+from helm_longctx.protocol.benchmark import Benchmark
 
 
 def write_report(
@@ -38,6 +38,8 @@ def write_report(
         InputError: there are no scores; a file of a run is damaged; or Chromium is missing for `pdf`.
     """
     boards = [board for board in read_boards(suite, benchmarks, published) if board.results]
+    # The report opens with a benchmark that has published results to compare with, if there is one.
+    boards.sort(key=lambda board: not board.benchmark.published())
     if not boards:
         raise InputError(f"{suite or 'report'} has no scores to report; run helm-run with this --suite first")
     folder.mkdir(parents=True, exist_ok=True)

@@ -21,7 +21,7 @@ _PLAIN = ("request_seconds", "jury_alpha", COST)
 
 
 def condition_sections(board: Board, links: Links) -> list[Section]:
-    """A table with a row for each own run; nothing without runs."""
+    """Return a table with a row for each own run; nothing without runs."""
     if not board.runs:
         return []
     # Statistics that are 0 in all runs say nothing, so they get no column.
@@ -62,7 +62,7 @@ def _row(run: Run, names: Sequence[str], links: Links) -> list[Cell]:
 
 
 def _mean(run: Run, name: str) -> float | None:
-    """The mean over tasks of a statistic."""
+    """Return the mean over tasks of a statistic."""
     values = [run.means[name, task.name] for task in run.tasks if (name, task.name) in run.means]
     return sum(values) / len(values) if values else None
 
@@ -79,7 +79,7 @@ def _number(name: str, value: float | None) -> Cell:
 
 
 def _cost(run: Run) -> float | None:
-    """What all answers of a run cost."""
+    """Return what all answers of a run cost."""
     # The sum of what is known; answers whose provider counts no tokens have no cost.
     costs = [each.values[COST] for each in run.scores if COST in each.values]
     return sum(costs) if costs else None

@@ -34,7 +34,7 @@ class Difference(NamedTuple):
     ties: int = 0
 
     def reverse(self) -> Difference:
-        """The difference from the other model's side."""
+        """Return the difference from the other model's side."""
         effect = Interval(-self.effect.mean, -self.effect.high, -self.effect.low, self.effect.n)
         return self._replace(effect=effect, wins=self.losses, losses=self.wins)
 
@@ -70,7 +70,7 @@ def find_differences(board: Board, part: str, length: int | None) -> Differences
 
 
 def rank_range(model: str, models: Sequence[str], differences: Differences) -> tuple[int, int]:
-    """The best and the worst rank of a model that the comparisons leave open."""
+    """Return the best and the worst rank of a model that the comparisons leave open."""
     sure = [
         difference.effect.mean
         for other in models

@@ -73,7 +73,7 @@ class Table:
         return [column.title for column in self.columns]
 
     def plain_rows(self) -> list[list[str]]:
-        """The rows as text: a CSV file has each number with all digits."""
+        """Return the rows as text: a CSV file has each number with all digits."""
         # Nine digits hide the noise of floating-point sums and keep more than any table shows.
         return [[cell.text if cell.sort is None else repr(round(cell.sort, 9)) for cell in row] for row in self.rows]
 
@@ -109,12 +109,12 @@ class Figure:
         return list(dict.fromkeys(name for row in self.rows for name in row))
 
     def plain_rows(self) -> list[list[str]]:
-        """The rows as text, with an empty text for None."""
+        """Return the rows as text, with an empty text for None."""
         header = self.header
         return [["" if row.get(name) is None else str(row.get(name)) for name in header] for row in self.rows]
 
     def full_spec(self, rows: Iterable[Row] | None = None) -> dict[str, Any]:
-        """The specification with its data."""
+        """Return the specification with its data."""
         return {**self.spec, "datasets": {"rows": list(self.rows if rows is None else rows)}}
 
 

@@ -29,9 +29,6 @@ CHUNK = 25
 PREVIEW = 160
 """Characters of a question and of an answer in the list."""
 
-HELM_PAGE = 10
-"""Instances on a page of HELM's."""
-
 FLAGS = {
     "request_too_long": "too long",
     "request_refused": "refused",
@@ -69,23 +66,22 @@ class Instance:
 
 
 def page_name(run: Run) -> str:
-    """The file of the page with a run's instances, which the runs of one entry share."""
+    """Return the file of the page with a run's instances, which the runs of one entry share."""
     entry = _entry_of(run)
     # The name alone would not be unique: characters were replaced and the end may be cut.
     readable = re.sub(r"[^A-Za-z0-9]+", "-", entry).strip("-")[:80]
     return f"instances-{readable}-{digest(entry)[:6]}.html"
 
 
-def helm_page(server: str, run: Run, number: int | None = None, instance: str = "") -> str:
-    """The address of a run's page in HELM; empty without a server.
+def helm_page(server: str, run: Run, instance: str = "") -> str:
+    """Return the address of a run's page in HELM, or of an instance on it; empty without a server.
 
     Args:
         server: base address of helm-server.
-        number: the place of an instance in the run, from 0, to open the page of instances that has it.
     """
     if not server:
         return ""
-    at = "" if number is None else f"?instancesPage={number // HELM_PAGE + 1}&instance={quote(instance)}"
+    at = f"?instance={quote(instance, safe='')}" if instance else ""
     return f"{server.rstrip('/')}/#/runs/{quote(run.path.name)}{at}"
 
 
@@ -133,7 +129,7 @@ def _write_page(report: Report, group: str, runs: Sequence[Run], path: Path, ser
 
 
 def folder_of(path: Path) -> Path:
-    """The folder with the texts of a page."""
+    """Return the folder with the texts of a page."""
     return path.with_suffix("")
 
 
@@ -162,8 +158,8 @@ def _add_run(instances: dict[Key, Instance], number: int, run: Run, server: str)
             rows.append((instance["id"], instance.get("sub_split"), _digest(state)))
             keys.append(key)
     # Names need all rows of a run, because those of equal ids differ by a number.
-    for place, (key, name) in enumerate(zip(keys, instance_names(rows), strict=True)):
-        instances[key].answers[number] |= {"name": name, "helm": helm_page(server, run, place, key.instance)}
+    for key, name in zip(keys, instance_names(rows), strict=True):
+        instances[key].answers[number] |= {"name": name, "helm": helm_page(server, run, key.instance)}
 
 
 def _add_answer(
@@ -198,7 +194,7 @@ def _prompt(state: State, evidence: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _result(state: State) -> dict[str, str]:
-    """The answer, the reasoning before it, and the error, as far as there are any."""
+    """Return the answer, the reasoning before it, and the error, as far as there are any."""
     result = state.get("result") or {}
     completion = (result.get("completions") or [{}])[0]
     thinking = (completion.get("thinking") or {}).get("text") or ""
@@ -214,7 +210,7 @@ def _digest(state: State) -> str:
 
 
 def _row(key: Key, instance: Instance, runs: int) -> dict[str, Any]:
-    """What the list shows of an instance."""
+    """Return what the list shows of an instance."""
     answers = [instance.answers.get(number) for number in range(runs)]
     return {
         "id": key.instance,

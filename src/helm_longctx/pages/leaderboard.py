@@ -22,7 +22,7 @@ WIDEST = (
 
 
 def leaderboard_sections(board: Board) -> list[Section]:
-    """A section for each length, that of the main length first."""
+    """Return a section for each length, that of the main length first."""
     lengths = [board.main_length, *(length for length in reversed(board.lengths) if length != board.main_length)]
     return [_section(board, length) for length in lengths]
 
@@ -43,18 +43,18 @@ def _section(board: Board, length: int | None) -> Section:
 
 
 def best_part(board: Board, length: int | None) -> str:
-    """The part by which models are ranked: the overall score, or the column that most own models have."""
+    """Return the part by which models are ranked: the overall score, or the column that most own models have."""
     # `max` returns the first of equal parts, so the overall score wins a tie.
     return max((OVERALL, *board.columns_at(length)), key=lambda part: board.count(part, length)[0])
 
 
 def percent(value: float) -> str:
-    """A score in percent with one decimal."""
+    """Return a score in percent with one decimal."""
     return f"{100 * value:.1f}"
 
 
 def interval_text(interval: Interval) -> str:
-    """An interval in percent."""
+    """Return an interval in percent."""
     return f"{percent(interval.low)} to {percent(interval.high)}"
 
 
@@ -88,7 +88,7 @@ def _certainty(ranking: Sequence[tuple[str, Score]], tied: Sequence[str], differ
 
 
 def plot_models(ranking: Sequence[tuple[str, Score]]) -> list[str]:
-    """The models that plots show at first: own ones and the best published ones, in the order of their scores."""
+    """Return the models that plots show at first, by score: the user's own and the best published ones."""
     chosen = {model for model, result in ranking if not result.is_published}
     for model, _ in ranking:
         if len(chosen) >= BEST:
@@ -118,7 +118,7 @@ def _plot(
 
 
 def interval_row(result: Score) -> dict[str, float]:
-    """A score in percent with its interval, for the data of a plot."""
+    """Return a score in percent with its interval, for the data of a plot."""
     interval = result.interval
     ends = {"score": interval.mean, "low": interval.low, "high": interval.high}
     return {name: round(100 * value, 2) for name, value in ends.items()}
@@ -156,7 +156,7 @@ def _table(
 
 
 def _best(board: Board, part: str, length: int | None) -> float | None:
-    """The best comparable score."""
+    """Return the best comparable score."""
     # A score that is not comparable cannot be the best of its column.
     scores = [result for _, result in board.ranking(length, part) if not result.lacks]
     return scores[0].interval.mean if scores else None
@@ -179,7 +179,7 @@ def _about(board: Board, columns: Sequence[str]) -> str:
 
 
 def _columns(board: Board, length: int | None) -> list[str]:
-    """The columns of the table: overall, those of the mean, and other categories with results."""
+    """Return the columns of the table: overall, those of the mean, and other categories with results."""
     of_mean = board.columns_at(length)
     others = [
         name

@@ -125,7 +125,7 @@ def _length_row(board: Board, model: str, scores: Mapping[int, Interval]) -> lis
 
 
 def _split_rows(board: Board) -> Iterator[dict[str, Any]]:
-    """The means over tasks with a trait and without it."""
+    """Yield the means over tasks with a trait and without it."""
     for split in splits(board.tasks, board.benchmark):
         for part, interval in ((f"With {split.trait}", split.with_it), (f"Without {split.trait}", split.without)):
             score = Score(interval, is_published=split.model.startswith(PUBLISHED))

@@ -77,7 +77,7 @@ THEMES = {
 
 
 def _model_scales() -> Spec:
-    """The encoding of models by colour and by shape; the legend shows colours."""
+    """Return the encoding of models by colour and by shape; the legend shows colours."""
     legend = {"orient": "bottom", "columns": 4, "title": None}
     return {
         "color": {"field": "model", "type": "nominal", "legend": legend},
@@ -120,7 +120,7 @@ def interval_plot(title: str, order: Sequence[str], floors: bool = False, value_
 
 
 def curves(parts: Sequence[str], lengths: Sequence[str], x_title: str) -> Spec:
-    """A panel for each part with a curve over length for each model; rows with `kind` "floor" are dashed.
+    """Return a panel for each part with a curve over length for each model; rows with `kind` "floor" are dashed.
 
     Rows have `model`, `part`, `length`, `score`, `low`, `high`, `kind`.
     """
@@ -161,7 +161,7 @@ def curves(parts: Sequence[str], lengths: Sequence[str], x_title: str) -> Spec:
 
 
 def depth_maps(depths: Sequence[str], lengths: Sequence[str], x_title: str) -> Spec:
-    """A panel for each model: score by depth and length.
+    """Return a panel for each model: score by depth and length.
 
     Rows have `model`, `depth`, `length`, `score`, `low`, `high`, `n`.
     """
@@ -181,7 +181,7 @@ def depth_maps(depths: Sequence[str], lengths: Sequence[str], x_title: str) -> S
 
 
 def matrix(order: Sequence[str], field: str, title: str, largest: float, text: str, details: Sequence[str]) -> Spec:
-    """A square heat map with values around zero, written into the cells.
+    """Return a square heat map with values around zero, written into the cells.
 
     Rows have `row`, `column`, the field, and the details, which tooltips show.
 
@@ -259,7 +259,7 @@ def scatter(parts: Mapping[str, str], x: str, y: str) -> Spec:
 
 
 def profiles() -> Spec:
-    """For each model, the share of tasks with at least some score. Rows have `model`, `threshold`, `share`."""
+    """Return for each model, the share of tasks with at least some score. Rows have `model`, `threshold`, `share`."""
     return {
         **_base(760, 280),
         "mark": {"type": "line", "interpolate": "step-after", "tooltip": True},

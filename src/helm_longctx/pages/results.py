@@ -14,8 +14,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
+from helm_longctx.protocol.benchmark import Benchmark
 from helm_longctx.protocol.lengths import length_label
-from helm_longctx.protocol.task import Benchmark, Task
+from helm_longctx.protocol.task import Settings, Task
 from helm_longctx.report.comparability import describe, find_outcome, task_lacks
 from helm_longctx.report.reference import MAKER
 from helm_longctx.report.results import (
@@ -140,15 +141,15 @@ class Board:
         return {OVERALL: self.benchmark.overall or "Overall", **categories, **tasks}
 
     def columns_at(self, length: int | None) -> list[str]:
-        """The columns that exist at a length."""
+        """Return the columns that exist at a length."""
         return [part for part in self.columns if any((model, part, length) in self.results for model in self.models)]
 
     def score(self, model: str, part: str, length: int | None) -> Score | None:
-        """The score of a part, which can be `OVERALL`; None if the model lacks one."""
+        """Return the score of a part, which can be `OVERALL`; None if the model lacks one."""
         return self.results.get(Place(model, part, length))
 
     def count(self, part: str, length: int | None) -> tuple[int, int]:
-        """How many own models have a score of a part, and how many in all."""
+        """Return how many own models have a score of a part, and how many in all."""
         ranking = self.ranking(length, part)
         return sum(not result.is_published for _, result in ranking), len(ranking)
 
@@ -163,13 +164,13 @@ class Board:
         return [length for length, count in counts.items() if 2 * count[place] >= most][-1]
 
     def ranking(self, length: int | None, part: str = OVERALL) -> list[tuple[str, Score]]:
-        """The models with a score of a part, the best first; without the floors if there are others."""
+        """Return the models with a score of a part, the best first; without the floors if there are others."""
         scores = [(model, self.score(model, part, length)) for model in self.competitors]
         found = [(model, score) for model, score in scores if score]
         return sorted(found, key=lambda pair: -pair[1].interval.mean)
 
     def tasks_of(self, part: str, length: int | None) -> list[str]:
-        """The tasks of a part."""
+        """Return the tasks of a part."""
         if part == OVERALL:
             return [task for column in self.columns_at(length) for task in self.tasks_of(column, length)]
         if category := self.benchmark.entries.get(part):
@@ -177,11 +178,11 @@ class Board:
         return [part]
 
     def floor(self, part: str, length: int | None) -> float | None:
-        """The best score that needs no understanding of the context; None if no such model was run."""
+        """Return the best score that needs no understanding of the context; None if no such model was run."""
         return max((score.interval.mean for _, score in self.floors(part, length)), default=None)
 
     def floors(self, part: str, length: int | None) -> list[tuple[str, Score]]:
-        """The short name and the score of each baseline that is not among the models that are compared."""
+        """Return the short name and the score of each baseline that is not among the models that are compared."""
         names = [(model, name) for model, name in FLOORS.items() if model not in self.competitors]
         return [(name, score) for model, name in names if (score := self.score(model, part, length))]
 
@@ -207,17 +208,17 @@ def read_boards(suite: Path | None, benchmarks: Iterable[Benchmark], published: 
 
 
 def show_model(model: str) -> str:
-    """A model's name for readers."""
+    """Return a model's name for readers."""
     return model.removeprefix(PUBLISHED)
 
 
 def lack_kinds(lacks: Iterable[str]) -> str:
-    """What is lacking, without its numbers and tasks."""
+    """Return what is lacking, without its numbers and tasks."""
     return ", ".join(dict.fromkeys(lack.partition(":")[0].partition(" (")[0] for lack in lacks))
 
 
 def label(length: int | None) -> str:
-    """A length's label; empty for None."""
+    """Return a length's label; empty for None."""
     return "" if length is None else length_label(length)
 
 
@@ -275,7 +276,7 @@ def _scores(benchmark: Benchmark, results: Iterable[Result]) -> dict[Place, Scor
 
 
 def _overall_scores(benchmark: Benchmark, categories: list[Result]) -> tuple[dict[Place, Score], dict[Place, str]]:
-    """The overall scores, and the reasons where a model has none.
+    """Return the overall scores, and the reasons where a model has none.
 
     Scores that are not comparable for other reasons than a missing task enter an overall score, which gets their mark.
     A benchmark with one category has that as its overall score.
@@ -305,7 +306,7 @@ def _place(benchmark: Benchmark, result: Result) -> Place:
 
 
 def _part(benchmark: Benchmark, category: str) -> str:
-    """The part that is a category: its run entry's name, since a task can have the category's."""
+    """Return the part that is a category: its run entry's name, since a task can have the category's."""
     return next(name for name, each in benchmark.entries.items() if each.name == category)
 
 
@@ -320,6 +321,9 @@ def _with_widest_interval(benchmark: Benchmark, result: Result) -> Result:
     """
     category = benchmark.entries[_part(benchmark, result.category)]
     tasks = [benchmark.task(result.task)] if result.task else category.tasks_at(result.length)
-    # The number of answers of all tasks, as if they were one task.
-    mean, count = result.interval.mean, sum(task.num_samples for task in tasks)
+    # The number of answers of all tasks, as if they were one task. The publication does not say which protocol a model
+    # was asked by, so the smallest sample counts.
+    protocols = [[Settings(result.length, protocol=protocol) for protocol in task.variants] for task in tasks]
+    count = sum(min(map(task.sample, each)) for task, each in zip(tasks, protocols, strict=True))
+    mean = result.interval.mean
     return replace(result, interval=Interval(mean, *wilson(mean, count, normal_quantile()), count))

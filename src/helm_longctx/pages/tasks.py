@@ -20,7 +20,7 @@ Scores = Mapping[str, Mapping[str, float]]
 
 
 def task_sections(board: Board) -> list[Section]:
-    """A section for each length with enough models, that of the main length first."""
+    """Return a section for each length with enough models, that of the main length first."""
     lengths = [board.main_length, *(length for length in reversed(board.lengths) if length != board.main_length)]
     return [section for length in lengths if (section := _section(board, length))]
 

@@ -8,12 +8,15 @@ from typing import Literal
 
 from helm_longctx.protocol.prompt import Message
 
-AnswerKind = Literal["label", "lookup", "span", "ranking", "citation", "choice", "summary", "frequency", "chain"]
+AnswerKind = Literal[
+    "label", "lookup", "span", "label_or_span", "ranking", "citation", "choice", "summary", "frequency", "chain"
+]
 """How the lexical model finds an answer in the context.
 
 - `label`: the label of the most similar demonstrations.
 - `lookup`: the value after the question's words.
 - `span`: names and numbers near the question's words.
+- `label_or_span`: a label if the context has demonstrations, otherwise a span.
 - `ranking`: the passages that share the most words with the question, in order.
 - `citation`: a sentence of each of those passages, with its number.
 - `choice`: the option whose words stand near the question's words.

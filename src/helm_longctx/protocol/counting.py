@@ -1,13 +1,13 @@
 """Counts the tokens of many long texts that share most of their words, such as the samples of a generated task.
 
-A text is split where no token can cross, and each distinct part is tokenized once. So the second text costs little more
-than looking up its sentences, or its words where sentences are new. The counts are those of the whole text, without
-special tokens.
+A text is split where no token can cross, and each distinct part is tokenized once. For the second text it is mostly
+enough to look up its sentences, or the words of new sentences. The counts are those of the whole text, without special
+tokens.
 
-Why the counts are the same: a byte-pair encoder only joins neighbouring tokens. If no token of the vocabulary contains
-a letter followed by a space, no merge can cross such a place, whatever the text around it is. The same is looked up for
-digits and marks (`_make_pattern`). A tokenizer whose vocabulary or components do not allow that
-(`PieceTokenizer.is_local`) counts each text as a whole.
+The counts are the same because a byte-pair encoder only joins neighbouring tokens. If no token of the vocabulary
+contains a letter followed by a space, no merge can cross such a place, whatever the text around it is. The same holds
+for digits and marks (`_make_pattern`). If a tokenizer's vocabulary or components do not allow that
+(`PieceTokenizer.is_local`), each text is counted as a whole.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ CountTokens = Callable[[str], int]
 """(text) → its number of tokens."""
 
 SENTENCE, LONGEST_SENTENCE = 40, 2000
-"""Characters of sentences that are remembered as a whole: on average, and at most."""
+"""Sentences are remembered as a whole if they have at least `SENTENCE` characters on average and at most
+`LONGEST_SENTENCE`."""
 
 SHORT = 8
 """Characters of words that are remembered whatever they consist of."""
@@ -63,11 +64,11 @@ def make_counter(tokenizer: Any) -> CountTokens:
     if getattr(tokenizer, "is_fast", False):
         return make_counter(tokenizer.backend_tokenizer)
     if hasattr(tokenizer, "encode_ordinary_batch"):
-        # Bytes that are no text by themselves become U+FFFD. The places consist of ASCII, so none is hidden by that.
+        # Bytes that are not text by themselves become U+FFFD. This hides no place, because places consist of ASCII.
         vocabulary = [token.decode("utf-8", "replace") for token in tokenizer.token_byte_values()]
         return _count_parts(lambda texts: [len(tokenizer.encode_ordinary(text)) for text in texts], vocabulary)
-    # A slow Hugging Face tokenizer. Its rules are Python code of which nothing is known, so each text is counted as a
-    # whole.
+    # This is a slow Hugging Face tokenizer. Its rules are Python code that cannot be checked, so each text is counted
+    # as a whole.
     if callable(tokenizer):
         return lambda text: len(tokenizer.tokenize(text))
     pieces = PieceTokenizer(tokenizer)
@@ -100,7 +101,7 @@ class _PartCounter:
 
     def __init__(self, encode: Encode, pattern: re.Pattern[str], added: Collection[str]):
         self._encode, self._split = encode, pattern.findall
-        # Their first characters are looked for first, which takes no time where a text has none of them.
+        # Most texts have none of their first characters, so the search for whole tokens is rare.
         self._starts = {token[0] for token in added}
         self._added = re.compile("|".join(map(re.escape, added)))
         self._before = dict(zip("a1", encode(["a", "1"]), strict=True))
@@ -109,8 +110,8 @@ class _PartCounter:
         self._bytes = 0
 
     def count(self, text: str) -> int:
-        """The number of tokens of a text, without special tokens."""
-        # Some tokenizers put a space before a text, with which another one can merge.
+        """Return the number of tokens of a text, without special tokens."""
+        # Some tokenizers put a space before a text. A space at the start of the text can merge with it.
         if text.startswith(" ") or self._has_added(text):
             return self._encode([text])[0]
         (start, *words), sentences = _split(text)
@@ -128,7 +129,7 @@ class _PartCounter:
     def _sum_words(self, words: Sequence[str]) -> int:
         sizes = [*map(self._words.get, words)]
         new = [word for word, size in zip(words, sizes, strict=True) if size is None] if None in sizes else []
-        # Long numbers and compounds hardly ever come back.
+        # Long numbers and compounds hardly ever repeat, so they are not remembered.
         usual = {word for word in {*new} if len(word) <= SHORT or word[1:].isalpha()}
         self._learn(self._words, usual)
         parts = self._split("".join([word for word in new if word not in usual]))
@@ -145,7 +146,8 @@ class _PartCounter:
         self._remember(sizes, {piece: self._sum(parts) for piece, parts in new.items()})
 
     def _learn_parts(self, parts: Iterable[str]) -> None:
-        # Each part behind a character from which no merge can cross to it; that character's tokens are subtracted.
+        # Each part is tokenized after a character from which no merge can cross to it. That character's tokens are
+        # subtracted again.
         texts = [("1" if part[0] in ascii_letters else "a") + part for part in {*parts}.difference(self._words)]
         sizes = zip(texts, self._encode(texts) if texts else [], strict=True)
         self._remember(self._words, {text[1:]: size - self._before[text[0]] for text, size in sizes})
@@ -192,21 +194,21 @@ def _group_digits(vocabulary: Collection[str], encode: Encode) -> int | None:
 
 
 def _split_words(text: str) -> list[str]:
-    """Split a text before its spaces; before the first one of several, and only behind ASCII characters."""
+    """Split a text before each space that follows an ASCII character other than a space."""
     if "\0" in text or _OTHER_SPACE.search(text, 1):
         return _SPACE.split(text)
     return text.replace(" ", "\0 ").split("\0")
 
 
 def _split(text: str) -> tuple[list[str], list[str]]:
-    """Split a text into words and sentences: words where they stand in sentences that hardly ever come back."""
+    """Split a text into words and sentences. Sentences that hardly ever repeat become words."""
     head, *pieces = _split_sentences(text)
     words, sentences = _split_words(head), []
     for piece in pieces:
         if len(piece) > LONGEST_SENTENCE:
             words += _split_words(piece)
         elif "\n\n" in piece:
-            # The end of a document and the start of the next: what stands around the lines' ends comes back.
+            # Here a document ends and another one begins. The text before and after the newlines repeats.
             chunks = _LINE_ENDS.split(piece)
             sentences += chunks[::2]
             words += chunks[1::2]
@@ -216,7 +218,7 @@ def _split(text: str) -> tuple[list[str], list[str]]:
 
 
 def _split_sentences(text: str) -> list[str]:
-    """Split a text behind its sentences; not at all if they are short, since numbers and lists hardly ever repeat."""
+    """Split a text after its sentences. Short sentences, as in numbers and lists, hardly ever repeat: no split then."""
     count = text.count(". ")
     if not count or len(text) < SENTENCE * count:
         return [text]

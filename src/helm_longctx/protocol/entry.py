@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from helm_longctx.errors import InputError, bad_argument, list_choices, shorten
+from helm_longctx.protocol.benchmark import Benchmark, Category
 from helm_longctx.protocol.lengths import Axis, length_label, parse_length
-from helm_longctx.protocol.task import Benchmark, Category, Context, Labels, Settings, Style, Task, Truncation
+from helm_longctx.protocol.task import Context, Labels, Settings, Style, Task, Truncation
 from helm_longctx.sources.fetch import Source
 from helm_longctx.sources.release import PinnedFile
 from helm_longctx.sources.root import DataRoot
@@ -33,24 +34,24 @@ ARGUMENTS = (
 )
 """Arguments of run entries beside the one that names a task, in the order of a run's name."""
 
-# NumPy's legacy generator, which official codes seed, refuses larger seeds.
+# Official codes seed NumPy's legacy generator, which refuses larger seeds.
 MOST = 2**32 - 1
 MOST_REPEATS = 1000
 MOST_DEPTH = 100
 MOST_SHOTS = 100_000
-"""More than the longest context has room for. A small training set repeats its rows, so it sets no limit itself."""
+"""More than the longest context has room for. A training set sets no limit, because its rows are repeated if needed."""
 
 METHOD = "longctx"
 """`AdapterSpec.method` without `style` and `truncation`; with them `longctx_chat`, `longctx_chat_error` and so on."""
 
 CLOSED_BOOK = "closed"
-"""Part of the names of run groups without context, which keeps them apart from the others."""
+"""Part of the names of run groups without context, which distinguishes them from the others."""
 
 JUDGED_BY = "_judged_by_"
-"""Stands between a run group and the judge of its scores, if that is not the official one."""
+"""Separates a run group from its judge, if that is not the official one."""
 
 _LONGEST_JUDGE = 60
-"""Characters of a judge in a run group; a jury's names can be longer than a file name may be."""
+"""Most characters of a judge in a run group, because a run group is a file name and a jury's names can be long."""
 
 _SLASH = "--"
 """Replaces the slash of a judge's name in a run group."""
@@ -79,7 +80,7 @@ class Entry:
     def groups(self) -> list[str]:
         """The run groups: the category at this length, then each task at this length.
 
-        Scores by another judge than the official one have groups, and so columns, of their own.
+        Scores of another judge than the official one have their own groups, and so their own columns.
         """
         closed = self.settings.context == "none"
         return [
@@ -111,7 +112,7 @@ class Entry:
 
     @property
     def description(self) -> str:
-        """The entry in normal form: arguments in the usual order and the length in its shortest notation."""
+        """The entry in normal form: arguments in the usual order, and the length in its shortest notation."""
         arguments = {**self.arguments, **({"length": self.label} if self.label else {})}
         pairs = ",".join(f"{key}={arguments[key]}" for key in arguments_of(self.benchmark) if key in arguments)
         return f"{self.name}:{pairs}" if pairs else self.name
@@ -137,10 +138,10 @@ class Entry:
         return [source for task in self.tasks for source in task.sources(self.settings.length)]
 
     def judge_sources(self, root: DataRoot) -> list[Source]:
-        """The files that the judge of a run needs.
+        """Return the files that the judge of a run needs.
 
-        If the entry names no judge, these are only the small files, and none if the data root is a mirror, because a
-        run works without a judge.
+        If the entry names no judge, these are only the small files; with a mirror there are none. A run without a named
+        judge also works without these files.
         """
         if self.settings.judge == "none":
             return []
@@ -150,30 +151,42 @@ class Entry:
         every = [source for task in self.tasks for source in task.judge_sources.values()]
         return [source for source in every if is_named or (isinstance(source, PinnedFile) and not root.mirror)]
 
+    def check_machine(self) -> None:
+        """Check that the answers can be scored on this machine.
+
+        Raises:
+            InputError: they cannot.
+        """
+        for task in self.tasks:
+            if task.check_machine:
+                task.check_machine()
+
     def fetch_command(self, root: DataRoot) -> str:
-        """The command that fetches the entry's data."""
+        """Return the command that fetches the entry's data."""
         return fetch_command([self], root)
 
 
 def arguments_of(benchmark: Benchmark) -> tuple[str, ...]:
-    """Every argument that a benchmark's run entries can have, in the order of a run's name."""
+    """Return every argument that a benchmark's run entries can have, in the order of a run's name."""
     return (benchmark.task_argument, *ARGUMENTS)
 
 
 def fetch_command(entries: Iterable[Entry], root: DataRoot) -> str:
-    """The command that fetches the data of several entries."""
+    """Return the command that fetches the data of several entries."""
     names = " ".join(entry.description for entry in entries)
     return f"helm-longctx fetch {names}" + (f" --to {root.path}" if root.mirror else "")
 
 
 def group_name(benchmark: Benchmark, name: str, label: str, closed: bool = False, judge: str = "") -> str:
-    """The run group of a category or task at a length: `helmet_rag_8k`, or `helmet_closed_rag_8k` without context.
+    """Return the run group of a category or task at a length.
+
+    Examples: `helmet_rag_8k`; `helmet_closed_rag_8k` without context; `helmet_summ_8k_judged_by_vllm--judge`.
 
     Args:
-        judge: the judge, if it is not the official one: `helmet_summ_8k_judged_by_vllm--judge`.
+        judge: the judge; empty for the official one.
     """
     group = "_".join(filter(None, (benchmark.name, CLOSED_BOOK if closed else "", name, label)))
-    # A group is also the name of a file.
+    # A group is also a file name.
     return f"{group}{JUDGED_BY}{shorten_name(judge.replace('/', _SLASH), _LONGEST_JUDGE)}" if judge else group
 
 
@@ -184,7 +197,7 @@ def shorten_name(name: str, limit: int) -> str:
 
 
 def judge_of(group: str) -> str:
-    """The judge in a group's name; empty if it has none."""
+    """Return the judge in a group's name; empty if it has none."""
     return group.partition(JUDGED_BY)[2].replace(_SLASH, "/")
 
 
@@ -200,14 +213,14 @@ def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -
             raise _unknown_argument(name, key, arguments[key], names)
     tasks = _tasks(benchmark, name, arguments.get(benchmark.task_argument))
     length = _length(benchmark, name, arguments.get("length"), tasks)
-    # After the check of the length: its error lists the lengths of all tasks that the entry names.
+    # This comes after the check of the length, whose error lists the lengths of all tasks that the entry names.
     tasks = tuple(task for task in tasks if task.exists_at(length))
     _check_arguments(benchmark, name, arguments, tasks)
     samples = min((task.most_samples for task in tasks if task.most_samples is not None), default=MOST)
     settings = Settings(
         length=length,
         shots=_whole(name, "shots", arguments.get("shots"), 0, MOST_SHOTS),
-        # `or 0` only tells the type checker that the result is no None.
+        # `or 0` tells the type checker that the result is not None.
         seed=_whole(name, "seed", arguments.get("seed", 42), 0) or 0,
         num_samples=_whole(name, "num_samples", arguments.get("num_samples"), 1, samples),
         style=_choice(name, "style", arguments.get("style", "auto"), get_args(Style)),
@@ -239,7 +252,7 @@ def parse_entry(benchmarks: Iterable[Benchmark], text: str) -> Entry:
 
 
 def split_entry(text: str) -> tuple[str, dict[str, str]]:
-    """Split a run entry into its name and arguments, without checking these.
+    """Split a run entry into its name and its arguments, without checking them.
 
     Raises:
         InputError: a part is not `name=value`, or an argument is given twice.
@@ -283,7 +296,7 @@ def _length(benchmark: Benchmark, name: str, value: Any, tasks: tuple[Task, ...]
 
 
 def _lengths(axis: Axis, tasks: tuple[Task, ...]) -> str:
-    # A length is allowed if one of the tasks exists at it, so a range makes the sizes within it needless.
+    # A length is allowed if one of the tasks exists at it, so sizes within a range need not be listed.
     if any(task.any_length for task in tasks):
         sizes = {size for task in tasks for size in task.sizes if not axis.shortest <= size <= axis.longest}
         span = f"any number of {axis.unit} from {length_label(axis.shortest)} to {length_label(axis.longest)}"
@@ -294,9 +307,9 @@ def _lengths(axis: Axis, tasks: tuple[Task, ...]) -> str:
 
 def _unknown_argument(name: str, key: str, value: Any, names: Iterable[str]) -> InputError:
     if key.strip() != key:
-        return InputError(f"{name}: there is a space around the argument {shorten(key)}: write {shorten(key.strip())}")
+        return InputError(f"{name}: there is a space around the argument {shorten(key)}; write {shorten(key.strip())}")
     return InputError(
-        # Without the quotes that `shorten` adds, as the user wrote the argument.
+        # The slice removes the quotes that `shorten` adds.
         f"{name}: unknown argument {shorten(key)[1:-1]}={shorten(value)}; allowed: {list_choices(key, names)}"
     )
 
@@ -304,22 +317,21 @@ def _unknown_argument(name: str, key: str, value: Any, names: Iterable[str]) -> 
 def _check_arguments(benchmark: Benchmark, name: str, arguments: Mapping[str, Any], tasks: tuple[Task, ...]) -> None:
     """Check that the tasks take the arguments.
 
-    It is enough if some tasks of a category take an argument; it then applies to these. But all must take `context`,
-    because runs without context belong to run groups of their own.
+    An argument is allowed if some tasks of a category take it, and then applies to these. But all tasks must take
+    `context`, because runs without context have their own run groups.
     """
-    allowed = _accepted_by(benchmark, tasks)
+    allowed = _list_arguments(benchmark, tasks)
     for key in arguments:
         if key not in allowed:
-            # The error names the arguments of these tasks. `list_choices` would suggest others that they do not take
-            # either.
+            # All allowed arguments are listed, because `list_choices` would suggest a similar name, which is no help.
             what = tasks[0].name if len(tasks) == 1 else "these tasks"
             raise InputError(
-                f"{name}: {key}={shorten(arguments[key])} has no meaning for {what}; allowed: {', '.join(allowed)}"
+                f"{name}: {key}={shorten(arguments[key])} is not an argument of {what}; allowed: {', '.join(allowed)}"
             )
 
 
-def accepted_arguments(benchmark: Benchmark, name: str, task: str | None = None) -> list[str]:
-    """The arguments that a run entry takes.
+def allowed_arguments(benchmark: Benchmark, name: str, task: str | None = None) -> list[str]:
+    """Return the arguments that a run entry takes.
 
     Args:
         name: the entry's name.
@@ -328,10 +340,10 @@ def accepted_arguments(benchmark: Benchmark, name: str, task: str | None = None)
     Raises:
         InputError: the entry has no such task.
     """
-    return _accepted_by(benchmark, _tasks(benchmark, name, task))
+    return _list_arguments(benchmark, _tasks(benchmark, name, task))
 
 
-def _accepted_by(benchmark: Benchmark, tasks: tuple[Task, ...]) -> list[str]:
+def _list_arguments(benchmark: Benchmark, tasks: tuple[Task, ...]) -> list[str]:
     some, every = (
         combine(*(task.all_arguments for task in tasks)) for combine in (frozenset.union, frozenset.intersection)
     )
@@ -348,7 +360,7 @@ def _whole(name: str, key: str, value: Any, at_least: int, at_most: int = MOST) 
     try:
         number = int(str(value))
     except ValueError:
-        # A value below the range, so that text gets the same error as a number that is too small.
+        # A text gets the same error as a number that is too small.
         number = at_least - 1
     if not at_least <= number <= at_most:
         limit = "" if at_most == MOST else f" to {at_most}"

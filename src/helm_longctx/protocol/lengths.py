@@ -38,12 +38,12 @@ def parse_length(value: str | int, where: str = "length") -> int:
     """Parse a length such as `8k`, `8K`, `0.5k`, `8192`, `"8192"` or `1m`.
 
     Args:
-        where: what the length belongs to; errors start with it.
+        where: the run entry or command that has the length. Errors start with it.
 
     Raises:
-        InputError: it is not a length.
+        InputError: `value` is not a length.
     """
-    # Nine digits suffice for LARGEST and keep `float` exact. 0.5 is the only fraction, because LongProc has a level
+    # Nine digits are enough for LARGEST, and `float` is exact for them. The only fraction is 0.5, for LongProc's level
     # 0.5k.
     match = re.fullmatch(r"([1-9][0-9]{0,8}|0\.5)([km]?)", str(value).strip().lower())
     number = float(match[1]) * {"": 1, "k": 1024, "m": 1024**2}[match[2]] if match else 0
@@ -53,7 +53,7 @@ def parse_length(value: str | int, where: str = "length") -> int:
 
 
 def length_label(length: int) -> str:
-    """The shortest notation of a length: `128k` for 131072, `0.5k` for 512, `100000` for 100000."""
+    """Return the shortest notation of a length: `128k` for 131072, `0.5k` for 512, `100000` for 100000."""
     if length == SMALLEST:
         return "0.5k"
     if length % 1024:

@@ -1,4 +1,4 @@
-"""Loads a task's examples and turns any failure of a loader into one line that names the files."""
+"""Loads a task's examples. If a loader fails, the error is one line that names the files."""
 
 from __future__ import annotations
 
@@ -29,22 +29,23 @@ def load_examples(task: Task, settings: Settings, root: DataRoot) -> Iterator[Ex
             yield example
     except InputError:
         raise
-    except BaseException as error:  # panics of libraries written in Rust are not derived from Exception
+    except BaseException as error:  # a panic of a library in Rust is not an Exception
         if not is_format_error(error):
             raise
-        # Only the lines of code are logged: the error's text can contain a part of a row.
+        # Only the lines of code are logged, because the error's text can contain a part of a row.
         _log.debug("%s:\n%s", task.name, "".join(format_tb(error.__traceback__)))
         row = find_row(error.__traceback__) or f"a row of {where}"
         what = f"{type(error).__name__} {shorten(error.args[0] if error.args else '')}"
         raise InputError(f"{row} does not have {task.name}'s format: {what}") from error
     if not count:
         raise InputError(
-            f"{where}: no row can be used for {task.name}: the file holds other data, or its texts are too short"
+            f"{where}: no row can be used for {task.name} with these arguments; the file has other data, or its texts"
+            " are too short"
         )
 
 
 def list_files(task: Task, settings: Settings, root: DataRoot) -> str:
-    """The existing files that a task is loaded from, as an error names them."""
+    """Return the names of the existing files that a task is loaded from, for errors."""
     return ", ".join(str(root / path) for path in task.paths(settings.length) if root.has(path))
 
 
@@ -52,7 +53,8 @@ def _check(task: Task, example: Example, where: str) -> None:
     """Check that the example can be rendered and scored: its fields, references and record are of the right kinds."""
     if not TEXTS.fits(example.references):
         raise InputError(f"{where}: {example.id} has answers that are not strings")
-    # Sorted, because the order of a frozenset of strings changes from process to process, and with it the error.
+    # The names are sorted, so that the error does not depend on the order of a frozenset, which changes in each
+    # process.
     for name in sorted(task.template.names):
         TEXT.check(f"{where}: {example.id}: {name}", example.fields[name])
     task.check_record(example.record, f"{where}: {example.id}")

@@ -1,4 +1,4 @@
-"""Answers that other programs recorded, as their files have them, before they become runs."""
+"""Answers and scores in the files of other programs, before they become runs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from helm_longctx.protocol.task import Published
+from helm_longctx.protocol.benchmark import Published
 
 
 @dataclass(frozen=True)
@@ -16,17 +16,17 @@ class Output:
     """A model's answer to one example.
 
     Args:
-        id: the example's id: the one that this package gives it where the file tells which example it is.
-        prediction: what the task's scorer reads; None if the request has no answer.
+        id: the example's id; the one of this package if the file says which example it is.
+        prediction: the text that the task's scorer reads; None if the request has no answer.
         references: the accepted answers.
         record: the other fields that the task's scorer reads.
-        prompt: what was sent, as far as the file has it.
-        repeat: which of the example's repeats it is, from 0.
+        prompt: the prompt, as far as the file has it.
+        repeat: the number of the repeat, from 0.
         error: why there is no answer.
         input_tokens: number of tokens of the prompt.
-        group: what the example shares with others of its task; see `Example.group`.
+        group: the name of what the example shares with others of its task; see `Example.group`.
         depth: position of the evidence in the context, 0 to 1.
-        notes: what judges said, by the name of their annotator; empty if nobody judged it.
+        notes: the judges' annotations, by the name of the annotator; empty if there was no judge.
     """
 
     id: str
@@ -49,8 +49,8 @@ class OutputRun:
     Args:
         entry: the run entry that asks for these answers, without a model.
         model: the model's name in the file; empty if the file has none.
-        outputs: in the order of the file.
-        places: where each output stands, such as `file: row 3`; errors start with it.
+        outputs: the answers, in the order of the file.
+        places: the place of each output, such as `file: row 3`. Errors start with it.
     """
 
     entry: str
@@ -81,11 +81,11 @@ class OutputReader:
     """Reads the files that a program writes.
 
     Args:
-        title: what the files are, for help and errors.
-        names: the names of the files.
-        read: (file, run entry that the user names, or an empty text) → what is in the file. It raises `InputError` with
-            the file and the row where the file is malformed.
-        choose: of the files in a folder those that are read; the others say the same again.
+        title: a description of the files, for help and errors.
+        names: a pattern that matches the names of the files.
+        read: (file, run entry that the user names, or an empty text) → the file's content. If the file is malformed, it
+            raises an `InputError` that names the file and the row.
+        choose: (files in a folder) → the files that are read; the others have the same content.
     """
 
     title: str

@@ -4,11 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
+
+from helm_longctx.errors import InputError
 
 Form = Literal["chat", "completion"]
 Message = Mapping[str, str]
 """`role` (system, user or assistant) and `content`."""
+
+
+def read_messages(name: str, value: Any) -> tuple[Message, ...]:
+    """Check and return a conversation that was read from a file.
+
+    Args:
+        name: what it is; the error starts with it.
+
+    Raises:
+        InputError: it is not a list of messages, or the last one is not the user's.
+    """
+    if not (isinstance(value, list) and value and all(map(_is_message, value)) and value[-1]["role"] == "user"):
+        raise InputError(f"{name} must be a list of objects with role and content, the last one the user's")
+    return tuple({"role": message["role"], "content": message["content"]} for message in value)
+
+
+def _is_message(value: Any) -> bool:
+    roles = ("system", "user", "assistant")
+    return isinstance(value, dict) and value.get("role") in roles and isinstance(value.get("content"), str)
 
 
 @dataclass(frozen=True)
@@ -22,7 +43,7 @@ class Prompt:
         messages: the conversation; the last message is the user's.
         separator: the text between the user turn and the answer prefix of a completion.
         answer_prefix: the start of the answer; a completion prompt ends with it.
-        context: [start, end) of the part of the last message that may be cut, in characters; None if no part may.
+        context: [start, end) of the part of the first user turn that may be cut, in characters; None if no part may.
     """
 
     messages: Sequence[Message]
@@ -38,7 +59,7 @@ class Prompt:
         return Prompt([{"role": "user", "content": text}], separator, answer_prefix, context)
 
     def with_system(self, content: str) -> Prompt:
-        """The same prompt after a system message."""
+        """Return the same prompt after a system message."""
         return replace(self, messages=[{"role": "system", "content": content}, *self.messages])
 
     @property
@@ -52,7 +73,7 @@ class Prompt:
         return self.messages[-1]["content"]
 
     def text(self, form: Form) -> str:
-        """The text of the last user turn; for a completion with the separator and the answer prefix after it."""
+        """Return the text of the last user turn; for a completion with the separator and the answer prefix after it."""
         return self.user_turn + self.separator + self.answer_prefix if form == "completion" else self.user_turn
 
 
@@ -63,8 +84,8 @@ class FittedPrompt:
     Args:
         prompt: the text to send.
         cut: whether a part of the prompt was cut.
-        tokens: number of tokens of the whole prompt; None if it was not counted, because the prompt is certain to be
-            short enough or was cut.
+        tokens: number of tokens of the whole prompt; None if it was not counted because the prompt was cut or is
+            certainly short enough.
     """
 
     prompt: str
@@ -74,7 +95,7 @@ class FittedPrompt:
 
 @dataclass(frozen=True)
 class FollowUp:
-    """A second request to the model, whose prompt has the answer to the first. Its answer is the one that is scored.
+    """A second request to the model. Its prompt contains the answer to the first one, and its answer is scored.
 
     Args:
         before, after: the prompt's text around the first answer.
@@ -86,7 +107,7 @@ class FollowUp:
     max_tokens: int
 
     def prompt(self, answer: str) -> str:
-        """The prompt after a first answer, of which reasoning and white space at the ends are removed."""
+        """Return the second prompt, with the first answer without its reasoning and without white space at its ends."""
         return self.before + remove_thinking(answer).strip() + self.after
 
 
@@ -94,10 +115,10 @@ THINKING_END = "</think>"
 
 
 def remove_thinking(output: str) -> str:
-    """The part of an output that is scored: what follows the last `</think>`, stripped (HELMET eval.py:105).
+    """Return the part of an output that is scored: the text after the last `</think>`, stripped (HELMET eval.py:105).
 
-    An output without `</think>` is returned whole: the official code also scores reasoning that never ends. Reasoning
-    that an API returns in a field of its own (HELM's `GeneratedOutput.thinking`) is never scored.
+    An output without `</think>` is returned whole, because the official code also scores reasoning that never ends.
+    Reasoning that an API returns in its own field (HELM's `GeneratedOutput.thinking`) is never scored.
     """
     _, end, answer = output.rpartition(THINKING_END)
     return answer.strip() if end else output

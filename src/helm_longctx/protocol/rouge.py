@@ -1,9 +1,11 @@
 """Computes ROUGE-L as the package rouge 1.0.1 does for LongBench and LV-Eval, without the package's recursion.
 
 The package's "rouge-l" is the summary-level variant: it splits a text into sentences at every full stop and counts each
-distinct word once. The result depends on which of several longest common subsequences is taken, so ties are broken as
-in the package. Source: rouge 1.0.1, rouge_score.py; infinigence/LVEval at 63e7ae9 and THUDM/LongBench at 2e00731,
-metrics.py (rouge_score).
+distinct word once. The result depends on which longest common subsequence is chosen, so ties are broken as in the
+package.
+
+Source: rouge 1.0.1, rouge_score.py; infinigence/LVEval at 63e7ae9 and THUDM/LongBench at 2e00731, metrics.py
+(rouge_score).
 """
 
 from __future__ import annotations
@@ -14,19 +16,19 @@ import numpy as np
 import numpy.typing as npt
 
 MOST_STEPS = 989
-"""The package walks back through its table by recursion. When LV-Eval's evaluation.py calls it, Python's default limit
-of 1000 frames leaves this many steps. A longer walk raises an error, which the official code turns into a score of 0.
+"""Most steps of the package's recursion through its table. When LV-Eval's evaluation.py calls the package, Python's
+default limit of 1000 frames leaves this many. With more steps an error is raised, and the official score is then 0.
 """
 
 
 def rouge_l(prediction: str, reference: str, most_steps: int = MOST_STEPS) -> float:
-    """F1 of the distinct words in common subsequences; 0 where the package raises an error.
+    """Return the F1 of the distinct words in common subsequences; 0 where the package raises an error.
 
     Equal texts score 0.999999995, because the package adds 1e-8 to the denominator.
 
     Args:
         prediction, reference: words separated by white space.
-        most_steps: steps of the walk after which the package's recursion fails.
+        most_steps: number of steps after which the package's recursion fails.
     """
     output, gold = _sentences(prediction), _sentences(reference)
     if not output or not gold:
@@ -46,13 +48,13 @@ def rouge_l(prediction: str, reference: str, most_steps: int = MOST_STEPS) -> fl
 def _sentences(text: str) -> list[list[str]]:
     """Split a text into sentences of words.
 
-    As in the package, a sentence of white space has one empty word, and an empty sentence does not count.
+    As in the package, a sentence of only white space has one empty word, and an empty sentence is omitted.
     """
     return [part.split() or [""] for part in text.split(".") if part]
 
 
 def _common_subsequence(gold: list[str], output: list[str], most_steps: int) -> set[str] | None:
-    """The words of the longest common subsequence that the package finds; None if its recursion is too deep."""
+    """Return the words of the longest common subsequence that the package finds; None if its recursion is too deep."""
     table = _lengths(gold, output)
     words: set[str] = set()
     row, column = len(gold), len(output)
@@ -62,7 +64,7 @@ def _common_subsequence(gold: list[str], output: list[str], most_steps: int) -> 
         if gold[row - 1] == output[column - 1]:
             words.add(gold[row - 1])
             row, column = row - 1, column - 1
-        # The package goes left if both neighbours are equal. Another choice finds other words of the same number.
+        # The package goes left if both neighbours are equal. Going up would find as many words, but different ones.
         elif table[row - 1, column] > table[row, column - 1]:
             row -= 1
         else:
@@ -71,8 +73,8 @@ def _common_subsequence(gold: list[str], output: list[str], most_steps: int) -> 
 
 
 def _lengths(gold: list[str], output: list[str]) -> npt.NDArray[np.int32]:
-    """The lengths of the longest common subsequences of all pairs of prefixes."""
-    # Words as numbers, so that NumPy compares a whole row at once.
+    """Return the lengths of the longest common subsequences of all pairs of prefixes."""
+    # Words become numbers, so that NumPy can compare a whole row at once.
     numbers = {word: number for number, word in enumerate(output)}
     columns = np.array([numbers[word] for word in output])
     table = np.zeros((len(gold) + 1, len(output) + 1), np.int32)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from helm_longctx.protocol.prompt import Form
@@ -18,10 +18,11 @@ class Sample:
         max_tokens: the output budget of the instance's task.
         run_max_tokens: the output budget of the run, which the adapter spec has.
         chat: whether the official code sends the task as a chat.
-        cut: which part of a prompt is cut if the prompt is too long; see `Task.cut`.
-        length: most tokens of prompt and output together; None if the level does not limit the prompt.
-        context_span: [start, end) of the text that may be cut, in characters.
-        separator, answer_prefix: appended to the user turn to make a completion prompt.
+        cut: the part of a prompt that is cut if the prompt is too long; see `Task.cut`.
+        length: largest number of tokens of prompt and output together; None if the length does not limit the prompt.
+        context_span: [start, end) of the text that may be cut, in characters of the first user turn.
+        reserved: tokens of the window that stay free beside that text; see `Example.reserved`.
+        separator, answer_prefix: the texts after the user turn in a completion prompt.
         prefix_scored: whether the answer prefix of a completion is scored with the output.
         stop: stop sequences of the completion.
         thinking_tokens: number of tokens by which the output of a thinking model may exceed the length.
@@ -29,8 +30,9 @@ class Sample:
         depth: position of the evidence in the context, 0 (start) to 1 (end).
         input_tokens: length of the completion prompt, counted by `counter`.
         record: the fields that the scored record has besides prediction and references.
-        group: what the instance shares with others of its task; see `Example.group`. None in runs of earlier versions.
+        group: the name of what the instance shares with others; see `Example.group`. None in runs of earlier versions.
         follow_up: the fields of `Example.follow_up`.
+        answer_tokens: about how many tokens a good answer has; see `Example.answer_tokens`.
         drawn_from: number of instances from which HELM's `-m` drew this one; None if it drew none.
         style: the form in which the prompt was sent; added by the adapter.
         prompt_tokens: number of tokens of the prompt; added by the adapter if it tokenized the whole prompt.
@@ -41,11 +43,12 @@ class Sample:
     max_tokens: int
     run_max_tokens: int
     chat: bool = False
-    # These defaults are for runs of earlier versions, whose samples lack the fields: HELMET, whose prompts are cut at
-    # the context and scored with the prefix, was the first benchmark.
+    # The defaults are for samples of earlier versions, which lack these fields. They had only HELMET, whose prompts are
+    # cut at the context and scored with the prefix.
     cut: str = "context"
     length: int | None = None
     context_span: Sequence[int] | None = None
+    reserved: int = 0
     separator: str = ""
     answer_prefix: str = ""
     prefix_scored: bool = True
@@ -58,22 +61,22 @@ class Sample:
     record: Mapping[str, Any] = field(default_factory=dict)
     group: str | None = None
     follow_up: Mapping[str, Any] | None = None
+    answer_tokens: int | None = None
     drawn_from: int | None = None
     style: Form | None = None
     prompt_tokens: int | None = None
     full_prompt: Mapping[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The sample as JSON data for `extra_data`, without fields that are None."""
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
-        plain = {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+        """Return the sample as JSON data for `extra_data`, without fields that are None."""
+        plain = {name: list(value) if isinstance(value, tuple) else value for name, value in vars(self).items()}
         return {name: value for name, value in plain.items() if value is not None}
 
     @classmethod
     def from_json(cls, extra: Mapping[str, Any] | None) -> Sample:
         """Read the sample from an instance's `extra_data`. Fields that this version does not have are ignored."""
         extra = extra or {}
-        return cls(**{each.name: extra[each.name] for each in fields(cls) if each.name in extra})
+        return cls(**{name: extra[name] for name in cls.__dataclass_fields__ if name in extra})
 
     @staticmethod
     def is_in(extra: Mapping[str, Any] | None) -> bool:
@@ -81,5 +84,5 @@ class Sample:
         return extra is not None and {"source", "max_tokens", "run_max_tokens"} <= extra.keys()
 
     def extend(self, **values: Any) -> Sample:
-        """The sample with other values of some fields."""
+        """Return the sample with other values of some fields."""
         return replace(self, **values)

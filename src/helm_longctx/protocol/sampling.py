@@ -1,4 +1,4 @@
-"""Random orders that equal those of the official code."""
+"""Makes the same random orders as the official code."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import numpy as np
 
 
 def shuffle_order(count: int, seed: int) -> list[int]:
-    """The order of `count` rows after `datasets.Dataset.shuffle(seed)`.
+    """Return the order of `count` rows after `datasets.Dataset.shuffle(seed)`.
 
     The library uses NumPy's permutation, not Python's shuffle.
     """
-    # The variable has a type, because NumPy's stubs let `tolist` return Any.
+    # NumPy's stubs let `tolist` return Any, so the variable has a type.
     order: list[int] = np.random.default_rng(seed).permutation(count).tolist()
     return order
 
@@ -27,21 +27,22 @@ class UnseededShuffles:
         self._state = np.random.RandomState(seed)
 
     def next(self, count: int) -> list[int]:
-        """The order of `count` rows after the next call."""
+        """Return the order of `count` rows after the next call."""
         state = self._state.get_state(legacy=False)["state"]
         # `datasets` unpacks `np.random.get_state()` as `_, seed, pos, *_` and takes `seed[pos]` if `pos` is below 624.
         keys, position = state["key"], state["pos"]
-        # The library reads key[pos]. At the end of the key NumPy would first make a new one; the library reads key[0].
+        # At the end of the key NumPy would first make a new key, but the library then reads key[0] of the old one.
         seed = keys[position] if position < len(keys) else keys[0]
         self.skip(1)
         return shuffle_order(count, int(seed))
 
     def skip(self, calls: int) -> None:
-        """Advance the state as that many calls would."""
-        # `datasets` draws one number with `np.random.random()`; one call for many numbers advances the state alike.
+        """Advance the state as so many calls would."""
+        # Each call of `datasets` draws one number with `np.random.random()`, so drawing many at once has the same
+        # effect.
         self._state.random_sample(calls)
 
 
 def text_seed(text: str, seed: int = 0) -> int:
-    """A seed that depends on the text: its SHA-256 plus `seed`, modulo 2**31 (HELMET data.py)."""
+    """Return a seed that depends on the text: its SHA-256 plus `seed`, modulo 2**31 (HELMET data.py)."""
     return (int(hashlib.sha256(text.encode("utf-8")).hexdigest(), 16) + seed) % 2**31

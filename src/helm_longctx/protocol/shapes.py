@@ -25,7 +25,7 @@ class Shape:
         """Check that a value is of this kind.
 
         Raises:
-            InputError: it is not. The message starts with `name`.
+            InputError: the value is of another kind. The message starts with `name`.
         """
         if not self.fits(value):
             raise InputError(f"{name} must be {self.about}, found {shorten(value)}")
@@ -37,7 +37,7 @@ def is_text(value: Any) -> bool:
 
 
 def is_whole(value: Any) -> bool:
-    """Whether a value is an integer. In Python `True` and `False` are integers; here they are not."""
+    """Whether a value is an integer. `True` and `False` are not, although they are integers in Python."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 

@@ -20,9 +20,9 @@ _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{(\w+)\}")
 def fill(template: str, fields: Mapping[str, object]) -> str:
     """Fill a template that was read from a file.
 
-    The result equals `str.format` if all placeholders are plain names. Unlike `str.format` this never looks up
-    attributes or items of a value, because a downloaded template must not reach into objects. Placeholders without a
-    field stay as they are.
+    The result equals `str.format` if all placeholders are plain names. Unlike `str.format`, this function never looks
+    up attributes or items of a value, because a downloaded template must not read objects. Placeholders without a field
+    stay unchanged.
     """
 
     def value(match: re.Match[str]) -> str:
@@ -54,15 +54,14 @@ class Template:
 
     def render(self, fields: Mapping[str, str]) -> Prompt:
         """Make the prompt of an example from its fields."""
-        # `str.format` is safe here: our own templates are code, and `fill` is for those that were downloaded.
+        # `str.format` is safe here, because these templates are code. `fill` is for downloaded templates.
         return Prompt.of_text(
             self.user.format(**fields), self.separator, self.prefix.format(**fields), self._context_span(fields)
         )
 
     def _context_span(self, fields: Mapping[str, str]) -> tuple[int, int] | None:
-        """[start, end) of the context in the user turn, in characters; None if the template has no context."""
-        # Fields before the context (demonstrations, say) have other lengths in each example, so the start is not a
-        # constant.
+        """Return [start, end) of the context in the user turn, in characters; None if the template has no context."""
+        # The start is not a constant, because fields before the context, such as demonstrations, have varying lengths.
         before, place, _ = self.user.partition("{" + CONTEXT + "}")
         start = len(before.format(**fields))
         return (start, start + len(fields[CONTEXT])) if place else None
@@ -70,11 +69,11 @@ class Template:
     def parse(self, prompt: str) -> dict[str, str] | None:
         """Recover the fields from a rendered prompt, chat or completion; None if this template did not render it.
 
-        Literals are searched from the end of the prompt: the question stands there, and the long context before it
-        could contain the same literals.
+        Literals are searched from the end of the prompt, because the question is there and the long context before it
+        can contain the same literals.
         """
-        # The completion first: where the user turn ends with a field, the chat's last literal is empty, so it would
-        # also match a completion and take the answer prefix for a part of that field.
+        # The completion is tried first. If the user turn ends with a field, the chat form would also match a completion
+        # and add the answer prefix to that field.
         for literals, names in (self._completion_parts, self._chat_parts):
             fields = _split_at(prompt, literals, names)
             if fields is not None:
@@ -91,7 +90,7 @@ class Template:
 
 
 NO_TEMPLATE = Template("", "")
-"""For tasks whose examples have messages of their own."""
+"""The template of tasks whose examples have their own messages."""
 
 
 def _split_template(text: str) -> tuple[list[str], list[str]]:
@@ -106,7 +105,7 @@ def _split_template(text: str) -> tuple[list[str], list[str]]:
 
 
 def _split_at(prompt: str, literals: list[str], names: list[str]) -> dict[str, str] | None:
-    """The fields between the literals of a prompt; None if the prompt does not have these literals in this order."""
+    """Return the fields between the literals of a prompt; None if the prompt lacks these literals in this order."""
     if not (prompt.startswith(literals[0]) and prompt.endswith(literals[-1])):
         return None
     first, end = len(literals[0]), len(prompt) - len(literals[-1])
@@ -114,13 +113,13 @@ def _split_at(prompt: str, literals: list[str], names: list[str]) -> dict[str, s
     for number in range(len(names) - 1, 0, -1):
         literal, before, start = literals[number], literals[number - 1], first
         if names[number] == CONTEXT and literal and before and number > 1:
-            # The field before the context is short, and the context can contain the literal between them. So the
-            # literal's first place after that field's start is the right one.
+            # The field before the context is short, and the context can contain the literal between the two. So the
+            # first occurrence of the literal after the start of that field is the right one.
             start = prompt.rfind(before, first, end) + len(before)
             at = prompt.find(literal, start, end)
         else:
-            # Nothing separates two adjacent fields. The later one (the context, after demonstrations) gets all of
-            # the text.
+            # Two adjacent fields have no literal between them. The later one, such as the context after demonstrations,
+            # gets the whole text.
             at = prompt.rfind(literal, first, end) if literal else first
         if at < start:
             return None

@@ -1,4 +1,4 @@
-"""Counts the tokens of texts, with a tokenizer or by an estimate, and finds where long texts are cut."""
+"""Counts the tokens of texts with a tokenizer or by an estimate, and finds where to cut long texts."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _DIGIT, _LETTER, _MARK = 1, 2, 3
 _KINDS = np.zeros(256, np.uint8)
 _KINDS[[*range(33, 127)]] = _MARK
 _KINDS[[*range(48, 58)]] = _DIGIT
-# All bytes of a character outside ASCII are 128 or above, so each counts as a letter.
+# Each byte of a character outside ASCII is 128 or above and counts as a letter.
 _KINDS[[*range(65, 91), *range(97, 123), *range(128, 256)]] = _LETTER
-# Llama 2's tokenizer makes a token of each newline (`<0x0A>`).
+# In Llama 2's tokenizer each newline is a token (`<0x0A>`).
 _KINDS[10] = _MARK
 
 LETTERS_PER_TOKEN = 6
@@ -34,13 +34,13 @@ def estimate_tokens(text: str) -> int:
     """Estimate the number of Llama 2 tokens of a text, without a tokenizer.
 
     Each digit, punctuation mark and newline counts as a token. A run of letters counts as one token for every six
-    letters or part of six. Spaces count nothing. A character outside ASCII counts as many letters as it has bytes in
-    UTF-8. docs/data.md says how close the estimate is.
+    letters or part of six. Spaces do not count. A character outside ASCII counts as as many letters as it has bytes in
+    UTF-8. docs/data.md has the errors of the estimate.
     """
     kinds = _KINDS[np.frombuffer(text.encode("utf-8"), np.uint8)]
     single = int(np.count_nonzero((kinds == _DIGIT) | (kinds == _MARK)))
-    # A run of letters begins and ends where the indicator changes; the zeros at both ends close runs at the text's
-    # edges.
+    # A run of letters begins and ends where the indicator changes. The zeros at both ends close runs at the ends of the
+    # text.
     edges = np.flatnonzero(np.diff(np.concatenate(([0], (kinds == _LETTER).astype(np.int8), [0]))))
     runs = edges[1::2] - edges[::2]
     # -(-runs // n) rounds up. The last 1 is the token at the start of a text.
@@ -76,14 +76,14 @@ def tokenizer_counter(name: str, file: Path) -> TokenCounter:
 
 
 class TextCutter:
-    """Counts the tokens of texts with a saved fast tokenizer and finds where long texts are cut.
+    """Counts the tokens of texts with a saved fast tokenizer, and finds where to cut long texts.
 
     A text of more than `limit` tokens is cut so that text and ending together have `limit` tokens. As in HELMET
     (data.py truncate_llama2), the token counts of both include the special token at the start.
 
     Args:
         file: the tokenizer's `tokenizer.json`.
-        limit: most tokens of a text with its ending.
+        limit: largest number of tokens of a text with its ending.
         ending: the text that the caller appends to a text that was cut.
 
     Raises:
@@ -95,15 +95,15 @@ class TextCutter:
         self._tokenizer, self._limit = PieceTokenizer(tokenizer), limit
         self._place = limit - len(tokenizer.encode(ending).ids)
         if self._place < 0:
-            raise InputError(f"{file}: the ending of a text that is cut has more than {limit} tokens by this tokenizer")
+            raise InputError(f"{file}: the ending of cut texts has more than {limit} tokens with this tokenizer")
         self._measures: dict[bytes, tuple[int, int | None]] = {}
 
     def measure(self, texts: Sequence[str]) -> list[tuple[int, int | None]]:
-        """For each text its number of tokens, and the character at which to cut it; None if it fits.
+        """Return for each text its number of tokens, and the character at which to cut it (None if it fits).
 
-        Equal texts are tokenized once: the questions about one book come with the same text.
+        Equal texts are tokenized once, because all questions about a book have the same text.
         """
-        # Digests instead of texts as keys, because the texts are whole books, which would stay in memory.
+        # The keys are digests. Texts as keys would keep whole books in memory.
         keys = [hashlib.sha256(text.encode("utf-8")).digest() for text in texts]
         new = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._measures}
         with ThreadPoolExecutor(os.cpu_count()) as pool:

@@ -1,9 +1,9 @@
-"""Estimates how many tokens a text has, for models without a tokenizer at hand.
+"""Estimates the number of tokens of a text, for models whose tokenizer is not available.
 
-Today's tokenizers split text at the same places: words, groups of up to three digits, punctuation and line breaks; a
-Chinese character takes a little less than a token. So the counts of these, each times a weight, are close to the number
-of tokens. The weights were fitted to the tokenizers of GPT-4o (o200k_base), Llama 3 and 4, and DeepSeek; docs/costs.md
-has the errors. Some tokenizers (Qwen, Mistral, Gemma, Gemini) make a token of each digit.
+Today's tokenizers split texts at the same places: words, groups of up to three digits, punctuation and line breaks. A
+Chinese character takes a little less than a token. So the weighted sum of their counts is close to the number of
+tokens. The weights were fitted to the tokenizers of GPT-4o (o200k_base), Llama 3 and 4, and DeepSeek; docs/costs.md has
+the errors. In some tokenizers (Qwen, Mistral, Gemma, Gemini) each digit is a token.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import numpy as np
 _SPACE, _BREAK, _LETTER, _DIGIT, _MARK, _CJK, _OTHER = range(7)
 
 WORD, FURTHER_LETTER, WHOLE_LETTERS = 1.05, 0.07, 4
-"""Tokens of a word, and of each letter after the first four."""
+"""Tokens of a word, and tokens of each letter after the first four."""
 
 DIGIT_GROUP, GROUP_SIZE = 1.1, 3
-"""Tokens of a group of digits, and its size; a tokenizer without groups makes one token of each digit."""
+"""Tokens of a group of digits, and the number of digits in a group. Without groups, each digit is a token."""
 
 MARKS, FURTHER_MARK = 0.6, 0.2
-"""Tokens of neighbouring punctuation marks, and of each mark after the first. Many marks join the word after them."""
+"""Tokens of a run of punctuation marks, and tokens of each mark after the first. Many marks join the next word."""
 
 LINE_BREAK, CJK_CHARACTER, OTHER_CHARACTER = 1.0, 0.8, 1.2
 
@@ -29,7 +29,7 @@ _SINGLE_DIGITS = re.compile("qwen|mistral|mixtral|gemma|gemini|llama-?2", re.IGN
 
 
 def splits_digits(model: str) -> bool:
-    """Whether the tokenizer of a model makes a token of each digit, as far as its name tells."""
+    """Whether each digit is a token in a model's tokenizer, by the model's name."""
     return bool(_SINGLE_DIGITS.search(model))
 
 
@@ -37,12 +37,12 @@ def estimate_tokens(text: str, single_digits: bool = False) -> int:
     """Estimate the number of tokens of a text.
 
     Args:
-        single_digits: whether each digit is a token, see `splits_digits`.
+        single_digits: whether each digit is a token; see `splits_digits`.
     """
     if not text:
         return 0
     kinds = _KINDS[_code_points(text)]
-    # 255 is no kind, so the first character always starts a run.
+    # 255 is not a kind, so the first character always starts a run.
     starts = np.flatnonzero(np.diff(kinds, prepend=np.uint8(255)))
     sizes, kinds = np.diff(starts, append=len(text)), kinds[starts]
     words, digits, marks = (sizes[kinds == kind] for kind in (_LETTER, _DIGIT, _MARK))
@@ -56,20 +56,20 @@ def estimate_tokens(text: str, single_digits: bool = False) -> int:
         + CJK_CHARACTER * sizes[kinds == _CJK].sum()
         + OTHER_CHARACTER * sizes[kinds == _OTHER].sum()
     )
-    # A text of spaces alone weighs nothing, but no tokenizer makes no token of it.
+    # The weight of a text of only spaces is 0, but it has at least one token.
     return max(round(float(tokens)), 1)
 
 
 def _code_points(text: str) -> np.ndarray:
     if text.isascii():  # a quarter of the memory
         return np.frombuffer(text.encode("ascii"), np.uint8)
-    # "surrogatepass", because a text can contain lone surrogates, which UTF-32 excludes.
+    # "surrogatepass" is needed because a text can contain lone surrogates, which UTF-32 does not allow.
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
     return np.minimum(codes, len(_KINDS) - 1)
 
 
 def _make_kinds() -> np.ndarray:
-    """The kind of each code point of the first plane; all others have that of the last one."""
+    """Return the kind of each code point of the first plane. All other code points have the kind of the last one."""
     kinds = np.full(0x10000, _OTHER, np.uint8)
     kinds[:0x80] = _MARK
     for first, last, kind in (

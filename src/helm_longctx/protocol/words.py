@@ -10,7 +10,7 @@ import re
 import string
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
-# The official list, unchanged: it has a closing 》 but no opening 《, and an ASCII full stop, which is listed twice.
+# The official list, unchanged: it has a closing 》 but no opening 《, and has the ASCII full stop twice.
 _CHINESE_PUNCTUATION = str.maketrans(
     "",
     "",
@@ -29,8 +29,8 @@ _CHINESE_PUNCTUATION = str.maketrans(
 )
 
 
-def f1(output: Sequence[str], gold: Sequence[str]) -> float:
-    """F1 of two bags of words; 0 if they share none."""
+def f1(output: Collection[str], gold: Collection[str]) -> float:
+    """Return the F1 of two bags or sets of words; 0 if they share no word."""
     shared = sum((Counter(output) & Counter(gold)).values())
     if not shared:
         return 0.0
@@ -44,18 +44,18 @@ def english_words(text: str) -> list[str]:
 
 
 def chinese_words(text: str) -> list[str]:
-    """Split a Chinese text into words with jieba and normalize each. Words of which nothing is left are dropped."""
-    # Normalized after the cut, because jieba cuts at punctuation (metrics.py:127 to 131).
+    """Split a Chinese text into words with jieba and normalize each. Empty words are dropped."""
+    # The words are normalized after the split, because jieba splits at punctuation (metrics.py:127 to 131).
     return [word for word in map(normalize_chinese, cut(text)) if word]
 
 
 def normalize_chinese(word: str) -> str:
-    """Convert a word to lower case, without ASCII and Chinese punctuation and without white space."""
+    """Convert a word to lower case, and remove ASCII and Chinese punctuation and white space."""
     return "".join(word.lower().translate(_CHINESE_PUNCTUATION).split())
 
 
 def cut(text: str) -> list[str]:
-    """Cut a text with jieba's exact mode: each character is in exactly one word."""
+    """Split a text with jieba's exact mode: each character is in exactly one word."""
     return list(_jieba().cut(text))
 
 

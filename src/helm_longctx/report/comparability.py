@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from helm_longctx.protocol.benchmark import Benchmark
 from helm_longctx.protocol.metric_names import CONDITIONS, DEPTHS, depth_score, task_score
-from helm_longctx.protocol.task import MAIN_METRIC, Benchmark, Task
+from helm_longctx.protocol.task import MAIN_METRIC, Settings, Task
 
 MARK = "†"
 """Marks a score that is not comparable."""
@@ -67,14 +68,14 @@ class Outcome:
     Args:
         category_tasks: the tasks whose mean is the score of the run entry's category at its length.
         tasks: the tasks that were run.
-        num_samples: the run entry's; None for the official number.
+        settings: the run entry's length, protocol and number of samples.
         judge: the run entry's.
         means: (statistic, task) to its mean over instances without perturbation.
     """
 
     category_tasks: tuple[Task, ...]
     tasks: tuple[Task, ...]
-    num_samples: int | None
+    settings: Settings
     judge: str
     means: Mapping[tuple[str, str], float]
 
@@ -94,10 +95,14 @@ def find_outcome(
     if benchmark is None or "revision" not in arguments:
         return None
     category = benchmark.entries[arguments["entry"]]
-    chosen, length = arguments.get(benchmark.task_argument), arguments.get("length")
+    chosen = arguments.get(benchmark.task_argument)
+    given = {name: int(arguments[name]) for name in ("length", "num_samples") if arguments.get(name) is not None}
+    length = given.get("length")
     tasks = tuple(task for task in (*category.tasks, *category.variants) if task.argument == str(chosen))
-    expected = category.tasks_at(None if length is None else int(length))
-    samples = arguments.get("num_samples")
+    expected = category.tasks_at(length)
+    # A user's own questions have no published set of tasks, so the tasks of the run are the whole category.
+    if category.needs_path and tasks:
+        expected = tasks
     annotators = spec.get("annotators") or []
     means = {
         (stat["name"]["name"], stat["name"].get("sub_split", "")): stat["mean"]
@@ -107,7 +112,7 @@ def find_outcome(
     return Outcome(
         expected,
         tasks or expected,
-        None if samples is None else int(samples),
+        Settings(length, num_samples=given.get("num_samples"), protocol=arguments.get("protocol", "paper")),
         # A run has at most one annotator.
         next((each.get("args", {}).get("judge", "auto") for each in annotators), "auto"),
         means,
@@ -130,8 +135,8 @@ def find_lacks(tasks: Iterable[Task], outcomes: Sequence[Outcome], metric: str =
 
 def task_lacks(outcome: Outcome, task: Task) -> Iterator[Lack]:
     """Yield why a task's scores in a run are not comparable."""
-    if outcome.num_samples is not None and outcome.num_samples < task.num_samples:
-        yield Lack("num_samples", task.name, f"{outcome.num_samples}/{task.num_samples}")
+    if (samples := task.sample(outcome.settings)) < (official := task.official_sample(outcome.settings)):
+        yield Lack("num_samples", task.name, f"{samples}/{official}")
     if outcome.means.get(("subsampled", task.name)):
         yield Lack("subsampled", task.name)
     if not task.is_official(outcome.judge):

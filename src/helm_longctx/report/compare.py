@@ -169,7 +169,7 @@ class Table:
         return sorted(standings, key=lambda standing: standing.rank.rank)
 
     def differences(self, one: str, other: str, most: int, address: str) -> list[Difference]:
-        """The instances on which two models differ most, the first model's wins and losses in turn.
+        """Return the instances on which two models differ most, the first model's wins and losses in turn.
 
         Args:
             most: number of instances.
@@ -203,7 +203,7 @@ class Table:
         return parts
 
     def _adjust(self, by: str, parts: Mapping[str, list[int]]) -> Iterator[Pairing]:
-        """The comparisons by one criterion, with p-values that are adjusted for their number."""
+        """Yield the comparisons by one criterion, with p-values that are adjusted for their number."""
         pairings = [
             Pairing(one, other, by, part, self._compare(one, other, places), 1.0)
             for part, places in parts.items()
@@ -225,7 +225,7 @@ class Table:
 
 
 def _by_item(rows: Iterable[InstanceScore]) -> dict[Item, list[InstanceScore]]:
-    """The repeats of each instance that have a score."""
+    """Return the repeats of each instance that have a score."""
     found: dict[Item, list[InstanceScore]] = defaultdict(list)
     for row in rows:
         if row.score is not None:
@@ -242,5 +242,5 @@ def _label(length: int | None) -> str | None:
 
 
 def _link(address: str, row: InstanceScore) -> str:
-    """The address of an instance on HELM's page of its run."""
+    """Return the address of an instance on HELM's page of its run."""
     return f"{address}/#/runs/{quote(row.run, safe='')}?instance={quote(row.instance, safe='')}"

@@ -4,31 +4,48 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from helm_longctx.protocol.benchmark import Benchmark
 from helm_longctx.protocol.lengths import length_label
-from helm_longctx.protocol.task import Benchmark
+from helm_longctx.protocol.task import Task
 
 
 def conf_files(benchmarks: Iterable[Benchmark]) -> dict[str, str]:
-    """Return file names with contents: a file for each benchmark and length."""
+    """Return file names with contents: a file for each benchmark and length.
+
+    Tasks that not every machine can score have files of their own.
+    """
     files = {}
     for benchmark in benchmarks:
         lengths: list[int] | list[None] = benchmark.lengths or [None]
         for length in lengths:
-            name, title = benchmark.name, benchmark.title
-            if length is not None:
-                name, title = f"{name}_{length_label(length)}", f"{title} at {length_label(length)}"
-            about = f"{title}. Name the models: helm-run --models-to-run …"
-            if entries := list(_entries(benchmark, length)):
-                files[f"{name}.conf"] = _file(about, entries)
-    return files
+            files[_name(benchmark, "", length)] = _file(benchmark.title, length, _entries(benchmark, length))
+            for task, entry in _tasks_apart(benchmark, length):
+                title = f"{benchmark.title}, {task.title}"
+                files[_name(benchmark, task.name, length)] = _file(title, length, [entry])
+    return {name: text for name, text in files.items() if text}
+
+
+def _name(benchmark: Benchmark, task: str, length: int | None) -> str:
+    return "_".join(filter(None, (benchmark.name, task, length_label(length) if length else ""))) + ".conf"
+
+
+def _tasks_apart(benchmark: Benchmark, length: int | None) -> Iterator[tuple[Task, str]]:
+    """Yield the tasks that not every machine can score, with their run entries."""
+    at = _at(length)
+    for name, category in benchmark.entries.items():
+        for task in category.variants:
+            if task.check_machine and task.exists_at(length):
+                yield task, f"{name}:{benchmark.task_argument}={task.argument},{at}model=text"
+
+
+def _at(length: int | None) -> str:
+    return "" if length is None else f"length={length_label(length)},"
 
 
 def _entries(benchmark: Benchmark, length: int | None) -> Iterator[str]:
-    at = "" if length is None else f"length={length_label(length)},"
+    at = _at(length)
     for name, category in benchmark.entries.items():
-        # Whoever names a folder of their own writes the entry, too.
-        needs_path = any("path" in task.arguments for task in category.tasks)
-        if category.averaged and category.tasks_at(length) and not needs_path:
+        if category.averaged and category.tasks_at(length) and not category.needs_path:
             yield f"{name}:{at}model=text"
 
 
@@ -42,5 +59,12 @@ def entry_file(about: str, entries: Iterable[str]) -> str:
     return f"# {about}\n\nentries: [\n{lines}\n]\n"
 
 
-def _file(about: str, entries: Iterable[str]) -> str:
-    return entry_file(f"{about}\n# Made from the task table by `helm-longctx confs run_specs`; do not edit.", entries)
+def _file(title: str, length: int | None, entries: Iterable[str]) -> str:
+    """Return the content of a file; empty if it has no entries."""
+    at = f" at {length_label(length)}" if length is not None else ""
+    about = (
+        f"{title}{at}. Name the models: helm-run --models-to-run …\n"
+        "# Made from the task table by `helm-longctx confs run_specs`; do not edit."
+    )
+    lines = list(entries)
+    return entry_file(about, lines) if lines else ""

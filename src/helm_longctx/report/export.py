@@ -3,41 +3,31 @@
 from __future__ import annotations
 
 import csv
-import json
 import math
 import os
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from helm_longctx.errors import InputError
-from helm_longctx.protocol.entry import Entry, arguments_of, check_entry
+from helm_longctx.protocol.benchmark import Benchmark, Category
 from helm_longctx.protocol.lengths import length_label, parse_length
 from helm_longctx.protocol.metric_names import AVERAGE, Cell, group_for_averages, task_score
-from helm_longctx.protocol.task import MAIN_METRIC, Benchmark, Category, Task
+from helm_longctx.protocol.task import MAIN_METRIC, Task
 from helm_longctx.report.comparability import Lack, find_outcome, task_lacks
 from helm_longctx.report.reference import read_reference
 from helm_longctx.report.results import statistic_values
 from helm_longctx.runs.files import (
     INSTANCE_STATS,
     RUN_SPEC,
-    STATES,
     STATS,
-    State,
-    find_sample,
     read_json,
     read_run_specs,
-    read_states,
     reading,
 )
-from helm_longctx.runs.scores import InstanceScore, read_scores
+from helm_longctx.runs.scores import read_scores
 from helm_longctx.statistics.intervals import Interval, mean_interval, mean_of_means, standard_error
-
-Trial = tuple[str, str, int]
-"""An answer's instance id, task and repeat, from 0."""
 
 
 class Score(NamedTuple):
@@ -103,44 +93,6 @@ class Average(NamedTuple):
     high: float | None = None
 
 
-class Answer(NamedTuple):
-    """A model's answer to one instance.
-
-    Args:
-        repeat: which of the instance's repeats it is, from 1.
-        references: the accepted answers, separated by ` | `.
-        score: None if the answer has no score.
-        error: why the request has no answer, as the server said it.
-        failure: the statistic that counts requests without an answer for this reason, e.g. `request_too_long`.
-        depth: position of the evidence in the context, 0 to 1.
-        tokens: number of tokens of the prompt.
-        package, comparability: as in `Score`.
-        record: what the scorer reads besides the answer, as a JSON object, so that the answer can be scored again.
-        entry: the run entry that asks for this task alone; empty if its benchmark is not known.
-        group: what the instance shares with others of its task; see `Example.group`.
-    """
-
-    run: str
-    model: str
-    task: str
-    length: str
-    instance: str
-    repeat: int
-    question: str
-    references: str
-    answer: str
-    score: float | None
-    package: str = ""
-    comparability: str = ""
-    error: str = ""
-    failure: str = ""
-    depth: float | None = None
-    tokens: int | None = None
-    record: str = ""
-    entry: str = ""
-    group: str = ""
-
-
 def scores(suite: Path, benchmarks: Iterable[Benchmark]) -> Iterator[Score]:
     """Yield every statistic of every finished run, sorted by the runs' names, and then the published ones.
 
@@ -151,7 +103,7 @@ def scores(suite: Path, benchmarks: Iterable[Benchmark]) -> Iterator[Score]:
         InputError: a file of a run is damaged.
     """
     benchmarks = tuple(benchmarks)
-    for run, spec in _runs(suite):
+    for run, spec in read_own_runs(suite):
         judges = _judges(spec, benchmarks)
         stats = read_json(run / STATS)
         with reading(run / STATS):
@@ -182,10 +134,10 @@ def _score(
     failed: int | None = None,
 ) -> Score:
     arguments, (name, task) = spec["scenario_spec"]["args"], _key(stat)
-    group = (_length(spec), arguments.get("context", "full"))
+    group = (find_length(spec), arguments.get("context", "full"))
     error = standard_error(*values) if values else math.nan
     ends = _ends(mean_interval(*values) if values else None)
-    about = (*group, name, stat["mean"], count, lacking, *_versions(spec), judge, *ends)
+    about = (*group, name, stat["mean"], count, lacking, *find_versions(spec), judge, *ends)
     known_error = None if math.isnan(error) else error
     return Score(spec["name"], spec["adapter_spec"]["model"], arguments["entry"], task, *about, known_error, failed)
 
@@ -234,120 +186,6 @@ def _ends(interval: Interval | None) -> tuple[float | None, float | None]:
     return interval.low, interval.high
 
 
-def answers(suite: Path, benchmarks: Iterable[Benchmark] = ()) -> Iterator[Answer]:
-    """Yield every answer of every finished run, holding one request state in memory at a time.
-
-    Args:
-        suite: the suite's folder.
-        benchmarks: those whose tasks may have a score of several metrics.
-
-    Raises:
-        InputError: a file of a run is damaged.
-    """
-    benchmarks = tuple(benchmarks)
-    for run, spec in _runs(suite):
-        path = run / STATES
-        if not path.is_file():
-            continue  # published results have no answers
-        answered = {(row.instance, row.task, row.repeat): row for row in read_scores(run, benchmarks)}
-        entries = _EntryTexts(spec, benchmarks)
-        count = 0
-        for state in read_states(path):
-            count += 1
-            with reading(path):
-                answer = _answer(run, spec, state, answered, entries(state["instance"].get("sub_split", "")))
-            yield answer
-        if count < len(answered):
-            raise InputError(f"{path} lacks instances that have a score; make that run again")
-
-
-class _EntryTexts:
-    """The entries of a run's tasks as texts."""
-
-    def __init__(self, spec: Mapping[str, Any], benchmarks: Iterable[Benchmark]):
-        name = spec["scenario_spec"]["args"]["entry"]
-        self._spec = spec
-        self._benchmark = next((each for each in benchmarks if name in each.entries), None)
-        self._texts: dict[str, str] = {}
-
-    def __call__(self, task: str) -> str:
-        """Return the entry of a task; empty if this version does not know the benchmark or the run's arguments."""
-        if self._benchmark and task not in self._texts:
-            self._texts[task] = ""
-            with suppress(InputError):
-                self._texts[task] = entry_of(self._benchmark, self._spec, task).description
-        return self._texts.get(task, "")
-
-
-def _answer(
-    run: Path, spec: Mapping[str, Any], state: State, answered: Mapping[Trial, InstanceScore], entry: str
-) -> Answer:
-    instance, task = state["instance"], state["instance"].get("sub_split", "")
-    sample = find_sample(instance)
-    result = state.get("result") or {}
-    completions = result.get("completions") or [{}]
-    repeat = state.get("train_trial_index", 0)
-    row = None if instance.get("perturbation") else answered.get((instance["id"], task, repeat))
-    return Answer(
-        run.name,
-        spec["adapter_spec"]["model"],
-        task,
-        _length(spec),
-        instance["id"],
-        repeat + 1,
-        (sample.question if sample else None) or "",
-        " | ".join(reference["output"]["text"] for reference in instance["references"]),
-        completions[0].get("text", ""),
-        row.score if row else None,
-        *_versions(spec),
-        result.get("error") or "",
-        row.failure if row else "",
-        row.depth if row else sample.depth if sample else None,
-        row.tokens if row else None,
-        answer_record(state),
-        entry,
-        (sample.group if sample else None) or "",
-    )
-
-
-def answer_record(state: State) -> str:
-    """Return as JSON what the scorer reads besides the answer.
-
-    These are the references, the fields of the sample, under `notes` what judges said, and under `answer_prefix` the
-    text that is scored before the answer.
-    """
-    sample = find_sample(state["instance"])
-    scores_prefix = sample is not None and sample.style == "completion" and sample.prefix_scored
-    prefix = {"answer_prefix": sample.answer_prefix} if sample and scores_prefix and sample.answer_prefix else {}
-    references = [reference["output"]["text"] for reference in state["instance"]["references"]]
-    notes = {"notes": state["annotations"]} if state.get("annotations") else {}
-    record = {**prefix, "references": references, **(sample.record if sample else {}), **notes}
-    return json.dumps(record, ensure_ascii=False)
-
-
-def entry_of(benchmark: Benchmark, spec: Mapping[str, Any], task: str) -> Entry:
-    """Return the entry that asks for one task of a run.
-
-    Args:
-        spec: content of `run_spec.json`.
-
-    Raises:
-        InputError: the installed version does not know the run's arguments.
-    """
-    given, adapter = spec["scenario_spec"]["args"], spec["adapter_spec"]
-    arguments = {name: given[name] for name in arguments_of(benchmark) if name in given}
-    arguments |= {benchmark.task_argument: benchmark.task(task).argument}
-    _, *parts = adapter["method"].split("_")
-    arguments |= {"truncation" if part == "error" else "style": part for part in parts}
-    if benchmark.task(task).has_judge:
-        judges = (each.get("args", {}).get("judge", "auto") for each in spec.get("annotators") or [])
-        arguments["judge"] = next(judges, "none")
-    entry = check_entry(benchmark, given["entry"], arguments)
-    if adapter.get("num_trials", 1) not in (1, entry.repeats):
-        entry = check_entry(benchmark, given["entry"], {**arguments, "repeats": adapter["num_trials"]})
-    return entry
-
-
 def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> int:
     """Write a CSV file, completely or not at all, and return the number of rows.
 
@@ -369,13 +207,13 @@ def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]])
     return count
 
 
-def _runs(suite: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
+def read_own_runs(suite: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
     """Yield this package's finished runs with their run specs."""
     for run, spec in read_run_specs(suite):
         with reading(run / RUN_SPEC):
             ours = "entry" in spec["scenario_spec"].get("args", {})
             if ours:
-                _length(spec), spec["adapter_spec"]["model"]  # every row needs them
+                find_length(spec), spec["adapter_spec"]["model"]  # every row needs them
         if ours and (run / STATS).is_file():
             yield run, spec
 
@@ -384,14 +222,14 @@ def _is_test_stat(stat: Mapping[str, Any]) -> bool:
     return stat["name"].get("split") == "test" and "perturbation" not in stat["name"] and stat.get("mean") is not None
 
 
-def _versions(spec: Mapping[str, Any]) -> tuple[str, str]:
-    """The package version and the comparability number in a run spec; empty where an older version wrote it."""
+def find_versions(spec: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the package version and the comparability number in a run spec; empty where an older version wrote it."""
     packages = (metric.get("args", {}).get("package") for metric in spec["metric_specs"])
     return next(filter(None, packages), ""), str(spec["scenario_spec"]["args"].get("comparability", ""))
 
 
 def _judges(spec: Mapping[str, Any], benchmarks: Iterable[Benchmark]) -> dict[str, str]:
-    """The judge of each task with judged scores. A published score of a whole category has no task."""
+    """Return the judge of each task with judged scores. A published score of a whole category has no task."""
     entry = spec["scenario_spec"]["args"]["entry"]
     category = next((each.entries[entry] for each in benchmarks if entry in each.entries), None)
     annotators = spec.get("annotators") or []
@@ -405,8 +243,8 @@ def _join(values: Iterable[str]) -> str:
     return ";".join(dict.fromkeys(filter(None, values)))
 
 
-def _length(spec: Mapping[str, Any]) -> str:
-    """The length's label; empty if the benchmark has no lengths."""
+def find_length(spec: Mapping[str, Any]) -> str:
+    """Return the length's label; empty if the benchmark has no lengths."""
     length = spec["scenario_spec"]["args"].get("length")
     return "" if length is None else length_label(int(length))
 
@@ -416,7 +254,7 @@ def _codes(lacks: Iterable[Lack]) -> str:
 
 
 def _all_codes(scores: Sequence[Score], tasks: Iterable[Task]) -> str:
-    """The codes of scores, and one for each of `tasks` without a score.
+    """Return the codes of scores, and one for each of `tasks` without a score.
 
     A published score of a whole category has no task and stands for all of them.
     """
@@ -426,14 +264,14 @@ def _all_codes(scores: Sequence[Score], tasks: Iterable[Task]) -> str:
 
 
 def _tasks_of(category: Category, cell: Cell) -> tuple[Task, ...]:
-    """The tasks whose scores an average over the category should have."""
+    """Return the tasks whose scores an average over the category should have."""
     return category.tasks_at(parse_length(cell.length)) if cell.length else category.tasks
 
 
 def _count_instances(
     run: Path, stats: Iterable[Mapping[str, Any]], tasks: Iterable[Task]
 ) -> dict[tuple[str, str], int]:
-    """For each statistic and task, the number of instances in the mean, as far as the run's files have it."""
+    """Return for each statistic and task, the number of instances in the mean, as far as the run's files have it."""
     path = run / INSTANCE_STATS
     rows = read_json(path)
     with reading(path):
@@ -448,5 +286,5 @@ def _count_instances(
 
 
 def _key(stat: Mapping[str, Any]) -> tuple[str, str]:
-    """The statistic's name and its task."""
+    """Return the statistic's name and its task."""
     return stat["name"]["name"], stat["name"].get("sub_split", "")

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from helm_longctx.protocol.benchmark import Benchmark
 from helm_longctx.protocol.metric_names import DEPTHS
-from helm_longctx.protocol.task import Benchmark
 from helm_longctx.report.results import Result, interval_of
 from helm_longctx.runs.scores import InstanceScore
 from helm_longctx.statistics.intervals import Interval, mean_of_means

@@ -122,7 +122,7 @@ def _lacking(cell: Cell) -> list[Lack]:
 
 
 def _number(cell: Cell) -> float | None:
-    """The score of a cell with an interval or a mark."""
+    """Return the score of a cell with an interval or a mark."""
     return getattr(cell, "number", None)
 
 

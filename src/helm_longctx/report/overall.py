@@ -6,9 +6,10 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from helm_longctx.protocol.benchmark import Benchmark
 from helm_longctx.protocol.entry import group_name
 from helm_longctx.protocol.lengths import length_label
-from helm_longctx.protocol.task import MAIN_METRIC, Benchmark
+from helm_longctx.protocol.task import MAIN_METRIC
 from helm_longctx.report.reference import ResultRun, make_run_spec, make_stat
 from helm_longctx.report.results import PUBLISHED, Overall, Result
 from helm_longctx.report.schema import OVERALL

@@ -54,7 +54,7 @@ def write_pages(run: Path, folder: Path, statistics: Collection[str], change: Ca
 
 
 def _prediction(page: State) -> dict[str, Any]:
-    """The fields of HELM's `DisplayPrediction` that an answer of text has."""
+    """Return the fields of HELM's `DisplayPrediction` that an answer of text has."""
     completion = page["result"]["completions"][0]
     fields = {
         "reference_index": page.get("reference_index"),

@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 import orjson
 
 from helm_longctx.errors import InputError
+from helm_longctx.protocol.benchmark import Benchmark, Published
 from helm_longctx.protocol.entry import METHOD, check_entry
 from helm_longctx.protocol.lengths import length_label
 from helm_longctx.protocol.metric_names import task_score
-from helm_longctx.protocol.task import MAIN_METRIC, Benchmark, Published
+from helm_longctx.protocol.task import MAIN_METRIC
 from helm_longctx.runs.files import read_json, reading, replace_file
 
 MAKER = "published"

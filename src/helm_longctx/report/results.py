@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from helm_longctx.protocol.benchmark import Benchmark, Category
 from helm_longctx.protocol.metric_names import CONDITIONS, task_score
-from helm_longctx.protocol.task import MAIN_METRIC, Benchmark, Category, Task
+from helm_longctx.protocol.task import MAIN_METRIC, Task
 from helm_longctx.report.comparability import Lack, describe, find_outcome, task_lacks
 from helm_longctx.report.reference import read_reference
 from helm_longctx.runs.files import INSTANCE_STATS, STATS, read_json, read_rows, read_run_specs, reading
@@ -230,7 +231,7 @@ def run_results(run: Path, spec: Mapping[str, Any], benchmarks: Sequence[Benchma
 
 
 def _judges(task: Task | None, judge: str) -> frozenset[str]:
-    """The judge of a run: the one that its entry names, or the official one on any host; none if the task has none."""
+    """Return a run's judge: the one that its entry names, or the official one on any host. Empty without a judge."""
     if task is None or task.official_judge is None:
         return frozenset()
     return frozenset([task.official_judge if not judge or task.is_official(judge) else judge])

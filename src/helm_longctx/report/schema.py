@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from helm_longctx.errors import InputError
+from helm_longctx.protocol.benchmark import Benchmark, Category
 from helm_longctx.protocol.entry import CLOSED_BOOK, JUDGED_BY, group_name, judge_of
 from helm_longctx.protocol.lengths import length_label, parse_length
 from helm_longctx.protocol.metric_names import CONDITIONS, DEPTHS, depth_score, headline_text, metric_fields, task_score
-from helm_longctx.protocol.task import MAIN_METRIC, Benchmark, Category
+from helm_longctx.protocol.task import MAIN_METRIC
 
 Group = dict[str, Any]
 
@@ -145,7 +146,7 @@ def _overall_leaves(benchmark: Benchmark, at: Conditions) -> Iterator[Group]:
 
 
 def _needed_groups(benchmark: Benchmark, leaf: Group) -> set[str]:
-    """The groups that runs must have, so that a table can have values: of an overall score all averaged categories'."""
+    """Return the run groups that a table needs. An overall score needs those of all averaged categories."""
     label, column, _ = leaf["of"]
     if column != OVERALL:
         return {leaf["name"]}

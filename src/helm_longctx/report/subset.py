@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from helm_longctx.errors import InputError
+from helm_longctx.protocol.benchmark import Benchmark, Category
 from helm_longctx.protocol.lengths import length_label
-from helm_longctx.protocol.task import Benchmark, Category, Settings, Task
+from helm_longctx.protocol.task import Settings, Task
 from helm_longctx.report.confs import entry_file
 from helm_longctx.report.results import Result, category_results
 from helm_longctx.statistics.correlation import Correlation
@@ -60,7 +61,7 @@ class Proposal:
         return next(iter(self.checks.values()), None)
 
     def selection(self) -> Iterator[tuple[Row, int | None, float]]:
-        """The rows and lengths of the subset, and the share of the questions that is asked."""
+        """Yield the rows and lengths of the subset, and the share of the questions that is asked."""
         if self.subset:
             shares = self.scores.question_counts(self.subset.share) / self.scores.questions
             for row in self.subset.rows:
@@ -68,19 +69,19 @@ class Proposal:
                     yield self.rows[row], self.lengths[column], float(shares[row, column])
 
     def cost(self, price: Price, whole: bool = False) -> float:
-        """The price of the subset, or of everything, in the unit of `price`."""
+        """Return the price of the subset, or of everything, in the unit of `price`."""
         cells = ((row, length, 1.0) for row in self.rows for length in self.lengths) if whole else self.selection()
         return sum(share * _price_of(row.tasks, length, price) for row, length, share in cells)
 
     def conf(self) -> str:
-        """The file with its run entries, for `helm-run --conf-paths`."""
+        """Return the file with its run entries, for `helm-run --conf-paths`."""
         about = f"A part of {self.benchmark.title}, from `helm-longctx subset`. Name the models: --models-to-run …"
         return entry_file(about, (entry for cell in self.selection() for entry in self._entries(*cell)))
 
     def _entries(self, row: Row, length: int | None, share: float) -> Iterator[str]:
         tasks = [task for task in row.tasks if task.exists_at(length)]
         # Rounded first: a share times the number of questions can exceed a whole number in its last digit.
-        samples = {task.name: math.ceil(round(task.num_samples * share, 6)) for task in tasks}
+        samples = {task.name: math.ceil(round(task.sample(Settings(length)) * share, 6)) for task in tasks}
         at = [] if length is None else [f"length={length_label(length)}"]
         # A whole category is one entry, if all its tasks are asked equally many questions.
         whole = row.tasks == row.category.tasks and len(set(samples.values())) == 1
@@ -110,7 +111,9 @@ def propose(
             f"and {FEWEST_MODELS} are needed; add runs with --suite"
         )
     shape = [[(row.tasks, length) for length in lengths] for row in rows]
-    questions = np.array([[sum(t.num_samples for t in _at(tasks, length)) for tasks, length in row] for row in shape])
+    questions = np.array(
+        [[sum(t.sample(Settings(length)) for t in _at(tasks, length)) for tasks, length in row] for row in shape]
+    )
     prices = np.array([[_price_of(tasks, length, price) for tasks, length in row] for row in shape])
     scores = Scores(table, questions.astype(float), prices)
     models = np.random.default_rng(seed).permutation(len(table))
@@ -124,12 +127,12 @@ def propose(
 
 
 def tokens(task: Task, length: int | None) -> float:
-    """The tokens of a request: its prompt, of the whole length, and the output budget."""
+    """Return the tokens of a request: its prompt, of the whole length, and the output budget."""
     return (length or 0) + task.output_tokens(Settings(length))
 
 
 def _arrange(benchmark: Benchmark, results: Iterable[Result]) -> tuple[tuple[Row, ...], tuple[int | None, ...], Floats]:
-    """The scores of the models that have all: by tasks if all results have tasks, else by categories."""
+    """Return the scores of the models that have all: by tasks if all results have tasks, else by categories."""
     found = [each for each in results if each.benchmark == benchmark.name and each.context == "full"]
     by_task = all(each.task for each in found)
     cells = found if by_task else category_results(found, benchmark)
@@ -174,4 +177,5 @@ def _at(tasks: Iterable[Task], length: int | None) -> list[Task]:
 
 
 def _price_of(tasks: Iterable[Task], length: int | None, price: Price) -> float:
-    return sum(task.num_samples * task.depths * task.repeats * price(task, length) for task in _at(tasks, length))
+    settings = Settings(length)
+    return sum(t.sample(settings) * t.depths * t.repeats * price(t, length) for t in _at(tasks, length))

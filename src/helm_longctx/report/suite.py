@@ -11,10 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 from helm_longctx.errors import InputError, list_choices, shorten
+from helm_longctx.protocol.benchmark import Benchmark
 from helm_longctx.protocol.entry import CLOSED_BOOK
 from helm_longctx.protocol.lengths import parse_length
 from helm_longctx.protocol.metric_names import CONDITIONS
-from helm_longctx.protocol.task import Benchmark
 from helm_longctx.report.marks import NOTES, cell_text
 from helm_longctx.report.reference import read_reference
 from helm_longctx.report.results import PUBLISHED

@@ -212,6 +212,7 @@ class CacheFile:
         self._lock = Lock()
         self._connection: sqlite3.Connection | None = None
         self._identity: tuple[int, int] | None = None
+        self._wait = WAIT
         self._writer = GroupWriter(self._commit)
         self._is_unwritable = False
 
@@ -289,19 +290,21 @@ class CacheFile:
             self._is_unwritable = False
 
     @contextmanager
-    def _connected(self, wait: float | None = None) -> Iterator[sqlite3.Connection]:
+    def _connected(self, wait: float = WAIT) -> Iterator[sqlite3.Connection]:
         """Yield the connection to one thread at a time. It is opened again after an error, or for another file.
 
         Args:
-            wait: seconds to wait for another process; None for `WAIT`.
+            wait: seconds to wait for another process.
         """
         with self._lock, self._name_errors():
             try:
                 if self._connection is None or self._identity != _identity(self._path):
                     self._close()
-                    self._connection, self._identity = self._connect(), _identity(self._path)
+                    self._connection, self._identity, self._wait = self._connect(), _identity(self._path), WAIT
                     finalize(self, self._connection.close).atexit = False
-                self._connection.execute(f"PRAGMA busy_timeout={1000 * (WAIT if wait is None else wait):.0f}")
+                if wait != self._wait:
+                    self._connection.execute(f"PRAGMA busy_timeout={1000 * wait:.0f}")
+                    self._wait = wait
                 yield self._connection
             except BaseException:
                 self._close()  # undoes what was not committed
@@ -313,6 +316,8 @@ class CacheFile:
         try:
             # A cache may lose its last entries in a power failure; the journal has the answers.
             connection.execute(f"PRAGMA synchronous={'FULL' if is_durable else 'OFF'}")
+            # SQLite's own journal stays as a file. To remove it after each commit takes longer than the commit.
+            connection.execute("PRAGMA journal_mode=PERSIST")
             connection.execute(_TABLE)
         except BaseException:
             connection.close()

@@ -22,7 +22,7 @@ from helm.common.request import GeneratedOutput, Request, RequestResult
 from helm_longctx.apis.prices import Prices, find_prices
 from helm_longctx.apis.usage import Usage
 from helm_longctx.errors import InputError
-from helm_longctx.helm.answer_judge import judge_names, judge_requests
+from helm_longctx.helm.answer_judge import judge_names, judge_requests, typical_answer
 from helm_longctx.helm.counting import with_deployments_tokenizer
 from helm_longctx.helm.truncation import find_counter
 from helm_longctx.protocol.entry import METHOD
@@ -242,7 +242,7 @@ def _is_cached(deployment: ModelDeployment) -> bool:
 def _usages(
     states: Sequence[RequestState], tokens: Sequence[int], beginnings: Sequence[Beginning | None]
 ) -> Iterator[Usage]:
-    """The tokens of each request. Of a group, one writes the shared beginning to the cache, and the others read it."""
+    """Yield the tokens of each request. One request of a group writes the beginning to the cache, others read it."""
     written = set()
     for state, count, beginning in zip(states, tokens, beginnings, strict=True):
         if beginning is None:
@@ -270,21 +270,25 @@ def _add_follow_ups(
 
 
 def _typical_output(state: RequestState) -> int:
-    """A little more than the longest reference; half of the limit if there is none."""
+    """Return the typical number of output tokens of a request.
+
+    It is a little more than the longest reference, or else the loader's number, or else half of the limit.
+    """
     sample, limit = Sample.from_json(state.instance.extra_data), state.request.max_tokens
     # A first answer that a second request is about is reasoning, and not like the references.
     references = [] if sample.follow_up else state.instance.references
     sizes = [estimate_tokens(reference.output.text) for reference in references]
-    answer = LONGER_THAN_REFERENCE * max(sizes) if sizes else (limit - sample.thinking_tokens) / 2
+    otherwise = sample.answer_tokens or (limit - sample.thinking_tokens) / 2
+    answer = LONGER_THAN_REFERENCE * max(sizes) if sizes else otherwise
     return min(limit, sample.thinking_tokens + max(SHORTEST_ANSWER, round(answer)))
 
 
 def _judge_usages(spec: RunSpec, states: Sequence[RequestState], typical: Sequence[int]) -> Iterator[tuple[str, Usage]]:
-    """Each question to a judge about an answer of typical length: the judge's deployment and the tokens."""
-    for state, words in zip(states, typical, strict=True):
-        answer = GeneratedOutput(text="word " * words, logprob=0, tokens=[])
-        answered = replace(state, result=RequestResult(True, [], [answer], False))
-        for annotator in spec.annotators or []:
+    """Yield each question to a judge about an answer of typical length: the judge's deployment and the tokens."""
+    for annotator in spec.annotators or []:
+        for state, tokens in zip(states, typical, strict=True):
+            answer = GeneratedOutput(text=typical_answer(annotator, state, tokens), logprob=0, tokens=[])
+            answered = replace(state, result=RequestResult(True, [], [answer], False))
             for judge, request in product(judge_names(annotator), judge_requests(annotator, answered)):
                 size = min(request.max_tokens, JUDGE_REPLY)
                 yield judge, Usage(estimate_tokens(request.prompt), output_tokens=size)
@@ -325,14 +329,14 @@ def _dollars(
 
 
 def _sum(amounts: Iterable[float | None]) -> float | None:
-    """The sum; None if an amount is not known."""
+    """Return the sum; None if an amount is not known."""
     found = list(amounts)
     known = [amount for amount in found if amount is not None]
     return sum(known) if len(known) == len(found) else None
 
 
 def _disk_bytes(states: Sequence[RequestState], order: Sequence[int], spool: Spool, folder: Path) -> int:
-    """The size of the files of a run without answers, which are written to a temporary folder."""
+    """Return the size of the files of a run without answers, which are written to a temporary folder."""
     names = instance_names((state.instance.id, state.instance.sub_split, prompt_digest(state)) for state in states)
     write_prompts(folder, ((names[number], prompt_text(states[number], spool)) for number in order))
     write_json(folder / STATES, states)

@@ -259,12 +259,13 @@ class LongContextRunner(Runner):
         """Check that the model can be asked, open the journal, and make the requests.
 
         Raises:
-            InputError: the judges, the client, the data or the journal have a defect.
+            InputError: the judges, the machine, the client, the data or the journal have a defect.
         """
         check_annotators(run_spec.annotators or [], self.annotator_executor.factory.credentials)
         # HELM's own `run_one` sets this global, which HELM's DSPy client reads.
         helm_runner._CURRENT_RUN_SPEC_NAME = run_spec.name
         scenario = create_scenario(run_spec.scenario_spec)
+        scenario.entry.check_machine()
         # Made before the data is read: a missing package or key then ends the run within seconds.
         sender = Sender(self.executor.context, run_spec.adapter_spec.model_deployment)
         journal = self._open_journal(run_spec, run_path)

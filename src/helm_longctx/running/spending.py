@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import asdict
 
 from helm.benchmark.adaptation.request_state import RequestState
 from helm.benchmark.model_deployment_registry import get_model_deployment
@@ -122,7 +121,7 @@ class Spending:
             self._limit.spent += self._add(usage) if usage else reserved
 
     def _add(self, usage: Usage) -> float:
-        self._tokens.update(asdict(usage), requests=1)
+        self._tokens.update(vars(usage), requests=1)
         dollars = (self.prices.dollars(usage) if self.prices else None) or 0.0
         self._dollars += dollars
         self._saving += self.prices.saving(usage) if self.prices else 0.0

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import shutil
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import dacite
-from helm.common.general import asdict_without_nones
-from helm.common.key_value_store import request_to_key
 from helm.common.request import Request, RequestResult
 
 from helm_longctx.failures import failure_of
@@ -40,7 +39,7 @@ class Journal(DurableLines):
         path = run_path / SHARDS / f"{process}.jsonl" if process else run_path / NAME
         super().__init__(path, _REMEDY)
         self._run_path, self._server = run_path, server
-        self._answers: dict[str, dict[str, Any]] = {}
+        self._answers: dict[str, RequestResult | None] = {}
         for other in answer_files(run_path):
             if other != path:
                 with DurableLines(other, _REMEDY) as lines:
@@ -51,7 +50,7 @@ class Journal(DurableLines):
         for line in lines.read():
             if not (isinstance(line, list) and [type(part) for part in line] == [str, dict]):
                 raise lines.damage()
-            self._answers[line[0]] = line[1]
+            self._answers[line[0]] = _parse(line[1])
 
     def __len__(self) -> int:
         return len(self._answers)
@@ -67,23 +66,18 @@ class Journal(DurableLines):
             prompt_digest: stands for the prompt or the messages, which may be elided in the request.
         """
         messages = [] if request.messages else request.messages  # `prompt_digest` covers them
-        sent = request_to_key(asdict(replace(request, prompt=prompt_digest, messages=messages)))
+        sent = json.dumps(vars(replace(request, prompt=prompt_digest, messages=messages)), sort_keys=True, default=vars)
         return digest(f"{self._server}\0{sent}")
 
     def get(self, name: str) -> RequestResult | None:
         """Return the answer to a request; None if there is none, or if the stored result is a failure."""
-        try:
-            # HELM's clients return whole numbers where floats are declared.
-            result = dacite.from_dict(RequestResult, self._answers[name], dacite.Config(check_types=False))
-        except (KeyError, dacite.DaciteError):
-            return None
-        return result if failure_of(result) is None else None
+        result = self._answers.get(name)
+        return result if result and failure_of(result) is None else None
 
     def add(self, name: str, result: RequestResult) -> None:
         """Write an answer. It is on disk when this method returns."""
-        answer = asdict_without_nones(result)
-        self._answers[name] = answer
-        self.append([name, answer])
+        self._answers[name] = result
+        self.append([name, result])
 
     def finish(self) -> None:
         """Remove the journal and those of shards, because the run's other files hold every answer now."""
@@ -96,6 +90,15 @@ def answer_files(run_path: Path) -> list[Path]:
     """Return the files with answers of an unfinished run. A complete run has none."""
     main = run_path / NAME
     return [*([main] if main.exists() else []), *sorted((run_path / SHARDS).glob("*.jsonl"))]
+
+
+def _parse(answer: dict[str, Any]) -> RequestResult | None:
+    """Return a stored answer; None if another version of HELM has written it."""
+    try:
+        # HELM's clients return whole numbers where floats are declared.
+        return dacite.from_dict(RequestResult, answer, dacite.Config(check_types=False))
+    except dacite.DaciteError:
+        return None
 
 
 _REMEDY = "remove it, and its answers are requested again"

@@ -113,7 +113,7 @@ class Ledger(DurableLines):
         return [part for part in self._parts.values() if part.is_open]
 
     def doubtful_parts(self, receiver: Receiver) -> list[Part]:
-        """The parts of which it is unknown whether the receiver has created a batch."""
+        """Return the parts of which it is unknown whether the receiver has created a batch."""
         return [part for part in self.open_parts if part.batch is None and part.receiver == receiver]
 
     def announce(

@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from helm_longctx.protocol.benchmark import Benchmark
 from helm_longctx.protocol.metric_names import FAILURES
 from helm_longctx.protocol.sample import Sample
-from helm_longctx.protocol.task import MAIN_METRIC, Benchmark
+from helm_longctx.protocol.task import MAIN_METRIC
 from helm_longctx.runs.files import (
     INSTANCE_STATS,
     RUN_SPEC,
@@ -118,7 +119,7 @@ def _score(
 
 
 def _group(task: str, instance: str, sample: Sample) -> str:
-    """What an instance is clustered by.
+    """Return what an instance is clustered by.
 
     Runs of earlier versions have no groups. There a question at a depth may stand at several; other equal questions
     can be about different contexts.
@@ -128,7 +129,7 @@ def _group(task: str, instance: str, sample: Sample) -> str:
 
 
 def _about(run: Path, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that all scores of a run share."""
+    """Return the fields that all scores of a run share."""
     arguments = spec["scenario_spec"].get("args", {})
     length = arguments.get("length")
     judges = (annotator.get("args", {}).get("judge", "") for annotator in spec.get("annotators") or [])
@@ -143,7 +144,7 @@ def _about(run: Path, spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _main_metric(spec: Mapping[str, Any]) -> tuple[str, str]:
-    """The name and the split of the statistic that is a run's score."""
+    """Return the name and the split of the statistic that is a run's score."""
     if "entry" in spec["scenario_spec"].get("args", {}):
         return MAIN_METRIC, "test"
     return _schema_metric(tuple(spec["groups"]))
@@ -151,7 +152,7 @@ def _main_metric(spec: Mapping[str, Any]) -> tuple[str, str]:
 
 @lru_cache(maxsize=256)
 def _schema_metric(groups: tuple[str, ...]) -> tuple[str, str]:
-    """The main metric and split of the first of a run's groups that has one in HELM's schema files."""
+    """Return the main metric and split of the first of a run's groups that has one in HELM's schema files."""
     folder = Path(str(resources.files("helm.benchmark"))) / "static"
     for path in sorted(folder.glob("schema*.yaml")):
         text = path.read_text(encoding="utf-8")
@@ -165,14 +166,14 @@ def _schema_metric(groups: tuple[str, ...]) -> tuple[str, str]:
 
 
 def _headlines(spec: Mapping[str, Any], benchmarks: Iterable[Benchmark]) -> dict[str, tuple[str, ...]]:
-    """The metrics of the scores that are means of several, by task."""
+    """Return the metrics of the scores that are means of several, by task."""
     entry = spec["scenario_spec"].get("args", {}).get("entry")
     tasks = (task for each in benchmarks if entry in each.entries for task in each.tasks)
     return {task.name: task.headline for task in tasks if len(task.headline) > 1}
 
 
 def _samples(path: Path) -> dict[tuple[str, str], Sample | None]:
-    """What our scenario says of each instance, by id and task."""
+    """Return what our scenario says of each instance, by id and task."""
     if not path.is_file():
         return {}
     with reading(path):
@@ -181,7 +182,7 @@ def _samples(path: Path) -> dict[tuple[str, str], Sample | None]:
 
 
 def _by_task(row: Mapping[str, Any], split: str) -> dict[str, dict[str, float]]:
-    """The statistics of an answer by task; nearly always there is one task."""
+    """Return the statistics of an answer by task; nearly always there is one task."""
     tasks: dict[str, dict[str, float]] = {}
     for name, value in _values(row, split):
         tasks.setdefault(name.get("sub_split") or "", {})[name["name"]] = value

@@ -5,14 +5,18 @@ from __future__ import annotations
 import hashlib
 import io
 import logging
+import os
 import re
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+
+import orjson
 
 from helm_longctx.errors import InputError
 from helm_longctx.sources.root import USE_A_MIRROR
@@ -34,6 +38,9 @@ _BLOCK = 1 << 16
 
 NO_ACCESS = "it does not exist, or your login has no access to it"
 """Default reason in errors when a server refuses a request."""
+
+SOURCE = ".source.json"
+"""Suffix of the file beside a downloaded one that records where it came from."""
 
 SPACE_MARGIN = 256 << 20
 """Bytes of disk space that always stay free."""
@@ -228,7 +235,7 @@ def _wait(state: RetryCallState) -> float:
 
 
 def _retry_after(headers: Mapping[str, str]) -> float:
-    """Seconds that a `Retry-After` header asks to wait, as a number or a date; 0 without a valid header."""
+    """Return seconds that a `Retry-After` header asks to wait, as a number or a date; 0 without a valid header."""
     text = headers.get("Retry-After", "")
     if re.fullmatch(r"\d+(\.\d+)?", text):
         return float(text)
@@ -296,6 +303,24 @@ def check_space(folder: Path, size: int = 0) -> None:
         raise InputError(
             f"{folder} needs {needed / 1e9:.2f} GB of free disk space and has {free / 1e9:.2f} GB; free some space"
         )
+
+
+@contextmanager
+def place_file(target: Path) -> Iterator[tuple[Path, dict[str, object]]]:
+    """Yield a temporary file to write, and the record of its source to fill; then move both to their places.
+
+    The move is atomic, so no reader and no other process sees a partial file.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    # In the folder of the target, because a file is only moved in one step if it stays on its disk.
+    with tempfile.TemporaryDirectory(prefix=".fetch-", dir=target.parent) as name:
+        data, record = Path(name) / "data", Path(name) / "source"
+        source: dict[str, object] = {}
+        yield data, source
+        record.write_bytes(orjson.dumps(source, option=orjson.OPT_INDENT_2))
+        # The record comes first: readers take the file itself as the sign that all is there.
+        os.replace(record, target.with_name(target.name + SOURCE))
+        os.replace(data, target)
 
 
 def sha256_of(path: Path) -> str:

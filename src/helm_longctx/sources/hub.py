@@ -13,7 +13,7 @@ import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -21,16 +21,13 @@ from typing import Literal
 import orjson
 
 from helm_longctx.errors import InputError
-from helm_longctx.sources.download import check_space, explain_failures, sha256_of
-from helm_longctx.sources.root import USE_A_MIRROR, DataRoot
+from helm_longctx.sources.download import SOURCE, check_space, explain_failures, place_file, sha256_of
+from helm_longctx.sources.root import USE_A_MIRROR, DataRoot, SingleFile
 from helm_longctx.sources.unpack import unzip
 
 PARQUET_REVISION = "refs/convert/parquet"
 TIMEOUT = 30
 """Seconds to wait for the first response; huggingface_hub itself would wait for ever."""
-
-SOURCE = ".source.json"
-"""Suffix of the file beside a downloaded one that records its repository, commit and digest."""
 
 _log = logging.getLogger(__name__)
 
@@ -75,7 +72,7 @@ class HubDataset:
 
 
 @dataclass(frozen=True)
-class HubFile:
+class HubFile(SingleFile):
     """One file of a hub repository.
 
     Args:
@@ -92,19 +89,14 @@ class HubFile:
     kind: Literal["dataset", "model"] = "dataset"
     setting: str | None = None
 
-    @property
-    def paths(self) -> list[str]:
-        """Its file under the data root."""
-        return [self.path]
-
     def origin(self, root: DataRoot) -> str:
-        """The repository that the file came from, by the record beside it; without a record `repo`."""
+        """Return the repository that the file came from, by the record beside it; without a record `repo`."""
         record = root / (self.path + SOURCE)
         return str(json.loads(record.read_text(encoding="utf-8"))["repo"]) if record.is_file() else self.repo
 
 
 @dataclass(frozen=True)
-class HubZip:
+class HubZip(SingleFile):
     """One member of a zip file in a hub data set repository.
 
     Args:
@@ -119,11 +111,6 @@ class HubZip:
     member: str
     path: str
 
-    @property
-    def paths(self) -> list[str]:
-        """Its file under the data root."""
-        return [self.path]
-
 
 def ensure_dataset(dataset: HubDataset, root: DataRoot, command: str) -> Path:
     """Download a data set if it is not under the data root, and return its folder.
@@ -135,10 +122,8 @@ def ensure_dataset(dataset: HubDataset, root: DataRoot, command: str) -> Path:
         InputError: it is missing from a mirror, the download fails, or its content is not as expected.
     """
     folder = root / dataset.folder
-    if all(root.has(path) for path in dataset.paths):
+    if not root.lacks(dataset.paths, command):
         return folder
-    if root.mirror:
-        raise root.missing_error(dataset.paths, command)
     _log.warning("fetching %s from the hub into %s", dataset.repo_id, folder)
     with explain_failures(
         f"hub data set {dataset.repo_id}",
@@ -156,10 +141,8 @@ def ensure_hub_file(file: HubFile, root: DataRoot, command: str) -> None:
     Raises:
         InputError: it is missing from a mirror, the download fails, or its content is not as expected.
     """
-    if root.has(file.path):
+    if not root.lacks(file.paths, command):
         return
-    if root.mirror:
-        raise root.missing_error(file.paths, command)
     # No variable has an empty name, so without a setting this is None.
     repo = os.environ.get(file.setting or "") or file.repo
     target = root / file.path
@@ -167,7 +150,9 @@ def ensure_hub_file(file: HubFile, root: DataRoot, command: str) -> None:
     copy = f"set {file.setting} to a repository with a copy of it, or " if file.setting else ""
     with explain_failures(f"{file.name} of hub {file.kind} {repo}", target.parent, command, remedy=copy + USE_A_MIRROR):
         path, source = _download_latest(repo, file.name, file.kind)
-        _place(target, source, lambda part: shutil.copyfile(path, part))
+        with place_file(target) as (part, record):
+            record |= source
+            shutil.copyfile(path, part)
 
 
 def ensure_zip_member(zipped: HubZip, root: DataRoot, command: str) -> None:
@@ -176,15 +161,15 @@ def ensure_zip_member(zipped: HubZip, root: DataRoot, command: str) -> None:
     Raises:
         InputError: the member is missing from a mirror or from the zip file, or the download fails.
     """
-    if root.has(zipped.path):
+    if not root.lacks(zipped.paths, command):
         return
-    if root.mirror:
-        raise root.missing_error(zipped.paths, command)
     target = root / zipped.path
     _log.warning("fetching %s of %s from the hub into %s", zipped.name, zipped.repo, target.parent)
     with explain_failures(f"{zipped.name} of hub dataset {zipped.repo}", target.parent, command):
         path, source = _download_latest(zipped.repo, zipped.name, "dataset")
-        _place(target, source, lambda part: unzip(path, zipped.member, part))
+        with place_file(target) as (part, record):
+            record |= source
+            unzip(path, zipped.member, part)
 
 
 def label_names(folder: Path, column: str) -> list[str]:
@@ -236,22 +221,6 @@ def _download_latest(repo: str, name: str, kind: Literal["dataset", "model"]) ->
     digests: dict[str, str] = {}
     path = download(repo, name, info.sha, digests, kind)
     return path, {"repo": repo, "commit": info.sha, "files": digests}
-
-
-def _place(target: Path, source: object, write: Callable[[Path], object]) -> None:
-    """Write a file and the record of its source in a temporary folder, then move both to their places.
-
-    The move is atomic, so no reader and no other process sees a partial file.
-    """
-    target.parent.mkdir(parents=True, exist_ok=True)
-    # In the folder of the target, because a file is only moved in one step if it stays on its disk.
-    with tempfile.TemporaryDirectory(prefix=".fetch-", dir=target.parent) as name:
-        data, record = Path(name) / "data", Path(name) / "source"
-        write(data)
-        record.write_bytes(orjson.dumps(source, option=orjson.OPT_INDENT_2))
-        # The record comes first: readers and `ensure_hub_file` take the file itself as the sign that all is there.
-        os.replace(record, target.with_name(target.name + SOURCE))
-        os.replace(data, target)
 
 
 def download(
@@ -335,6 +304,8 @@ def _features(path: Path) -> dict[str, list[str]]:
     metadata = parquet.read_schema(path).metadata or {}
     try:
         columns = orjson.loads(metadata.get(b"huggingface", b'{"info": {"features": {}}}'))["info"]["features"]
-        return {name: column["names"] for name, column in columns.items() if column.get("_type") == "ClassLabel"}
+        # `datasets` describes a list of objects by a list.
+        single = {name: column for name, column in columns.items() if isinstance(column, dict)}
+        return {name: column["names"] for name, column in single.items() if column.get("_type") == "ClassLabel"}
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise InputError(f"{path} has malformed label names; {USE_A_MIRROR}") from error

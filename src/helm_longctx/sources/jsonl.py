@@ -43,9 +43,9 @@ class FileRow(dict[str, Any]):
 
 
 def find_row(traceback: TracebackType | None) -> FileRow | None:
-    """The row that failing code was working on: the only one among the variables of its innermost function with a row.
+    """Return the row on which code failed: the row among the variables of the innermost function that has one.
 
-    None if no function held a row, or that function held several, so that it may have been any of them.
+    None if no function has a row, or if that function has several rows, so that it could be any of them.
     """
     found: dict[int, FileRow] = {}
     while traceback:

@@ -24,7 +24,7 @@ from helm_longctx.errors import InputError
 from helm_longctx.locks import hold_lock
 from helm_longctx.sources import hub
 from helm_longctx.sources.download import ResumingStream, check_space, explain_failure, retry
-from helm_longctx.sources.root import USE_A_MIRROR, DataRoot
+from helm_longctx.sources.root import USE_A_MIRROR, DataRoot, SingleFile
 from helm_longctx.sources.unpack import BLOCK, Provenance, normalize, unpack
 
 MOST_PINNED = 16 << 20
@@ -65,7 +65,7 @@ class Release:
 
 
 @dataclass(frozen=True)
-class ReleaseFile:
+class ReleaseFile(SingleFile):
     """A file of a release.
 
     Args:
@@ -76,14 +76,9 @@ class ReleaseFile:
     release: Release
     path: str
 
-    @property
-    def paths(self) -> list[str]:
-        """Its path under the data root."""
-        return [self.path]
-
 
 @dataclass(frozen=True)
-class PinnedFile:
+class PinnedFile(SingleFile):
     """A small file with a known SHA-256.
 
     Args:
@@ -96,11 +91,6 @@ class PinnedFile:
     url: str
     sha256: str
 
-    @property
-    def paths(self) -> list[str]:
-        """Its path under the data root."""
-        return [self.path]
-
 
 def ensure_release_files(release: Release, paths: Sequence[str], root: DataRoot, command: str) -> None:
     """Download those files of a release that are not under the data root.
@@ -112,7 +102,7 @@ def ensure_release_files(release: Release, paths: Sequence[str], root: DataRoot,
     Raises:
         InputError: files are missing from a mirror, the download fails, or its content is not as expected.
     """
-    absent = _missing_paths(paths, root, command)
+    absent = root.lacks(paths, command)
     if not absent:
         return
     wanted = {release.member(path): path for path in absent}
@@ -141,20 +131,13 @@ def ensure_pinned_files(files: Sequence[PinnedFile], root: DataRoot, command: st
     Raises:
         InputError: files are missing from a mirror, the download fails, or a file does not have its SHA-256.
     """
-    absent = _missing_paths([file.path for file in files], root, command)
+    absent = root.lacks((file.path for file in files), command)
     for file in {file.path: file for file in files if file.path in absent}.values():
         target = root / file.path
         try:
             _fetch_pinned_file(file, target)
         except Exception as error:
             raise InputError(f"{target}: {explain_failure(error, target.parent)}; then run: {command}") from error
-
-
-def _missing_paths(paths: Sequence[str], root: DataRoot, command: str) -> list[str]:
-    absent = [path for path in dict.fromkeys(paths) if not root.has(path)]
-    if absent and root.mirror:
-        raise root.missing_error(absent, command)
-    return absent
 
 
 def _fetch_pinned_file(file: PinnedFile, target: Path) -> None:

@@ -69,10 +69,8 @@ def ensure_folder(folder: RepositoryFolder, root: DataRoot, command: str) -> Non
     Raises:
         InputError: files are missing from a mirror, the download fails, or the content does not have the tree id.
     """
-    if all(map(root.has, folder.paths)):
+    if not root.lacks(folder.paths, command):
         return
-    if root.mirror:
-        raise root.missing_error(folder.paths, command)
     target = root / folder.path
     target.mkdir(parents=True, exist_ok=True)
     _log.warning("fetching %s of %s into %s", folder.folder, folder.repo, target)
@@ -91,15 +89,16 @@ def tree_id(folder: Path) -> str:
     """Compute git's id of a folder of regular files, as `git rev-parse COMMIT:FOLDER` gives it."""
     # Git sorts the name of a folder as if it ended in a slash.
     children = sorted(folder.iterdir(), key=lambda child: child.name + "/" * child.is_dir())
-    return _object_id("tree", b"".join(_tree_entry(child) for child in children))
+    return object_id("tree", b"".join(_tree_entry(child) for child in children))
 
 
 def _tree_entry(child: Path) -> bytes:
-    mode, digest = ("40000", tree_id(child)) if child.is_dir() else ("100644", _object_id("blob", child.read_bytes()))
+    mode, digest = ("40000", tree_id(child)) if child.is_dir() else ("100644", object_id("blob", child.read_bytes()))
     return f"{mode} {child.name}\0".encode() + bytes.fromhex(digest)
 
 
-def _object_id(kind: str, content: bytes) -> str:
+def object_id(kind: str, content: bytes) -> str:
+    """Compute git's id of a content of a kind: `blob` for a file."""
     # Git's ids are SHA-1. Builds of Python for FIPS refuse it unless it is declared to be no protection.
     return hashlib.sha1(f"{kind} {len(content)}\0".encode() + content, usedforsecurity=False).hexdigest()
 

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +19,17 @@ CACHE_NAME = "helm_longctx"
 
 USE_A_MIRROR = "put the data into a mirror folder and set HELM_LONGCTX_DATA"
 """The remedy that errors suggest for any failed download."""
+
+
+class SingleFile:
+    """A source of one file. A subclass is a dataclass with the field `path`, the file's path under the data root."""
+
+    path: str
+
+    @property
+    def paths(self) -> list[str]:
+        """Its file under the data root."""
+        return [self.path]
 
 
 @dataclass(frozen=True)
@@ -58,6 +70,20 @@ class DataRoot:
     def has(self, relative: str) -> bool:
         """Whether the file exists."""
         return (self.path / relative).is_file()
+
+    def lacks(self, paths: Iterable[str], fetch: str) -> list[str]:
+        """Return those files that have to be downloaded, each once.
+
+        Args:
+            fetch: command that gets the files, for errors.
+
+        Raises:
+            InputError: files are missing from a mirror.
+        """
+        absent = [path for path in dict.fromkeys(paths) if not self.has(path)]
+        if absent and self.mirror:
+            raise self.missing_error(absent, fetch)
+        return absent
 
     def missing_error(self, paths: list[str], fetch: str) -> InputError:
         """Return the error for missing files. It names them, the folder, and the command that gets them."""

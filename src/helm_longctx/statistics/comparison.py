@@ -102,7 +102,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def _effect(differences: Floats, sums: Floats) -> Interval:
-    """The mean difference with Student's interval over clusters.
+    """Return the mean difference with Student's interval over clusters.
 
     Two further clusters, one of each sign and of the size of those that differ, give an interval a width where few
     differ or none; for differences of 0 and ±1 these are the pseudo-observations of Bonett and Price (2012).
@@ -125,7 +125,7 @@ def _effect(differences: Floats, sums: Floats) -> Interval:
 
 
 def _sign_test(sums: Floats) -> float:
-    """The two-sided p-value of the permutation test on clusters' sums of differences."""
+    """Return the two-sided p-value of the permutation test on clusters' sums of differences."""
     # Clusters without a difference keep their sum under any sign, so they would only double the number of changes.
     sums = sums[np.abs(sums) > _EQUAL]
     if not sums.size:
@@ -142,7 +142,7 @@ def _sign_test(sums: Floats) -> float:
 
 
 def _signs(clusters: int) -> NDArray[np.float32]:
-    """All signs of few clusters, or random ones: shape (changes, clusters)."""
+    """Return all signs of few clusters, or random ones: shape (changes, clusters)."""
     if clusters <= _FEW:
         return _all_signs(clusters)
     # A power of two as the number of columns, so that a few cached tables serve all numbers of clusters.
@@ -158,6 +158,6 @@ def _all_signs(clusters: int) -> NDArray[np.float32]:
 
 @lru_cache(maxsize=4)
 def _random_signs(columns: int) -> NDArray[np.float32]:
-    """The same signs for every test, so that a result can be repeated."""
+    """Return the same signs for every test, so that a result can be repeated."""
     random = np.random.default_rng(0)
     return random.integers(0, 2, (PERMUTATIONS, columns), dtype=np.int8).astype(np.float32) * 2 - 1

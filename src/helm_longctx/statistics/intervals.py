@@ -110,13 +110,16 @@ def group_codes(groups: Sequence[object] | None, size: int) -> NDArray[np.intp]:
 
 
 def cluster_sums(values: Floats, codes: NDArray[np.intp]) -> Floats:
-    """The sum of each cluster's values."""
+    """Return the sum of each cluster's values."""
     return np.bincount(codes, values).astype(float)
 
 
 @lru_cache(maxsize=4096)
 def t_quantile(freedom: int) -> float:
-    """The quantile of Student's distribution for a two-sided interval; that of the normal one without freedom."""
+    """Return the quantile of Student's distribution for a two-sided interval.
+
+    Without degrees of freedom it is that of the normal distribution.
+    """
     from scipy.stats import t
 
     return float(t.ppf((1 + LEVEL) / 2, freedom)) if freedom > 0 else normal_quantile()
@@ -124,7 +127,7 @@ def t_quantile(freedom: int) -> float:
 
 @lru_cache(maxsize=1)
 def normal_quantile() -> float:
-    """The quantile of the normal distribution for a two-sided interval: 1.96."""
+    """Return the quantile of the normal distribution for a two-sided interval: 1.96."""
     from scipy.special import ndtri
 
     return float(ndtri((1 + LEVEL) / 2))
@@ -146,7 +149,7 @@ def wilson(mean: float, size: float, quantile: float) -> tuple[float, float]:
 
 
 def _effective_size(scores: Floats, codes: NDArray[np.intp]) -> float:
-    """The number of independent answers that are right or wrong and whose mean varies as much as that of the scores.
+    """Return the number of independent answers, each right or wrong, whose mean varies as much as that of the scores.
 
     It is the number of scores, divided by the ratio of their variance to p (1 - p), and by the design effect of the
     clusters. Both are estimates. The fewer scores or clusters differ from the mean, the more the estimates are drawn to
@@ -170,13 +173,13 @@ def _effective_size(scores: Floats, codes: NDArray[np.intp]) -> float:
 
 
 def _shrink(part: float, whole: float, largest: float, weight: float, prior: float) -> float:
-    """The ratio `part / whole`, of as many observations as `weight`, drawn to `largest` by `prior` observations."""
+    """Return `part / whole`, a ratio from `weight` observations, shrunk to `largest` by `prior` observations."""
     ratio = part / whole if whole > 1e-12 else 0.0
     return (weight * ratio + prior * largest) / (weight + prior)
 
 
 def _informative(errors: Floats) -> float:
-    """How many errors an estimate of their variance rests on: all if they are equally large, few if few are large."""
+    """Return the effective number of errors behind an estimate of their variance: few, if only few are large."""
     squares = errors**2
     fourth = float((squares**2).sum())
     return float(squares.sum()) ** 2 / fourth if fourth > 1e-24 else 0.0

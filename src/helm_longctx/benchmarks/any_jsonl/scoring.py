@@ -6,13 +6,11 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from helm_longctx.benchmarks.any_jsonl.prompts import JUDGE
 from helm_longctx.judging.scores import judge_scores
 from helm_longctx.protocol.rouge import rouge_l
 from helm_longctx.protocol.task import Record, Scores
 from helm_longctx.protocol.words import english_words, f1
 
-JUDGED = ("judge_score", "judge_score_strict", "judge_spread")
 BEST_GRADE = 10
 
 _GRADE = re.compile(r"GRADE:\s*\**(\d+)\b")
@@ -50,13 +48,3 @@ def read_grade(reply: Any) -> Scores:
     """Return the last grade in a reply, 0 to 1; empty if it has none or one above 10."""
     grades = _GRADE.findall(reply) if isinstance(reply, str) else []
     return {"judge_score": int(grades[-1]) / BEST_GRADE} if grades and int(grades[-1]) <= BEST_GRADE else {}
-
-
-def judge_prompt(record: Record) -> str:
-    """Make the user turn of the judge's prompt."""
-    return JUDGE.format(
-        question=record["question"],
-        references="\n".join(f"- {reference}" for reference in record["references"]) or "(none)",
-        prediction=record["prediction"],
-        rubric=record["rubric"],
-    )

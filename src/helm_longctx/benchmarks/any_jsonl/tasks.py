@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import islice
-from pathlib import Path
-
-from helm_longctx.benchmarks.any_jsonl.data import (
-    DISTRACTORS,
-    MARGIN,
-    QUESTIONS,
-    RUBRIC,
-    Padding,
-    load_questions,
-    read_rubric,
-)
+from helm_longctx.benchmarks.any_jsonl.data import load
 from helm_longctx.benchmarks.any_jsonl.prompts import PROMPT
-from helm_longctx.benchmarks.any_jsonl.scoring import COMPARE, JUDGED, score, score_judged
-from helm_longctx.errors import InputError
-from helm_longctx.judging.scores import REPLIES
+from helm_longctx.benchmarks.any_jsonl.scoring import COMPARE, score, score_judged
+from helm_longctx.judging.scores import JUDGED, REPLIES, SPREAD, STRICT
 from helm_longctx.protocol.baseline import Baseline
+from helm_longctx.protocol.benchmark import Benchmark, Category, Metric
 from helm_longctx.protocol.lengths import LARGEST, STANDARD, Axis
 from helm_longctx.protocol.shapes import TEXT
-from helm_longctx.protocol.task import Benchmark, Category, Example, Metric, Settings, Task
-from helm_longctx.sources.root import DataRoot
+from helm_longctx.protocol.task import Task
 
 BUDGET = 512
 """The output budget in tokens; HELM's `max_tokens=` changes it."""
@@ -32,28 +19,6 @@ MOST = 100_000
 RUBRIC_TASK = "rubric"
 JUDGE = "openai/gpt-4o-2024-05-13"
 """The judge if none is named; HELMET's."""
-
-
-def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
-    """Load the questions of the folder in file order; the first `num_samples`, if that is given.
-
-    Raises:
-        InputError: `path` is missing, a file is malformed, or contexts cannot be padded.
-    """
-    if settings.path is None:
-        raise InputError(f"any_jsonl: path is missing; allowed: a folder with {QUESTIONS}")
-    folder = Path(settings.path)
-    rubric = {"rubric": read_rubric(folder / RUBRIC)} if task.has_judge else {}
-    yield from islice(load_questions(folder, _padding(task, settings, folder), rubric), task.sample(settings))
-
-
-def _padding(task: Task, settings: Settings, folder: Path) -> Padding | None:
-    path = folder / DISTRACTORS
-    if not path.is_file():
-        return None
-    if settings.counter is None:
-        raise InputError("any_jsonl: count_with is missing; allowed: the name or the folder of a tokenizer")
-    return Padding(path, settings.counter, settings.level - task.output_tokens(settings) - MARGIN)
 
 
 def _task(name: str, title: str, headline: str, judged: bool = False) -> Task:
@@ -92,25 +57,17 @@ ANY_JSONL = Benchmark(
     revision="any_jsonl@1",
     comparability=1,
     url="https://github.com/stanford-crfm/helm",
-    categories=(
-        Category(
-            "",
-            "",
-            (CONTAINS,),
-            variants=OTHERS,
-            judge="helm_longctx.benchmarks.any_jsonl.judge.RubricAnnotator",
-        ),
-    ),
+    categories=(Category("", "", (CONTAINS,), OTHERS, judge=f"{__package__}.judge.RubricAnnotator"),),
     metrics=(
         Metric("contains", "Contains", "Whether the output contains an answer, in any case.", success=True),
         Metric("exact_match", "Exact match", "Whether the words are those of an answer.", success=True),
         Metric("f1", "F1", "F1 of the words of the output and the best answer."),
         Metric("rouge_l", "ROUGE-L", "ROUGE-L of the package rouge with the best answer."),
         Metric("judge_score", "Judged score", "The judge's grade by the rubric, divided by ten."),
-        Metric("judge_score_strict", "Judged score, strict", "As the judged score; 0 for an answer without a grade."),
-        Metric("judge_spread", "Judges' spread", "How far apart the judges of a jury are.", lower_is_better=True),
+        STRICT,
+        SPREAD,
     ),
     task_argument="metric",
     axis=Axis("tokens of prompt and output", longest=LARGEST, limits_prompt=True),
-    baselines={task.name: Baseline("span", "I do not know.") for task in (CONTAINS, *OTHERS)},
+    baselines={task.name: Baseline("label_or_span", "I do not know.") for task in (CONTAINS, *OTHERS)},
 )

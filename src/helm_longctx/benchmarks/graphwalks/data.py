@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from random import Random
-from typing import Literal
 
 import numpy as np
 
 from helm_longctx.benchmarks.graphwalks import prompts
 from helm_longctx.benchmarks.graphwalks.graphs import NODES_AT_DEPTH, Edges, Operation, draw_edges, read_operation
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.lengths import STANDARD, length_label
+from helm_longctx.protocol.lengths import STANDARD
 from helm_longctx.protocol.task import Example, Settings, Task
 from helm_longctx.sources.hub import HubDataset
 from helm_longctx.sources.jsonl import JsonLines, Types
@@ -27,11 +27,9 @@ CHARACTERS = {
     STANDARD["256k"]: (300_000, 1_000_000),
     STANDARD["1m"]: (1_000_000, 1 << 40),
 }
-"""Characters of the hub's prompts by their length: more than the first number, at most the second.
-
-The card names the lengths only by files: up to 128k tokens, and 256k and 1m. The limits stand between them: an edge has
-25 characters and some 14 tokens.
-"""
+"""Characters of the hub's prompts by their length: more than the first number, at most the second. The card names the
+lengths only by files: up to 128k tokens, and 256k and 1m. The limits stand between them: an edge has 25 characters and
+some 14 tokens."""
 
 EDGES = {
     4096 << power: edges for power, edges in enumerate((250, 500, 1000, 2100, 4400, 8800, 17600, 35200, 70400, 140800))
@@ -40,8 +38,8 @@ EDGES = {
 
 DEPTH = 10
 """Depth of a search, if the run entry names none; HELMET's default."""
-
 TRIES = 1000
+"""Nodes that are drawn before a search is given up."""
 
 _AMBIGUOUS = re.compile(r"Perform a BFS from node (\S+) with depth (\d+)")
 _EXACT = r"Perform a BFS from node \1 and return only the nodes at exactly depth \2 (not nodes at intermediate depths)"
@@ -55,41 +53,37 @@ def load_hub(task: Task, settings: Settings, root: DataRoot, kind: str, correcte
         corrected: whether a search asks for the nodes at exactly its depth, and no node is its own parent.
 
     Raises:
-        InputError: the file is malformed, or has no such row.
+        InputError: the file is malformed.
     """
-    above, most = CHARACTERS[settings.level]
-    left = task.sample(settings)
-    for number, row in enumerate(JsonLines(root / PATH, COLUMNS)):
+    rows = enumerate(JsonLines(root / PATH, COLUMNS))
+    asked = ((number, row) for number, row in rows if row["problem_type"] == kind and _fits(row["prompt"], settings))
+    for number, row in islice(asked, task.sample(settings)):
         prompt, nodes = row["prompt"], row["answer_nodes"]
-        operation = read_operation(prompt)
-        depth = operation.depth if operation else None
-        if not left or row["problem_type"] != kind or not above < len(prompt) <= most:
-            continue
-        if settings.depth in (None, depth):
-            left -= 1
-            if corrected and operation:
-                prompt = _AMBIGUOUS.sub(_EXACT, prompt)
-                nodes = [node for node in nodes if kind == "bfs" or node != operation.node]
-            yield _example(f"{kind}-{number}", prompt, nodes, "hub")
-    if left == task.sample(settings):
-        raise InputError(
-            f"{root / PATH} has no row of {kind} for length={length_label(settings.level)} and these arguments"
-        )
+        if corrected and (operation := read_operation(prompt)):
+            prompt = _AMBIGUOUS.sub(_EXACT, prompt)
+            nodes = [node for node in nodes if kind == "bfs" or node != operation.node]
+        yield Example(f"{kind}-{number}", {}, nodes, "hub", messages=[{"role": "user", "content": prompt}])
+
+
+def _fits(prompt: str, settings: Settings) -> bool:
+    """Whether a prompt has the length and the depth that are asked for."""
+    above, most = CHARACTERS[settings.level]
+    operation = read_operation(prompt) if settings.depth else None
+    return above < len(prompt) <= most and settings.depth in (None, operation and operation.depth)
 
 
 def generate(task: Task, settings: Settings, root: DataRoot, kind: str) -> Iterator[Example]:
     """Draw graphs and operations with answers that are not empty. Every example has random numbers of its own."""
-    depth = settings.depth or DEPTH
+    depth = (settings.depth or DEPTH) if kind == "bfs" else None
     edges = int(np.interp(settings.level, [*EDGES], [*EDGES.values()]))
     for number in range(task.sample(settings)):
         rng = Random(f"{kind} {settings.seed} {number}")
-        graph = draw_edges(rng, edges, depth if kind == "bfs" else 1)
-        operation, nodes = _draw_operation(rng, graph, depth if kind == "bfs" else None)
-        wording = (prompts.PARENTS if operation.depth is None else prompts.BFS).format(**operation._asdict())
+        graph = draw_edges(rng, edges, depth or 1)
+        operation, nodes = _draw_operation(rng, graph, depth)
+        wording = (prompts.BFS if depth else prompts.PARENTS).format(**operation._asdict())
         lines = "\n".join(f"{source} -> {target}" for source, target in graph)
-        yield _example(
-            f"{task.name}-{number}", prompts.PROMPT.format(edges=lines, operation=wording), nodes, "generated"
-        )
+        prompt = prompts.PROMPT.format(edges=lines, operation=wording)
+        yield Example(f"{kind}-{number}", {}, nodes, "generated", messages=[{"role": "user", "content": prompt}])
 
 
 def _draw_operation(rng: Random, edges: Edges, depth: int | None) -> tuple[Operation, list[str]]:
@@ -99,8 +93,3 @@ def _draw_operation(rng: Random, edges: Edges, depth: int | None) -> tuple[Opera
         if 0 < len(nodes) <= 2 * NODES_AT_DEPTH:
             return operation, nodes
     raise InputError(f"no search of depth={depth} finds a node in graphs of this length; use a smaller depth")
-
-
-def _example(number: str, prompt: str, nodes: list[str], source: Literal["hub", "generated"]) -> Example:
-    messages = [{"role": "user", "content": prompt}]
-    return Example(number, {}, nodes, source, messages=messages)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from random import Random
 from typing import NamedTuple
 
@@ -20,8 +20,7 @@ _OPERATION = re.compile(
 )
 _GRAPH, _OPERATION_START = "The graph has the following edges:", "Operation:"
 
-NODE_CHARACTERS = 10
-MOST_EDGES_PER_NODE = 4
+NODE_CHARACTERS, MOST_EDGES_PER_NODE = 10, 4
 NODES_AT_DEPTH = 40
 """Nodes that a search is expected to find. The answer then fits into the official budget of 1000 tokens."""
 
@@ -59,17 +58,10 @@ def search(edges: Edges, start: str, depth: int) -> list[str]:
     children: dict[str, list[str]] = {}
     for source, target in edges:
         children.setdefault(source, []).append(target)
-    return _search(children, start, depth)
-
-
-def _search(children: Mapping[str, Iterable[str]], start: str, depth: int) -> list[str]:
     seen, level = {start}, [start]
     for _ in range(depth):
-        level = [
-            node
-            for node in dict.fromkeys(target for source in level for target in children.get(source, ()))
-            if node not in seen
-        ]
+        reached = dict.fromkeys(target for source in level for target in children.get(source, ()))
+        level = [node for node in reached if node not in seen]
         seen.update(level)
     return level
 

@@ -13,14 +13,17 @@ from helm_longctx.benchmarks.graphwalks.data import CHARACTERS, EDGES, SOURCE, g
 from helm_longctx.benchmarks.graphwalks.graphs import solve
 from helm_longctx.benchmarks.graphwalks.scoring import score
 from helm_longctx.protocol.baseline import Baseline
+from helm_longctx.protocol.benchmark import Benchmark, Category, Metric
 from helm_longctx.protocol.lengths import LARGEST, Axis
 from helm_longctx.protocol.prompt import Message
-from helm_longctx.protocol.task import Benchmark, Category, Loader, Metric, Task
+from helm_longctx.protocol.task import Loader, Task
 from helm_longctx.protocol.template import NO_TEMPLATE
 
 HUB_BUDGET, GENERATED_BUDGET = 16384, 1000
 HUB_ROWS = 400
 """More rows than the hub has of an operation at a length: all are asked."""
+KINDS: dict[str, tuple[str, tuple[str, ...]]] = {"bfs": ("BFS", ("depth",)), "parents": ("Parents", ())}
+"""The operations, with their titles and arguments."""
 
 _task = partial(
     Task,
@@ -34,20 +37,15 @@ _task = partial(
 )
 
 
-def _generated(name: str, title: str, *arguments: str) -> Task:
-    load: Loader = partial(generate, kind=name)
-    return _task(
-        name,
-        title,
-        load=load,
-        max_tokens=GENERATED_BUDGET,
-        sizes=EDGES,
-        any_length=True,
-        arguments=("seed", *arguments),
-    )
+def _generated(kind: str) -> Task:
+    title, arguments = KINDS[kind]
+    load: Loader = partial(generate, kind=kind)
+    seeded = ("seed", *arguments)
+    return _task(kind, title, load=load, max_tokens=GENERATED_BUDGET, sizes=EDGES, any_length=True, arguments=seeded)
 
 
-def _hub(kind: str, title: str, *arguments: str, corrected: bool = False) -> Task:
+def _hub(kind: str, corrected: bool) -> Task:
+    title, arguments = KINDS[kind]
     return _task(
         f"openai_{kind}{'_corrected' if corrected else ''}",
         f"OpenAI's {title}{' (corrected)' if corrected else ''}",
@@ -66,13 +64,8 @@ def answer(messages: Sequence[Message]) -> str | None:
     return None if nodes is None else f"Final Answer: [{', '.join(nodes)}]"
 
 
-_GENERATED = (_generated("bfs", "BFS", "depth"), _generated("parents", "Parents"))
-_OPENAI = (
-    _hub("bfs", "BFS", "depth"),
-    _hub("parents", "Parents"),
-    _hub("bfs", "BFS", "depth", corrected=True),
-    _hub("parents", "Parents", corrected=True),
-)
+_GENERATED = tuple(map(_generated, KINDS))
+_OPENAI = tuple(_hub(kind, corrected) for corrected in (False, True) for kind in KINDS)
 
 GRAPHWALKS = Benchmark(
     name="graphwalks",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from helm_longctx.benchmarks.helmet.scoring import RANKING_CUTS
-from helm_longctx.protocol.task import Metric
+from helm_longctx.judging.scores import SPREAD, STRICT
+from helm_longctx.protocol.benchmark import Metric
 
 _RANKINGS = {
     "NDCG": "Normalized discounted cumulative gain of the ranking, by trec_eval.",
@@ -58,11 +59,9 @@ METRICS = (
     Metric("judge_recall", "Judged recall", "Key points that the summary has, by a judge."),
     Metric("judge_precision", "Judged precision", "Sentences of the summary that are right, by a judge."),
     Metric("judge_fluency", "Judged fluency", "Whether the text is fluent, by a judge."),
-    Metric("judge_score_strict", "Judged score, strict", "As the judged score; 0 for an answer without a verdict."),
+    STRICT,
     Metric("judge_f1_strict", "Judged F1, strict", "As the judged F1; 0 for a summary without a verdict."),
-    Metric(
-        "judge_spread", "Judges' spread", "How far apart the judges of a jury are on an answer.", lower_is_better=True
-    ),
+    SPREAD,
     Metric(
         "hidden_citations",
         "Hidden citations",

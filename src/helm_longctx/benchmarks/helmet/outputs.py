@@ -16,9 +16,10 @@ from helm_longctx.benchmarks.helmet.rubrics import JUDGE, RUBRICS
 from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.errors import InputError
 from helm_longctx.judging.scores import ANSWER
+from helm_longctx.protocol.benchmark import Published
 from helm_longctx.protocol.outputs import Found, Output, OutputReader, OutputRun, OutputScore
 from helm_longctx.protocol.shapes import TEXT, TEXTS, is_number
-from helm_longctx.protocol.task import Published, Task
+from helm_longctx.protocol.task import Task
 from helm_longctx.sources.jsonl import read_object
 
 Row = Mapping[str, Any]

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-from importlib import resources
-
+from helm_longctx.protocol.benchmark import Published
 from helm_longctx.protocol.lengths import parse_length
-from helm_longctx.protocol.task import Published
 from helm_longctx.sources.release import PinnedFile, Release, ReleaseFile
+from helm_longctx.sources.tables import published_rows
 
 COMMIT = "4526dfbdc512bd9ff721da336bff4e3e75ecfd27"
 REVISION = f"princeton-nlp/HELMET@{COMMIT[:7]}"
@@ -32,9 +30,8 @@ def published_results() -> tuple[Published, ...]:
     and percentages of one decimal (published.csv). The means of the seven categories equal the printed averages, with
     one exception: for GPT-4o-05 at 32k the page prints 63.3, and the mean is 63.2.
     """
-    text = (resources.files("helm_longctx.benchmarks.helmet") / "published.csv").read_text(encoding="utf-8")
     results: list[Published] = []
-    for row in csv.DictReader(text.splitlines()):
+    for row in published_rows(__package__):
         model, length, instruct = row.pop("model"), parse_length(row.pop("length")), row.pop("instruct") == "1"
         results += [
             Published(model, name, length, {"": float(percent) / 100}, instruct) for name, percent in row.items()

@@ -20,8 +20,9 @@ from helm_longctx.benchmarks.helmet.release import COMMIT, REVISION, published_r
 from helm_longctx.benchmarks.helmet.rubrics import JUDGE
 from helm_longctx.judging.entailment import TRUE_NLI
 from helm_longctx.judging.scores import REPLIES
+from helm_longctx.protocol.benchmark import Benchmark, Category
 from helm_longctx.protocol.lengths import STANDARD
-from helm_longctx.protocol.task import Benchmark, Category, Loader, Protocol, Scorer, Task, Variant
+from helm_longctx.protocol.task import Loader, Protocol, Scorer, Task, Variant
 from helm_longctx.protocol.template import Template
 from helm_longctx.sources.fetch import Source
 from helm_longctx.sources.hub import HubDataset, HubFile

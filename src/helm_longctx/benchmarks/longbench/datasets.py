@@ -8,11 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from helm_longctx.benchmarks.longbench.prompts import PROMPTS
-
-FOLDER = "hub/THUDM__LongBench"
-"""The folder of the files under the data root."""
-
 
 @dataclass(frozen=True)
 class Dataset:
@@ -39,16 +34,6 @@ class Dataset:
     extended: bool = False
     few_shot: bool = False
     code: bool = False
-
-    @property
-    def prompt(self) -> str:
-        """The template, with the fields `context` and `input`."""
-        return PROMPTS[self.name]
-
-    @property
-    def chat(self) -> bool:
-        """Whether the official code sends the prompt as a chat: not if it has examples, nor code."""
-        return not (self.few_shot or self.code)
 
 
 # fmt: off

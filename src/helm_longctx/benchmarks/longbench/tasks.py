@@ -2,51 +2,47 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import islice, pairwise
 
-from helm_longctx.benchmarks.longbench.datasets import DATASETS, FOLDER, Dataset
+from helm_longctx.benchmarks.longbench.datasets import DATASETS, Dataset
+from helm_longctx.benchmarks.longbench.prompts import PROMPTS
 from helm_longctx.benchmarks.longbench.scoring import BY_LENGTH, COMPARE, score
-from helm_longctx.errors import InputError
 from helm_longctx.protocol.baseline import AnswerKind, Baseline
+from helm_longctx.protocol.benchmark import Benchmark, Category, Metric, Published
 from helm_longctx.protocol.prompt import Message
 from helm_longctx.protocol.shapes import TEXTS, Shape, is_whole
-from helm_longctx.protocol.task import Benchmark, Category, Example, Metric, Settings, Task, Variant, read_published
+from helm_longctx.protocol.task import Example, Settings, Task, Variant
 from helm_longctx.protocol.template import Template
 from helm_longctx.sources.hub import HubZip
 from helm_longctx.sources.jsonl import JsonLines, Types
 from helm_longctx.sources.root import DataRoot
+from helm_longctx.sources.tables import published_rows
 
-COLUMNS: Types = {"_id": str, "input": str, "context": str, "answers": list, "length": int}
+COLUMNS: dict[str, type] = {"_id": str, "input": str, "context": str, "answers": list, "length": int}
+SHAPES = {"length": Shape("a whole number", is_whole)}
 MOST_EXTENDED = 500
 """No file of LongBench-E has more rows."""
 
 _CODE_START, _CODE_END = "Please complete the code given below. \n", "Next line of code:\n"
 
 
-def load(task: Task, settings: Settings, root: DataRoot, few_classes: bool) -> Iterator[Example]:
+def load(task: Task, settings: Settings, root: DataRoot, columns: Types) -> Iterator[Example]:
     """Load all questions in file order, or the first `num_samples`.
-
-    Args:
-        few_classes: whether the answer is one of the row's `all_classes`.
 
     Raises:
         InputError: the file is malformed.
     """
     (path,) = task.paths(settings.length)
-    for row in islice(JsonLines(root / path, COLUMNS), task.sample(settings)):
-        record = {"length": row["length"]}
-        if few_classes:
-            record["all_classes"] = row.get("all_classes")
-            if not TEXTS.fits(record["all_classes"]):
-                raise InputError(f"{root / path}: row {row['_id']}: column 'all_classes' must be a list of texts")
+    for row in islice(JsonLines(root / path, columns), task.sample(settings)):
         yield Example(
             id=row["_id"],
             fields={"context": row["context"], "input": row["input"]},
             references=row["answers"],
             source="official",
-            record=record,
+            record={name: row[name] for name in task.record_shapes},
         )
 
 
@@ -68,33 +64,39 @@ def _baseline(dataset: Dataset) -> Baseline:
     return Baseline(kind, constants.get(dataset.metric, "的" if dataset.chinese else "the"))
 
 
-def _source(name: str) -> HubZip:
-    return HubZip("THUDM/LongBench", "data.zip", f"data/{name}.jsonl", f"{FOLDER}/{name}/test.jsonl")
-
-
 def _task(dataset: Dataset, extended: bool = False) -> Task:
     name = f"{dataset.name}_e" if extended else dataset.name
-    classes = dataset.metric == "classification_score"
+    source = HubZip("THUDM/LongBench", "data.zip", f"data/{name}.jsonl", f"hub/THUDM__LongBench/{name}/test.jsonl")
+    has_classes = dataset.metric == "classification_score"
     # A newline ends SAMSum's answers in the official code (pred.py), as it would end a stop sequence's.
     variant = Variant(stop=("\n",)) if dataset.name == "samsum" else Variant()
     return Task(
         name=name,
         alias=dataset.name,
         title=f"{dataset.title} (E)" if extended else dataset.title,
-        template=Template(dataset.prompt, "", separator=""),
-        load=partial(load, few_classes=classes),
+        template=Template(PROMPTS[dataset.name], "", separator=""),
+        load=partial(load, columns=COLUMNS | {"all_classes": list} if has_classes else COLUMNS),
         score=partial(score, metric=dataset.metric, first_line=dataset.few_shot, by_length=extended),
         headline=(dataset.metric,),
         metrics=(dataset.metric, *(BY_LENGTH if extended else ())),
         max_tokens=dataset.max_tokens,
         num_samples=MOST_EXTENDED if extended else dataset.rows,
-        sources=lambda length: (_source(name),),
-        chat=dataset.chat,
+        sources=lambda length: (source,),
+        # The official code sends neither examples nor code as chats.
+        chat=not (dataset.few_shot or dataset.code),
         variants={"paper": variant},
         cut="middle",
         trait="Chinese" if dataset.chinese else "",
-        record_shapes={"all_classes": TEXTS, "length": Shape("a whole number", is_whole)},
+        record_shapes=SHAPES | {"all_classes": TEXTS} if has_classes else SHAPES,
     )
+
+
+def published_results() -> tuple[Published, ...]:
+    """Each model's scores, 0 to 1: the tables of LongBench/README.md at 2e00731."""
+    results: dict[str, dict[str, float]] = defaultdict(dict)
+    for row in published_rows(__package__):
+        results[row["model"]][row["task"]] = float(row["score"]) / 100
+    return tuple(Published(model, "", None, scores) for model, scores in results.items())
 
 
 _DESCRIPTIONS = {
@@ -130,6 +132,5 @@ LONGBENCH = Benchmark(
         for dataset in DATASETS
         for name in (dataset.name, *([f"{dataset.name}_e"] if dataset.extended else []))
     },
-    # The tables of LongBench/README.md at 2e00731.
-    published=partial(read_published, __package__),
+    published=published_results,
 )

@@ -14,9 +14,10 @@ from helm_longctx.benchmarks.longbench_v2 import prompts
 from helm_longctx.benchmarks.longbench_v2.data import LETTERS, PATH, QUESTIONS, SOURCE, questions
 from helm_longctx.benchmarks.longbench_v2.scoring import BY_CLASS, METRICS, find_letter, score
 from helm_longctx.protocol.baseline import Baseline
+from helm_longctx.protocol.benchmark import Benchmark, Category, Metric
 from helm_longctx.protocol.prompt import FollowUp, Message
 from helm_longctx.protocol.shapes import TEXT
-from helm_longctx.protocol.task import Benchmark, Category, Example, Metric, Settings, Task, Variant
+from helm_longctx.protocol.task import Example, Settings, Task, Variant
 from helm_longctx.protocol.template import Template
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.sources.root import DataRoot

@@ -35,6 +35,9 @@ BUDGETS = {"0.5k": 1024, "2k": 3072, "8k": 10240}
 SAMPLE, SEED = 100, 42
 """The sample is the first problems after `datasets.Dataset.shuffle(SEED)`."""
 
+_TABLE_FIELDS = ("task_id", "website_id", "task_topic", "task_description", "tsv_header", "filtering_instruction")
+_STORY_FIELDS = ("story_components", "story", "question")
+_TRIP_FIELDS = ("id", "ground_truth_plan", "ground_truth_cities", "ground_truth_durations")
 _TEMPLATES = "prompts.yaml"
 _TRAVEL_EXAMPLES = "travel_planning_icl_examples.json"
 
@@ -157,8 +160,7 @@ def _table(row: Row, folder: Path) -> dict[str, Any]:
         page = (folder / row["html_path"]).read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         raise InputError(f"column 'html_path' names no readable page ({type(error).__name__})") from error
-    names = ("task_id", "website_id", "task_topic", "task_description", "tsv_header", "filtering_instruction")
-    return {**{name: row[name] for name in names}, "html_str": page, "reference_output": row["gt"]}
+    return {**{name: row[name] for name in _TABLE_FIELDS}, "html_str": page, "reference_output": row["gt"]}
 
 
 def _code(row: Row, folder: Path) -> dict[str, Any]:
@@ -189,8 +191,7 @@ def _route(row: Row, folder: Path) -> dict[str, Any]:
 
 
 def _story(row: Row, folder: Path) -> dict[str, Any]:
-    names = ("story_components", "story", "question")
-    return {**{name: row[name] for name in names}, "reference_output": row["solution"]}
+    return {**{name: row[name] for name in _STORY_FIELDS}, "reference_output": row["solution"]}
 
 
 def _equations(row: Row, folder: Path) -> dict[str, Any]:
@@ -206,9 +207,8 @@ def _equations(row: Row, folder: Path) -> dict[str, Any]:
 
 
 def _trip(row: Row, folder: Path) -> dict[str, Any]:
-    names = ("id", "ground_truth_plan", "ground_truth_cities", "ground_truth_durations")
     return {
-        **{name: row[name] for name in names},
+        **{name: row[name] for name in _TRIP_FIELDS},
         "problem": row["disambig_question_text"],
         "reference_output": _procedure(row),
     }
@@ -227,7 +227,7 @@ def _countdown_demonstrations(folder: Path) -> str:
 
 
 def _travel_demonstrations(folder: Path) -> str:
-    rows = JsonArray(folder / _TRAVEL_EXAMPLES, _TRAVEL_COLUMNS)
+    rows = JsonArray(folder / _TRAVEL_EXAMPLES, _TRIP)
     examples = [{"problem": row["disambig_question_text"], "solution": _procedure(row)} for row in rows]
     return "\n\n".join(prompts.TRAVEL_EXAMPLE.format(**example) for example in examples)
 
@@ -241,64 +241,61 @@ def _in_range(row: Row, tokens: int) -> bool:
     return least <= float(row["estimated_output_tokens"]) < tokens
 
 
-_TEXT = str
-_TRAVEL_COLUMNS: Types = {
-    "id": _TEXT,
-    "disambig_question_text": _TEXT,
-    "ground_truth_plan": _TEXT,
-    "ground_truth_cities": _TEXT,
-    "ground_truth_durations": _TEXT,
+def _texts(*names: str) -> Types:
+    return dict.fromkeys(names, str)
+
+
+_TRIP: Types = {
+    **_texts(*_TRIP_FIELDS, "disambig_question_text"),
     "num_cities": int,
     "constraints": list,
     "connected_cities": list,
 }
+"""The columns of a trip, in the examples and in the problems."""
 
 TASKS: Mapping[str, Files] = {
     "html_to_tsv": Files(
-        tuple(LEVELS),
-        dict.fromkeys(
-            ("task_id", "website_id", "html_path", "task_topic", "task_description", "gt", "tsv_header",
-             "filtering_instruction"), _TEXT,
-        ),
-        _table,
-        "html_to_tsv_{level}.json",
+        levels=tuple(LEVELS),
+        columns=_texts(*_TABLE_FIELDS, "html_path", "gt"),
+        item=_table,
+        file="html_to_tsv_{level}.json",
     ),
     "pseudo_to_code": Files(
-        ("0.5k", "2k"),
-        {"pseudocode_lines": list, "code_lines": list, "testcases": list, "problem_id": _TEXT},
-        _code,
-        "pseudo_to_code_{level}.json",
+        levels=("0.5k", "2k"),
+        columns={"pseudocode_lines": list, "code_lines": list, "testcases": list, "problem_id": str},
+        item=_code,
+        file="pseudo_to_code_{level}.json",
     ),
     "path_traversal": Files(
-        tuple(LEVELS),
-        {"context_nl": _TEXT, "question_repr": list, "answer_nl": _TEXT},
-        _route,
-        "path_traversal_{level}.json",
+        levels=tuple(LEVELS),
+        columns={"context_nl": str, "question_repr": list, "answer_nl": str},
+        item=_route,
+        file="path_traversal_{level}.json",
     ),
     "tom_tracking": Files(
-        tuple(LEVELS),
-        dict.fromkeys(("story_components", "story", "question", "solution"), _TEXT),
-        _story,
-        "tom_tracking_{level}.json",
+        levels=tuple(LEVELS),
+        columns=_texts(*_STORY_FIELDS, "solution"),
+        item=_story,
+        file="tom_tracking_{level}.json",
     ),
     "countdown": Files(
-        tuple(LEVELS),
-        {"nums": list, "target": int},
-        _equations,
-        "countdown_{level}.json",
+        levels=tuple(LEVELS),
+        columns={"nums": list, "target": int},
+        item=_equations,
+        file="countdown_{level}.json",
         demonstrations=_countdown_demonstrations,
         fields=("nums", "target"),
     ),
     "travel_planning": Files(
-        ("2k", "8k"),
-        {**_TRAVEL_COLUMNS, "estimated_output_tokens": (int, float)},
-        _trip,
-        "travel_planning_all.json",
+        levels=("2k", "8k"),
+        columns={**_TRIP, "estimated_output_tokens": (int, float)},
+        item=_trip,
+        file="travel_planning_all.json",
         demonstrations=_travel_demonstrations,
         fields=("problem",),
         wanted=_in_range,
     ),
-}  # fmt: skip
+}
 """The files of each task."""
 
 

@@ -5,7 +5,7 @@ longproc/tom_tracking_evaluator.py.
 
 A record has `prediction` and `item`, which is the official data point or the `item` in it. The evaluators read its
 `reference_output`; for countdown also `nums` and `target`, and for travel planning `ground_truth_cities` and
-`ground_truth_durations`.
+`ground_truth_durations`. For code they read only `testcases`.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from itertools import takewhile
 from typing import Any
 
 from helm_longctx.benchmarks.longproc import countdown, prompts, travel
+from helm_longctx.benchmarks.longproc.programs import passes
 from helm_longctx.protocol.shapes import are_all, is_text, is_whole
 from helm_longctx.protocol.task import Record, Scorer, Scores
 
 TABLE_METRICS = ("f1", "precision", "recall", "extraction_rate")
 PROCEDURE_METRICS = ("accuracy", "partial_accuracy", "extraction_rate")
-CODE_METRICS = ("extraction_rate",)
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _PUNCTUATION_AND_APOSTROPHE = str.maketrans("", "", string.punctuation + "\u2019")
@@ -75,12 +75,16 @@ def read_table(text: str) -> list[tuple[str, ...]]:
 
 
 def score_pseudo_to_code(record: Record) -> Scores:
-    """Check whether the output has a fenced block of C++.
+    """Check whether the C++ of the output compiles and passes the tests. It is run, in a sandbox.
 
-    There is no accuracy, because the official evaluator compiles and runs the model's code. This module does not.
+    Raises:
+        InputError: programs may not be run on this machine, or cannot be.
     """
     code = re.search(r"```cpp([\s\S]*)```", record["prediction"].replace("```c++", "```cpp"))
-    return {"extraction_rate": float(code is not None)}
+    if code is None:
+        return _procedure(0.0, 0.0, extracted=False)
+    is_right = float(passes(code[1], find_item(record)["testcases"]))
+    return _procedure(is_right, is_right)
 
 
 def score_path_traversal(record: Record) -> Scores:
@@ -148,7 +152,7 @@ def _with_item(scorer: Scorer) -> Scorer:
 
 SCORERS: Mapping[str, Scorer] = {
     "html_to_tsv": _with_item(score_html_to_tsv),
-    "pseudo_to_code": score_pseudo_to_code,
+    "pseudo_to_code": _with_item(score_pseudo_to_code),
     "path_traversal": _with_item(score_path_traversal),
     "tom_tracking": _with_item(score_tom_tracking),
     "countdown": _with_item(score_countdown),
@@ -161,11 +165,15 @@ def _are_days(value: Any) -> bool:
     return isinstance(value, str) and all(re.fullmatch(r"[0-9]{1,6}", days) for days in value.split("**") if days)
 
 
+def _are_tests(value: Any) -> bool:
+    return are_all(are_all(are_all(is_text)))(value) and all(len(test) == 2 for test in value)
+
+
 _REFERENCE: Mapping[str, Callable[[Any], bool]] = {"reference_output": is_text}
 
 ITEMS: Mapping[str, Mapping[str, Callable[[Any], bool]]] = {
     "html_to_tsv": _REFERENCE,
-    "pseudo_to_code": {},
+    "pseudo_to_code": {"testcases": _are_tests},
     "path_traversal": _REFERENCE,
     "tom_tracking": _REFERENCE,
     "countdown": {**_REFERENCE, "nums": are_all(is_whole), "target": is_whole},

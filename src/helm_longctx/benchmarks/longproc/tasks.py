@@ -18,18 +18,19 @@ from helm_longctx.benchmarks.longproc.data import (
     problems,
     source,
 )
+from helm_longctx.benchmarks.longproc.programs import check_programs
 from helm_longctx.benchmarks.longproc.scoring import (
-    CODE_METRICS,
     ITEMS,
     PROCEDURE_METRICS,
     SCORERS,
     TABLE_METRICS,
     find_item,
 )
+from helm_longctx.protocol.benchmark import Benchmark, Category, Metric
 from helm_longctx.protocol.lengths import Axis, length_label
 from helm_longctx.protocol.sampling import shuffle_order
 from helm_longctx.protocol.shapes import Shape
-from helm_longctx.protocol.task import Benchmark, Category, Example, Metric, Settings, Task
+from helm_longctx.protocol.task import Example, Settings, Task
 from helm_longctx.protocol.template import NO_TEMPLATE
 from helm_longctx.sources.root import DataRoot
 
@@ -67,7 +68,7 @@ def _is_item(name: str, value: Any) -> bool:
     return isinstance(item, dict) and all(fits(item.get(field)) for field, fits in ITEMS[name].items())
 
 
-def _task(name: str, title: str, metrics: tuple[str, ...], unscored: str = "") -> Task:
+def _task(name: str, title: str, metrics: tuple[str, ...], **further: Any) -> Task:
     about = f"LongProc's data point, an object with {', '.join(ITEMS[name]) or 'any fields'}"
     return Task(
         name=name,
@@ -77,7 +78,7 @@ def _task(name: str, title: str, metrics: tuple[str, ...], unscored: str = "") -
         unit="output tokens",
         load=load,
         score=SCORERS[name],
-        headline=() if unscored else metrics[:1],
+        headline=metrics[:1],
         metrics=metrics,
         max_tokens={LEVELS[level]: BUDGETS[level] for level in TASKS[name].levels},
         num_samples=SAMPLE,
@@ -86,18 +87,19 @@ def _task(name: str, title: str, metrics: tuple[str, ...], unscored: str = "") -
         arguments=("seed",),
         cut="nothing",
         record_shapes={"item": Shape(about, partial(_is_item, name))},
-        unscored=unscored,
+        **further,
     )
 
 
-_UNSCORED = "the model's C++ is not compiled and run here"
-_SCORED = (
+_TASKS = (
     _task("html_to_tsv", "HTML to TSV", TABLE_METRICS),
     _task("path_traversal", "Path Traversal", PROCEDURE_METRICS),
     _task("tom_tracking", "ToM Tracking", PROCEDURE_METRICS),
     _task("countdown", "Countdown", PROCEDURE_METRICS),
     _task("travel_planning", "Travel Planning", PROCEDURE_METRICS),
 )
+# Not in the mean, because it runs programs that the model writes, which each user has to allow.
+_CODE = _task("pseudo_to_code", "Pseudocode to Code", PROCEDURE_METRICS, check_machine=check_programs)
 
 LONGPROC = Benchmark(
     name="longproc",
@@ -106,9 +108,7 @@ LONGPROC = Benchmark(
     revision=f"{REPOSITORY}@{COMMIT[:7]}",
     comparability=1,
     url=f"https://github.com/{REPOSITORY}/tree/{COMMIT[:7]}",
-    categories=(
-        Category("", "", _SCORED, variants=(_task("pseudo_to_code", "Pseudocode to Code", CODE_METRICS, _UNSCORED),)),
-    ),
+    categories=(Category("", "", _TASKS, variants=(_CODE,)),),
     metrics=(
         Metric("f1", "F1", "F1 of the table's rows."),
         Metric("precision", "Precision", "Share of the output's rows that the expected table has."),

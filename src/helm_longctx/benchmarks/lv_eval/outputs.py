@@ -12,9 +12,9 @@ from pathlib import Path
 from helm_longctx.benchmarks.lv_eval.data import QuestionNames
 from helm_longctx.benchmarks.lv_eval.datasets import DATASETS, LENGTHS
 from helm_longctx.errors import InputError
+from helm_longctx.protocol.benchmark import Published
 from helm_longctx.protocol.outputs import Found, Output, OutputReader, OutputRun, OutputScore
 from helm_longctx.protocol.shapes import TEXTS, is_number
-from helm_longctx.protocol.task import Published
 from helm_longctx.sources.jsonl import FileRow, JsonLines, Types, read_object
 
 SCORES = "result.json"

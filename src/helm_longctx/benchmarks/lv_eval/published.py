@@ -11,8 +11,8 @@ from collections import defaultdict
 from importlib import resources
 
 from helm_longctx.benchmarks.lv_eval.datasets import LENGTHS
+from helm_longctx.protocol.benchmark import Published
 from helm_longctx.protocol.metric_names import Cell
-from helm_longctx.protocol.task import Published
 
 
 def published_results() -> tuple[Published, ...]:

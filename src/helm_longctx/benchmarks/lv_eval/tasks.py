@@ -10,9 +10,10 @@ from helm_longctx.benchmarks.lv_eval.data import rows
 from helm_longctx.benchmarks.lv_eval.datasets import DATASETS, LENGTHS, METRICS, REVISION, Dataset
 from helm_longctx.benchmarks.lv_eval.published import published_results
 from helm_longctx.protocol.baseline import Baseline
+from helm_longctx.protocol.benchmark import Benchmark, Category
 from helm_longctx.protocol.lengths import Axis, length_label
 from helm_longctx.protocol.shapes import TEXT
-from helm_longctx.protocol.task import Benchmark, Category, Example, Protocol, Settings, Task, Variant
+from helm_longctx.protocol.task import Example, Protocol, Settings, Task, Variant
 from helm_longctx.protocol.template import Template
 from helm_longctx.sources.hub import HubZip
 from helm_longctx.sources.root import DataRoot

@@ -13,10 +13,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any
 
 from helm_longctx.errors import InputError, bad_argument
-from helm_longctx.protocol.prompt import Message
+from helm_longctx.protocol.prompt import Message, read_messages
 from helm_longctx.sources.hub import HubDataset
 from helm_longctx.sources.jsonl import JsonLines, Row, Types
 
@@ -150,21 +149,10 @@ def o200k_counter() -> CountTokens:
 
 def _messages(row: Row, where: str) -> tuple[Message, ...]:
     try:
-        messages = tuple(_message(item) for item in json.loads(row["prompt"]))
-    except (ValueError, LookupError, TypeError) as error:
-        raise InputError(
-            f"{where}: column 'prompt' must be JSON of messages with role and content ({type(error).__name__})"
-        ) from error
-    if not messages or messages[-1]["role"] != "user":
-        raise InputError(f"{where}: column 'prompt' must end with a message of the user")
-    return messages
-
-
-def _message(item: Any) -> Message:
-    role, text = item["role"], item["content"]
-    if not isinstance(role, str) or not isinstance(text, str):
-        raise TypeError("role and content must be texts")
-    return {"role": role, "content": text}
+        messages = json.loads(row["prompt"])
+    except ValueError as error:
+        raise InputError(f"{where}: column 'prompt' must be JSON ({type(error).__name__})") from error
+    return read_messages(f"{where}: column 'prompt'", messages)
 
 
 def _tokens(texts: list[str], most: int, count: CountTokens) -> int:

@@ -23,11 +23,12 @@ from helm_longctx.benchmarks.mrcr.data import (
 )
 from helm_longctx.benchmarks.mrcr.scoring import score
 from helm_longctx.protocol.baseline import Baseline
+from helm_longctx.protocol.benchmark import Benchmark, Category, Metric
 from helm_longctx.protocol.lengths import Axis
 from helm_longctx.protocol.prompt import Message
 from helm_longctx.protocol.sampling import shuffle_order
 from helm_longctx.protocol.shapes import TEXT
-from helm_longctx.protocol.task import Benchmark, Category, Example, Metric, Settings, Task
+from helm_longctx.protocol.task import Example, Settings, Task
 from helm_longctx.protocol.template import NO_TEMPLATE
 from helm_longctx.sources.root import DataRoot
 

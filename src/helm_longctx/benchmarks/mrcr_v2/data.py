@@ -14,6 +14,7 @@ from pathlib import Path
 from helm_longctx.errors import InputError
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.sources.bucket import BucketFile
+from helm_longctx.sources.tables import read_csv
 
 BUCKET = "mrcr_v2"
 NEEDLES = (2, 4, 8)
@@ -70,26 +71,11 @@ def transcripts(path: Path) -> Iterator[Transcript]:
     Raises:
         InputError: there is no such file, or it is malformed.
     """
-    import pandas as pd  # slow to import, and commands that only read the table of tasks do not need it
-
-    try:
-        # Python's csv refuses fields of this size unless a limit of the whole process is changed.
-        chunks = pd.read_csv(path, dtype=str, keep_default_na=False, chunksize=4)
-        for number, row in enumerate(row for chunk in chunks for row in chunk.to_dict("records")):
-            yield _transcript(number, row, path)
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from error
-    except InputError:
-        raise
-    except ValueError as error:  # pandas' own errors, and those of decoding
-        raise InputError(f"{path}: not a CSV file in UTF-8 ({type(error).__name__})") from error
+    for number, row in enumerate(read_csv(path, COLUMNS)):
+        yield _transcript(number, row, f"{path}: row {number + 1}")
 
 
-def _transcript(number: int, row: dict[str, str], path: Path) -> Transcript:
-    where = f"{path}: row {number + 1}"
-    for column in COLUMNS:
-        if not isinstance(row.get(column), str) or not row[column]:
-            raise InputError(f"{where}: column {column!r} must be text, found nothing")
+def _transcript(number: int, row: dict[str, str], where: str) -> Transcript:
     start = _START.match(row["answer_context_position"].strip())
     if not row["context_len"].isdecimal() or int(row["context_len"]) < 1 or start is None:
         raise InputError(f"{where}: 'context_len' and 'answer_context_position' must be a number and a pair of numbers")

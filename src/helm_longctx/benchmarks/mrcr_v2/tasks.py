@@ -14,21 +14,11 @@ from itertools import islice
 
 from helm_longctx.benchmarks.mrcr_v2.data import CUMULATIVE, LENGTHS, NEEDLES, file_of, transcripts
 from helm_longctx.protocol.baseline import Baseline
+from helm_longctx.protocol.benchmark import Benchmark, Category, Metric, Published
 from helm_longctx.protocol.lengths import LARGEST, Axis
 from helm_longctx.protocol.prompt import Message
 from helm_longctx.protocol.shapes import TEXT
-from helm_longctx.protocol.task import (
-    Benchmark,
-    Category,
-    Example,
-    Metric,
-    Published,
-    Record,
-    Scores,
-    Settings,
-    Task,
-    Variant,
-)
+from helm_longctx.protocol.task import Example, Record, Scores, Settings, Task, Variant
 from helm_longctx.protocol.template import NO_TEMPLATE
 from helm_longctx.sources.fetch import Source
 from helm_longctx.sources.root import DataRoot

@@ -148,7 +148,7 @@ def _mean(name: str, values: pd.Series[float], rows: pd.DataFrame, good: float |
 
 
 def _base(rows: pd.DataFrame) -> pd.Series[str]:
-    """The item that each row's item varies, or the item itself."""
+    """Return the item that each row's item varies, or the item itself."""
     return rows["like"].fillna(rows["id"])
 
 

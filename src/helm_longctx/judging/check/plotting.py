@@ -80,7 +80,7 @@ def _kind_points(rows: pd.DataFrame) -> dict[str, Point]:
 
 
 def _measure_points(rows: pd.DataFrame, good: float | None) -> dict[str, Point]:
-    """The measures for which a perfect judge has this value, and its agreement with the expected scores."""
+    """Return the measures for which a perfect judge has this value, and its agreement with the expected scores."""
     points = {m.name: Point(m.value, m.low, m.high) for m in measures(rows) if m.good == good}
     if good == 1.0:
         found = [(task, each.alpha) for task, raters, each in agreements(rows) if raters.startswith(f"{EXPECTED} / ")]

@@ -3,8 +3,8 @@
 Source: princeton-nlp/HELMET at 4526dfb, model_utils.py tokenize (local models) and OpenAIModel.prepare_inputs.
 
 If a prompt has n tokens too many, n tokens are cut from the end of its context. To find them, the context is tokenized
-as a text of its own, with special tokens. A tokenizer that adds an end token gives that token the offset 0. A prompt
-whose excess is no more than that end token therefore loses its whole context, in the official code and here.
+as a text of its own, with special tokens. A tokenizer that adds an end token gives that token the offset 0. So a prompt
+that is one token too long loses its whole context, in the official code and here.
 
 If a prompt exceeds the limit by more tokens than its context has, the official code fails with an IndexError (fast
 tokenizers) or sends a prompt that is too long (slow tokenizers, tiktoken). Here this is an error with a message.
@@ -34,15 +34,15 @@ class NoRoomError(InputError):
 
     def __init__(self, tokens: int, limit: int):
         super().__init__(
-            f"its prompt has {tokens} tokens without its context, and {limit} fit; choose a longer length, fewer shots"
-            " or a deployment with a larger window"
+            f"the prompt has {tokens} tokens without its context, but only {limit} fit; choose a longer length, fewer"
+            " shots or a deployment with a larger window"
         )
 
 
 def context_cutter(tokenizer: Any) -> ContextCutter:
     """Make a function that cuts prompts by a tokenizer. Several threads can call it at a time.
 
-    With a fast tokenizer it tokenizes no more of a prompt than fits, and the prompt's end.
+    With a fast tokenizer, the function tokenizes only the part of a prompt that fits, and the prompt's end.
 
     Args:
         tokenizer: a Hugging Face tokenizer, a `tokenizers.Tokenizer` or a `tiktoken.Encoding`.
@@ -50,7 +50,7 @@ def context_cutter(tokenizer: Any) -> ContextCutter:
     Returns:
         A function that raises `NoRoomError` for a prompt that is too long even without its context.
     """
-    # The kind is found by what an object offers, so that neither tiktoken nor transformers is imported for it.
+    # The kind is found by the object's attributes, so that neither tiktoken nor transformers must be imported.
     if hasattr(tokenizer, "encode_ordinary"):
         return partial(_cut_by_tiktoken, tokenizer)
     # Only Hugging Face's own tokenizer classes are callable; a `tokenizers.Tokenizer` is not.
@@ -71,8 +71,8 @@ def _cut_by_pieces(tokenizer: PieceTokenizer, prompt: str, span: Sequence[int], 
                 break  # the rest of the prompt need not be tokenized
         else:
             return FittedPrompt(prompt, tokens=tokens)
-        # tokens(prompt) - tokens(context), without tokenizing what both have in common: most pieces are in both lists
-        # and cancel out. The difference can differ from a count of the text outside, as tokens can join at the seams.
+        # This is tokens(prompt) - tokens(context). Most pieces are in both lists, cancel out and need not be tokenized.
+        # The number can differ from that of the text outside the context, because tokens can join at its ends.
         context = text.pieces(start, end)
         outside = sum(map(text.size, set(pieces) - set(context))) - sum(map(text.size, set(context) - set(pieces)))
         if limit < outside + special:
@@ -93,17 +93,19 @@ def _cut_by_tiktoken(encoding: Any, prompt: str, span: Sequence[int], limit: int
     if tokens <= limit:
         return FittedPrompt(prompt, tokens=tokens)
     context = encoding.encode(prompt[start:end], disallowed_special=())
-    # In this case the official code sends a prompt that is too long, because the slice below is then empty.
+    # Here the official code would send a prompt that is too long, because the slice below would be empty.
     if tokens - limit > len(context):
         raise NoRoomError(tokens - len(context), limit)
-    # Tiktoken has no offsets: as in the official code, the tokens that stay are decoded.
+    # Tiktoken has no offsets, so the remaining tokens are decoded, as in the official code.
     rest = context[: limit - tokens]
     return FittedPrompt(prompt[:start] + encoding.decode(rest) + prompt[end:], cut=True)
 
 
 def _refuse_to_cut(tokenizer: Any, prompt: str, span: Sequence[int], limit: int) -> FittedPrompt:
-    """Count with a slow tokenizer. It has no offsets, so it cannot say where to cut."""
+    """Count with a slow tokenizer, which has no offsets, and raise an error if the prompt is too long."""
     tokens = len(tokenizer(prompt, truncation=False, verbose=False)["input_ids"])
     if tokens > limit:
-        raise InputError(f"a prompt has {tokens} tokens, {limit} fit, and this tokenizer has no fast form to cut it by")
+        raise InputError(
+            f"a prompt has {tokens} tokens, {limit} fit, and a slow tokenizer cannot cut it; use a fast one"
+        )
     return FittedPrompt(prompt, tokens=tokens)

@@ -6,8 +6,7 @@ code is the same; that of LongBench v2 decodes both halves at once (THUDM/LongBe
 The whole formatted prompt, before any chat template, is tokenized with special tokens. The first half and the last half
 of the limit are kept, and each half is decoded by itself. This has consequences, which are reproduced:
 
-- An odd limit keeps one token less than it allows. If the halves are joined before they are decoded, the second one
-  gets this token.
+- With an odd limit, one token less than the limit is kept. In LongBench v2 the second half gets this token.
 - Decoding drops special tokens, also where the text contains their names (`<s>`). A Llama-like tokenizer drops the
   space at the start of the second half. A character that is cut in two becomes U+FFFD.
 - The question stands in the second half. It stays whole if it and the text after it have no more tokens than half the
@@ -35,37 +34,40 @@ MiddleCutter = Callable[[str, int], FittedPrompt]
 """(prompt, limit in tokens) → the prompt to send."""
 
 Encode = Callable[[str, int], Sequence[int]]
-"""(text, n) → its tokens. For a text of more than n tokens the result may leave out tokens from the middle: it has more
-than n tokens, and its first n // 2 and last n // 2 are those of the text."""
+"""(text, n) → its tokens. If the text has more than n tokens, some in the middle may be missing. The result then still
+has more than n tokens, and its first n // 2 and last n // 2 tokens are those of the text."""
 
 Decode = Callable[[Sequence[int]], str]
 
 
-def middle_cutter(tokenizer: Any, joins: bool = False) -> MiddleCutter:
+def middle_cutter(tokenizer: Any, joins: bool = False, evenly: bool = True) -> MiddleCutter:
     """Make a function that cuts prompts by a tokenizer. Several threads can call it at a time.
 
-    Each prompt is tokenized once; with a fast tokenizer only the two ends of a prompt that is far too long.
+    Each prompt is tokenized once. With a fast tokenizer, only the two ends of a prompt that is far too long are.
 
     Args:
         tokenizer: a Hugging Face tokenizer, a `tokenizers.Tokenizer` or a `tiktoken.Encoding`.
         joins: whether the two halves are joined before they are decoded.
+        evenly: whether both halves have as many tokens; if not, the second one gets the last token of an odd limit.
 
     Returns:
-        A function that raises `InputError` for a limit below 2, which has no two halves.
+        A function that raises `InputError` for a limit below 2, which cannot be divided into two halves.
     """
     encode, decode = _codec(tokenizer)
 
     def cut(prompt: str, max_tokens: int) -> FittedPrompt:
         if max_tokens < 2:
             raise InputError(f"a limit of {max_tokens} tokens leaves nothing of a prompt; at least 2 are needed")
-        ids = encode(prompt, max_tokens + 1)  # one more than the limit, so that the longer half of an odd one is there
+        ids = encode(prompt, max_tokens + 1)  # one more than the limit, for the longer half of an odd limit
         if len(ids) <= max_tokens:
             return FittedPrompt(prompt, tokens=len(ids))
-        # The official int(max_length / 2) for both halves: of an odd limit one token is not used (L:utils.py).
+        # The official code uses int(max_length / 2) for both halves, so an odd limit leaves one token unused
+        # (utils.py).
         half = max_tokens // 2
+        last = half if evenly else max_tokens - half
         if joins:
-            return FittedPrompt(decode([*ids[:half], *ids[half - max_tokens :]]), cut=True)
-        return FittedPrompt(decode(ids[:half]) + decode(ids[-half:]), cut=True)
+            return FittedPrompt(decode([*ids[:half], *ids[-last:]]), cut=True)
+        return FittedPrompt(decode(ids[:half]) + decode(ids[-last:]), cut=True)
 
     return cut
 
@@ -74,21 +76,21 @@ def token_counter(tokenizer: Any) -> Callable[[str], int]:
     """Make a function that counts the tokens of a text, special tokens included.
 
     Args:
-        tokenizer: as for `middle_cutter`.
+        tokenizer: a tokenizer as for `middle_cutter`.
     """
-    # A counter needs every token, so it asks for more tokens than any text has and nothing is left out of the middle.
+    # A counter needs all tokens. It asks for more tokens than any text has, so that no token in the middle is missing.
     encode, _ = _codec(tokenizer)
     return lambda text: len(encode(text, sys.maxsize))
 
 
 def _codec(tokenizer: Any) -> tuple[Encode, Decode]:
     if getattr(tokenizer, "is_fast", False):
-        # The `tokenizers.Tokenizer` inside gives the same tokens. Decoding stays with the outer one, which can clean
-        # up spaces.
+        # The inner `tokenizers.Tokenizer` gives the same tokens. Only the outer one decodes, because it can clean up
+        # spaces.
         encode, _ = _codec(tokenizer.backend_tokenizer)
         return encode, lambda ids: tokenizer.decode(ids, skip_special_tokens=True)
     if callable(tokenizer):
-        # A slow tokenizer. `verbose=False` turns off its warning that the prompt is long.
+        # This is a slow tokenizer. `verbose=False` turns off its warning that the prompt is long.
         return (
             lambda text, _: tokenizer(text, truncation=False, verbose=False)["input_ids"],
             lambda ids: tokenizer.decode(ids, skip_special_tokens=True),
@@ -101,16 +103,15 @@ def _codec(tokenizer: Any) -> tuple[Encode, Decode]:
 
 
 def _encode_ends(tokenizer: PieceTokenizer, prompt: str, most: int) -> list[int]:
-    """Tokens from both ends of a prompt, evenly, until there are more than `most` tokens or no text is left."""
+    """Return tokens from both ends of a prompt in equal parts: more than `most` tokens, or all tokens."""
 
     def read(text: LongText) -> list[int]:
-        # Special tokens count towards the ends that they stand at. The tail is collected back to front.
+        # A special token counts as a part of its end. The tail is collected from back to front.
         left = deque(text.pieces())
         head, tail, tail_size = list(tokenizer.before), [tokenizer.after], len(tokenizer.after)
-        # Both conditions are needed: each half of the limit must be filled, and one token more must exist to prove that
-        # the prompt is too long.
+        # Each end must fill half of the limit, and there must be one more token to prove that the prompt is too long.
         while left and (min(len(head), tail_size) < most // 2 or len(head) + tail_size <= most):
-            # The shorter end grows, so that hardly more than the limit is tokenized.
+            # The next piece is added to the shorter end, so that hardly more than the limit is tokenized.
             if len(head) <= tail_size:
                 head += text.ids(left.popleft())
             else:

@@ -1,19 +1,19 @@
 """Tokenizes long texts in pieces. The tokens are the same as those of the whole text.
 
-Why pieces: the encoding of a whole prompt takes about a hundred bytes of memory for each character and more time than
-the encodings of its parts. And where a prompt is far too long, most of it need not be tokenized at all.
+Pieces save memory and time: the encoding of a whole prompt takes about a hundred bytes of memory for each character,
+and more time than the encodings of its parts. If a prompt is far too long, most of it need not be tokenized at all.
 
-Why the tokens are the same: a text is only cut at a boundary that no token can cross. Each piece is encoded together
+The tokens are the same because a text is only cut at a boundary that no token can cross. Each piece is encoded together
 with some of the text around it, and the tokens of that surrounding text are then dropped. A position is a boundary if
 
 - a letter stands before it and a space after it (or another punctuation mark, where no space is near), and
 - the pre-tokenizer splits there, seen with the text around it; or the model is a BPE, and no token of its vocabulary
   contains the two characters around the position, so that no merge can cross it.
 
-What follows a boundary must not depend on what stands before it. That holds for tokenizers whose every step works on
-single characters or runs forward through the text (`_NORMALIZERS`, `_SPLITTERS`), and whose pre-tokenizer finds the
-same splits wherever it starts (`_splits_alike`). Any other tokenizer gets the text in one piece, and so does a text in
-which one of the chosen positions turns out not to be a boundary.
+The tokens after a boundary must not depend on the text before it. This holds for tokenizers whose steps all work on
+single characters or go forward through the text (`_NORMALIZERS`, `_SPLITTERS`), and whose pre-tokenizer finds the same
+splits wherever it starts (`_splits_alike`). Any other tokenizer gets the text in one piece. So does a text if one of
+the chosen positions is not a boundary.
 """
 
 from __future__ import annotations
@@ -30,30 +30,31 @@ if TYPE_CHECKING:
     from tokenizers.pre_tokenizers import PreTokenizer
 
 SIZE = 8192
-"""Least characters of a piece. Larger pieces cost memory; smaller ones spend more time on the text around them."""
+"""Smallest number of characters of a piece. Larger pieces cost memory; smaller ones cost time for the text around them.
+"""
 
 AROUND = 128
-"""Characters of context on each side of a piece. Pre-tokenizers look back and ahead by a few characters at most."""
+"""Characters of surrounding text on each side of a piece. Pre-tokenizers look at a few neighbouring characters."""
 
-# Normalizers that map each character, or a short run of characters, by itself. "Precompiled" is sentencepiece's
-# character map. A normalizer that is missing here could move text across a boundary.
+# Normalizers that map single characters or short runs of characters. "Precompiled" is sentencepiece's character map.
+# Any other normalizer could move text across a boundary.
 _NORMALIZERS = {"Sequence", "NFC", "NFD", "NFKC", "NFKD", "Lowercase", "BertNormalizer", "StripAccents", "Strip"}
 _NORMALIZERS |= {"Replace", "Prepend", "Precompiled", "Nmt"}
 
-# Pre-tokenizers that decide about a split by the characters near it. "UnicodeScripts", for example, is missing: it
-# carries the script of the last letter through any number of characters.
+# Pre-tokenizers that decide about a split by the characters near it. "UnicodeScripts", for example, does not belong
+# here, because it remembers the script of the last letter over any number of characters.
 _SPLITTERS = {"Sequence", "ByteLevel", "Split", "Whitespace", "WhitespaceSplit", "BertPreTokenizer", "Metaspace"}
 _SPLITTERS |= {"Punctuation", "Digits"}
 
-# Boundaries are searched behind letters, because tokenizers treat digits, spaces and marks in groups.
+# Boundaries are searched after letters, because tokenizers treat digits, spaces and marks in groups.
 _BEFORE_SPACE = re.compile(r"(?<=[^\W\d_])(?=\s)")
-# Marks after letters only, and no apostrophe: patterns join "'s" and "'t" to the word, so that is no boundary.
+# Only marks after letters count, and not the apostrophe, because patterns join "'s" and "'t" to the word.
 _BEFORE_MARK = re.compile(r"(?<=[^\W\d_])(?=[.,:;!?，。！？；：、])")
 _NEAR = 1024
-"""Characters in which a space is searched. Chinese and Japanese texts have none, so marks are taken there."""
+"""Number of characters in which a space is searched. Chinese and Japanese have no spaces, so marks count there."""
 
-# Every kind of character that split patterns treat apart: contractions, quotes, digits, letters with accents, Chinese
-# characters and marks, runs of white space, brackets and underscores.
+# Has every kind of character that split patterns distinguish: contractions, quotes, digits, letters with accents,
+# Chinese characters and marks, runs of white space, brackets and underscores.
 _SAMPLE = (
     "It's \"the king\" (of 1987), 'they' [12345678] said: «Łódź»\n\n  “北京，城市。” [a-b] {c} `d` <e> $f$ \t*g*  _h_ "
     * 4
@@ -67,7 +68,7 @@ class NotApartError(Exception):
 
 
 class Piece(NamedTuple):
-    """Characters [start, end) of a text, and [begin, stop): the same with the text around them."""
+    """The characters [start, end) of a text, and [begin, stop), which adds the text around them."""
 
     begin: int
     start: int
@@ -79,15 +80,15 @@ class PieceTokenizer:
     """Tokenizes texts in pieces with a fast tokenizer. Several threads can use it at a time.
 
     Args:
-        tokenizer: it is copied, because its settings can change while other threads use it.
-        size: least characters of a piece.
+        tokenizer: the tokenizer. It is copied, because other threads can change its settings.
+        size: smallest number of characters of a piece.
     """
 
     def __init__(self, tokenizer: Tokenizer, size: int = SIZE):
         self.size = size
         # The class is taken from the object, so that this module need not import tokenizers.
         self.tokenizer: Tokenizer = type(tokenizer).from_str(tokenizer.to_str())
-        # A saved tokenizer can bring truncation and padding with it. Both would change the tokens of a piece.
+        # A saved tokenizer can have settings for truncation and padding, which would change the tokens of a piece.
         self.tokenizer.no_truncation()
         self.tokenizer.no_padding()
         self.before, self.after = self._special_tokens()
@@ -95,14 +96,14 @@ class PieceTokenizer:
     def read(self, text: str, read: Callable[[LongText], Result]) -> Result:
         """Apply `read` to a text in pieces.
 
-        `read` is called a second time, with the text in one piece, if a chosen position is not a boundary. So it must
+        If a chosen position is not a boundary, `read` is called a second time with the text in one piece. So it must
         not keep state between calls.
         """
         if self.is_local:
             try:
                 return read(LongText(self, text, self.size))
-            # One token that crosses a chosen place is rare, but it makes all results so far useless, so the whole text
-            # is read again.
+            # A token that crosses a chosen place is rare, but all results so far are then useless, so the whole text is
+            # read again.
             except NotApartError:
                 pass
         return read(LongText(self, text, len(text)))
@@ -120,18 +121,18 @@ class PieceTokenizer:
             NotApartError: `place` is not a boundary.
         """
         encoding = self.encode(text, offsets=True)
-        # A normalizer can drop characters, which then have no token: the next character that has one counts.
+        # A character that a normalizer drops has no token. Then the next character with a token counts.
         tokens = (encoding.char_to_token(character) for character in range(place, len(text)))
-        # 0 if no character from the place on has a token. Then the place says nothing, and the text is read as a whole.
+        # This is 0 if no character from the place on has a token. Then the text is read as a whole.
         token = next((token for token in tokens if token is not None), 0)
         # One token covers both sides of the place.
         if not token or encoding.token_to_chars(token - 1)[1] > place or encoding.token_to_chars(token)[0] < place:
             raise NotApartError
-        # Both tokens are of one "word" if the pre-tokenizer did not split here. Then other text farther left could
-        # merge across the place, unless the vocabulary has no token for that: every merge makes a token.
+        # If the pre-tokenizer did not split here, both tokens belong to one "word". Then other text farther left could
+        # merge across the place, unless the vocabulary has no token for that, since every merge makes a token.
         if encoding.token_to_word(token - 1) == encoding.token_to_word(token):
-            # `id_to_token` gives the form of the vocabulary, in which byte-level models write other characters for
-            # bytes.
+            # `id_to_token` returns the vocabulary's form of a token, in which byte-level models replace bytes by other
+            # characters.
             left, right = (str(self.tokenizer.id_to_token(id)) for id in encoding.ids[token - 1 : token + 1])
             if not self.only_merges or left[-1] + right[0] in self._vocabulary:
                 raise NotApartError
@@ -139,7 +140,7 @@ class PieceTokenizer:
 
     @cached_property
     def is_local(self) -> bool:
-        """Whether the tokens behind a boundary depend on nothing before it."""
+        """Whether the tokens after a boundary are independent of the text before it."""
         tokenizer = self.tokenizer
         return (
             # The decoder and the post-processor do not matter: pieces are encoded without special tokens and are not
@@ -147,7 +148,7 @@ class PieceTokenizer:
             _component_types(tokenizer.normalizer) <= _NORMALIZERS
             and _component_types(tokenizer.pre_tokenizer) <= _SPLITTERS
             and _splits_alike(tokenizer.pre_tokenizer)
-            # BPE dropout leaves merges out at random: no two encodings are the same.
+            # BPE dropout omits merges at random, so two encodings can differ.
             and not getattr(tokenizer.model, "dropout", None)
         )
 
@@ -155,22 +156,22 @@ class PieceTokenizer:
     def only_merges(self) -> bool:
         """Whether the model only joins neighbouring tokens.
 
-        WordPiece and Unigram choose among whole words, and a prefix or suffix makes a token depend on its place in the
-        word. For these the vocabulary does not prove that a position is a boundary.
+        WordPiece and Unigram choose among segmentations of whole words, and with a prefix or suffix a token depends on
+        its place in the word. For these models, the vocabulary does not prove that a position is a boundary.
         """
         model = self.tokenizer.model
         return type(model).__name__ == "BPE" and not (model.continuing_subword_prefix or model.end_of_word_suffix)
 
     @cached_property
     def _vocabulary(self) -> str:
-        # One string, because searching it for two characters is faster than looking at each token.
-        # The separator can pair up with a token's last character only if the second character is a newline itself. Such
-        # a false hit costs time, not correctness: the text is then read in one piece.
+        # This is one string, because searching it for two characters is faster than checking each token. If the second
+        # character is a newline, the search can find the separator. Such a false hit only costs time: the text is then
+        # read in one piece.
         return "\n".join(self.tokenizer.get_vocab())
 
     def _special_tokens(self) -> tuple[list[int], list[int]]:
-        """The tokens that the tokenizer puts before and after every text."""
-        # Any text will do: post-processors add the same tokens to every single text.
+        """Return the tokens that the tokenizer puts before and after every text."""
+        # Post-processors add the same tokens to every single text, so any text can be used here.
         encoding = self.tokenizer.encode("a")
         ids, special = encoding.ids, encoding.special_tokens_mask
         before = next((n for n, mask in enumerate(special) if not mask), len(ids))
@@ -182,7 +183,7 @@ class LongText:
     """A text in pieces, each of which is encoded when it is needed.
 
     Args:
-        size: least characters of a piece.
+        size: smallest number of characters of a piece.
     """
 
     def __init__(self, tokenizer: PieceTokenizer, text: str, size: int):
@@ -193,17 +194,17 @@ class LongText:
         self._before: dict[tuple[int, int, int], int] = {}
 
     def pieces(self, low: int = 0, high: int | None = None) -> list[Piece]:
-        """The pieces of the characters [low, high), as if they were a text of their own.
+        """Return the pieces of the characters [low, high), as if they were a text of their own.
 
-        A piece at an end gets no context beyond that end. HELMET also tokenizes the context of a prompt as a text of
-        its own, without the text around it.
+        A piece at an end gets no surrounding text beyond that end, because HELMET tokenizes the context of a prompt as
+        a text of its own.
         """
         high = len(self._text) if high is None else high
         places = [low, *(place for place in self._places if low < place < high), high]
         return [Piece(max(low, start - AROUND), start, end, min(high, end + AROUND)) for start, end in pairwise(places)]
 
     def ids(self, piece: Piece) -> list[int]:
-        """The token ids of a piece, without the special tokens at the ends of a text.
+        """Return the token ids of a piece, without the special tokens at the ends of a text.
 
         Raises:
             NotApartError: an end of the piece is not a boundary.
@@ -214,7 +215,7 @@ class LongText:
         return ids
 
     def size(self, piece: Piece) -> int:
-        """The number of tokens of a piece. Each piece is encoded once.
+        """Return the number of tokens of a piece. Each piece is encoded once.
 
         Raises:
             NotApartError: an end of the piece is not a boundary.
@@ -225,36 +226,35 @@ class LongText:
         return self._sizes[piece]
 
     def span(self, pieces: list[Piece], token: int) -> tuple[int, int]:
-        """The characters [start, end) of a token of a text in pieces.
+        """Return the characters [start, end) of a token of a text in pieces.
 
         Args:
-            token: its number, with special tokens counted. Those have an empty span at the start of the text, as in
-                the offsets of the tokenizers library.
+            token: the token's number, with special tokens counted. Special tokens have an empty span at the start of
+                the text, as in the offsets of the tokenizers library.
         """
         token -= len(self._tokenizer.before)
         for piece in pieces if token >= 0 else ():
             if token < self.size(piece):
-                # Only the piece with the token is encoded with offsets; the sizes of the others are known or come
-                # without offsets.
+                # Only the piece with the token must be encoded with offsets.
                 start, end = self._encode(piece, offsets=True).token_to_chars(self._first_token(piece) + token)
                 return piece.begin + start, piece.begin + end
             token -= self.size(piece)
         return pieces[0].start, pieces[0].start
 
     def _encode(self, piece: Piece, offsets: bool = False) -> Any:
-        # The context before a piece is encoded with it. The context after it is not: tokens behind a boundary cannot
-        # change those before it, which `_first_token` makes sure of at the piece's end.
+        # A piece is encoded with the text before it, but without the text after it: tokens after a boundary cannot
+        # change those before it, and `_first_token` checks the boundary at the piece's end.
         return self._tokenizer.encode(self._text[piece.begin : piece.end], offsets)
 
     def _first_token(self, piece: Piece) -> int:
-        """The number of a piece's first token in the encoding from `begin`. Checks both ends of the piece."""
+        """Return the number of a piece's first token in the encoding from `begin`. Checks both ends of the piece."""
         begin, start, end, stop = piece
         if end < stop:
             self._tokens_before(max(begin, end - AROUND), end, stop)
         return self._tokens_before(begin, start, min(start + AROUND, stop)) if begin < start else 0
 
     def _tokens_before(self, begin: int, place: int, stop: int) -> int:
-        # The end of one piece is the start of the next: each boundary is checked once.
+        # The end of one piece is the start of the next, so each boundary is checked only once.
         key = begin, place, stop
         if key not in self._before:
             self._before[key] = self._tokenizer.tokens_before(self._text[begin:stop], place - begin)
@@ -262,10 +262,10 @@ class LongText:
 
 
 def _find_places(text: str, size: int) -> Iterator[int]:
-    """Positions that are likely to be boundaries, at least `size` characters apart."""
+    """Yield positions that are likely to be boundaries, at least `size` characters apart."""
     place = 0
     while (at := place + size) < len(text):
-        # The second search has no end: a text with neither spaces nor marks is one piece anyway.
+        # The second search goes to the end of the text, because a text without spaces and marks is one piece anyway.
         match = _BEFORE_SPACE.search(text, at, at + _NEAR) or _BEFORE_MARK.search(text, at)
         if match is None:
             return
@@ -274,14 +274,14 @@ def _find_places(text: str, size: int) -> Iterator[int]:
 
 
 def _component_types(component: Any) -> set[str]:
-    """The types of a normalizer or pre-tokenizer and of all its parts."""
+    """Return the types of a normalizer or pre-tokenizer and of all its parts."""
     types: set[str] = set()
 
     def note(value: dict[str, Any]) -> None:
         if "type" in value:
             types.add(value["type"])
 
-    # Python's view of a component hides its parts; its pickled state is JSON with all of them.
+    # A component has no attribute for its parts, but its pickled state is JSON that contains all of them.
     if component is not None:
         json.loads(component.__getstate__(), object_hook=note)
     return types
@@ -290,16 +290,16 @@ def _component_types(component: Any) -> set[str]:
 def _splits_alike(splitter: PreTokenizer | None) -> bool:
     """Whether a pre-tokenizer splits the second half of a sample alike, wherever in the first half it starts.
 
-    This finds split patterns that count or pair characters from the start of the text. A list of types cannot tell
-    them apart: a "Split" can have any pattern.
+    This finds split patterns that count or pair characters from the start of the text. The type of a pre-tokenizer does
+    not show them, because a "Split" can have any pattern.
     """
     if splitter is None:
         return True
     middle = len(_SAMPLE) // 2
     ends = {
         tuple(begin + start for _, (start, _) in splitter.pre_tokenize_str(_SAMPLE[begin:]) if begin + start >= middle)
-        # The sample is one text four times. So the starts are all positions of that text, and a whole copy of it lies
-        # between the last start and the part that is compared.
+        # The sample repeats one text four times. So every position of that text is a start, and a whole copy of the
+        # text lies between the last start and the part that is compared.
         for begin in range(middle // 2)
     }
     return len(ends) == 1

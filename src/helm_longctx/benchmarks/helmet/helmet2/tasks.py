@@ -22,7 +22,8 @@ from helm_longctx.benchmarks.helmet.helmet2.prompts import CHOICE_PREFIX, CHOICE
 from helm_longctx.benchmarks.helmet.helmet2.scoring import score_choice, score_graphwalk, score_json_kv
 from helm_longctx.benchmarks.helmet.metrics import METRICS
 from helm_longctx.benchmarks.helmet.tasks import JSON_KV, MK_2, MK_3, MV, RULER
-from helm_longctx.protocol.task import Benchmark, Category, Task
+from helm_longctx.protocol.benchmark import Benchmark, Category
+from helm_longctx.protocol.task import Task
 from helm_longctx.protocol.template import Template
 
 COMMIT = "5dde2ded6f402c9c1a7a224550d43d7ef10158f3"

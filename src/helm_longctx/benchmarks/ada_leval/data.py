@@ -1,0 +1,100 @@
+"""Reads Ada-LEval's files: one JSON array for each task and length.
+
+Source: open-compass/Ada-LEval at 2154258, fetch_data.sh and ada_leval/dataset.py.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from helm_longctx.benchmarks.ada_leval import prompts
+from helm_longctx.protocol.lengths import length_label
+from helm_longctx.protocol.shapes import TEXTS, Shape, are_all, is_whole
+from helm_longctx.protocol.task import Example, Settings, Task
+from helm_longctx.sources.jsonl import FileRow, JsonArray, Types
+from helm_longctx.sources.root import DataRoot
+from helm_longctx.sources.web import WebFile
+
+ADDRESS = "http://opencompass.openxlab.space/utils/AdaLEval"
+"""Where the official script downloads from. There are no checksums, and no HTTPS."""
+
+QUESTION_COLUMNS: Types = {"question_id": (int, str), "question": str, "answer": str, "all_answers": list}
+ORDER = Shape("a list of whole numbers", are_all(is_whole))
+
+SECTION_COLUMNS: Types = {"book_id": (int, str), "para_offset": (list, str), "answer": (list, str), "prompt": str}
+
+
+def file_of(name: str, length: int) -> WebFile:
+    """The file of a task at a length."""
+    file = f"{name}_{length_label(length)}.json"
+    return WebFile(f"{ADDRESS}/{file}", f"ada_leval/{file}")
+
+
+def load_questions(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
+    """Load BestAnswer's first questions in file order.
+
+    Raises:
+        InputError: the file is malformed.
+    """
+    name = _Names()
+    for row in _rows(task, settings, root, QUESTION_COLUMNS):
+        answers = row["all_answers"]
+        TEXTS.check(f"{row}: column 'all_answers'", answers)
+        listed = "".join(prompts.ANSWER.format(number=i, answer=text) for i, text in enumerate(answers, 1))
+        yield Example(
+            id=name(f"{row['question_id']}_{row['answer']}"),
+            fields={"question": row["question"], "context": listed},
+            references=[row["answer"]],
+            source="official",
+            record={"num_choice": len(answers)},
+            group=f"question {row['question_id']}",
+        )
+
+
+def load_sections(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
+    """Load TSort's first prompts in file order.
+
+    Raises:
+        InputError: the file is malformed.
+    """
+    name = _Names()
+    for row in _rows(task, settings, root, SECTION_COLUMNS):
+        order = _order(row)
+        yield Example(
+            id=name("_".join(map(str, (row["book_id"], *row["para_offset"])))),
+            fields={"context": row["prompt"]},
+            references=[json.dumps(order)],
+            source="official",
+            record={"order": order},
+            group=f"book {row['book_id']}",
+        )
+
+
+def _rows(task: Task, settings: Settings, root: DataRoot, columns: Types) -> Iterator[FileRow]:
+    (path,) = task.paths(settings.level)
+    return islice(JsonArray(root / path, columns), task.sample(settings))
+
+
+def _order(row: FileRow) -> list[int]:
+    order: Any = row["answer"]
+    try:
+        order = json.loads(order) if isinstance(order, str) else order
+    except (ValueError, RecursionError):
+        order = None
+    ORDER.check(f"{row}: column 'answer'", order)
+    return list(order)
+
+
+class _Names:
+    """Gives each row its official name, and a number to those whose name came before."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+
+    def __call__(self, name: str) -> str:
+        self._counts[name] += 1
+        return name if self._counts[name] == 1 else f"{name}-{self._counts[name]}"

@@ -1,0 +1,135 @@
+"""Ada-LEval's tasks: BestAnswer, whose files are called stackselect, and TSort, whose files are called textsort.
+
+Source: open-compass/Ada-LEval at 2154258, run.py and ada_leval/api.py.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from importlib import resources
+from itertools import pairwise, permutations
+
+from helm_longctx.benchmarks.ada_leval import prompts
+from helm_longctx.benchmarks.ada_leval.data import ORDER, file_of, load_questions, load_sections
+from helm_longctx.benchmarks.ada_leval.scoring import score_designation, score_order
+from helm_longctx.protocol.baseline import Baseline
+from helm_longctx.protocol.benchmark import Benchmark, Category, Metric, Published
+from helm_longctx.protocol.lengths import Axis, parse_length
+from helm_longctx.protocol.prompt import Message
+from helm_longctx.protocol.shapes import Shape, is_whole
+from helm_longctx.protocol.task import Loader, Scorer, Task, Variant
+from helm_longctx.protocol.template import Template
+
+BUDGET = 1024
+"""Output tokens that the official code asks of APIs."""
+
+QUESTION_LENGTHS = [k * 1024 for k in (1, 2, 4, 6, 8, 12, 16, 32, 64, 128)]
+SECTION_LENGTHS = [k * 1024 for k in (1, 2, 4, 8, 16, 32, 64, 128)]
+ULTRA_LONG = 32 * 1024
+"""From this length on fewer prompts are sent."""
+
+MOST_CHOICES = 100_000
+CHOICES = Shape(f"a whole number up to {MOST_CHOICES}", lambda value: is_whole(value) and value <= MOST_CHOICES)
+
+_WORD = re.compile(r"\w{4,}")
+_ANSWER = re.compile(r"(?:^|\n\n)A\d+:\n\n")
+_SECTION = re.compile(r"^\s*(Before|Part [1-4]|After):", re.MULTILINE)
+_SECTIONS = ["Before", "Part 1", "Part 2", "Part 3", "Part 4", "After"]
+_EDGE = 2000
+"""Characters of a section that are compared with its neighbour."""
+
+
+def _samples(lengths: Sequence[int], long: int, ultra_long: int) -> dict[int, int]:
+    return {length: long if length < ULTRA_LONG else ultra_long for length in lengths}
+
+
+def _task(
+    name: str, title: str, lengths: Sequence[int], template: str, load: Loader, score: Scorer, **shapes: Shape
+) -> Task:
+    return Task(
+        name=name,
+        title=title,
+        template=Template(template, "", separator=""),
+        sizes={length: length for length in lengths},
+        unit="tokens",
+        load=load,
+        score=score,
+        headline=("accuracy",),
+        metrics=("accuracy",),
+        max_tokens=BUDGET,
+        num_samples=_samples(lengths, 1000, 200),
+        sources=lambda length: (file_of(name, length),),
+        chat=True,
+        variants={"paper": Variant(), "api": Variant(num_samples=_samples(lengths, 200, 50))},
+        cut="nothing",
+        record_shapes=shapes,
+    )
+
+
+BEST_ANSWER = _task(
+    *("stackselect", "BestAnswer", QUESTION_LENGTHS, prompts.BEST_ANSWER),
+    load=load_questions,
+    score=score_designation,
+    num_choice=CHOICES,
+)
+TSORT = _task("textsort", "TSort", SECTION_LENGTHS, "{context}", load=load_sections, score=score_order, order=ORDER)
+
+
+def choose_answer(messages: Sequence[Message]) -> str | None:
+    """Choose the answer that has the most words of the question; None if the prompt is not BestAnswer's."""
+    fields = BEST_ANSWER.template.parse(messages[-1]["content"])
+    if fields is None:
+        return None
+    asked = set(_WORD.findall(fields["question"].lower()))
+    shared = [len(asked.intersection(_WORD.findall(text.lower()))) for text in _ANSWER.split(fields["context"])[1:]]
+    return f"Answer: A{shared.index(max(shared)) + 1}" if shared else None
+
+
+def sort_parts(messages: Sequence[Message]) -> str | None:
+    """Sort the parts so that neighbours share the most words where they meet; None if the prompt has no four parts."""
+    prompt = messages[-1]["content"]
+    found = list(_SECTION.finditer(prompt))[-len(_SECTIONS) :]
+    if [section[1] for section in found] != _SECTIONS:
+        return None
+    ends = [*(section.start() for section in found[1:]), len(prompt)]
+    texts = [prompt[section.end() : end] for section, end in zip(found, ends, strict=True)]
+    first, last = ([set(_WORD.findall(text[part])) for text in texts] for part in (slice(_EDGE), slice(-_EDGE, None)))
+
+    def fit(order: tuple[int, ...]) -> int:
+        return sum(len(last[left] & first[right]) for left, right in pairwise((0, *order, 5)))
+
+    best = max(permutations(range(1, 5)), key=fit)
+    return f"Answer: {list(best)}"
+
+
+def published_results() -> tuple[Published, ...]:
+    """Each model's accuracies, 0 to 1: the tables of README.md at 2154258."""
+    results: dict[tuple[str, str, str], dict[str, float]] = defaultdict(dict)
+    text = (resources.files(__package__) / "published.csv").read_text(encoding="utf-8")
+    categories = {task.name: category.name for category in CATEGORIES for task in category.tasks}
+    for row in csv.DictReader(text.splitlines()):
+        results[row["model"], categories[row["task"]], row["length"]][row["task"]] = float(row["score"]) / 100
+    return tuple(Published(model, name, parse_length(at), scores) for (model, name, at), scores in results.items())
+
+
+CATEGORIES = (Category("bestanswer", "BestAnswer", (BEST_ANSWER,)), Category("tsort", "TSort", (TSORT,)))
+
+ADA_LEVAL = Benchmark(
+    name="ada_leval",
+    title="Ada-LEval",
+    description="Evaluating long-context LLMs with length-adaptable benchmarks (arXiv 2404.06480)",
+    revision="open-compass/Ada-LEval@2154258",
+    comparability=1,
+    url="https://github.com/open-compass/Ada-LEval/tree/2154258",
+    categories=CATEGORIES,
+    metrics=(Metric("accuracy", "Accuracy", "Whether the answer or the order is the right one.", success=True),),
+    axis=Axis("tokens of the prompt, about"),
+    baselines={
+        BEST_ANSWER.name: Baseline(choose_answer, "Answer: A1"),
+        TSORT.name: Baseline(sort_parts, "Answer: [1, 2, 3, 4]"),
+    },
+    published=published_results,
+)

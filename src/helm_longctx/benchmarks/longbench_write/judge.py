@@ -1,0 +1,45 @@
+"""HELM's annotator for LongBench-Write's judge.
+
+Source: THUDM/LongWriter at 3fcfdff, evaluation/eval_quality.py (`get_response_gpt4`, `process_data`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from helm_longctx.benchmarks.longbench_write.data import RUBRIC
+from helm_longctx.benchmarks.longbench_write.scoring import JUDGE, judge_prompt, read_grades
+from helm_longctx.errors import InputError
+from helm_longctx.helm.answer_judge import AnswerAnnotator
+from helm_longctx.judging.judge import JudgeRequest
+from helm_longctx.judging.scores import ANSWER
+from helm_longctx.protocol.task import Record
+
+
+class QualityAnnotator(AnswerAnnotator):
+    """Asks for grades of a text in six dimensions."""
+
+    official = JUDGE
+
+    def questions(self, task: str, record: Record) -> dict[str, JudgeRequest]:
+        """Make the only request to the judge.
+
+        Raises:
+            InputError: the run has no rubric.
+        """
+        if "rubric" not in record:
+            raise InputError(f"there is no {RUBRIC.path}: get it with helm-longctx fetch longbench_write")
+        request = JudgeRequest(
+            prompt=judge_prompt(record["rubric"], record["question"], record["prediction"]),
+            parse=lambda reply: read_grades(reply) or None,
+            max_tokens=1024,
+            temperature=0.5,
+            top_p=1.0,
+            seed=None,
+            readings=5,
+        )
+        return {ANSWER: request}
+
+    def digest(self, task: str, record: Record) -> str:
+        """Return the SHA-256 of the rubric."""
+        return hashlib.sha256(record["rubric"].encode()).hexdigest()

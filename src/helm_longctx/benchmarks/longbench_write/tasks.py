@@ -1,0 +1,88 @@
+"""LongBench-Write's tasks, and LongWrite-Ruler.
+
+Source: THUDM/LongWriter at 3fcfdff, evaluation/pred.py (temperature, output budget).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from helm_longctx.benchmarks.longbench_write import scoring
+from helm_longctx.benchmarks.longbench_write.data import COMMIT, FILES, REPOSITORY, RUBRIC, load
+from helm_longctx.judging.scores import REPLIES
+from helm_longctx.protocol.baseline import Baseline
+from helm_longctx.protocol.benchmark import Benchmark, Category, Metric
+from helm_longctx.protocol.prompt import Message
+from helm_longctx.protocol.shapes import TEXT, Shape, is_whole
+from helm_longctx.protocol.task import Task, Variant
+from helm_longctx.protocol.template import Template
+
+BUDGET = 32768
+LONGEST_REQUEST = 1000
+REQUIRED_LENGTH = Shape("a whole number from 1 on", lambda value: is_whole(value) and value > 0)
+
+_REQUIRED = re.compile(r"(?<!\d)(\d{2,5})\s*-?(?:words?\b|字)")
+
+
+def repeat_request(messages: Sequence[Message]) -> str | None:
+    """Repeat a short request until it has the number of words that it names; None if it names none."""
+    request = messages[-1]["content"]
+    # The limit tells requests from the prompts of other benchmarks, since a request has no words of its own.
+    required = _REQUIRED.findall(request) if len(request) <= LONGEST_REQUEST else []
+    if not required:
+        return None
+    return "\n".join([request] * max(max(map(int, required)) // max(scoring.count_words(request), 1), 1))
+
+
+def _task(name: str, title: str, samples: int, judged: bool = True) -> Task:
+    return Task(
+        name=name,
+        title=title,
+        template=Template("{input}", "", separator=""),
+        load=load,
+        score=scoring.score if judged else scoring.score_text_length,
+        headline=scoring.HEADLINE if judged else (),
+        metrics=scoring.METRICS if judged else scoring.LENGTH_METRICS,
+        max_tokens=BUDGET,
+        num_samples=samples,
+        sources=lambda length: (FILES[name],),
+        chat=True,
+        variants={"paper": Variant(temperature=0.5)},
+        official_judge=scoring.JUDGE if judged else None,
+        judge_sources={"rubric": RUBRIC} if judged else {},
+        cut="nothing",
+        record_shapes={"length": REQUIRED_LENGTH, **({**REPLIES, "rubric": TEXT} if judged else {})},
+        unscored="" if judged else "its result is the length of the longest text, the maximum of output_words",
+    )
+
+
+REQUESTS = _task("requests", "Requests", 120)
+OTHERS = (_task("english", "English requests", 60), _task("longwrite_ruler", "LongWrite-Ruler", 48, judged=False))
+
+
+LONGBENCH_WRITE = Benchmark(
+    name="longbench_write",
+    title="LongBench-Write",
+    description="LongWriter: Unleashing 10,000+ Word Generation from Long Context LLMs (arXiv 2408.07055)",
+    revision=f"{REPOSITORY}@{COMMIT[:7]}",
+    comparability=1,
+    url=f"https://github.com/{REPOSITORY}/tree/{COMMIT[:7]}/evaluation",
+    categories=(
+        Category("", "", (REQUESTS,), OTHERS, judge="helm_longctx.benchmarks.longbench_write.judge.QualityAnnotator"),
+    ),
+    metrics=(
+        Metric("length_score", "Length score", "How near the text is to the required length: S_l."),
+        Metric("judge_score", "Quality score", "Mean of the judge's six grades, 1 to 5 as 0 to 1: S_q.", range=None),
+        Metric("output_words", "Words", "English words and Chinese characters.", lower_is_better=None, range=None),
+        *(Metric(*row, "A grade of the judge, 1 to 5 as 0 to 1.", range=None) for row in scoring.GRADES.items()),
+        *(
+            Metric(name, name.replace("_", " ").capitalize(), "Of requests for so many words.", range=None)
+            for name in scoring.BY_CLASS
+        ),
+        Metric("judge_score_strict", "Quality score, strict", "As the quality score; 0 without grades.", range=None),
+        Metric("judge_spread", "Judges' spread", "How far apart the judges are.", lower_is_better=True, range=None),
+    ),
+    axis=None,
+    baselines={task.name: Baseline(repeat_request, "Once upon a time.") for task in (REQUESTS, *OTHERS)},
+)

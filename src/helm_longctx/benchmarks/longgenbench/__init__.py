@@ -1,0 +1,5 @@
+"""LongGenBench: long texts of numbered entries, some of which must mention what the prompt asks for."""
+
+from helm_longctx.benchmarks.longgenbench.tasks import LONGGENBENCH as BENCHMARK
+
+__all__ = ["BENCHMARK"]

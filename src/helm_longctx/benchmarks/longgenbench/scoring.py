@@ -1,0 +1,96 @@
+"""Finds the entries of a text, makes the judge's prompts on them, and scores its replies.
+
+Source: mozhu621/LongGenBench at 62c0e86, Evalution/eval.py, Evalution/results/static.ipynb (`analyze_json`), and for
+answers of API models Dataset/Openai_batch_api_data_process.ipynb. A record has the row's columns, and the replies of a
+judge by part (`once 7`) in `judge`, or those of several judges in `jury`.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import Any
+
+from helm_longctx.benchmarks.longgenbench.data import CHECKS, COLUMNS, KINDS
+from helm_longctx.benchmarks.longgenbench.prompts import JUDGE as JUDGE_PROMPT
+from helm_longctx.judging.scores import judge_scores
+from helm_longctx.protocol.task import Record, Scores
+
+JUDGE = "together/llama-3.1-8b-instruct-turbo"
+"""The default judge. The official one is Llama 3.1 8B Instruct on the authors' own server."""
+STOP, SEPARATOR = "*** finished", "#*#"
+BY_KIND = tuple(f"judge_accuracy_{kind}" for kind in KINDS)
+METRICS = (
+    *("judge_stic_2", "judge_stic_1", *BY_KIND, "checks_made", "completion_rate", "output_words"),
+    *("judge_stic_2_strict", "judge_spread"),
+)
+LEAST_BLOCKS, LEAST_WORDS = 40, 2000
+"""A text counts in the official mean number of words if it has more blocks and more words than these."""
+
+
+def split_text(record: Record) -> list[str]:
+    """Split a text into its blocks. The prompt's last line is put before it, unless the text begins with an entry.
+
+    A chat is not stopped where a completion is, so the text ends here at the stop sequence.
+    """
+    text = record["prediction"].partition(STOP)[0]
+    whole: str = text if text.startswith(SEPARATOR) else record["prefix"] + text
+    return whole.split(SEPARATOR)
+
+
+def find_entries(blocks: list[str], name: str) -> dict[int, str]:
+    """Return the first block of each number that follows an entry's name, such as `Week 7`."""
+    entries: dict[int, str] = {}
+    for block in blocks:
+        match = re.search(rf"{re.escape(name)} (\d+)", block)
+        if match and len(match[1]) < 10:
+            entries.setdefault(int(match[1]), block)
+    return entries
+
+
+def judge_prompts(record: Record) -> dict[str, str]:
+    """Return the judge's prompt for each check of an entry that the text has, by kind and number of the entry."""
+    entries = find_entries(split_text(record), record["type"])
+    return {
+        f"{kind} {int(number)}": JUDGE_PROMPT.format(entry=entries[int(number)], event=event)
+        for kind, checks in zip(KINDS, CHECKS, strict=True)
+        for number, event in record[checks].items()
+        if int(number) in entries
+    }
+
+
+def is_yes(reply: str) -> bool:
+    """Whether a reply confirms. As in the official code, one without the word is a no."""
+    return "yes" in reply.lower()
+
+
+def score(record: Record) -> Scores:
+    """Return how complete the text is, and how many checks the judge confirms; empty without the row's columns."""
+    if not all(name in record for name in COLUMNS):
+        return {}
+    blocks = split_text(record)
+    entries = find_entries(blocks, record["type"]).keys() & range(1, record["number"] + 1)
+    scores = {"completion_rate": len(entries) / record["number"]}
+    words = len(SEPARATOR.join(blocks).split())
+    if len(blocks) > LEAST_BLOCKS and words > LEAST_WORDS:
+        scores["output_words"] = words
+    # Relative to the checks of an average row, so that the mean over all rows is the official ratio of sums.
+    checks = record.get("average_checks") or sum(len(record[name]) for name in CHECKS)
+    if not checks:
+        return scores
+    asked = list(judge_prompts(record))
+    judged = judge_scores(record, "judge_stic_2", partial(_score_replies, asked, checks))
+    return {**scores, "checks_made": len(asked) / checks, **judged}
+
+
+def _score_replies(asked: list[str], checks: float, replies: Any) -> Scores:
+    """Score the replies of one judge by part; empty if one is missing. A text without entries to ask about has 0."""
+    found = [replies.get(part) for part in asked] if isinstance(replies, dict) else [None]
+    if not all(isinstance(reply, str) and reply for reply in found):
+        return {}
+    met = {part: is_yes(str(reply)) for part, reply in zip(asked, found, strict=True)}
+    scores = {"judge_stic_2": sum(met.values()) / checks}
+    for metric, kind in (("judge_stic_1", ""), *zip(BY_KIND, KINDS, strict=True)):
+        if of_kind := [value for part, value in met.items() if part.startswith(kind)]:
+            scores[metric] = sum(of_kind) / len(of_kind)
+    return scores

@@ -1,0 +1,80 @@
+"""LongGenBench's one task, as in mozhu621/LongGenBench at 62c0e86, Evalution/inference.py. Levels are output tokens."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Sequence
+from importlib import resources
+
+from helm_longctx.benchmarks.longgenbench import scoring
+from helm_longctx.benchmarks.longgenbench.data import BUDGETS, COMMIT, FILES, KINDS, RECORD_SHAPES, REPOSITORY, load
+from helm_longctx.judging.scores import REPLIES
+from helm_longctx.protocol.baseline import Baseline
+from helm_longctx.protocol.benchmark import Benchmark, Category, Metric, Published
+from helm_longctx.protocol.lengths import Axis, parse_length
+from helm_longctx.protocol.prompt import Message
+from helm_longctx.protocol.task import Task, Variant
+from helm_longctx.protocol.template import Template
+
+
+def write_headings(messages: Sequence[Message]) -> str | None:
+    """Write 365 entries without a text. None if the prompt begins no entry."""
+    name = re.search(rf"{re.escape(scoring.SEPARATOR)} (\D+) 1\b[^\n]*\Z", messages[-1]["content"])
+    return name and "".join(f"\n{scoring.SEPARATOR} {name[1]} {number}:" for number in range(2, 366))
+
+
+def published_results() -> tuple[Published, ...]:
+    """Each model's STIC-2, 0 to 1.
+
+    Source: mozhu621/LongGenBench at 62c0e86, Evalution/results/static.csv (`Ratio Yes/Checks`, rounded to six digits).
+    """
+    text = (resources.files(__package__) / "published.csv").read_text(encoding="utf-8")
+    rows = csv.DictReader(text.splitlines())
+    return tuple(Published(row["model"], "", parse_length(row["length"]), {"": float(row["stic_2"])}) for row in rows)
+
+
+TEXTS = Task(
+    name="texts",
+    title="Texts",
+    template=Template("{input}", "", separator=""),
+    sizes=BUDGETS,
+    unit="output tokens",
+    load=load,
+    score=scoring.score,
+    headline=("judge_stic_2",),
+    metrics=scoring.METRICS,
+    max_tokens=BUDGETS,
+    num_samples=400,
+    sources=lambda length: (FILES[length],) if length in FILES else (),
+    variants={"paper": Variant(stop=(scoring.STOP,), temperature=0.95)},
+    official_judge=scoring.JUDGE,
+    cut="nothing",
+    record_shapes={**REPLIES, **RECORD_SHAPES},
+)
+
+LONGGENBENCH = Benchmark(
+    name="longgenbench",
+    title="LongGenBench",
+    description="Benchmarking Long-Form Generation in Long Context LLMs (arXiv 2409.02076)",
+    revision=f"{REPOSITORY}@{COMMIT[:7]}",
+    comparability=1,
+    url=f"https://github.com/{REPOSITORY}/tree/{COMMIT[:7]}",
+    categories=(Category("", "", (TEXTS,), judge="helm_longctx.benchmarks.longgenbench.judge.CheckAnnotator"),),
+    metrics=(
+        Metric("judge_stic_2", "STIC-2", "Checks that the judge confirms, of all of an average row.", range=None),
+        Metric("judge_stic_1", "STIC-1", "Checks that the judge confirms, of those of entries that the text has."),
+        *(
+            Metric(name, f"Accuracy, {kind}", f"As STIC-1, of the instructions of kind {kind}.")
+            for name, kind in zip(scoring.BY_KIND, KINDS, strict=True)
+        ),
+        Metric("checks_made", "Checks made", "Checks of entries that the text has, of an average row's.", range=None),
+        Metric("completion_rate", "Completion rate", "Share of the entries that the text has."),
+        Metric("output_words", "Words", "Of texts with more than 40 entries and 2,000 words.", None, None),
+        Metric("judge_stic_2_strict", "STIC-2, strict", "As STIC-2; 0 for a text without a verdict.", range=None),
+        Metric("judge_spread", "Judges' spread", "How far apart the judges are.", lower_is_better=True, range=None),
+    ),
+    axis=Axis("output tokens"),
+    baselines={"texts": Baseline(write_headings, "The end.")},
+    published=published_results,
+)

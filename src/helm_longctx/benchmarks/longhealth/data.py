@@ -1,0 +1,158 @@
+"""Reads LongHealth's patients, and puts documents and questions together.
+
+Source: TIO-IKIM/CLUE at 2de4314, eval/eval_LongHealth.py (`create_prompt`, `sample_distractions` and `main`).
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from itertools import islice
+from typing import Any, Literal, NamedTuple
+
+from helm_longctx.benchmarks.longhealth import prompts
+from helm_longctx.errors import InputError
+from helm_longctx.protocol.codec import Codec
+from helm_longctx.protocol.task import Example, Settings, Task
+from helm_longctx.sources.jsonl import read_object
+from helm_longctx.sources.root import DataRoot
+from helm_longctx.sources.web import WebFile
+
+SOURCE = WebFile(
+    "https://raw.githubusercontent.com/kbressem/LongHealth/main/data/benchmark_v5.json",
+    "longhealth/benchmark_v5.json",
+    blob="76bf80d37f321408a0e3f421a2e2d7ef59e97c1e",
+)
+"""The release. The id of its content is that of the copy in MedARC-AI/med-lm-envs."""
+
+MOST_TOKENS = 16_000
+"""Most tokens of the system message and the documents, the question, the options and the template, each by itself."""
+PROMPTS, PAIRS = 5, 5
+"""Prompts for each question: of the first task, and pairs of one without and one with the answer of the others."""
+DISTRACTORS = 10
+
+Setting = Literal["own", "mixed", "unanswerable"]
+"""What stands in the prompt: the patient's documents; those with the answer, among others'; only others'."""
+
+
+class Draw(NamedTuple):
+    """What is drawn for a prompt.
+
+    Args:
+        setting: which task it is for.
+        documents: in the order of the prompt.
+    """
+
+    setting: Setting
+    documents: list[str]
+
+
+def load(task: Task, settings: Settings, root: DataRoot, setting: Setting) -> Iterator[Example]:
+    """Load the prompts in the official order: all prompts of a question after one another.
+
+    Raises:
+        InputError: the file is malformed, or no tokenizer is known.
+    """
+    if settings.codec is None:
+        raise InputError(f"{task.name}: no tokenizer measures the documents; give count_with=")
+    patients = read_object(root / SOURCE.path)
+    return islice(_examples(patients, settings.codec, settings.seed, setting), task.sample(settings))
+
+
+def _examples(patients: Mapping[str, Any], codec: Codec, seed: int, setting: Setting) -> Iterator[Example]:
+    letters = "abcde" if setting == "own" else "abcdef"
+    fit = Fitting(codec)
+    draws = _draw_own if setting == "own" else _draw_pairs
+    rng = random.Random(seed)
+    for patient in patients:
+        for number, asked in enumerate(patients[patient]["questions"]):
+            question = {**asked, "answer_f": prompts.UNKNOWN} if setting != "own" else asked
+            options = "\n".join(f"{letter.upper()}: {question[f'answer_{letter}']}" for letter in letters)
+            select = fit.to(question["question"], options)
+            found = [draw for draw in draws(patients, patient, question, select, rng) if draw.setting == setting]
+            for repeat, draw in enumerate(found):
+                yield Example(
+                    id=f"{patient}-{number}-{repeat}",
+                    fields={
+                        "question": question["question"],
+                        "options": options,
+                        "context": prompts.SEPARATOR.join(draw.documents),
+                    },
+                    references=["F"] if setting == "unanswerable" else find_letters(question),
+                    source="official",
+                    group=patient,
+                )
+
+
+Select = Callable[[Iterable[str], Iterable[str]], list[str]]
+"""(documents with the answer, other documents) → those that fit, the last one cut."""
+
+
+def _draw_own(
+    patients: Mapping[str, Any], patient: str, question: Mapping[str, Any], select: Select, rng: random.Random
+) -> Iterator[Draw]:
+    texts = patients[patient]["texts"]
+    others = [text for name, text in texts.items() if name not in question["answer_location"]]
+    for _ in range(PROMPTS):
+        yield Draw("own", _shuffle(select(_answer_texts(texts, question), others), rng))
+
+
+def _draw_pairs(
+    patients: Mapping[str, Any], patient: str, question: Mapping[str, Any], select: Select, rng: random.Random
+) -> Iterator[Draw]:
+    others = [text for name in patients if name != patient for text in patients[name]["texts"].values()]
+    for _ in range(PAIRS):
+        # Both tasks draw from one sequence, so each also draws what the other one needs.
+        drawn = rng.sample(others, min(DISTRACTORS, len(others)))
+        yield Draw("unanswerable", _shuffle(select([], drawn), rng))
+        drawn = rng.sample(others, min(DISTRACTORS, len(others)))
+        yield Draw("mixed", _shuffle(select(_answer_texts(patients[patient]["texts"], question), drawn), rng))
+
+
+def _answer_texts(texts: Mapping[str, str], question: Mapping[str, Any]) -> list[str]:
+    return [texts[name] for name in question["answer_location"]]
+
+
+def _shuffle(documents: list[str], rng: random.Random) -> list[str]:
+    rng.shuffle(documents)
+    return documents
+
+
+class Fitting:
+    """Selects documents that fit, measured by a tokenizer. Each text is tokenized once.
+
+    Args:
+        codec: the tokenizer.
+    """
+
+    def __init__(self, codec: Codec):
+        self._encode: Callable[[str], Sequence[int]] = cache(codec.encode)
+        self._decode = codec.decode
+        # The template is counted with its placeholders, and the separator is another one than that of the prompts.
+        self._separator = len(codec.encode(prompts.COUNTED_SEPARATOR))
+        self._room = MOST_TOKENS - sum(len(codec.encode(text)) for text in (prompts.SYSTEM, prompts.TEMPLATE))
+
+    def to(self, question: str, options: str) -> Select:
+        """Make the function that selects documents for a question."""
+        room = self._room - len(self._encode(question)) - len(self._encode(options))
+        return lambda answering, others: self._select(answering, others, room)
+
+    def _select(self, answering: Iterable[str], others: Iterable[str], room: int) -> list[str]:
+        selected = []
+        for documents in (answering, others):
+            for document in documents:
+                tokens = self._encode(document)
+                if len(tokens) > room:
+                    selected.append(self._decode(tokens[: max(room, 0)]))
+                    room = 0
+                    break
+                selected.append(document)
+                room -= len(tokens) + self._separator
+        return selected
+
+
+def find_letters(question: Mapping[str, Any]) -> list[str]:
+    """The letter of the first option that contains the right answer; none if no option does."""
+    names = [name for name in question if name.startswith("answer") and not name.endswith("location")]
+    return [name[-1].upper() for name in names if question["correct"] in question[name]][:1]

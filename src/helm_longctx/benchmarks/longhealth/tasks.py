@@ -1,0 +1,93 @@
+"""LongHealth's three tasks.
+
+Source: TIO-IKIM/CLUE at 2de4314, eval/eval_LongHealth.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import partial
+
+from helm_longctx.benchmarks.longhealth import prompts
+from helm_longctx.benchmarks.longhealth.data import PROMPTS, SOURCE, Setting, load
+from helm_longctx.protocol.baseline import Baseline
+from helm_longctx.protocol.benchmark import Benchmark, Category, Metric
+from helm_longctx.protocol.prompt import Message
+from helm_longctx.protocol.task import Record, Scores, Task, Variant
+from helm_longctx.protocol.template import Template
+
+QUESTIONS = 400
+BUDGET = 50
+"""The output budget in tokens."""
+TEMPERATURE = 1.0
+"""What vLLM samples with, since the official code names none."""
+
+TEMPLATE = Template(
+    prompts.TEMPLATE.replace("{documents}", "{context}").replace("{question_text}", "{question}"), "", separator=""
+)
+
+_CHOICE = re.compile(r"The correct answer is (\w):")
+_OPTION = re.compile(r"^([A-F]): (.*)$", re.MULTILINE)
+_WORD = re.compile(r"\w{4,}")
+
+
+def score(record: Record) -> Scores:
+    """Return whether the first letter in the required form is the right one."""
+    choice = _CHOICE.search(record["prediction"])
+    return {"accuracy": float(choice is not None and choice[1] in record["references"])}
+
+
+def choose_option(messages: Sequence[Message]) -> str | None:
+    """Choose the option with the largest share of words that the documents have; None if the prompt is another's."""
+    fields = TEMPLATE.parse(messages[-1]["content"])
+    options = _OPTION.findall(fields["options"]) if fields else []
+    if not fields or not options:
+        return None
+    known = set(_WORD.findall(fields["context"].lower()))
+
+    def share(option: tuple[str, str]) -> float:
+        words = _WORD.findall(option[1].lower())
+        return sum(word in known for word in words) / max(len(words), 1)
+
+    letter, text = max(options, key=share)
+    return f"The correct answer is {letter}: {text}"
+
+
+def _task(name: str, title: str, setting: Setting) -> Task:
+    return Task(
+        name=name,
+        title=title,
+        template=TEMPLATE,
+        load=partial(load, setting=setting),
+        score=score,
+        headline=("accuracy",),
+        metrics=("accuracy",),
+        max_tokens=BUDGET,
+        num_samples=QUESTIONS * PROMPTS,
+        sources=lambda length: (SOURCE,),
+        chat=True,
+        variants={"paper": Variant(system=prompts.SYSTEM, temperature=TEMPERATURE)},
+        cut="nothing",
+        arguments=("seed", "count_with"),
+    )
+
+
+_TASKS = (
+    _task("task1", "Own documents", "own"),
+    _task("task2", "Among others' documents", "mixed"),
+    _task("task3", "Without the answer", "unanswerable"),
+)
+
+LONGHEALTH = Benchmark(
+    name="longhealth",
+    title="LongHealth",
+    description="A question answering benchmark with long clinical documents (arXiv 2401.14490)",
+    revision="TIO-IKIM/CLUE@2de4314",
+    comparability=1,
+    url="https://github.com/TIO-IKIM/CLUE/tree/2de4314",
+    categories=(Category("", "", _TASKS),),
+    metrics=(Metric("accuracy", "Accuracy", "Whether the answer names the letter of the right option.", success=True),),
+    axis=None,
+    baselines={task.name: Baseline(choose_option, "The correct answer is A: ") for task in _TASKS},
+)

@@ -1,0 +1,98 @@
+"""Compiles the C++ of an answer and tests the program, both in a sandbox.
+
+Source: princeton-pli/LongProc at 78e873a, longproc/spoc_evaluator.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+from helm_longctx.errors import InputError
+from helm_longctx.sandbox import PROGRAM, check_sandbox, run
+
+TestCase = Sequence[Sequence[str]]
+"""The lines of the input, and the lines of the expected output."""
+
+_INCLUDES = (
+    *(
+        "cstdio",
+        "iostream",
+        "vector",
+        "algorithm",
+        "numeric",
+        "cmath",
+        "cstring",
+        "set",
+        "map",
+        "queue",
+        "stack",
+        "list",
+    ),
+    *("fstream", "climits", "cassert", "iomanip", "sstream", "bitset"),
+)
+HEADER = "".join(f"#include <{name}>\n" for name in _INCLUDES) + "using namespace std;\n"
+"""What stands before the answer's code, as the prompt says."""
+
+MOST_TESTS = 10
+"""Only the first test cases count."""
+SECONDS = 3
+"""The longest time of a test case."""
+COMPILE_SECONDS, COMPILE_PROCESSES = 60, 256
+"""Limits of the compiler; the official code has none. The compiler starts others, and older kernels count the whole
+user's."""
+
+_COMPILE = "g++ -std=c++11 -O -o /tmp/compiled -x c++ - && cat /tmp/compiled"
+
+
+def check_programs() -> None:
+    """Check that answers can be compiled and run on this machine.
+
+    Raises:
+        InputError: it is not allowed, or there is no sandbox or no compiler.
+    """
+    check_sandbox("longproc:task=pseudo_to_code runs the C++ programs that the model writes,")
+    _try_compiler()
+
+
+@cache
+def _try_compiler() -> None:
+    if compile_program("int main() {}") is None:
+        raise InputError("longproc:task=pseudo_to_code needs g++, installed in /usr, to compile the model's programs")
+
+
+def passes(code: str, tests: Sequence[TestCase]) -> bool:
+    """Whether code compiles and its output is the expected one, byte for byte, for the first `MOST_TESTS` inputs.
+
+    Raises:
+        InputError: programs may not be run, or cannot be.
+    """
+    check_programs()
+    program = compile_program(HEADER + code)
+    return program is not None and all(_passes(program, *test) for test in tests[:MOST_TESTS])
+
+
+def compile_program(code: str) -> bytes | None:
+    """Return the executable; None if the code does not compile within the limits."""
+    # An answer can have halves of a character, which UTF-8 has no form for. The compiler refuses them.
+    text = code.encode("utf-8", "surrogatepass")
+    outcome = run(["sh", "-c", _COMPILE], given=text, seconds=COMPILE_SECONDS, processes=COMPILE_PROCESSES)
+    return outcome.output if outcome.code == 0 else None
+
+
+def _passes(program: bytes, given: Sequence[str], expected: Sequence[str]) -> bool:
+    outcome = run([PROGRAM], given=_join(given), program=program, seconds=SECONDS)
+    # The exit status does not count: a program may crash after the right output (spoc_evaluator.py:63).
+    return outcome.code is not None and outcome.output == _join(expected) and _is_text(outcome.errors)
+
+
+def _join(lines: Sequence[str]) -> bytes:
+    return ("\n".join(lines) + "\n").encode()
+
+
+def _is_text(output: bytes) -> bool:
+    try:
+        output.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -1,0 +1,5 @@
+"""SCBench: questions on a context that they share, as the turns of a conversation or as requests of their own."""
+
+from helm_longctx.benchmarks.scbench.tasks import SCBENCH as BENCHMARK
+
+__all__ = ["BENCHMARK"]

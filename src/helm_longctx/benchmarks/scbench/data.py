@@ -1,0 +1,135 @@
+"""Reads SCBench's contexts, and makes the prompts of their questions in both modes.
+
+Source: microsoft/MInference at fb56c91, scbench/eval_utils.py (`create_multiturn_prompt`, `create_scdq_prompt`,
+`get_ground_truth`) and run_scbench.py; the hub data set microsoft/SCBench.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice, pairwise
+from typing import Any
+
+from helm_longctx.benchmarks.scbench.prompts import ANSWER_STARTS, BUDGETS, FIRST, MATH_QUESTION, QUESTIONS, SHARED
+from helm_longctx.benchmarks.scbench.scoring import MEASURES
+from helm_longctx.environment import require
+from helm_longctx.protocol.prompt import Message
+from helm_longctx.protocol.shapes import TEXT, Shape, are_all, is_text, is_whole
+from helm_longctx.protocol.task import Example, Settings, Task
+from helm_longctx.sources.jsonl import JsonLines, Row
+from helm_longctx.sources.root import DataRoot
+
+TURNS = 5
+"""The most questions on a context (`--max_turns`), if the file's first context has more."""
+ROOM = 1000
+"""Tokens that the official code leaves free besides, where each question is a request of its own."""
+
+_CONTEXT = Shape("text or a list of whole numbers", lambda value: is_text(value) or are_all(is_whole)(value))
+_TARGET = re.compile(r"(The .+) is")
+
+Fields = Mapping[str, str]
+
+
+def ask_in_turn(name: str, context: str, questions: Sequence[Fields]) -> Iterator[tuple[list[Message], int]]:
+    """Yield the turns of one conversation, in which the official answers stand for those of the model.
+
+    Returns:
+        The messages up to each question, and how many characters of the first one may be cut.
+    """
+    first = FIRST[name].format(context=context, **questions[0])
+    messages: list[Message] = [{"role": "user", "content": first}]
+    yield messages, len(first)
+    start = ""
+    for before, question in pairwise(questions):
+        # All later turns of `mf` name the target of the last one: the official code uses a loop's variable after it.
+        turn = QUESTIONS[name].format(**{**question, "prefix": questions[-1].get("prefix")})
+        answer = start + before["answer"]
+        messages = [*messages, {"role": "assistant", "content": answer}, {"role": "user", "content": turn}]
+        yield messages, len(first)
+        start = ANSWER_STARTS.get(name, "")
+
+
+def ask_apart(name: str, context: str, questions: Sequence[Fields]) -> Iterator[tuple[list[Message], int]]:
+    """Yield a request for each question, and how many of its characters may be cut."""
+    # Of `mf` the whole first question stands before the context.
+    shared = SHARED[name].format(context=context, prefix=questions[0]["input"])
+    for question in questions:
+        yield [{"role": "user", "content": shared + QUESTIONS[name].format(**question)}], len(shared)
+
+
+def load(task: Task, settings: Settings, root: DataRoot, name: str, apart: bool) -> Iterator[Example]:
+    """Load the questions context by context, so that prompts on the same context follow each other.
+
+    Args:
+        name: the data set's.
+        apart: whether each question is a request of its own, and not the turn of a conversation.
+
+    Raises:
+        InputError: the file is malformed, or a package that the scores need is not installed.
+    """
+    (path,) = task.paths(settings.length)
+    return islice(_load_all(JsonLines(root / path, {"multi_turns": list}), name, apart), task.sample(settings))
+
+
+def _load_all(rows: JsonLines, name: str, apart: bool) -> Iterator[Example]:
+    # As in the official code, the first context decides how many questions of each are asked.
+    turns = len(next(iter(rows))["multi_turns"])
+    most, budgets = TURNS if turns > TURNS else None, BUDGETS[name]
+    reserved = sum(budgets.values()) * min(turns, TURNS) // len(budgets) + (ROOM if apart else 0)
+    needles = _find_needles(rows, most) if "scbench_repoqa" in budgets else {}
+    for number, row in enumerate(rows, 1):
+        context = row["context"] if "context" in row else row["input"]
+        _CONTEXT.check(f"{row}: context", context)
+        questions = [_fields(row, turn) for turn in row["multi_turns"][:most]]
+        prompts = (ask_apart if apart else ask_in_turn)(name, str(context), questions)
+        for place, (messages, shared) in enumerate(prompts):
+            record, answer = _record(row, row["multi_turns"][place], name, needles), row["multi_turns"][place]["answer"]
+            yield Example(
+                id=f"{number}-{place + 1}",
+                fields={"question": questions[place]["input"]},
+                references=[str(text) for text in (answer if isinstance(answer, list) else [answer])],
+                source="hub",
+                record={**record, "turn": place + 1},
+                messages=messages,
+                group=f"context {number}",
+                max_tokens=budgets[record["subtask"]],
+                context=(0, shared),
+                reserved=reserved,
+            )
+
+
+def _fields(row: Row, turn: Row) -> Fields:
+    """Return the values of the placeholders, and the answer as it stands in a conversation."""
+    TEXT.check(f"{row}: input", turn["input"])
+    fields = {"input": turn["input"], "question": turn["input"], "answer": str(turn["answer"])}
+    if target := _TARGET.search(turn["input"]):
+        fields["prefix"] = MATH_QUESTION.format(target=target[1].lower())
+    options = zip("ABCD", turn.get("options") or (), strict=False)
+    return fields | {f"OPTION_{letter}": text for letter, text in options}
+
+
+def _record(row: Row, turn: Row, name: str, needles: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the scorer reads."""
+    subtask = turn["task"] if len(BUDGETS[name]) > 1 else f"scbench_{name}"
+    record = {"answer": turn["answer"], "subtask": subtask}
+    if name == "choice_eng":
+        record["answer"] = [turn["answer"], "ABCD"[turn["options"].index(turn["answer"])]]
+    elif name == "qa_eng":
+        record["answer"] = [turn["answer"]]
+    elif subtask == "scbench_repoqa":
+        record["answer"] = {"name": turn["name"], "lang": row["lang"], "functions": needles[row["repo"]]}
+    MEASURES[subtask].answer.check(f"{row}: answer", record["answer"])
+    return record
+
+
+def _find_needles(rows: JsonLines, most: int | None) -> dict[str, list[list[str]]]:
+    """Return the functions that are asked for, by repository. An answer is compared with all of its repository."""
+    require("code", "scbench: the score of RepoQA")
+    needles = defaultdict(list)
+    for row in rows:
+        for turn in row["multi_turns"][:most]:
+            if turn.get("task", "scbench_repoqa") == "scbench_repoqa":
+                needles[row["repo"]].append([turn["name"], turn["answer"]])
+    return needles

@@ -1,0 +1,87 @@
+"""Scores functions that a model repeats from a repository, as RepoQA does.
+
+Source: microsoft/MInference at fb56c91, scbench/repo_qa_utils.py (`needle_evaluator`, `compute_score`), after
+evalplus/repoqa.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from helm_longctx.protocol.shapes import Shape, are_all, is_text
+
+if TYPE_CHECKING:
+    from tree_sitter import Parser, Query
+
+THRESHOLD = 0.8
+"""The least similarity of an answer to the function."""
+QUERIES = {
+    "python": "(function_definition name: (_)) @fdef",
+    "java": "(method_declaration name: (_)) @fdef",
+    "typescript": "(function_declaration name: (_)) @fdef",
+    "rust": "(function_item name: (_)) @fdef",
+    "cpp": "(function_definition declarator: (function_declarator declarator: (identifier))) @fdef",
+    "go": "(function_declaration name: (_)) @fdef",
+}
+"""What a function is, by language."""
+
+_PAIRS = are_all(lambda pair: are_all(is_text)(pair) and len(pair) == len(("name", "code")))
+_BLOCK = re.compile(r"^```(?:\w+)?\s*\n(.*?)(?=^```)```", re.DOTALL | re.MULTILINE)
+
+
+def _is_function(value: Any) -> bool:
+    return isinstance(value, dict) and value.get("lang") in [*QUERIES] and _PAIRS(value.get("functions"))
+
+
+FUNCTION = Shape(
+    "a function's `name`, `lang` and all `functions` of its repository, pairs of name and code", _is_function
+)
+
+
+def is_right_function(output: str, answer: Mapping[str, Any]) -> bool:
+    """Return whether the output is more similar to the right function than to others, and similar enough.
+
+    Args:
+        answer: as `FUNCTION` says. All functions are those that any question on the repository asks for.
+    """
+    function, best, name = find_function(output.strip(), answer["lang"]), 0.0, None
+    for other, code in answer["functions"]:
+        if (similarity := compare_functions(function, code)) > best:
+            best, name = similarity, other
+    return name == answer.get("name") and best >= THRESHOLD
+
+
+def find_function(output: str, language: str) -> str:
+    """Return the first function in a code block of the output; the first block, or the output, if there is none."""
+    from tree_sitter import QueryCursor
+
+    blocks = _BLOCK.findall(output)
+    for block in blocks:
+        parser, query = _grammar(language)
+        # A lone surrogate ends the search in a block of the official code; here it is replaced.
+        code = block.encode(errors="replace")
+        if nodes := QueryCursor(query).captures(parser.parse(code).root_node).get("fdef"):
+            return code[nodes[0].start_byte : nodes[0].end_byte].decode(errors="replace")
+    return str(blocks[0]) if blocks else output
+
+
+def compare_functions(function: str, other: str) -> float:
+    """Return the BLEU of the words of two functions, with smoothing of method 4."""
+    from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu  # late, because nltk takes a second
+
+    words, wanted = (re.split(r"\s+", text.strip()) for text in (function, other))
+    return float(sentence_bleu([wanted], words, smoothing_function=SmoothingFunction().method4))
+
+
+@cache
+def _grammar(language: str) -> tuple[Parser, Query]:
+    from tree_sitter import Language, Parser, Query
+
+    module = import_module(f"tree_sitter_{language}")
+    # The package of TypeScript has two languages.
+    grammar = Language((module.language_typescript if language == "typescript" else module.language)())
+    return Parser(grammar), Query(grammar, QUERIES[language])

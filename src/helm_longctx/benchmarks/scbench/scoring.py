@@ -1,0 +1,114 @@
+"""SCBench's metrics, as pure functions. They give the official results for any output.
+
+Source: microsoft/MInference at fb56c91, scbench/compute_scores.py. A record has the `subtask` that a question belongs
+to, the official `answer`, and the `turn` of a conversation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from helm_longctx.benchmarks.scbench.functions import FUNCTION, is_right_function
+from helm_longctx.protocol.shapes import TEXT, TEXTS, Shape, are_all, is_number, is_text, is_whole
+from helm_longctx.protocol.task import Record, Scores
+from helm_longctx.protocol.words import f1, normalize_chinese
+
+if TYPE_CHECKING:
+    from rouge_score.rouge_scorer import RougeScorer
+
+BY_TURN = tuple(f"turn_{number}" for number in range(1, 6))
+SHAPES = {"subtask": TEXT, "turn": Shape("a whole number", is_whole)}
+"""The kinds of a record's fields. That of the answer depends on the subtask."""
+
+_LETTERS = Shape("text or a list of texts, not empty", lambda v: bool(v) and (is_text(v) or are_all(is_text)(v)))
+_STARTS = ("answer is:", "answer:", "answer is", "option is")
+
+
+def share_of_answers(output: str, answers: Sequence[str]) -> float:
+    """Return the share of the answers that the output has, in any case, as two decimals."""
+    return round(sum(text.lower() in output.lower() for text in answers) / len(answers), 2)
+
+
+def has_any_answer(output: str, answers: Sequence[str]) -> bool:
+    """Return whether the output has one of the answers, in any case. Of a text each character is an answer."""
+    return any(text.upper() in output.strip().upper() for text in answers)
+
+
+def is_right_choice(output: str, answers: Sequence[str]) -> bool:
+    """Return whether the output names the right choice, of which the answers are the text and the letter."""
+    output = output.strip()
+    if not output or output[0] in "ABCD":
+        return bool(output) and output[0] in answers
+    if output in answers:
+        return True
+    output = re.sub(" +", " ", re.sub(r"""[\n"'.,?!{}]""", " ", output))
+    if start := next((start for start in _STARTS if start in output), None):
+        # The character after the start of an answer is skipped, whatever it is.
+        rest = output.partition(start)[2]
+        return bool(rest) and rest[1:].startswith(tuple(answers))
+    # A word such as BC ends the search for a letter, too, as in the official code.
+    return next((word for word in output.split() if word in "ABCD"), None) in answers
+
+
+def equals_number(output: str, answer: float) -> bool:
+    """Return whether the answer is the first number of the output, whose decimals do not count if it has none."""
+    found = re.search(r"\d+\.\d+|\d+", output)
+    return found is not None and (float(found[0]) // 1 if isinstance(answer, int) else float(found[0])) == answer
+
+
+def best_character_f1(output: str, answers: Sequence[str]) -> float:
+    """Return the F1 of the characters with the best answer. Of a text each character is an answer."""
+    characters = normalize_chinese(output)
+    return max(f1(characters, normalize_chinese(text)) for text in answers)
+
+
+@cache
+def _rouge() -> RougeScorer:
+    from rouge_score.rouge_scorer import RougeScorer  # late, because it loads nltk
+
+    return RougeScorer(["rougeLsum"], use_stemmer=False)
+
+
+class Measure(NamedTuple):
+    """How a kind of question is scored: the metric's name, the kind of its answer, and (output, answer) → 0…1."""
+
+    metric: str
+    answer: Shape
+    compare: Callable[..., float]
+
+
+_HAS_ANSWER = Measure("accuracy", TEXT, lambda output, answer: answer in output)
+_FIRST_DIGITS = Measure("accuracy", TEXT, lambda output, answer: (re.findall("[0-9]+", output) or [""])[0] == answer)
+_ROUGE = Measure("rougeLsum", TEXT, lambda output, answer: _rouge().score(answer, output)["rougeLsum"].fmeasure)
+
+MEASURES = {
+    "scbench_kv": _HAS_ANSWER,
+    "scbench_prefix_suffix": _HAS_ANSWER,
+    "scbench_vt": Measure("string_match_all", _LETTERS, share_of_answers),
+    "scbench_repoqa": Measure("pass@1", FUNCTION, is_right_function),
+    "scbench_qa_eng": Measure("accuracy", TEXTS, has_any_answer),
+    "scbench_qa_chn": Measure("f1", _LETTERS, best_character_f1),
+    "scbench_choice_eng": Measure("accuracy", TEXTS, is_right_choice),
+    "scbench_many_shot": Measure("accuracy", _LETTERS, has_any_answer),
+    "scbench_mf": Measure("accuracy", Shape("a number", is_number), equals_number),
+    "scbench_summary": _ROUGE,
+    "scbench_passkey": _FIRST_DIGITS,
+}
+"""The measures by the official names of the kinds of questions."""
+
+
+def score(record: Record, subtask: str, by_turn: bool) -> Scores:
+    """Return the score of an answer; empty if it cannot be computed.
+
+    Args:
+        subtask: the kind of question, if the record does not say it.
+        by_turn: whether the score also counts in one of `BY_TURN`.
+    """
+    measure = MEASURES.get(record.get("subtask") or subtask)
+    if measure is None or not measure.answer.fits(record.get("answer")):
+        return {}
+    value, turn = float(measure.compare(record["prediction"], record["answer"])), f"turn_{record.get('turn')}"
+    return {measure.metric: value} | ({turn: value} if by_turn and turn in BY_TURN else {})

@@ -1,0 +1,101 @@
+"""SCBench's tasks in both modes: the turns of a conversation, and requests on the same context.
+
+Source: microsoft/MInference at fb56c91, scbench/, and the rows of the hub data set microsoft/SCBench.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from helm_longctx.benchmarks.scbench.data import load
+from helm_longctx.benchmarks.scbench.prompts import BUDGETS, SHARED
+from helm_longctx.benchmarks.scbench.scoring import BY_TURN, MEASURES, SHAPES, score
+from helm_longctx.protocol.baseline import Baseline
+from helm_longctx.protocol.benchmark import Benchmark, Category, Metric
+from helm_longctx.protocol.prompt import Message
+from helm_longctx.protocol.task import Task
+from helm_longctx.protocol.template import NO_TEMPLATE
+from helm_longctx.sources.hub import HubDataset
+
+PASSAGE = 300
+"""Characters that the baseline repeats."""
+
+_ROWS = {
+    "kv": ("Retr.KV", 100, 500),
+    "prefix_suffix": ("Retr.Prefix-Suffix", 100, 500),
+    "vt": ("Retr.MultiHop", 90, 450),
+    "repoqa": ("Code.RepoQA", 88, 440),
+    "qa_eng": ("En.QA", 69, 351),
+    "qa_chn": ("Zh.QA", 35, 189),
+    "choice_eng": ("En.MultiChoice", 58, 229),
+    "many_shot": ("ICL.ManyShot", 54, 270),
+    "mf": ("Math.Find", 100, 500),
+    "summary": ("En.Sum", 70, 350),
+    "summary_with_needles": ("Mix.Sum+NIAH", 70, 350),
+    "repoqa_and_kv": ("Mix.RepoQA+KV", 88, 440),
+}
+"""The title of each data set, and its contexts and questions."""
+_INSTRUCTIONS = tuple(filter(None, (text.partition("{")[0] for text in SHARED.values())))
+
+
+def repeat_passage(messages: Sequence[Message]) -> str | None:
+    """Repeat what follows the question's rarest word in the context.
+
+    Returns None if the prompt does not start with one of SCBench's instructions.
+    """
+    first, question = messages[0]["content"], messages[-1]["content"][-PASSAGE:]
+    if not first.startswith(_INSTRUCTIONS):
+        return None
+    context = first.removesuffix(question)
+    places = {context.count(word): context.find(word) for word in question.split() if word in context}
+    return context[places[min(places)] :][:PASSAGE] if places else ""
+
+
+def _task(name: str, apart: bool) -> Task:
+    title, contexts, questions = _ROWS[name]
+    headline = tuple(MEASURES[subtask].metric for subtask in BUDGETS[name])
+    by_turn = not apart and len(headline) == 1
+    source = HubDataset("microsoft/SCBench", {"test": contexts}, f"scbench_{name}", labelled=False)
+    return Task(
+        name=f"{name}_apart" if apart else name,
+        alias=name,
+        title=title,
+        template=NO_TEMPLATE,
+        load=partial(load, name=name, apart=apart),
+        score=partial(score, subtask=f"scbench_{name}", by_turn=by_turn),
+        headline=headline,
+        metrics=(*headline, *(BY_TURN if by_turn else ())),
+        max_tokens=max(BUDGETS[name].values()),
+        num_samples=questions,
+        sources=lambda length: (source,),
+        chat=True,
+        cut="context_middle",
+        record_shapes=SHAPES,
+    )
+
+
+_MULTI_TURN, _MULTI_REQUEST = (tuple(_task(name, apart) for name in _ROWS) for apart in (False, True))
+
+SCBENCH = Benchmark(
+    name="scbench",
+    title="SCBench",
+    description="A KV Cache-Centric Analysis of Long-Context Methods (arXiv 2412.10319)",
+    revision="microsoft/MInference@fb56c91",
+    comparability=1,
+    url="https://github.com/microsoft/MInference/tree/fb56c91/scbench",
+    categories=(
+        Category("multi_turn", "Multi-turn", _MULTI_TURN),
+        Category("multi_request", "Multi-request", _MULTI_REQUEST),
+    ),
+    metrics=(
+        Metric("accuracy", "Accuracy", "Whether the output has the answer, as the task defines it.", success=True),
+        Metric("string_match_all", "Variables", "Share of the variables that the output has, as two decimals."),
+        Metric("pass@1", "Pass@1", "Whether the output repeats the right function, by BLEU.", success=True),
+        Metric("f1", "F1", "F1 of the output's characters with the best answer."),
+        Metric("rougeLsum", "ROUGE-Lsum", "F1 of ROUGE-Lsum with the answer."),
+        *(Metric(name, name.replace("_", " ").title(), "The score of the questions there.") for name in BY_TURN),
+    ),
+    axis=None,
+    baselines={task.name: Baseline(repeat_passage, "B") for task in (*_MULTI_TURN, *_MULTI_REQUEST)},
+)

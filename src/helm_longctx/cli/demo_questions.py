@@ -1,0 +1,151 @@
+"""Makes two sets of questions for the demo from SQuAD's passages: a conversation, and in-context learning.
+
+No official set of these kinds can be had without a download from the hub, so the demo makes its own, in the files of
+a user's own questions. They show what such tasks look like. They are no published benchmarks.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from itertools import chain, cycle, zip_longest
+from pathlib import Path
+from random import Random
+from typing import Any, NamedTuple
+
+import orjson
+
+from helm_longctx.errors import InputError, is_format_error
+from helm_longctx.protocol.metric_names import DEPTHS
+from helm_longctx.protocol.token_estimate import estimate_tokens
+
+FILE = "questions.jsonl"
+COUNT = 20
+"""Questions of a set."""
+
+FILLED = 0.85
+"""The share of a length that a prompt fills by our estimate of tokens. The answer and its error need the rest."""
+
+SEED = 42
+
+TASK = "Each text above has a label, a number for its topic. Reply with the label of the following text alone."
+
+
+class Passage(NamedTuple):
+    """A passage of SQuAD.
+
+    Args:
+        topic: the title of its article.
+        questions: the questions that it answers, each with its answers.
+    """
+
+    topic: str
+    text: str
+    questions: list[tuple[str, list[str]]]
+
+
+def write_questions(squad: Path, kind: str, length: int, folder: Path) -> None:
+    """Write a set of questions into a folder.
+
+    Args:
+        squad: the file with SQuAD's passages.
+        kind: a key of `KINDS`.
+        length: most tokens of prompt and answer.
+
+    Raises:
+        InputError: the file is missing or malformed.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = KINDS[kind](_read_passages(squad), round(FILLED * length), Random(SEED))
+    lines = [json.dumps(row, ensure_ascii=False) for row in rows]
+    (folder / FILE).write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def make_conversations(passages: Sequence[Passage], tokens: int, rng: Random) -> Iterator[dict[str, Any]]:
+    """Yield conversations: the user sends passages, each with a question, and at last comes back to one of them.
+
+    Args:
+        tokens: how many a conversation has by our estimate.
+    """
+    passages = [passage for passage in passages if len(passage.questions) > 1]
+    for number in range(COUNT):
+        chosen = _fill(tokens, rng.sample(passages, len(passages)), lambda passage: "\n".join(_exchange(passage)))
+        place = round(DEPTHS[number % len(DEPTHS)] / 100 * (len(chosen) - 1))
+        turns = [turn for passage in chosen for turn in _exchange(passage)]
+        messages = [{"role": role, "content": turn} for role, turn in zip(cycle(("user", "assistant")), turns)]
+        question, answers = rng.choice(chosen[place].questions[1:])
+        last = {"role": "user", "content": f"Back to a passage that I sent before. {question}"}
+        yield {"id": f"conversation-{number}", "messages": [*messages, last], "answers": answers}
+
+
+def _exchange(passage: Passage) -> tuple[str, str]:
+    """A passage with its first question, and the answer."""
+    question, answers = passage.questions[0]
+    return f"{passage.text}\n\n{question}", answers[0]
+
+
+def make_demonstrations(passages: Sequence[Passage], tokens: int, rng: Random) -> Iterator[dict[str, Any]]:
+    """Yield texts that are to be labelled like the labelled texts before them.
+
+    A text is the first sentence of a passage. Its label is a number that stands for the topic, so that it can only be
+    learned from the prompt.
+
+    Args:
+        tokens: how many a prompt has by our estimate.
+    """
+    topics = list(dict.fromkeys(passage.topic for passage in passages))
+    labels = rng.sample(range(len(topics)), len(topics))
+    texts: dict[str, list[tuple[str, int]]] = {topic: [] for topic in rng.sample(topics, len(topics))}
+    for passage in rng.sample(passages, len(passages)):
+        texts[passage.topic].append((passage.text.partition(". ")[0], labels[topics.index(passage.topic)]))
+    # A text of each topic in turn, so that all labels have about the same number of demonstrations.
+    in_turn = [text for text in chain.from_iterable(zip_longest(*texts.values())) if text]
+    shots = _fill(tokens, [f"{text}\nlabel: {label}" for text, label in in_turn[COUNT:]], str)
+    context = "\n\n".join(rng.sample(shots, len(shots)))
+    for number, (text, label) in enumerate(in_turn[:COUNT]):
+        question = f"{TASK}\n\n{text}\nlabel:"
+        yield {"id": f"icl-{number}", "context": context, "question": question, "answers": [str(label)]}
+
+
+KINDS: Mapping[str, Callable[[Sequence[Passage], int, Random], Iterable[dict[str, Any]]]] = {
+    "conversation": make_conversations,
+    "icl": make_demonstrations,
+}
+"""Makes the questions of a kind: (passages, tokens, source of randomness) → rows."""
+
+
+def _fill(tokens: int, items: Iterable[Any], text_of: Callable[[Any], str]) -> list[Any]:
+    """Return the first items whose texts together have so many tokens."""
+    chosen = []
+    for item in items:
+        tokens -= _tokens(text_of(item))
+        if tokens < 0:
+            break
+        chosen.append(item)
+    return chosen
+
+
+_tokens = cache(estimate_tokens)
+
+
+@cache
+def _read_passages(path: Path) -> list[Passage]:
+    try:
+        articles = orjson.loads(path.read_bytes())["data"]
+        return [
+            Passage(article["title"], paragraph["context"], _questions(paragraph["qas"]))
+            for article in articles
+            for paragraph in article["paragraphs"]
+        ]
+    except Exception as error:
+        if not (isinstance(error, OSError) or is_format_error(error)):
+            raise
+        raise InputError(
+            f"{path} is not SQuAD's file ({type(error).__name__}); remove it, and run demo again"
+        ) from error
+
+
+def _questions(rows: Iterable[Mapping[str, Any]]) -> list[tuple[str, list[str]]]:
+    """The questions with an answer."""
+    return [(row["question"], [answer["text"] for answer in row["answers"]]) for row in rows if row["answers"]]

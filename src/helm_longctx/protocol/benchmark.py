@@ -1,0 +1,167 @@
+"""A benchmark: its tasks in categories, its metrics and its published results.
+
+Everything that HELM needs is derived from these objects and from the tasks. No other module has facts about a
+benchmark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from helm_longctx.protocol.baseline import Baseline
+from helm_longctx.protocol.lengths import INPUT_TOKENS, Axis
+from helm_longctx.protocol.task import Task
+
+
+@dataclass(frozen=True)
+class Metric:
+    """An official metric and its meaning.
+
+    Args:
+        name: the official name, which scores and statistics use.
+        title, description: texts for web pages and tables.
+        lower_is_better: None if neither direction is better.
+        range: smallest and largest value; None for counts and for metrics without bounds in the official code.
+        success: whether each value is 0 or 1, so that repeats give pass@k.
+    """
+
+    name: str
+    title: str
+    description: str
+    lower_is_better: bool | None = False
+    range: tuple[float, float] | None = (0.0, 1.0)
+    success: bool = False
+
+
+@dataclass(frozen=True)
+class Category:
+    """Tasks that are run together and averaged.
+
+    Args:
+        name: the last part of the run entry `<benchmark>_<name>`; empty if the benchmark has one category.
+        tasks: the published tasks, whose unweighted mean is the category's score. If some do not exist at a length, the
+            score is the mean of the others.
+        variants: further tasks, which run only if the entry names them, and which are in no mean.
+        averaged: whether the category is a column of the published tables.
+        judge: the annotator that judges the answers, as `module.Class`; empty if none does.
+    """
+
+    name: str
+    title: str
+    tasks: tuple[Task, ...]
+    variants: tuple[Task, ...] = ()
+    averaged: bool = True
+    # This is a path, not a class, because annotators import HELM and this module must not. The same holds for
+    # `judge_checks` below.
+    judge: str = ""
+
+    @property
+    def is_self_contained(self) -> bool:
+        """Whether the category can be run without any file and without a tokenizer."""
+        return all(task.is_self_contained for task in self.tasks)
+
+    @property
+    def needs_path(self) -> bool:
+        """Whether the questions are in the user's own files, which the argument `path` names."""
+        return any("path" in task.arguments for task in self.tasks)
+
+    def tasks_at(self, length: int | None) -> tuple[Task, ...]:
+        """Return the tasks whose mean is the category's score at a length: those that exist there."""
+        return tuple(task for task in self.tasks if task.exists_at(length))
+
+
+@dataclass(frozen=True)
+class Published:
+    """The published results of a model in one category at one length.
+
+    Args:
+        model: the model's name in the publication.
+        category: the category's name; empty if the benchmark has one category.
+        scores: scores by task, 0…1. If only the category's score was published, its key is the empty name.
+        instruct: whether the publication calls the model instruction-tuned; None if it says nothing.
+    """
+
+    model: str
+    category: str
+    length: int | None
+    scores: Mapping[str, float]
+    instruct: bool | None = None
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A benchmark: its tasks, in categories, and everything that they share.
+
+    Args:
+        name: the name of its folder and scenario, e.g. `helmet`.
+        title: its name on web pages and in tables.
+        revision: repository and commit that the prompts and metrics follow; part of every run spec.
+        comparability: a number that is raised when our code gives other scores; part of every run spec. The README in
+            the benchmark's folder lists the reasons.
+        url: the official code at that commit.
+        categories: in the order of the published tables. A task can be in several categories.
+        metrics: all metrics that the tasks' scorers return.
+        task_argument: the run-entry argument that selects a task; not a key of HELM's `RUN_EXPANDERS`.
+        axis: what the lengths count; None if the benchmark has no lengths.
+        baselines: how the baseline models answer, by task.
+        published: loads published results.
+        effective_score: the score below which the publication calls a length not effective; None if it has no such
+            score.
+        overall: the publication's name of the mean over all averaged categories; empty if there is no such mean.
+        judge_checks: the function that makes the checks of `helm-longctx judge-check` from a data root, as
+            `module.function`; empty if there are none.
+        outputs: the `OutputReader` of the official code's files, as `module.NAME`; empty if there is none.
+    """
+
+    name: str
+    title: str
+    description: str
+    revision: str
+    comparability: int
+    url: str
+    categories: tuple[Category, ...]
+    metrics: tuple[Metric, ...]
+    task_argument: str = "task"
+    axis: Axis | None = INPUT_TOKENS
+    baselines: Mapping[str, Baseline] = field(default_factory=dict)
+    # A function, because only tables need the files. The default `tuple` returns an empty tuple.
+    published: Callable[[], tuple[Published, ...]] = tuple
+    effective_score: float | None = None
+    overall: str = ""
+    judge_checks: str = ""
+    outputs: str = ""
+
+    @cached_property
+    def entries(self) -> dict[str, Category]:
+        """The category of each run-entry name."""
+        return {"_".join(filter(None, (self.name, category.name))): category for category in self.categories}
+
+    @cached_property
+    def tasks(self) -> tuple[Task, ...]:
+        """All tasks, each once."""
+        rows = (task for category in self.categories for task in (*category.tasks, *category.variants))
+        # By name, because a task can be in several categories. A dictionary keeps the order of the table.
+        return tuple({task.name: task for task in rows}.values())
+
+    def task(self, name: str) -> Task:
+        """Find a task by name.
+
+        Raises:
+            KeyError: the benchmark has no task of that name.
+        """
+        return {task.name: task for task in self.tasks}[name]
+
+    def metric(self, name: str) -> Metric:
+        """Find a metric by name.
+
+        Raises:
+            KeyError: the benchmark has no metric of that name.
+        """
+        return {metric.name: metric for metric in self.metrics}[name]
+
+    @cached_property
+    def lengths(self) -> list[int]:
+        """All lengths at which some task has a size, ascending."""
+        return sorted({length for task in self.tasks for length in task.sizes})

@@ -1,0 +1,171 @@
+"""Exports the answers of a suite's runs, with everything that is needed to score them again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from helm_longctx.errors import InputError
+from helm_longctx.protocol.benchmark import Benchmark
+from helm_longctx.protocol.entry import Entry, arguments_of, check_entry
+from helm_longctx.report.export import find_length, find_versions, read_own_runs
+from helm_longctx.runs.files import STATES, State, find_sample, read_states, reading
+from helm_longctx.runs.scores import InstanceScore, read_scores
+
+Trial = tuple[str, str, int]
+"""An answer's instance id, task and repeat, from 0."""
+
+
+class Answer(NamedTuple):
+    """A model's answer to one instance.
+
+    Args:
+        repeat: which of the instance's repeats it is, from 1.
+        references: the accepted answers, separated by ` | `.
+        score: None if the answer has no score.
+        error: why the request has no answer, as the server said it.
+        failure: the statistic that counts requests without an answer for this reason, e.g. `request_too_long`.
+        depth: position of the evidence in the context, 0 to 1.
+        tokens: number of tokens of the prompt.
+        package, comparability: as in `Score`.
+        record: what the scorer reads besides the answer, as a JSON object, so that the answer can be scored again.
+        entry: the run entry that asks for this task alone; empty if its benchmark is not known.
+        group: what the instance shares with others of its task; see `Example.group`.
+    """
+
+    run: str
+    model: str
+    task: str
+    length: str
+    instance: str
+    repeat: int
+    question: str
+    references: str
+    answer: str
+    score: float | None
+    package: str = ""
+    comparability: str = ""
+    error: str = ""
+    failure: str = ""
+    depth: float | None = None
+    tokens: int | None = None
+    record: str = ""
+    entry: str = ""
+    group: str = ""
+
+
+def answers(suite: Path, benchmarks: Iterable[Benchmark] = ()) -> Iterator[Answer]:
+    """Yield every answer of every finished run, holding one request state in memory at a time.
+
+    Args:
+        suite: the suite's folder.
+        benchmarks: those whose tasks may have a score of several metrics.
+
+    Raises:
+        InputError: a file of a run is damaged.
+    """
+    benchmarks = tuple(benchmarks)
+    for run, spec in read_own_runs(suite):
+        path = run / STATES
+        if not path.is_file():
+            continue  # published results have no answers
+        answered = {(row.instance, row.task, row.repeat): row for row in read_scores(run, benchmarks)}
+        entries = _EntryTexts(spec, benchmarks)
+        count = 0
+        for state in read_states(path):
+            count += 1
+            with reading(path):
+                answer = _answer(run, spec, state, answered, entries(state["instance"].get("sub_split", "")))
+            yield answer
+        if count < len(answered):
+            raise InputError(f"{path} lacks instances that have a score; make that run again")
+
+
+class _EntryTexts:
+    """The entries of a run's tasks as texts."""
+
+    def __init__(self, spec: Mapping[str, Any], benchmarks: Iterable[Benchmark]):
+        name = spec["scenario_spec"]["args"]["entry"]
+        self._spec = spec
+        self._benchmark = next((each for each in benchmarks if name in each.entries), None)
+        self._texts: dict[str, str] = {}
+
+    def __call__(self, task: str) -> str:
+        """Return the entry of a task; empty if this version does not know the benchmark or the run's arguments."""
+        if self._benchmark and task not in self._texts:
+            self._texts[task] = ""
+            with suppress(InputError):
+                self._texts[task] = entry_of(self._benchmark, self._spec, task).description
+        return self._texts.get(task, "")
+
+
+def _answer(
+    run: Path, spec: Mapping[str, Any], state: State, answered: Mapping[Trial, InstanceScore], entry: str
+) -> Answer:
+    instance, task = state["instance"], state["instance"].get("sub_split", "")
+    sample = find_sample(instance)
+    result = state.get("result") or {}
+    completions = result.get("completions") or [{}]
+    repeat = state.get("train_trial_index", 0)
+    row = None if instance.get("perturbation") else answered.get((instance["id"], task, repeat))
+    return Answer(
+        run.name,
+        spec["adapter_spec"]["model"],
+        task,
+        find_length(spec),
+        instance["id"],
+        repeat + 1,
+        (sample.question if sample else None) or "",
+        " | ".join(reference["output"]["text"] for reference in instance["references"]),
+        completions[0].get("text", ""),
+        row.score if row else None,
+        *find_versions(spec),
+        result.get("error") or "",
+        row.failure if row else "",
+        row.depth if row else sample.depth if sample else None,
+        row.tokens if row else None,
+        answer_record(state),
+        entry,
+        (sample.group if sample else None) or "",
+    )
+
+
+def answer_record(state: State) -> str:
+    """Return as JSON what the scorer reads besides the answer.
+
+    These are the references, the fields of the sample, under `notes` what judges said, and under `answer_prefix` the
+    text that is scored before the answer.
+    """
+    sample = find_sample(state["instance"])
+    scores_prefix = sample is not None and sample.style == "completion" and sample.prefix_scored
+    prefix = {"answer_prefix": sample.answer_prefix} if sample and scores_prefix and sample.answer_prefix else {}
+    references = [reference["output"]["text"] for reference in state["instance"]["references"]]
+    notes = {"notes": state["annotations"]} if state.get("annotations") else {}
+    record = {**prefix, "references": references, **(sample.record if sample else {}), **notes}
+    return json.dumps(record, ensure_ascii=False)
+
+
+def entry_of(benchmark: Benchmark, spec: Mapping[str, Any], task: str) -> Entry:
+    """Return the entry that asks for one task of a run.
+
+    Args:
+        spec: content of `run_spec.json`.
+
+    Raises:
+        InputError: the installed version does not know the run's arguments.
+    """
+    given, adapter = spec["scenario_spec"]["args"], spec["adapter_spec"]
+    arguments = {name: given[name] for name in arguments_of(benchmark) if name in given}
+    arguments |= {benchmark.task_argument: benchmark.task(task).argument}
+    _, *parts = adapter["method"].split("_")
+    arguments |= {"truncation" if part == "error" else "style": part for part in parts}
+    if benchmark.task(task).has_judge:
+        judges = (each.get("args", {}).get("judge", "auto") for each in spec.get("annotators") or [])
+        arguments["judge"] = next(judges, "none")
+    entry = check_entry(benchmark, given["entry"], arguments)
+    if adapter.get("num_trials", 1) not in (1, entry.repeats):
+        entry = check_entry(benchmark, given["entry"], {**arguments, "repeats": adapter["num_trials"]})
+    return entry

@@ -1,0 +1,47 @@
+"""Reads CSV tables: large files of data, a few rows at a time, and the published scores in a benchmark's folder."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Sequence
+from importlib import resources
+from pathlib import Path
+
+from helm_longctx.errors import InputError
+
+ROWS_AT_ONCE = 4
+"""Rows in memory. A row can hold a million tokens."""
+
+
+def read_csv(path: Path, columns: Sequence[str]) -> Iterator[dict[str, str]]:
+    """Yield the rows of a file in UTF-8, in file order.
+
+    Args:
+        columns: the columns in which each row must have text.
+
+    Raises:
+        InputError: there is no such file, or it is malformed.
+    """
+    import pandas as pd  # slow to import, and commands that only read the table of tasks do not need it
+
+    try:
+        # Python's csv refuses fields of this size unless a limit of the whole process is changed. Texts such as "NA"
+        # stay texts.
+        chunks = pd.read_csv(path, dtype=str, keep_default_na=False, chunksize=ROWS_AT_ONCE)
+        for number, row in enumerate((row for chunk in chunks for row in chunk.to_dict("records")), 1):
+            for column in columns:
+                if not isinstance(row.get(column), str) or not row[column]:
+                    raise InputError(f"{path}: row {number}: column {column!r} must be text, found nothing")
+            yield row
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from error
+    except InputError:
+        raise
+    except ValueError as error:  # pandas' own errors, and those of decoding
+        raise InputError(f"{path}: it is not a CSV file in UTF-8 ({type(error).__name__})") from error
+
+
+def published_rows(package: str) -> Iterator[dict[str, str]]:
+    """Yield the rows of the file `published.csv` in a package."""
+    text = (resources.files(package) / "published.csv").read_text(encoding="utf-8")
+    yield from csv.DictReader(text.splitlines())

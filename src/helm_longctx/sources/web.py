@@ -1,0 +1,76 @@
+"""Downloads single files from web servers, for releases of which no SHA-256 was published."""
+
+from __future__ import annotations
+
+import io
+import logging
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+
+from helm_longctx.errors import InputError
+from helm_longctx.sources.download import ResumingStream, check_space, explain_failures
+from helm_longctx.sources.repository import object_id
+from helm_longctx.sources.root import USE_A_MIRROR, DataRoot
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class WebFile:
+    """A file on a web server.
+
+    Args:
+        url: its address.
+        path: path under the data root.
+        blob: git's id of its content (`git hash-object FILE`); empty if it is not known. Then the content cannot be
+            checked, and the record beside the file is what two machines can compare.
+    """
+
+    url: str
+    path: str
+    blob: str = ""
+
+    @property
+    def paths(self) -> list[str]:
+        """Its file under the data root."""
+        return [self.path]
+
+
+def ensure_web_file(file: WebFile, root: DataRoot, command: str) -> None:
+    """Download a file if it is not under the data root, and record its address, size and SHA-256 beside it.
+
+    Args:
+        command: command that gets the file, for errors.
+
+    Raises:
+        InputError: it is missing from a mirror, the download fails, or its content does not have the id.
+    """
+    if root.has(file.path):
+        return
+    if root.mirror:
+        raise root.missing_error(file.paths, command)
+    target = root / file.path
+    check = "" if file.blob else "; its content cannot be checked, because no checksum was published"
+    _log.warning("fetching %s into %s%s", file.url, target.parent, check)
+    with explain_failures(file.url, target.parent, command):
+        _fetch(file, target)
+
+
+def _fetch(file: WebFile, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    check_space(target.parent)
+    with tempfile.TemporaryDirectory(prefix=".fetch-", dir=target.parent) as name:
+        part, record = Path(name) / "data", Path(name) / "source"
+        with ResumingStream(file.url) as stream, part.open("wb") as out:
+            shutil.copyfileobj(io.BufferedReader(stream), out)
+            source = {"url": file.url, "size": stream.position, "sha256": stream.digest.hexdigest()}
+        if file.blob and (found := object_id("blob", part.read_bytes())) != file.blob:
+            raise InputError(f"the downloaded file has the git id {found}, expected {file.blob}; {USE_A_MIRROR}")
+        record.write_bytes(orjson.dumps(source, option=orjson.OPT_INDENT_2))
+        os.replace(record, target.with_name(target.name + ".source.json"))
+        os.replace(part, target)

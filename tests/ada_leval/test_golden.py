@@ -1,0 +1,127 @@
+"""Prompts and scores equal the official code's, which was run on the same data (make_golden.py)."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from helm_longctx.benchmarks.ada_leval import BENCHMARK
+from helm_longctx.benchmarks.ada_leval.data import file_of
+from helm_longctx.errors import InputError
+from helm_longctx.protocol.entry import parse_entry
+from helm_longctx.protocol.lengths import length_label
+from helm_longctx.protocol.loading import load_examples
+from helm_longctx.protocol.task import Protocol, Settings
+from helm_longctx.sources.root import DataRoot
+from tests.ada_leval.fabricate import (
+    FABRICATED,
+    ROWS,
+    SEEDS,
+    build_ada_leval,
+    choice_records,
+    fingerprint,
+    order_records,
+)
+
+GOLDEN = json.loads((Path(__file__).parent / "golden.json").read_text(encoding="utf-8"))
+MODES: dict[Protocol, str] = {"paper": "normal", "api": "less"}
+
+
+@pytest.fixture(scope="module", params=SEEDS)
+def data(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[int, DataRoot]:
+    """A seed, and the files that are fabricated with it."""
+    return request.param, DataRoot(build_ada_leval(tmp_path_factory.mktemp("data"), request.param), mirror=True)
+
+
+@pytest.mark.parametrize("task", BENCHMARK.tasks, ids=lambda task: task.title)
+@pytest.mark.parametrize("protocol", MODES)
+@pytest.mark.parametrize("length", ROWS)
+def test_prompts(task: Any, protocol: Protocol, length: int, data: tuple[int, DataRoot]) -> None:
+    """Every prompt, its official name and answer, in order; as many as the official code reads for the protocol."""
+    seed, root = data
+    found = []
+    for example in load_examples(task, Settings(length, protocol=protocol), root):
+        (answer,) = example.references
+        assert task.prompt(example).has_one_turn
+        # A name that came before has a number here; in the official code two rows share it.
+        found.append((example.id.partition("-")[0], task.prompt(example).user_turn, answer))
+    if task.name == "textsort":
+        # The files have some answers as texts, which the official code parses only when it scores.
+        rows = json.loads((root / file_of(task.name, length).path).read_text(encoding="utf-8"))
+        assert [json.loads(answer) for *_, answer in found] == [_parsed(row["answer"]) for row in rows[: len(found)]]
+        found = [(name, prompt, row["answer"]) for (name, prompt, _), row in zip(found, rows, strict=False)]
+    assert fingerprint(found) == GOLDEN["rows"][f"{task.name} {length_label(length)} {MODES[protocol]} {seed}"]
+
+
+def _parsed(answer: Any) -> Any:
+    return json.loads(answer) if isinstance(answer, str) else answer
+
+
+def test_scores() -> None:
+    """Every score is the official one; where the official code ends in an error, it is 0. Many are right and wrong."""
+    best_answer, tsort = BENCHMARK.tasks
+    choices = [
+        best_answer.scores({**record, "references": [record["answer"]]})["accuracy"] for record in choice_records()
+    ]
+    orders = [tsort.scores({**record, "order": record["answer"]})["accuracy"] for record in order_records()]
+    assert choices == GOLDEN["choices"]
+    assert orders == [golden or 0.0 for golden in GOLDEN["orders"]]
+    assert None in GOLDEN["orders"]
+    for scores in (choices, orders):
+        assert min(map(scores.count, (0.0, 1.0))) > 30
+
+
+@pytest.mark.parametrize(("task", "least"), [("stackselect", 0.7), ("textsort", 1.0)])
+def test_baseline_reads_the_prompts(task: str, least: float, data: tuple[int, DataRoot]) -> None:
+    """It finds the parts' order in every prompt, and most answers; of other prompts it says nothing."""
+    row, (_, root) = BENCHMARK.task(task), data
+    answer = BENCHMARK.baselines[task].kind
+    assert callable(answer)
+    scores = []
+    for example in load_examples(row, Settings(8192), root):
+        said = answer(row.prompt(example).messages)
+        record = {**example.record, "prediction": said, "references": example.references}
+        scores.append(row.score(record)["accuracy"])
+    assert sum(scores) / len(scores) >= least
+    assert answer([{"role": "user", "content": "Sort: Part 1: x"}]) is None
+
+
+def test_published_tables() -> None:
+    """The README's two tables, with its row of chance."""
+    rows = {(row.model, row.category, row.length): row.scores for row in BENCHMARK.published()}
+    assert rows["GPT-4-Turbo-0125", "bestanswer", 12 * 1024] == {"stackselect": 0.52}
+    assert rows["Claude-2", "tsort", 65536] == {"textsort": 0.0}
+    assert rows["Random Guess", "tsort", 2048] == {"textsort": 0.042}
+    assert len(rows) == 146
+
+
+def test_samples_addresses_and_lengths() -> None:
+    """The official sample depends on the length and the protocol; TSort has no prompts of 6k and 12k."""
+    task = BENCHMARK.task("stackselect")
+    samples = [task.sample(Settings(k * 1024, protocol=p)) for p in MODES for k in (16, 32)]
+    assert samples == [1000, 200, 200, 50]
+    (file,) = task.sources(6 * 1024)
+    assert file.url == "http://opencompass.openxlab.space/utils/AdaLEval/stackselect_6k.json"
+    with pytest.raises(InputError, match="length='12k' is not allowed"):
+        parse_entry([BENCHMARK], "ada_leval_tsort:length=12k")
+
+
+@pytest.mark.parametrize(
+    ("task", "column", "value", "what"),
+    [
+        ("stackselect", "all_answers", ["a", 1], "'all_answers' must be a list of texts"),
+        ("textsort", "answer", "[1, 2", "'answer' must be a list of whole numbers"),
+        ("textsort", "answer", ["1"], "'answer' must be a list of whole numbers"),
+    ],
+)
+def test_a_malformed_row_is_one_line(task: str, column: str, value: Any, what: str, tmp_path: Path) -> None:
+    path = tmp_path / file_of(task, 8192).path
+    path.parent.mkdir()
+    rows = [*FABRICATED[task](random.Random(1), 3)]
+    path.write_text(json.dumps([rows[0], {**rows[1], column: value}, rows[2]]), encoding="utf-8")
+    with pytest.raises(InputError, match=rf"row 2 of .*{what}"):
+        list(load_examples(BENCHMARK.task(task), Settings(8192), DataRoot(tmp_path, mirror=True)))

@@ -1,0 +1,95 @@
+"""What a shell sees of `helm-longctx`: exit statuses, completion, colours, and suggestions for typos."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from rich.table import Table
+
+from helm_longctx.cli.main import EXIT_STATUSES
+from helm_longctx.cli.shared import print_table
+from tests.cli.test_cli import Command, command  # noqa: F401  # the fixture
+from tests.e2e.commands import BIN, run
+
+SOURCE = Path(__file__).parents[2] / "src/helm_longctx"
+
+
+def test_every_exit_status_is_documented() -> None:
+    """The table in docs/reference is made of `EXIT_STATUSES`; no command has another status."""
+    calls = [
+        node
+        for path in SOURCE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("SystemExit", "typer.Exit", "sys.exit", "os._exit")
+    ]
+    statuses = {node.args[0].value for node in calls if node.args and isinstance(node.args[0], ast.Constant)}
+    assert {1, 2, 130} <= statuses <= set(EXIT_STATUSES)
+    page = (SOURCE.parents[1] / "docs/reference/commands.md").read_text(encoding="utf-8")
+    assert all(f"| {status} | {meaning} |" in page for status, meaning in EXIT_STATUSES.items())
+
+
+def test_suites_are_completed(tmp_path: Path) -> None:
+    """By the names of the folders in the output folder that the line names."""
+    for name in ("alpha", "alpine", "beta"):
+        (tmp_path / "out/runs" / name).mkdir(parents=True)
+    (tmp_path / "out/runs/latest").symlink_to("alpha")
+    line = "helm-longctx summarize -o out --suite al"
+    environment = {"_HELM_LONGCTX_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": "5"}
+    assert run("helm-longctx", folder=tmp_path, **environment).stdout.split() == ["alpha", "alpine"]
+
+
+def test_completion_is_printed(tmp_path: Path) -> None:
+    """A script that a shell reads."""
+    printed = run("helm-longctx", folder=tmp_path, _HELM_LONGCTX_COMPLETE="source_bash")
+    assert "complete -o default -F _helm_longctx_completion helm-longctx" in printed.stdout
+
+
+@pytest.mark.parametrize(
+    ("typo", "meant"),
+    [
+        (["summarise", "--suite", "s"], "summarize"),
+        (["summarize", "--suit", "s"], "--suite"),
+        (["prompts", "helmet_recal:length=8k"], "did you mean helmet_recall?"),
+        (["models", "ad", "x/y"], "add"),
+    ],
+)
+def test_typos_get_a_suggestion(command: Command, typo: list[str], meant: str) -> None:  # noqa: F811
+    """Of commands, options, sub-commands and run entries."""
+    assert command(*typo) == 2
+    assert meant in command.err
+
+
+def test_no_color(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tables have colours only on a terminal, and none if NO_COLOR is set (no-color.org)."""
+    table = Table("[red]red")
+    printed = {}
+    for name, environment in {"terminal": {}, "NO_COLOR": {"NO_COLOR": "1"}}.items():
+        with monkeypatch.context() as patch:
+            patch.setenv("FORCE_COLOR", "1")
+            patch.setenv("TERM", "xterm-256color")
+            for variable, value in environment.items():
+                patch.setenv(variable, value)
+            print_table(table)
+            printed[name] = capsys.readouterr().out
+    print_table(table)
+    assert "\x1b[" not in capsys.readouterr().out
+    assert "31m" in printed["terminal"]
+    assert "31m" not in printed["NO_COLOR"]
+
+
+def test_help_without_color(tmp_path: Path) -> None:
+    """The help has colours if they are forced, and none if NO_COLOR is set as well."""
+    helps = {
+        name: subprocess.run(
+            [str(BIN / "helm-longctx"), "serve", "--help"],
+            env={**os.environ, "FORCE_COLOR": "1", "TERM": "xterm-256color", **more},
+            capture_output=True, text=True, check=True,
+        ).stdout
+        for name, more in {"forced": {}, "NO_COLOR": {"NO_COLOR": "1"}}.items()
+    }  # fmt: skip
+    assert "\x1b[1;36m" in helps["forced"]
+    assert "36m" not in helps["NO_COLOR"]

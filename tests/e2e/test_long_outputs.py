@@ -1,0 +1,99 @@
+"""Long texts that judges grade: from `helm-run` over a real server to the statistics."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from helm_longctx.judging.availability import PROMPT
+from tests.e2e.commands import run
+from tests.e2e.test_leaderboard import stats
+from tests.judging.deployments import write_judges
+from tests.longbench_write import fabricate as write
+from tests.longbench_write.test_golden import GOLDEN as WRITE_GOLDEN
+from tests.longgenbench import fabricate as gen
+from tests.longgenbench.test_golden import GOLDEN as GEN_GOLDEN
+from tests.servers.llm import serve
+
+WRITE, GEN = "longbench_write:judge=tests/judge", "longgenbench:length=16k,judge=tests/judge"
+LENGTH = 16384
+
+
+class Judge:
+    """Replies as the fabricated judges do: of one text of LongBench-Write there is no verdict."""
+
+    def __init__(self) -> None:
+        self._asked: Counter[int] = Counter()
+
+    def __call__(self, prompt: str) -> str:
+        """Return the reply to a prompt."""
+        if prompt == PROMPT:
+            return "yes"
+        if prompt.startswith("Context: "):
+            return gen.reply_to(prompt)
+        number = int(prompt.partition("<request>\n")[2].partition(":")[0])
+        self._asked[number] += 1
+        found = write.replies()[number]
+        return found[min(self._asked[number], len(found)) - 1]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder, root = tmp_path_factory.mktemp("runs"), tmp_path_factory.mktemp("data")
+    write.build_longbench_write(root)
+    gen.build_longgenbench(root)
+    answers = {row["prompt"]: text for row, text in zip(write.rows("requests"), write.responses(), strict=True)}
+    texts = gen.outputs(LENGTH, restart=False)
+    answers |= {row["prompt"]: text for row, text in zip(gen.rows(LENGTH), texts, strict=True)}
+    with serve(lambda prompt: answers[prompt]) as model, serve(Judge()) as judging:
+        write_judges(folder / "models", {"tests/model": model.openai, "tests/judge": judging.openai})
+        entries = [f"{entry},model=tests/model" for entry in (WRITE, GEN)]
+        line = ["--run-entries", *entries, "--suite", "s", "-m", "1000", "--local-path", str(folder / "models")]
+        runner = ["--runner-class-name", "helm_longctx.running.LongContextRunner"]
+        made = run("helm-run", *line, *runner, folder=folder, HELM_LONGCTX_DATA=str(root))
+        assert made.returncode == 0, made.stdout[-3000:] + made.stderr
+        bodies = [body for body in judging.bodies if PROMPT not in str(body["messages"])]
+        (folder / "asked.json").write_text(json.dumps({"model": model.bodies, "judge": bodies}))
+    return folder
+
+
+def stats_of(folder: Path, entry: str) -> dict[str, float]:
+    """The statistics of a run's one task."""
+    found = stats(folder, f"{entry},model=tests_model".replace("/", "_"))
+    return {name: value for (name, task), value in found.items() if task}
+
+
+def test_longbench_write(folder: Path) -> None:
+    """Scores are those of the official code; what has no verdict is asked for five times and counted."""
+    found = stats_of(folder, WRITE)
+    total, lengths = WRITE_GOLDEN["total"], WRITE_GOLDEN["length_scores"]
+    assert found["length_score"] == pytest.approx(sum(lengths) / len(lengths) / 100)
+    assert found["judge_score"] == pytest.approx(total["total"] / 100)
+    assert found["judge_reading_experience"] == pytest.approx(total["Reading Experience"] / 100)
+    assert found["longctx_score"] == pytest.approx((found["length_score"] + found["judge_score"]) / 2)
+    assert found["judge_failed"] == 0.1
+    assert found["judge_score_strict"] == pytest.approx(0.9 * found["judge_score"])
+    asked = json.loads((folder / "asked.json").read_text())
+    calls = [body for body in asked["judge"] if body["temperature"] == 0.5]
+    assert len(calls) == sum(map(len, write.replies()))
+    assert {body["max_tokens"] for body in calls} == {1024}
+
+
+def test_longgenbench(folder: Path) -> None:
+    """Scores are those of the official code, although a chat has no stop sequence."""
+    found = stats_of(folder, GEN)
+    _, made, _, made_share, stic_1, stic_2, words, completion = GEN_GOLDEN[str(LENGTH)]["local"]["static"]
+    assert found["judge_stic_2"] == found["longctx_score"] == pytest.approx(stic_2)
+    assert found["judge_stic_2"] / found["checks_made"] == pytest.approx(stic_1)
+    assert found["checks_made"] == pytest.approx(made_share)
+    assert found["completion_rate"] == pytest.approx(completion / 100)
+    assert found["output_words"] == pytest.approx(words)
+    assert found["judge_failed"] == 0
+    asked = json.loads((folder / "asked.json").read_text())
+    # Equal prompts are asked once.
+    calls = {str(body["messages"]) for body in asked["judge"] if body["temperature"] == 0.95}
+    assert 0 < len(calls) <= made
+    assert {body["max_tokens"] for body in asked["model"]} == {32768, 16000}

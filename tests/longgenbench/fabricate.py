@@ -1,0 +1,69 @@
+"""LongGenBench's files, texts and a judge's replies, fabricated; the same on every machine."""
+
+from __future__ import annotations
+
+import json
+import random
+import zlib
+from pathlib import Path
+from typing import Any
+
+from helm_longctx.benchmarks.longgenbench.data import CHECKS, FILES
+from tests.fabricate_words import words
+
+TYPES = ("Week", "Floor", "Menu Week", "Block", "Day")
+REPLIES = ("Yes", "no", " YES.\n", "No, it does not.", "eyes", "maybe", "\n", "yes or no")
+"""What the judge replies; one to each prompt."""
+
+
+def build_longgenbench(root: Path) -> Path:
+    """The files of both levels."""
+    for length, file in FILES.items():
+        path = root / file.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(rows(length), indent=1), encoding="utf-8")
+    return root
+
+
+def rows(length: int) -> list[dict[str, Any]]:
+    """The rows of a level's file; one has no checks of a kind, and one a check of an entry beyond the last."""
+    rng = random.Random(length)
+    found = []
+    for name in TYPES:
+        entries = rng.randint(42, 60)
+        prefix = f"#*# {name} 1 ({{x}} é):"
+        checks = [{str(n): words(rng, 3) for n in rng.sample(range(1, entries + 1), rng.randint(1, 9))} for _ in CHECKS]
+        row = {"prompt": f"Write {words(rng, 9)} *** started ***\n{prefix}", **dict(zip(CHECKS, checks, strict=True))}
+        found.append({**row, "type": name, "prefix": prefix, "number": entries})
+    found[1]["checks_range"] = {}
+    found[2]["checks_once"][str(found[2]["number"] + 1)] = "too much"
+    return found
+
+
+def outputs(length: int, restart: bool) -> list[str]:
+    """A text for each row: whole, with gaps, with repeats, with a heading that misleads, and none.
+
+    Args:
+        restart: whether some of them begin with the prompt's last line.
+    """
+    rng = random.Random(f"{length} {restart}")
+    found = []
+    for number, row in enumerate(rows(length)):
+        numbers = list(range(2, row["number"] + 3))
+        if number == 1:
+            numbers = numbers[: len(numbers) // 3]
+        if number == 2:
+            numbers = sorted([*rng.sample(numbers, 30), *rng.sample(numbers, 30)])
+        text = words(rng, 5) + "".join(_entry(rng, row["type"], n, number == 3) for n in numbers)
+        found.append(f"{row['prefix'] if restart and number % 2 == 0 else ''}{text}\n*** finished ***\nIs it good?")
+    return [*found[:-1], " I cannot do that."]
+
+
+def _entry(rng: random.Random, name: str, number: int, misleads: bool) -> str:
+    before = f"After {name} {number - 1}, " if misleads and rng.random() < 0.3 else ""
+    return f"\n#*# {before}{name} {number}: {words(rng, rng.choice((3, 90)))}"
+
+
+def reply_to(prompt: str) -> str:
+    """What the judge replies."""
+    return REPLIES[zlib.crc32(prompt.encode()) % len(REPLIES)]

@@ -1,0 +1,89 @@
+"""Prompts, the judge's prompts and the tables equal the official code's on the same data (make_golden.py)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import pytest
+
+from helm_longctx.benchmarks.longgenbench import BENCHMARK
+from helm_longctx.benchmarks.longgenbench.data import CHECKS, FILES, KINDS
+from helm_longctx.benchmarks.longgenbench.scoring import is_yes, judge_prompts
+from helm_longctx.protocol.loading import load_examples
+from helm_longctx.protocol.prompt import Form
+from helm_longctx.protocol.task import Example, Settings
+from helm_longctx.sources.root import DataRoot
+from tests.longgenbench.fabricate import build_longgenbench, outputs, reply_to
+from tests.longproc.make_golden import digest
+
+GOLDEN = json.loads((Path(__file__).parent / "golden.json").read_text(encoding="utf-8"))
+(TASK,) = BENCHMARK.tasks
+CASES = [(length, form) for length in FILES for form in ("local", "api")]
+
+
+@pytest.fixture(scope="module")
+def examples(tmp_path_factory: pytest.TempPathFactory) -> dict[int, list[Example]]:
+    root = DataRoot(build_longgenbench(tmp_path_factory.mktemp("longgenbench")), mirror=True)
+    return {length: list(load_examples(TASK, Settings(length), root)) for length in FILES}
+
+
+def judged_records(examples: list[Example], length: int, form: str) -> list[dict[str, Any]]:
+    """The records of all texts, with the judge's replies."""
+    texts = outputs(length, restart=form == "api")
+    records = [
+        {**example.record, "prediction": text, "references": []} for example, text in zip(examples, texts, strict=True)
+    ]
+    return [
+        {**record, "judge": {part: reply_to(prompt) for part, prompt in judge_prompts(record).items()}}
+        for record in records
+    ]
+
+
+@pytest.mark.parametrize("length", FILES)
+def test_prompts(examples: dict[int, list[Example]], length: int) -> None:
+    """Every prompt and the order are the official ones, as chats and as completions."""
+    forms: tuple[Form, ...] = ("chat", "completion")
+    for form in forms:
+        assert digest(TASK.prompt(example).text(form) for example in examples[length]) == GOLDEN[str(length)]["prompts"]
+
+
+@pytest.mark.parametrize(("length", "form"), CASES)
+def test_judge_prompts(examples: dict[int, list[Example]], length: int, form: str) -> None:
+    """The judge is asked what the official one is. The official code asks by kind, for all texts."""
+    asked = [judge_prompts(record) for record in judged_records(examples[length], length, form)]
+    in_order = [
+        prompt for kind in KINDS for prompts in asked for part, prompt in prompts.items() if part.startswith(kind)
+    ]
+    assert digest(in_order) == GOLDEN[str(length)][form]["judge_prompts"]
+
+
+@pytest.mark.parametrize(("length", "form"), CASES)
+def test_tables(examples: dict[int, list[Example]], length: int, form: str) -> None:
+    """The means over texts are the official ratios of sums; STIC-1 is the quotient of two of them."""
+    records = judged_records(examples[length], length, form)
+    found = [TASK.scores(record) for record in records]
+    checks, _, _, made, stic_1, stic_2, words, completion = GOLDEN[str(length)][form]["static"]
+    assert sum(len(record[name]) for record in records for name in CHECKS) == checks
+    means = {
+        name: fmean(scores[name] for scores in found) for name in ("checks_made", "judge_stic_2", "completion_rate")
+    }
+    expected = {"checks_made": made, "judge_stic_2": stic_2, "completion_rate": completion / 100}
+    assert means == pytest.approx(expected, rel=1e-14)
+    assert means["judge_stic_2"] / means["checks_made"] == pytest.approx(stic_1, rel=1e-14)
+    counted = [scores["output_words"] for scores in found if "output_words" in scores]
+    assert fmean(counted) == pytest.approx(words, rel=1e-14)
+    assert 0 < len(counted) < len(found)
+    assert all(scores["longctx_score"] == scores["judge_stic_2"] for scores in found)
+
+
+@pytest.mark.parametrize(("length", "form"), CASES)
+def test_accuracies(examples: dict[int, list[Example]], length: int, form: str) -> None:
+    """The accuracies by kind of instruction, whose official values are over all texts."""
+    records = judged_records(examples[length], length, form)
+    _, *expected, _ = GOLDEN[str(length)][form]["accuracies"]
+    for kind, accuracy in zip(KINDS, expected, strict=True):
+        met = [is_yes(reply) for record in records for part, reply in record["judge"].items() if part.startswith(kind)]
+        assert fmean(met) == pytest.approx(accuracy, rel=1e-14)

@@ -1,0 +1,102 @@
+"""Prompts and accuracies equal the official code's, which was run on the same patients (make_golden.py)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import pytest
+
+from helm_longctx.benchmarks.longhealth import BENCHMARK, data
+from helm_longctx.benchmarks.longhealth.tasks import choose_option
+from helm_longctx.errors import InputError
+from helm_longctx.protocol.codec import make_codec
+from helm_longctx.protocol.loading import load_examples
+from helm_longctx.protocol.task import Settings
+from helm_longctx.sources.root import DataRoot
+from tests.longhealth.fabricate import LIMITS, SEEDS, answer, build_longhealth, fingerprint, patients, tokenizer
+
+GOLDEN = json.loads((Path(__file__).parent / "golden.json").read_text(encoding="utf-8"))
+TASK1, TASK2, TASK3 = BENCHMARK.tasks
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> DataRoot:
+    """The patients of the first seed."""
+    build_longhealth(tmp_path)
+    return DataRoot(tmp_path, mirror=True)
+
+
+def settings(name: str = "tiktoken", **given: Any) -> Settings:
+    """The settings of an entry with a tokenizer."""
+    return Settings(None, codec=make_codec(tokenizer(name)), **given)
+
+
+@pytest.mark.parametrize("task", BENCHMARK.tasks, ids=lambda task: task.name)
+@pytest.mark.parametrize("case", LIMITS)
+def test_prompts_and_accuracies(case: str, task: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every prompt of every question, in order, and the accuracy of odd answers to them."""
+    monkeypatch.setattr(data, "MOST_TOKENS", LIMITS[case])
+    given = settings(case.split()[0])
+    for seed in SEEDS:
+        build_longhealth(tmp_path, seed)
+        messages, scores = [], []
+        for example in load_examples(task, given, DataRoot(tmp_path, mirror=True)):
+            system, user = task.prompt(example, task.variant(given).system).messages
+            messages.append((system["content"], user["content"]))
+            record = {"prediction": answer(user["content"]), "references": example.references}
+            scores.append(task.scores(record)["accuracy"])
+        *requests, accuracy = GOLDEN[f"{case} {seed}"][task.name]
+        assert fingerprint(messages) == requests
+        assert fmean(scores) * 100 == pytest.approx(accuracy, abs=1e-9)
+
+
+def test_golden_cases_say_something() -> None:
+    """Limits and tokenizers make other prompts, and some answers are right and some are wrong."""
+    digests = [facts["task2"][1] for facts in GOLDEN.values()]
+    assert len(set(digests)) == len(digests)
+    assert all(sum(facts[task.name][2] for facts in GOLDEN.values()) > 0 for task in BENCHMARK.tasks)
+
+
+def test_settings_of_the_tasks(root: DataRoot) -> None:
+    """The first task has the patient's documents, the second those with the answer among others', the third only others'."""
+    content = patients(SEEDS[0])
+    for task, letters in ((TASK1, set("ABCDE")), (TASK2, set("ABCDEF")), (TASK3, {"F"})):
+        for example in load_examples(task, settings(), root):
+            own = content[example.group]["texts"]
+            asked = content[example.group]["questions"][int(example.id.split("-")[1])]
+            shown = example.fields["context"].split("\n\n--------------\n\n")
+            with_answer = {own[name] for name in asked["answer_location"]}
+            assert set(example.references) <= letters
+            assert with_answer <= set(shown) or task is TASK3
+            assert (set(shown) <= set(own.values())) == (task is TASK1)
+            assert not with_answer & set(shown) or task is not TASK3
+
+
+def test_seed_and_sample(root: DataRoot) -> None:
+    """Another seed gives other orders of the same questions; the sample is the first prompts."""
+    one, other = (list(load_examples(TASK1, settings(seed=seed), root)) for seed in (1, 2))
+    assert [each.id for each in one] == [each.id for each in other]
+    assert [each.fields["context"] for each in one] != [each.fields["context"] for each in other]
+    few = list(load_examples(TASK1, settings(seed=1, num_samples=7), root))
+    assert few == one[:7]
+    assert TASK1.num_samples == 2000
+
+
+def test_baseline_and_errors(root: DataRoot) -> None:
+    """The baseline names an option of each prompt; without a tokenizer nothing is loaded, and a faulty row is one line."""
+    for example in load_examples(TASK2, settings(), root):
+        said = choose_option(TASK2.prompt(example).messages)
+        assert said is not None
+        letter, text = said.removeprefix("The correct answer is ").split(": ", 1)
+        assert f"{letter}: {text}" in example.fields["options"].splitlines()
+    assert choose_option([{"role": "user", "content": "A: x"}]) is None
+    with pytest.raises(InputError, match=r"task1: no tokenizer .* count_with="):
+        list(load_examples(TASK1, Settings(None), root))
+    content = patients(SEEDS[0])
+    del content["patient_02"]["questions"][1]["correct"]
+    (root / data.SOURCE.path).write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(InputError, match=r"benchmark_v5.json does not have task1's format: KeyError 'correct'"):
+        list(load_examples(TASK1, settings(), root))

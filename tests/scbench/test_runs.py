@@ -1,0 +1,156 @@
+"""What a run makes of SCBench's data: fetched from a hub, loaded, cut by the adapter, and asked."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from unittest import mock
+
+import datasets
+import pytest
+from helm.benchmark.model_deployment_registry import ClientSpec, ModelDeployment
+
+from helm_longctx import environment
+from helm_longctx.benchmarks.scbench import BENCHMARK
+from helm_longctx.errors import InputError
+from helm_longctx.helm.truncation import CHAT_BUFFER, Truncator
+from helm_longctx.protocol.loading import load_examples
+from helm_longctx.protocol.task import Example, Settings, Task
+from helm_longctx.running.estimate import Rate, estimate_run
+from helm_longctx.running.runner import LongContextRunner
+from helm_longctx.runs.prompts import read_prompts
+from helm_longctx.sources.fetch import ensure
+from helm_longctx.sources.hub import HubDataset
+from helm_longctx.sources.root import ENVIRONMENT, DataRoot
+from tests.fabricate_words import write
+from tests.running import making
+from tests.scbench.fabricate import CONTEXTS, build_scbench, rows, tokenizer
+from tests.sources.hub_server import Hub, serve
+from tests.sources.test_hub import point_at
+
+ENTRY = "scbench_multi_turn:task=summary,model=longctx/lexical,model_deployment="
+LIMIT, OFFICIAL = 4000, 200 * 5
+"""A window, and the tokens of it that the official code reserves for En.Sum."""
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A mirror with fabricated contexts."""
+    build_scbench(tmp_path / "data")
+    monkeypatch.setenv(ENVIRONMENT, str(tmp_path / "data"))
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def window() -> Iterator[str]:
+    """A deployment of the lexical baseline whose window is too small for the contexts."""
+    client = ClientSpec("helm_longctx.models.client.LexicalClient")
+    truncator = Truncator(LIMIT, tokenizer)
+    deployment = ModelDeployment("test/window", client, model_name="longctx/lexical")
+    with mock.patch.object(Truncator, "for_deployment", return_value=truncator), making.deployed(deployment) as name:
+        yield name
+
+
+def load(task: Task, root: Path, **arguments: int) -> list[Example]:
+    return list(load_examples(task, Settings(None, **arguments), DataRoot(root, mirror=True)))
+
+
+def test_data_of_the_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Every task's rows come from the hub as the official code loads them: texts, lists of numbers, and the context's column."""
+    files = {}
+    for task in BENCHMARK.categories[0].tasks:
+        buffer = io.BytesIO()
+        datasets.Dataset.from_list(rows(task.name, 1)).to_parquet(buffer)
+        files[f"scbench_{task.name}/test/0000.parquet"] = buffer.getvalue()
+    with serve(Hub({"microsoft/SCBench": files})) as hub:
+        point_at(monkeypatch, hub.url, tmp_path)
+        root = DataRoot(tmp_path / "data", mirror=False)
+        root.path.mkdir()
+        sources = [source for task in BENCHMARK.categories[0].tasks for source in task.sources(None)]
+        assert sum(source.splits["test"] for source in sources if isinstance(source, HubDataset)) == 922
+        ensure([replace(source, splits={"test": CONTEXTS}) for source in sources], root, "fetch it")
+    build_scbench(tmp_path / "mirror")
+    for task in BENCHMARK.tasks:
+        assert load(task, root.path) == load(task, tmp_path / "mirror")
+
+
+def test_prompts_on_a_context_follow_each_other(data: Path) -> None:
+    """In both modes; a sample has the first questions, and turns share one text in memory."""
+    for task in BENCHMARK.tasks:
+        examples = load(task, data)
+        groups = [example.group for example in examples]
+        assert groups == sorted(groups)
+        assert len({example.id for example in examples}) == len(examples)
+        assert load(task, data, num_samples=7) == examples[:7]
+        starts = [example.messages[0]["content"][: example.context[1]] for example in examples if example.context]
+        assert len(set(starts)) == CONTEXTS
+        if task.alias == task.name:
+            assert len({id(example.messages[0]["content"]) for example in examples}) == CONTEXTS
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "error"),
+    [
+        ("kv", {"answer": 7}, "answer must be text, found 7"),
+        ("kv", {"input": None}, "input must be text"),
+        ("mf", {"input": "What is it?"}, "KeyError 'prefix'"),
+        ("mf", {"answer": "12"}, "answer must be a number"),
+        ("choice_eng", {"answer": "none of these"}, "ValueError"),
+        ("choice_eng", {"options": None}, "KeyError 'OPTION_A'"),
+        ("repoqa", {"name": None}, "answer must be a function"),
+        ("summary_with_needles", {"task": "scbench_other"}, "KeyError 'scbench_other'"),
+    ],
+)
+def test_malformed_rows(name: str, change: dict[str, object], error: str, tmp_path: Path) -> None:
+    """One line names the row and what is wrong."""
+    task = BENCHMARK.task(name)
+    data = rows(name, 1)
+    data[1]["multi_turns"][0] |= change
+    write(tmp_path / task.paths(None)[0], data)
+    with pytest.raises(InputError, match=error) as caught:
+        load(task, tmp_path)
+    assert "\n" not in str(caught.value)
+    assert "row 2 of" in str(caught.value)
+
+
+def test_repoqa_needs_an_extra(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the grammars the task ends before anything is sent, and the others do not."""
+    monkeypatch.setattr(environment, "is_installed", lambda module: not module.startswith("tree_sitter"))
+    with pytest.raises(InputError, match=r"the score of RepoQA needs tree_sitter.*helm-longctx\[code\]"):
+        load(BENCHMARK.task("repoqa"), data)
+    assert load(BENCHMARK.task("kv"), data)
+
+
+def test_a_run_cuts_the_first_turn(data: Path, window: str, tmp_path: Path) -> None:
+    """Each turn has room for its answer; the first ones are cut alike, all else is whole, and an estimate agrees."""
+    runner = making.make_runner(tmp_path)
+    assert isinstance(runner, LongContextRunner)
+    found = estimate_run(runner, making.spec_of(ENTRY + window), {}, Rate())
+    run = making.make_run(tmp_path, ENTRY + window)
+    prompts = sent(run)
+    examples = load(BENCHMARK.task("summary"), data)
+    assert found.requests == len(prompts) == len(examples) == 5 * CONTEXTS
+    tokens = tokenizer()
+    for example, messages in zip(examples, prompts, strict=True):
+        assert messages[1:] == list(example.messages[1:])
+        beside = sum(len(tokens.encode(message["content"])) for message in messages[1:])
+        most = LIMIT - CHAT_BUFFER - max(OFFICIAL, beside + 200)
+        assert most - 2 <= len(tokens.encode(messages[0]["content"])) <= most + 2
+    statistics = {name[0]: value for name, value in making.means(run).items()}
+    assert statistics["prompt_cut"] == 1
+    assert {f"turn_{number}" for number in range(1, 6)} < set(statistics)
+
+
+def sent(run: Path) -> list[list[dict[str, str]]]:
+    """The messages of each prompt that was sent, in order."""
+    texts = [text.decode() for _, text in read_prompts(run)]
+    return [json.loads(text) if text.startswith("[{") else [{"role": "user", "content": text}] for text in texts]
+
+
+def test_truncation_error_names_the_excess(data: Path, window: str, tmp_path: Path) -> None:
+    """With `truncation=error` one line says by how many tokens the contexts are too long."""
+    with pytest.raises(InputError, match=r"15 instances of summary are up to \d{4} tokens too long; nothing was sent"):
+        making.make_run(tmp_path, ENTRY.replace(",model=", ",truncation=error,model=") + window)

@@ -1,0 +1,71 @@
+"""Files of web servers without published checksums, over a real local HTTP server."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import subprocess
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from helm_longctx.errors import InputError
+from helm_longctx.sources import download
+from helm_longctx.sources.fetch import ensure
+from helm_longctx.sources.root import DataRoot
+from helm_longctx.sources.web import WebFile
+
+CONTENT = b'[{"a": 1}]\n' * 1000
+
+
+@pytest.fixture
+def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The address of a served file."""
+    folder = tmp_path / "served"
+    folder.mkdir()
+    (folder / "x.json").write_bytes(CONTENT)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(SimpleHTTPRequestHandler, directory=str(folder)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    monkeypatch.setattr(download, "WAIT", 0.001)
+    yield f"http://127.0.0.1:{server.server_port}/x.json"
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_file_is_fetched_once_and_recorded(url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Its content, and a record of what was downloaded; a log line says that it cannot be checked."""
+    root, file = DataRoot(tmp_path / "cache", mirror=False), WebFile(url, "folder/x.json")
+    with caplog.at_level(logging.WARNING):
+        ensure([file], root, "fetch x")
+    assert (root / file.path).read_bytes() == CONTENT
+    record = json.loads((root / "folder/x.json.source.json").read_text(encoding="utf-8"))
+    assert record == {"url": url, "size": len(CONTENT), "sha256": hashlib.sha256(CONTENT).hexdigest()}
+    assert "no checksum was published" in caplog.text
+    caplog.clear()
+    ensure([file], root, "fetch x")
+    assert caplog.text == ""
+
+
+def test_a_known_content_is_checked(url: str, tmp_path: Path) -> None:
+    """The id is git's; another content is refused, and nothing of it is left."""
+    source = tmp_path / "served/x.json"
+    blob = subprocess.run(["git", "hash-object", source], capture_output=True, text=True, check=True).stdout.strip()
+    root = DataRoot(tmp_path / "cache", mirror=False)
+    ensure([WebFile(url, "a/x.json", blob)], root, "fetch x")
+    source.write_bytes(CONTENT[:-1])
+    with pytest.raises(InputError, match=rf"x\.json: the downloaded file has the git id \w+, expected {blob}.*fetch x"):
+        ensure([WebFile(url, "b/x.json", blob)], root, "fetch x")
+    assert list((root / "b").iterdir()) == []
+
+
+def test_absent_files_are_one_line(url: str, tmp_path: Path) -> None:
+    """On the server, and in a mirror, which is never filled."""
+    with pytest.raises(InputError, match=r"y: it does not exist.*\(404\).*fetch x"):
+        ensure([WebFile(f"{url}y", "y.json")], DataRoot(tmp_path / "cache", mirror=False), "fetch x")
+    with pytest.raises(InputError, match=r"lacks folder/x.json"):
+        ensure([WebFile(url, "folder/x.json")], DataRoot(tmp_path, mirror=True), "fetch x")
