@@ -28,7 +28,7 @@ FILES = {
     "requests": _pinned_file(
         "longbench_write.jsonl", "1f6e99497cc24d65894d65e014062f398ba946ebdd254b7f8b339e48d3ab5779"
     ),
-    "english": _pinned_file(
+    "english_requests": _pinned_file(
         "longbench_write_en.jsonl", "87800927761f340e48899e4df5d47fb7211ad4936a63420dbfa979660414259f"
     ),
     "longwrite_ruler": _pinned_file(

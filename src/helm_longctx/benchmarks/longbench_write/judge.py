@@ -5,8 +5,6 @@ Source: THUDM/LongWriter at 3fcfdff, evaluation/eval_quality.py (`get_response_g
 
 from __future__ import annotations
 
-import hashlib
-
 from helm_longctx.benchmarks.longbench_write.data import RUBRIC
 from helm_longctx.benchmarks.longbench_write.scoring import JUDGE, judge_prompt, read_grades
 from helm_longctx.errors import InputError
@@ -14,6 +12,7 @@ from helm_longctx.helm.answer_judge import AnswerAnnotator
 from helm_longctx.judging.judge import JudgeRequest
 from helm_longctx.judging.scores import ANSWER
 from helm_longctx.protocol.task import Record
+from helm_longctx.redaction.abbreviation import digest
 
 
 class QualityAnnotator(AnswerAnnotator):
@@ -42,4 +41,4 @@ class QualityAnnotator(AnswerAnnotator):
 
     def digest(self, task: str, record: Record) -> str:
         """Return the SHA-256 of the rubric."""
-        return hashlib.sha256(record["rubric"].encode()).hexdigest()
+        return digest(record["rubric"])

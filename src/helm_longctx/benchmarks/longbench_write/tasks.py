@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from helm_longctx.benchmarks.longbench_write import scoring
 from helm_longctx.benchmarks.longbench_write.data import COMMIT, FILES, REPOSITORY, RUBRIC, load
-from helm_longctx.judging.scores import REPLIES
+from helm_longctx.judging.scores import REPLIES, SPREAD
 from helm_longctx.protocol.baseline import Baseline
 from helm_longctx.protocol.benchmark import Benchmark, Category, Metric
 from helm_longctx.protocol.prompt import Message
@@ -58,7 +59,9 @@ def _task(name: str, title: str, samples: int, judged: bool = True) -> Task:
 
 
 REQUESTS = _task("requests", "Requests", 120)
-OTHERS = (_task("english", "English requests", 60), _task("longwrite_ruler", "LongWrite-Ruler", 48, judged=False))
+ENGLISH = _task("english_requests", "English requests", 60)
+RULER = _task("longwrite_ruler", "LongWrite-Ruler", 48, judged=False)
+ANNOTATOR = "helm_longctx.benchmarks.longbench_write.judge.QualityAnnotator"
 
 
 LONGBENCH_WRITE = Benchmark(
@@ -69,7 +72,9 @@ LONGBENCH_WRITE = Benchmark(
     comparability=1,
     url=f"https://github.com/{REPOSITORY}/tree/{COMMIT[:7]}/evaluation",
     categories=(
-        Category("", "", (REQUESTS,), OTHERS, judge="helm_longctx.benchmarks.longbench_write.judge.QualityAnnotator"),
+        Category("", "", (REQUESTS,), judge=ANNOTATOR),
+        Category("english", "English", (ENGLISH,), averaged=False, judge=ANNOTATOR),
+        Category("ruler", "Ruler", (RULER,), averaged=False),
     ),
     metrics=(
         Metric("length_score", "Length score", "How near the text is to the required length: S_l."),
@@ -81,8 +86,8 @@ LONGBENCH_WRITE = Benchmark(
             for name in scoring.BY_CLASS
         ),
         Metric("judge_score_strict", "Quality score, strict", "As the quality score; 0 without grades.", range=None),
-        Metric("judge_spread", "Judges' spread", "How far apart the judges are.", lower_is_better=True, range=None),
+        replace(SPREAD, range=None),
     ),
     axis=None,
-    baselines={task.name: Baseline(repeat_request, "Once upon a time.") for task in (REQUESTS, *OTHERS)},
+    baselines={task.name: Baseline(repeat_request, "Once upon a time.") for task in (REQUESTS, ENGLISH, RULER)},
 )

@@ -5,13 +5,12 @@ Source: mozhu621/LongGenBench at 62c0e86, Evalution/eval.py (`evaluate_accuracy`
 
 from __future__ import annotations
 
-import hashlib
-
 from helm_longctx.benchmarks.longgenbench.prompts import JUDGE as JUDGE_PROMPT
 from helm_longctx.benchmarks.longgenbench.scoring import JUDGE, SEPARATOR, is_yes, judge_prompts
 from helm_longctx.helm.answer_judge import AnswerAnnotator
 from helm_longctx.judging.judge import JudgeRequest
 from helm_longctx.protocol.task import Record
+from helm_longctx.redaction.abbreviation import digest
 
 
 class CheckAnnotator(AnswerAnnotator):
@@ -37,7 +36,7 @@ class CheckAnnotator(AnswerAnnotator):
 
     def digest(self, task: str, record: Record) -> str:
         """Return the SHA-256 of the judge's template."""
-        return hashlib.sha256(JUDGE_PROMPT.encode()).hexdigest()
+        return digest(JUDGE_PROMPT)
 
     @staticmethod
     def typical_answer(record: Record, tokens: int) -> str:

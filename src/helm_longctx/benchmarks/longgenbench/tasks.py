@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Sequence
-from importlib import resources
+from dataclasses import replace
 
 from helm_longctx.benchmarks.longgenbench import scoring
 from helm_longctx.benchmarks.longgenbench.data import BUDGETS, COMMIT, FILES, KINDS, RECORD_SHAPES, REPOSITORY, load
-from helm_longctx.judging.scores import REPLIES
+from helm_longctx.judging.scores import REPLIES, SPREAD
 from helm_longctx.protocol.baseline import Baseline
 from helm_longctx.protocol.benchmark import Benchmark, Category, Metric, Published
 from helm_longctx.protocol.lengths import Axis, parse_length
 from helm_longctx.protocol.prompt import Message
 from helm_longctx.protocol.task import Task, Variant
 from helm_longctx.protocol.template import Template
+from helm_longctx.sources.tables import published_rows
 
 
 def write_headings(messages: Sequence[Message]) -> str | None:
@@ -29,9 +29,10 @@ def published_results() -> tuple[Published, ...]:
 
     Source: mozhu621/LongGenBench at 62c0e86, Evalution/results/static.csv (`Ratio Yes/Checks`, rounded to six digits).
     """
-    text = (resources.files(__package__) / "published.csv").read_text(encoding="utf-8")
-    rows = csv.DictReader(text.splitlines())
-    return tuple(Published(row["model"], "", parse_length(row["length"]), {"": float(row["stic_2"])}) for row in rows)
+    return tuple(
+        Published(row["model"], "", parse_length(row["length"]), {"": float(row["stic_2"])})
+        for row in published_rows(__package__)
+    )
 
 
 TEXTS = Task(
@@ -72,7 +73,7 @@ LONGGENBENCH = Benchmark(
         Metric("completion_rate", "Completion rate", "Share of the entries that the text has."),
         Metric("output_words", "Words", "Of texts with more than 40 entries and 2,000 words.", None, None),
         Metric("judge_stic_2_strict", "STIC-2, strict", "As STIC-2; 0 for a text without a verdict.", range=None),
-        Metric("judge_spread", "Judges' spread", "How far apart the judges are.", lower_is_better=True, range=None),
+        replace(SPREAD, range=None),
     ),
     axis=Axis("output tokens"),
     baselines={"texts": Baseline(write_headings, "The end.")},
