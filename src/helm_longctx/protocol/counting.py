@@ -40,6 +40,9 @@ _OTHER_SPACE = re.compile(r" (?<![!-~] )")
 _LINE_ENDS = re.compile(r"((?<=[!-~]) [^ ]*\n[^ ]*(?<=[!-~])(?= ))")
 """Words with newlines between two spaces."""
 
+LARGEST_GROUP = 3
+"""Digits that pre-tokenizers put into a group, where they group digits at all."""
+
 _BYTE = re.compile(r"<0x[0-9A-F]{2}>")
 """Tokens of single bytes, which no merge makes."""
 
@@ -183,6 +186,8 @@ def _make_pattern(vocabulary: Collection[str], encode: Encode) -> re.Pattern[str
 def _group_digits(vocabulary: Collection[str], encode: Encode) -> int | None:
     """The number of digits into which the pre-tokenizer groups numbers, from the left; None if it does not."""
     longest = max((len(run) for token in vocabulary for run in re.findall("[0-9]+", token)), default=1)
+    if longest > LARGEST_GROUP:
+        return None
     rng, (before,) = Random(0), encode(["a"])
     numbers = ["".join(rng.choices(digits, k=rng.randint(1, 12))) for _ in range(200)]
     groups = [[number[i : i + longest] for i in range(0, len(number), longest)] for number in numbers]
