@@ -29,8 +29,8 @@ def pages() -> dict[str, str]:
 
 def _tasks() -> Iterator[str]:
     yield "# Tasks\n"
-    yield "All tasks by suite. A run entry without a task runs all tasks of its category that have no asterisk. Tasks"
-    yield "with an asterisk run only if the entry names them. Every task takes the arguments"
+    yield "This page lists all tasks by benchmark. A run entry without a task runs all tasks of its category that"
+    yield "have no asterisk. Tasks with an asterisk run only if the entry names them. Every task takes the arguments"
     yield f"{', '.join(f'`{name}`' for name in EVERY_TASK)} ([their meaning](../run-entries.md)).\n"
     for benchmark in BENCHMARKS:
         yield f"## {benchmark.title}\n"
@@ -71,7 +71,7 @@ def _lengths(task: Task) -> str:
 
 def _metrics() -> Iterator[str]:
     yield "# Metrics\n"
-    yield "All official metrics by suite, under their official names, which `stats.json`, exports and pages use."
+    yield "This page lists all official metrics by benchmark. `stats.json`, exports and pages use these official names."
     yield "`longctx_score` is each task's headline metric under a common name, from 0 to 1.\n"
     for benchmark in BENCHMARKS:
         yield f"## {benchmark.title}\n"

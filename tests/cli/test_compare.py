@@ -69,6 +69,6 @@ def test_bad_arguments(command: Command, suite: Path) -> None:  # noqa: F811
     assert command("compare", MODELS[0], "--suite", "s") == 2
     assert "allowed: two or more different models" in command.err
     assert command("compare", *MODELS[:2], "--suite", "s", "--length", "16k") == 2
-    assert "has no scored instance here" in command.err
+    assert "has no scored instance in this suite" in command.err
     assert command("compare", *MODELS[:2], "--suite", "s", "--benchmark", "helmt") == 2
     assert "did you mean helmet" in command.err

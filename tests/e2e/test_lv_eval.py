@@ -66,7 +66,7 @@ def test_published_results_stand_beside(suite: Path) -> None:
     assert "not run here" in json.loads((folder / "scenario.json").read_text())["description"]
     missing = run("helm-longctx", "reference", "lv_eval", "--suite", "s", "--model", "nobody*", folder=suite)
     assert (missing.returncode, missing.stderr.count("\n")) == (2, 1)
-    assert "model='nobody*'; there are: " in missing.stderr
+    assert "model='nobody*'; allowed: " in missing.stderr
 
 
 def test_export(suite: Path) -> None:

@@ -20,6 +20,7 @@ from selenium.webdriver.common.by import By
 from helm_longctx.benchmarks.aa_lcr.data import questions
 from helm_longctx.benchmarks.ada_leval import BENCHMARK as ADA_LEVAL
 from helm_longctx.benchmarks.longproc.data import TASKS, problems
+from helm_longctx.benchmarks.scbench import BENCHMARK as SCBENCH
 from helm_longctx.judging.availability import PROMPT
 from helm_longctx.protocol.task import Settings
 from helm_longctx.sources.root import DataRoot
@@ -31,6 +32,7 @@ from tests.e2e.test_leaderboard import stats
 from tests.judging.deployments import write_judges
 from tests.longproc.fabricate import build_longproc
 from tests.mrcr.fabricate import build_conversations, write_encoding
+from tests.scbench.fabricate import build_scbench
 from tests.servers import faults
 from tests.servers.faults import Fault
 from tests.servers.llm import Server, serve
@@ -38,7 +40,8 @@ from tests.servers.llm import Server, serve
 MRCR, LONGPROC, AA_LCR = "mrcr:length=8k", "longproc:length=2k", "aa_lcr:judge=tests/judge"
 LONG = "mrcr:needles=8,length=16k"
 TSORT = "ada_leval_tsort:length=2k"
-ENTRIES = (MRCR, LONG, LONGPROC, AA_LCR, TSORT)
+KEYS = "scbench_multi_turn:task=kv"
+ENTRIES = (MRCR, LONG, LONGPROC, AA_LCR, TSORT, KEYS)
 RUNNER = ["--runner-class-name", "helm_longctx.running.LongContextRunner"]
 WRAPPED = {"html_to_tsv": "```tsv\n{}\n```", "path_traversal": "<Route>\n{}\n</Route>"}
 """How an output of a task holds the expected result."""
@@ -74,6 +77,11 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Data:
     tsort = ADA_LEVAL.task("textsort")
     for example in tsort.load(tsort, Settings(2048), DataRoot(build_ada_leval(root), mirror=True)):
         answers[example.fields["context"]] = f"Answer: {example.references[0]}"
+    keys = SCBENCH.task("kv")
+    build_scbench(root)
+    for example in keys.load(keys, Settings(None), DataRoot(root, mirror=True)):
+        answers["\n".join(message["content"] for message in example.messages)] = example.references[0]
+        conversations += [[dict(message) for message in example.messages]] if len(example.messages) > 1 else []
     return Data(root, write_encoding(tmp_path_factory.mktemp("encoding")), conversations, answers)
 
 
@@ -133,6 +141,8 @@ def check(runs: Runs) -> None:
     assert set(times.values()) == {3}
     assert len(times) == 12
     assert runs.stats(TSORT)["longctx_score", "textsort"] == 1.0
+    found = runs.stats(KEYS)
+    assert found["longctx_score", "kv"] == found["turn_1", "kv"] == found["turn_5", "kv"] == 1.0
     found = runs.stats(AA_LCR)
     assert found["longctx_score", "questions"] == found["pass_at_3", "questions"] == 1.0
     assert found["judge_failed", "questions"] == 0.25

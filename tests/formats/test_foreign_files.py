@@ -104,7 +104,7 @@ def test_lm_evals_samples_of_ruler(tmp_path: Path) -> None:
     path.parent.mkdir()
     path.write_text("\n".join(map(json.dumps, rows)))
     with pytest.raises(
-        InputError, match=r"jsonl:1: task 'ruler_vt' can be several; name one with --entry: .*ruler:task=vt"
+        InputError, match=r"jsonl:1: task 'ruler_vt' has several run entries; give --entry with .*ruler:task=vt"
     ):
         read(tmp_path, path)
     import_files([tmp_path / "model__name"], tmp_path / "runs/theirs", BENCHMARKS, entry="ruler:task=vt")

@@ -14,7 +14,7 @@ from helm.benchmark.adaptation.adapters.generation_adapter import GenerationAdap
 from helm.benchmark.adaptation.request_state import RequestState
 from helm.benchmark.model_deployment_registry import ClientSpec, ModelDeployment, register_model_deployment
 from helm.benchmark.model_metadata_registry import ModelMetadata, register_model_metadata
-from helm.benchmark.scenarios.scenario import TEST_SPLIT, TRAIN_SPLIT
+from helm.benchmark.scenarios.scenario import TEST_SPLIT, TRAIN_SPLIT, Input, Instance
 from helm.benchmark.tokenizer_config_registry import TokenizerConfig, TokenizerSpec, register_tokenizer_config
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
@@ -399,3 +399,39 @@ def test_a_helm_without_the_hook_fails_loudly(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.delattr(AdapterFactory, "get_adapter")
     with pytest.raises(RuntimeError, match="not supported"):
         apply_adapter_patch()
+
+
+def test_a_conversation_without_a_context_is_sent_whole() -> None:
+    """Nothing of it may be cut, however long it is."""
+    sample = Sample("official", 10, 10, chat=True, cut="context")
+    turn = "word " * 500
+    assert Truncator(200, lambda: None).fit(turn, sample, 10, "chat", ["more"]) == FittedPrompt(turn)
+
+
+def test_only_the_first_turn_of_the_user_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also after a system message. Only its context is cut, so much that all else has room."""
+    name = deploy("test/conversation", "helm.clients.openai_client.OpenAIClient")
+    words = Tokenizer(
+        models.WordLevel(
+            {word: n for n, word in enumerate(["?", "a", "b", "c", "d", "Be", "kind.", "first", "second"])}, "?"
+        )
+    )
+    words.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    truncator = Truncator(300, lambda: words)
+    monkeypatch.setattr(Truncator, "for_deployment", lambda name: truncator)
+    context, others = "a b c d " * 100, ["Be kind.", "first", "second ? " * 20]
+    roles = ("system", "user", "assistant", "user")
+    texts = [others[0], context + "question", *others[1:]]
+    messages = [{"role": role, "content": text} for role, text in zip(roles, texts, strict=True)]
+    span = (0, len(context))
+    sample = Sample("hub", 10, 10, chat=True, cut="context_middle", context_span=span, reserved=15)
+    instance = Instance(Input(messages=messages), [], TEST_SPLIT, id="1", extra_data=sample.to_json())
+    spec = AdapterSpec(method="longctx", model=name, model_deployment=name, max_tokens=10, num_outputs=1)
+    (state,) = AdapterFactory.get_adapter(spec, None).adapt([instance], parallelism=1)
+    sent = [message["content"] for message in state.request.messages]
+    assert state.prompt_truncated
+    assert [sent[0], *sent[2:]] == others
+    assert sent[1].startswith("a b c d ")
+    assert sent[1].endswith("question")
+    # 100 for the markup, 10 for the answer, and 2, 1, 1 and 40 for the other words.
+    assert len(sent[1].removesuffix("question").split()) == 300 - 100 - 10 - 44

@@ -46,7 +46,7 @@ def test_some_are_written(tmp_path: Path) -> None:
         if each.spec["groups"] == ["helmet_rerank_128k"] and each.spec["adapter_spec"]["model"] == "published/GPT-4o-08"
     ]
     assert {stat["name"]["name"]: stat["mean"] for stat in rerank.stats} == {"longctx_score": 0.5, "published": 1.0}
-    with pytest.raises(InputError, match=r"model='GPT-9'; there are: GPT-4, "):
+    with pytest.raises(InputError, match=r"model='GPT-9'; allowed: GPT-4, "):
         write_reference(HELMET, tmp_path, ["GPT-9"])
 
 

@@ -79,6 +79,12 @@ def test_odd_replies(reply: str, expected: dict[str, float] | None) -> None:
         assert {**grades, "total": 100 * found["judge_score"]} == pytest.approx(expected, rel=1e-14)
 
 
+@pytest.mark.parametrize("reply", [None, {"answer": "x"}, 5])
+def test_no_reply(reply: object) -> None:
+    """There are no grades, whatever a record has in place of a reply."""
+    assert read_grades(reply) == {}
+
+
 @pytest.mark.parametrize("grade", ["NaN", "Infinity", "1e999", "9" * 400])
 def test_grades_that_are_no_finite_numbers(grade: str) -> None:
     """Such a reply has no grades; the official means would be NaN or infinite."""

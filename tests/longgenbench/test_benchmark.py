@@ -78,6 +78,12 @@ def test_a_text_without_entries_to_ask_about() -> None:
         assert "longctx_score" not in score(prediction="#*# No.", **asked)
 
 
+@pytest.mark.parametrize("name", ["prefix", "type", "number", "checks_once", "checks_range", "checks_periodic"])
+def test_a_record_without_a_column(name: str) -> None:
+    """It has no scores."""
+    assert score(**{name: None}, judge={}) == {}
+
+
 def test_odd_numbers() -> None:
     """Numbers that Python does not convert, and other digits than 0 to 9."""
     prompts = judge_prompts({**RECORD, "prediction": f"#*# Week {'1' * 5000}: x\n#*# Week ٣: y\n#*# Week 03: z"})

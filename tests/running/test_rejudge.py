@@ -25,6 +25,6 @@ def test_a_run_that_no_judge_scores(entry: str, judge: str | None, monkeypatch: 
     name, arguments = split_entry(entry)
     Path("run").mkdir()
     Path("run/run_spec.json").write_text(to_json(build_run_spec(benchmark_of(name), name, **arguments)))
-    with pytest.raises(InputError, match="cannot be judged: no task of it has a judge") as error:
+    with pytest.raises(InputError, match="cannot be judged, because none of its tasks has a judge") as error:
         Rejudger(Path("out"), "s", Path("local")).specs([Path("run")], judge)
     assert "\n" not in str(error.value)

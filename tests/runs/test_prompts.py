@@ -103,7 +103,9 @@ def test_an_elided_prompt_is_none(tmp_path: Path) -> None:
         (tmp_path / "scenario_state.json").write_text(json.dumps({"request_states": [state]}, indent=2))
 
     states({"full_prompt": {"sha256": "0" * 64, "characters": 9_000}})
-    with pytest.raises(InputError, match=r"prompts\.json is missing, and scenario_state.json holds a only in part"):
+    with pytest.raises(
+        InputError, match=r"prompts\.json is missing, and scenario_state.json has only a part of the prompt of a"
+    ):
         full_prompt(tmp_path, "a")
     states({})
     assert full_prompt(tmp_path, "a") == "[... left out ...] \ud800"

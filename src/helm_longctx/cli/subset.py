@@ -67,9 +67,7 @@ def subset(
     _print(proposal, dollars)
     if proposal.agreement.rho < agreement:
         rho = f"{proposal.agreement.rho:.3f}"
-        print(
-            f"No subset is proposed: the agreement of this one is only {rho} on the models that the search did not use."
-        )
+        print(f"No subset is proposed: the agreement of this one is only {rho} on models that the search did not use.")
         raise typer.Exit(1)
     to.write_text(proposal.conf(), encoding="utf-8")
     print(f"Run it: helm-run --conf-paths {to} --models-to-run …")

@@ -1,1 +1,1 @@
-"""Files of other programs: what a suite exports to them, and what becomes runs and published results of a suite."""
+"""Files of other programs: exports of a suite, and imports that become runs and published results of a suite."""

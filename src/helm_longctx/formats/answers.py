@@ -16,13 +16,13 @@ from helm_longctx.protocol.outputs import Output, OutputRun
 from helm_longctx.protocol.shapes import is_whole
 
 RECORD = "record"
-"""The field of an exported answer that holds the whole record, so that an import scores the same."""
+"""The field of an exported answer that has the whole record, so that an import gives the same score."""
 
 _REFERENCES = ("references", "outputs", "answers", "answer", "target")
-"""Where programs keep the accepted answers, the surest first."""
+"""Fields in which programs store the accepted answers. The first one that exists is used."""
 
 LENGTH = "max_length"
-"""The field with a row's length in tokens. Programs that have a `length` mean the example's own."""
+"""The field with a row's length in tokens. In other programs, `length` is that of the single example."""
 
 _FOR_JUDGES = ("question", "keypoints", "long_summary")
 
@@ -32,12 +32,12 @@ class Answer:
     """A row of a file.
 
     Args:
-        place: the file and row; errors start with it.
-        task: what the program calls the task; empty if the row does not say.
-        text: what the model wrote; None if there is no answer.
+        place: the file and row. Errors start with it.
+        task: the program's name for the task; empty if the row has none.
+        text: the model's answer; None if there is none.
         fields: all fields of the example in the row.
-        output: the values that every program has, without those that depend on the task.
-        model: empty if the row does not say.
+        output: the values that all programs have, without those that depend on the task.
+        model: the model's name; empty if the row has none.
     """
 
     place: str
@@ -49,13 +49,13 @@ class Answer:
 
 
 def make_runs(answers: Sequence[Answer], entry: str) -> list[OutputRun]:
-    """Return the runs that answers make: one for each model, task and length.
+    """Group answers into runs: one run for each model, task and length.
 
     Args:
         entry: the run entry that the user names; empty to find it from the rows.
 
     Raises:
-        InputError: a row does not say which task it answers, or lacks what the task's scorer reads.
+        InputError: a row does not name its task, or lacks a field that the task's scorer reads.
     """
     found: dict[str, str] = {}
     runs: dict[tuple[str, str], list[Answer]] = defaultdict(list)
@@ -71,7 +71,7 @@ def make_runs(answers: Sequence[Answer], entry: str) -> list[OutputRun]:
 
 
 def _entry(answer: Answer, entry: str) -> str:
-    """Return the run entry of an answer: the user's, the one in the row, or that of the task's name."""
+    """Return the run entry of an answer: the user's, or that in the row, or that of the task's name."""
     own = entry or answer.fields.get("entry")
     try:
         if isinstance(own, str) and own:

@@ -50,11 +50,11 @@ def find_entry(benchmarks: Iterable[Benchmark], name: str, length: int | None = 
     if len(entries) == 1:
         return entries[0]
     if entries:
-        raise InputError(f"task {shorten(name)} can be several; name one with --entry: {' or '.join(entries)}")
+        raise InputError(f"task {shorten(name)} has several run entries; give --entry with {' or '.join(entries)}")
     names = {each for benchmark in benchmarks for task in benchmark.tasks for each in _names(benchmark, task)}
     nearest = list_choices(name, sorted(names)).partition("; did")[2]
     hint = f" (did{nearest})" if nearest else ""
-    raise InputError(f"task {shorten(name)} is not known{hint}; name its run entry with --entry")
+    raise InputError(f"task {shorten(name)} is not known{hint}; give its run entry with --entry")
 
 
 def _entries(benchmarks: Iterable[Benchmark], name: str, length: object) -> Iterator[str]:

@@ -34,7 +34,7 @@ def write_logs(suite: Path, benchmarks: Sequence[Benchmark], folder: Path) -> It
     """Write an object and the lines of its answers for each run, and yield the files and their numbers of results.
 
     The paths are those of the project's data set: `data/<benchmark>/<developer>/<model>/<uuid>.json`. An answer without
-    a score is in no line, because the schema's `score` is a number; `details` has how many there are.
+    a score has no line, because the schema's `score` is a number. `details` has the number of such answers.
 
     Raises:
         InputError: a file of a run is damaged.
@@ -131,14 +131,14 @@ def _metric(result: TaskResult, metric: Metric, score: Score) -> dict[str, Any]:
 
 
 def _score(result: TaskResult, score: Score) -> dict[str, Any]:
-    """Return a score with its interval. Requests without an answer are not in it, so their number stands beside it."""
+    """Return a score with its interval, and the number of requests without an answer, which are not in the score."""
     uncertainty: dict[str, Any] = {} if score.instances is None else {"num_samples": score.instances}
     if score.error is not None:
         uncertainty["standard_error"] = {"value": score.error, "method": "clustered"}
     if score.low is not None and score.high is not None:
         ends = {"lower": score.low, "upper": score.high}
         uncertainty["confidence_interval"] = {**ends, "confidence_level": LEVEL, "method": "wilson or student"}
-    details = {"requests_without_answer": str(score.failed or 0), "examples": str(result.asked)}
+    details = {"requests_without_answer": str(score.failed or 0), "examples": str(result.num_examples)}
     details |= {"not_comparable": score.lacking} if score.lacking else {}
     return {"score": score.score, "details": details, "uncertainty": uncertainty}
 

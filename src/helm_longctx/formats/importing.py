@@ -1,4 +1,4 @@
-"""Reads files of other programs into a suite: answers become runs, scores without answers published results."""
+"""Reads files of other programs into a suite: answers become runs, and scores without answers published results."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from helm_longctx.protocol.outputs import Found, OutputReader, OutputRun, Output
 from helm_longctx.report.reference import add_rows
 
 _MODEL = re.compile(r"[\w.-]+/[\w.:-]+")
-"""A model's name as HELM has it: an organization and a name."""
+"""Matches a model's name in HELM: an organization and a name."""
 
 ORGANIZATION = "imported"
 """The organization of a model whose name has none."""
 
 
 class Imported(NamedTuple):
-    """What was written.
+    """The result of an import.
 
     Args:
-        runs: the folders of runs, and the number of their answers.
+        runs: the folders of the runs, with the numbers of their answers.
         scores: number of scores without answers, by the benchmark's name.
     """
 
@@ -60,12 +60,12 @@ def import_files(
 
     Args:
         suite: the suite's folder, which need not exist.
-        format: a key of `find_readers`; None to tell it by the files' names.
-        entry: the run entry that the files answer, instead of the one that they name.
-        model: the model's name, instead of the one that the files have.
+        format: a key of `find_readers`; None to choose it by the files' names.
+        entry: the run entry of the answers, instead of that in the files.
+        model: the model's name, instead of that in the files.
 
     Raises:
-        InputError: a file is malformed, or does not say what it answers.
+        InputError: a file is malformed, or does not name its task.
     """
     found = [each for path in paths for each in _read(path, find_readers(benchmarks), format, entry)]
     runs = [(_check_run(benchmarks, each), each) for each in found if isinstance(each, OutputRun)]
@@ -79,7 +79,7 @@ def import_files(
 
 
 def _read(path: Path, readers: Mapping[str, OutputReader], format: str | None, entry: str) -> Iterator[Found]:
-    """Yield what a file or the files in a folder hold. A file belongs to the first format that has its name."""
+    """Yield the content of a file or of the files in a folder. A file has the first format that matches its name."""
     if format is not None and format not in readers:
         raise bad_argument("import", "format", format, readers)
     if not path.exists():
@@ -92,11 +92,11 @@ def _read(path: Path, readers: Mapping[str, OutputReader], format: str | None, e
                 yield from _read_file(reader, file, entry)
     if not seen:
         known = "; ".join(f"{name}: {reader.title}" for name, reader in readers.items())
-        raise InputError(f"{path}: no file has a known name; allowed: {known}. Another name needs --format")
+        raise InputError(f"{path}: no file has a known name; allowed: {known}; give --format for another name")
 
 
 def _read_file(reader: OutputReader, file: Path, entry: str) -> Iterator[Found]:
-    """Yield what a file holds. A structure that no reader expects is an error for users, too."""
+    """Yield the content of a file. An unexpected structure is also an `InputError`."""
     try:
         yield from reader.read(file, entry)
     except InputError:
@@ -123,12 +123,12 @@ def _check_entry(benchmarks: Sequence[Benchmark], text: str, place: str) -> Entr
 
 
 def _model_name(name: str, place: str) -> str:
-    """Return a model's name as HELM has it. Of a path only the last part is the name."""
+    """Return a model's name in HELM's form. For a path, only the last part is used."""
     if _MODEL.fullmatch(name):
         return name
     last = name.rstrip("/").rpartition("/")[2]
     if not re.fullmatch(r"[\w.:-]+", last):
-        raise InputError(f"{place}: model {shorten(name)} is no name; name it with --model, such as meta/llama-3.1-8b")
+        raise InputError(f"{place}: model {shorten(name)} is not a name; give --model, such as meta/llama-3.1-8b")
     return f"{ORGANIZATION}/{last}"
 
 
@@ -141,7 +141,7 @@ def _published_rows(
         benchmark = next(each for each in benchmarks if score.entry in each.entries)
         row = replace(score.row, model=model or score.row.model)
         if not row.model:
-            raise InputError(f"{score.place}: it names no model; name it with --model")
+            raise InputError(f"{score.place}: it names no model; give --model")
         length = "" if row.length is None else f",length={length_label(row.length)}"
         for task in filter(None, row.scores):
             argument = f"{benchmark.task_argument}={benchmark.task(task).argument}"

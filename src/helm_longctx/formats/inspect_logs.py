@@ -27,14 +27,14 @@ from helm_longctx.sources.jsonl import parse_json, read_object
 Row = Mapping[str, Any]
 
 MOST_BYTES = 256 << 20
-"""Most bytes of a file in an archive after decompression: a sample with a million tokens has a few million."""
+"""Largest number of bytes of a decompressed file. A sample with a million tokens has a few million bytes."""
 
 MOST_FILES = 100_000
-"""Most files in an archive."""
+"""Largest number of files in an archive."""
 
 _ZSTANDARD = 93
 _LOCAL_HEADER = struct.Struct("<4s22xHH")
-"""What stands before a file in a ZIP archive: a signature, and at its end the lengths of the name and the extras."""
+"""The header of a file in a ZIP archive: it starts with a signature and ends with the lengths of name and extras."""
 
 _ATTACHMENT = "attachment://"
 
@@ -66,7 +66,7 @@ def _read_archive(path: Path) -> tuple[Row, Iterator[tuple[str, Any]]]:
     if len(members) > MOST_FILES:
         raise InputError(f"{path}: it has {len(members)} files; allowed: {MOST_FILES}")
     by_name = {member.filename: member for member in members}
-    # A log of an evaluation that did not end has only the start.
+    # The log of an unfinished evaluation has only its start.
     header = next((by_name[name] for name in ("header.json", "_journal/start.json") if name in by_name), None)
     if header is None:
         raise InputError(f"{path}: it lacks header.json; is it a log of inspect_ai?")
@@ -89,7 +89,7 @@ def _decompress(path: Path, member: zipfile.ZipInfo) -> bytes:
     """Return a file of an archive. The sizes that an archive declares are not trusted."""
     with path.open("rb") as file, zipfile.ZipFile(file) as archive:
         if member.compress_type == _ZSTANDARD:
-            part = io.BytesIO(_compressed(file, member))
+            part = io.BytesIO(_read_compressed(file, member))
             stream: IO[bytes] = zstandard.ZstdDecompressor().stream_reader(part, read_across_frames=True)
         else:
             stream = archive.open(member)
@@ -100,8 +100,8 @@ def _decompress(path: Path, member: zipfile.ZipInfo) -> bytes:
     return content
 
 
-def _compressed(file: IO[bytes], member: zipfile.ZipInfo) -> bytes:
-    """Return the bytes of a file as they stand in the archive."""
+def _read_compressed(file: IO[bytes], member: zipfile.ZipInfo) -> bytes:
+    """Return the compressed bytes of a file in the archive."""
     file.seek(member.header_offset)
     signature, name, extras = _LOCAL_HEADER.unpack(file.read(_LOCAL_HEADER.size))
     if signature != b"PK\x03\x04" or member.compress_size > MOST_BYTES:
@@ -136,7 +136,7 @@ def _answer(about: Row, sample: Any, place: str) -> Answer:
 
 
 def _text(sample: Row, place: str) -> str | None:
-    """Return what the model wrote; None if it was not asked."""
+    """Return the model's answer; None if the model was not asked."""
     output = sample.get("output")
     choices = output.get("choices") if isinstance(output, dict) else None
     if not choices:

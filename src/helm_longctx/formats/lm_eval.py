@@ -30,11 +30,11 @@ from helm_longctx.sources.jsonl import FileRow, JsonLines
 from helm_longctx.statistics.intervals import Interval, mean_of_means
 
 FILTER = "none"
-"""The filter in the names of metrics: our scorers read the whole answer."""
+"""The filter in the names of metrics. There is none, because our scorers read the whole answer."""
 
 _SAMPLES = re.compile(r"samples_(?P<task>.+)_\d{4}-\d\d-\d\dT[\d.-]+\.jsonl")
 _UNSAFE = re.compile(r"[\"<>:/\\|?*\[\]]+")
-"""What the harness replaces in a model's name by `__` (sanitize_model_name)."""
+"""Matches the characters that the harness replaces by `__` in a model's name (sanitize_model_name)."""
 
 _COLUMNS = {"doc": dict, "resps": list}
 
@@ -42,7 +42,7 @@ _COLUMNS = {"doc": dict, "resps": list}
 def write_results(suite: Path, benchmarks: Sequence[Benchmark], folder: Path) -> Iterator[tuple[Path, int]]:
     """Write a folder for each model with its results and its answers, and yield the files and their numbers of rows.
 
-    Requests without an answer are in no file; `n-samples` has how many were asked and how many are scored.
+    Requests without an answer are in no file. `n-samples` has the numbers of all examples and of those with a score.
 
     Raises:
         InputError: a file of a run is damaged.
@@ -76,7 +76,9 @@ def _results(model: str, results: Sequence[TaskResult]) -> dict[str, Any]:
         "versions": {result.name: result.entry.benchmark.comparability for result in results},
         "n-shot": {result.name: result.task.demonstrations(result.entry.settings) for result in results},
         "higher_is_better": {**directions, **{name: {MAIN_METRIC: True} for name in groups}},
-        "n-samples": {result.name: {"original": result.asked, "effective": result.answered} for result in results},
+        "n-samples": {
+            result.name: {"original": result.num_examples, "effective": result.num_scored} for result in results
+        },
         "config": {"model": "helm", "model_args": {"pretrained": model}, "batch_size": 1, "limit": None},
         "git_hash": None,
         "date": datetime.now().timestamp(),
@@ -88,9 +90,9 @@ def _results(model: str, results: Sequence[TaskResult]) -> dict[str, Any]:
 
 
 def _task(result: TaskResult) -> dict[str, Any]:
-    """Return a task's metrics, each with its standard error; `N/A` stands for one that cannot be computed."""
+    """Return a task's metrics with their standard errors; `N/A` if an error cannot be computed."""
     values: dict[str, Any] = {"name": result.name, "alias": f"{result.task.title} {result.entry.label}".strip()}
-    values["sample_len"] = result.answered
+    values["sample_len"] = result.num_scored
     for metric, score in result.metrics():
         values[f"{metric.name},{FILTER}"] = score.score
         values[f"{metric.name}_stderr,{FILTER}"] = "N/A" if score.error is None else score.error
@@ -116,12 +118,12 @@ def _groups(results: Iterable[TaskResult]) -> dict[str, tuple[dict[str, Any], li
 def _group(name: str, results: Sequence[TaskResult]) -> dict[str, Any]:
     scores = [result.scores[MAIN_METRIC] for result in results]
     errors = [score.error for score in scores]
-    # Of an unweighted mean of independent means, as `mean_of_means` combines the ends of intervals.
+    # This is the error of an unweighted mean of independent means, in accordance with `mean_of_means`.
     spans = [Interval(0.0, -error, error, 1) for error in errors if error is not None]
     error = mean_of_means(spans).high if len(spans) == len(scores) else "N/A"
     mean = sum(score.score for score in scores) / len(scores)
     values = {f"{MAIN_METRIC},{FILTER}": mean, f"{MAIN_METRIC}_stderr,{FILTER}": error}
-    return {"name": name, "alias": name, "sample_len": sum(result.answered for result in results), **values}
+    return {"name": name, "alias": name, "sample_len": sum(result.num_scored for result in results), **values}
 
 
 def _config(result: TaskResult) -> dict[str, Any]:
@@ -147,7 +149,7 @@ def _config(result: TaskResult) -> dict[str, Any]:
 
 
 def _metadata(result: TaskResult) -> dict[str, Any]:
-    """Return what the harness has no field for: intervals, failures, and why the score is not comparable."""
+    """Return data for which the harness has no field: intervals, failures, and why the score is not comparable."""
     main = result.scores.get(MAIN_METRIC)
     return {
         "version": result.entry.benchmark.comparability,
@@ -161,7 +163,7 @@ def _metadata(result: TaskResult) -> dict[str, Any]:
 
 
 def _write_samples(path: Path, result: TaskResult) -> int:
-    """Write a line for each example with an answer; an example's repeats are responses of one line."""
+    """Write a line for each example with an answer. The repeats of an example are the responses of its line."""
     lines: dict[str, dict[str, Any]] = {}
     for state, row, record in result.answers():
         completions = (state.get("result") or {}).get("completions")
@@ -183,7 +185,7 @@ def _write_samples(path: Path, result: TaskResult) -> int:
 
 
 def _sample(number: int, result: TaskResult, state: State, record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a line without responses. `doc` has what an import needs to score the answer again."""
+    """Return a line without responses. `doc` has the data that an import needs to score the answer again."""
     request, instance = state["request"], state["instance"]
     prompt = to_text(request.get("prompt", ""), request.get("messages"))
     sample = instance.get("extra_data") or {}
@@ -226,7 +228,7 @@ def _read(path: Path, entry: str) -> Iterator[OutputRun]:
 
 
 def _answers(row: FileRow, task: str) -> Iterator[Answer]:
-    """Yield the responses of a line, of which each is a repeat."""
+    """Yield the responses of a line. Each of them is a repeat."""
     place, doc = f"{row.path}:{row.number}", row["doc"]
     responses = row["resps"][0] if row["resps"] and isinstance(row["resps"][0], list) else row["resps"]
     model, own = row.path.resolve().parent.name.replace("__", "/", 1), doc.get(RECORD)

@@ -1,4 +1,4 @@
-"""Makes runs of answers that other programs recorded: our scorers score them, and the folder is as HELM's runner's."""
+"""Makes runs from answers of other programs. Our scorers score them, and the folder is like one of HELM's runner."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SOURCE = "imported"
 
 @dataclass(frozen=True)
 class _Scenario:
-    """What HELM's pages show of a run's scenario."""
+    """The data of a run's scenario that HELM's pages show."""
 
     name: str
     description: str
@@ -47,10 +47,10 @@ def write_run(suite: Path, entry: Entry, run: OutputRun, model: str) -> Path:
 
     Args:
         suite: the suite's folder.
-        model: the name that the model has in the suite.
+        model: the model's name in the suite.
 
     Raises:
-        InputError: a run that was made here has the name.
+        InputError: a run with this name was made here.
     """
     (task,) = entry.tasks
     spec = _run_spec(entry, model, max((output.repeat for output in run.outputs), default=0) + 1)
@@ -67,7 +67,7 @@ def check_answers(entry: Entry, run: OutputRun) -> None:
     """Check that the answers to one task can be scored.
 
     Raises:
-        InputError: an answer lacks what the task's scorer reads, or stands in the file twice.
+        InputError: an answer lacks a field that the task's scorer reads, or is in the file twice.
     """
     (task,) = entry.tasks
     for output, place in zip(run.outputs, run.places, strict=True):
@@ -77,7 +77,7 @@ def check_answers(entry: Entry, run: OutputRun) -> None:
 
 
 def _check_repeats(run: OutputRun) -> None:
-    """Check that no answer stands in the file twice."""
+    """Check that no answer is in the file twice."""
     places: dict[tuple[str, int], str] = {}
     for output, place in zip(run.outputs, run.places, strict=True):
         first = places.setdefault((output.id, output.repeat), place)
@@ -86,7 +86,7 @@ def _check_repeats(run: OutputRun) -> None:
 
 
 def _check_folder(folder: Path) -> None:
-    """Check that an import replaces no run whose answers were asked for here."""
+    """Check that an import does not replace a run that was made here."""
     path = folder / SCENARIO
     if folder.is_dir() and any(folder.iterdir()) and not (path.is_file() and f'"{SOURCE}"' in path.read_text("utf-8")):
         raise InputError(f"{folder} is a run that was made here; import into another suite, or name another --model")
@@ -100,7 +100,7 @@ def _run_spec(entry: Entry, model: str, repeats: int) -> RunSpec:
 
 
 def _states(spec: RunSpec, entry: Entry, task: Task, outputs: Iterable[ForeignOutput]) -> Iterator[RequestState]:
-    """Yield the request states. Repeats of an example share its instance, which HELM's metrics rely on."""
+    """Yield the request states. Repeats of an example share an instance object, which HELM's metrics rely on."""
     instances: dict[str, Instance] = {}
     for output in sorted(outputs, key=lambda output: output.repeat):
         instance = instances.setdefault(output.id, _instance(entry, task, output))
@@ -164,7 +164,7 @@ def _result(output: ForeignOutput) -> RequestResult:
 
 
 def _write_prompts(folder: Path, states: list[RequestState], outputs: Iterable[ForeignOutput]) -> None:
-    """Store the whole prompts, of which the states have excerpts."""
+    """Store the whole prompts. The states have only excerpts."""
     prompts = [output.prompt for output in sorted(outputs, key=lambda output: output.repeat)]
     names = [(state.instance.id or "", state.instance.sub_split) for state in states]
     keys = ((*name, digest(prompt)) for name, prompt in zip(names, prompts, strict=True))
@@ -172,7 +172,7 @@ def _write_prompts(folder: Path, states: list[RequestState], outputs: Iterable[F
 
 
 def _write_files(folder: Path, spec: RunSpec, state: ScenarioState, run: OutputRun) -> None:
-    """Score the answers and write HELM's files, in HELM's order: a run that has the last one is complete."""
+    """Score the answers, and write HELM's files in HELM's order: a run with the last file is complete."""
     # Our metrics use neither HELM's services nor a cache of their own.
     results: list[MetricResult] = [create_metric(metric).evaluate(state, None, "", 1) for metric in spec.metric_specs]
     stats = remove_stats_nans([stat for result in results for stat in result.aggregated_stats])

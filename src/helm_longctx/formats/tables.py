@@ -1,6 +1,7 @@
-"""Tables as CSV and Parquet files: long ones of all statistics and answers, and wide ones with a row for each model.
+"""Writes and reads CSV and Parquet files: long tables of all statistics and answers, and wide tables of models.
 
-The long tables can be read again: answers become runs, scores published results.
+A wide table has a row for each model. The long tables can be read again: answers become runs, and scores become
+published results.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ from helm_longctx.statistics.intervals import Interval
 Row = Mapping[str, Any]
 
 ROWS_AT_ONCE = 1000
-"""Rows in a group of a Parquet file, which are read together."""
+"""Number of rows in a group of a Parquet file, which are read together."""
 
 _LONGEST_FIELD = 1 << 28
-"""Characters of a field in a CSV file, such as a prompt."""
+"""Largest number of characters of a field in a CSV file, such as a prompt."""
 
 
 class Cell(NamedTuple):
@@ -42,7 +43,7 @@ class Cell(NamedTuple):
 
     Args:
         failed: number of requests without an answer.
-        lacking: codes of why it is not comparable, separated by `;`.
+        lacking: codes of the reasons why it is not comparable, separated by `;`.
     """
 
     interval: Interval
@@ -55,8 +56,8 @@ class Wide:
     """The scores of a benchmark at a length: a row for each model, a column for each task and mean.
 
     Args:
-        columns: names to titles.
-        rows: models to cells by the columns' names; a cell without a score may be missing.
+        columns: from names to titles.
+        rows: from models to cells by the columns' names. A cell without a score can be missing.
     """
 
     benchmark: Benchmark
@@ -67,7 +68,7 @@ class Wide:
 
     @property
     def title(self) -> str:
-        """What the table shows, such as `HELMET 8k`."""
+        """The title, such as `HELMET 8k`."""
         label = "" if self.length is None else length_label(self.length)
         return " ".join(filter(None, (self.benchmark.title, label, "closed book" if self.context == "none" else "")))
 
@@ -257,7 +258,7 @@ def _texts(value: Any) -> Any:
 
 
 def _score(row: Row, place: str) -> Iterator[OutputScore]:
-    """Yield the task's score in a row of our table of scores; rows of other statistics say nothing that is needed."""
+    """Yield the task's score in a row of our table of scores. Rows of other statistics are not needed."""
     if (row.get("metric") or MAIN_METRIC) != MAIN_METRIC:
         return
     name, value = str(row.get("entry") or ""), _number(row, "score", place)

@@ -1,4 +1,4 @@
-"""The results of a suite's runs by task: what exports of single results start from."""
+"""Reads the results of a suite's runs by task, for exports."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class TaskResult:
     Args:
         folder: the run's folder.
         spec: content of the folder's `run_spec.json`.
-        entry: the entry that asks for this task alone.
+        entry: the run entry of this task alone.
         scores: the statistics of the task by name.
     """
 
@@ -43,22 +43,22 @@ class TaskResult:
 
     @property
     def name(self) -> str:
-        """The name of the task's run group, which no other task or length has: `helmet_nq_8k`."""
+        """The name of the task's run group, such as `helmet_nq_8k`, which is unique for task and length."""
         return self.entry.groups[-1]
 
     @property
     def any_score(self) -> Score:
-        """A statistic, for what all of them share."""
+        """Any statistic, for the fields that all of them share."""
         return next(iter(self.scores.values()))
 
     @property
-    def asked(self) -> int:
-        """Number of the examples that were asked."""
+    def num_examples(self) -> int:
+        """Number of examples in the run."""
         count = self.scores.get("num_instances")
-        return round(count.score) if count else self.answered
+        return round(count.score) if count else self.num_scored
 
     @property
-    def answered(self) -> int:
+    def num_scored(self) -> int:
         """Number of the examples with a score."""
         main = self.scores.get(MAIN_METRIC)
         return (main.instances or 0) if main else 0
@@ -107,7 +107,7 @@ def best_of(results: Iterable[TaskResult]) -> dict[tuple[str, str], TaskResult]:
     best: dict[tuple[str, str], TaskResult] = {}
     for result in results:
         key = (result.any_score.model, result.name)
-        if key not in best or result.answered > best[key].answered:
+        if key not in best or result.num_scored > best[key].num_scored:
             best[key] = result
     return best
 

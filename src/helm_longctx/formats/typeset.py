@@ -1,4 +1,4 @@
-"""The wide tables of a suite for papers: LaTeX with booktabs, and Markdown."""
+"""Writes the wide tables of a suite for papers, as LaTeX with booktabs and as Markdown."""
 
 from __future__ import annotations
 

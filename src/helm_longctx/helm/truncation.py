@@ -116,13 +116,11 @@ class Truncator:
 
     def _around_context(self, prompt: str, sample: Sample, max_tokens: int, others: Sequence[str]) -> FittedPrompt:
         assert sample.context_span is not None
-        start, end = sample.context_span
         fitted = self._without_context_middle(*self._context_and_limit(prompt, sample, max_tokens, others))
-        return (
-            FittedPrompt(prompt[:start] + fitted.prompt + prompt[end:], cut=True)
-            if fitted.cut
-            else FittedPrompt(prompt)
-        )
+        if not fitted.cut:
+            return FittedPrompt(prompt)
+        start, end = sample.context_span
+        return FittedPrompt(prompt[:start] + fitted.prompt + prompt[end:], cut=True)
 
     def _context_and_limit(
         self, prompt: str, sample: Sample, max_tokens: int, others: Sequence[str]

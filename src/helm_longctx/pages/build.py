@@ -65,7 +65,7 @@ def _make_report(boards: Sequence[Board], suite: str, links: Links) -> Report:
 
 def _pages(board: Board, links: Links) -> list[Page]:
     name = board.benchmark.name
-    # A choice of one length would be no choice.
+    # With a single length there is nothing to choose.
     lengths = [label(length) for length in board.lengths] if len(board.lengths) > 1 else []
     parts: list[tuple[str, str, Sequence[Section], bool]] = [
         ("", "Leaderboard", leaderboard_sections(board), True),
@@ -82,7 +82,7 @@ def _pages(board: Board, links: Links) -> list[Page]:
             title,
             board.benchmark.title,
             sections,
-            # In the order of the lengths, and only those at which the page has a section.
+            # The choices are the lengths at which the page has a section, in order.
             choices=[each for each in lengths if any(each == s.choice for s in sections)] if by_length else [],
             models=models if any(getattr(block, "by_model", False) for s in sections for block in s.blocks) else {},
         )

@@ -1,4 +1,4 @@
-"""Models against models: who beats whom, ranks by several methods, and performance profiles."""
+"""The page that compares models: which model is better than which, ranks by several methods, performance profiles."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _matrix(models: Sequence[str], differences: Differences, name: str) -> Figur
         for other in models
         if (each := differences.get((one, other)))
     ]
-    # `or 1.0`, since a scale of equal ends has no colours.
+    # With `or 1.0` the ends of the colour scale are never equal.
     largest = max(abs(float(str(row["difference"]))) for row in rows) or 1.0
     about = (
         "The score of the row's model minus that of the column's, in percentage points. An equals sign marks two models"
@@ -73,7 +73,7 @@ def _matrix(models: Sequence[str], differences: Differences, name: str) -> Figur
 def _ranks(models: Sequence[str], every: Sequence[str], differences: Differences, name: str) -> Figure:
     ranges = {model: rank_range(model, every, differences) for model in models}
     rows = [
-        # The rank takes the place of the score, because the same plot shows both.
+        # The same plot shows scores and ranks, so the rank is put in the field of the score.
         {"model": show_model(model), "score": every.index(model) + 1, "low": low, "high": high, "kind": "own"}
         for model, (low, high) in ranges.items()
     ]
@@ -121,7 +121,7 @@ def _profiles(board: Board, models: Sequence[str], length: int | None, name: str
         tasks = [task for task in board.tasks_of(OVERALL, length) if board.score(model, task, length)]
         found = [board.score(model, part, length) for part in tasks or board.columns_at(length)]
         values = [each.interval.mean for each in found if each]
-        if not values:  # a model can have a score of another part alone
+        if not values:  # a model can have only a score of another part
             continue
         shares = performance_profile(values, THRESHOLDS)
         rows += [

@@ -1,4 +1,4 @@
-"""How the runs went: failures, cut prompts, outputs at their limit, tokens, seconds, money."""
+"""The page about the runs themselves: failures, cut prompts, outputs at their limit, tokens, seconds, money."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from helm_longctx.protocol.metric_names import CONDITIONS
 from helm_longctx.report.comparability import MARK
 
 Links = Callable[[Run], tuple[str, str]]
-"""For a run, the addresses of its instances in the report and of its page in HELM; empty where there is none."""
+"""(run) → the addresses of its instances in the report and of its page in HELM; empty if there is no such page."""
 
 COST = "cost"
-"""The statistic that is summed over a run's answers; of others the mean is shown."""
+"""The statistic that is summed over a run's answers. The others are shown as means."""
 
 _LEFT_OUT = ("depth", "published", "subsampled", "generated_data", "num_instances", "price_date")
 _PLAIN = ("request_seconds", "jury_alpha", COST)
-"""Statistics that are no shares, beside the numbers of tokens."""
+"""Statistics that are not shares, beside the numbers of tokens."""
 
 
 def condition_sections(board: Board, links: Links) -> list[Section]:
-    """Return a table with a row for each own run; nothing without runs."""
+    """Return a table with a row for each of the user's runs; nothing without runs."""
     if not board.runs:
         return []
-    # Statistics that are 0 in all runs say nothing, so they get no column.
+    # Statistics that are 0 in all runs have no column.
     names = [name for name in CONDITIONS if name not in _LEFT_OUT and any(_mean(run, name) for run in board.runs)]
     heads = [
         Column("Model", is_number=False),
@@ -69,7 +69,7 @@ def _mean(run: Run, name: str) -> float | None:
 
 def _number(name: str, value: float | None) -> Cell:
     if value is None:
-        # Sorted below zero, so that runs without a value come last.
+        # A value below zero puts runs without a value at the end.
         return Cell("–", -1.0)
     if name.endswith("_tokens"):
         return Cell(f"{value:,.0f}", value)
@@ -79,7 +79,7 @@ def _number(name: str, value: float | None) -> Cell:
 
 
 def _cost(run: Run) -> float | None:
-    """Return what all answers of a run cost."""
-    # The sum of what is known; answers whose provider counts no tokens have no cost.
+    """Return the cost of all answers of a run."""
+    # Only known costs are added. Answers whose provider counts no tokens have no cost.
     costs = [each.values[COST] for each in run.scores if COST in each.values]
     return sum(costs) if costs else None

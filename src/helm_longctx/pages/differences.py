@@ -1,4 +1,4 @@
-"""Which of two models is better, and whether that is sure: paired by instance where both were run here."""
+"""Finds which of two models is better and how certain that is, paired by instance if both were run here."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from helm_longctx.statistics.comparison import SIGNIFICANCE, Comparison, Pairs, 
 from helm_longctx.statistics.intervals import Interval
 
 MOST_PAIRED = 12
-"""Own models, the best first, of which every two are tested; others are compared by their intervals, which is quick."""
+"""Number of the user's best models of which every two are tested. Others are compared by their intervals, which is
+fast."""
 
 
 class Difference(NamedTuple):
@@ -22,7 +23,7 @@ class Difference(NamedTuple):
     Args:
         effect: the difference with its 95 % interval, -1 to 1.
         is_tied: whether the two cannot be told apart.
-        p_value: of the paired test, corrected by Holm; None if the models share no instances.
+        p_value: the p-value of the paired test, adjusted by Holm's method; None if the models share no instances.
         wins, losses, ties: numbers of instances; all zero without a paired test.
     """
 
@@ -34,7 +35,7 @@ class Difference(NamedTuple):
     ties: int = 0
 
     def reverse(self) -> Difference:
-        """Return the difference from the other model's side."""
+        """Return the same difference with the two models exchanged."""
         effect = Interval(-self.effect.mean, -self.effect.high, -self.effect.low, self.effect.n)
         return self._replace(effect=effect, wins=self.losses, losses=self.wins)
 
@@ -59,7 +60,7 @@ def find_differences(board: Board, part: str, length: int | None) -> Differences
         if comparison := paired.get((first, second)):
             p_value = float(p_values[first, second])
             counts = (comparison.wins, comparison.losses, comparison.ties)
-            # Tied by the corrected test and not by the interval, so that text, matrix and ranks agree.
+            # Ties are by the adjusted test, not by the interval, so that text, matrix and ranks agree.
             difference = Difference(comparison.effect, p_value >= SIGNIFICANCE, p_value, *counts)
         elif (by_intervals := _compare_intervals(board, part, length, first, second)) is not None:
             difference = by_intervals
@@ -70,7 +71,7 @@ def find_differences(board: Board, part: str, length: int | None) -> Differences
 
 
 def rank_range(model: str, models: Sequence[str], differences: Differences) -> tuple[int, int]:
-    """Return the best and the worst rank of a model that the comparisons leave open."""
+    """Return the best and the worst rank that a model can have by the comparisons."""
     sure = [
         difference.effect.mean
         for other in models
@@ -90,25 +91,25 @@ def _compare(board: Board, part: str, length: int | None, first: str, second: st
         for task in tasks:
             ours, theirs = (board.values.get(Place(model, task, length), {}) for model in (first, second))
             pairs.append(_pair(ours, theirs, 1 / (len(columns) * len(tasks))))
-    # Without a task the weighted mean would be of another set of tasks than the score.
+    # If a task is missing, the weighted mean would be over other tasks than the score.
     return compare_parts(pairs) if pairs and all(each.groups for each in pairs) else None
 
 
 def _pair(ours: Values, theirs: Values, weight: float) -> Pairs:
-    # Sorted, so that the sums, and with them the last digits, are the same each time.
+    # The items are sorted, so that the sums have the same last digits each time.
     shared = sorted(ours.keys() & theirs.keys())
     one, two = ([values[key].score or 0.0 for key in shared] for values in (ours, theirs))
     return Pairs(one, two, [ours[key].group for key in shared], weight)
 
 
 def _compare_intervals(board: Board, part: str, length: int | None, first: str, second: str) -> Difference | None:
-    """Compare two scores by their intervals alone, as if the models had answered different questions."""
+    """Compare two scores only by their intervals, as if the models had answered different questions."""
     ours, theirs = board.score(first, part, length), board.score(second, part, length)
     if ours is None or theirs is None:
         return None
     one, two = ours.interval, theirs.interval
     mean = one.mean - two.mean
-    # The half that points to the other score counts.
+    # Only the half of each interval on the side of the other score counts.
     down = math.hypot(one.mean - one.low, two.high - two.mean)
     up = math.hypot(one.high - one.mean, two.mean - two.low)
     return Difference(Interval(mean, mean - down, mean + up, min(one.n, two.n)), mean - down <= 0 <= mean + up)

@@ -15,10 +15,10 @@ class Cell:
     """A cell of a table.
 
     Args:
-        text: what the cell shows.
+        text: the text in the cell.
         sort: the value by which the table is sorted; None for the text.
-        detail: shown small behind the text, such as an interval.
-        note: explains the cell; a tooltip on pages.
+        detail: a small text after the text, such as an interval.
+        note: explanation of the cell, which is a tooltip on pages.
         link: address of the page to which the cell leads.
         tag: `best`, `tied` or `lacking`, which pages show by type and colour.
     """
@@ -36,7 +36,7 @@ class Column:
     """A column of a table.
 
     Args:
-        note: explains the column; a tooltip on pages.
+        note: explanation of the column, which is a tooltip on pages.
         is_number: whether the column is aligned to the right and sorted from large to small.
     """
 
@@ -50,8 +50,8 @@ class Table:
     """A table.
 
     Args:
-        name: unique in the report; the stem of its CSV file.
-        rows: in the order in which they are shown.
+        name: name that is unique in the report, and the stem of the CSV file.
+        rows: the rows, in the order in which they are shown.
         search: whether readers can search the rows by text.
     """
 
@@ -73,8 +73,8 @@ class Table:
         return [column.title for column in self.columns]
 
     def plain_rows(self) -> list[list[str]]:
-        """Return the rows as text: a CSV file has each number with all digits."""
-        # Nine digits hide the noise of floating-point sums and keep more than any table shows.
+        """Return the rows as text for a CSV file, with unrounded numbers."""
+        # Nine digits hide the noise of floating-point sums, and no table shows more.
         return [[cell.text if cell.sort is None else repr(round(cell.sort, 9)) for cell in row] for row in self.rows]
 
 
@@ -83,11 +83,11 @@ class Figure:
     """A plot.
 
     Args:
-        name: unique in the report; the stem of its data files.
-        about: says what the plot shows and what can be read from it; also its text for screen readers.
+        name: name that is unique in the report, and the stem of the data files.
+        about: text that says what the plot shows and how to read it, also for screen readers.
         spec: the Vega-Lite specification, whose data set has the name `rows`.
         rows: the data.
-        by_model: whether the rows have a `model`, of which readers can choose some.
+        by_model: whether the rows have a `model`, so that readers can choose models.
     """
 
     name: str
@@ -120,13 +120,13 @@ class Figure:
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer to the first question of readers: which model is better, and whether that is sure.
+    """The answer to the first question of readers: which model is better, and how certain that is.
 
     Args:
-        question, verdict: what is asked, and the answer in a sentence.
-        certainty: whether the answer is sure, and why.
+        question, verdict: the question, and the answer in a sentence.
+        certainty: text that says how certain the answer is, and why.
         is_sure: whether no other model is tied with the best.
-        note: what limits the answer.
+        note: text about the limits of the answer.
     """
 
     question: str
@@ -149,7 +149,7 @@ class Section:
     """A part of a page.
 
     Args:
-        choice: the length of which the section speaks, if the page has several sections of which readers choose one.
+        choice: the length that the section is about, if readers choose one of several sections.
     """
 
     name: str
@@ -166,7 +166,7 @@ class Page:
     Args:
         file: the name of its file.
         group: the benchmark to which it belongs.
-        choices: the values of `Section.choice`; the first is shown first.
+        choices: the values of `Section.choice`. The first one is shown at first.
         models: the models that readers can show or hide, and whether each is shown at first.
     """
 
@@ -190,7 +190,7 @@ class Report:
 
     Args:
         suite: the suite's name; empty for published results alone.
-        made: when it was made, and by which version.
+        made: the time at which it was made, and the version of this package.
     """
 
     title: str

@@ -23,7 +23,7 @@ from helm_longctx.pages.plots import THEMES
 from helm_longctx.pages.site import write_data
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
-"""Names of Chromium and of browsers made of it. The environment variable CHROMIUM can name another."""
+"""Names of Chromium and of browsers that are based on it. The environment variable CHROMIUM can name another one."""
 
 _PRINT_SECONDS = 120
 
@@ -40,7 +40,7 @@ class Kind:
     Args:
         template: the name of its template.
         picture: the extension of its plots.
-        escape: makes a text a text in the format; None for HTML, whose templates escape all texts.
+        escape: escapes a text for the format; None for HTML, whose templates escape all texts.
     """
 
     template: str
@@ -50,13 +50,13 @@ class Kind:
 
 
 def escape_markdown(text: str) -> str:
-    """Escape what Markdown would read as markup."""
+    """Escape characters that are markup in Markdown."""
     # Line breaks would end a table's row, so they become spaces.
     return re.sub(r"([\\`*_\[\]<>|#~])", r"\\\1", " ".join(text.split()))
 
 
 def escape_tex(text: str) -> str:
-    """Escape what LaTeX would read as a command."""
+    """Escape characters that are commands in LaTeX."""
     return "".join(_TEX.get(character, character) for character in " ".join(text.split()))
 
 
@@ -109,13 +109,13 @@ def print_page(browser: str, page: Path, target: Path) -> Path:
     # Chromium's sandbox does not work for root, who starts browsers only in containers.
     sandbox = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
     command = [browser, "--headless", "--disable-gpu", *sandbox, "--no-pdf-header-footer"]
-    # A profile of its own: Chromium hands the page to a running browser of the same profile and prints nothing.
+    # The profile is new, because with the profile of a running browser Chromium only opens the page there.
     command += [f"--user-data-dir={page.parent / 'profile'}", f"--print-to-pdf={target.resolve()}", page.as_uri()]
     try:
         done = subprocess.run(command, capture_output=True, timeout=_PRINT_SECONDS, check=False)
     except subprocess.TimeoutExpired:
         raise InputError(f"format=pdf: {browser} did not print the report in {_PRINT_SECONDS} s") from None
-    # Chromium can end with status 0 without having written the file.
+    # Chromium can end with status 0 although it has not written the file.
     if done.returncode or not target.is_file():
         raise InputError(f"format=pdf: {browser} failed with status {done.returncode}")
     return target
@@ -132,7 +132,7 @@ def _write(report: Report, folder: Path, kind: Kind) -> Path:
                 _draw(block, page.models, folder / "plots" / f"{block.name}.{kind.picture}")
     text = _environment(kind).get_template(kind.template).render(report=report, pages=pages)
     path = folder / kind.file
-    # Texts can contain lone surrogates, which UTF-8 excludes.
+    # Texts can contain lone surrogates, which UTF-8 does not allow.
     path.write_text(text, encoding="utf-8", errors="replace")
     return path
 
@@ -162,10 +162,10 @@ def _environment(kind: Kind) -> Environment:
     options: dict[str, Any] = {"trim_blocks": True, "lstrip_blocks": True, "undefined": StrictUndefined}
     if kind.escape is None:
         return Environment(loader=PackageLoader("helm_longctx.pages"), autoescape=True, **options)
-    # Other marks than Jinja's own, since LaTeX has other uses for braces and percent signs.
+    # Jinja's usual delimiters are changed, because LaTeX uses braces and percent signs.
     for name, (start, end) in {"block": ("<%", "%>"), "variable": ("<<", ">>"), "comment": ("<#", "#>")}.items():
         options |= {f"{name}_start_string": start, f"{name}_end_string": end}
-    # Nothing is escaped by itself, but each text passes through the filter.
+    # Jinja escapes nothing here, but the templates pass each text through the filter.
     environment = Environment(loader=PackageLoader("helm_longctx.pages"), autoescape=False, **options)  # noqa: S701
     environment.filters["text"] = kind.escape
     return environment

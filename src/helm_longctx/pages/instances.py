@@ -24,10 +24,10 @@ from helm_longctx.runs.prompts import instance_names
 from helm_longctx.runs.scores import InstanceScore
 
 CHUNK = 25
-"""Instances whose texts are in one file."""
+"""Number of instances whose texts are in one file."""
 
 PREVIEW = 160
-"""Characters of a question and of an answer in the list."""
+"""Number of characters of a question and of an answer in the list."""
 
 FLAGS = {
     "request_too_long": "too long",
@@ -38,7 +38,7 @@ FLAGS = {
     "thinking_unfinished": "thinking unfinished",
     "judge_failed": "no verdict",
 }
-"""Statistics by which answers can be filtered, with what the page calls them."""
+"""Statistics by which answers can be filtered, with their names on the page."""
 
 
 class Key(NamedTuple):
@@ -51,11 +51,11 @@ class Key(NamedTuple):
 
 @dataclass
 class Instance:
-    """An instance with the answers of all models, as the page gets it.
+    """An instance with the answers of all models, as data for the page.
 
     Args:
         prompts: the different prompts that were sent, each a list of roles and elided texts.
-        answers: by the number of the run.
+        answers: the answers by the number of the run.
     """
 
     question: str
@@ -68,7 +68,7 @@ class Instance:
 def page_name(run: Run) -> str:
     """Return the file of the page with a run's instances, which the runs of one entry share."""
     entry = _entry_of(run)
-    # The name alone would not be unique: characters were replaced and the end may be cut.
+    # The name alone is not unique, because characters are replaced and its end can be cut.
     readable = re.sub(r"[^A-Za-z0-9]+", "-", entry).strip("-")[:80]
     return f"instances-{readable}-{digest(entry)[:6]}.html"
 
@@ -150,7 +150,7 @@ def _add_run(instances: dict[Key, Instance], number: int, run: Run, server: str)
     with reading(run.path / STATES):
         for state in read_states(run.path / STATES):
             instance = state["instance"]
-            # HELM's perturbed copies have no scores in the report.
+            # The report has no scores of HELM's perturbed copies.
             if instance.get("perturbation"):
                 continue
             key = Key(instance.get("sub_split") or "", instance["id"], state.get("train_trial_index") or 0)
@@ -173,7 +173,7 @@ def _add_answer(
         depth = score.depth if score else None
         instances[key] = Instance(elide(question), [elide(each) for each in references], depth)
     prompt, prompts = _prompt(state, evidence), instances[key].prompts
-    # Models with other tokenizers or forms get other prompts; equal ones are stored once.
+    # Prompts depend on the model's tokenizer and form. Equal prompts are stored once.
     if prompt not in prompts:
         prompts.append(prompt)
     values = score.values if score else {}
@@ -194,7 +194,7 @@ def _prompt(state: State, evidence: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _result(state: State) -> dict[str, str]:
-    """Return the answer, the reasoning before it, and the error, as far as there are any."""
+    """Return the answer, the reasoning before it, and the error, if they exist."""
     result = state.get("result") or {}
     completion = (result.get("completions") or [{}])[0]
     thinking = (completion.get("thinking") or {}).get("text") or ""
@@ -210,7 +210,7 @@ def _digest(state: State) -> str:
 
 
 def _row(key: Key, instance: Instance, runs: int) -> dict[str, Any]:
-    """Return what the list shows of an instance."""
+    """Return the data of an instance for the list."""
     answers = [instance.answers.get(number) for number in range(runs)]
     return {
         "id": key.instance,

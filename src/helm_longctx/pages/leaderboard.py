@@ -1,4 +1,4 @@
-"""The first page: which model is better at a length, whether that is sure, and the leaderboard of each length."""
+"""The first page: which model is better at a length, how certain that is, and the leaderboard of each length."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from helm_longctx.report.results import PUBLISHED
 from helm_longctx.statistics.intervals import Interval
 
 BEST = 12
-"""Models in the plot of the first screen: the best ones and all own ones."""
+"""Number of models in the first plot: the best ones, and all of the user's own."""
 
 WIDEST = (
     "Only means were published. The intervals of published models are the widest that the benchmark's sample allows."
@@ -43,8 +43,8 @@ def _section(board: Board, length: int | None) -> Section:
 
 
 def best_part(board: Board, length: int | None) -> str:
-    """Return the part by which models are ranked: the overall score, or the column that most own models have."""
-    # `max` returns the first of equal parts, so the overall score wins a tie.
+    """Return the part by which models are ranked: the overall score, or the column with most of the user's models."""
+    # `max` returns the first of equal parts, so the overall score is preferred.
     return max((OVERALL, *board.columns_at(length)), key=lambda part: board.count(part, length)[0])
 
 
@@ -202,7 +202,7 @@ def _model_cell(board: Board, model: str, columns: Sequence[str], length: int | 
 
 def _rank_cell(model: str, ranked: Sequence[str], differences: Differences, reason: str) -> Cell:
     if model not in ranked:
-        # After all ranks.
+        # These rows come after all ranks.
         return Cell("–", sort=float(len(ranked) + 1), note=reason or "no score")
     rank = ranked.index(model) + 1
     first, last = rank_range(model, ranked, differences)
@@ -213,7 +213,7 @@ def _score_cell(result: Score | None, best: float | None) -> Cell:
     if result is None:
         return Cell("–", sort=-1.0, note="no score")
     interval = result.interval
-    # The longer side: intervals need not be symmetric.
+    # This is the longer side, because intervals need not be symmetric.
     half = max(interval.high - interval.mean, interval.mean - interval.low)
     note = f"95 % interval {interval_text(interval)}, n = {interval.n}" + "".join(f"; {lack}" for lack in result.lacks)
     tag = "lacking" if result.lacks else "best" if interval.mean == best else ""

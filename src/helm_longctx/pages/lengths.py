@@ -1,4 +1,4 @@
-"""Scores over lengths and depths: curves, the drop, the effective length, and where in the context models look."""
+"""The page of scores by length and depth: curves, the drop, the effective length, and scores by place of evidence."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from helm_longctx.statistics.lengths import NOLIMA_SHARE, drop, effective_length
 
 
 def length_sections(board: Board) -> list[Section]:
-    """Curves over length by category, the drop and the effective length; nothing for a single length."""
+    """Return curves over length by category, the drop and the effective length; nothing for a single length."""
     if len(board.lengths) < 2:
         return []
     name = f"length-{board.benchmark.name}"
@@ -33,7 +33,7 @@ def length_sections(board: Board) -> list[Section]:
 
 
 def depth_sections(board: Board) -> list[Section]:
-    """Heat maps of scores by depth and length, for own runs of tasks whose evidence has a place."""
+    """Return heat maps of scores by depth and length, for the user's runs of tasks whose evidence has a place."""
     rows = list(_depth_rows(board))
     if not rows:
         return []
@@ -92,7 +92,7 @@ def _table(board: Board, name: str) -> Table:
     ]
     scores = {model: _scores(board, model, part) for model in board.models}
     found = {model: each for model, each in scores.items() if len(each) > 1}
-    # Sorted as the reader wants to see it: by the score at the longest length.
+    # The models are sorted by the score at the longest length.
     models = sorted(found, key=lambda model: (max(found[model]), found[model][max(found[model])].mean), reverse=True)
     rows = [_length_row(board, model, found[model]) for model in models]
     about = f"{board.titles[part]} in percent, with the change from the shortest to the longest length."
@@ -119,7 +119,7 @@ def _length_row(board: Board, model: str, scores: Mapping[int, Interval]) -> lis
         Cell(show_model(model), detail=FLOORS.get(model, "")),
         *cells,
         Cell(percent(loss.mean), 100 * loss.mean, note=f"95 % interval {interval_text(loss)}"),
-        # 85 % of zero is zero, which every length reaches.
+        # With a score of zero at the shortest length, every length would reach 85 % of it.
         Cell(label(effective) if means[min(means)] else "–", float(effective or 0)),
     ]
 

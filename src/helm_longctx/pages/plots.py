@@ -8,7 +8,7 @@ from typing import Any
 Spec = dict[str, Any]
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
-"""A name, which nothing fetches."""
+"""The name of the schema. It is not downloaded."""
 
 FONT = (
     'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei",'
@@ -16,7 +16,7 @@ FONT = (
 )
 
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down")
-"""With the colours, they tell models apart also without colours."""
+"""Shapes of points. With them, models can be distinguished without colours."""
 
 _PERCENT = ".1f"
 
@@ -50,7 +50,7 @@ def _theme(ink: str, faint: str, grid: str, paper: str, accent: str, palette: st
             "diverging": poles.split(),
         },
         "params": [
-            # Vega's expressions cannot read the configuration, so marks take the theme's colours from parameters.
+            # Vega's expressions cannot read the configuration, so the theme's colours are also parameters.
             {"name": "ink", "value": ink},
             {"name": "faint", "value": faint},
             {"name": "accent", "value": accent},
@@ -73,7 +73,7 @@ THEMES = {
         "#f0a36b #b86a35 #5c4231 #24282e #27455f #3a7fb8 #8cc8f5",
     ),
 }
-"""Vega's configuration by theme. The colours differ for readers with red-green blindness as well."""
+"""Vega's configuration by theme. Readers with red-green blindness can also distinguish the colours."""
 
 
 def _model_scales() -> Spec:
@@ -86,7 +86,7 @@ def _model_scales() -> Spec:
 
 
 def interval_plot(title: str, order: Sequence[str], floors: bool = False, value_format: str = ".1f") -> Spec:
-    """Points with intervals, a line for each model.
+    """Return a plot of points with intervals, with a line for each model.
 
     Rows have `model`, `score`, `low`, `high`, and `kind`: own, published or floor.
 
@@ -109,7 +109,7 @@ def interval_plot(title: str, order: Sequence[str], floors: bool = False, value_
         "mark": {"type": "rule", "strokeWidth": 2, "color": {"expr": "accent"}, "opacity": 0.55},
         "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y},
     }
-    # Published points are hollow: their fill is the paper's colour, so that the interval does not show through.
+    # Published points are hollow. Their fill is the colour of the paper, so that the interval is not visible in them.
     fill = _if("datum.kind == 'own'", {"expr": "accent"}, {"expr": "paper"})
     point = {
         "transform": scored,
@@ -169,7 +169,7 @@ def depth_maps(depths: Sequence[str], lengths: Sequence[str], x_title: str) -> S
         "x": {"field": "length", "type": "ordinal", "sort": list(lengths), "title": x_title, "axis": {"labelAngle": 0}},
         "y": {"field": "depth", "type": "ordinal", "sort": list(depths), "title": "depth of the evidence"},
     }
-    # A fixed scale, so that the colours of two panels can be compared.
+    # The scale is fixed, so that the colours of two panels can be compared.
     heat = {"field": "score", "type": "quantitative", "scale": {"domain": [0, 100]}, "title": "score"}
     layers = _heat_layers(heat, "datum.score > 55", "format(datum.score, '.0f')", ["model", "length", "depth", "n"])
     return {
@@ -186,7 +186,7 @@ def matrix(order: Sequence[str], field: str, title: str, largest: float, text: s
     Rows have `row`, `column`, the field, and the details, which tooltips show.
 
     Args:
-        largest: the value with the strongest colour, and minus it.
+        largest: the value with the strongest colour; its negative has the opposite colour.
         text: Vega expression for the text of a cell.
     """
     axis = {"labelAngle": -40, "orient": "top", "labelAlign": "left"}
@@ -202,7 +202,7 @@ def matrix(order: Sequence[str], field: str, title: str, largest: float, text: s
 
 
 def _heat_layers(heat: Spec, is_strong: str, text: str, details: Sequence[str]) -> list[Spec]:
-    """Coloured cells and their texts, which contrast with them in every theme."""
+    """Return coloured cells and their texts, which contrast with the cells in every theme."""
     tooltip = [{"field": name, "title": name} for name in details]
     ink = {"expr": f"{is_strong} ? paper : ink"}
     return [
@@ -215,7 +215,7 @@ def _heat_layers(heat: Spec, is_strong: str, text: str, details: Sequence[str]) 
 
 
 def scatter(parts: Mapping[str, str], x: str, y: str) -> Spec:
-    """Any part against any other, which readers choose, with their correlation.
+    """Return a plot of one part against another, which readers choose, with their correlation.
 
     Rows have `model` and a score by part; further rows have `row`, `column`, and `label`, the text of a correlation.
 

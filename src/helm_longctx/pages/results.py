@@ -1,4 +1,4 @@
-"""The results of a benchmark as the report shows them: a score with its interval for each model, part and length.
+"""Reads the results of a benchmark for the report: a score with its interval for each model, part and length.
 
 A part is a task, a category, or everything. Own runs have intervals from their instances. Of published results only
 means are known; their intervals are the widest that the benchmark's sample sizes allow.
@@ -35,11 +35,11 @@ OVERALL = "overall"
 """The part that is the mean of a benchmark's columns."""
 
 FLOORS = {"longctx/null": "null", "longctx/lexical": "lexical"}
-"""The models whose scores need no understanding, and how plots call them."""
+"""The models whose scores need no understanding, and their names in plots."""
 
 
 class Place(NamedTuple):
-    """What a score is of. `length` is None for a benchmark without lengths."""
+    """The key of a score. `length` is None for a benchmark without lengths."""
 
     model: str
     part: str
@@ -52,7 +52,7 @@ class Score:
 
     Args:
         interval: the mean with its 95 % interval, 0 to 1.
-        lacks: why the score is not comparable, each reason as a text.
+        lacks: the reasons why the score is not comparable, as texts.
         is_published: whether the benchmark's authors published it.
         is_complete: whether all tasks have a score.
     """
@@ -72,9 +72,9 @@ class Run:
     """A finished run of this package.
 
     Args:
-        lacks: by task, why its score is not comparable.
-        means: (statistic, task) to its mean.
-        scores: its scores by instance.
+        lacks: the reasons why a task's score is not comparable, by task.
+        means: from (statistic, task) to the mean.
+        scores: the scores by instance.
     """
 
     path: Path
@@ -94,11 +94,11 @@ class Board:
 
     Args:
         results: scores of tasks and of categories, and overall scores, with context.
-        values: the answers of own runs by task.
-        reasons: why a model has no overall score.
+        values: the answers of the user's runs by task.
+        reasons: the reasons why models have no overall score.
         closed: the scores of closed-book runs.
         tasks: the results of tasks, with context.
-        runs: own runs.
+        runs: the user's runs.
     """
 
     benchmark: Benchmark
@@ -111,13 +111,13 @@ class Board:
 
     @cached_property
     def models(self) -> list[str]:
-        """All models with a score, own ones first."""
+        """All models with a score, the user's own first."""
         names = dict.fromkeys(place.model for place in self.results)
         return sorted(names, key=lambda name: name.startswith(PUBLISHED))
 
     @cached_property
     def competitors(self) -> list[str]:
-        """The models that are compared: all but the floors, or these if there is nothing else."""
+        """The models that are compared: all except the floors, or only the floors if there are no others."""
         return [model for model in self.models if model not in FLOORS] or self.models
 
     @cached_property
@@ -149,7 +149,7 @@ class Board:
         return self.results.get(Place(model, part, length))
 
     def count(self, part: str, length: int | None) -> tuple[int, int]:
-        """Return how many own models have a score of a part, and how many in all."""
+        """Return the number of the user's models with a score of a part, and the number of all models with one."""
         ranking = self.ranking(length, part)
         return sum(not result.is_published for _, result in ranking), len(ranking)
 
@@ -158,9 +158,9 @@ class Board:
         """The longest length at which at least half as many models have an overall score as at any other."""
         counts = {length: self.count(OVERALL, length) for length in self.lengths}
         own, every = (max(count[place] for count in counts.values()) for place in (0, 1))
-        # Own models decide, if there are any.
+        # Only the user's models count, if there are any.
         most, place = (own, 0) if own else (every, 1)
-        # The lengths ascend, so the last is the longest.
+        # The lengths are ascending, so the last one is the longest.
         return [length for length, count in counts.items() if 2 * count[place] >= most][-1]
 
     def ranking(self, length: int | None, part: str = OVERALL) -> list[tuple[str, Score]]:
@@ -213,7 +213,7 @@ def show_model(model: str) -> str:
 
 
 def lack_kinds(lacks: Iterable[str]) -> str:
-    """Return what is lacking, without its numbers and tasks."""
+    """Return a reason without its numbers and tasks."""
     return ", ".join(dict.fromkeys(lack.partition(":")[0].partition(" (")[0] for lack in lacks))
 
 
@@ -223,7 +223,7 @@ def label(length: int | None) -> str:
 
 
 def _read_runs(suite: Path, benchmarks: tuple[Benchmark, ...], results: Iterable[Result]) -> Iterator[Run]:
-    """Read what is known of each run beside its scores, which the results have if they are of this run."""
+    """Read the other data of each run. Its scores are taken from the results if they are of this run."""
     rows: dict[str, list[InstanceScore]] = defaultdict(list)
     for result in results:
         rows[result.rows[0].run] += result.rows
@@ -239,7 +239,7 @@ def _read_runs(suite: Path, benchmarks: tuple[Benchmark, ...], results: Iterable
         length = arguments.get("length")
         closed = arguments.get("context") == "none"
         lacks = {task.name: tuple(describe(task_lacks(outcome, task))) for task in outcome.tasks}
-        # Of several runs of a task only one has results; the others are read here.
+        # Only one of several runs of a task has results. The scores of the others are read here.
         scores = rows.get(path.name) or read_scores(path, benchmarks)
         about = (path, model, arguments["entry"], None if length is None else int(length), closed)
         yield Run(*about, outcome.tasks, lacks, outcome.means, scores)
@@ -276,7 +276,7 @@ def _scores(benchmark: Benchmark, results: Iterable[Result]) -> dict[Place, Scor
 
 
 def _overall_scores(benchmark: Benchmark, categories: list[Result]) -> tuple[dict[Place, Score], dict[Place, str]]:
-    """Return the overall scores, and the reasons where a model has none.
+    """Return the overall scores, and the reasons why models have none.
 
     Scores that are not comparable for other reasons than a missing task enter an overall score, which gets their mark.
     A benchmark with one category has that as its overall score.
@@ -286,7 +286,7 @@ def _overall_scores(benchmark: Benchmark, categories: list[Result]) -> tuple[dic
     if len(averaged) == 1:
         parts = _scores(benchmark, used)
         return {place._replace(part=OVERALL): score for place, score in parts.items() if score.is_complete}, {}
-    # `overall_results` gives no score where there is another lack; the report shows such a score with a mark.
+    # `overall_results` gives no score if there is another lack, but the report shows such a score with a mark.
     bare = [replace(each, lacks=tuple(lack for lack in each.lacks if lack.kind == "missing")) for each in used]
     scores, reasons = {}, {}
     for overall in overall_results(bare, benchmark):
@@ -306,7 +306,7 @@ def _place(benchmark: Benchmark, result: Result) -> Place:
 
 
 def _part(benchmark: Benchmark, category: str) -> str:
-    """Return the part that is a category: its run entry's name, since a task can have the category's."""
+    """Return the part that is a category: the name of its run entry, because a task can have the category's name."""
     return next(name for name, each in benchmark.entries.items() if each.name == category)
 
 
@@ -321,8 +321,8 @@ def _with_widest_interval(benchmark: Benchmark, result: Result) -> Result:
     """
     category = benchmark.entries[_part(benchmark, result.category)]
     tasks = [benchmark.task(result.task)] if result.task else category.tasks_at(result.length)
-    # The number of answers of all tasks, as if they were one task. The publication does not say which protocol a model
-    # was asked by, so the smallest sample counts.
+    # This is the number of answers of all tasks together. The publication does not name the protocol of a model, so the
+    # smallest sample is used.
     protocols = [[Settings(result.length, protocol=protocol) for protocol in task.variants] for task in tasks]
     count = sum(min(map(task.sample, each)) for task, each in zip(tasks, protocols, strict=True))
     mean = result.interval.mean

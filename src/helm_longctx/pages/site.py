@@ -22,7 +22,7 @@ POLICY = (
     "default-src 'none'; script-src 'self' file: 'unsafe-eval'; style-src 'self' file: 'unsafe-inline';"
     " img-src 'self' file: data: blob:"
 )
-"""Nothing is fetched from elsewhere, and no script in a text can run. Vega makes functions of its expressions."""
+"""The policy forbids to load anything from elsewhere and to run scripts in texts. Vega needs functions from strings."""
 
 
 def write_site(report: Report, folder: Path) -> list[Path]:
@@ -67,7 +67,7 @@ def write_data(block: Block, folder: Path) -> None:
 
 
 def dump_json(value: Any, option: int = 0) -> bytes:
-    """Serialize a value; numbers that JSON does not have become null, and lone surrogates question marks."""
+    """Serialize a value. NaN and infinity become null, and lone surrogates become question marks."""
     option |= orjson.OPT_NON_STR_KEYS
     try:
         return orjson.dumps(value, option=option)
@@ -77,7 +77,7 @@ def dump_json(value: Any, option: int = 0) -> bytes:
 
 
 def safe_json(value: Any) -> str:
-    """Serialize a value so that it can stand in a script element: without characters that could end it."""
+    """Serialize a value for a script element, without characters that could end the element."""
     text = dump_json(value).decode()
     for character in "<>&\u2028\u2029":
         # `</script>` and `<!--` end or change a script element, and U+2028 ends a line in old JavaScript.

@@ -1,4 +1,4 @@
-"""How tasks go together over models: rank correlations, and any task against any other."""
+"""The page of relations between tasks: rank correlations over models, and a plot of any task against any other."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from helm_longctx.statistics import correlation
 from helm_longctx.statistics.correlation import Correlation
 
 FEWEST = 5
-"""Models from which on correlations are shown."""
+"""Smallest number of models for correlations."""
 
 Scores = Mapping[str, Mapping[str, float]]
 """Scores in percent by model, then by part."""
@@ -41,8 +41,8 @@ def _section(board: Board, length: int | None) -> Section | None:
 
 
 def _tasks(board: Board, length: int | None) -> list[str]:
-    """Tasks whose scores are known apart from their category's."""
-    # A category of one task has that task's scores.
+    """Return the tasks whose scores are known and differ from their category's."""
+    # A category with one task has that task's scores.
     shared = {part for part in board.columns_at(length) if len(board.tasks_of(part, length)) == 1}
     tasks = [task for part in board.columns_at(length) if part not in shared for task in board.tasks_of(part, length)]
     return [task for task in dict.fromkeys(tasks) if task not in board.columns]
@@ -53,7 +53,7 @@ def _scores(board: Board, parts: Sequence[str], length: int | None) -> dict[str,
     for model in board.models:
         results = {part: board.score(model, part, length) for part in parts}
         values = {part: round(100 * result.interval.mean, 2) for part, result in results.items() if result}
-        # A model without understanding would correlate everything: it is the worst everywhere.
+        # A model without understanding is the worst everywhere, so it would raise all correlations.
         if values and model not in FLOORS:
             found[model] = values
     return found

@@ -66,7 +66,7 @@ def _redact_hook(module: ModuleType, name: str) -> None:
         return
 
     @functools.wraps(hook)
-    def redacting(*arguments: Any) -> None:
+    def call_with_redaction(*arguments: Any) -> None:
         # sys.excepthook gets type, value and traceback; the other hooks get one tuple that begins with them.
         exception = arguments if len(arguments) == 3 else arguments[0][:3]
         text = "".join(traceback.format_exception(*exception))
@@ -75,8 +75,8 @@ def _redact_hook(module: ModuleType, name: str) -> None:
         elif sys.stderr is not None:
             sys.stderr.write(clean)
 
-    redacting.redacts = True  # type: ignore[attr-defined]
-    setattr(module, name, redacting)
+    call_with_redaction.redacts = True  # type: ignore[attr-defined]
+    setattr(module, name, call_with_redaction)
 
 
 def _redact_warnings() -> None:
@@ -85,8 +85,8 @@ def _redact_warnings() -> None:
         return
 
     @functools.wraps(theirs)
-    def redacting(*arguments: Any, **named: Any) -> str:
+    def format_with_redaction(*arguments: Any, **named: Any) -> str:
         return redact(theirs(*arguments, **named))
 
-    redacting.redacts = True  # type: ignore[attr-defined]
-    warnings.formatwarning = redacting
+    format_with_redaction.redacts = True  # type: ignore[attr-defined]
+    warnings.formatwarning = format_with_redaction

@@ -23,17 +23,17 @@ class Answer(NamedTuple):
     """A model's answer to one instance.
 
     Args:
-        repeat: which of the instance's repeats it is, from 1.
+        repeat: the number of the repeat, from 1.
         references: the accepted answers, separated by ` | `.
         score: None if the answer has no score.
-        error: why the request has no answer, as the server said it.
+        error: the server's message if the request has no answer.
         failure: the statistic that counts requests without an answer for this reason, e.g. `request_too_long`.
         depth: position of the evidence in the context, 0 to 1.
         tokens: number of tokens of the prompt.
-        package, comparability: as in `Score`.
-        record: what the scorer reads besides the answer, as a JSON object, so that the answer can be scored again.
+        package, comparability: see `Score`.
+        record: everything that the scorer reads besides the answer, as a JSON object, so that it can be scored again.
         entry: the run entry that asks for this task alone; empty if its benchmark is not known.
-        group: what the instance shares with others of its task; see `Example.group`.
+        group: the name of what the instance shares with others of its task; see `Example.group`.
     """
 
     run: str
@@ -62,7 +62,7 @@ def answers(suite: Path, benchmarks: Iterable[Benchmark] = ()) -> Iterator[Answe
 
     Args:
         suite: the suite's folder.
-        benchmarks: those whose tasks may have a score of several metrics.
+        benchmarks: the benchmarks whose tasks can have a score of several metrics.
 
     Raises:
         InputError: a file of a run is damaged.
@@ -134,10 +134,10 @@ def _answer(
 
 
 def answer_record(state: State) -> str:
-    """Return as JSON what the scorer reads besides the answer.
+    """Return everything that the scorer reads besides the answer, as JSON.
 
-    These are the references, the fields of the sample, under `notes` what judges said, and under `answer_prefix` the
-    text that is scored before the answer.
+    These are the references, the fields of the sample, `notes` with the judges' annotations, and `answer_prefix` with
+    the text that is scored before the answer.
     """
     sample = find_sample(state["instance"])
     scores_prefix = sample is not None and sample.style == "completion" and sample.prefix_scored

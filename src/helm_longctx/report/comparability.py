@@ -23,7 +23,7 @@ _SHARES = {
     "judge_failed": "failed judgements",
     "prompt_cut": "cut prompts",
 }
-"""Statistics that are zero in a comparable run, with what they count."""
+"""Statistics that are zero in a comparable run, with a description of what they count."""
 
 
 class Lack(NamedTuple):
@@ -63,14 +63,14 @@ class Lack(NamedTuple):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run entry asked for, and the statistics of the run.
+    """The request of a run entry, and the statistics of the run.
 
     Args:
         category_tasks: the tasks whose mean is the score of the run entry's category at its length.
         tasks: the tasks that were run.
         settings: the run entry's length, protocol and number of samples.
-        judge: the run entry's.
-        means: (statistic, task) to its mean over instances without perturbation.
+        judge: the run entry's judge.
+        means: from (statistic, task) to the mean over instances without perturbation.
     """
 
     category_tasks: tuple[Task, ...]
@@ -157,7 +157,7 @@ def cell_lacks(metric: str, task: str | None, outcomes: Sequence[Outcome]) -> li
     if metric in CONDITIONS or not outcomes:
         return []
     run_tasks = {each.name: each for outcome in outcomes for each in outcome.tasks}
-    # HELM's schema cannot name a sub-split in a column, so a task's score also has a name of its own.
+    # HELM's schema cannot name a sub-split in a column, so a task's score also has its own name.
     own = [each for each in run_tasks.values() if task in (None, each.name) and task_score(each.name) == metric]
     if task or own:
         return find_lacks(own or [each for each in run_tasks.values() if each.name == task], outcomes)

@@ -33,7 +33,7 @@ THRESHOLDS = tuple(round(0.05 * step, 2) for step in range(21))
 
 
 class Item(NamedTuple):
-    """What models are compared on: an instance of a task at a length."""
+    """An instance of a task at a length, on which models are compared."""
 
     entry: str
     task: str
@@ -50,8 +50,8 @@ class Pairing:
         one, other: the models; the effect is the score of `one` minus that of `other`.
         by: `all`, `task`, `length` or `depth`.
         part: the task, the length's label, or the depth in percent.
-        comparison: the effect is the mean over tasks and lengths of their mean differences.
-        adjusted: the p-value by Holm, over all pairs and parts with the same `by`.
+        comparison: the comparison. Its effect is the mean over tasks and lengths of their mean differences.
+        adjusted: the p-value that is adjusted by Holm's method over all pairs and parts with the same `by`.
     """
 
     one: str
@@ -64,7 +64,7 @@ class Pairing:
     @property
     def better(self) -> str:
         """The better model; empty if they are tied."""
-        # Not `>=`, because NaN, the p-value without instances, must be a tie.
+        # NaN, the p-value without instances, must be a tie, so the condition is not `>=`.
         if not self.adjusted < SIGNIFICANCE:
             return ""
         return self.one if self.comparison.effect.mean > 0 else self.other
@@ -72,14 +72,14 @@ class Pairing:
 
 @dataclass(frozen=True)
 class Standing:
-    """A model's place among those that are compared.
+    """A model's place in the ranking.
 
     Args:
-        mean: over tasks and lengths of their means.
-        rank: by the mean.
-        borda: how many others it is better than, as a mean over tasks and lengths.
-        kemeny: its place in Kemeny's order, from 1.
-        interquartile_mean: of its scores in tasks and lengths.
+        mean: the mean over tasks and lengths of their means.
+        rank: the rank by the mean.
+        borda: the number of models that this one is better than, as a mean over tasks and lengths.
+        kemeny: the place in Kemeny's order, from 1.
+        interquartile_mean: the mean of the middle half of the scores in tasks and lengths.
         profile: for each of `THRESHOLDS` the share of tasks and lengths with a higher score.
     """
 
@@ -93,7 +93,7 @@ class Standing:
 
 
 class Difference(NamedTuple):
-    """The scores of two models on an instance, and where HELM's pages show both answers."""
+    """The scores of two models on an instance, and the addresses of both answers on HELM's pages."""
 
     item: Item
     one: float
@@ -102,11 +102,11 @@ class Difference(NamedTuple):
 
 
 class Table:
-    """The scores of models on the instances that each of them has a score for.
+    """The scores of models on the instances for which each of them has a score.
 
     Args:
-        results: of tasks; see `read_results`.
-        models: names in the results.
+        results: the results of tasks; see `read_results`.
+        models: names of models in the results.
 
     Raises:
         InputError: a model is unknown, or the models have no scored instance in common.
@@ -118,17 +118,17 @@ class Table:
         for model in models:
             if model not in known:
                 raise InputError(
-                    f"compare: model={shorten(model)} has no scored instance here; allowed: "
-                    f"{list_choices(model, known) or 'none, since the suite has no run with instances'}"
+                    f"compare: model={shorten(model)} has no scored instance in this suite; allowed: "
+                    f"{list_choices(model, known) or 'none, because the suite has no run with instances'}"
                 )
         by_model = {
             model: _by_item(r for result in results if result.model == model for r in result.rows) for model in models
         }
         self.models = tuple(models)
-        # A paired comparison needs both answers, so what one model lacks counts for none.
+        # A paired comparison needs all answers, so an instance that one model lacks counts for no model.
         self.items = [item for item in by_model[models[0]] if all(item in rows for rows in by_model.values())]
         if not self.items:
-            raise InputError(f"compare: {', '.join(models)} have no scored instance in common")
+            raise InputError(f"compare: {', '.join(models)} have no scored instance in common; run the same tasks")
         self._rows = {model: [rows[item] for item in self.items] for model, rows in by_model.items()}
         self.scores = {model: np.array([_mean(rows) for rows in found]) for model, found in self._rows.items()}
         self.groups = [rows[0].group for rows in self._rows[models[0]]]
@@ -147,7 +147,7 @@ class Table:
         """Rank the models, best first."""
         cells = [
             Cell([self.scores[model][places] for model in self.models], [self.groups[place] for place in places])
-            # The first four fields of an item are everything but the instance.
+            # The first four fields of an item are all but the instance.
             for places in self._split(lambda place: str(self.items[place][:4])).values()
         ]
         # A row for each model and a column for each task and length.
@@ -169,11 +169,11 @@ class Table:
         return sorted(standings, key=lambda standing: standing.rank.rank)
 
     def differences(self, one: str, other: str, most: int, address: str) -> list[Difference]:
-        """Return the instances on which two models differ most, the first model's wins and losses in turn.
+        """Return the instances with the largest differences between two models, with wins and losses in turn.
 
         Args:
-            most: number of instances.
-            address: where helm-server serves the suite.
+            most: largest number of instances.
+            address: address of helm-server.
         """
         gaps = self.scores[one] - self.scores[other]
         wins = [int(place) for place in np.argsort(-gaps, kind="stable") if gaps[place] > 0]

@@ -12,7 +12,7 @@ from helm_longctx.protocol.task import Task
 def conf_files(benchmarks: Iterable[Benchmark]) -> dict[str, str]:
     """Return file names with contents: a file for each benchmark and length.
 
-    Tasks that not every machine can score have files of their own.
+    Tasks that not every machine can score have their own files.
     """
     files = {}
     for benchmark in benchmarks:
@@ -53,7 +53,7 @@ def entry_file(about: str, entries: Iterable[str]) -> str:
     """Return the content of a file of run entries for `helm-run --conf-paths`.
 
     Args:
-        about: its first line, a comment.
+        about: the text of the first line, which is a comment.
     """
     lines = ",\n".join(f'  {{description: "{entry}", priority: 1}}' for entry in entries)
     return f"# {about}\n\nentries: [\n{lines}\n]\n"

@@ -1,4 +1,4 @@
-"""Writes the files behind a run's page. Long texts are elided and link to the whole text."""
+"""Writes the files for a run's page. Long texts are elided and link to the whole text."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from helm_longctx.runs.prompts import instance_names
 INPUTS = (STATES, INSTANCE_STATS)
 
 _helm_lock = threading.Lock()
-"""Keeps HELM's functions to one thread: they use Mako templates, and Python 3.11's parser can fail in two threads."""
+"""One thread at a time calls HELM's functions: they use Mako, and Python 3.11's parser can fail in two threads."""
 
 # HELM's front end renders an input as HTML if it contains this, and as text otherwise.
 _HTML_MARKER = '<br><img src="data:image;base64'
@@ -63,9 +63,9 @@ def write_display(run: Path, run_spec: RunSpec, schema: Schema, skip_completed: 
         else:
             _write_with_helm(run, folder, run_spec, schema, lean)
         for output in OUTPUTS:
-            # All are complete before the first is moved, so the page never mixes two summaries.
+            # All files are complete before the first one is moved, so the page never mixes two summaries.
             os.replace(folder / output, run / output)
-    # Last: an error above leaves the files of the last summary in place.
+    # This comes last, so that after an error the files of the last summary are still there.
     lean.finish()
     if lean.missing:
         hwarn(f"{run}: {lean.missing} whole prompts cannot be shown, because prompts.zst is missing or damaged")
@@ -99,7 +99,7 @@ class LeanStates:
     """Elides the texts of request states for a page.
 
     Args:
-        texts: gets the whole texts.
+        texts: the files to which the whole texts are written.
 
     Attributes:
         missing: number of states whose whole prompt is missing from the run's prompt store.
@@ -112,7 +112,7 @@ class LeanStates:
         self.missing = 0
 
     def change(self, state: State) -> State:
-        """Return the state for the page. A failed request shows its error as its answer, as HELM's page needs one."""
+        """Return the state for the page. The answer of a failed request is its error, because HELM's page needs one."""
         evidence = _evidence(state["instance"])
         page_state: State = _elide_all(state, evidence)
         prompt, text = self._add_whole_texts(state)
@@ -122,7 +122,7 @@ class LeanStates:
         self._rewrite(page_state["instance"]["input"], "text", state["instance"]["input"], evidence, text)
         result = page_state.get("result")
         if result and not result["completions"]:
-            # HELM's page takes the first completion without looking whether there is one.
+            # HELM's page takes the first completion without a check.
             result["completions"] = [{"text": f"[no answer: {result.get('error')}]", "logprob": 0, "tokens": []}]
         return page_state
 
@@ -158,7 +158,7 @@ class LeanStates:
         self._texts.finish(dict(zip(names, digests, strict=True)))
 
     def _add_whole_texts(self, state: State) -> tuple[str | None, str | None]:
-        """Return the digests of the whole prompt and of a text with the whole input; None if short enough to show."""
+        """Return the digests of the whole prompt and of a text with the whole input; None for a short text."""
         instance = state["instance"]
         sample = find_sample(instance)
         pointer = (sample.full_prompt if sample else None) or {}
@@ -171,7 +171,7 @@ class LeanStates:
         prompt_digest = self._texts.add(prompt) if len(prompt) > LIMIT else None
         if len(text) <= LIMIT:
             return prompt_digest, None
-        # A prompt that contains the input serves for both links.
+        # A prompt that contains the input is used for both links.
         return prompt_digest, prompt_digest if prompt_digest and text in prompt else self._texts.add(text)
 
 
@@ -188,7 +188,7 @@ def text_html(text: str, link: str, index: str) -> str:
         link: address of the whole prompt.
         index: address of the list of prompts.
     """
-    # After the escaping, so that the only markup is ours.
+    # The marks are added after the escaping, so that there is no other markup.
     body = _EVIDENCE.sub(r"<mark>\g<0></mark>", html.escape(text, quote=False))
     body = _LEFT_OUT.sub(lambda mark: _anchor(link, mark[0]), body)
     return f"<div>{_links(link, 'Whole prompt', index)}</div>{_box(body)}"

@@ -1,4 +1,4 @@
-"""Exports a suite's scores and answers as tables for other programs."""
+"""Exports a suite's scores and averages as tables for other programs."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ class Score(NamedTuple):
     """One statistic of a task in a run.
 
     Args:
-        length: empty if the benchmark has no lengths.
+        length: the length's label; empty if the benchmark has no lengths.
         score: the mean over the task's instances.
-        low, high: the ends of its 95 % interval; None if they are unknown, as for published scores.
-        error: its standard error, clustered as the interval is.
-        failed: number of the task's requests without an answer, which no score counts.
+        low, high: the ends of the 95 % interval; None if they are unknown, as for published scores.
+        error: the standard error, with the same clusters as the interval.
+        failed: number of the task's requests without an answer, which are in no score.
         instances: number of instances with this statistic; None for published scores, where it is unknown.
-        lacking: why the score is not comparable: codes of `Lack`, separated by `;`.
+        lacking: the reasons why the score is not comparable: codes of `Lack`, separated by `;`.
         package: version of helm-longctx that made the run; empty for older runs.
-        comparability: the benchmark's comparability number; only runs with the same number compare. Empty for older
-            runs.
+        comparability: the benchmark's comparability number; empty for older runs. Only runs with equal numbers are
+            comparable.
         judge: the judge, as in run entries; empty if no judge decides the task's score.
     """
 
@@ -70,12 +70,12 @@ class Average(NamedTuple):
     """A mean of `longctx_score` over the tasks at a length or over the lengths of a task.
 
     Args:
-        task, length: the one that is averaged over is `average`.
-        of: over how many scores the mean is.
-        low, high: the ends of its 95 % interval; None if those of a score are unknown, and for means over lengths.
+        task, length: `average` stands for the one over which the mean is.
+        of: number of scores in the mean.
+        low, high: the ends of the 95 % interval; None if those of a score are unknown, and for means over lengths.
         lacking: codes of `Lack` of these scores and of the category's tasks without a score, separated by `;`.
         package, comparability: the values of these scores, separated by `;`.
-        judge: the judge of the scores that have one; no mean is over scores of two judges.
+        judge: the judge of the scores that have one. No mean is over scores of two judges.
     """
 
     model: str
@@ -94,7 +94,7 @@ class Average(NamedTuple):
 
 
 def scores(suite: Path, benchmarks: Iterable[Benchmark]) -> Iterator[Score]:
-    """Yield every statistic of every finished run, sorted by the runs' names, and then the published ones.
+    """Yield every statistic of every finished run, sorted by the runs' names, and then the published scores.
 
     Args:
         suite: the suite's folder, `<output path>/runs/<suite>`.
@@ -189,12 +189,12 @@ def _ends(interval: Interval | None) -> tuple[float | None, float | None]:
 def write_csv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> int:
     """Write a CSV file, completely or not at all, and return the number of rows.
 
-    The file has a byte-order mark, without which spreadsheets misread Chinese text.
+    The file has a byte-order mark, because spreadsheets misread Chinese text without it.
     """
     count = 0
     part = path.with_name(f"{path.name}.part")
     try:
-        # The csv module ends lines itself. Answers of models can have lone surrogates, which UTF-8 refuses.
+        # The csv module writes the line ends. Answers of models can have lone surrogates, which UTF-8 does not allow.
         with part.open("w", encoding="utf-8-sig", errors="surrogatepass", newline="") as file:
             table = csv.writer(file)
             table.writerow(columns)
@@ -223,13 +223,13 @@ def _is_test_stat(stat: Mapping[str, Any]) -> bool:
 
 
 def find_versions(spec: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the package version and the comparability number in a run spec; empty where an older version wrote it."""
+    """Return the package version and the comparability number in a run spec; empty in run specs of older versions."""
     packages = (metric.get("args", {}).get("package") for metric in spec["metric_specs"])
     return next(filter(None, packages), ""), str(spec["scenario_spec"]["args"].get("comparability", ""))
 
 
 def _judges(spec: Mapping[str, Any], benchmarks: Iterable[Benchmark]) -> dict[str, str]:
-    """Return the judge of each task with judged scores. A published score of a whole category has no task."""
+    """Return the judge of each task with judged scores. The empty name stands for a published score of a category."""
     entry = spec["scenario_spec"]["args"]["entry"]
     category = next((each.entries[entry] for each in benchmarks if entry in each.entries), None)
     annotators = spec.get("annotators") or []
@@ -271,7 +271,7 @@ def _tasks_of(category: Category, cell: Cell) -> tuple[Task, ...]:
 def _count_instances(
     run: Path, stats: Iterable[Mapping[str, Any]], tasks: Iterable[Task]
 ) -> dict[tuple[str, str], int]:
-    """Return for each statistic and task, the number of instances in the mean, as far as the run's files have it."""
+    """Return the number of instances in the mean of each statistic and task, as far as the run's files have it."""
     path = run / INSTANCE_STATS
     rows = read_json(path)
     with reading(path):

@@ -74,8 +74,7 @@ class FullTexts:
         if not path.exists():
             self._folder.mkdir(exist_ok=True)
             part = path.with_suffix(".part")
-            # mtime=0 makes the file depend only on the text.
-            # Level 1: prompts are written once for a page that is seldom opened.
+            # With mtime=0 the file depends only on the text. Level 1 is fast, and the page is rarely opened.
             part.write_bytes(gzip.compress(data, compresslevel=1, mtime=0))
             os.replace(part, path)
         return digest

@@ -10,9 +10,9 @@ from helm.benchmark.presentation.table import Cell, HeaderCell, Table
 
 
 def arrange_table(table: Table) -> Table:
-    """Shorten the headings, leave out columns and rows without a value, and sort the rows by the first column.
+    """Shorten the headings, omit columns and rows without a value, and sort the rows by the first column of scores.
 
-    HELM's front end sorts by the first column too. A row without a value there comes last, sorted by the next columns.
+    HELM's front end also sorts by this column. Rows without a value there come last, sorted by the next columns.
     """
     # The first column has the models' names.
     places = [0, *(place for place in range(1, len(table.header)) if any(_has_value(row[place]) for row in table.rows))]
@@ -51,7 +51,7 @@ def _shorten(title: HeaderCell) -> HeaderCell:
 
 
 def select_groups(groups: Sequence[RunGroup], present: Collection[str]) -> list[RunGroup]:
-    """Leave out the groups without runs: their pages would stay empty.
+    """Omit the groups without runs, because their pages would be empty.
 
     Args:
         present: the groups that have runs.

@@ -19,7 +19,7 @@ NOTES = f"{MARK} Not comparable"
 """Title of the column with the reasons."""
 
 _MOST_TITLES = 5
-"""Columns that a reason names; more would make a row higher than the page."""
+"""Largest number of columns that a reason names. With more, a row would be higher than the page."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,9 @@ class ScoreCell(Cell):
 
     Args:
         number: the score; None if there is none.
-        low, high: the ends of its 95 % interval, if they are known.
-        lacking: why the score is not comparable; None if it is.
-        reason: why there is no score.
+        low, high: the ends of the 95 % interval, if they are known.
+        lacking: the reasons why the score is not comparable; None if it is comparable.
+        reason: the reason why there is no score.
     """
 
     number: float | None = None
@@ -61,7 +61,7 @@ def add_lacks(cell: Cell, lacks: Sequence[Lack]) -> Cell:
 def mark_table(table: Table) -> Table:
     """Write intervals and marks into the cells, and add a last column with the reasons.
 
-    A column without either is returned unchanged. A marked score is never the best of its column.
+    A column without intervals and marks stays unchanged. A marked score is never the best of its column.
     """
     notes = [_note(table.header, row) for row in table.rows]
     columns = [list(cells) for cells in zip(*table.rows, strict=True)]
@@ -77,7 +77,11 @@ def mark_table(table: Table) -> Table:
 
 
 def cell_text(cell: Mapping[str, Any]) -> str:
-    """Return the text that a terminal shows for a cell that was written as JSON; the interval is a second line."""
+    """Return the text of a cell for terminals. The interval is on a second line.
+
+    Args:
+        cell: the cell as JSON data.
+    """
     value = cell.get("number", cell.get("value"))
     if not isinstance(value, float):
         return "" if value is None else str(value)
@@ -96,7 +100,7 @@ def tag_run(run: Path, reasons: Sequence[str]) -> None:
         return
     scenario = read_json(path)
     with reading(path):
-        # Removes the tags of an earlier call, whose reasons may no longer apply.
+        # The tags of an earlier call are removed, because their reasons may no longer apply.
         tags = [tag for tag in scenario["tags"] if not tag.startswith(MARK)]
     if (new_tags := [*tags, *(f"{MARK} {reason}" for reason in reasons)]) != scenario["tags"]:
         replace_file(path, orjson.dumps({**scenario, "tags": new_tags}, option=orjson.OPT_INDENT_2))
@@ -107,7 +111,7 @@ def _note(header: Sequence[HeaderCell], row: Sequence[Cell]) -> str | None:
     columns: dict[str, list[str]] = {}
     for title, cell in zip(header, row, strict=True):
         absent = getattr(cell, "reason", None)
-        for reason in [*describe(_lacking(cell)), *([f"no score, because {absent}"] if absent else [])]:
+        for reason in [*describe(_lacks_of(cell)), *([f"no score, because {absent}"] if absent else [])]:
             columns.setdefault(reason, []).append(str(title.value))
     return "; ".join(f"{_join(titles)}: {reason}" for reason, titles in columns.items()) or None
 
@@ -117,7 +121,7 @@ def _join(titles: Sequence[str]) -> str:
     return ", ".join(titles[:_MOST_TITLES]) + (f" and {more} more" if more > 0 else "")
 
 
-def _lacking(cell: Cell) -> list[Lack]:
+def _lacks_of(cell: Cell) -> list[Lack]:
     return getattr(cell, "lacking", None) or []
 
 
@@ -127,9 +131,9 @@ def _number(cell: Cell) -> float | None:
 
 
 def _mark_column(cells: Sequence[Cell], lower_is_better: bool | None) -> list[Cell]:
-    """Turn a column's scores into texts of one width, which the front end sorts in the order of the numbers."""
+    """Convert a column's scores to texts of equal width, which the front end sorts in the order of the numbers."""
     scores = [float(cell.value) for cell in cells if cell.value is not None]
-    comparable = [float(cell.value) for cell in cells if cell.value is not None and not _lacking(cell)]
+    comparable = [float(cell.value) for cell in cells if cell.value is not None and not _lacks_of(cell)]
     best = None
     if comparable and lower_is_better is not None:
         best = min(comparable) if lower_is_better else max(comparable)
@@ -140,12 +144,12 @@ def _mark_column(cells: Sequence[Cell], lower_is_better: bool | None) -> list[Ce
 
 def _text_cell(cell: Cell, width: int, best: float | None) -> Cell:
     number = float(cell.value)
-    # HELM made the best of all scores bold, marked ones included.
+    # HELM also considers marked scores for the best score, which is bold.
     style = {name: value for name, value in (cell.style or {}).items() if name != "font-weight"}
-    if not _lacking(cell) and number == best:
+    if not _lacks_of(cell) and number == best:
         style |= {"font-weight": "bold"}
     low, high = getattr(cell, "low", None), getattr(cell, "high", None)
-    tail = (f" {MARK}" if _lacking(cell) else "") + ("" if low is None else f" ({low:.3f}–{high:.3f})")
+    tail = (f" {MARK}" if _lacks_of(cell) else "") + ("" if low is None else f" ({low:.3f}–{high:.3f})")
     # The front end shows a text that is a number with three decimals, but sorts it with all of them.
     text = f"{number:{width}.3f}{tail}" if tail else f"{number:{width + 3}.6f}"
     return _score_cell(cell, value=text, number=number, style=style)

@@ -1,4 +1,4 @@
-"""Overall scores as results in the form of runs, and which table is the first."""
+"""Makes overall scores into results in the form of runs, and chooses the first table of the leaderboard."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ModelLength = tuple[str, int]
 
 
 class OverallRun(NamedTuple):
-    """A model's overall score, or the reason why it has none, and its form as a run."""
+    """A model's overall score or the reason why it has none, and the score in the form of a run."""
 
     overall: Overall
     run: ResultRun
@@ -31,7 +31,7 @@ def overall_runs(
     """Yield the overall scores of a benchmark with several categories, for each deployment of a model.
 
     Args:
-        deployments: those of each model that has runs.
+        deployments: the deployments of each model that has runs.
     """
     for overall in overalls if len(benchmark.categories) > 1 else ():
         label = "" if overall.length is None else length_label(overall.length)
@@ -44,7 +44,7 @@ def overall_runs(
 
 
 def first_table(benchmark: Benchmark, categories: Iterable[Result], overalls: Iterable[Overall]) -> str | None:
-    """Return the group that the leaderboard opens with: the longest common length, with the overall score if there is.
+    """Return the group of the leaderboard's first table: the longest common length, with the overall score if any.
 
     Returns:
         None if there is no score by length.
@@ -69,5 +69,5 @@ def common_length(scored: Iterable[ModelLength]) -> int | None:
     for model, length in own or every:
         models[length].add(model)
     all_models = set().union(*models.values())
-    # A longer length that few models reach would open with an almost empty table.
+    # With a longer length that few models have, the first table would be almost empty.
     return max((length for length, having in models.items() if 2 * len(having) > len(all_models)), default=None)

@@ -1,4 +1,4 @@
-"""Writes the files behind the page of one of our runs as a stream, with the content that HELM's code gives them.
+"""Writes the files for the page of a run of this package as a stream, with the same content as HELM's code.
 
 HELM's code makes objects of all states and statistics of a run, which takes 2 ms and 40 kB for each instance.
 """
@@ -28,7 +28,7 @@ def write_pages(run: Path, folder: Path, statistics: Collection[str], change: Ca
 
     Args:
         run: the run's folder.
-        folder: gets the files.
+        folder: the folder for the files.
         statistics: names of the statistics that the page shows.
         change: makes the state for the page.
 
@@ -80,7 +80,7 @@ def _means(stats: Iterable[State], statistics: Collection[str]) -> dict[str, flo
 
 def _trial(perturbed: State, instance: str, answer: State) -> Trial:
     perturbation = perturbed.get("perturbation")
-    # As JSON, because a perturbation is a dictionary, which cannot be a key.
+    # A perturbation is a dictionary, which cannot be a key, so it becomes JSON.
     return instance, json.dumps(perturbation) if perturbation else "", answer.get("train_trial_index", 0)
 
 
@@ -104,6 +104,6 @@ class _JsonList:
         self._separator = b",\n"
 
     def __exit__(self, *error: object) -> None:
-        # Without an element there was no opening bracket yet.
+        # Without elements, the opening bracket was not written yet.
         self._file.write(b"\n]" if self._separator != b"[\n" else b"[]")
         self._file.close()

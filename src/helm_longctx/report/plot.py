@@ -35,7 +35,7 @@ Curves = dict[str, dict[int, Point]]
 COLUMNS = 3
 
 FLOORS = "longctx/"
-"""What the names of the baseline models start with."""
+"""Start of the names of the baseline models."""
 
 LACKING = "hollow: not comparable"
 """Legend of hollow points. The tables of `export` have the reasons."""
@@ -82,7 +82,7 @@ def plot(panels: Mapping[str, Curves], path: Path) -> None:
     with rc_context({"font.family": [font for font in FONTS if font in installed], "svg.fonttype": "none"}):
         models = sorted({model for panel in panels.values() for model in panel})
         legend = 0.6 + 0.2 * -(-(len(models) + 1) // columns)
-        # `Figure` itself and not pyplot, which would look for a display.
+        # `Figure` is used directly, because pyplot would look for a display.
         figure = Figure(figsize=(4.2 * columns, 3.2 * rows + legend), layout="constrained")
         axes = figure.subplots(rows, columns, squeeze=False).flatten()
         colors = {model: colormaps["tab20"](place % 20) for place, model in enumerate(models)}
@@ -101,7 +101,7 @@ def plot(panels: Mapping[str, Curves], path: Path) -> None:
 
 
 def _line_style(model: str) -> str:
-    """Published results are dashed; the baselines, which are the floor of the others, are dotted."""
+    """Return the style of a curve: dashed for published results, dotted for the baselines, which are a floor."""
     if model.startswith(f"{MAKER}/"):
         return "--"
     return ":" if model.startswith(FLOORS) else "-"
@@ -111,11 +111,11 @@ def _draw(axis: Axes, title: str, panel: Curves, colors: Mapping[str, Any]) -> N
     lengths = sorted({length for curve in panel.values() for length in curve})
     for model, curve in panel.items():
         _draw_curve(axis, model, curve, colors[model])
-    # Lengths double from one to the next.
+    # Each length is twice the one before.
     axis.set_xscale("log", base=2)
     axis.set_xticks(lengths, [length_label(length) for length in lengths])
     axis.minorticks_off()
-    # From 0 in every panel, so that panels can be compared by eye.
+    # All panels start at 0, so that they can be compared by eye.
     axis.set_ylim(0, max(1.0, *(point.score for curve in panel.values() for point in curve.values())) * 1.03)
     axis.set_title(title, fontsize="medium")
     axis.grid(alpha=0.3)

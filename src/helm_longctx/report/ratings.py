@@ -28,9 +28,9 @@ class Rating(NamedTuple):
     """A number that a rater gave to an answer.
 
     Args:
-        run: empty if a label file has no such column.
+        run: the run's name; empty if a label file has no such column.
         id: the instance's id.
-        repeat: which of the instance's repeats the answer is, from 1.
+        repeat: the number of the repeat, from 1.
     """
 
     run: str
@@ -56,7 +56,7 @@ def read_ratings(path: Path, rater: str) -> pd.DataFrame:
     import pandas as pd
 
     if path.is_dir():
-        # A run's own folder, or those of all runs if the path is a suite.
+        # The path is a run's folder, or a suite with the folders of runs.
         folders = [path, *sorted(path.glob("*"))]
         ratings = [each for folder in folders if (folder / INSTANCE_STATS).is_file() for each in _run_ratings(folder)]
     else:
@@ -75,7 +75,7 @@ def rating_tables(judged: pd.DataFrame, labels: pd.DataFrame | None) -> tuple[di
 
     Returns:
         A table for each shared metric, with a column for each rater, a row for each answer and NaN for no rating; and
-        the number of labelled answers that were not judged. The mean of several judges is a metric of its own.
+        the number of labelled answers that were not judged. The mean of several judges is a separate metric.
 
     Raises:
         InputError: there is nothing to compare, or a rater rated an answer twice.
@@ -109,7 +109,7 @@ def rating_tables(judged: pd.DataFrame, labels: pd.DataFrame | None) -> tuple[di
 
 
 def _rename_means(judged: pd.DataFrame) -> pd.DataFrame:
-    """Rename the metric of a mean over several judges, so that the mean is not compared as one more judge."""
+    """Rename the metric of a mean over several judges, so that the mean does not count as another judge."""
     several = set(judged.loc[judged["rater"] != JUDGE, "metric"])
     means = (judged["rater"] == JUDGE) & judged["metric"].isin(several)
     return judged.assign(metric=judged["metric"].where(~means, judged["metric"] + f", {MEAN}"))

@@ -1,7 +1,7 @@
-"""Keeps published results in a suite, so that tables show them beside the user's runs.
+"""Stores published results in a suite, so that tables show them beside the user's runs.
 
-They cost one folder for each benchmark. It is a run without instances and groups, so that HELM's pages can link to it;
-its file `published.json` has the rows.
+There is one folder for each benchmark. It is a run without instances and groups, so that HELM's pages can link to it.
+Its file `published.json` has the rows.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class ResultRun(NamedTuple):
     """A result without instances, published or computed, in the form of a run.
 
     Args:
-        spec: as in `run_spec.json`. Its name is that of the folder with published rows; empty for a computed result.
-        stats: as in `stats.json`.
+        spec: data as in `run_spec.json`. Its name is the folder with published rows; empty for a computed result.
+        stats: data as in `stats.json`.
     """
 
     spec: dict[str, Any]
@@ -47,7 +47,7 @@ class ResultRun(NamedTuple):
 def write_reference(
     benchmark: Benchmark, folder: Path, models: Sequence[str] = ("*",), length: int | None = None
 ) -> int:
-    """Add published rows to those that the suite has, and return how many were chosen. Runs are not changed.
+    """Add published rows to those in the suite, and return the number of chosen rows. Runs are not changed.
 
     Args:
         folder: the suite's folder, `<output path>/runs/<suite>`.
@@ -62,21 +62,21 @@ def write_reference(
     if not chosen:
         names = ", ".join(dict.fromkeys(row.model for row in rows)) or "none at that length"
         raise InputError(
-            f"no published result of {benchmark.title} fits model={','.join(models)!r}; there are: {names}"
+            f"no published result of {benchmark.title} matches model={','.join(models)!r}; allowed: {names}"
         )
     add_rows(benchmark, folder, chosen)
     return len(chosen)
 
 
 def add_rows(benchmark: Benchmark, folder: Path, rows: Iterable[Published]) -> None:
-    """Add results without instances to those that the suite has; of two scores of a task the new one counts.
+    """Add results without instances to those in the suite. A new score of a task replaces the old one.
 
     Args:
         folder: the suite's folder, which need not exist.
     """
     run = folder / f"{MAKER}_{benchmark.name}"
     run.mkdir(parents=True, exist_ok=True)
-    # Rows that are there already are replaced and not doubled.
+    # Existing rows are replaced, not doubled.
     every: dict[tuple[str, str, int | None], Published] = {}
     for row in (*_read_rows(run / ROWS), *rows):
         key = (row.model, row.category, row.length)
@@ -121,7 +121,7 @@ def _row_spec(benchmark: Benchmark, row: Published, name: str) -> dict[str, Any]
     # A score of the whole category has no place in the tables of tasks.
     groups = entry.groups[:1] if "" in row.scores else entry.groups
     model = f"{MAKER}/{row.model}"
-    # HELM needs the name of a deployment, too. A published model has none, so it gets the model's.
+    # HELM also needs the name of a deployment. A published model has none, so the model's name is used.
     return make_run_spec(name, (model, model), arguments, groups)
 
 

@@ -1,4 +1,4 @@
-"""Scores with intervals: of tasks, of categories, and a benchmark's overall score, from runs and published tables."""
+"""Computes scores with intervals of tasks, categories and whole benchmarks, from runs and published tables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from helm_longctx.runs.scores import InstanceScore, read_scores
 from helm_longctx.statistics.intervals import Interval, mean_interval, mean_of_means
 
 PUBLISHED = "published/"
-"""What the names of published models start with, in suites and here."""
+"""Start of the names of published models."""
 
 
 @dataclass(frozen=True)
@@ -27,14 +27,14 @@ class Result:
     """A model's score in a task or a category at a length.
 
     Args:
-        benchmark: its name.
+        benchmark: the benchmark's name.
         category: the category's name; empty if the benchmark has one category.
         task: the task's name; empty for the score of a whole category.
-        length: None if the benchmark has no lengths.
+        length: the length; None if the benchmark has no lengths.
         context: `full`, or `none` for closed-book runs.
-        interval: mean and 95 % interval; the ends are NaN where instances are unknown, as in published tables.
-        judges: who judged the answers; of a task without a judge none.
-        lacks: why the score is not comparable.
+        interval: mean and 95 % interval. The ends are NaN if instances are unknown, as in published tables.
+        judges: the judges of the answers; empty for a task without a judge.
+        lacks: the reasons why the score is not comparable.
         rows: the scores of the answers; empty for published scores and for categories.
     """
 
@@ -54,8 +54,8 @@ class Overall(NamedTuple):
     """A model's overall score in a benchmark at a length.
 
     Args:
-        interval: None if there is no overall score.
-        reason: why there is none, else empty.
+        interval: the score with its interval; None if there is no overall score.
+        reason: the reason why there is none; empty if there is one.
     """
 
     model: str
@@ -65,9 +65,9 @@ class Overall(NamedTuple):
 
 
 def read_results(suite: Path, benchmarks: Iterable[Benchmark]) -> list[Result]:
-    """Read the score of each task in a suite's finished runs, in the order of the runs' names, and the published ones.
+    """Read the scores of tasks in a suite's finished runs, in the order of the runs' names, and the published scores.
 
-    Of several runs of one task, model and length, the one with the most answers counts.
+    Of several runs of one task, model and length, the run with the most answers counts.
 
     Raises:
         InputError: a file of a run is damaged.
@@ -80,12 +80,12 @@ def read_results(suite: Path, benchmarks: Iterable[Benchmark]) -> list[Result]:
 def best_results(results: Iterable[Result]) -> list[Result]:
     """Return for each task, model, length and context the result with the most answers.
 
-    Of equally many, those that the official judge judged count.
+    Of results with equally many answers, those of the official judge count.
     """
     best: dict[tuple[Any, ...], Result] = {}
     for result in results:
         key = (result.benchmark, result.category, result.task, result.model, result.length, result.context)
-        # Strictly more, so that the first of equally good runs counts.
+        # The comparison is strict, so that the first of equally good runs counts.
         if key not in best or _weight(result) > _weight(best[key]):
             best[key] = result
     return list(best.values())
@@ -110,19 +110,19 @@ def _category(benchmark: Benchmark, spec: Mapping[str, Any]) -> str:
 
 
 def statistic_intervals(rows: Iterable[InstanceScore]) -> dict[tuple[str, str], Interval]:
-    """Return the mean and interval of every statistic of each task in a run, except of those on how the run went.
+    """Return the mean and interval of every statistic of each task in a run, except the `CONDITIONS`.
 
     Args:
         rows: the answers of a run.
 
     Returns:
-        (task, statistic) to interval. A task's score also has the name that it has in columns.
+        From (task, statistic) to interval. A task's score is also there under its name in columns.
     """
     return {key: mean_interval(*values) for key, values in statistic_values(rows).items()}
 
 
 def statistic_values(rows: Iterable[InstanceScore]) -> dict[tuple[str, str], tuple[list[float], list[str]]]:
-    """Return the values of the statistics of which `statistic_intervals` returns the means, and their groups."""
+    """Return the values of the statistics for `statistic_intervals`, and their groups."""
     values: dict[tuple[str, str], list[tuple[float, str]]] = defaultdict(list)
     for row in rows:
         scores = {name: value for name, value in row.values.items() if name not in CONDITIONS}
@@ -146,8 +146,8 @@ def published_results(benchmark: Benchmark) -> list[Result]:
 def category_results(results: Iterable[Result], benchmark: Benchmark) -> list[Result]:
     """Average the results of the tasks of each category, for each model, length and context.
 
-    A mean over fewer tasks than the category has at that length lacks them. A published score of a whole category is
-    returned as it is.
+    If tasks of the category are missing at a length, they are in the mean's `lacks`. A published score of a whole
+    category is returned unchanged.
     """
     groups: dict[tuple[str, str, int | None, str], list[Result]] = defaultdict(list)
     for result in results:
@@ -160,10 +160,10 @@ def category_results(results: Iterable[Result], benchmark: Benchmark) -> list[Re
 def overall_results(categories: Iterable[Result], benchmark: Benchmark) -> list[Overall]:
     """Average the categories of each model at each length, if the benchmark declares an overall score.
 
-    There is one only if all categories are complete, and if those that are meant to have one judge had the same.
+    There is a score only if all categories are complete, and if categories with the same official judge had one judge.
 
     Args:
-        categories: from `category_results`.
+        categories: results of `category_results`.
     """
     if not benchmark.overall:
         return []
@@ -178,10 +178,10 @@ def model_table(results: Iterable[Result]) -> tuple[list[str], dict[str, list[fl
     """Arrange scores for correlations and rankings.
 
     Args:
-        results: of one benchmark, length and context: tasks or categories.
+        results: the results of tasks or categories of one benchmark, length and context.
 
     Returns:
-        The models, and for each task or category their scores in that order; NaN where a model has none.
+        The models, and for each task or category their scores in that order; NaN for a missing score.
     """
     results = list(results)
     models = list(dict.fromkeys(result.model for result in results))
@@ -264,7 +264,7 @@ def _of_category(category: Category, rows: Sequence[Result]) -> Result:
     scores = {row.task: row for row in rows if not math.isnan(row.interval.mean)}
     expected = category.tasks_at(rows[0].length)
     missing = [Lack("missing", task.name) for task in expected if task.name not in scores]
-    # Only tasks of the category: a run of a variant does not enter the mean.
+    # A run of a variant is not in the mean, only the tasks of the category are.
     counted = [scores[task.name] for task in expected if task.name in scores]
     return replace(
         rows[0],
@@ -291,7 +291,7 @@ def _overall(benchmark: Benchmark, model: str, length: int | None, found: Mappin
 
 
 def _judge_reasons(categories: Sequence[Category], found: Mapping[str, Result]) -> Iterator[str]:
-    """Say where categories with the same official judge had several; a table of published scores had one."""
+    """Yield reasons for categories that had several judges instead of one official judge, as published scores had."""
     judges: dict[str, dict[str, None]] = defaultdict(dict)
     for category in categories:
         for official in {task.official_judge for task in category.tasks if task.official_judge}:

@@ -18,7 +18,7 @@ Group = dict[str, Any]
 
 
 class Conditions(NamedTuple):
-    """What the scores in a column have in common.
+    """The conditions that the scores in a column share.
 
     Args:
         label: the length's label; empty if the benchmark has no lengths.
@@ -77,7 +77,7 @@ def _official_name(benchmark: Benchmark, category: Category) -> str:
 
 
 def _metric_group(name: str, title: str, metrics: Iterable[str]) -> Group:
-    # No mean over columns, because models with fewer columns would not be comparable.
+    # There is no mean over columns, because models with fewer columns would not be comparable.
     return {
         "name": name,
         "display_name": title,
@@ -87,14 +87,14 @@ def _metric_group(name: str, title: str, metrics: Iterable[str]) -> Group:
 
 
 def _restrict(group: Group, statistics: Collection[str] | None) -> Group:
-    """Leave out the columns of statistics that no run has."""
+    """Omit the columns of statistics that no run has."""
     # `${main_name}` stands for the main statistic of each group, which HELM fills in.
     kept = [each for each in group["metrics"] if statistics is None or each["name"] in {*statistics, "${main_name}"}]
     return {**group, "metrics": kept}
 
 
 def _groups(benchmark: Benchmark, chosen: Collection[str] | None) -> Iterator[Group]:
-    # Each judge has columns of its own: the official one first.
+    # Each judge has its own columns. The official judge comes first.
     judges = sorted({"", *map(judge_of, chosen or ())})
     for closed in (False, True):
         leaves = [
@@ -115,7 +115,7 @@ def _groups(benchmark: Benchmark, chosen: Collection[str] | None) -> Iterator[Gr
 
 
 def _lengths(benchmark: Benchmark, chosen: Collection[str] | None) -> list[str]:
-    """Return length labels, ascending: those of the tasks' sizes, and any at the end of a chosen group's name.
+    """Return length labels, ascending: those of the tasks' sizes, and those at the end of chosen groups' names.
 
     A benchmark without lengths has one empty label.
     """
@@ -139,7 +139,7 @@ def _overall_leaves(benchmark: Benchmark, at: Conditions) -> Iterator[Group]:
         yield {
             **_leaf(benchmark, OVERALL, benchmark.overall, at, "categories"),
             "of": (at.label, OVERALL, None),
-            "description": f"Mean of all categories, where a model has all of them complete{_about(at)}.",
+            "description": f"Mean of all categories, for models with complete categories{_about(at)}.",
             "metric_groups": ["score"],
             "environment": {"main_name": MAIN_METRIC, "main_split": "test"},
         }
@@ -237,7 +237,7 @@ def _parent(name: str, title: str, category: str, leaves: list[Group], about: st
 
 
 def link_report(schema: dict[str, Any], suite: str) -> None:
-    """Link every leaderboard to the suite's report: HELM's pages show descriptions as Markdown."""
+    """Add a link to the suite's report to the description of every leaderboard. HELM's pages show it as Markdown."""
     # helm-server serves HELM's output folder under this name.
     address = f"benchmark_output/reports/{quote(suite)}/index.html"
     for group in schema["run_groups"]:

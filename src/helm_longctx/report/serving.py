@@ -1,4 +1,4 @@
-"""Changes what helm-server sends: texts are compressed, and a link to an instance opens that instance."""
+"""Changes the replies of helm-server: texts are compressed, and a link to an instance opens that instance."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ window.fetch = async (address, ...options) => {
   return Response.json([...rows.filter((row) => row.id === id), ...rows.filter((row) => row.id !== id)]);
 };
 """
-"""HELM's page of a run always starts with the first ten instances, and looks for that of `?instance=` only among these.
-So that instance is put first."""
+"""HELM's page of a run starts with the first ten instances, and looks for that of `?instance=` only among them. So this
+script puts that instance first."""
 
 
 def open_instances(callback: Callable[..., Any]) -> Callable[..., Any]:

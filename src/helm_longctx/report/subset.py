@@ -1,4 +1,4 @@
-"""Proposes a cheaper part of a benchmark: finds it on half of the models and checks it on the others."""
+"""Proposes a cheaper part of a benchmark: finds it with half of the models and checks it with the others."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from helm_longctx.statistics.ranking import borda, interquartile_mean
 from helm_longctx.statistics.subset import Scores, Subset, agreement, find_subset
 
 FEWEST_MODELS = 8
-"""Models with all scores that are needed: four to find a subset and four to check it."""
+"""Smallest number of models with all scores: four to find a subset and four to check it."""
 
 Price = Callable[[Task, int | None], float]
-"""What a request of a task at a length costs."""
+"""(task, length) → the price of a request."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """What a subset can have or not: a category, or one of its tasks."""
+    """A part that a subset can contain: a category, or one of its tasks."""
 
     entry: str
     title: str
@@ -41,11 +41,10 @@ class Proposal:
     """A subset with its agreement.
 
     Args:
-        subset: None if there is none at the price.
-        rows, lengths: what it is chosen from.
-        checks: on the models that it was not found on, its correlation with several reference rankings, by their
-            names. The first one is the mean of everything.
-        price, whole: what the subset and everything costs.
+        subset: the subset; None if there is none at the price.
+        rows, lengths: the parts and lengths from which it is chosen.
+        checks: its correlation with several reference rankings, by their names, on the models that the search did not
+            use. The first ranking is by the mean of everything.
     """
 
     subset: Subset | None
@@ -57,7 +56,7 @@ class Proposal:
 
     @property
     def agreement(self) -> Correlation | None:
-        """The agreement with the mean of everything, on the models that it was not found on."""
+        """The agreement with the mean of everything, on the models that the search did not use."""
         return next(iter(self.checks.values()), None)
 
     def selection(self) -> Iterator[tuple[Row, int | None, float]]:
@@ -80,7 +79,7 @@ class Proposal:
 
     def _entries(self, row: Row, length: int | None, share: float) -> Iterator[str]:
         tasks = [task for task in row.tasks if task.exists_at(length)]
-        # Rounded first: a share times the number of questions can exceed a whole number in its last digit.
+        # It is rounded first, because a share times a number of questions can exceed a whole number in the last digit.
         samples = {task.name: math.ceil(round(task.sample(Settings(length)) * share, 6)) for task in tasks}
         at = [] if length is None else [f"length={length_label(length)}"]
         # A whole category is one entry, if all its tasks are asked equally many questions.
@@ -97,8 +96,8 @@ def propose(
     """Find the cheapest subset on half of the models, and check it on the other half.
 
     Args:
-        results: of tasks, or of categories where only they were published.
-        wish: the least rank correlation.
+        results: the results of tasks, or of categories if only they were published.
+        wish: the lowest rank correlation.
         most: the highest price, as a share of the whole.
 
     Raises:
@@ -117,7 +116,7 @@ def propose(
     prices = np.array([[_price_of(tasks, length, price) for tasks, length in row] for row in shape])
     scores = Scores(table, questions.astype(float), prices)
     models = np.random.default_rng(seed).permutation(len(table))
-    # The subset is checked on models that it was not chosen for; on its own it agrees by construction.
+    # The subset is checked on other models, because it agrees by construction on those of the search.
     one, other = np.sort(models[: len(models) // 2]), np.sort(models[len(models) // 2 :])
     subset = find_subset(scores.of_models(one), wish, most, seed)
     rest = scores.of_models(other)
@@ -127,12 +126,12 @@ def propose(
 
 
 def tokens(task: Task, length: int | None) -> float:
-    """Return the tokens of a request: its prompt, of the whole length, and the output budget."""
+    """Return the tokens of a request: a prompt of the whole length, and the output budget."""
     return (length or 0) + task.output_tokens(Settings(length))
 
 
 def _arrange(benchmark: Benchmark, results: Iterable[Result]) -> tuple[tuple[Row, ...], tuple[int | None, ...], Floats]:
-    """Return the scores of the models that have all: by tasks if all results have tasks, else by categories."""
+    """Return the scores of models that have all of them, by tasks if all results have tasks, else by categories."""
     found = [each for each in results if each.benchmark == benchmark.name and each.context == "full"]
     by_task = all(each.task for each in found)
     cells = found if by_task else category_results(found, benchmark)
@@ -151,13 +150,13 @@ def _arrange(benchmark: Benchmark, results: Iterable[Result]) -> tuple[tuple[Row
             for model in dict.fromkeys(model for model, _, _ in scores)
         ]
     )
-    # A mean over other cells than those of the other models could not be ranked with theirs.
+    # Means over different cells could not be ranked.
     complete = table[~np.isnan(table).any(axis=(1, 2))] if table.size else table
     return tuple(rows), tuple(lengths), complete
 
 
 def _references(table: Floats, lengths: Iterable[int | None]) -> dict[str, Floats]:
-    """Rankings that a subset should keep: of everything by several measures, and at each length."""
+    """Return the scores for the rankings that a subset should keep: of everything by several measures, by length."""
     flat = table.reshape(len(table), -1)
     at = {
         f"the mean at {length_label(length)}": table[:, :, place].mean(axis=1)

@@ -24,7 +24,7 @@ _LONGEST_NAME = 255
 """Bytes in the name of a folder on common file systems."""
 
 _NO_SCORES = {NOTES, *(title for title, *_ in CONDITIONS.values())}
-"""Headings of columns that say how runs went. In a printed table the scores are enough."""
+"""Headings of columns about the runs, which are not in printed tables."""
 
 _NAMES = f"a folder name of at most {_LONGEST_NAME} bytes"
 
@@ -56,7 +56,7 @@ def suite_folder(output_path: Path, suite: str) -> Path:
 
 
 def report_path(output_path: Path, suite: str) -> Path:
-    """Return the folder of a suite's report, which need not exist. helm-server serves it with the rest."""
+    """Return the folder of a suite's report, which need not exist. helm-server also serves it."""
     return output_path / "reports" / suite
 
 
@@ -68,7 +68,7 @@ class Contents(NamedTuple):
 
 
 def read_contents(folder: Path, benchmarks: Iterable[Benchmark]) -> Contents:
-    """Return what a suite's schema needs.
+    """Return the groups and statistics for a suite's schema.
 
     Raises:
         InputError: the suite has no finished run, or a run spec or statistics are damaged.
@@ -95,7 +95,7 @@ def score_tables(folder: Path, benchmarks: Iterable[Benchmark], published: int |
     one category has one table, with a column for each length. Rows are sorted by the first column.
 
     Args:
-        published: how many published models a table has, the best ones; None for all.
+        published: number of published models in a table, the best ones; None for all.
     """
     return [
         table for title, data in _leaderboards(folder, benchmarks) for table in _rich_tables(title, data, published)
@@ -165,7 +165,7 @@ def _split_heading(heading: str) -> tuple[str, str]:
 
 
 def _best_rows(rows: Sequence[list[dict[str, Any]]], published: int | None) -> tuple[list[list[dict[str, Any]]], int]:
-    """Return the first published rows and all others in their order, and how many published ones are left out."""
+    """Return the first published rows and all other rows in their order, and the number of omitted published rows."""
     places = [place for place, row in enumerate(rows) if str(row[0]["value"]).startswith(PUBLISHED)]
     left_out = set(places[published:]) if published is not None else set()
     return [row for place, row in enumerate(rows) if place not in left_out], len(left_out)

@@ -1,4 +1,4 @@
-"""What the summarizer's tables need beside the runs' statistics: intervals, published results and overall scores."""
+"""Reads intervals, published results and overall scores for the summarizer's tables."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ from helm_longctx.runs.scores import read_scores
 from helm_longctx.statistics.intervals import Interval, mean_of_means
 
 Intervals = dict[tuple[str, str], Interval]
-"""(task, statistic) to interval."""
+"""From (task, statistic) to interval."""
 
 
 class SuiteScores:
     """The intervals of runs, the results that have no run, and the first table of the leaderboard.
 
     Args:
-        folders: those of the suites.
-        runs: HELM's runs in them. Their answers are read one run at a time.
+        folders: the folders of the suites.
+        runs: HELM's runs in the suites. Their answers are read one run at a time.
     """
 
     def __init__(self, folders: Sequence[Path], runs: Iterable[Run]):
         self.helm_runs: list[Run] = []
         self.first: str | None = None
         self.groups: set[str] = set()
-        # By the identity of run specs: a run in a table can be a copy with fewer statistics.
+        # The keys are the identities of run specs, because a run in a table can be a copy with fewer statistics.
         self._intervals: dict[int, Intervals] = {}
         self._reasons: dict[int, str] = {}
         self._deployments: dict[str, dict[str, None]] = defaultdict(dict)

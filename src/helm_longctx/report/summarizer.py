@@ -41,7 +41,7 @@ def summarize_suite(suite: str, output_path: Path, schema_path: Path) -> None:
 
 
 class ColumnMatcher(MetricNameMatcher):
-    """HELM's matcher, which compiles a template for each column of each table; here once for each environment."""
+    """HELM's matcher with a cache: HELM compiles a template for each column of each table."""
 
     def substitute(self, environment: dict[str, str]) -> MetricNameMatcher:
         """Fill in the name and the split."""
@@ -58,9 +58,9 @@ _LONGEST_NAME = 150
 
 
 class LongContextSummarizer(Summarizer):
-    """HELM's summarizer with published results, small pages for long prompts, and marks at scores that do not compare.
+    """HELM's summarizer with published results, small pages for long prompts, and marks at incomparable scores.
 
-    All numbers are those of HELM's summarizer.
+    All numbers are the same as with HELM's summarizer.
     """
 
     runs: list[Run]
@@ -70,7 +70,7 @@ class LongContextSummarizer(Summarizer):
         """Read a run's spec and statistics.
 
         Raises:
-            InputError: they are damaged.
+            InputError: the spec or the statistics are damaged.
         """
         try:
             return super().read_run(run_path)
@@ -86,7 +86,7 @@ class LongContextSummarizer(Summarizer):
 
     def fix_up_schema(self) -> None:
         """Complete the schema as HELM does, with the scenarios of other packages, and put the first table first."""
-        # First ours: HELM would give its scenarios our columns if no run is of a benchmark of ours.
+        # Ours come first: without a run of our benchmarks, HELM would give its scenarios our columns.
         self._add_other_scenarios()
         super().fix_up_schema()
         for group in self.schema.metric_groups:
@@ -114,11 +114,11 @@ class LongContextSummarizer(Summarizer):
         self.runs = own
 
     def filter_runs_by_visibility(self, runs: list[Run], group: RunGroup) -> list[Run]:
-        """Return the runs. HELM looks for groups that hide runs, which our schema does not have."""
+        """Return all runs. HELM would look for groups that hide runs, but our schema has none."""
         return runs
 
     def check_metrics_defined(self) -> None:
-        """Do nothing: HELM warns of each statistic without a column, but runs have many that no page shows."""
+        """Do nothing. HELM warns of each statistic without a column, but runs have many that no page shows."""
 
     def create_cell(self, runs: list[Run], matcher: MetricNameMatcher, *arguments: Any, **options: Any) -> Cell:
         """Make HELM's cell, and add its interval, the reasons why its score is not comparable, or why there is none."""
@@ -148,7 +148,7 @@ class LongContextSummarizer(Summarizer):
         }
         if not rows:
             return Table("empty", [], [])
-        # HELM makes a file name of the group's name and the table's. Those of a jury can be long.
+        # HELM makes a file name of the names of the group and the table, which are long for a jury.
         options |= {"adapter_to_runs": rows, "name": shorten_name(options["name"], _LONGEST_NAME)}
         return mark_table(arrange_table(super().create_group_table(**options)))
 
@@ -169,7 +169,7 @@ class LongContextSummarizer(Summarizer):
     def write_run_display_json(self, skip_completed: bool) -> None:
         """Write the display files of all runs, two runs at a time unless `num_threads` is one.
 
-        More threads would only cost memory: compressing texts runs in parallel, but parsing them does not.
+        More threads would only need more memory, because compression runs in parallel but parsing does not.
         """
 
         def process(run: Run) -> None:
@@ -198,7 +198,7 @@ class LongContextSummarizer(Summarizer):
 
     def _stats_by_name(self, run: Run) -> dict[str, Run]:
         """Return the run with the statistics of one name, for each name."""
-        # The copies of a run that are made here share its run spec, so its identity stands for the run.
+        # The copies of a run share its run spec, so the identity of the run spec is the key.
         if id(run.run_spec) not in self._parts:
             stats: dict[str, list[Stat]] = defaultdict(list)
             for stat in run.stats:

@@ -1,4 +1,4 @@
-"""The runner for long prompts, `helm_longctx.running.LongContextRunner`, and judging a run again."""
+"""The runner for long prompts (`helm_longctx.running.LongContextRunner`), estimates of runs, and repeated judging."""
 
 from helm_longctx.running.runner import LongContextRunner
 

@@ -45,20 +45,20 @@ LOG_EVERY = 60.0
 """Seconds between two progress lines in the log, if there is no terminal."""
 
 SETTLE = 10.0
-"""Seconds that requests in flight get when a run ends early, so that their answers are kept."""
+"""Seconds to wait for requests in flight when a run ends early, so that their answers are kept."""
 
 GIVE_UP = 10
-"""Failures in a row that end a run: the server is gone, and every further request would wait for it in vain."""
+"""Number of failures in a row that ends a run, because the server no longer answers."""
 
 LATE = 5
-"""A request without an answer within the time limit counts as this many failures, because it has cost that time."""
+"""A request that exceeds the time limit counts as this many failures, because it costs so much time."""
 
 _ABOUT_ONE_PROMPT = (Failure.TOO_LONG, Failure.REFUSED)
-"""Failures that do not predict other requests, once the model has answered one."""
+"""Failures that say nothing about other requests, once the model has answered a request."""
 
 
 class Turn(NamedTuple):
-    """A request and what its prompt shares with others; None if the provider cannot use it."""
+    """A request, and the beginning that its prompt shares with others; None if the provider cannot use that."""
 
     state: RequestState
     beginning: Beginning | None = None
@@ -67,12 +67,13 @@ class Turn(NamedTuple):
 def ask_all(turns: Sequence[Turn], asking: Asking, parallelism: int) -> list[RequestState]:
     """Return the states with their results, in the same order.
 
-    The first request is sent alone, so a wrong address, key or model ends the run before the others are sent. So is the
-    first of those that share a beginning, so that the others find it in the provider's cache.
+    The first request is sent alone, so that a wrong address, key or model ends the run before others are sent. The
+    first request of those that share a beginning is also sent alone, so that the others find it in the provider's
+    cache.
 
     Raises:
-        InputError: a client got bad input, the model cannot be asked, or a limit is reached; the message says what is
-            kept.
+        InputError: a client got bad input, the model cannot be asked, or a limit is reached. The message says which
+            answers are kept.
     """
     results = {number: answered for number, turn in enumerate(turns) if (answered := asking.recall(turn.state))}
     groups = [turn.beginning and turn.beginning.group for turn in turns]
@@ -81,7 +82,8 @@ def ask_all(turns: Sequence[Turn], asking: Asking, parallelism: int) -> list[Req
     try:
         while schedule or calls:
             while len(calls) < width and (number := schedule.peek()) is not None:
-                # The cost limit has no room now, but calls in flight may cost less than was reserved for them.
+                # There is no room below the cost limit now, but calls in flight may cost less than is reserved for
+                # them.
                 if not asking.spending.reserve(number, turns[number].state, len(calls)):
                     break
                 calls.start(schedule.take(), turns[number])
@@ -152,7 +154,7 @@ class Asking:
             InputError: a client got bad input.
         """
         state, shared = turn.state, turn.beginning.characters if turn.beginning else 0
-        # A function makes the request, so that an answer in the journal costs no look-up of the whole prompt.
+        # A function makes the request, so that an answer in the journal needs no look-up of the whole prompt.
         first = self._ask(self._name(state), lambda: with_beginning(self._whole_request(state), shared))
         request = follow_up(state, first)
         if request is None:
@@ -167,7 +169,7 @@ class Asking:
         if not attempt.result.success:
             return _failure_result(attempt.result.error or "")
         self.journal.add(name, attempt.result)
-        # Only now, so that the cache has no reply whose answer is not in the journal.
+        # The cache is written last, so that all its replies have their answers in the journal.
         attempt.keep_replies()
         return attempt.result
 
@@ -175,16 +177,16 @@ class Asking:
         """Count the outcome of a call. Return the state with its result, and whether that is an answer.
 
         Args:
-            number: of the request.
+            number: the request's number.
             call: a finished call; None for a call that took too long.
 
         Raises:
-            InputError: as `Breaker.add`, or a client got bad input.
+            InputError: further requests would fail, too, or a client got bad input.
         """
         result = call.result() if call else _failure_result(label_error(Failure.TEMPORARY, self._timeout_text))
         self.progress.count(_prompt_tokens(state), result)
         self.spending.settle(number, result, is_late=call is None)
-        # A late call has blocked a thread for the whole time limit.
+        # A late call blocks a thread for the whole time limit.
         self._breaker.add(state.instance.id, result, weight=1 if call else LATE)
         return replace(state, result=result), failure_of(result) is None
 
@@ -207,13 +209,13 @@ class Asking:
 
 
 class Progress:
-    """Counts requests and shows progress: as a bar on a terminal, otherwise as log lines.
+    """Counts requests and shows progress, on a terminal as a bar and otherwise as log lines.
 
-    For use from one thread, which calls `show` about every second, even if no request has come back.
+    Only one thread may use it. It calls `show` about every second, even if no request has come back.
     """
 
     def __init__(self, total: int):
-        # `disable=None` means: no bar where there is no terminal.
+        # With `disable=None` there is no bar if there is no terminal.
         self._total, self._bar = total, tqdm(total=total, unit="request", disable=None)
         self._start = self._last_shown = time.monotonic()
         self._answered = self._recalled = self._cached = self._failures = self._tokens = 0
@@ -232,7 +234,7 @@ class Progress:
         self._bar.update()
 
     def show(self, in_flight: int, longest: float) -> None:
-        """Show progress, if the last time is long enough ago.
+        """Show progress if it was not shown for some time.
 
         Args:
             in_flight: number of requests that were sent and have not come back.
@@ -308,12 +310,12 @@ class Calls(Generic[Item, Outcome]):
         yield from self._take(TICK)
         while self._limit is not None and self.longest > self._limit:
             number = next(iter(self._starts))
-            # So that another request can start in its place.
+            # Now another request can start in its place.
             del self._starts[number]
             yield number, None
 
     def settle(self, seconds: float) -> None:
-        """Wait until the calls in flight have finished, but at most so long."""
+        """Wait until the calls in flight have finished, but at most so many seconds."""
         end = time.monotonic() + seconds
         while self._starts and (left := end - time.monotonic()) > 0:
             list(self._take(left))
@@ -330,7 +332,7 @@ class Calls(Generic[Item, Outcome]):
         return now - next(iter(self._starts.values()), now)
 
     def _take(self, seconds: float) -> Iterator[tuple[int, Future[Outcome]]]:
-        """Yield the next finished call, unless it was late. Wait for one at most so long."""
+        """Yield the next finished call, unless it was late. Wait for it at most so many seconds."""
         try:
             number, future = self._finished.get(timeout=seconds)
         except Empty:
@@ -359,7 +361,7 @@ class Breaker:
     """
 
     def __init__(self, total: int, has_answers: bool):
-        # A short run all of whose requests fail ends with the error, too.
+        # If all requests of a short run fail, the run also ends with the error.
         self._limit, self._has_answers = min(GIVE_UP, total), has_answers
         self._kinds: Counter[Failure] = Counter()
         self._in_a_row = 0
@@ -380,7 +382,7 @@ class Breaker:
             return
         self._kinds[kind] += 1
         error = " ".join((result.error or "").split())
-        # Every other request would fail for the same reason, so the count does not matter.
+        # Every other request would fail for the same reason, so the run ends at the first failure.
         if kind.ends_run:
             raise InputError(f"the model cannot be asked: {error}")
         self._in_a_row += 0 if kind in _ABOUT_ONE_PROMPT and self._has_answers else weight

@@ -1,4 +1,4 @@
-"""One attempt at a request: sends it, holds replies back from the cache, and checks that the result is an answer."""
+"""One attempt at a request: sends it, keeps replies out of the cache, and checks whether the result is an answer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from helm_longctx.failures import Failure, failure_of, failure_of_error, failure
 from helm_longctx.helm.patches import OpensStore, store_watch
 
 RawReply = Mapping[str, Any]
-"""What a client caches: the provider's reply as JSON, before the client parses it."""
+"""The provider's reply as JSON before the client parses it. Clients cache it in this form."""
 
 
 class Store(Protocol):
@@ -33,9 +33,9 @@ class Store(Protocol):
 
 
 class Attempt:
-    """Holds replies back from the cache, and records what HELM's clients leave out of their results.
+    """Keeps replies until they can be cached, and records facts that HELM's clients omit from their results.
 
-    HELM's clients cache a reply before they parse it, so a reply that cannot be parsed would stay in the cache.
+    HELM's clients cache a reply before they parse it. So a reply that cannot be parsed would stay in the cache.
 
     Attributes:
         result: an answer, or a failure whose error starts with its kind.
@@ -83,7 +83,7 @@ class Attempt:
             return kind if cause is Failure.UNKNOWN else cause
         text = next((reply["error"] for reply in self.replies if reply.get("error")), None)
         kind = kind if text is None else failure_of_text(str(text))
-        # The server did reply, so the client failed at reading the reply.
+        # The server has replied, so the client could not read the reply.
         return Failure.MALFORMED if self.replies and kind is Failure.UNKNOWN else kind
 
     def _reason(self, outcome: RequestResult | Exception) -> str:
@@ -115,7 +115,7 @@ def try_once(send: Callable[[Request], RequestResult], request: Request) -> Atte
 
 @contextmanager
 def _hold_replies(attempt: Attempt, open_store: OpensStore, name: str) -> Iterator[Store]:
-    """Open a store for one look-up. The attempt holds new replies back from it.
+    """Open a store for one look-up. New replies are kept in the attempt instead of the store.
 
     Args:
         open_store: opens the store.
@@ -154,7 +154,7 @@ class _HoldingStore:
 
 
 _REASONS = ("stop_reason", "stopReason", "finish_reason", "finishReason", "reason")
-"""Fields in which protocols give the reason why an answer ended."""
+"""Fields in which protocols say why an answer ended."""
 
 
 def _has_refusal(reply: RawReply) -> bool:
@@ -167,7 +167,7 @@ def _has_refusal(reply: RawReply) -> bool:
 
 
 def _find_defect(reply: RawReply) -> str | None:
-    """Return what is wrong with a reply in OpenAI's protocol; None if nothing is, or the protocol is another."""
+    """Return the defect of a reply in OpenAI's protocol; None if it has none, or if the protocol is another one."""
     if reply.get("error"):
         return f"the server answered with an error: {reply['error']}"
     if "choices" not in reply:

@@ -132,7 +132,7 @@ class DigestCacheBackendConfig(SqliteCacheBackendConfig):
 
 
 def with_digest_cache(spec: ExecutionSpec) -> ExecutionSpec:
-    """Replace the SQLite cache of an execution spec by ours. MongoDB, or no cache, stays.
+    """Replace the SQLite cache of an execution spec by ours. With MongoDB or no cache the spec stays unchanged.
 
     Raises:
         RuntimeError: this version of HELM makes its stores or clients in another way.
@@ -146,14 +146,14 @@ def digest_cache(folder: str) -> DigestCacheBackendConfig:
     """Return the config of a cache in a folder, and make HELM open our stores.
 
     Raises:
-        RuntimeError: as `with_digest_cache`.
+        RuntimeError: this version of HELM makes its stores or clients in another way.
     """
     apply_patches()
     return DigestCacheBackendConfig(folder)
 
 
 def _current_server() -> str:
-    """Return the digest of the server whose client, with its caches, HELM is making; empty outside of that."""
+    """Return the digest of the server whose client HELM is making now; empty if HELM is not making a client."""
     client = client_in_the_making.get()
     return server_digest(client.deployment, client.credentials) if client else ""
 
@@ -191,7 +191,7 @@ def _without_secrets(value: Any) -> Any:
         return {name: _without_secrets(part) for name, part in arguments.items() if part is not None}
     if isinstance(value, list | tuple):
         return [_without_secrets(part) for part in value]
-    # The same address, written with and without a slash at the end.
+    # An address with and without a slash at the end is the same.
     return value.rstrip("/") if isinstance(value, str) else value
 
 
@@ -228,8 +228,8 @@ class CacheFile:
         Raises:
             CacheError: the file cannot be used.
         """
-        with self._connected() as connection:
-            # Takes the write lock, which fails if the file is not writable or not a database.
+        with self._open_connection() as connection:
+            # Taking the write lock fails if the file is not writable or not a database.
             connection.execute("BEGIN IMMEDIATE")
             connection.execute("ROLLBACK")
 
@@ -239,7 +239,7 @@ class CacheFile:
         Raises:
             CacheError: the file cannot be read.
         """
-        with self._connected() as connection:
+        with self._open_connection() as connection:
             row = connection.execute("SELECT value FROM unnamed WHERE key = ?", (key,)).fetchone()
             return _value(row[0]) if row else None
 
@@ -277,7 +277,7 @@ class CacheFile:
     def _commit(self, changes: Sequence[Change]) -> None:
         """Make changes in one transaction. After a failed one, the next does not wait for locks."""
         try:
-            with self._connected(0 if self._is_unwritable else WAIT) as connection:
+            with self._open_connection(0 if self._is_unwritable else WAIT) as connection:
                 connection.execute("BEGIN IMMEDIATE")
                 for statement, values in changes:
                     connection.execute(statement, values)
@@ -290,7 +290,7 @@ class CacheFile:
             self._is_unwritable = False
 
     @contextmanager
-    def _connected(self, wait: float = WAIT) -> Iterator[sqlite3.Connection]:
+    def _open_connection(self, wait: float = WAIT) -> Iterator[sqlite3.Connection]:
         """Yield the connection to one thread at a time. It is opened again after an error, or for another file.
 
         Args:
@@ -351,7 +351,7 @@ def _open_cache_file(path: str, process: int) -> CacheFile:
 
 
 def _identity(path: str) -> tuple[int, int] | None:
-    """Return what tells a file from another one of the same name; None if there is none."""
+    """Return a file's identity, which another file of the same name does not have; None if there is no file."""
     try:
         status = os.stat(path)
     except OSError:

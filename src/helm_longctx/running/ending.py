@@ -19,7 +19,7 @@ from helm_longctx.runs.scores import read_scores
 from helm_longctx.statistics.intervals import Interval, mean_interval, mean_of_means
 
 ROWS = 30
-"""Most runs whose scores are logged."""
+"""Largest number of runs whose scores are logged."""
 
 
 class RunScore(NamedTuple):
@@ -38,7 +38,7 @@ def log_scores(output_path: Path, suite: str, names: Sequence[str]) -> None:
     """Log the scores of the runs that are complete, and the command that shows all scores of their suite.
 
     Args:
-        output_path, suite: as for `helm-run`.
+        output_path, suite: the arguments of `helm-run`.
         names: names of runs of this package.
     """
     folder = output_path / "runs" / suite
@@ -49,7 +49,7 @@ def log_scores(output_path: Path, suite: str, names: Sequence[str]) -> None:
     for name in islice(made, ROWS):
         try:
             hlog(_row(name, read_score(folder / name)))
-        except InputError as error:  # the other runs have scores all the same
+        except InputError as error:  # the other runs still have scores
             hwarn(str(error))
     if len(made) > ROWS:
         hlog(f"and {len(made) - ROWS} more")

@@ -1,4 +1,4 @@
-"""What a run will send and cost, before anything is sent. Prompts are made by the code that makes them in a run."""
+"""Estimates the requests and the cost of a run before anything is sent. The runner's own code makes the prompts."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ from helm_longctx.runs.files import STATES, write_json
 from helm_longctx.runs.prompts import instance_names, write_prompts
 
 COUNTED_PROMPTS = 16
-"""Prompts of each task that are tokenized if the run itself would not tokenize any. The others have as many tokens for
-each estimated one."""
+"""Number of prompts of each task that are tokenized if the run itself tokenizes none. The other prompts are estimated
+from the text, with the same ratio of counted to estimated tokens."""
 
 SHORTEST_ANSWER = 20
 """Tokens of the shortest typical answer."""
 
 LONGER_THAN_REFERENCE = 1.5
-"""How much longer a typical answer is than the longest reference."""
+"""Ratio of the length of a typical answer to that of the longest reference."""
 
 JUDGE_REPLY = 200
-"""Tokens of a judge's reply, at most: a short explanation and a grade."""
+"""Largest number of tokens of a judge's reply, which is a short explanation and a grade."""
 
 RESULT_BYTES = 9_000
 """Bytes of a request's statistics and result in the run's files, without texts (measured)."""
@@ -60,10 +60,10 @@ class PromptTokens:
     """Tokens of a run's prompts.
 
     Args:
-        total: all of them.
-        counted_by: the tokenizer's name; None if they are estimated from the text.
-        cached, cache_writes: tokens that the provider's cache gives, and those that are written to it; 0 if the client
-            cannot use the cache.
+        total: number of tokens of all prompts.
+        counted_by: the tokenizer's name; None if the number is estimated from the text.
+        cached, cache_writes: number of tokens that are read from the provider's cache, and that are written to it; 0 if
+            the client cannot use the cache.
     """
 
     total: int
@@ -74,7 +74,7 @@ class PromptTokens:
 
 @dataclass(frozen=True)
 class OutputTokens:
-    """Tokens of a run's answers: if they are a little longer than the references, and if each reaches its limit."""
+    """Tokens of a run's answers: `typical` if they are a little longer than the references, `most` at their limits."""
 
     typical: int
     most: int
@@ -82,7 +82,7 @@ class OutputTokens:
 
 @dataclass(frozen=True)
 class JudgeTokens:
-    """What judges are asked and reply, if no question is repeated."""
+    """Calls and tokens of judges, if no question is repeated."""
 
     calls: int
     prompt: int
@@ -91,15 +91,15 @@ class JudgeTokens:
 
 @dataclass(frozen=True)
 class Dollars:
-    """Prices of a run; None where one is not known.
+    """Prices of a run; None for a price that is not known.
 
     Args:
-        typical: with answers of typical length and without the provider's cache.
+        typical: the price for answers of typical length, without the provider's cache.
         cached: the same with the provider's cache.
-        batch: the same as a batch, without the cache.
-        most: if each answer reaches its limit, without the cache.
-        judges: of the judges.
-        source: where the prices are from.
+        batch: the price for answers of typical length in a batch, without the cache.
+        most: the price if each answer reaches its limit, without the cache.
+        judges: the price of the judges.
+        source: the source of the prices.
     """
 
     typical: float | None
@@ -112,14 +112,14 @@ class Dollars:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What one run will send and cost.
+    """The requests and the cost of one run.
 
     Args:
         run: the run's name.
         deployment: the deployment that is asked.
         requests: number of requests, repeats included.
         disk_bytes: size of the run's files.
-        minutes: how long the run takes at the given rate; None without a rate.
+        minutes: the duration of the run at the given rate; None without a rate.
     """
 
     run: str
@@ -135,13 +135,13 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Rate:
-    """How fast requests may be sent; None for no limit."""
+    """Limits on the speed of sending; None for no limit."""
 
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = None
 
     def minutes(self, requests: int, tokens: int) -> float | None:
-        """Return how long requests take at least; None without a limit."""
+        """Return the shortest time that requests take, in minutes; None without a limit."""
         limits = ((requests, self.requests_per_minute), (tokens, self.tokens_per_minute))
         return max((amount / limit for amount, limit in limits if limit), default=None)
 
@@ -151,8 +151,8 @@ def estimate_run(runner: LongContextRunner, spec: RunSpec, own: Mapping[str, Any
 
     Args:
         runner: makes the prompts.
-        own: the user's prices, see `find_prices`.
-        rate: how fast requests may be sent.
+        own: the user's prices; see `find_prices`.
+        rate: limits on the speed of sending.
 
     Raises:
         InputError: the run is not of this package, data is missing or malformed, or prompts do not fit.
@@ -213,7 +213,7 @@ def count_prompts(
     for numbers in by_task.values():
         sample = [number for number in numbers if number in counts]
         if counter and not sample:
-            # Evenly spaced, since neighbouring instances often have the same context.
+            # The prompts are evenly spaced, because neighbouring instances often have the same context.
             sample = numbers[:: max(len(numbers) // COUNTED_PROMPTS, 1)]
             counts |= {number: counter(_text(whole(states[number]))) for number in sample}
         if sample:
@@ -275,7 +275,7 @@ def _typical_output(state: RequestState) -> int:
     It is a little more than the longest reference, or else the loader's number, or else half of the limit.
     """
     sample, limit = Sample.from_json(state.instance.extra_data), state.request.max_tokens
-    # A first answer that a second request is about is reasoning, and not like the references.
+    # With a second request, the first answer is reasoning, which is not similar to the references.
     references = [] if sample.follow_up else state.instance.references
     sizes = [estimate_tokens(reference.output.text) for reference in references]
     otherwise = sample.answer_tokens or (limit - sample.thinking_tokens) / 2

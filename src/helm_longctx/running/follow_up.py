@@ -1,7 +1,7 @@
 """The second request of a question whose first answer is not the one that is scored.
 
-The journal has both answers under their own names, so that a run that was stopped between them does not ask again.
-The result that a run keeps has the scored answer first and the first answer after it.
+The journal has both answers under their own names, so that a run that was stopped between them does not repeat the
+first request. The run's result has the scored answer first, and then the first answer.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from helm_longctx.protocol.token_estimate import estimate_tokens
 
 
 def follow_up(state: RequestState, first: RequestResult) -> Request | None:
-    """Return the second request with its whole prompt; None if there is none, or if the first has no answer.
+    """Return the second request with its whole prompt; None if there is none, or if the first one has no answer.
 
-    It is sent in the form of the first one, and to the same model with the same parameters.
+    It has the form, the model and the parameters of the first request.
     """
     sample = Sample.from_json(state.instance.extra_data)
     if sample.follow_up is None or failure_of(first) is not None:
@@ -49,7 +49,7 @@ def join_answers(first: RequestResult, last: RequestResult) -> RequestResult:
 
 
 def most_follow_up_tokens(state: RequestState) -> Usage:
-    """Return the tokens of the second request if both answers reach their limits; none if there is none."""
+    """Return the tokens of the second request if both answers reach their limits; no tokens if there is none."""
     sample = Sample.from_json(state.instance.extra_data)
     if sample.follow_up is None:
         return Usage()
@@ -58,7 +58,7 @@ def most_follow_up_tokens(state: RequestState) -> Usage:
 
 
 def _output_tokens(state: RequestState, sample: Sample) -> int:
-    """Return the output budget. What raises or limits that of the first request does the same to this one."""
+    """Return the output budget, which is raised and limited in the same way as that of the first request."""
     assert sample.follow_up is not None
     raised = max(0, state.request.max_tokens - sample.max_tokens)
     return int(min(sample.follow_up["max_tokens"] + sample.thinking_tokens + raised, state.request.max_tokens))

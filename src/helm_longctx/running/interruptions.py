@@ -1,4 +1,4 @@
-"""What interrupts a run: Ctrl-C, SIGTERM and a full disk. The run then ends at once and says what it keeps."""
+"""Handles interruptions of a run: Ctrl-C, SIGTERM and a full disk. The run ends at once and says what it keeps."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def stoppable(summary: Callable[[], str]) -> Iterator[None]:
         # A second Ctrl-C must not interrupt the end.
         for each in handled:
             signal.signal(each, signal.SIG_IGN)
-        # Not through the log: the signal may have interrupted a log call that holds the lock.
+        # The log is not used, because the signal may have interrupted a log call that holds the lock.
         with suppress(OSError):
             os.write(2, f"\nhelm-longctx: stopped by {signal.Signals(number).name}: {summary()}\n".encode())
         deadline = threading.Timer(GRACE, os._exit, [128 + number])
@@ -77,8 +77,8 @@ def name_full_disk(folder: Path, summary: str) -> Iterator[None]:
     """Turn the error of a full disk into one line.
 
     Args:
-        folder: named in the line if the error names no file.
-        summary: says what is kept.
+        folder: the folder that the line names if the error names no file.
+        summary: text that says what is kept.
 
     Raises:
         InputError: a file cannot be written because the disk is full.

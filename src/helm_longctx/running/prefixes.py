@@ -1,6 +1,6 @@
-"""Prompts that begin alike: their order, what they share, and when each may be sent.
+"""Finds prompts with the same beginning, orders them, and decides when each may be sent.
 
-A server that has read a beginning once need not read it again: vLLM and SGLang keep it in memory, OpenAI and Anthropic
+A server that has read a beginning need not read it again: vLLM and SGLang keep it in memory, and OpenAI and Anthropic
 sell it at a discount.
 """
 
@@ -16,25 +16,25 @@ from helm.benchmark.adaptation.request_state import RequestState
 from helm_longctx.apis.prices import Prices
 
 STEP = 8192
-"""Characters. Prompts are compared by prefixes whose lengths are multiples of this."""
+"""Number of characters. Prompts are compared by prefixes whose lengths are multiples of this number."""
 
 SMALLEST = 2 * STEP
-"""Characters of the shortest beginning that is worth a place in a provider's cache: about 4,096 tokens of English,
-which is the largest minimum of Anthropic's models."""
+"""Number of characters of the shortest beginning that is cached: about 4,096 tokens of English, the largest minimum of
+Anthropic's models."""
 
 CHARACTERS = 4
-"""Characters in a token of English text, about."""
+"""Approximate number of characters in a token of English text."""
 
 Key = list[int]
 """For each prefix of whole steps of a prompt, the number of the first prompt that starts with it."""
 
 
 class Beginning(NamedTuple):
-    """What a prompt shares with at least one other.
+    """The beginning that a prompt shares with at least one other.
 
     Args:
-        group: the same number for all prompts that share it.
-        characters: its length.
+        group: a number that all prompts with this beginning have.
+        characters: the length of the beginning.
     """
 
     group: int
@@ -45,15 +45,14 @@ def prefix_keys(prompts: Iterable[str]) -> list[Key]:
     """Return the key of each prompt.
 
     Args:
-        prompts: read once, one at a time.
+        prompts: the prompts, which are read once and one at a time.
     """
     first: dict[bytes, int] = {}
     return [_prefix_key(prompt, number, first) for number, prompt in enumerate(prompts)]
 
 
 def _prefix_key(prompt: str, number: int, first: dict[bytes, int]) -> Key:
-    # One hasher for all prefixes of a prompt reads each character once, and memory holds 16 bytes instead of each
-    # prefix.
+    # One hasher for all prefixes of a prompt reads each character only once, and stores 16 bytes instead of a prefix.
     hasher = blake2b(digest_size=16)
     key = []
     for start in range(0, len(prompt), STEP):
@@ -65,7 +64,7 @@ def _prefix_key(prompt: str, number: int, first: dict[bytes, int]) -> Key:
 def order_by_prefix(keys: Sequence[Key]) -> list[int]:
     """Return the numbers of the prompts in an order that puts prompts with a common prefix next to each other.
 
-    Each group stands where its first prompt stands.
+    Each group takes the place of its first prompt.
     """
     return sorted(range(len(keys)), key=keys.__getitem__)
 
@@ -73,7 +72,7 @@ def order_by_prefix(keys: Sequence[Key]) -> list[int]:
 def shared_beginnings(keys: Sequence[Key]) -> list[Beginning | None]:
     """Return for each prompt the longest beginning that another prompt shares; None if it is too short.
 
-    A prompt that shares a part of a longer shared beginning has none, since a provider finds only whole beginnings.
+    A prompt that shares only a part of a longer beginning has none, because a provider finds only whole beginnings.
     """
     prompts = Counter((level, number) for key in keys for level, number in enumerate(key, 1))
     longest = [
@@ -91,13 +90,13 @@ def shared_beginnings(keys: Sequence[Key]) -> list[Beginning | None]:
 def cacheable_beginnings(
     states: Sequence[RequestState], keys: Sequence[Key], prices: Prices | None
 ) -> list[Beginning | None]:
-    """Return what each prompt shares with others, if a provider's cache makes that cheaper.
+    """Return the beginning that each prompt shares with others, if a provider's cache makes it cheaper.
 
     Conversations have none, because only a single turn is divided for the cache.
 
     Args:
-        keys: of the states' prompts.
-        prices: if they are not known, every shared beginning counts as cheaper.
+        keys: the keys of the states' prompts.
+        prices: the prices. If they are not known, every shared beginning counts as cheaper.
     """
     found = shared_beginnings([[] if state.request.messages else key for state, key in zip(states, keys, strict=True)])
     sharing = Counter(found)
@@ -108,11 +107,11 @@ def cacheable_beginnings(
 
 
 class Schedule:
-    """Says which request is sent next. Of a group, one is sent alone; the others follow when it has been answered.
+    """Chooses the next request. The first request of a group is sent alone; the others follow after its answer.
 
     Args:
-        groups: for each request the number of its group; None if it has none. Requests are numbered in this order.
-        numbers: the requests that are to be sent.
+        groups: the number of each request's group; None if it has none. Requests are numbered in this order.
+        numbers: the numbers of the requests that are to be sent.
     """
 
     def __init__(self, groups: Sequence[int | None], numbers: Iterable[int]):
@@ -132,7 +131,7 @@ class Schedule:
         return bool(self._ready or self._held)
 
     def peek(self) -> int | None:
-        """Return the next request; None if all that are left wait for the first of their group."""
+        """Return the next request; None if all requests that are left wait for the first one of their group."""
         return self._ready[0] if self._ready else None
 
     def take(self) -> int:
@@ -140,13 +139,13 @@ class Schedule:
         return self._ready.popleft()
 
     def finish(self, number: int, is_answered: bool) -> None:
-        """Tell that a request has come back. If it has failed, the next of its group is sent alone."""
+        """Record that a request has come back. If it has failed, the next one of its group is sent alone."""
         group = self._groups[number]
         if group is None or group not in self._held:
             return
         followers = self._held.pop(group)
         if is_answered:
-            # First, since a provider keeps a beginning for some minutes only.
+            # They come first, because a provider keeps a beginning only for some minutes.
             self._ready.extendleft(reversed(followers))
             return
         self._ready.appendleft(followers.popleft())

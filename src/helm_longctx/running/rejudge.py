@@ -42,7 +42,7 @@ class Rejudgment:
     Args:
         folder: the folder of the result.
         verdicts: number of verdicts.
-        recovered: how many more verdicts there are than before.
+        recovered: the number of verdicts minus that before.
         missing: number of verdicts that a judge failed to give.
     """
 
@@ -64,7 +64,7 @@ class Rejudger(Runner):
         """Return the run spec of each result, by the folder of its run. With `judge`, its name contains the judge.
 
         Args:
-            judge: as in a run entry; None for each run's own judge.
+            judge: the argument of a run entry; None for each run's own judge.
 
         Raises:
             InputError: a run cannot be judged in this way, or two results would have the same name.
@@ -93,7 +93,7 @@ class Rejudger(Runner):
         """
         target = Path(self.runs_path) / spec.name
         with ExitStack() as stack:
-            # A set, since with the run's own judge both are the same folder.
+            # With the run's own judge both are the same folder, so this is a set.
             for folder in {run.resolve(), target.resolve()}:
                 if folder.is_dir():
                     stack.enter_context(lock_run(folder))
@@ -120,7 +120,7 @@ def _count_verdicts(state: ScenarioState) -> tuple[int, int]:
 
 
 def _drop_verdicts(state: ScenarioState, annotators: list[AnnotatorSpec] | None) -> ScenarioState:
-    """Remove the annotations. The old verdicts are another judge's, and with `judge=none` there are no new ones."""
+    """Remove the annotations, because the old verdicts are another judge's, or `judge=none` means no verdicts."""
     states = [replace(each, annotations=None) for each in state.request_states]
     return replace(state, annotator_specs=annotators, request_states=states)
 
@@ -139,7 +139,7 @@ def judged_runs(suite: Path) -> Iterator[Path]:
 
 
 def _whole_request(run: Path, state: RequestState) -> Request:
-    """Return the request as the model got it. Only a cut prompt must be restored, since judges read no other prompt."""
+    """Return the request with its whole prompt if the prompt was cut. Judges do not read any other prompt."""
     sample = Sample.from_json(state.instance.extra_data)
     if not (state.prompt_truncated and sample.full_prompt):
         return state.request
@@ -158,7 +158,7 @@ def _with_judge(spec: RunSpec, judge: str | None) -> RunSpec:
     arguments = {key: spec.scenario_spec.args[key] for key in arguments_of(benchmark) if key in spec.scenario_spec.args}
     tasks = check_entry(benchmark, name, {key: value for key, value in arguments.items() if key != "judge"}).tasks
     if not any(task.has_judge for task in tasks):
-        raise InputError(f"run {spec.name} cannot be judged: no task of it has a judge; leave it out")
+        raise InputError(f"run {spec.name} cannot be judged, because none of its tasks has a judge; leave it out")
     if judge is None and not spec.annotators:
         raise InputError(f"run {spec.name} has no judge; name one with --judge")
     arguments["judge"] = judge or spec.annotators[0].args.get("judge", "auto")
@@ -174,12 +174,12 @@ def _with_judge(spec: RunSpec, judge: str | None) -> RunSpec:
 
 
 def _add_judge(run: str, judge: str) -> str:
-    """Add a judge to a run's name in the place where a run entry has it: after our arguments, before HELM's."""
+    """Add a judge to a run's name, after our arguments and before HELM's, as in the names of runs."""
     entry, _, rest = run.partition(":")
     parts = [part for part in rest.split(",") if not part.startswith("judge=")]
     arguments = arguments_of(benchmark_of(entry))
     ours = sum(part.partition("=")[0] in arguments for part in parts)
-    # HELM adds its own arguments behind ours, such as the model.
+    # HELM adds its own arguments, such as the model, after ours.
     parts.insert(ours, f"judge={judge.replace('/', '_')}")
     return f"{entry}:{','.join(parts)}"
 
@@ -190,7 +190,7 @@ def _load(path: Path, kind: type[Any]) -> Any:
 
 
 def _replace_run(run: Path, target: Path, files: dict[str, Any]) -> None:
-    """Copy a run with other files to `target`, in one step, so that the folder is never incomplete."""
+    """Copy a run with other files to `target` in one step, so that the folder is never incomplete."""
     with tempfile.TemporaryDirectory(prefix=".rejudged-", dir=target.parent) as name:
         new, old = Path(name) / "new", Path(name) / "old"
         shutil.copytree(run, new, ignore=shutil.ignore_patterns(f"{LOCK}*"))

@@ -70,9 +70,9 @@ def runner_arguments(
     """Return the arguments of HELM's runner for commands other than `helm-run`.
 
     Args:
-        output_path, suite, local_path, parallelism: as for `helm-run`.
+        output_path, suite, local_path, parallelism: the arguments of `helm-run`.
         has_cache: whether there is a request cache.
-        flags: those of HELM's runner that are set.
+        flags: the flags of HELM's runner that are set.
     """
     cache = local_path / CACHE_DIR
     if has_cache:
@@ -90,7 +90,7 @@ def runner_arguments(
 
 
 def evaluate(runner: Runner, spec: RunSpec, state: ScenarioState) -> tuple[list[Stat], list[PerInstanceStats]]:
-    """Run a run's metrics on its answers, as HELM does: statistics of the whole run and of each instance."""
+    """Return the statistics of the whole run and of each instance, from the run's metrics, as HELM computes them."""
     metrics = [create_metric(metric) for metric in spec.metric_specs]
     parallelism = runner.executor.execution_spec.parallelism
     with htrack_block(f"{len(metrics)} metrics"):
@@ -102,14 +102,14 @@ def evaluate(runner: Runner, spec: RunSpec, state: ScenarioState) -> tuple[list[
 
 
 def _has_size(run_path: Path, run_spec: RunSpec) -> bool:
-    """Whether a complete run has as many instances at most as are asked for, which its name does not say."""
+    """Whether a complete run has the requested largest number of instances, which is not in its name."""
     made = read_json(run_path / RUN_SPEC)["adapter_spec"].get("max_eval_instances")
     return bool(made == run_spec.adapter_spec.max_eval_instances)
 
 
 @dataclass(frozen=True)
 class PreparedRun:
-    """What a run has before the model is asked.
+    """Everything that a run needs before the model is asked.
 
     Args:
         path: the run's folder.
@@ -134,14 +134,14 @@ class PreparedRun:
         return prefix_keys(prompt_text(state, self.spool) for state in self.states)
 
     def order(self) -> list[int]:
-        """Return the numbers of the states in the order of sending, which is also that of the stored prompts.
+        """Return the numbers of the states in the order in which they are sent and their prompts are stored.
 
-        Servers reuse a common prefix, and so does the compressor.
+        In this order servers and the compressor can reuse a common prefix.
         """
         return order_by_prefix(self._keys)
 
     def turns(self) -> list[Turn]:
-        """Return the states, each with the beginning that it shares with others if the provider can make use of it."""
+        """Return the states, each with the beginning that it shares with others if the provider can use that."""
         keys = self._keys if self.sender.caches_prompts else [[]] * len(self.states)
         beginnings = cacheable_beginnings(self.states, keys, self.spending.prices)
         return [Turn(state, beginning) for state, beginning in zip(self.states, beginnings, strict=True)]
@@ -158,8 +158,8 @@ class PreparedRun:
 class LongContextRunner(Runner):
     """HELM's runner for long prompts. It streams prompts, stores them once, and writes each answer to disk at once.
 
-    Failed requests are counted. A run with bad input ends with one line, and the other runs continue. Runs of other
-    packages, and runs with HELM's flags for dry runs or instances, are left to HELM's own code.
+    Failed requests are counted. A run with bad input ends with one line, and the other runs continue. HELM's own code
+    makes the runs of other packages, and runs with HELM's flags for dry runs or instances.
 
     Args:
         execution_spec, arguments, options: the arguments of HELM's runner.
@@ -177,8 +177,9 @@ class LongContextRunner(Runner):
         """Make all runs. The log ends with their scores.
 
         Raises:
-            InputError: runs of ours failed; the message says which and why, and also names failed runs of HELM's.
-            RunnerError: only runs of HELM's failed.
+            InputError: runs of this package failed. The message names them and the reasons, and also HELM's failed
+                runs.
+            RunnerError: only HELM's own runs failed.
         """
         self._refused: list[str] = []
         failure: RunnerError | None = None
@@ -209,7 +210,7 @@ class LongContextRunner(Runner):
             herror(self._refused[-1])
 
     def _run_other(self, run_spec: RunSpec) -> None:
-        """Make a run that this class does not stream: HELM's own code does."""
+        """Let HELM's own code make a run that this class does not stream."""
         super().run_one(run_spec)
 
     def _refusals(self, run_specs: list[RunSpec]) -> str:
@@ -222,7 +223,7 @@ class LongContextRunner(Runner):
         return ours and not needs_helm and not run_spec.data_augmenter_spec.perturbation_specs
 
     def _is_run_completed(self, run_path: str) -> bool:
-        """Whether HELM takes the run as complete, no answers are missing and no file is cut off."""
+        """Whether the run is complete for HELM, no answers are missing, and no file is cut off."""
         folder = Path(run_path)
         if not super()._is_run_completed(run_path) or journals.answer_files(folder):
             return False
@@ -249,7 +250,7 @@ class LongContextRunner(Runner):
             state = ScenarioState(run_spec.adapter_spec, states, run_spec.annotators)
             state = WholePromptAnnotations(self.annotator_executor, run.whole_request).execute(state)
             self._write_results(run_path, run_spec, run.scenario, state)
-            # A journal that stays makes the same command ask the failed requests again.
+            # If the journal stays, the same command sends the failed requests again.
             if not failed:
                 run.journal.finish()
         cache_stats.print_status()
@@ -266,11 +267,11 @@ class LongContextRunner(Runner):
         helm_runner._CURRENT_RUN_SPEC_NAME = run_spec.name
         scenario = create_scenario(run_spec.scenario_spec)
         scenario.entry.check_machine()
-        # Made before the data is read: a missing package or key then ends the run within seconds.
+        # This comes before the data is read, so that a missing package or key ends the run within seconds.
         sender = Sender(self.executor.context, run_spec.adapter_spec.model_deployment)
         journal = self._open_journal(run_spec, run_path)
         with journal, stoppable(journal.summary), Spool(run_path) as spool:
-            # Before the data is read, since a limit needs prices.
+            # This comes before the data is read, because a limit needs prices.
             spending = Spending(run_spec.adapter_spec.model_deployment, self._limit, partial(prompt_text, spool=spool))
             states = self.adapt(run_spec, scenario, spool)
             yield PreparedRun(run_path, scenario, sender, journal, spending, spool, states)
@@ -288,7 +289,7 @@ class LongContextRunner(Runner):
             return adapt(instances, adapter, most, self._parallelism, spool, select)
 
     def _selection(self, spool: Spool) -> Callable[[Sequence[str]], Sequence[int]] | None:
-        """Return what selects the instances whose requests are made (see `adapt`); None for all instances."""
+        """Return the function that selects the instances whose requests are made (see `adapt`); None for all."""
         return None
 
     def _store_prompts(self, run: PreparedRun) -> None:
@@ -297,7 +298,7 @@ class LongContextRunner(Runner):
         write_prompts(run.path, ((names[number], prompt_text(states[number], run.spool)) for number in run.order()))
 
     def _ask(self, run: PreparedRun) -> tuple[list[RequestState], int]:
-        """Return the states with results, in their order, and how many requests failed."""
+        """Return the states with results, in their order, and the number of requests that failed."""
         states, order = run.states, run.order()
         asking = Asking(run.sender, run.whole_request, run.journal, run.spending, len(states))
         turns = run.turns()

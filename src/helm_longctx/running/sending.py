@@ -28,10 +28,10 @@ WAIT, DEFAULT_WAIT = "HELM_LONGCTX_WAIT", 5.0
 """Seconds before the second attempt; doubled before each further one."""
 
 LONGEST_WAIT = 80.0
-"""Seconds between two attempts at most."""
+"""Largest number of seconds between two attempts."""
 
 TRIES, DEFAULT_TRIES = "HELM_LONGCTX_TRIES", 6
-"""Attempts at a request that fails temporarily. By default they take as long together as HELM's own retries."""
+"""Number of attempts at a request that fails temporarily. By default they take as long as HELM's own retries."""
 
 _IN_PROCESS = ("helm.clients.huggingface_client", "helm_longctx.models")
 """Modules of clients whose model runs in this process."""
@@ -52,7 +52,7 @@ class Sender:
 
     Attributes:
         limit: seconds that a request may take; None for a model in this process.
-        caches_prompts: whether the client's provider sells or reuses beginnings that it has read before.
+        caches_prompts: whether the provider reuses beginnings of prompts that it has read, or sells them cheaper.
 
     Raises:
         InputError: the deployment's client cannot be made: a package or a key is missing, or an argument is wrong.
@@ -61,7 +61,7 @@ class Sender:
     def __init__(self, context: Context, deployment: str):
         self.limit: float | None = request_timeout()
         self._send, self._address, self.caches_prompts = context.make_request, "", False
-        # A remote context sends requests to a HELM server, which makes the clients itself.
+        # A remote context sends requests to a HELM server, which makes the clients.
         if isinstance(context, LocalContext):
             client = find_client(context, deployment)
             self.limit = _time_limit(client, self.limit)
@@ -75,7 +75,7 @@ class Sender:
             wait=wait_exponential(first_wait, LONGEST_WAIT) + wait_random(0, first_wait),
             sleep=self._sleep,
             retry=retry_if_result(self._may_succeed_later),
-            # After the last attempt the failure is the result. tenacity would raise an error of its own.
+            # After the last attempt the failure is the result, instead of tenacity's own error.
             retry_error_callback=lambda state: state.outcome and state.outcome.result(),
         )
 
@@ -98,14 +98,14 @@ class Sender:
         with quiet_clients():
             attempt = try_once(self._send, request)
         if attempt.result.success:
-            # A reply from the request cache does not show that the server is there.
+            # A reply from the request cache does not prove that the server runs.
             self._has_answered |= not attempt.result.cached
         else:
             attempt.result = replace(attempt.result, error=self._explain(attempt))
         return attempt
 
     def _explain(self, attempt: Attempt) -> str:
-        """Return the error with its cause, which HELM's clients leave out."""
+        """Return the error with its cause, which HELM's clients omit."""
         error = f"{attempt.result.error}{_cause(attempt.error)}"
         if failure_of(attempt.result) is not Failure.UNREACHABLE:
             return error
@@ -132,7 +132,7 @@ def find_client(context: LocalContext, deployment: str) -> Client:
         InputError: the client cannot be made: a package or a key is missing, or an argument is wrong.
     """
     try:
-        # HELM has no public method that makes a client without a request.
+        # HELM has no public method to make a client without a request.
         return context.client._get_client(deployment)
     except InputError:
         raise
@@ -164,11 +164,11 @@ _is_sending: ContextVar[bool] = ContextVar("is_sending", default=False)
 
 @contextmanager
 def quiet_clients() -> Iterator[None]:
-    """Keep tracebacks of HELM's clients out of the log, and log each other message of theirs only once.
+    """Keep tracebacks of HELM's clients out of the log, and log each of their other messages only once.
 
-    The errors are in the results of the requests, and are logged by kind. At level DEBUG everything is logged.
+    The errors are in the results of the requests and are logged by kind. At level DEBUG everything is logged.
     """
-    # It has no effect if the filter is there. It is never removed, since other threads may be sending.
+    # Adding the filter again has no effect. It is never removed, because other threads may be sending.
     _helm.addFilter(_filter)
     token = _is_sending.set(True)
     try:

@@ -1,4 +1,4 @@
-"""What the requests of a process cost, and the limit that they may not exceed."""
+"""Adds up the cost of a process's requests, and enforces the limit on it."""
 
 from __future__ import annotations
 
@@ -19,41 +19,41 @@ from helm_longctx.protocol.token_estimate import estimate_tokens, splits_digits
 from helm_longctx.running.follow_up import most_follow_up_tokens
 
 COUNTED, ESTIMATED = 1.02, 1.25
-"""By how much a prompt can have more tokens than were counted or estimated; the limit must hold for all of them."""
+"""Largest ratio of a prompt's real number of tokens to the counted or estimated number, so that the limit holds."""
 
 CHAT_TOKENS = 100
-"""Tokens that a chat can add to a prompt."""
+"""Number of tokens that the form of a chat can add to a prompt."""
 
 _NOT_BILLED = frozenset(Failure) - {Failure.REFUSED, Failure.MALFORMED, Failure.UNKNOWN}
-"""Failures before the model has read the prompt."""
+"""Failures that occur before the model reads the prompt."""
 
 
 class Limit:
     """A limit in dollars for all runs of a process.
 
     Args:
-        dollars: the limit; None for none.
+        dollars: the limit; None for no limit.
 
     Attributes:
-        spent: dollars that are paid.
-        reserved: most dollars that the requests in flight can cost.
-        is_reached: whether a request did not fit when all others had come back.
+        spent: the dollars that were spent.
+        reserved: the dollars that the requests in flight can cost at most.
+        is_reached: whether there was no room for a request although no other was in flight.
     """
 
     def __init__(self, dollars: float | None):
         self.dollars, self.spent, self.reserved, self.is_reached = dollars, 0.0, 0.0, False
 
     def has_room(self, dollars: float) -> bool:
-        """Whether a request fits that costs at most so much."""
+        """Whether the limit has room for a request of this cost."""
         return self.dollars is None or self.spent + self.reserved + dollars <= self.dollars
 
 
 class Spending:
-    """Adds up tokens and dollars of one run. For use from one thread.
+    """Adds up tokens and dollars of one run. Only one thread may use it.
 
     Args:
         deployment: the deployment that is asked.
-        limit: of the process.
+        limit: the limit of the process.
         read_prompt: returns a state's whole prompt.
 
     Attributes:
@@ -81,14 +81,14 @@ class Spending:
             )
 
     def reserve(self, number: int, state: RequestState, in_flight: int) -> bool:
-        """Reserve what a request can cost at most, if the limit has room for it.
+        """Reserve the highest cost of a request, if the limit has room for it.
 
         Args:
             number: identifies the request.
             in_flight: number of requests whose cost is not known yet.
 
         Raises:
-            InputError: there is no room, also when all requests have come back.
+            InputError: there is no room although no request is in flight.
         """
         if self._limit.dollars is None or self.prices is None:
             return True
@@ -106,10 +106,10 @@ class Spending:
         )
 
     def settle(self, number: int, result: RequestResult, is_late: bool) -> None:
-        """Count the outcome of a request in the place of what was reserved for it.
+        """Replace the reserved cost of a request by its real cost.
 
         Args:
-            is_late: whether the request has not come back; the provider may still count it.
+            is_late: whether the request has not come back. The provider may still count it.
         """
         reserved = self._reserved.pop(number, 0.0)
         self._limit.reserved -= reserved
@@ -117,7 +117,7 @@ class Spending:
         if failure is not None:
             self._limit.spent += reserved if is_late or failure not in _NOT_BILLED else 0.0
         elif not result.cached:
-            # Without a count from the provider the most is assumed, so that the limit holds in any case.
+            # Without a count of the provider the highest cost is assumed, so that the limit always holds.
             self._limit.spent += self._add(usage) if usage else reserved
 
     def _add(self, usage: Usage) -> float:
@@ -128,7 +128,7 @@ class Spending:
         return dollars
 
     def summary(self) -> str | None:
-        """Say what this process spent on the run; None if no answer came with its tokens."""
+        """Return one line about the tokens and dollars of the run; None if no answer came with its tokens."""
         if not self._tokens["requests"]:
             return None
         tokens = self._tokens

@@ -1,4 +1,4 @@
-"""Whole prompts on disk while a run lasts. HELM's objects hold elided texts, so memory holds few whole prompts."""
+"""Stores whole prompts on disk during a run. HELM's objects have elided texts, so few whole prompts are in memory."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Spool:
     """An unnamed temporary file that holds each text once. The system removes it when the process ends.
 
     Args:
-        folder: selects the disk.
+        folder: the folder of the file, which selects the disk.
     """
 
     def __init__(self, folder: Path):
@@ -61,9 +61,9 @@ class Spool:
         """Return the text with a digest.
 
         Raises:
-            KeyError: it was never added.
+            KeyError: the text was never added.
         """
-        # Entries are never removed, so the place needs no lock; the file's position does.
+        # Entries are never removed, so the look-up needs no lock. The file's position needs one.
         start, size = self._places[name]
         with self._lock:
             self._file.seek(start)
@@ -79,19 +79,19 @@ def adapt(
     spool: Spool,
     select: Callable[[Sequence[str]], Sequence[int]] | None = None,
 ) -> list[RequestState]:
-    """Make a run's requests, in HELM's order and with elided texts; `whole_request` restores what is sent.
+    """Make a run's requests in HELM's order and with elided texts. `whole_request` restores them.
 
     Args:
-        select: returns the numbers of those instances whose requests are made, given the digests of all inputs in the
-            spool; None for all instances.
+        select: (digests of all inputs in the spool) → the numbers of the instances whose requests are made; None for
+            all instances.
 
     Raises:
-        TooLongError: prompts do not fit, and `truncation=error` is set.
+        TooLongError: prompts are too long, and the run entry has `truncation=error`.
     """
     # From here on only one batch of whole prompts is in memory at a time.
     stubs = [_move_out(instance, spool) for instance in instances]
     if max_instances is not None:
-        # HELM's own function, so that the same instances are drawn as by HELM's runner.
+        # HELM's own function draws the same instances as in HELM's runner.
         stubs = runner.downsample_eval_instances(stubs, max_instances, adapter.adapter_spec.eval_splits or EVAL_SPLITS)
     if select:
         stubs = [stubs[number] for number in select([stub.input.text for stub in stubs])]
@@ -101,11 +101,11 @@ def adapt(
         whole = [_move_in(instance, spool) for instance in batch]
         try:
             states += _elide_states(adapter.adapt(whole, parallelism), spool)
-        except TooLongError as error:  # collected, so that one error names the prompts of all batches
+        except TooLongError as error:  # one error later names the prompts of all batches
             excess += error.excess
     if excess:
         raise TooLongError(excess)
-    # Each batch has its trials one after the other. HELM's order has the whole first trial before the second.
+    # The states are ordered by batch and then by trial, but HELM's order is by trial.
     return sorted(states, key=lambda state: state.train_trial_index)
 
 
@@ -144,7 +144,7 @@ class WholePromptAnnotations(AnnotationExecutor):
         return replace(state, annotations=annotated.annotations)
 
     def process_all(self, annotators: list[Annotator], states: list[RequestState]) -> list[RequestState]:
-        """Annotate all states at once, which needs all whole prompts in memory. HELM calls it for such annotators."""
+        """Annotate all states at once, with all whole prompts in memory. HELM calls it for annotators that need it."""
         annotated = super().process_all(annotators, [self._with_whole_request(state) for state in states])
         return [replace(state, annotations=new.annotations) for state, new in zip(states, annotated, strict=True)]
 
@@ -170,7 +170,7 @@ def _move_in(instance: Instance, spool: Spool) -> Instance:
 
 
 def _elide_states(states: list[RequestState], spool: Spool) -> list[RequestState]:
-    """Elide the texts of states. Trials keep sharing one instance object, which HELM's metrics rely on."""
+    """Elide the texts of states. The trials of an instance still share one object, which HELM's metrics rely on."""
     instances = {id(state.instance): _elide_instance(state, spool) for state in states}
     return [
         replace(

@@ -1,1 +1,1 @@
-"""The files in a run's folder. The runner, the report and the command line read and write them only through here."""
+"""The files in a run's folder. All other rooms read and write them only with the functions in this room."""

@@ -1,7 +1,7 @@
-"""Claims of shards: which process asks for which part of a run, on a disk that several machines can share.
+"""Claims of shards. A claim says which process works on a part of a run, on a disk that several machines can share.
 
-A claim is a file that only one process can create, so no locks are needed. Its owner writes it again every few seconds.
-If the owner is killed, the file becomes old, and another process can create the claim's next generation.
+A claim is a file that only one process can create, so no locks are needed. Its owner rewrites it every few seconds. If
+the owner is killed, the file becomes old, and another process can create the claim's next generation.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ BEAT = 10.0
 """Seconds between two writes of a claim."""
 
 STALE = 60.0
-"""Seconds after which a claim that was not written has no owner. More than the time for which NFS clients cache."""
+"""Seconds without a write after which a claim has no owner. This is longer than NFS clients cache files."""
 
 LOCK_WAIT = 10.0
 """Seconds to wait for the lock of a run's folder, which other shards hold only while they claim."""
@@ -40,8 +40,8 @@ class Shard:
     """A part of a run.
 
     Args:
-        number: from 1 to `total`.
-        total: how many parts the run is divided into.
+        number: the part's number, from 1 to `total`.
+        total: the number of parts of the run.
     """
 
     number: int
@@ -55,7 +55,7 @@ class Shard:
         """Read a shard such as `2/4`.
 
         Raises:
-            InputError: it has another format, or the number is not in the range.
+            InputError: the text has another format, or the number is not in the range.
         """
         match = re.fullmatch(r"(\d{1,6})/(\d{1,6})", text)
         shard = cls(int(match[1]), int(match[2])) if match else None
@@ -66,13 +66,13 @@ class Shard:
 
 @dataclass(frozen=True)
 class ClaimState:
-    """How far a shard is.
+    """The progress of a shard.
 
     Args:
-        owner: the process that asks for it.
-        requests: number of its requests; None as long as they are being made.
-        answered: how many of them have an answer.
-        is_done: whether all were asked. Those without an answer have failed.
+        owner: the process that works on it.
+        requests: number of its requests; None while they are being made.
+        answered: number of requests with an answer.
+        is_done: whether all requests were sent. Those without an answer have failed.
     """
 
     owner: str
@@ -92,14 +92,14 @@ def process_name() -> str:
 
 
 class Claim:
-    """The claim of this process on a shard, which a thread renews until the block ends.
+    """The claim of this process on a shard. A thread renews it until the block ends.
 
-    If the block fails, the claim is given up at once, so that another process can take it.
+    If the block fails, the claim is released at once, so that another process can take it.
 
     Args:
         path: the claim's file, which exists.
-        state: what it says.
-        next_path: file of the next generation; if it exists, another process has taken the shard over.
+        state: the content of the file.
+        next_path: the file of the next generation. If it exists, another process has taken over the shard.
     """
 
     def __init__(self, path: Path, state: ClaimState, next_path: Path):
@@ -126,16 +126,16 @@ class Claim:
 
     @property
     def is_lost(self) -> bool:
-        """Whether another process has taken the shard over, because this one seemed to be dead."""
+        """Whether another process has taken over the shard because this one seemed to be dead."""
         return self._next_path.exists()
 
     def follow(self, requests: int, count: Callable[[], int], stop: Callable[[], None]) -> None:
-        """Say what the claim is to report.
+        """Start to report the progress of the shard in the claim.
 
         Args:
             requests: number of the shard's requests.
-            count: returns how many of them have an answer.
-            stop: is called when another process has taken the shard over.
+            count: returns the number of requests with an answer.
+            stop: is called when another process has taken over the shard.
         """
         self._state, self._count, self._stop = replace(self._state, requests=requests), count, stop
 
@@ -144,7 +144,7 @@ class Claim:
             if self.is_lost:
                 self._stop()
                 return
-            with suppress(OSError):  # a disk that is away for a moment
+            with suppress(OSError):  # the disk may be unavailable for a moment
                 self._write()
 
     def _write(self) -> None:
@@ -153,18 +153,18 @@ class Claim:
 
 
 def take_claim(run_path: Path, shard: Shard, owner: str, again: bool = True) -> Claim | None:
-    """Claim a shard; None if its owner is at work or all its requests have answers.
+    """Claim a shard; return None if its owner is still working or all its requests have answers.
 
-    An owner gets its own claim again at once: a process that was started in place of a dead one need not wait.
+    An owner gets its own claim again at once, so that a process that replaces a dead one need not wait.
 
     Args:
-        owner: name of the process, or of what it was started for.
-        again: whether to claim a shard, too, of which all requests were asked and some have failed.
+        owner: name of the process, or of the task that it was started for.
+        again: whether to claim also a shard whose requests were all sent and of which some have failed.
 
     Raises:
-        InputError: a process makes the whole run.
+        InputError: another process makes the whole run.
     """
-    # Under the lock, since a process that makes the whole run looks for claims only once.
+    # The lock is needed because a process that makes the whole run looks for claims only once.
     with lock_run(run_path, LOCK_WAIT):
         path, state = next(((path, state) for each, path, state in _claims(run_path) if each == shard), (None, None))
         if path and state and not _is_free(path, state, owner, again):
@@ -186,7 +186,7 @@ def read_claims(run_path: Path) -> dict[Shard, ClaimState]:
 
 
 def wait_for_shards(run_path: Path, shard: Shard | None = None) -> None:
-    """Wait until no process is at work on a shard of a run; on any shard if none is given."""
+    """Wait until no process works on a shard of a run, or on any shard if none is given."""
     told = ""
     while live := [
         f"shard {each} ({state.owner})"
@@ -194,7 +194,7 @@ def wait_for_shards(run_path: Path, shard: Shard | None = None) -> None:
         if shard in (None, each) and _is_live(path, state)
     ]:
         if told != (told := ", ".join(live)):
-            hlog(f"{run_path.name}: waiting for {told}; a process that was killed counts for {STALE:g} seconds more")
+            hlog(f"{run_path.name}: waiting for {told}; a killed process is noticed after {STALE:g} seconds")
         time.sleep(min(BEAT, STALE) / 4)
 
 
@@ -213,13 +213,13 @@ def _claims(run_path: Path) -> Iterator[tuple[Shard, Path, ClaimState]]:
 def _read(path: Path) -> ClaimState:
     try:
         return ClaimState(**json.loads(path.read_text()))
-    except (OSError, ValueError, TypeError):  # its owner is creating it, or has just given it up
+    except (OSError, ValueError, TypeError):  # its owner is creating or removing it
         return ClaimState("another process")
 
 
 def _write(path: Path, state: ClaimState) -> None:
-    # Other processes read the claim at any moment, and must not find half of it. `_NAME` does not match the temporary
-    # file.
+    # Other processes can read the claim at any moment and must not find half of it. `_NAME` does not match the
+    # temporary file.
     temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     temporary.write_text(json.dumps(asdict(state)))
     temporary.replace(path)
@@ -240,7 +240,7 @@ def _is_free(path: Path, state: ClaimState, owner: str, again: bool) -> bool:
 
 
 def _is_live(path: Path, state: ClaimState) -> bool:
-    """Whether a claim's owner has written it lately, by the clock of the disk: those of machines can differ."""
+    """Whether a claim was written recently, by the clock of the disk, because the clocks of machines can differ."""
     clock = path.with_name(f".clock-{uuid.uuid4().hex}")
     try:
         clock.touch()

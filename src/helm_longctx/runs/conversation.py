@@ -1,4 +1,4 @@
-"""A request's prompt as one text: a single turn as it is, a conversation as the JSON of its messages.
+"""Converts a request's prompt to one text: a single turn is unchanged, a conversation is the JSON of its messages.
 
 A run's files identify a prompt by the SHA-256 of this text, and `prompts.zst` stores it.
 """
@@ -19,12 +19,12 @@ Asking = TypeVar("Asking", Request, Input)
 Messages = list[dict[str, str]]
 
 END_MESSAGES = 3
-"""How many messages at each end of a long conversation a page shows."""
+"""Number of messages at each end of a long conversation that a page shows."""
 
 
 def to_text(prompt: str, messages: Sequence[Mapping[str, str]] | None) -> str:
     """Return the prompt, or the JSON of the messages if there are any."""
-    # Digests of prompts depend on this format. Escapes would make Chinese illegible where the text is shown.
+    # Digests of prompts depend on this format. With escapes, Chinese texts would be illegible on pages.
     return json.dumps(messages, ensure_ascii=False) if messages else prompt
 
 

@@ -1,6 +1,6 @@
-"""Files of JSON lines that survive a crash: a line is on disk when it is added, and a torn last line does not count.
+"""Files of JSON lines that survive a crash: an added line is on disk at once, and an incomplete last line is ignored.
 
-Threads that write at the same time share one write, because it takes a disk longer to finish one than to get it.
+Threads that write at the same time share one write, because waiting for the disk takes most of the time.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ class GroupWriter(Generic[Item]):
         """Write an item. Its group is written when this method returns.
 
         Raises:
-            BaseException: what `write` raised, in each thread that has added to the group.
+            BaseException: `write` raised it. Each thread that has added to the group gets it.
         """
         with self._joining:
             group = self._gathering
             group.items.append(item)
             is_first = len(group.items) == 1
-        # The first one writes for all who join until the group before is written.
+        # The first thread writes the items of all threads that join the group before the previous group is written.
         if is_first:
             with self._writing:
                 with self._joining:
@@ -121,7 +121,7 @@ class DurableLines:
 
     def _write(self, lines: Sequence[bytes]) -> None:
         if self._torn_at is not None:
-            # Not when reading: another process that only reads must not cut off a line that is being written.
+            # The torn line is cut off here and not in `read`, because another process that only reads must not do it.
             self._file.truncate(self._torn_at)
             self._torn_at = None
         self._file.write(b"".join(lines))

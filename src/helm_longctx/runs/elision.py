@@ -9,26 +9,28 @@ import regex
 from helm_longctx.protocol.sample import Sample
 
 LIMIT = 8_000
-"""Characters. A text of at most this length is shown whole, and an elided text is never longer."""
+"""Number of characters. A text of at most this length is shown whole, and an elided text is never longer."""
 
 HEAD = TAIL = 1_500
-"""Characters kept at each end of a text."""
+"""Number of characters that are kept at each end of a text."""
 
 EVIDENCE = 300
-"""Characters kept of a piece of evidence."""
+"""Number of characters that are kept of a piece of evidence."""
 
 AROUND = 150
-"""Characters kept on each side of a piece of evidence."""
+"""Number of characters that are kept on each side of a piece of evidence."""
 
 PLACES = 5
-"""Pieces of evidence kept."""
+"""Number of pieces of evidence that are kept."""
 
 _CLUSTER = regex.compile(r"\X")
-# Characters searched on each side of a cut for grapheme clusters. Unicode's stream-safe format allows 30 marks.
+# Number of characters on each side of a cut in which grapheme clusters are searched. Unicode's stream-safe format
+# allows 30 marks.
 _CLUSTER_REACH = 32
-# UTF-8 bytes: two Chinese characters or a word of four letters. Shorter evidence occurs everywhere in a text.
+# Number of UTF-8 bytes: two Chinese characters, or a word of four letters. Shorter evidence occurs everywhere in a
+# text.
 _SHORTEST_EVIDENCE = 4
-# Characters. A shorter gap is shown, because the mark in its place would be about as long.
+# Number of characters. A shorter gap is shown, because its mark would be about as long.
 _SHORTEST_GAP = 100
 
 Span = tuple[int, int]
@@ -83,8 +85,8 @@ def _find_evidence(text: str, evidence: Sequence[str]) -> list[Span]:
 
 
 def _find(text: str, piece: str) -> int:
-    """Find the first whole-word occurrence behind the head, or else in the head; -1 if there is none."""
-    # The head is shown in any case, so a place behind it shows more.
+    """Find the first whole-word occurrence after the head, or else in the head; -1 if there is none."""
+    # The head is always shown, so a place after it shows more of the text.
     return next((at for begin in (HEAD, 0) for at in _words(text, piece, begin)), -1)
 
 

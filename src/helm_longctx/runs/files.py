@@ -1,4 +1,4 @@
-"""The files that HELM's runner writes for a run: reading, writing and streaming them, and telling damaged ones."""
+"""Reads, writes and streams the files that HELM's runner writes for a run, and recognizes damaged files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from helm_longctx.protocol.sample import Sample
 RUN_SPEC, SCENARIO, STATES = "run_spec.json", "scenario.json", "scenario_state.json"
 STATS, INSTANCE_STATS = "stats.json", "per_instance_stats.json"
 FILES = (RUN_SPEC, SCENARIO, STATES, STATS, INSTANCE_STATS)
-"""In the order in which HELM writes them: a run is complete if it has the last one."""
+"""All files, in the order in which HELM writes them. A run is complete if it has the last one."""
 
 State = dict[str, Any]
 """A request state as plain data."""
@@ -37,7 +37,7 @@ def reading(path: Path) -> Iterator[None]:
     """Report any error in the block as damage of the file at `path`.
 
     Raises:
-        InputError: the block failed: the file cannot be read, or lacks what the block looks for.
+        InputError: the block failed, because the file cannot be read or is incomplete.
     """
     try:
         yield
@@ -62,7 +62,7 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
         InputError: the file is missing or damaged.
     """
     with reading(path), path.open("rb") as lines:
-        # An empty list stands on one line, and other programs may write another layout.
+        # An empty list is on one line, and other programs can write another layout.
         if lines.readline() != _ROWS:
             yield from read_json(path)
             return
@@ -111,8 +111,8 @@ def find_sample(instance: Mapping[str, Any]) -> Sample | None:
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Write a file so that the old or the new content is complete on disk, whenever the process ends."""
-    # In the same folder, since `os.replace` is one step only on one disk.
+    """Write a file so that either the old or the new content is complete on disk, whenever the process ends."""
+    # The temporary file is in the same folder, because `os.replace` is one step only within a disk.
     part = path.with_name(f"{path.name}.part")
     with part.open("wb") as file:
         file.write(data)
@@ -125,7 +125,7 @@ def write_json(path: Path, content: Any) -> None:
     """Write one of HELM's objects, or a list of them, as HELM does, with `replace_file`."""
     several = isinstance(content, list)
     plain = [asdict_without_nones(part) for part in content] if several else asdict_without_nones(content)
-    # `read_rows` and `_split` look for the lines that this indentation makes.
+    # `read_rows` and `_split` rely on this indentation.
     replace_file(path, json.dumps(plain, indent=2).encode("ascii"))
 
 
@@ -169,7 +169,7 @@ def _split(path: Path) -> Iterator[State | bytes]:
 
 
 def _parse_object(lines: Iterator[bytes], end: bytes) -> tuple[dict[str, Any], bytes]:
-    """Parse an object from the lines after its first; also return what follows its last brace."""
+    """Parse an object from the lines after its first one. Also return the bytes after its last brace."""
     parts = [b"{"]
     for line in lines:
         if line.startswith(end):

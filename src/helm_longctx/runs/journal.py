@@ -1,4 +1,4 @@
-"""The answers of an unfinished run. Each answer is on disk as soon as it arrives."""
+"""Stores the answers of an unfinished run. Each answer is on disk as soon as it arrives."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from helm_longctx.runs.durable import DurableLines
 NAME = "answers.jsonl"
 
 SHARDS = "shards"
-"""Folder in a run's folder that holds what shards write: claims, and a file of answers for each process."""
+"""Folder in a run's folder for the files of shards: claims, and a file of answers for each process."""
 
 
 class Journal(DurableLines):
     """A file with one line for each answer, under the digest of its request.
 
-    A last line that a crash cut off is dropped. The answers in the run's other such files are found, too.
+    A last line that a crash cut off is dropped. The answers in the run's other files of this kind are found, too.
 
     Args:
-        run_path: the run's folder. The file stays there until `finish`; as long as it exists the run is unfinished.
+        run_path: the run's folder. The file stays there until `finish`. As long as it exists, the run is unfinished.
         server: identifies the server, so that its answers are not used for another one (see `server_digest`).
-        process: name of this process if it asks for a shard, so that it writes to a file of its own.
+        process: name of this process if it works on a shard, so that it writes to its own file.
 
     Raises:
         InputError: the file is damaged before its last line.
@@ -63,7 +63,7 @@ class Journal(DurableLines):
         """Return the digest of a request and its server.
 
         Args:
-            prompt_digest: stands for the prompt or the messages, which may be elided in the request.
+            prompt_digest: the digest of the prompt or the messages, which can be elided in the request.
         """
         messages = [] if request.messages else request.messages  # `prompt_digest` covers them
         sent = json.dumps(vars(replace(request, prompt=prompt_digest, messages=messages)), sort_keys=True, default=vars)

@@ -1,7 +1,7 @@
-"""The batches of a run: which requests were put into which batch, and what became of them.
+"""Records the batches of a run, their requests and their outcomes.
 
-Each step that can cost money is written down before and after it. So after a crash at any moment it is known which
-batches exist, and for which one the provider must be asked.
+Each step that can cost money is recorded before and after it. So after a crash at any moment it is known which batches
+exist, and for which one the provider must be asked.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NAME = "batches.jsonl"
 
 
 class Receiver(NamedTuple):
-    """Who gets the requests of a batch; see `Part`. The same deployment can have another key as a judge."""
+    """The receiver of a batch's requests; see `Part`. The same deployment can have another key as a judge."""
 
     deployment: str
     service: str
@@ -38,13 +38,13 @@ class Part:
     Args:
         id: our own identifier, which the provider stores with the batch if it can.
         deployment: HELM's name of the deployment.
-        service: who answers the batch.
-        route: of the API, such as `/v1/chat/completions`.
-        time: when it was about to be sent, in seconds since 1970.
-        requests: by their names in the journal, or in the request cache for a judge; each as `request`, without its
-            prompt, and what was `sent` with it.
-        batch: the provider's identifier; None as long as it is unknown whether the batch was created.
-        failures: how many requests got no answer, by kind; None as long as the batch was not collected.
+        service: the batch service of the provider.
+        route: the route of the API, such as `/v1/chat/completions`.
+        time: the time just before it was sent, in seconds since 1970.
+        requests: the requests by their names in the journal, or for a judge in the request cache. Each has the
+            `request` without its prompt, and the other data that was `sent`.
+        batch: the provider's identifier; None while it is unknown whether the batch was created.
+        failures: number of requests without an answer, by kind; None until the batch was collected.
         is_absent: whether it is certain that no batch was created.
         is_judging: whether the deployment is asked as a judge.
     """
@@ -62,12 +62,12 @@ class Part:
 
     @property
     def receiver(self) -> Receiver:
-        """Who gets the requests."""
+        """The receiver of the requests."""
         return Receiver(self.deployment, self.service, self.is_judging)
 
     @property
     def is_open(self) -> bool:
-        """Whether requests may be waiting at the provider, or answers to be collected."""
+        """Whether there may be requests that wait at the provider, or answers that were not collected."""
         return self.failures is None and not self.is_absent
 
     def request(self, name: str) -> Request:
@@ -75,7 +75,7 @@ class Part:
         return dacite.from_dict(Request, self.requests[name]["request"], dacite.Config(check_types=False))
 
     def sent(self, name: str) -> dict[str, Any]:
-        """Return what was sent besides a request's prompt."""
+        """Return the data that was sent besides a request's prompt."""
         sent: dict[str, Any] = self.requests[name]["sent"]
         return sent
 
@@ -87,7 +87,7 @@ class Ledger(DurableLines):
         run_path: the run's folder.
 
     Attributes:
-        parts: in the order in which they were sent.
+        parts: all parts, in the order in which they were sent.
 
     Raises:
         InputError: the file is damaged before its last line.
@@ -109,7 +109,7 @@ class Ledger(DurableLines):
 
     @property
     def open_parts(self) -> list[Part]:
-        """The parts that were sent, or may have been, and were not collected."""
+        """The parts that were sent, or may have been sent, and were not collected."""
         return [part for part in self._parts.values() if part.is_open]
 
     def doubtful_parts(self, receiver: Receiver) -> list[Part]:
@@ -123,7 +123,7 @@ class Ledger(DurableLines):
 
         Args:
             receiver, route: see `Part`.
-            requests: by name, each with what is sent besides its prompt.
+            requests: the requests by name, each with the data that is sent besides its prompt.
         """
         part: dict[str, Any] = {
             "part": uuid.uuid4().hex,
@@ -177,7 +177,7 @@ def ledgers(runs: Iterable[Path]) -> Iterator[Ledger]:
 
 
 def check_nothing_in_batches(run_path: Path) -> None:
-    """Check that no request of a run waits in a batch: if it were also sent directly, it would be paid for twice.
+    """Check that no request of a run is in an open batch. If it were also sent directly, it would be paid for twice.
 
     Raises:
         InputError: batches were not collected.

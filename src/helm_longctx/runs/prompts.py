@@ -1,7 +1,7 @@
-"""Stores each prompt of a run once: `prompts.zst` holds the texts, and `prompts.json` is the index.
+"""Stores each prompt of a run once: `prompts.zst` has the texts, and `prompts.json` is the index.
 
 Prompts that share text are written one after the other, and the compressor looks back 32 MB. So a book with forty
-questions, or a haystack at six depths, takes the space of one prompt. `zstd -dc prompts.zst` prints all prompts.
+questions, or a haystack at six depths, needs the space of one prompt. `zstd -dc prompts.zst` prints all prompts.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ TEXTS, INDEX = "prompts.zst", "prompts.json"
 Value = TypeVar("Value")
 
 _WINDOW_LOG = 25
-"""Base-2 logarithm of how far the compressor looks back, in bytes."""
+"""Base-2 logarithm of the number of bytes that the compressor looks back."""
 
 _FRAME = 256 << 20
-"""Bytes of text after which a new frame starts, and so the most that is decompressed to read one prompt."""
+"""Number of bytes of text in a frame, which is the largest number that is decompressed to read one prompt."""
 
 
 def write_prompts(run_path: Path, prompts: Iterable[tuple[str, str]]) -> None:
@@ -44,7 +44,7 @@ def write_prompts(run_path: Path, prompts: Iterable[tuple[str, str]]) -> None:
     index: dict[str, str] = {}
     places: dict[str, tuple[int, int, int]] = {}
     frame = start = 0
-    # An index of an earlier run would point into the new texts.
+    # An index of an earlier run would point to wrong places in the new texts.
     (run_path / INDEX).unlink(missing_ok=True)
     with (run_path / TEXTS).open("wb") as file, compressor.stream_writer(file, closefd=False) as stream:
         for instance, prompt in prompts:
@@ -52,7 +52,7 @@ def write_prompts(run_path: Path, prompts: Iterable[tuple[str, str]]) -> None:
             if name in places:
                 continue
             if start >= _FRAME:
-                # A reader can only start at a frame, so frames bound what must be decompressed for one prompt.
+                # A reader must start at a frame, so frames limit the decompression for one prompt.
                 stream.flush(zstandard.FLUSH_FRAME)
                 frame, start = file.tell(), 0
             data = prompt.encode("utf-8", "surrogatepass")
@@ -108,12 +108,12 @@ def instance_names(prompts: Iterable[tuple[str | int | None, str | None, str]]) 
 
 
 def full_prompt(run_path: Path, instance: str) -> str:
-    """Return the prompt that was sent for an instance, exactly as it was sent. Runs of HELM's own runner work too.
+    """Return the prompt of an instance exactly as it was sent. Runs of HELM's own runner can be read, too.
 
     A conversation is returned as the JSON of its messages.
 
     Args:
-        instance: its id, or its name (see `instance_names`) where several instances share an id.
+        instance: its id, or its name (see `instance_names`) if several instances share an id.
 
     Raises:
         InputError: there is no such run; the instance does not exist or is ambiguous; a file is damaged; or the stored
@@ -129,7 +129,7 @@ def find_states(run_path: Path, instance: str) -> list[State]:
     """Return the request states of an instance, one for each repeat, in the order of the repeats.
 
     Args:
-        instance: as for `full_prompt`.
+        instance: id or name, as for `full_prompt`.
 
     Raises:
         InputError: the run has no states yet, they are damaged, or the instance does not exist or is ambiguous.
@@ -144,7 +144,7 @@ def stored_prompt(run_path: Path, prompt_digest: str, instance: str) -> str:
     """Return the prompt that our runner stored under a digest.
 
     Args:
-        instance: names the prompt in the error.
+        instance: the name of the prompt for errors.
 
     Raises:
         InputError: a file is damaged, or the stored text is not what was sent.
@@ -173,7 +173,7 @@ def _stock_prompt(run_path: Path, name: str) -> str:
     state = next(islice(read_states(path), number, None))
     prompt, sample = _prompt_text(state), find_sample(state["instance"])
     if sample and sample.full_prompt and sample.full_prompt["sha256"] != digest(prompt):
-        raise InputError(f"{run_path / INDEX} is missing, and {path.name} holds {name} only in part")
+        raise InputError(f"{run_path / INDEX} is missing, and {path.name} has only a part of the prompt of {name}")
     return prompt
 
 

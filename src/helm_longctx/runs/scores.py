@@ -32,16 +32,16 @@ class InstanceScore(NamedTuple):
 
     Args:
         run: name of the run's folder.
-        entry: the run entry's name; of HELM's own runs the part of the run's name before the arguments.
-        task: empty in HELM's own runs.
-        length: None if the benchmark has no lengths.
+        entry: the run entry's name; for HELM's own runs the part of the run's name before the arguments.
+        task: the task's name; empty in HELM's own runs.
+        length: the length; None if the benchmark has no lengths.
         context: `full`, or `none` for a closed-book run.
-        repeat: which of the instance's repeats it is, from 0.
-        score: None if there is no answer, or no verdict.
-        group: answers with the same group are one cluster: the book, the set of documents, or the question that is
-            asked at several depths; else the instance alone.
+        repeat: the number of the repeat, from 0.
+        score: the score; None if there is no answer or no verdict.
+        group: the name of the cluster of answers: the book, the set of documents, or the question that is asked at
+            several depths; else the instance alone.
         depth: position of the evidence, 0 to 1.
-        failure: the statistic that counts why the request has no answer; empty if it has one.
+        failure: the statistic that counts requests without an answer for this reason; empty if there is an answer.
         tokens: number of tokens of the prompt; None if unknown.
         judge: the run's judge; empty if none was named.
         values: all statistics of the answer, by name.
@@ -68,8 +68,8 @@ def read_scores(run: Path, benchmarks: Iterable[Benchmark] = (), metric: str | N
     """Read the scores of a run's answers, in the data's order, of instances without perturbation.
 
     Args:
-        run: the run's folder; runs of earlier versions and of HELM's own scenarios can be read too.
-        benchmarks: those whose tasks may have a score of several metrics, which is then the mean of the answer's.
+        run: the run's folder. Runs of earlier versions and of HELM's own scenarios can be read, too.
+        benchmarks: the benchmarks whose tasks can have a score of several metrics, which is the mean of the answer's.
         metric: the statistic that is the score; None for `longctx_score`, and in runs of HELM's own scenarios for the
             main metric by HELM's schema files.
 
@@ -119,10 +119,10 @@ def _score(
 
 
 def _group(task: str, instance: str, sample: Sample) -> str:
-    """Return what an instance is clustered by.
+    """Return the name of an instance's cluster.
 
-    Runs of earlier versions have no groups. There a question at a depth may stand at several; other equal questions
-    can be about different contexts.
+    Runs of earlier versions have no groups. In them, equal questions with a depth are one cluster, because a question
+    can be asked at several depths. Other equal questions can be about different contexts.
     """
     from_question = sample.group is None and sample.depth is not None
     return f"{task}: {sample.group or (from_question and sample.question) or instance}"
@@ -157,7 +157,7 @@ def _schema_metric(groups: tuple[str, ...]) -> tuple[str, str]:
     for path in sorted(folder.glob("schema*.yaml")):
         text = path.read_text(encoding="utf-8")
         if not any(f"name: {group}\n" in text for group in groups):
-            continue  # to parse all files would take seconds
+            continue  # parsing all files would take seconds
         for group in yaml.safe_load(text)["run_groups"]:
             main = (group.get("environment") or {}).get("main_name", "$")
             if group["name"] in groups and "$" not in main:
@@ -166,14 +166,14 @@ def _schema_metric(groups: tuple[str, ...]) -> tuple[str, str]:
 
 
 def _headlines(spec: Mapping[str, Any], benchmarks: Iterable[Benchmark]) -> dict[str, tuple[str, ...]]:
-    """Return the metrics of the scores that are means of several, by task."""
+    """Return the headline metrics of each task whose score is a mean of several metrics."""
     entry = spec["scenario_spec"].get("args", {}).get("entry")
     tasks = (task for each in benchmarks if entry in each.entries for task in each.tasks)
     return {task.name: task.headline for task in tasks if len(task.headline) > 1}
 
 
 def _samples(path: Path) -> dict[tuple[str, str], Sample | None]:
-    """Return what our scenario says of each instance, by id and task."""
+    """Return our sample of each instance, by id and task; None for another scenario's instances."""
     if not path.is_file():
         return {}
     with reading(path):

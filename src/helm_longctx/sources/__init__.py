@@ -1,1 +1,1 @@
-"""Benchmark data: where it comes from, how it is downloaded and checked, and how its files are read."""
+"""Benchmark data: the kinds of sources, downloads with checks, and readers of files."""

@@ -58,13 +58,13 @@ def _fetch(file: BucketFile, target: Path) -> None:
     size, found = int(about["size"]), hashlib.md5(usedforsecurity=False)
     with place_file(target) as (part, source):
         check_space(target.parent, size)
-        # The generation is a version of the content, so a file that changes meanwhile is not mixed up.
+        # The generation is a version of the content, so all parts are of one version even if the file changes.
         address = f"{url}?alt=media&generation={about['generation']}"
         with ResumingStream(address, size) as stream, part.open("wb") as out:
             while block := stream.read(BLOCK):
                 found.update(block)
                 out.write(block)
-        announced = about.get("md5Hash")  # a file that was put together of several has none
+        announced = about.get("md5Hash")  # a file that was composed of several files has none
         if announced is not None and found.digest() != base64.b64decode(announced):
             raise InputError(f"the downloaded file has MD5 {found.hexdigest()}, not the announced one; {USE_A_MIRROR}")
         source |= {"bucket": file.bucket, "name": file.name, "generation": about["generation"]}

@@ -1,4 +1,4 @@
-"""Downloads files over an unreliable network: retries, resumes where a connection broke, and explains failures."""
+"""Downloads files over an unreliable network: retries, resumes after a broken connection, and explains failures."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from tenacity import RetryCallState
 
 ATTEMPTS = 8
-"""Attempts in a row that bring no new byte, before a download fails."""
+"""Number of attempts in a row without a new byte after which a download fails."""
 WAIT, WAIT_MOST = 1.0, 60.0
-"""Seconds to wait before the second attempt, which double with each attempt, and the longest wait."""
+"""Seconds to wait before the second attempt, doubled with each further attempt, and the longest wait."""
 RETRY_AFTER_MOST = 300.0
 """Longest wait in seconds that a server's `Retry-After` header may ask for."""
 TIMEOUTS = (30.0, 60.0)
 """Seconds to wait for a connection, and for the next bytes of a response."""
 _BLOCK = 1 << 16
-"""Bytes read at a time. The value is small because a reset connection can lose the part of a block that arrived."""
+"""Number of bytes that are read at a time. It is small, because a connection reset loses a partial block."""
 
 NO_ACCESS = "it does not exist, or your login has no access to it"
 """Default reason in errors when a server refuses a request."""
@@ -54,9 +54,9 @@ class ResumingStream(io.RawIOBase):
     """Reads a file on a server once, from start to end. Wrap it in `io.BufferedReader`.
 
     Args:
-        url: address of the file; its content must not change while it is read.
+        url: address of the file. Its content must not change while it is read.
         size: size in bytes, if it is known.
-        token: bearer token for the host of `url`; hosts that it redirects to do not receive it.
+        token: bearer token for the host of `url`. Other hosts do not receive it after redirects.
 
     Attributes:
         progress: function that is called with the number of bytes of each read.
@@ -82,7 +82,7 @@ class ResumingStream(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         """Fill `buffer` and return the number of bytes; 0 at the end of the file."""
         data = b""
-        # Without this check the end of the file would look like a connection that brings no bytes.
+        # Without this check the end of the file would look like a connection without new bytes.
         if self.position != self.size:
             # Each call has its own count of attempts, because each successful call brings new bytes.
             data = retry(self._attempt, len(buffer))
@@ -101,7 +101,7 @@ class ResumingStream(io.RawIOBase):
         try:
             response = self._response = self._response or self._open()
             data = _read_raw(response, count if self.size is None else min(count, self.size - self.position))
-            # Without an announced size the end of the response is taken for the end of the file.
+            # If no size was announced, the end of the response is the end of the file.
             if not data and self.size:
                 raise ConnectionError(f"the connection ended at byte {self.position} of {self.size}")
         # BaseException, so that Ctrl-C closes the connection, too. A connection after an error cannot be used again.
@@ -119,11 +119,11 @@ class ResumingStream(io.RawIOBase):
         """Request the file, and return a response whose next byte is the one at `position`."""
         import requests
 
-        # Positions count the bytes of the file as it is stored. A server that compresses it would count others.
+        # Positions are those in the stored file. A server that compresses the file would count other bytes.
         headers = {"Accept-Encoding": "identity"}
         if self.position:
             headers["Range"] = f"bytes={self.position}-"
-        # requests would replace an Authorization header by the entry of the host in ~/.netrc, but not `auth`.
+        # `auth` is used, because requests replaces an Authorization header by the host's entry in ~/.netrc.
         auth = _bearer(self._token) if self._token else None
         response = requests.get(self._url, headers=headers, auth=auth, stream=True, timeout=TIMEOUTS)
         try:
@@ -139,14 +139,14 @@ class ResumingStream(io.RawIOBase):
         import requests
 
         status = response.status_code
-        # 416: the server has no byte at the position that the Range header names.
+        # Status 416 means that the server has no byte at the position in the Range header.
         if status == 416 and self.position:
             raise InputError(f"the file ends before byte {self.position}, but {self.size} bytes were announced")
         if status >= 400:
             raise requests.HTTPError(f"status {status}", response=response)
         if status == 200:
             self._check_size(response.headers.get("Content-Length"))
-        # 206 is only an answer to a Range header, which the first request does not have.
+        # Status 206 is only valid after a Range header, which the first request does not have.
         elif status == 206 and self.position:
             self._check_range(response.headers.get("Content-Range", ""))
         else:
@@ -169,7 +169,7 @@ class ResumingStream(io.RawIOBase):
 
 
 def retry(function: Callable[..., Result], *arguments: object, **named: object) -> Result:
-    """Call a function, and call it again after growing waits while its errors look temporary."""
+    """Call a function, and call it again after growing waits as long as its errors look temporary."""
     from tenacity import Retrying, retry_if_exception, stop_after_attempt
 
     calls = Retrying(
@@ -221,7 +221,7 @@ def _is_temporary(error: BaseException) -> bool:
     status = _status(error)
     if status is not None:
         return status in (408, 429) or status >= 500
-    # SSLError is derived from ConnectionError, but a certificate that is not valid stays so.
+    # SSLError is derived from ConnectionError, but an invalid certificate is not temporary.
     if isinstance(error, requests.exceptions.SSLError):
         return False
     return isinstance(error, (ConnectionError, TimeoutError, requests.ConnectionError, requests.Timeout))
@@ -258,14 +258,14 @@ def _log_retry(state: RetryCallState) -> None:
 def explain_failures(
     what: str, folder: Path, command: str, refusal: str = NO_ACCESS, remedy: str = USE_A_MIRROR
 ) -> Iterator[None]:
-    """Turn any error of a download into an `InputError` of one line that says what to do.
+    """Convert any error of a download to an `InputError` of one line that says what to do.
 
     Args:
-        what: what is downloaded, for the error.
-        folder: folder that it is written to, for errors of the disk.
+        what: name of the file or data set, for the error.
+        folder: folder of the download, for errors of the disk.
         command: command that repeats the download.
         refusal: reason to name if the server refuses access.
-        remedy: what to do about a refusal, other than to set a token.
+        remedy: what to do after a refusal, beside setting a token.
     """
     try:
         yield
@@ -277,7 +277,7 @@ def explain_failures(
 def explain_failure(error: Exception, folder: Path, refusal: str = NO_ACCESS, remedy: str = USE_A_MIRROR) -> str:
     """Explain an error and what to do about it, in one line.
 
-    The messages of other libraries are left out: they quote URLs, which can contain a token.
+    The messages of other libraries are omitted, because they quote URLs, which can contain a token.
     """
     if isinstance(error, InputError):
         return str(error)
@@ -286,17 +286,17 @@ def explain_failure(error: Exception, folder: Path, refusal: str = NO_ACCESS, re
         return f"{refusal} ({status}); set HF_TOKEN to a token with access, or {remedy}"
     if status:
         return f"the server answered with status {status}; wait, or {USE_A_MIRROR}"
-    # Errors of the disk. Errors of the network are also OSErrors, and some of them have a text of the system.
+    # These are errors of the disk. Errors of the network are also OSErrors, and some of them also have a system text.
     if isinstance(error, OSError) and error.strerror and not isinstance(error, (ConnectionError, TimeoutError)):
         return f"{error.strerror}; check free space and permissions in {folder} and in HF_HUB_CACHE"
     return f"the download failed ({type(error).__name__}); check the network and HF_ENDPOINT, or {USE_A_MIRROR}"
 
 
 def check_space(folder: Path, size: int = 0) -> None:
-    """Check that `size` bytes fit on the disk of `folder`, and that some space stays free beside them.
+    """Check that the disk of `folder` has room for `size` bytes and some free space.
 
     Raises:
-        InputError: they do not fit. The message gives the needed and the free space.
+        InputError: there is not enough room. The message gives the needed and the free space.
     """
     needed, free = size + SPACE_MARGIN, shutil.disk_usage(folder).free
     if free < needed:
@@ -307,24 +307,24 @@ def check_space(folder: Path, size: int = 0) -> None:
 
 @contextmanager
 def place_file(target: Path) -> Iterator[tuple[Path, dict[str, object]]]:
-    """Yield a temporary file to write, and the record of its source to fill; then move both to their places.
+    """Yield a temporary file to write and a record of its source to fill. Then move both to their places.
 
     The move is atomic, so no reader and no other process sees a partial file.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
-    # In the folder of the target, because a file is only moved in one step if it stays on its disk.
+    # The temporary file is in the target's folder, because a move is only atomic within a disk.
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=target.parent) as name:
         data, record = Path(name) / "data", Path(name) / "source"
         source: dict[str, object] = {}
         yield data, source
         record.write_bytes(orjson.dumps(source, option=orjson.OPT_INDENT_2))
-        # The record comes first: readers take the file itself as the sign that all is there.
+        # The record comes first, because for readers the download is complete when the file exists.
         os.replace(record, target.with_name(target.name + SOURCE))
         os.replace(data, target)
 
 
 def sha256_of(path: Path) -> str:
-    """SHA-256 of a file's content in hexadecimal digits."""
+    """Return the SHA-256 of a file's content in hexadecimal digits."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while block := file.read(1 << 20):

@@ -27,7 +27,7 @@ from helm_longctx.sources.unpack import unzip
 
 PARQUET_REVISION = "refs/convert/parquet"
 TIMEOUT = 30
-"""Seconds to wait for the first response; huggingface_hub itself would wait for ever."""
+"""Seconds to wait for the first response. huggingface_hub itself would wait forever."""
 
 _log = logging.getLogger(__name__)
 
@@ -39,10 +39,10 @@ class HubDataset:
     Args:
         name: name that the official code loads, `org/name` or `name`. It determines the folder under the data root.
         splits: number of rows of each split in the release that the benchmark used.
-        config: configuration, for data sets whose configurations have folders of their own.
-        repo: present repository, if the data set was moved.
+        config: configuration, for data sets whose configurations have separate folders.
+        repo: current repository, if the data set was moved.
         parquet: name of the configuration in the parquet conversion, if it is not that of the folder.
-        columns: columns to keep, for splits of which not all columns are needed.
+        columns: columns to keep, for splits from which not all columns are needed.
         labelled: whether it has columns of label numbers. The names of the labels are stored beside the rows.
     """
 
@@ -80,7 +80,7 @@ class HubFile(SingleFile):
         name: the file's path in the repository.
         path: its path under the data root.
         kind: kind of the repository.
-        setting: environment variable that can name another repository with the same file.
+        setting: name of an environment variable that can name another repository with the same file.
     """
 
     repo: str
@@ -90,7 +90,7 @@ class HubFile(SingleFile):
     setting: str | None = None
 
     def origin(self, root: DataRoot) -> str:
-        """Return the repository that the file came from, by the record beside it; without a record `repo`."""
+        """Return the repository of the file, from the record beside it; without a record, `repo`."""
         record = root / (self.path + SOURCE)
         return str(json.loads(record.read_text(encoding="utf-8"))["repo"]) if record.is_file() else self.repo
 
@@ -239,7 +239,7 @@ def download(
 
     metadata = get_hf_file_metadata(hf_hub_url(repo, name, repo_type=kind, revision=commit))
     expected = metadata.etag or ""
-    # The function returns a path, None, or a marker for "known not to exist", so only a text is a hit.
+    # The function returns a path, None, or a marker for a file that does not exist. So only a text is a hit.
     if not isinstance(try_to_load_from_cache(repo, name, repo_type=kind, revision=commit), str):
         Path(HF_HUB_CACHE).mkdir(parents=True, exist_ok=True)
         check_space(Path(HF_HUB_CACHE), metadata.size or 0)
@@ -247,7 +247,7 @@ def download(
     digests[name] = sha256_of(path)
     # For small files the hub announces git's blob id (40 digits) instead of the SHA-256.
     if len(expected) == 64 and expected != digests[name]:
-        # Delete both the link and the file that it points to, or the hub's cache would return the bad file again.
+        # The link and its target are deleted, because otherwise the hub's cache would return the bad file again.
         for file in (path.resolve(), path):
             file.unlink(missing_ok=True)
         raise InputError(f"{name} has SHA-256 {digests[name]}, expected {expected}; the file was deleted")
@@ -288,8 +288,8 @@ def _lines(path: Path, columns: tuple[str, ...] | None) -> Iterator[bytes]:
     """
     from pyarrow import parquet
 
-    # Not with `datasets`: it would first write a copy of the file to a cache of its own, in Arrow format. Only the rows
-    # in file order are needed here, a few at a time.
+    # `datasets` is not used, because it would first write a copy of the file in Arrow format to its own cache. Here
+    # only the rows in file order are needed, a few at a time.
     try:
         for batch in parquet.ParquetFile(path).iter_batches(batch_size=64, columns=columns and list(columns)):
             yield from (orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in batch.to_pylist())

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import io
 import logging
-import os
 import shutil
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-import orjson
-
 from helm_longctx.errors import InputError
-from helm_longctx.sources.download import ResumingStream, check_space, explain_failures
+from helm_longctx.sources.download import ResumingStream, check_space, explain_failures, place_file
 from helm_longctx.sources.repository import object_id
-from helm_longctx.sources.root import USE_A_MIRROR, DataRoot
+from helm_longctx.sources.root import USE_A_MIRROR, DataRoot, SingleFile
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class WebFile:
+class WebFile(SingleFile):
     """A file on a web server.
 
     Args:
@@ -35,11 +31,6 @@ class WebFile:
     path: str
     blob: str = ""
 
-    @property
-    def paths(self) -> list[str]:
-        """Its file under the data root."""
-        return [self.path]
-
 
 def ensure_web_file(file: WebFile, root: DataRoot, command: str) -> None:
     """Download a file if it is not under the data root, and record its address, size and SHA-256 beside it.
@@ -50,10 +41,8 @@ def ensure_web_file(file: WebFile, root: DataRoot, command: str) -> None:
     Raises:
         InputError: it is missing from a mirror, the download fails, or its content does not have the id.
     """
-    if root.has(file.path):
+    if not root.lacks(file.paths, command):
         return
-    if root.mirror:
-        raise root.missing_error(file.paths, command)
     target = root / file.path
     check = "" if file.blob else "; its content cannot be checked, because no checksum was published"
     _log.warning("fetching %s into %s%s", file.url, target.parent, check)
@@ -62,15 +51,10 @@ def ensure_web_file(file: WebFile, root: DataRoot, command: str) -> None:
 
 
 def _fetch(file: WebFile, target: Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    check_space(target.parent)
-    with tempfile.TemporaryDirectory(prefix=".fetch-", dir=target.parent) as name:
-        part, record = Path(name) / "data", Path(name) / "source"
+    with place_file(target) as (part, source):
+        check_space(target.parent)
         with ResumingStream(file.url) as stream, part.open("wb") as out:
             shutil.copyfileobj(io.BufferedReader(stream), out)
-            source = {"url": file.url, "size": stream.position, "sha256": stream.digest.hexdigest()}
+            source |= {"url": file.url, "size": stream.position, "sha256": stream.digest.hexdigest()}
         if file.blob and (found := object_id("blob", part.read_bytes())) != file.blob:
             raise InputError(f"the downloaded file has the git id {found}, expected {file.blob}; {USE_A_MIRROR}")
-        record.write_bytes(orjson.dumps(source, option=orjson.OPT_INDENT_2))
-        os.replace(record, target.with_name(target.name + ".source.json"))
-        os.replace(part, target)

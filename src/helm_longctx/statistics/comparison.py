@@ -1,4 +1,4 @@
-"""Two models on the same instances: effect, test, wins; and Holm's correction for many tests."""
+"""Compares two models on the same instances (effect, test, wins), with Holm's correction for many tests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from helm_longctx.statistics.intervals import Floats, Interval, cluster_sums, group_codes, t_quantile
 
 PERMUTATIONS = 10_000
-"""Random sign changes of the permutation test. Up to 13 clusters all changes are counted."""
+"""Number of random sign changes of the permutation test. With up to 13 clusters, all changes are used."""
 
 SIGNIFICANCE = 0.05
 """Two models are tied if the p-value, corrected for the number of tests, is not below this."""
@@ -29,8 +29,8 @@ class Comparison:
 
     Args:
         effect: mean of the differences (first minus second) and its interval.
-        p_value: two-sided; 1 if no instance differs, NaN if there is no instance.
-        wins, losses, ties: numbers of instances in which the first is better, worse, equal.
+        p_value: the two-sided p-value; 1 if no instance differs, NaN if there is no instance.
+        wins, losses, ties: numbers of instances on which the first model is better, worse, equal.
     """
 
     effect: Interval
@@ -44,11 +44,11 @@ def compare_pairs(a: ArrayLike, b: ArrayLike, groups: Sequence[object] | None = 
     """Compare two models by their scores on the same instances.
 
     The test changes the signs of the clusters' differences at random, which is exact if the models are equally good.
-    Changes that give exactly the observed mean count half (mid-p), since else few differences would make the test
-    conservative.
+    Changes that give exactly the observed mean count half (mid-p), because otherwise the test would be conservative if
+    there are few differences.
 
     Args:
-        a, b: shape (n,): the scores of both, in the same order.
+        a, b: shape (n,): the scores of both models, in the same order.
         groups: the group of each instance; None if all are independent.
 
     Raises:
@@ -81,7 +81,7 @@ class Pairs:
 def compare_parts(parts: Sequence[Pairs]) -> Comparison:
     """Compare two models by the weighted mean of the parts' mean differences; see `compare_pairs`."""
     total = sum(len(part.groups) for part in parts)
-    # Times `total`, because the test takes the plain mean over all instances, which divides by it.
+    # The factor `total` cancels the division in the plain mean over all instances, which the test uses.
     scales = [total * part.weight / len(part.groups) for part in parts]
     a, b = (
         np.concatenate([scale * np.asarray(scores, dtype=float) for scale, scores in zip(scales, side, strict=True)])
@@ -104,8 +104,9 @@ def holm(p_values: Sequence[float]) -> list[float]:
 def _effect(differences: Floats, sums: Floats) -> Interval:
     """Return the mean difference with Student's interval over clusters.
 
-    Two further clusters, one of each sign and of the size of those that differ, give an interval a width where few
-    differ or none; for differences of 0 and ±1 these are the pseudo-observations of Bonett and Price (2012).
+    Two clusters are added, one of each sign and of the size of those that differ, so that the interval has a width even
+    if few clusters or none differ. For differences of 0 and ±1 these are the pseudo-observations of Bonett and Price
+    (2012).
     """
     n, clusters = len(differences), len(sums)
     if not n:
@@ -113,8 +114,8 @@ def _effect(differences: Floats, sums: Floats) -> Interval:
     mean = float(differences.mean())
     squares = sums**2
     fourth = float((squares**2).sum())
-    # The mean square, weighted by the squares themselves, so that clusters without a difference do not count. If no
-    # cluster differs, a cluster of mean size that differs in all its instances is added.
+    # This is the mean square, weighted by the squares themselves, so that clusters without a difference do not count.
+    # If no cluster differs, it is that of a cluster of mean size that differs in all its instances.
     typical = fourth / float(squares.sum()) if fourth > _EQUAL else (n / clusters) ** 2
     centred = float(((sums - n / clusters * mean) ** 2).sum())
     # `(k + 2) / (k + 1)` is the usual correction k / (k - 1) for k + 2 clusters: those at hand and the two that were
@@ -126,17 +127,17 @@ def _effect(differences: Floats, sums: Floats) -> Interval:
 
 def _sign_test(sums: Floats) -> float:
     """Return the two-sided p-value of the permutation test on clusters' sums of differences."""
-    # Clusters without a difference keep their sum under any sign, so they would only double the number of changes.
+    # Clusters without a difference have the same sum with any sign, so they are omitted.
     sums = sums[np.abs(sums) > _EQUAL]
     if not sums.size:
         return 1.0
     totals = np.abs(_signs(len(sums)) @ sums.astype(np.float32))
     observed = abs(float(sums.sum()))
-    # The product is in single precision, which is half the memory and rounds at about 1e-7 of the terms.
+    # The product is in single precision, which needs half the memory and has errors of about 1e-7 of the terms.
     margin = 1e-5 * float(np.abs(sums).sum())
     beyond = float((totals > observed + margin).mean())
     equal = float((np.abs(totals - observed) <= margin).mean())
-    # A random sample cannot show that a p-value is below one in its size.
+    # A random sample of n changes cannot show a p-value below 1 / n.
     smallest = 0.0 if len(sums) <= _FEW else 1 / PERMUTATIONS
     return min(1.0, max(beyond + equal / 2, smallest))
 
@@ -145,7 +146,7 @@ def _signs(clusters: int) -> NDArray[np.float32]:
     """Return all signs of few clusters, or random ones: shape (changes, clusters)."""
     if clusters <= _FEW:
         return _all_signs(clusters)
-    # A power of two as the number of columns, so that a few cached tables serve all numbers of clusters.
+    # The number of columns is a power of two, so that a few cached tables are enough for all numbers of clusters.
     return _random_signs(1 << (clusters - 1).bit_length())[:, :clusters]
 
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from helm_longctx.statistics.intervals import normal_quantile
 
 FEWEST = 4
-"""Pairs from which on an interval is computed."""
+"""Smallest number of pairs for an interval."""
 
 # Fisher's transformation of 1 is infinite.
 _NEAR_ONE = 1 - 1e-9
@@ -24,8 +24,8 @@ class Correlation:
     """Spearman's correlation of two columns.
 
     Args:
-        rho: NaN if a column is constant or there are fewer than 3 pairs.
-        p_value: two-sided, of the t approximation.
+        rho: the correlation; NaN if a column is constant or there are fewer than 3 pairs.
+        p_value: the two-sided p-value of the t approximation.
         low, high: the 95 % interval; NaN for fewer than 4 pairs.
         n: number of pairs.
     """
@@ -43,7 +43,7 @@ def spearman(x: ArrayLike, y: ArrayLike) -> Correlation:
     The interval is Fisher's with the standard error of Bonett and Wright (2000).
 
     Args:
-        x, y: shape (n,); NaN where a value is missing.
+        x, y: shape (n,); NaN for a missing value.
     """
     from scipy.stats import spearmanr
 
@@ -71,6 +71,6 @@ def _fisher(rho: float, n: int) -> tuple[float, float]:
     if n < FEWEST:
         return math.nan, math.nan
     centre = math.atanh(max(-_NEAR_ONE, min(_NEAR_ONE, rho)))
-    # Bonett and Wright's 1 + rho²/2 stands for the 1 of Pearson's correlation, which is too small for ranks.
+    # Bonett and Wright's 1 + rho²/2 replaces the 1 of Pearson's correlation, which is too small for ranks.
     half = normal_quantile() * math.sqrt((1 + rho**2 / 2) / (n - 3))
     return math.tanh(centre - half), math.tanh(centre + half)

@@ -16,8 +16,8 @@ LEVEL = 0.95
 Floats = NDArray[np.float64]
 
 _PRIOR_RATIO, _PRIOR_DEFF = 0.25, 0.55
-"""Number of observations by which the estimates of variance and of the design effect are drawn to their largest value.
-`bench/intervals.py` simulates the coverage: with these values it is 93 to 97 %, also where few values differ."""
+"""Number of observations by which the estimates of variance and of the design effect are shrunk to their largest value.
+With these values the coverage is 93 to 97 %, also if few values differ, as `bench/intervals.py` simulates."""
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,8 @@ class Interval:
     """A mean with its 95 % interval.
 
     Args:
-        mean: NaN if there is no value.
-        low, high: the ends; NaN if one value alone has no known bounds.
+        mean: the mean; NaN if there is no value.
+        low, high: the ends; NaN for a single value without known bounds.
         n: number of values.
     """
 
@@ -39,8 +39,8 @@ class Interval:
 def mean_interval(values: ArrayLike, groups: Sequence[object] | None = None) -> Interval:
     """Return the mean of scores and its interval.
 
-    Scores in 0…1 get Wilson's score interval with the effective sample size; the interval stays in 0…1 and has a width
-    where all scores are equal. Other values get Student's interval. Values with the same group are one cluster.
+    For scores in 0…1 it is Wilson's score interval with the effective sample size, which stays in 0…1 and has a width
+    even if all scores are equal. For other values it is Student's interval. Values of the same group are one cluster.
 
     Args:
         values: shape (n,), in any order.
@@ -58,8 +58,8 @@ def mean_interval(values: ArrayLike, groups: Sequence[object] | None = None) -> 
     if scores.min() < 0 or scores.max() > 1:
         return _student_interval(scores, codes)
     mean = float(scores.mean())
-    # The variance of right and wrong answers follows from their mean; that of other scores is estimated from the
-    # scores, which Student's quantile pays for.
+    # The variance of right and wrong answers follows from their mean. That of other scores is estimated, so Student's
+    # quantile is used.
     is_binary = bool(np.isin(scores, (0, 1)).all())
     quantile = normal_quantile() if is_binary else t_quantile(len(scores) - 1)
     low, high = wilson(mean, _effective_size(scores, codes), quantile)
@@ -71,7 +71,7 @@ def standard_error(values: ArrayLike, groups: Sequence[object] | None = None) ->
 
     Args:
         values: shape (n,), in any order.
-        groups: as for `mean_interval`.
+        groups: the groups, as for `mean_interval`.
 
     Raises:
         ValueError: `groups` has another length than `values`.
@@ -83,7 +83,7 @@ def standard_error(values: ArrayLike, groups: Sequence[object] | None = None) ->
 def mean_of_means(intervals: Sequence[Interval]) -> Interval:
     """Return the unweighted mean of independent means, such as those of a category's tasks.
 
-    The distances from the means to the ends are combined as standard errors are, each side by itself (the method of
+    The distances from the means to the ends are combined like standard errors, separately for each side (the method of
     variance estimates recovery, Zou and Donner 2008), so that skewed intervals give a skewed one.
     """
     if not intervals:
@@ -95,7 +95,7 @@ def mean_of_means(intervals: Sequence[Interval]) -> Interval:
 
 
 def group_codes(groups: Sequence[object] | None, size: int) -> NDArray[np.intp]:
-    """Number the groups from 0; without groups each of the `size` values is one.
+    """Number the groups from 0. Without groups, each of the `size` values is a group.
 
     Raises:
         ValueError: there are more or fewer groups than values.
@@ -104,7 +104,7 @@ def group_codes(groups: Sequence[object] | None, size: int) -> NDArray[np.intp]:
         return np.arange(size)
     if len(groups) != size:
         raise ValueError(f"{len(groups)} groups for {size} values")
-    # NumPy's `unique` would sort the groups, and groups can be of kinds that have no order.
+    # NumPy's `unique` would sort the groups, but groups of different types have no order.
     numbers: dict[object, int] = {}
     return np.fromiter((numbers.setdefault(group, len(numbers)) for group in groups), np.intp, size)
 
@@ -139,7 +139,7 @@ def wilson(mean: float, size: float, quantile: float) -> tuple[float, float]:
     Args:
         mean: the proportion, 0 to 1.
         size: number of independent values; it need not be whole.
-        quantile: of the normal distribution or of Student's.
+        quantile: the quantile of the normal distribution or of Student's distribution.
     """
     weight = quantile**2 / size
     middle = (mean + weight / 2) / (1 + weight)
@@ -151,9 +151,9 @@ def wilson(mean: float, size: float, quantile: float) -> tuple[float, float]:
 def _effective_size(scores: Floats, codes: NDArray[np.intp]) -> float:
     """Return the number of independent answers, each right or wrong, whose mean varies as much as that of the scores.
 
-    It is the number of scores, divided by the ratio of their variance to p (1 - p), and by the design effect of the
-    clusters. Both are estimates. The fewer scores or clusters differ from the mean, the more the estimates are drawn to
-    their largest value: 1, and the size of the clusters.
+    It is the number of scores, divided by the ratio of their variance to p (1 - p) and by the design effect of the
+    clusters. Both are estimates. The fewer scores or clusters differ from the mean, the more the estimates are shrunk
+    to their largest values: 1, and the size of the clusters.
     """
     errors = scores - scores.mean()
     squares = float((errors**2).sum())
@@ -196,5 +196,5 @@ def _clustered_error(values: Floats, codes: NDArray[np.intp]) -> float:
     clusters = len(sums)
     if clusters < 2:
         return math.nan
-    # The error of a mean over clusters that differ in size, as of a ratio of sums: sums / number of values.
+    # The mean over clusters of different sizes is a ratio of sums, and this is the error of such a ratio.
     return math.sqrt(float((sums**2).sum()) * clusters / (clusters - 1)) / len(values)

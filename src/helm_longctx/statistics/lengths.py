@@ -1,4 +1,4 @@
-"""Scores over lengths: the drop and the effective length."""
+"""Summarizes scores over lengths: the drop and the effective length."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ def effective_length(scores: Mapping[int, float], threshold: float) -> int | Non
     Args:
         scores: score by length.
     """
-    # A shorter length may be below the threshold by noise, so the longest sufficient one counts, not the last before
-    # the first failure.
+    # By chance, a shorter length can be below the threshold, so the longest sufficient length counts.
     return max((length for length, score in scores.items() if score >= threshold), default=None)
 
 
@@ -30,9 +29,8 @@ def share_of_shortest(scores: Mapping[int, float], share: float = NOLIMA_SHARE) 
 def drop(intervals: Mapping[int, Interval]) -> Interval:
     """Return the score at the shortest length minus that at the longest.
 
-    Each end combines the distances to the ends of both, as in `mean_of_means` (Zou and Donner 2008). That takes the
-    scores as independent. If the same questions are asked at both lengths, the interval is too wide rather than too
-    narrow.
+    Each end combines the distances to the ends of both, as in `mean_of_means` (Zou and Donner 2008). This assumes
+    independent scores. If the same questions are asked at both lengths, the interval is rather too wide.
     """
     first, last = intervals[min(intervals)], intervals[max(intervals)]
     mean = first.mean - last.mean

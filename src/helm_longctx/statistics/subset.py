@@ -16,17 +16,17 @@ SHARES = (1.0, 0.5, 0.25, 0.1, 0.05)
 """Shares of a task's questions that are tried."""
 
 FEWEST = 10
-"""Questions that a task keeps at least."""
+"""Smallest number of questions that a task keeps."""
 
 DRAWS = 30
-"""Draws of half of the models, and of questions, in each of which a subset must agree. Fewer draws find subsets that
-are good for the models at hand only."""
+"""Number of draws of half of the models, and of questions. A subset must agree in each draw. With fewer draws, subsets
+would be found that are good only for these models."""
 
 MOST_SETS = 4096
-"""Sets of rows, and of columns, that are tried: all of up to 12."""
+"""Largest number of sets of rows, and of columns, that are tried: all sets of up to 12."""
 
 _BLOCK = 4096
-"""Subsets that are tried at once, which bounds the memory."""
+"""Number of subsets that are tried at once, which limits the memory."""
 
 Choices = NDArray[np.bool_]
 
@@ -36,9 +36,9 @@ class Scores:
     """Models' scores in all cells of a benchmark.
 
     Args:
-        table: shape (models, rows, columns): rows are tasks or categories, columns lengths. Without gaps.
-        questions: shape (rows, columns): numbers of different questions behind the scores.
-        price: shape (rows, columns): what a cell costs, in any unit.
+        table: shape (models, rows, columns): rows are tasks or categories, columns are lengths. No score is missing.
+        questions: shape (rows, columns): number of different questions of each score.
+        price: shape (rows, columns): the price of each cell, in any unit.
     """
 
     table: Floats
@@ -46,17 +46,17 @@ class Scores:
     price: Floats
 
     def of_models(self, models: NDArray[np.intp]) -> Scores:
-        """Return the same of some models."""
+        """Return the scores of some of the models."""
         return Scores(self.table[models], self.questions, self.price)
 
     def question_counts(self, share: float) -> Floats:
-        """Return the numbers of questions that are left of a share: shape (rows, columns)."""
+        """Return the number of questions in a share of each cell's questions: shape (rows, columns)."""
         return np.minimum(self.questions, np.maximum(self.questions * share, FEWEST))
 
     def noise(self, share: float) -> Floats:
-        """Return what a cell's score varies by if only a share of its questions is asked: standard deviations.
+        """Return the standard deviation of each cell's score if only a share of its questions is asked.
 
-        For right and wrong answers, which vary most: continuous scores vary less.
+        It is that of right and wrong answers. Continuous scores vary less.
         """
         spread = np.maximum(self.table * (1 - self.table), 0)
         return np.asarray(np.sqrt(spread * (1 / self.question_counts(share) - 1 / self.questions)))
@@ -71,9 +71,9 @@ class Subset:
     """A part of a benchmark.
 
     Args:
-        rows, columns: which are in it.
+        rows, columns: the numbers of the rows and columns in it.
         share: the share of the questions that are asked.
-        price: its share of the price of the whole benchmark.
+        price: its price as a share of that of the whole benchmark.
         agreement: rank correlation with the whole in the worst draw.
     """
 
@@ -92,12 +92,12 @@ def find_subset(scores: Scores, wish: float, most: float, seed: int = 0) -> Subs
     with the noise of fewer questions.
 
     Args:
-        wish: the least agreement.
+        wish: the lowest agreement.
         most: the highest price, as a share of the whole.
     """
     best: Subset | None = None
     for share in SHARES:
-        # The same draws for each share, so that shares differ only in their noise.
+        # All shares have the same draws, so that they differ only in their noise.
         random = np.random.default_rng(seed)
         draws = [_draw(scores, share, random) for _ in range(DRAWS)]
         cost = scores.cost(share) / scores.price.sum()
@@ -114,12 +114,12 @@ def find_subset(scores: Scores, wish: float, most: float, seed: int = 0) -> Subs
 def agreement(scores: Scores, subset: Subset, reference: Floats, seed: int = 1) -> Correlation:
     """Correlate a subset's means with a reference over the same models, with its interval.
 
-    Of `DRAWS` draws of the questions the mean is returned; the interval is for the choice of models.
+    The result is the mean over `DRAWS` draws of the questions. The interval is for the choice of models.
 
     Args:
-        reference: shape (models,); NaN where a model has none.
+        reference: shape (models,); NaN for a missing value.
     """
-    # The default seed differs from that of `find_subset`, whose draws the subset was chosen by.
+    # The default seed differs from that of `find_subset`, whose draws were used to choose the subset.
     random = np.random.default_rng(seed)
     noise = scores.noise(subset.share)
     found = []
@@ -139,25 +139,25 @@ def _agreements(draws: list[tuple[Floats, Floats]], rows: Choices, columns: Choi
     """Return the least agreement of each subset in all draws."""
     if not len(rows):
         return np.zeros(0)
-    # A subset is a weight for each cell, so that one product of matrices gives all subsets' means.
+    # Each subset has a weight for each cell, so that one product of matrices gives the means of all subsets.
     weights = np.einsum("sr,sc->rcs", rows * 1.0, columns * 1.0)
     weights = weights.reshape(-1, len(rows)) / weights.sum(axis=(0, 1))
     return np.asarray(np.min([_correlate(part @ weights, full) for part, full in draws], axis=0))
 
 
 def _draw(scores: Scores, share: float, random: np.random.Generator) -> tuple[Floats, Floats]:
-    """Some models' scores with the noise of fewer questions, in a row for each, and their means over everything."""
+    """Return some models' scores with the noise of fewer questions, one row for each, and their overall means."""
     # Two models always correlate perfectly, so a draw has at least three.
     models = random.choice(len(scores.table), max(3, len(scores.table) // 2), replace=False)
     part = scores.of_models(np.sort(models))
     noise = part.noise(share)
     table = part.table + noise * random.standard_normal(noise.shape)
-    # The whole is the reference without noise: the question is how well few questions repeat the published ranking.
+    # The reference has no noise, because few questions should repeat the published ranking.
     return table.reshape(len(table), -1), part.table.mean(axis=(1, 2))
 
 
 def _choices(rows: int, columns: int) -> Iterator[tuple[Choices, Choices]]:
-    """Sets of rows with sets of columns, in blocks."""
+    """Yield all combinations of sets of rows and sets of columns, in blocks."""
     of_rows, of_columns = _sets(rows), _sets(columns)
     total = len(of_rows) * len(of_columns)
     for start in range(0, total, _BLOCK):
@@ -166,8 +166,8 @@ def _choices(rows: int, columns: int) -> Iterator[tuple[Choices, Choices]]:
 
 
 def _sets(size: int) -> Choices:
-    """Return all non-empty sets of so many things; of many things the small sets, which are cheap, and the whole."""
-    # The whole is always among the sets, because it is the only one that agrees with certainty.
+    """Return all non-empty sets of `size` things; if there are too many, the small ones, which are cheap, and all."""
+    # The whole set is always included, because only it is certain to agree.
     by_size = (chosen for count in range(1, size) for chosen in combinations(range(size), count))
     chosen = [*islice(by_size, MOST_SETS - 1), tuple(range(size))]
     sets = np.zeros((len(chosen), size), dtype=bool)

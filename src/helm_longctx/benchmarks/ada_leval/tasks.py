@@ -5,11 +5,9 @@ Source: open-compass/Ada-LEval at 2154258, run.py and ada_leval/api.py.
 
 from __future__ import annotations
 
-import csv
 import re
 from collections import defaultdict
 from collections.abc import Sequence
-from importlib import resources
 from itertools import pairwise, permutations
 
 from helm_longctx.benchmarks.ada_leval import prompts
@@ -22,6 +20,7 @@ from helm_longctx.protocol.prompt import Message
 from helm_longctx.protocol.shapes import Shape, is_whole
 from helm_longctx.protocol.task import Loader, Scorer, Task, Variant
 from helm_longctx.protocol.template import Template
+from helm_longctx.sources.tables import published_rows
 
 BUDGET = 1024
 """Output tokens that the official code asks of APIs."""
@@ -108,9 +107,8 @@ def sort_parts(messages: Sequence[Message]) -> str | None:
 def published_results() -> tuple[Published, ...]:
     """Each model's accuracies, 0 to 1: the tables of README.md at 2154258."""
     results: dict[tuple[str, str, str], dict[str, float]] = defaultdict(dict)
-    text = (resources.files(__package__) / "published.csv").read_text(encoding="utf-8")
     categories = {task.name: category.name for category in CATEGORIES for task in category.tasks}
-    for row in csv.DictReader(text.splitlines()):
+    for row in published_rows(__package__):
         results[row["model"], categories[row["task"]], row["length"]][row["task"]] = float(row["score"]) / 100
     return tuple(Published(model, name, parse_length(at), scores) for (model, name, at), scores in results.items())
 

@@ -36,10 +36,8 @@ EDGES = {
 }
 """Edges by length, 4k to 2m tokens. Source: princeton-nlp/HELMET at 5dde2de, data_module/graphwalk.py."""
 
-DEPTH = 10
-"""Depth of a search, if the run entry names none; HELMET's default."""
-TRIES = 1000
-"""Nodes that are drawn before a search is given up."""
+DEPTH, TRIES = 10, 1000
+"""Depth of a search, if the run entry names none (HELMET's default), and how many nodes are tried for one search."""
 
 _AMBIGUOUS = re.compile(r"Perform a BFS from node (\S+) with depth (\d+)")
 _EXACT = r"Perform a BFS from node \1 and return only the nodes at exactly depth \2 (not nodes at intermediate depths)"

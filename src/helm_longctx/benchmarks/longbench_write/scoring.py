@@ -56,10 +56,13 @@ def read_grades(reply: Any) -> Scores:
 
     As in the official code, a grade that the rubric does not allow counts as it stands.
     """
+    if not isinstance(reply, str):
+        return {}
     try:
-        found = json.loads((_FENCED.search(reply)[1] if "```json" in reply else reply).replace("\n", ""))  # type: ignore[index]
+        fenced = _FENCED.findall(reply)
+        found = json.loads((fenced[0] if "```json" in reply else reply).replace("\n", ""))
         grades = {metric: (float(found[name]) - 1) / 4 for metric, name in GRADES.items()}
-    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
+    except (ValueError, TypeError, LookupError, OverflowError, RecursionError):
         return {}
     # Infinity and NaN are numbers to `float` and to Python's JSON.
     return {**grades, "judge_score": fmean(grades.values())} if all(map(math.isfinite, grades.values())) else {}

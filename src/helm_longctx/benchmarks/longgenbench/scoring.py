@@ -66,7 +66,7 @@ def is_yes(reply: str) -> bool:
 
 def score(record: Record) -> Scores:
     """Return how complete the text is, and how many checks the judge confirms; empty without the row's columns."""
-    if not all(name in record for name in COLUMNS):
+    if any(record.get(name) is None for name in COLUMNS):
         return {}
     blocks = split_text(record)
     entries = find_entries(blocks, record["type"]).keys() & range(1, record["number"] + 1)
