@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[2]
 ELSEWHERE = {"adding-a-benchmark.md", "adding-a-dataset.md"}
 """Pages that tests/extending follows."""
 
-REASONS = ("a key", "a cluster", "a GPU", "the network", "a test of its own")
+REASONS = ("a key", "a cluster", "a GPU", "the network", "another test runs it")
 """What a mark may say."""
 
 WORDS = str(resources.files("helm_longctx") / "models/words")
