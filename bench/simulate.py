@@ -1,9 +1,10 @@
 """Measures our runner and summarizer with many short instances and a model that answers at once in this process.
 
-    python bench/simulate.py [--instances 1000000] [--runs 55] [--json FILE]
+    python bench/simulate.py [--instances 1000000] [--runs 55] [--processes 2] [--json FILE]
 
 The figures are our own cost for each instance: requests, loop, journal, metrics, files and tables. Prompts are
-fabricated in LV-Eval's form, a few hundred characters each. The script prints seconds, peak memory and disk space.
+fabricated in LV-Eval's form, a few hundred characters each. The processes share the runs, as the jobs of a cluster do.
+The script prints seconds, CPU seconds, the peak memory of a process, and disk space.
 """
 
 from __future__ import annotations
@@ -17,7 +18,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from itertools import islice, product
+from multiprocessing import get_context
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -41,14 +45,21 @@ def write_data(root: Path, dataset: str, length: str, count: int) -> None:
         file.writelines(json.dumps(row) + "\n" for row in rows)
 
 
-def run_all(folder: Path, runs: int, instances: int) -> None:
-    """Make the runs, one after the other in this process, as `helm-run` does."""
-    for dataset, length in islice(product(DATASETS, LENGTHS), runs):
-        write_data(folder / "mirror", dataset.name, length, instances)
-        entry = f"lv_eval:dataset={dataset.name},length={length},num_samples={instances},model=longctx/null"
-        make_runner(folder).run_all([spec_of(entry, 10**9)])
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
-        print(f"{dataset.name} {length}: {time.process_time():.0f} s of CPU, peak {peak:.0f} MB", flush=True)
+def make_run(folder: Path, instances: int, dataset: str, length: str) -> None:
+    """Make one run, as `helm-run` does."""
+    logging.disable()
+    write_data(folder / "mirror", dataset, length, instances)
+    entry = f"lv_eval:dataset={dataset},length={length},num_samples={instances},model=longctx/null"
+    make_runner(folder).run_all([spec_of(entry, 10**9)])
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+    print(f"{dataset} {length}: {time.process_time():.0f} s of CPU, peak {peak:.0f} MB", flush=True)
+
+
+def run_all(folder: Path, runs: int, instances: int, processes: int) -> None:
+    """Make the runs, in each process one after the other."""
+    names = [(dataset.name, length) for dataset, length in islice(product(DATASETS, LENGTHS), runs)]
+    with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
+        list(pool.map(partial(make_run, folder, instances), *zip(*names, strict=True)))
 
 
 def summarize(folder: Path) -> tuple[float, float]:
@@ -66,6 +77,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--instances", type=int, default=1_000_000)
     parser.add_argument("--runs", type=int, default=55, help="at most 55: each has a data set and a length of LV-Eval")
+    parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     logging.disable()
@@ -73,15 +85,16 @@ def main() -> None:
         folder = Path(name)
         os.environ[ENVIRONMENT] = str(folder / "mirror")
         start = time.perf_counter()
-        run_all(folder, args.runs, args.instances // args.runs)
-        seconds = time.perf_counter() - start
+        run_all(folder, args.runs, args.instances // args.runs, args.processes)
+        seconds, usage = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
         summary_seconds, summary_peak = summarize(folder)
         files = (path for path in (folder / "benchmark_output/runs").rglob("*") if path.is_file())
         figures = {
             "instances": args.instances // args.runs * args.runs,
             "runs": args.runs,
             "run_seconds": seconds,
-            "run_peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3,
+            "run_cpu_seconds": usage.ru_utime + usage.ru_stime,
+            "run_peak_mb": usage.ru_maxrss / 1e3,
             "summarize_seconds": summary_seconds,
             "summarize_peak_mb": summary_peak,
             "disk_mb": sum(path.stat().st_size for path in files) / 1e6,

@@ -17,6 +17,7 @@ from helm_longctx.benchmarks.helmet.citations import Claim, judge_citations, jud
 from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.errors import InputError
 from helm_longctx.judging.entailment import Pair
+from helm_longctx.protocol.sentences import split_sentences
 from tests import punkt
 
 GOLDEN = json.loads((Path(__file__).parent / "golden_citations.json").read_text(encoding="utf-8"))
@@ -162,4 +163,4 @@ def test_without_sentence_data(monkeypatch: pytest.MonkeyPatch) -> None:
 
     _get_punkt_tokenizer.cache_clear()
     with pytest.raises(InputError, match=r"python -m nltk.downloader punkt_tab"):
-        citations.split_sentences("One. Two.")
+        split_sentences("One. Two.")

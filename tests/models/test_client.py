@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from helm.benchmark.model_deployment_registry import get_model_deployment
+from helm.benchmark.model_deployment_registry import ClientSpec, ModelDeployment, get_model_deployment
 from helm.benchmark.model_metadata_registry import (
     FULL_FUNCTIONALITY_TEXT_MODEL_TAG,
     TEXT_MODEL_TAG,
@@ -14,6 +14,7 @@ from helm.common.cache_backend_config import BlackHoleCacheBackendConfig
 from helm.common.request import Request
 
 from helm_longctx.benchmarks import BENCHMARKS
+from helm_longctx.models import registration
 from helm_longctx.models.client import LexicalClient, NullClient
 from helm_longctx.models.registration import WORDS, register
 from helm_longctx.protocol.baseline import Baseline
@@ -80,3 +81,18 @@ def test_helm_s_auto_client_makes_the_client(name: str, text: str, tmp_path: Pat
     client = AutoClient({}, str(tmp_path), BlackHoleCacheBackendConfig())
     result = client.make_request(Request(model=name, model_deployment=name, prompt=PROMPT))
     assert result.completions[0].text == text
+
+
+def test_ready_deployments_come_after_their_models_and_leave_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
+    """HELM warns of a deployment without a model, and takes the last deployment of a model."""
+    order: list[str] = []
+    own = ModelDeployment("my/luna", ClientSpec("my.Client"), model_name="openai/gpt-6-luna")
+    monkeypatch.setattr(registration, "ALL_MODEL_DEPLOYMENTS", [own])
+    for name in ("MODEL_NAME_TO_MODEL_METADATA", "TOKENIZER_NAME_TO_CONFIG"):
+        monkeypatch.setattr(registration, name, {})
+    for kind in ("model_metadata", "model_deployment", "tokenizer_config"):
+        monkeypatch.setattr(registration, f"register_{kind}", lambda row, kind=kind: order.append(f"{kind} {row.name}"))
+    registration.register_ready()
+    assert "model_deployment openai/gpt-6-luna" not in order
+    assert order.index("model_metadata openai/gpt-6.1-sol") < order.index("model_deployment openai/gpt-6.1-sol")
+    assert "tokenizer_config vllm/llama-3.1-8b-instruct" in order

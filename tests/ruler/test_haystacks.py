@@ -5,16 +5,19 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import UUID
 
 import orjson
 import pytest
 from nltk.tokenize.punkt import PunktTokenizer
 
-from helm_longctx.benchmarks.ruler import BENCHMARK, haystacks
-from helm_longctx.benchmarks.ruler.generate import Room, VariableTracking
-from helm_longctx.benchmarks.ruler.haystacks import ESSAYS, Essays, KeyWords, key_words
+from helm_longctx.benchmarks.ruler import BENCHMARK
+from helm_longctx.benchmarks.ruler.generate import Script, draw_chain, track_variables, write_uuid
+from helm_longctx.benchmarks.ruler.haystacks import ESSAYS, KeyWords, key_words, read_essays
 from helm_longctx.benchmarks.ruler.scoring import score_all, score_any
 from helm_longctx.errors import InputError
+from helm_longctx.protocol import sentences
+from helm_longctx.protocol.loading import load_examples
 from helm_longctx.protocol.task import Settings
 from helm_longctx.sources.root import DataRoot
 from tests import punkt
@@ -22,20 +25,21 @@ from tests.fabricate_words import words
 
 
 @pytest.fixture
-def essays(tmp_path: Path) -> Iterator[tuple[Path, list[str]]]:
+def essays(tmp_path: Path) -> Iterator[tuple[DataRoot, list[str]]]:
     """A file of essays and its words."""
     rng = random.Random(2)
     text = " ".join(f"{words(rng, rng.randint(1, 9)).capitalize()}{rng.choice('..!?:')}" for _ in range(900))
-    (tmp_path / "essays.json").write_bytes(orjson.dumps({"text": text.replace(".", ".\n", 200)}))
+    (tmp_path / ESSAYS.path).parent.mkdir()
+    (tmp_path / ESSAYS.path).write_bytes(orjson.dumps({"text": text.replace(".", ".\n", 200)}))
     with punkt.installed(tmp_path / "nltk"):
-        yield tmp_path / "essays.json", text.split()
+        yield DataRoot(tmp_path, mirror=True), text.split()
 
 
 def test_sentences_are_those_of_the_text_alone(essays, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever numbers of words were asked for before, more and fewer, the sentences are NLTK's."""
-    path, every = essays
-    monkeypatch.setattr(haystacks, "MARGIN", 400)
-    shared = Essays(path)
+    root, every = essays
+    monkeypatch.setattr(sentences, "MARGIN", 400)
+    shared = read_essays(root)
     for count in (500, 1200, 1199, 40, 3000, len(every) + 700, 2500, 1):
         text = " ".join((every * 2)[:count])
         assert shared.sentences(count) == PunktTokenizer("english").tokenize(text), count
@@ -45,16 +49,16 @@ def test_key_words_are_in_alphabetical_order() -> None:
     """Pairs made one at a time are the sorted pairs, also of adjectives that begin with another one."""
     adjectives, nouns = ["old", "old-fashioned", "ad hoc", "a", "blue", "old", "b"], ["zoo", "age", "c-clamp", "f"]
     pairs = KeyWords(adjectives, nouns)
-    assert [pairs[number] for number in range(len(pairs))] == sorted({f"{a}-{n}" for a in adjectives for n in nouns})
+    assert [pairs[number] for number in pairs.places] == sorted({f"{a}-{n}" for a in adjectives for n in nouns})
 
 
 def test_key_words_of_the_package() -> None:
     """The package's pairs ascend everywhere where it is looked."""
     pairs, rng = key_words(), random.Random(5)
-    places = sorted(rng.sample(range(len(pairs)), 3000))
+    places = sorted(rng.sample(pairs.places, 3000))
     found = [pairs[place] for place in places]
     assert found == sorted(found)
-    assert len(pairs) > 6_000_000
+    assert len(pairs.places) > 6_000_000
 
 
 @pytest.mark.parametrize("content", [b"[]", b"{}", b"{", b'{"text": 3}'])
@@ -64,8 +68,8 @@ def test_malformed_essays(content: bytes, tmp_path: Path) -> None:
     (tmp_path / ESSAYS.path).write_bytes(content)
     task = BENCHMARK.task("niah_single_2")
     settings = Settings(length=4096, num_samples=1, counter=len)
-    with pytest.raises(InputError, match=r"PaulGrahamEssays\.json is not the file that RULER reads"):
-        list(task.load(task, settings, DataRoot(tmp_path, mirror=True)))
+    with pytest.raises(InputError, match=r"PaulGrahamEssays\.json does not have niah_single_2's format"):
+        list(load_examples(task, settings, DataRoot(tmp_path, mirror=True)))
 
 
 def test_a_length_without_room_is_refused(tmp_path: Path) -> None:
@@ -94,7 +98,16 @@ def test_variables_with_the_same_name(monkeypatch: pytest.MonkeyPatch) -> None:
         return drawn[-1]
 
     with pytest.raises(IndexError):
-        VariableTracking()._draw(rng, 1, draw_value, 20)
+        draw_chain(rng, 1, draw_value, 20)
     assert len(drawn) == 2
+    template = BENCHMARK.task("vt").template
+    script = Script(template, lambda text: len(text) // 4, 4096, 30, 35, DataRoot(Path("absent"), mirror=True))
     with pytest.raises(InputError, match=r"two variables have the same name.*use another seed"):
-        next(VariableTracking()(Room(lambda text: len(text) // 4, 4096, 30), 35, DataRoot(Path("absent"), mirror=True)))
+        next(track_variables(script))
+
+
+def test_uuids() -> None:
+    """They are those of the standard library."""
+    rng = random.Random(4)
+    numbers = [*(1 << bit for bit in range(128)), *(rng.getrandbits(128) for _ in range(50))]
+    assert [write_uuid(number) for number in numbers] == [str(UUID(int=number, version=4)) for number in numbers]

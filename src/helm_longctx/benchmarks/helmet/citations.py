@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from helm_longctx.benchmarks.helmet.scoring import normalize_answer
-from helm_longctx.errors import InputError
 from helm_longctx.judging.entailment import EntailmentJudge
+from helm_longctx.protocol.sentences import split_sentences
 from helm_longctx.protocol.task import Record, Scores
 
 MOST_CITATIONS = 3
@@ -177,21 +177,6 @@ def remove_citations(text: str) -> str:
     """Remove citations such as `[12]`. As in the official code, every other `]` and ` |` goes with them."""
     # The brackets are removed in three steps, so that "]" without "[" goes, too (HELMET utils.py:44).
     return re.sub(r"\[\d+", "", re.sub(r" \[\d+", "", text)).replace(" |", "").replace("]", "")
-
-
-def split_sentences(text: str) -> list[str]:
-    """Split a text into sentences with NLTK.
-
-    Raises:
-        InputError: NLTK's data is not installed.
-    """
-    from nltk import sent_tokenize
-
-    try:
-        sentences: list[str] = sent_tokenize(text)
-    except LookupError as error:
-        raise InputError("NLTK's punkt_tab is missing; install it with: python -m nltk.downloader punkt_tab") from error
-    return sentences
 
 
 def _claims(output: str, question: str, listed: bool) -> list[Claim]:

@@ -7,18 +7,16 @@ download the essays, SQuAD and HotpotQA from several addresses; the wheel nvidia
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
-from functools import cache, lru_cache
+from collections.abc import Iterable
+from functools import cache
 from importlib import resources
 from itertools import accumulate
-from pathlib import Path
 from random import Random
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import orjson
 
-from helm_longctx.errors import InputError, is_format_error
+from helm_longctx.protocol.sentences import WordsInSentences
 from helm_longctx.sources.release import PinnedFile
 from helm_longctx.sources.root import DataRoot
 from helm_longctx.sources.wheel import WheelFile
@@ -42,52 +40,18 @@ WORDS = PinnedFile(
 )
 """Needed only for lists of more words than wonderwords has."""
 
-Result = TypeVar("Result")
 
-MARGIN = 20_000
-"""Characters. Sentences that end farther from the end of a text do not depend on what follows the text."""
+def _read(root: DataRoot, source: WheelFile | PinnedFile) -> Any:
+    return orjson.loads((root / source.path).read_bytes())
 
 
-class Essays:
-    """Essays as words, of which any number can be taken. If there are too few words, the essays begin again.
-
-    Args:
-        path: `PaulGrahamEssays.json`.
+def read_essays(root: DataRoot) -> WordsInSentences:
+    """Read the essays.
 
     Raises:
-        InputError: the file is malformed, or NLTK's model of sentences is missing.
+        InputError: NLTK's model of sentences is missing.
     """
-
-    def __init__(self, path: Path):
-        self._words = _read_json(path, lambda data: re.sub(r"\s+", " ", data["text"]).split(" "))
-        self._split = _sentence_splitter()
-        self._spans: list[tuple[int, int]] = []
-
-    @lru_cache(maxsize=2)  # noqa: B019  # nearly all samples of a task ask for the same; the object lives as long
-    def sentences(self, words: int) -> list[str]:
-        """The sentences of the first so many words, as NLTK finds them in these words alone."""
-        repeats = -(-words // len(self._words))
-        text = " ".join((self._words * repeats)[:words]).strip()
-        # The search for a sample's size asks for many numbers of words. Only the end of the text is split anew.
-        spans = self._before(len(text), self._spans)
-        start = spans.pop()[0] if spans else 0
-        spans += [(start + first, start + end) for first, end in self._split(text[start:])]
-        self._spans = max(self._spans, self._before(len(text), spans), key=len)
-        return [text[first:end] for first, end in spans]
-
-    def _before(self, end: int, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-        """The spans that do not change if the text goes on after `end`."""
-        return [span for span in spans if span[1] < end - MARGIN]
-
-
-def _sentence_splitter() -> Callable[[str], Iterable[tuple[int, int]]]:
-    from nltk.tokenize.punkt import PunktTokenizer
-
-    try:
-        split: Callable[[str], Iterable[tuple[int, int]]] = PunktTokenizer("english").span_tokenize
-    except LookupError as error:
-        raise InputError("NLTK's punkt_tab is missing; install it with: python -m nltk.downloader punkt_tab") from error
-    return split
+    return WordsInSentences(re.sub(r"\s+", " ", _read(root, ESSAYS)["text"]).split(" "))
 
 
 class Question(NamedTuple):
@@ -104,33 +68,13 @@ class Question(NamedTuple):
     related: list[int]
 
 
-class Documents(NamedTuple):
-    """Questions in the official order, and the documents that they refer to by number."""
-
-    questions: list[Question]
-    texts: list[str]
+Documents = tuple[list[Question], list[str]]
+"""Questions in the official order, and the documents that they refer to by number."""
 
 
 def read_squad(root: DataRoot) -> Documents:
-    """Read the answerable questions of SQuAD.
-
-    Raises:
-        InputError: the file is missing or malformed.
-    """
-    return _read_json(root / SQUAD.path, _squad)
-
-
-def read_hotpotqa(root: DataRoot) -> Documents:
-    """Read the questions of HotpotQA.
-
-    Raises:
-        InputError: the file is missing or malformed.
-    """
-    return _read_json(root / HOTPOTQA.path, _hotpotqa)
-
-
-def _squad(data: Any) -> Documents:
-    articles = [article["paragraphs"] for article in data["data"]]
+    """Read the answerable questions of SQuAD."""
+    articles = [article["paragraphs"] for article in _read(root, SQUAD)["data"]]
     texts, number = _number_texts(paragraph["context"] for article in articles for paragraph in article)
     questions = []
     for article in articles:
@@ -140,17 +84,19 @@ def _squad(data: Any) -> Documents:
             for qa in paragraph["qas"]:
                 if not qa["is_impossible"]:
                     questions.append(Question(qa["question"], [a["text"] for a in qa["answers"]], [own], related))
-    return Documents(questions, texts)
+    return questions, texts
 
 
-def _hotpotqa(data: Any) -> Documents:
-    contexts = [[f"{title}\n{''.join(sentences)}" for title, sentences in row["context"]] for row in data]
+def read_hotpotqa(root: DataRoot) -> Documents:
+    """Read the questions of HotpotQA."""
+    rows = _read(root, HOTPOTQA)
+    contexts = [[f"{title}\n{''.join(sentences)}" for title, sentences in row["context"]] for row in rows]
     texts, number = _number_texts(text for context in contexts for text in context)
     questions = [
         Question(row["question"], [row["answer"]], [number[text] for text in context], [])
-        for row, context in zip(data, contexts, strict=True)
+        for row, context in zip(rows, contexts, strict=True)
     ]
-    return Documents(questions, texts)
+    return questions, texts
 
 
 def _number_texts(texts: Iterable[str]) -> tuple[list[str], dict[str, int]]:
@@ -159,21 +105,7 @@ def _number_texts(texts: Iterable[str]) -> tuple[list[str], dict[str, int]]:
     return distinct, {text: number for number, text in enumerate(distinct)}
 
 
-def _read_json(path: Path, convert: Callable[[Any], Result]) -> Result:
-    try:
-        return convert(orjson.loads(path.read_bytes()))
-    except Exception as error:
-        if not (isinstance(error, OSError) or is_format_error(error)):
-            raise
-        raise InputError(f"{path} is not the file that RULER reads ({type(error).__name__})") from error
-
-
-def _word_file(name: str) -> list[str]:
-    text = (resources.files("wonderwords.assets") / name).read_text(encoding="utf-8")
-    return [word.rstrip() for word in text.splitlines()]
-
-
-class KeyWords(Sequence[str]):
+class KeyWords:
     """All pairs such as `quick-hedgehog` in alphabetical order.
 
     The six million pairs would take half a gigabyte, so they are made when they are asked for.
@@ -181,28 +113,37 @@ class KeyWords(Sequence[str]):
 
     def __init__(self, adjectives: Iterable[str], nouns: Iterable[str]):
         self._nouns = sorted(set(nouns))
-        self._blocks: list[list[str]] = []
-        for adjective in sorted(set(adjectives), key=lambda word: f"{word}-"):
-            # The pairs of "blue" and of "blue-eyed" are mixed in alphabetical order; all others stand in blocks.
-            if self._blocks and f"{adjective}-".startswith(f"{self._blocks[-1][0]}-"):
-                self._blocks[-1].append(adjective)
+        # The pairs of "blue" and of "blue-eyed" are mixed in alphabetical order; all others stand in blocks.
+        blocks: list[list[str]] = []
+        for start in sorted({f"{adjective}-" for adjective in adjectives}):
+            if blocks and start.startswith(blocks[-1][0]):
+                blocks[-1].append(start)
             else:
-                self._blocks.append([adjective])
-        self._ends = [*accumulate(len(block) * len(self._nouns) for block in self._blocks)]
+                blocks.append([start])
+        ends = [*accumulate(len(block) for block in blocks)]
+        self._blocks = [
+            (end - len(block), tuple(block)) for end, block in zip(ends, blocks, strict=True) for _ in block
+        ]
 
-    def __len__(self) -> int:
-        return self._ends[-1]
+        self.places = range(len(self._blocks) * len(self._nouns))
 
-    def __getitem__(self, index: Any) -> Any:
-        number = bisect_right(self._ends, index)
-        place = index - (self._ends[number - 1] if number else 0)
-        if len(self._blocks[number]) == 1:
-            return f"{self._blocks[number][0]}-{self._nouns[place]}"
-        return self._mix_block(number)[place]
+    def draw(self, rng: Random) -> str:
+        """Draw a pair as `rng.choice` draws it from a list of all."""
+        return self[rng.choice(self.places)]
+
+    def __getitem__(self, index: int) -> str:
+        first, starts = self._blocks[index // len(self._nouns)]
+        place = index - first * len(self._nouns)
+        return starts[0] + self._nouns[place] if len(starts) == 1 else self._mix(starts)[place]
 
     @cache  # noqa: B019  # one object lives as long as the process
-    def _mix_block(self, number: int) -> list[str]:
-        return sorted(f"{adjective}-{noun}" for adjective in self._blocks[number] for noun in self._nouns)
+    def _mix(self, starts: tuple[str, ...]) -> list[str]:
+        return sorted(start + noun for start in starts for noun in self._nouns)
+
+
+def _word_file(name: str) -> list[str]:
+    text = (resources.files("wonderwords.assets") / name).read_text(encoding="utf-8")
+    return [word.rstrip() for word in text.splitlines()]
 
 
 @cache
@@ -211,7 +152,7 @@ def key_words() -> KeyWords:
     return KeyWords(_word_file("adjectivelist.txt"), _word_file("nounlist.txt"))
 
 
-def shuffled_words(seed: int) -> list[str]:
+def few_words(seed: int) -> list[str]:
     """The words of wonderwords, shuffled."""
     names = ("nounlist.txt", "adjectivelist.txt", "verblist.txt")
     words = sorted({word for name in names for word in _word_file(name)})
@@ -221,9 +162,5 @@ def shuffled_words(seed: int) -> list[str]:
 
 @cache
 def many_words(root: DataRoot) -> list[str]:
-    """The words of a larger list.
-
-    Raises:
-        InputError: the file is missing or malformed.
-    """
-    return _read_json(root / WORDS.path, lambda data: [str(word) for word in data.values()])
+    """The words of a larger list."""
+    return [str(word) for word in _read(root, WORDS).values()]

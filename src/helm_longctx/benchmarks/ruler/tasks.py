@@ -9,31 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 from itertools import islice
+from typing import Any
 
-from helm_longctx.benchmarks.ruler.generate import (
-    CWE,
-    FWE,
-    NIAH,
-    QA,
-    VT,
-    Needles,
-    Room,
-    Samples,
-    VariableTracking,
-    common_words,
-    document_questions,
-    frequent_words,
-)
-from helm_longctx.benchmarks.ruler.haystacks import (
-    COMMIT,
-    ESSAYS,
-    HOTPOTQA,
-    REPOSITORY,
-    SQUAD,
-    WORDS,
-    read_hotpotqa,
-    read_squad,
-)
+from helm_longctx.benchmarks.ruler import generate, haystacks, prompts
+from helm_longctx.benchmarks.ruler.haystacks import COMMIT, ESSAYS, HOTPOTQA, REPOSITORY, SQUAD, WORDS
 from helm_longctx.benchmarks.ruler.scoring import score_all, score_any
 from helm_longctx.errors import InputError
 from helm_longctx.protocol.baseline import AnswerKind, Baseline
@@ -46,11 +25,18 @@ from helm_longctx.sources.root import DataRoot
 from helm_longctx.sources.tables import published_rows
 
 SAMPLES = 500
+NIAH = Template(prompts.NIAH_USER, prompts.NIAH_PREFIX, separator="")
+NIAH_MULTI = Template(prompts.NIAH_MULTI_USER, prompts.NIAH_MULTI_PREFIX, separator="")
+VT = Template("{example}" + prompts.VT_USER, prompts.VT_PREFIX, separator="")
+CWE = Template("{example}" + prompts.CWE_USER, prompts.CWE_PREFIX, separator="")
+FWE = Template(prompts.FWE_USER, prompts.FWE_PREFIX, separator="")
+QA = Template(prompts.QA_USER, prompts.QA_PREFIX, separator="")
+
 MANY_WORDS = STANDARD["128k"]
 """From this length on, lists of common words need more words than wonderwords has."""
 
 
-def load(task: Task, settings: Settings, root: DataRoot, samples: Samples) -> Iterator[Example]:
+def load(task: Task, settings: Settings, root: DataRoot, samples: generate.Samples) -> Iterator[Example]:
     """Draw the samples of a task.
 
     Raises:
@@ -58,15 +44,18 @@ def load(task: Task, settings: Settings, root: DataRoot, samples: Samples) -> It
     """
     if settings.counter is None:
         raise InputError(f"{task.name}: count_with is missing; allowed: the name or the folder of a tokenizer")
-    room = Room(settings.counter, settings.level, task.output_tokens(settings))
-    for number, (fields, answers) in enumerate(islice(samples(room, settings.seed, root), task.sample(settings))):
+    output = task.output_tokens(settings)
+    script = generate.Script(task.template, settings.counter, settings.level, output, settings.seed, root)
+    for number, (fields, answers) in enumerate(islice(samples(script), task.sample(settings))):
         # Several needles stand at several depths, and other tasks have no single piece of evidence.
         place = fields["context"].find(answers[0]) if task.template is NIAH else -1
         depth = place / len(fields["context"]) if place >= 0 else None
         yield Example(f"{task.name}-{number}", fields, answers, "official", depth=depth)
 
 
-def _task(name: str, title: str, samples: Samples, template: Template, max_tokens: int, *sources: Source) -> Task:
+def _task(
+    name: str, title: str, samples: generate.Samples, template: Template, max_tokens: int, *sources: Source
+) -> Task:
     metric = "string_match_part" if template is QA else "string_match_all"
     return Task(
         name=name,
@@ -88,34 +77,27 @@ def _task(name: str, title: str, samples: Samples, template: Template, max_token
     )
 
 
-def _needles(name: str, title: str, needles: Needles) -> Task:
-    sources = (ESSAYS,) if needles.haystack == "essay" else ()
-    return _task(f"niah_{name}", f"NIAH {title}", needles, needles.template, 128, *sources)
+def _needles(name: str, title: str, haystack: str, **arguments: Any) -> Task:
+    template = NIAH_MULTI if {"values", "queries"} & {*arguments} else NIAH
+    samples = partial(generate.draw_needles, haystack=haystack, **arguments)
+    return _task(f"niah_{name}", f"NIAH {title}", samples, template, 128, *([ESSAYS] if haystack == "essay" else []))
 
 
 _TASKS = (
-    _needles("single_1", "Single 1", Needles("noise")),
-    _needles("single_2", "Single 2", Needles("essay")),
-    _needles("single_3", "Single 3", Needles("essay", value_kind="uuids")),
-    _needles("multikey_1", "Multi-key 1", Needles("essay", keys=4)),
-    _needles("multikey_2", "Multi-key 2", Needles("needle")),
-    _needles("multikey_3", "Multi-key 3", Needles("needle", key_kind="uuids", value_kind="uuids")),
-    _needles("multivalue", "Multi-value", Needles("essay", values=4)),
-    _needles("multiquery", "Multi-query", Needles("essay", queries=4)),
-    _task("vt", "Variable Tracking", VariableTracking(), VT, 30),
-    _task("cwe", "Common Words", common_words, CWE, 120, WORDS),
-    _task("fwe", "Frequent Words", frequent_words, FWE, 50),
-    _task("qa_1", "QA (SQuAD)", partial(document_questions, read=read_squad), QA, 32, SQUAD),
-    _task("qa_2", "QA (HotpotQA)", partial(document_questions, read=read_hotpotqa), QA, 32, HOTPOTQA),
+    _needles("single_1", "Single 1", "noise"),
+    _needles("single_2", "Single 2", "essay"),
+    _needles("single_3", "Single 3", "essay", value_kind="uuids"),
+    _needles("multikey_1", "Multi-key 1", "essay", keys=4),
+    _needles("multikey_2", "Multi-key 2", "needle"),
+    _needles("multikey_3", "Multi-key 3", "needle", key_kind="uuids", value_kind="uuids"),
+    _needles("multivalue", "Multi-value", "essay", values=4),
+    _needles("multiquery", "Multi-query", "essay", queries=4),
+    _task("vt", "Variable Tracking", generate.track_variables, VT, 30),
+    _task("cwe", "Common Words", generate.list_common_words, CWE, 120, WORDS),
+    _task("fwe", "Frequent Words", generate.write_coded_texts, FWE, 50),
+    _task("qa_1", "QA (SQuAD)", partial(generate.ask_questions, read=haystacks.read_squad), QA, 32, SQUAD),
+    _task("qa_2", "QA (HotpotQA)", partial(generate.ask_questions, read=haystacks.read_hotpotqa), QA, 32, HOTPOTQA),
 )
-
-_ANSWERS: dict[str, AnswerKind] = {
-    "vt": "chain",
-    "cwe": "frequency",
-    "fwe": "frequency",
-    "qa_1": "span",
-    "qa_2": "span",
-}
 
 
 def published_results() -> tuple[Published, ...]:
@@ -125,6 +107,8 @@ def published_results() -> tuple[Published, ...]:
         for row in published_rows(__package__)
     )
 
+
+_ANSWERS: dict[Template, AnswerKind] = {VT: "chain", CWE: "frequency", FWE: "frequency", QA: "span"}
 
 RULER = Benchmark(
     name="ruler",
@@ -139,7 +123,7 @@ RULER = Benchmark(
         Metric("string_match_part", "Answer found", "Whether the output contains an accepted answer.", success=True),
     ),
     axis=Axis("tokens of prompt and output", longest=LARGEST),
-    baselines={task.name: Baseline(_ANSWERS.get(task.name, "lookup"), "0") for task in _TASKS},
+    baselines={task.name: Baseline(_ANSWERS.get(task.template, "lookup"), "0") for task in _TASKS},
     published=published_results,
     effective_score=0.856,  # Llama-2-7B's at 4k (arXiv 2404.06654, section 4)
 )

@@ -1,0 +1,65 @@
+"""Splits English texts into sentences, as NLTK's punkt model finds them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+
+from helm_longctx.errors import InputError
+
+MARGIN = 20_000
+"""Characters. Sentences that end farther from the end of a text do not depend on what follows the text."""
+
+
+def split_sentences(text: str) -> list[str]:
+    """Split a text into sentences.
+
+    Raises:
+        InputError: NLTK's data is not installed.
+    """
+    from nltk import sent_tokenize
+
+    with _explain_missing_data():
+        sentences: list[str] = sent_tokenize(text)
+    return sentences
+
+
+class WordsInSentences:
+    """Words, of which any number can be taken and split into sentences. If there are too few, they begin again.
+
+    Raises:
+        InputError: NLTK's data is not installed.
+    """
+
+    def __init__(self, words: Sequence[str]):
+        from nltk.tokenize.punkt import PunktTokenizer
+
+        with _explain_missing_data():
+            self._split = PunktTokenizer("english").span_tokenize
+        self._words = list(words)
+        self._spans: list[tuple[int, int]] = []
+
+    @lru_cache(maxsize=2)  # noqa: B019  # callers ask for few numbers again; the object lives as long
+    def sentences(self, count: int) -> list[str]:
+        """The sentences of the first so many words, as they are in these words alone."""
+        repeats = -(-count // len(self._words))
+        text = " ".join((self._words * repeats)[:count]).strip()
+        # Only the end of the text is split anew.
+        spans = self._before(len(text), self._spans)
+        start = spans.pop()[0] if spans else 0
+        spans += [(start + first, start + end) for first, end in self._split(text[start:])]
+        self._spans = max(self._spans, self._before(len(text), spans), key=len)
+        return [text[first:end] for first, end in spans]
+
+    def _before(self, end: int, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+        """The spans that do not change if the text goes on after `end`."""
+        return [span for span in spans if span[1] < end - MARGIN]
+
+
+@contextmanager
+def _explain_missing_data() -> Iterator[None]:
+    try:
+        yield
+    except LookupError as error:
+        raise InputError("NLTK's punkt_tab is missing; install it with: python -m nltk.downloader punkt_tab") from error

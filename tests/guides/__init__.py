@@ -1,0 +1,1 @@
+"""The tutorials and how-to guides, whose commands are run as they stand."""
