@@ -175,7 +175,7 @@ def _make_pattern(vocabulary: Collection[str], encode: Encode) -> re.Pattern[str
         return None
     word = "[A-Za-z0-9]+"
     if all(is_apart(ascii_letters, digit) for digit in digits) and all(is_apart(digits, c) for c in ascii_letters):
-        word = f"[A-Za-z]+|[0-9]{{1,{_group_digits(vocabulary, encode) or ''}}}"
+        word = f"[0-9]{{1,{_group_digits(vocabulary, encode) or ''}}}|[A-Za-z]+"
     marks = "".join(mark for mark in _MARKS if is_apart(ascii_letters + digits, mark))
     # After any other character nothing is split up to the next word.
     other = rf"[^A-Za-z0-9 {re.escape(marks)}].*?(?=(?<=[!-~]) |\Z)"
