@@ -51,7 +51,7 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     assert "1.000 †" in own
     assert re.search(r"│ Graphs │ 1\.000 † │ 0\.\d\d–1\.00 +│", printed.out)
     assert re.search(r"│ Talk   │ 1\.000   │ 0\.84–1\.00 +│", printed.out)
-    assert "no published benchmark" in printed.out
+    assert "not a published benchmark" in printed.out
     assert lines[-1] == f"{NEXT} --tasks graphwalks --length 8k,128k"
     assert (tmp_path / "out/reports/demo/index.html").is_file()
 

@@ -131,7 +131,7 @@ def test_doctor(tmp_path: Path) -> None:
     done = run("helm-longctx", "doctor", folder=tmp_path, OPENAI_API_KEY="sk-secret")
     assert done.returncode == 0, done.stdout
     for text in (
-        "plugin: HELM has the run entries aa_lcr, any_jsonl, graphwalks, helmet_recall, helmet_rag",
+        "plugin: HELM has the run entries aa_lcr, ada_leval_bestanswer, ada_leval_tsort, any_jsonl",
         "the adapter of helm-longctx is registered with HELM",
         "scored 1.0",
         "openaiApiKey",

@@ -77,6 +77,8 @@ def _stay_here() -> None:
 
     socket.socket.connect = connect_here  # type: ignore[method-assign, assignment]
     importlib.import_module("helm.benchmark.server").app.run = lambda **options: None
+    # The port may belong to another program, as `serve` does not open it here.
+    importlib.import_module("helm_longctx.cli.results")._check_port = lambda port: None
     importlib.import_module("helm_longctx.judging.agreement").RESAMPLES = 20
     for module in (config_registry(), importlib.import_module("helm.benchmark.run")):
         module.register_builtin_configs_from_helm_package = lambda: None

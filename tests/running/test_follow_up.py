@@ -115,7 +115,7 @@ def test_the_limit_on_costs_has_both_requests(tmp_path: Path, monkeypatch: pytes
 
 def test_helm_s_own_runner_is_refused(tmp_path: Path) -> None:
     """It would score the reasoning."""
-    with pytest.raises(InputError, match=r"asks each question in two requests.*LongContextRunner"):
+    with pytest.raises(InputError, match=r"needs two requests for each question.*LongContextRunner"):
         making.make_run(tmp_path, ENTRY, runner=Runner, exit_on_error=True)
     assert making.PlainClient.asked == []
 
