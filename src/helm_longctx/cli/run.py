@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from helm_longctx.apis.prices import PRICES
 from helm_longctx.cli.estimate import print_estimates
 from helm_longctx.cli.results import show_scores
 from helm_longctx.cli.shared import fill_registries
@@ -216,9 +215,9 @@ def _print_plan(plan: Plan, estimates: list[Estimate]) -> None:
     for endpoint in plan.missing:
         print(f"No request was sent to {endpoint.url}: the estimate uses the values in the configuration.")
     if estimates:
-        print_estimates(
-            estimates, f"set {PRICES}, or limits.prices in the YAML file, to a file of prices (docs/costs.md)"
-        )
+        from helm_longctx.apis.prices import PRICES
+
+        print_estimates(estimates, f"name a file of prices in {PRICES} or, in the YAML file, in limits.prices")
     if others := len(plan.specs) - len(estimates):
         print(f"{others} runs of HELM's own scenarios are not in the estimate.")
 
