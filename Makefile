@@ -4,14 +4,16 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PYTHON ?= python3
 PORT ?= 8000
+# On Linux this is the CUDA build. The CPU build: make demo TORCH='torch==2.13.0 --index-url https://download.pytorch.org/whl/cpu'
+TORCH ?= torch==2.13.0
 
 .PHONY: demo serve test coverage test-matrix chaos fuzz lock lint reference pictures docs bench bars browser clean
 
 $(VENV)/installed: setup.cfg pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade pip
-	$(BIN)/pip install --quiet torch==2.13.0
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[report]'
+	$(BIN)/pip install --quiet $(TORCH)
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[report,openai]'
 	touch $@
 
 # constraints.txt names all packages of the extra `dev`. Without --no-deps, pip would take minutes to resolve them again.

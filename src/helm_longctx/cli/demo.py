@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from importlib import resources
+from os.path import relpath
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -108,8 +110,14 @@ def _print_end(config: dict[str, Any], output_path: Path) -> None:
     print(f"{MARK} Fewer examples or tasks than the benchmark has. The baselines compare words, and use no model.")
     print("“Made here”: questions that the demo made from SQuAD's passages. They are not a published benchmark.")
     print(f"The report:      {report_path(output_path, suite) / 'index.html'}")
-    print(f"The leaderboard: helm-longctx serve --suite {suite} --output-path {output_path}")
-    print(f"Your model:      helm-longctx run --model-url https://… --model-name … --tasks {task} --length 8k,128k")
+    print(f"The leaderboard: {_program()} serve --suite {suite} --output-path {output_path}")
+    print(f"Your model:      {_program()} run --model-url https://… --model-name … --tasks {task} --length 8k,128k")
+
+
+def _program() -> str:
+    """Return how a shell finds our command: by its path if its environment is not active."""
+    name = "helm-longctx"
+    return name if shutil.which(name) else relpath(Path(sys.executable).parent / name)
 
 
 def _score_table(config: dict[str, Any], suite: Path) -> Table:

@@ -37,7 +37,7 @@ _task = partial(
 )
 
 
-def _generated(kind: str) -> Task:
+def _generated_task(kind: str) -> Task:
     title, arguments = KINDS[kind]
     load: Loader = partial(generate, kind=kind)
     seeded = ("seed", *arguments)
@@ -64,7 +64,7 @@ def answer(messages: Sequence[Message]) -> str | None:
     return None if nodes is None else f"Final Answer: [{', '.join(nodes)}]"
 
 
-_GENERATED = tuple(map(_generated, KINDS))
+_GENERATED = tuple(map(_generated_task, KINDS))
 _OPENAI = tuple(_hub(kind, corrected) for corrected in (False, True) for kind in KINDS)
 
 GRAPHWALKS = Benchmark(

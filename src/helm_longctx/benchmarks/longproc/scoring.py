@@ -98,7 +98,7 @@ def score_path_traversal(record: Record) -> Scores:
     lines, expected_lines = route.split("\n"), expected.split("\n")
     compared = min(len(lines), len(expected_lines))
     # The wrong line itself counts, because the official loop adds one after it ends (longproc_data.py:169).
-    return _procedure(0.0, min(_agreeing(lines, expected_lines) + 1, compared) / len(expected_lines))
+    return _procedure(0.0, min(_count_agreeing(lines, expected_lines) + 1, compared) / len(expected_lines))
 
 
 def score_tom_tracking(record: Record) -> Scores:
@@ -109,7 +109,7 @@ def score_tom_tracking(record: Record) -> Scores:
     beliefs, expected = read_beliefs(record["prediction"]), read_beliefs(find_item(record)["reference_output"])
     if beliefs == expected:
         return _procedure(1.0, 1.0)
-    return _procedure(0.0, _agreeing(beliefs, expected) / len(expected)) if expected else {}
+    return _procedure(0.0, _count_agreeing(beliefs, expected) / len(expected)) if expected else {}
 
 
 def read_beliefs(text: str) -> list[str]:
@@ -199,7 +199,7 @@ def _procedure(accuracy: float, partial: float, extracted: bool = True) -> Score
     return dict(zip(PROCEDURE_METRICS, (accuracy, partial, float(extracted)), strict=True))
 
 
-def _agreeing(lines: Sequence[str], expected: Sequence[str]) -> int:
+def _count_agreeing(lines: Sequence[str], expected: Sequence[str]) -> int:
     """Count the equal lines before the first pair that differs."""
     pairs = zip(lines, expected, strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
