@@ -35,9 +35,14 @@ def bad_argument(where: str, name: str, value: object, allowed: Iterable[object]
 def list_choices(value: object, allowed: Iterable[object]) -> str:
     """List what is allowed instead of `value`: `a, b`, or `a, b; did you mean b?` if one has a similar spelling."""
     names = [str(choice) for choice in allowed]
-    by_lower = {name.lower(): name for name in names}
+    return ", ".join(names) + suggest(value, names)
+
+
+def suggest(value: object, names: Iterable[str]) -> str:
+    """Return `; did you mean b?` for the name with the most similar spelling; empty if none is similar."""
+    by_lower = {name.lower(): name for name in names if len(name) <= _LONGEST_NAME}
     nearest = get_close_matches(str(value)[:_LONGEST_NAME].lower(), by_lower, n=1)
-    return ", ".join(names) + (f"; did you mean {by_lower[nearest[0]]}?" if nearest else "")
+    return f"; did you mean {by_lower[nearest[0]]}?" if nearest else ""
 
 
 def shorten(value: object, limit: int = 80) -> str:

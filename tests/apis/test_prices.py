@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -77,6 +78,15 @@ def test_own_prices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert other
     assert other.dollars(Usage(MILLION)) == 0
     assert other.dollars(Usage(MILLION), batch=True) == 1
+
+
+def test_own_prices_need_no_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The package only has the table. Tokens that a cache reads or keeps cost as input if they have no price."""
+    monkeypatch.setitem(sys.modules, "genai_prices", None)
+    own = prices("my/model", {"my/model": {"input": 0.3, "output": 1.2}})
+    assert own
+    assert own.dollars(Usage(MILLION, 400_000, 100_000, MILLION)) == pytest.approx(1.5)
+    assert own.saving(Usage(MILLION, cached_tokens=MILLION)) == 0
 
 
 @pytest.mark.parametrize(

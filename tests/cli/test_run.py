@@ -31,6 +31,7 @@ def test_a_dry_run_of_options(command: Command) -> None:
     assert command.out.startswith(f"1 runs:\n  {run}\n")
     assert "HELM_LONGCTX_TRIES=1 helm-run \\\n    --run-entries helmet_recall:length=8k" in command.out
     assert "Prompt tokens: counted by" in command.out
+    assert "Prices: not known: name a file of prices in HELM_LONGCTX_PRICES or" in command.out
     assert not list(Path("benchmark_output/runs/x").glob("helmet*"))
 
 
@@ -46,6 +47,10 @@ def test_a_dry_run_of_options(command: Command) -> None:
         (["--judge-key", "gpt=sk-proj-0123456789abcdefghij"], "--judge-key gpt holds a secret; allowed: the NAME"),
         (["--max-cost", "0"], "--max-cost=0.0 is not allowed; allowed: greater than 0"),
         (["--argument", "num_samples"], "run: --argument='num_samples' is not allowed; allowed: NAME=VALUE"),
+        (
+            ["--tasks", "any_jsonl:path=x,count_with=y"],
+            "'count_with=y' is not a run entry but an argument; give it by --arg",
+        ),
         (["absent.yaml"], "absent.yaml: No such file or directory"),
     ],
 )

@@ -15,7 +15,7 @@ from helm_longctx.cli.shared import fill_registries
 from helm_longctx.config.load import load_config
 from helm_longctx.config.places import Places
 from helm_longctx.config.plan import Plan, make_plan, use_settings
-from helm_longctx.endpoints.files import add_entries
+from helm_longctx.endpoints.files import add_entries, find_entries
 from helm_longctx.errors import InputError
 from helm_longctx.helm.command_line import make_run_specs
 from helm_longctx.models import lexical
@@ -259,3 +259,34 @@ def test_a_known_endpoint_is_not_asked_again() -> None:
         plan(text.replace("32k", "64k"), own)
         assert len(own.calls) == 2 * len(asked)
     assert "max_sequence_length: 65536" in Path("prod_env/model_deployments.yaml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("context: 32k", "max_sequence_length: 32768"), ("type: chat", "form: chat")]
+)
+def test_an_endpoint_is_asked_again_without_a_key(key: str, value: str) -> None:
+    """The value of a removed key leaves the file; the shorter mapping is not asked for twice."""
+    text = f"tasks: [helmet_recall]\nlengths: [8k]\nmodels:\n  - {{name: my/tiny, url: URL, {key}}}\n"
+    path = Path("prod_env/model_deployments.yaml")
+    with serve(lexical.answer, models={"tiny": Model()}) as own:
+        plan(text, own)
+        asked = len(own.calls)
+        assert value in path.read_text()
+        for _ in range(2):
+            plan(text.replace(f", {key}", ""), own)
+            assert len(own.calls) == 2 * asked
+    assert value not in path.read_text()
+
+
+def test_a_deployment_that_no_mapping_made_is_kept() -> None:
+    """Its own values stay where the mapping says nothing, and the server is not asked."""
+    text = "tasks: [helmet_recall]\nlengths: [8k]\nmodels:\n  - {name: my/tiny, url: URL%s}\n"
+    folder = Path("prod_env")
+    with serve(lexical.answer, models={"tiny": Model()}) as own:
+        plan(text % ", context: 32k", own)
+        asked, files = len(own.calls), find_entries(folder, "my/tiny")
+        del files["model_deployments.yaml"]["made_from"]
+        add_entries(folder, files, replace=True)
+        plan(text % "", own)
+        assert len(own.calls) == asked
+    assert find_entries(folder, "my/tiny") == files

@@ -118,6 +118,16 @@ def test_models_that_are_not_there(routes: dict[str, Route], model: str | None, 
     assert "\n" not in str(raised.value)
 
 
+@pytest.mark.parametrize(("model", "warnings"), [("lama", 1), ("llama", 0)])
+def test_a_model_that_is_not_listed_but_answers(model: str, warnings: int, caplog: pytest.LogCaptureFixture) -> None:
+    """It may be an alias, so it is used, with a warning that has the nearest name."""
+    with scripted({**ROUTES, "/v1/models": VLLM}) as server:
+        assert probe(server.address, model=model).model == model
+    assert [text.endswith("model='lama' but does not list it; listed: llama") for text in caplog.messages] == [
+        True
+    ] * warnings
+
+
 def test_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     """A key comes from the variable alone, and never stands in an error."""
     monkeypatch.setenv("RIGHT", "sk-right-0123456789")

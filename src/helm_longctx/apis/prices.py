@@ -6,11 +6,11 @@ For a model without a known price the result is None. An unknown price never cou
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timezone
 from decimal import Decimal
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,6 @@ import yaml
 from helm.benchmark.model_deployment_registry import ModelDeployment, get_model_deployment
 
 from helm_longctx.apis.usage import Usage
-from helm_longctx.environment import require
 from helm_longctx.errors import InputError, bad_argument, shorten
 
 if TYPE_CHECKING:
@@ -28,15 +27,13 @@ if TYPE_CHECKING:
 PRICES = "HELM_LONGCTX_PRICES"
 """Name of the environment variable with a YAML file of prices; see `read_prices`."""
 
-_FIELDS = {
-    "input": "input_mtok",
-    "cached_input": "cache_read_mtok",
-    "cache_write": "cache_write_mtok",
-    "output": "output_mtok",
-}
-"""The allowed keys of a user's prices, in dollars per million tokens, and their names in genai-prices."""
+_FIELDS = ("input", "cached_input", "cache_write", "output")
+"""The allowed keys of a user's prices, in dollars per million tokens."""
 
 _BATCH = {"processing": "batch"}
+
+Price = Callable[[Usage], Decimal]
+"""Function that returns the cost of a request in dollars."""
 
 MODEL_ARGUMENTS = ("model", "openai_model_name", "vllm_model_name", "together_model", "anthropic_model_name")
 """Arguments of our clients and of HELM's clients that can have the model's name in requests."""
@@ -49,29 +46,23 @@ class Prices:
     Args:
         source: the source of the prices, with the date of the table.
         date: the date of the table; None for a user's prices.
+        standard: the cost of a request that is sent on its own.
+        batch: the cost of a request in a batch; None if it is not known.
     """
 
     source: str
     date: date | None
-    standard: ModelPrice
-    batch: ModelPrice | None
+    standard: Price
+    batch: Price | None
 
     def dollars(self, usage: Usage, batch: bool = False) -> float | None:
         """Return the cost of a request in dollars; None if the price of a batch is not known.
 
-        A price can be higher for all tokens of a request whose prompt is long. So the cost of
-        several requests is the sum of their costs, and not the cost of their total usage.
+        A price can be higher for all tokens of a request whose prompt is long. So the cost of several
+        requests is the sum of their costs, and not the cost of their total usage.
         """
-        from genai_prices import Usage as Counts
-
-        prices = self.batch if batch else self.standard
-        counts = Counts(
-            input_tokens=usage.input_tokens,
-            cache_read_tokens=usage.cached_tokens,
-            cache_write_tokens=usage.cache_write_tokens,
-            output_tokens=usage.output_tokens,
-        )
-        return None if prices is None else float(prices.calc_price(counts)["total_price"])
+        price = self.batch if batch else self.standard
+        return None if price is None else float(price(usage))
 
     def saving(self, usage: Usage) -> float:
         """Return the dollars that the provider's cache saves for a request; negative if the cache costs more."""
@@ -98,7 +89,7 @@ def find_prices(deployment: str, own: Mapping[str, Any] | None = None) -> Prices
         own: the user's prices by deployment or model, besides those in the file that `HELM_LONGCTX_PRICES` names.
 
     Raises:
-        InputError: the user's prices do not have the format of `read_prices`, or need a package that is missing.
+        InputError: the user's prices do not have the format of `read_prices`.
     """
     spec = get_model_deployment(deployment)
     # Prices that are passed in the call win over those of the file.
@@ -134,24 +125,32 @@ def _environment_prices(path: str | None) -> dict[str, Any]:
 
 
 def _user_prices(name: str, value: Mapping[str, Any]) -> Prices:
-    require("prices", f"prices of {shorten(name)}")
     batch = value.get("batch")
     standard = {key: price for key, price in value.items() if key != "batch"}
-    return Prices("the user's prices", None, _model_price(name, standard), batch and _model_price(name, batch))
+    return Prices("the user's prices", None, _user_price(name, standard), batch and _user_price(name, batch))
 
 
-def _model_price(name: str, value: Any) -> ModelPrice:
-    from genai_prices.types import ModelPrice
-
-    if not isinstance(value, Mapping) or not {"input", "output"} <= value.keys() <= _FIELDS.keys():
-        allowed = f"input, output, and perhaps {', '.join(list(_FIELDS)[1:3])}, batch"
+def _user_price(name: str, value: Any) -> Price:
+    if not isinstance(value, Mapping) or not {"input", "output"} <= value.keys() <= set(_FIELDS):
+        allowed = f"input, output, and perhaps {', '.join(_FIELDS[1:3])}, batch"
         raise bad_argument("prices", name, str(value), allowed)
     for price in value.values():
         # `True` is an int in Python, and YAML reads `yes` as True.
         if isinstance(price, bool) or not isinstance(price, int | float) or not 0 <= price < 1e6:
             raise bad_argument("prices", name, price, "dollars per million tokens")
     # The conversion through `str` keeps 0.1 exact, instead of the nearest binary fraction.
-    return ModelPrice(**{_FIELDS[key]: Decimal(str(price)) for key, price in value.items()})
+    return partial(_multiply, {key: Decimal(str(price)) for key, price in value.items()})
+
+
+def _multiply(prices: Mapping[str, Decimal], usage: Usage) -> Decimal:
+    """Return the dollars of a request at a user's prices; tokens without a price of their own cost as input."""
+    counts = {
+        "input": usage.input_tokens - usage.cached_tokens - usage.cache_write_tokens,
+        "cached_input": usage.cached_tokens,
+        "cache_write": usage.cache_write_tokens,
+        "output": usage.output_tokens,
+    }
+    return sum((prices.get(name, prices["input"]) * count for name, count in counts.items()), Decimal(0)) / 1_000_000
 
 
 def _table_prices(deployment: str, spec: ModelDeployment) -> Prices | None:
@@ -172,12 +171,25 @@ def _table_prices(deployment: str, spec: ModelDeployment) -> Prices | None:
         except LookupError:
             continue
         now = datetime.now(timezone.utc)
-        batch = found.get_prices(now, _BATCH)
-        standard = found.get_prices(now)
+        batch = partial(_look_up, found.get_prices(now, _BATCH))
+        standard = partial(_look_up, found.get_prices(now))
         # For a model without prices of batches, `get_prices` returns the standard ones, which would be too high.
         has_batch = any(variant.when == _BATCH for variant in found.price_variants or ())
         return Prices(_source(), _table_date(), standard, batch if has_batch else None)
     return None
+
+
+def _look_up(price: ModelPrice, usage: Usage) -> Decimal:
+    """Return the dollars of a request at the table's prices, which can depend on the length of the prompt."""
+    from genai_prices import Usage as Counts
+
+    counts = Counts(
+        input_tokens=usage.input_tokens,
+        cache_read_tokens=usage.cached_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
+        output_tokens=usage.output_tokens,
+    )
+    return price.calc_price(counts)["total_price"]
 
 
 def _source() -> str:

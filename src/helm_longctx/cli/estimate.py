@@ -57,7 +57,7 @@ def estimate(
     runner = LongContextRunner(**runner_arguments(output_path, "estimate", local_path, parallelism=2))
     rate = Rate(requests_per_minute, tokens_per_minute)
     estimates = [estimate_run(runner, spec, own, rate) for spec in specs]
-    print_estimates(estimates)
+    print_estimates(estimates, "give --prices, or --price-input and --price-output")
     if as_json:
         as_json.write_bytes(orjson.dumps([asdict(each) for each in estimates], option=orjson.OPT_INDENT_2))
 
@@ -76,11 +76,15 @@ def _own_prices(
     return {**(read_prices(path) if path else {}), **given}
 
 
-def print_estimates(estimates: Sequence[Estimate]) -> None:
-    """Print a table for each deployment, and the assumptions behind the figures."""
+def print_estimates(estimates: Sequence[Estimate], advice: str) -> None:
+    """Print a table for each deployment, and the assumptions behind the figures.
+
+    Args:
+        advice: how the command takes prices that are not known.
+    """
     for deployment in dict.fromkeys(each.deployment for each in estimates):
         print_table(_table(deployment, [each for each in estimates if each.deployment == deployment]))
-    for line in _notes(estimates):
+    for line in _notes(estimates, advice):
         print(line)
 
 
@@ -125,10 +129,10 @@ def _format(path: Sequence[str], value: float) -> str:
     return f"{value / 1e6:,.1f} MB" if path[0] == "disk_bytes" else f"{value:,}"
 
 
-def _notes(estimates: Sequence[Estimate]) -> list[str]:
+def _notes(estimates: Sequence[Estimate], advice: str) -> list[str]:
     """Return the assumptions behind the figures, one line each."""
     tokenizers = sorted({each.prompt_tokens.counted_by or "an estimate from the text" for each in estimates})
-    sources = sorted({each.dollars.source or "not known: give --prices or --price-input" for each in estimates})
+    sources = sorted({each.dollars.source or f"not known: {advice}" for each in estimates})
     judges = [each.dollars.judges for each in estimates if each.judge_tokens.calls]
     known = [dollars for dollars in judges if dollars is not None]
     minutes = [each.minutes for each in estimates if each.minutes is not None]

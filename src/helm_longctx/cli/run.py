@@ -215,7 +215,9 @@ def _print_plan(plan: Plan, estimates: list[Estimate]) -> None:
     for endpoint in plan.missing:
         print(f"No request was sent to {endpoint.url}: the estimate uses the values in the configuration.")
     if estimates:
-        print_estimates(estimates)
+        from helm_longctx.apis.prices import PRICES
+
+        print_estimates(estimates, f"name a file of prices in {PRICES} or, in the YAML file, in limits.prices")
     if others := len(plan.specs) - len(estimates):
         print(f"{others} runs of HELM's own scenarios are not in the estimate.")
 

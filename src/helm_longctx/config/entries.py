@@ -146,6 +146,10 @@ def _list_arguments(name: str, own: Mapping[str, Any]) -> list[str]:
 
 
 def _check_name(name: str) -> None:
+    # Commas separate tasks, so `--tasks ruler:task=vt,count_with=x` has the task `count_with=x`.
+    if "=" in name:
+        advice = "give it by --argument (in YAML: arguments), or the whole entry by --entry (in YAML: entries)"
+        raise InputError(f"{shorten(name)} is not a run entry but an argument; {advice}")
     if name not in OURS and get_run_spec_function(name) is None:
         raise InputError(f"{shorten(name)} is not a run entry; allowed: HELM's own, {list_choices(name, OURS)}")
 

@@ -28,6 +28,9 @@ from helm_longctx.protocol.lengths import parse_length
 
 DEPLOYMENTS = "model_deployments.yaml"
 
+MADE_FROM = "made_from"
+"""Key of a deployment's entry for the mapping that it was made from. HELM ignores it."""
+
 _EXTRAS = (
     "extra_body",
     "reasoning_effort",
@@ -192,6 +195,8 @@ def _entries(model: Endpoint, endpoint: probe.Endpoint, tokenizer: Tokenizer | N
     files = make_entries(endpoint, model_name(model), tokenizer)
     extras = {name: value for name in _EXTRAS if (value := getattr(model, name))}
     files[DEPLOYMENTS]["client_spec"]["args"] |= extras
+    # What the server said cannot be told from what a key said, so the keys are kept, too.
+    files[DEPLOYMENTS][MADE_FROM] = model.model_dump(exclude={"name"}, exclude_defaults=True)
     return files
 
 
@@ -203,6 +208,8 @@ def _is_same(model: Endpoint, wanted: Files, existing: Mapping[str, Any]) -> boo
     open_fields = {"max_sequence_length"} if model.context is None else set()
     open_fields |= {"tokenizer_name"} if model.tokenizer is None else set()
     open_fields |= {"window_service_spec"} if open_fields else set()  # depends on the two others
+    # Deployments that users wrote, or made with `models add`, have no mapping.
+    open_fields |= {MADE_FROM} if MADE_FROM not in existing[DEPLOYMENTS] else set()
     open_arguments = {"model"} if model.model is None else set()
     open_arguments |= {"form"} if model.type is None else set()
 

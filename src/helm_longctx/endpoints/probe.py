@@ -10,6 +10,7 @@ from typing import Any, Literal
 from urllib.parse import urlsplit, urlunsplit
 
 from helm.common.cache import BlackHoleCacheConfig
+from helm.common.hierarchical_logger import hwarn
 from helm.common.request import Request, RequestResult
 
 from helm_longctx.apis import AnthropicClient, OpenAIClient
@@ -108,6 +109,7 @@ def probe(
     answered = tuple(route for route, result in results.items() if result.success)
     if not answered:
         raise _no_answer(endpoint, list(results.values()), models)
+    _check_listed(endpoint, models)
     routes = _select_routes(kind, answered, results)
     refused = dict.fromkeys(change for route in routes for change in replies[route][1])
     return replace(endpoint, routes=routes, refused=tuple(refused))
@@ -190,6 +192,16 @@ def _choose(endpoint: Endpoint, name: str, models: list[ListedModel]) -> ListedM
         f"model is missing, and none of the {len(models)} models of {endpoint.url} is called {name!r};"
         f" allowed: one of them, such as {nearest(name, list(by_name))}"
     )
+
+
+def _check_listed(endpoint: Endpoint, models: list[ListedModel]) -> None:
+    """Warn if the server lists models but not this one. It may be an alias, or a mistake that the server overlooks."""
+    names = [each.name for each in models]
+    if names and endpoint.model not in names:
+        hwarn(
+            f"{endpoint.url} answers to model={endpoint.model!r} but does not list it; listed: "
+            + nearest(endpoint.model, names)
+        )
 
 
 def _ask(endpoint: Endpoint, route: Route) -> tuple[RequestResult, list[str]]:

@@ -50,7 +50,8 @@ def with_deployments_tokenizer(spec: RunSpec) -> RunSpec:
     if not name:
         raise InputError(
             f"{entry.name}: deployment {spec.adapter_spec.model_deployment!r} has no tokenizer_name; give count_with="
-            " with the name or the folder of a tokenizer"
+            " with the name or the folder of a tokenizer, or count_with=longctx/words, which downloads nothing"
+            " (helm-longctx run: --argument count_with=NAME)"
         )
     scenario = spec.scenario_spec
     return replace(spec, scenario_spec=replace(scenario, args={**scenario.args, "count_with": name}))

@@ -82,6 +82,8 @@ def make_scenario(entry: Entry) -> ScenarioSpec:
     if entry.settings.length is not None:
         # The length is a number, so that `8k` and `8192` make the same scenario.
         arguments["length"] = entry.settings.length
+    if digest := entry.files_digest:
+        arguments["files"] = digest
     return spec_of(
         ScenarioSpec,
         LongContextScenario,

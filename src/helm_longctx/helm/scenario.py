@@ -29,13 +29,17 @@ class LongContextScenario(Scenario):
         entry: name of the run entry, e.g. `helmet_recall`. It determines the benchmark.
         revision: the official revision that the prompts and metrics follow; it must be the installed package's.
         comparability: the benchmark's comparability number when the run spec was made; it must be the installed one.
+        files: digest of the user's own files when the run spec was made. The runner compares it with that of a
+            complete run.
         arguments: the run entry's arguments.
 
     Raises:
         InputError: the arguments are wrong, or the run was made for another revision.
     """
 
-    def __init__(self, entry: str, revision: str, comparability: int | None = None, **arguments: Any):
+    def __init__(
+        self, entry: str, revision: str, comparability: int | None = None, files: str | None = None, **arguments: Any
+    ):
         self.benchmark = benchmark_of(entry)
         installed = {"revision": self.benchmark.revision, "comparability": self.benchmark.comparability}
         for name, given in (("revision", revision), ("comparability", comparability)):

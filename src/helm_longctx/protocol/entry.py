@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, get_args
 
 from helm_longctx.errors import InputError, bad_argument, list_choices, shorten
@@ -13,7 +14,7 @@ from helm_longctx.protocol.lengths import Axis, length_label, parse_length
 from helm_longctx.protocol.task import Context, Labels, Settings, Style, Task, Truncation
 from helm_longctx.sources.fetch import Source
 from helm_longctx.sources.release import PinnedFile
-from helm_longctx.sources.root import DataRoot
+from helm_longctx.sources.root import DataRoot, digest_files
 
 ARGUMENTS = (
     "length",
@@ -136,6 +137,12 @@ class Entry:
     def sources(self) -> list[Source]:
         """The data that a run needs."""
         return [source for task in self.tasks for source in task.sources(self.settings.length)]
+
+    @property
+    def files_digest(self) -> str | None:
+        """The digest of the user's own files; None if the tasks read none."""
+        names = sorted({name for task in self.tasks for name in task.own_files})
+        return digest_files(Path(self.settings.path) / name for name in names) if names and self.settings.path else None
 
     def judge_sources(self, root: DataRoot) -> list[Source]:
         """Return the files that the judge of a run needs.

@@ -165,6 +165,8 @@ class Task:
         shots: the official number of demonstrations before the question.
         sources: the data that the task needs at a length.
         optional_sources: data that the task uses at a length if it exists. Only `helm-longctx fetch` downloads it.
+        own_files: the names of the files that the task reads in the user's folder `path`, if they exist. A run is made
+            again when they have changed.
         any_length: whether the task can be generated at any length.
         chat: whether the official code uses the model's chat template.
         arguments: the run-entry arguments that the task takes in addition to `EVERY_TASK`: `seed`, `shots`, `labels`,
@@ -203,6 +205,7 @@ class Task:
     # Any, because benchmarks without lengths pass None and the functions of the others declare `int`.
     sources: Callable[[Any], tuple[Source, ...]] = lambda length: ()
     optional_sources: Callable[[Any], tuple[Source, ...]] = lambda length: ()
+    own_files: tuple[str, ...] = ()
     num_samples: int | Mapping[int, int] = 100
     depths: int = 1
     shots: int = 0

@@ -101,10 +101,16 @@ def evaluate(runner: Runner, spec: RunSpec, state: ScenarioState) -> tuple[list[
     return stats, remove_per_instance_stats_nans([row for result in results for row in result.per_instance_stats])
 
 
-def _has_size(run_path: Path, run_spec: RunSpec) -> bool:
-    """Whether a complete run has the requested largest number of instances, which is not in its name."""
-    made = read_json(run_path / RUN_SPEC)["adapter_spec"].get("max_eval_instances")
-    return bool(made == run_spec.adapter_spec.max_eval_instances)
+def _is_same(run_path: Path, run_spec: RunSpec) -> bool:
+    """Whether a complete run has the requested number of instances and read the user's files as they are now.
+
+    Neither is in a run's name.
+    """
+    made = read_json(run_path / RUN_SPEC)
+    return (made["adapter_spec"].get("max_eval_instances"), made["scenario_spec"].get("args", {}).get("files")) == (
+        run_spec.adapter_spec.max_eval_instances,
+        run_spec.scenario_spec.args.get("files"),
+    )
 
 
 @dataclass(frozen=True)
@@ -236,10 +242,15 @@ class LongContextRunner(Runner):
         # Another process may be making the same run, and a full disk can show in any of the run's files.
         summary = f"the answers are kept in the run's {journals.NAME}"
         with lock_run(run_path), name_full_disk(run_path, summary):
-            if self.skip_completed_runs and self._is_run_completed(str(run_path)) and _has_size(run_path, run_spec):
-                hlog(f"Skipping run {run_spec.name} because run is completed and all output files exist.")
-            else:
+            if not self._skips(run_spec, run_path):
                 self._make(run_spec, run_path)
+
+    def _skips(self, run_spec: RunSpec, run_path: Path) -> bool:
+        """Whether the run need not be made. This is logged."""
+        if not (self.skip_completed_runs and self._is_run_completed(str(run_path)) and _is_same(run_path, run_spec)):
+            return False
+        hlog(f"Skipping run {run_spec.name} because run is completed and all output files exist.")
+        return True
 
     def _make(self, run_spec: RunSpec, run_path: Path) -> None:
         check_nothing_in_batches(run_path)

@@ -79,10 +79,16 @@ class Journal(DurableLines):
         self._answers[name] = result
         self.append([name, result])
 
+    def close(self) -> None:
+        """Close the file, and remove it if it is empty, because then no requests of the run were sent."""
+        super().close()
+        if self.path.exists() and not self.path.stat().st_size:
+            self.path.unlink()
+
     def finish(self) -> None:
         """Remove the journal and those of shards, because the run's other files hold every answer now."""
         self.close()
-        self.path.unlink()
+        self.path.unlink(missing_ok=True)
         shutil.rmtree(self._run_path / SHARDS, ignore_errors=True)
 
 

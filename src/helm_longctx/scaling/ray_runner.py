@@ -249,8 +249,8 @@ class RayRunner(LongContextRunner):
         return Job(process_name(), arguments, ray.remote(Paces).options(**options).remote())
 
     def _shards(self, run_spec: RunSpec, total: int) -> list[Shard]:
-        is_complete = self.skip_completed_runs and self._is_run_completed(self._get_run_path(run_spec))
-        return [] if is_complete else [Shard(number, total) for number in range(1, total + 1)]
+        skips = self._skips(run_spec, Path(self._get_run_path(run_spec)))
+        return [] if skips else [Shard(number, total) for number in range(1, total + 1)]
 
 
 class Cluster:

@@ -46,9 +46,7 @@ class ShardRunner(LongContextRunner):
 
     def _stream_run(self, run_spec: RunSpec) -> None:
         run_path = Path(self._get_run_path(run_spec))
-        if self.skip_completed_runs and self._is_run_completed(str(run_path)):
-            hlog(f"Skipping run {run_spec.name} because run is completed and all output files exist.")
-        elif claim := self._claim(run_path):
+        if not self._skips(run_spec, run_path) and (claim := self._claim(run_path)):
             with claim, name_full_disk(run_path, "the answers are kept"):
                 self._make_shard(run_spec, run_path, claim)
 

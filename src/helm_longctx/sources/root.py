@@ -7,9 +7,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from helm_longctx.errors import InputError
@@ -19,6 +22,21 @@ CACHE_NAME = "helm_longctx"
 
 USE_A_MIRROR = "put the data into a mirror folder and set HELM_LONGCTX_DATA"
 """The remedy that errors suggest for any failed download."""
+
+
+_CHUNK = 2**20
+"""Bytes of a file that are in memory at a time."""
+
+
+def digest_files(paths: Iterable[Path]) -> str:
+    """Return the SHA-256 of the names and contents of those files that can be read."""
+    sha = hashlib.sha256()
+    for path in paths:
+        with suppress(OSError), path.open("rb") as file:
+            sha.update(f"{path.name}\0".encode())
+            for chunk in iter(partial(file.read, _CHUNK), b""):
+                sha.update(chunk)
+    return sha.hexdigest()
 
 
 class SingleFile:

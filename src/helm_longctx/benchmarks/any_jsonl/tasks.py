@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from helm_longctx.benchmarks.any_jsonl.data import load
+from helm_longctx.benchmarks.any_jsonl.data import DISTRACTORS, QUESTIONS, RUBRIC, load
 from helm_longctx.benchmarks.any_jsonl.prompts import PROMPT
 from helm_longctx.benchmarks.any_jsonl.scoring import COMPARE, score, score_judged
 from helm_longctx.judging.scores import JUDGED, REPLIES, SPREAD, STRICT
@@ -34,6 +34,7 @@ def _task(name: str, title: str, headline: str, judged: bool = False) -> Task:
         metrics=(*COMPARE, *(JUDGED if judged else ())),
         max_tokens=BUDGET,
         num_samples=MOST,
+        own_files=(QUESTIONS, DISTRACTORS, *((RUBRIC,) if judged else ())),
         any_length=True,
         chat=True,
         arguments=("path", "count_with"),
