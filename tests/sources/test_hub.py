@@ -360,8 +360,8 @@ def test_a_member_of_a_zip_file(hub: Hub, tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (zipped({"other": b"x"}), "it has no files set/set_16k.jsonl"),
-        (zipped({"set/set_16k.jsonl": b"x", "set_16k.jsonl": b"y"}), "it has 2 files set/set_16k.jsonl"),
+        (zipped({"other": b"x"}), "it has no files named set/set_16k.jsonl"),
+        (zipped({"set/set_16k.jsonl": b"x", "set_16k.jsonl": b"y"}), "it has 2 files named set/set_16k.jsonl"),
         (zipped({"set/set_16k.jsonl": b"x" * 9999})[:-30], "it is not a complete zip file"),
         (b"no zip", "it is not a complete zip file"),
         (zipped({"set/set_16k.jsonl": os.urandom(999)}).replace(b"set/set_16k.jsonl", b"set/set_16k.jsonl", 1), ""),

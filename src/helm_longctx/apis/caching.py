@@ -1,7 +1,7 @@
-"""Requests that share their beginning with others, which a provider's prompt cache can keep.
+"""Marks the beginning that a request shares with others, so that a provider's prompt cache keeps it.
 
-Anthropic caches what ends with a marked block (`cache_control`), OpenAI every long beginning. A mark changes no text: a
-prompt in two blocks is the same prompt.
+Anthropic caches a prompt up to a marked block (`cache_control`); OpenAI caches every long beginning. A mark changes no
+text: a prompt in two blocks is the same prompt.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class SharedRequest(Request):
 
 
 def with_beginning(request: Request, characters: int) -> Request:
-    """Return the request with the length of the beginning that it shares; the same request if that is 0."""
+    """Add the length of the shared beginning to a request. Return the same request if the length is 0."""
     if not characters:
         return request
     values = {field.name: getattr(request, field.name) for field in fields(Request)}
@@ -41,7 +41,7 @@ def without_beginning(request: Request) -> Request:
 
 
 def mark_beginning(request: Request, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return Anthropic's messages of a request of one turn, with a mark at the end of its shared beginning."""
+    """Return Anthropic's messages with a mark at the end of the shared beginning. A conversation gets no mark."""
     shared = getattr(request, "shared_characters", 0)
     # `shared_characters` counts characters of a single prompt, so it cannot point into a conversation.
     if not shared or len(messages) != 1:

@@ -30,7 +30,7 @@ from helm_longctx.redaction.abbreviation import abbreviate
 from helm_longctx.redaction.text import redact, register_secret
 
 NO_KEY = "EMPTY"
-"""The key for addresses without a key. Without it the packages would send the provider's own key."""
+"""The key that is sent to a `base_url` without a key. The packages would otherwise send the key for the provider."""
 
 CONNECT_TIMEOUT = 5.0
 """Seconds to wait for a connection, as in the packages."""
@@ -141,7 +141,7 @@ class ProviderClient(CachingClient):
     @classmethod
     @abstractmethod
     def request_form(cls, arguments: Mapping[str, Any]) -> str:
-        """Return what a client with these arguments sends: `chat`, `completion`, or `both`, as a request says."""
+        """Return what a client with these arguments sends: `chat`, `completion`, or `both` if each request decides."""
 
     @abstractmethod
     def route(self, request: Request) -> str:
@@ -198,7 +198,7 @@ class ProviderClient(CachingClient):
             return _failure_result(error)
 
     def make_request(self, request: Request) -> RequestResult:
-        """Send a request once, or take the reply from the cache. Failures are results, labelled with their kind.
+        """Send a request once, or take the reply from the cache. A failure is a result with the kind of failure.
 
         A request whose parameters the model refuses is sent again without them.
 
@@ -244,8 +244,8 @@ class ProviderClient(CachingClient):
 
     def _form_body(self, wanted: Body) -> Body:
         body = self.parameters.apply(wanted)
-        # Applied twice: `_stream_fields` has to see a learned `stream`, and the fields that it adds can be refused,
-        # too.
+        # The changes are applied twice: `_stream_fields` has to see a learned `stream`, and the model can refuse the
+        # fields that it adds.
         return self.parameters.apply({**body, **self._stream_fields(body)})
 
     def _exchange(self, request: Request, body: Body) -> Body:
@@ -263,14 +263,14 @@ class ProviderClient(CachingClient):
     def _cache_key(self, request: Request) -> Body:
         """Return the body with a digest in the place of the prompt, so that the key of a long prompt is short.
 
-        What was learned about parameters does not count: a later process has to find the reply before it learns.
+        Learned changes are not part of the key, because a later process has to find the reply before it learns them.
         """
         body = self._wanted_body(without_beginning(request))
         prompt = [body.get(name) for name in PROMPT]
         return {"route": self.route(request), **_parameters(body), "sha256": _digest(prompt)}
 
     def _timeout(self) -> Any:
-        """Return a number if the deployment sets it, which no caller changes, or else the package's timeouts."""
+        """Return the deployment's timeout, which no caller changes, or else the package's timeouts."""
         timeouts = import_module(self.package).Timeout
         return self.settings.timeout or timeouts(request_timeout(), connect=CONNECT_TIMEOUT)
 
@@ -297,17 +297,17 @@ def check_text(request: Request) -> None:
 
 
 def check_error(reply: Body) -> None:
-    """Check that a reply is not an error with the status of an answer.
+    """Check that a reply with the status 200 is not an error.
 
     Raises:
-        FailureError: it is one.
+        FailureError: the reply is an error.
     """
     if error := reply.get("error"):
         raise FailureError(failure_of_text(str(error)), f"the server answered with an error: {error}")
 
 
 def cut_at_stop(text: str, stops: list[str]) -> str:
-    """Return a text up to the first stop sequence, for models that do not take them."""
+    """Return a text up to the first stop sequence, for models that do not support them."""
     return text[: min((place for stop in stops if (place := text.find(stop)) >= 0), default=len(text))]
 
 
@@ -340,8 +340,8 @@ def _failure_result(error: BaseException) -> RequestResult:
     kind = failure_of_error(error)
     # It is redacted before it is shortened, because a secret that is cut in two would not be found.
     text = label_error(kind, abbreviate(redact(_describe(error))))
-    # HELM would discard the whole run for a fatal error, which None stands for, too. Our runner decides itself
-    # (`Failure.ends_run`).
+    # HELM would discard the whole run after a fatal error, and an error without flags counts as fatal. Our runner
+    # decides itself (`Failure.ends_run`).
     flags = ErrorFlags(is_retriable=kind.is_retriable, is_fatal=False)
     return RequestResult(False, [], [], False, error=text, error_flags=flags)
 

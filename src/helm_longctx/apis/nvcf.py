@@ -1,7 +1,7 @@
-"""Functions of NVIDIA's cloud (NVCF): every request goes to the function's one address, and answers may come later.
+"""Calls functions in NVIDIA's cloud (NVCF). A function has one address for all requests, and may answer later.
 
 While a function works, the cloud answers 202 with the request's id in `NVCF-REQID`. The answer is then fetched from
-`…/pexec/status/ID`, which holds each request for up to `NVCF-POLL-SECONDS` and answers 202 again if there is none yet.
+`…/pexec/status/ID`, which holds each request for up to `NVCF-POLL-SECONDS`, and answers 202 again without an answer.
 """
 
 from __future__ import annotations

@@ -28,12 +28,12 @@ class OpenAIClient(ProviderClient):
     Args:
         cache_config, api_key, base_url, settings: see `ProviderClient`.
         org_id: OpenAI's organization; HELM takes it from its credentials file.
-        form: `chat` sends every request as a chat, `completions` as a completion. With `both` a request that has
-            `messages`, if only an empty list, is a chat, and any other a completion.
+        form: `chat` sends every request as a chat, `completions` as a completion. With `both`, a request that
+            has `messages`, which can be an empty list, is sent as a chat, and any other as a completion.
         nvcf: whether `base_url` is a function in NVIDIA Cloud Functions.
 
     Raises:
-        InputError: `form` is not allowed, `base_url` is not a function's, or as `ProviderClient`.
+        InputError: `form` is not allowed, `base_url` is not the address of a function, or see `ProviderClient`.
     """
 
     package: ClassVar[str] = "openai"
@@ -56,7 +56,7 @@ class OpenAIClient(ProviderClient):
 
     @classmethod
     def request_form(cls, arguments: Mapping[str, Any]) -> str:
-        """Return what a client with these arguments sends: `chat`, `completion`, or `both`, as a request says.
+        """Return what a client with these arguments sends: `chat`, `completion`, or `both` if each request decides.
 
         Raises:
             InputError: `form` is not allowed.
@@ -123,7 +123,7 @@ def _answer(request: Request, choice: Body) -> RequestResult:
     # DeepSeek names the field `reasoning_content`, OpenRouter and newer versions of vLLM `reasoning`.
     reasoning = message.get("reasoning_content") or message.get("reasoning")
     if text is None and (reason == "length" or reasoning):
-        text = ""  # the model has only reasoned
+        text = ""  # the answer is only reasoning
     if not isinstance(text, str):
         raise FailureError(Failure.MALFORMED, "the server's answer has no text: its content is null or of another type")
     output = GeneratedOutput(

@@ -1,6 +1,6 @@
-"""Handles parameters that a model refuses: after the server's error they are dropped or renamed, and that is kept.
+"""Drops or renames the parameters that a model refuses, after the server's error, and in all later requests.
 
-No list of models is kept: which parameters a model takes differs from model to model and changes over time.
+There is no list of models, because the parameters that a model accepts change over time.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ ADAPTIVE = {"type": "adaptive", "display": "summarized"}
 _HEAD = 1000
 """Number of characters of an error that are searched. The text after them can be a part of the prompt."""
 
-# In the words of OpenAI ("only the default (1) value is supported"), Anthropic ("may only be set to 1 when thinking is
-# enabled", "must contain non-whitespace" of stop sequences), pydantic in vLLM and NIM ("extra_forbidden") and Google
-# ("cannot find field").
+# The words are those of OpenAI ("only the default (1) value is supported"), Anthropic ("may only be set to 1 when
+# thinking is enabled", "must contain non-whitespace" for stop sequences), pydantic in vLLM and NIM ("extra_forbidden")
+# and Google ("cannot find field").
 _REFUSES = re.compile(
     r"not support|unsupported|unrecognized|unknown|deprecated|not permitted|not allowed|extra_forbidden|cannot both"
     r"|cannot be (?:used|set|specified)|may only|must be (?:unset|1\b|one\b|set to)|only the default|cannot find field"
@@ -49,8 +49,8 @@ class Change:
 
     Args:
         parameter: the parameter's name.
-        new_name: the name under which its value is sent; None to leave the name.
-        value: the value that is sent instead of its own; None to leave the value. Without a new name and without a
+        new_name: the name under which its value is sent; None to keep the name.
+        value: the value that is sent instead of its own; None to keep the value. Without a new name and without a
             value, the parameter is left out.
     """
 
@@ -81,7 +81,7 @@ _REPLACEMENTS = [
         Change("stream", value=True),
     ),
 ]
-"""Errors that say what to send instead (OpenAI, Anthropic, Alibaba)."""
+"""Patterns of errors that say what to send instead (OpenAI, Anthropic, Alibaba), and the changes."""
 
 
 class Parameters:
@@ -132,7 +132,7 @@ def find_change(error: Exception, sent: Body) -> Change | None:
 
 
 def _is_named(parameter: str, text: str) -> bool:
-    """Whether a text names a parameter, also as xAI writes it (`presencePenalty`)."""
+    """Return whether a text names a parameter, also in xAI's spelling (`presencePenalty`)."""
     first, *others = parameter.split("_")
     camel = first + "".join(map(str.capitalize, others))
     # Only whole words match: `stop` must not be found in `stop_sequences`.

@@ -1,6 +1,6 @@
 """Finds the prices of tokens, in the price table of the package genai-prices or in a file of the user.
 
-Models without a known price have none: nothing here ever takes an unknown price for zero.
+For a model without a known price the result is None. An unknown price never counts as zero.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _FIELDS = ("input", "cached_input", "cache_write", "output")
 _BATCH = {"processing": "batch"}
 
 Price = Callable[[Usage], Decimal]
-"""Returns the dollars that a request costs."""
+"""Function that returns the cost of a request in dollars."""
 
 MODEL_ARGUMENTS = ("model", "openai_model_name", "vllm_model_name", "together_model", "anthropic_model_name")
 """Arguments of our clients and of HELM's clients that can have the model's name in requests."""
@@ -46,6 +46,8 @@ class Prices:
     Args:
         source: the source of the prices, with the date of the table.
         date: the date of the table; None for a user's prices.
+        standard: the cost of a request that is sent on its own.
+        batch: the cost of a request in a batch; None if it is not known.
     """
 
     source: str
@@ -56,8 +58,8 @@ class Prices:
     def dollars(self, usage: Usage, batch: bool = False) -> float | None:
         """Return the cost of a request in dollars; None if the price of a batch is not known.
 
-        A price can be higher for all tokens of a request whose prompt is long. So the usage of several requests has
-        no price; the prices of each have a sum.
+        A price can be higher for all tokens of a request whose prompt is long. So the cost of several
+        requests is the sum of their costs, and not the cost of their total usage.
         """
         price = self.batch if batch else self.standard
         return None if price is None else float(price(usage))
@@ -68,7 +70,7 @@ class Prices:
         return (self.dollars(full) or 0.0) - (self.dollars(usage) or 0.0)
 
     def caching_pays(self, tokens: int, requests: int) -> bool:
-        """Whether it is cheaper to write a shared beginning to the cache than to send it each time.
+        """Return whether it is cheaper to write a shared beginning to the cache than to send it each time.
 
         Args:
             tokens: number of tokens of the beginning.
@@ -87,7 +89,7 @@ def find_prices(deployment: str, own: Mapping[str, Any] | None = None) -> Prices
         own: the user's prices by deployment or model, besides those in the file that `HELM_LONGCTX_PRICES` names.
 
     Raises:
-        InputError: the user's prices are not as `read_prices` wants them.
+        InputError: the user's prices do not have the format of `read_prices`.
     """
     spec = get_model_deployment(deployment)
     # Prices that are passed in the call win over those of the file.
@@ -104,7 +106,7 @@ def read_prices(path: Path) -> dict[str, Any]:
     For example `openai/gpt-6-luna: {input: 2, cached_input: 0.5, output: 8, batch: {input: 1, output: 4}}`.
 
     Raises:
-        InputError: the file cannot be read, or has another form.
+        InputError: the file cannot be read, or has another format.
     """
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -136,7 +138,7 @@ def _user_price(name: str, value: Any) -> Price:
         # `True` is an int in Python, and YAML reads `yes` as True.
         if isinstance(price, bool) or not isinstance(price, int | float) or not 0 <= price < 1e6:
             raise bad_argument("prices", name, price, "dollars per million tokens")
-    # By way of `str`, so that 0.1 becomes 0.1 and not the nearest binary fraction.
+    # The conversion through `str` keeps 0.1 exact, instead of the nearest binary fraction.
     return partial(_multiply, {key: Decimal(str(price)) for key, price in value.items()})
 
 
@@ -159,7 +161,7 @@ def _table_prices(deployment: str, spec: ModelDeployment) -> Prices | None:
         return None
     table, arguments = get_snapshot(), spec.client_spec.args
     address, provider = arguments.get("base_url"), deployment.partition("/")[0]
-    # An address decides alone: the organization in a deployment's name can be any word that the user chose.
+    # If there is an address, only it counts: users can choose any organization in a deployment's name.
     where = (None, str(address)) if address else (provider, None)
     model = spec.model_name or deployment
     names = [arguments.get(name) for name in MODEL_ARGUMENTS]

@@ -1,4 +1,4 @@
-"""How fast requests are sent to an address: limits per minute, and pauses that the server asks for."""
+"""Controls how fast requests are sent to an address: limits per minute, and pauses that the server asks for."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import cache
 from threading import Lock
 
 LONGEST_PAUSE = 300.0
-"""Seconds of a `Retry-After` that are waited at most. A longer one is a quota, which the next attempt shows."""
+"""Longest wait in seconds after a `Retry-After`. A longer value means an exceeded quota; the next attempt shows it."""
 
 
 class Pace:
@@ -30,7 +30,7 @@ class Pace:
     def wait(self, tokens: float) -> None:
         """Wait until a request of so many tokens may be sent."""
         start = time.monotonic() + self.reserve(tokens)
-        # A loop, because another thread can be told to pause while this one sleeps. The lock is not held meanwhile.
+        # This is a loop, because another thread can start a pause while this one sleeps without holding the lock.
         while (seconds := max(start - time.monotonic(), self.rest())) > 0:
             time.sleep(seconds)
 
@@ -48,7 +48,7 @@ class Pace:
         return self._resume - time.monotonic()
 
     def correct(self, tokens: float) -> None:
-        """Count tokens that a request has taken in addition to those that it was sent with, or fewer (negative)."""
+        """Count the tokens that a request used beyond those that were reserved for it; negative if it used fewer."""
         with self._lock:
             self._next_token += tokens * self._token_seconds
 
@@ -59,13 +59,13 @@ class Pace:
 
 
 MakesPace = Callable[[str, float | None, float | None], Pace]
-"""Makes the pace with a name, and with limits of requests and tokens per minute."""
+"""Function that makes a pace from a name, a limit of requests per minute and a limit of tokens per minute."""
 
 _makers: list[MakesPace] = [lambda name, requests, tokens: Pace(requests, tokens)]
 
 
 def use_paces(make: MakesPace) -> None:
-    """Make all paces of this process in another way, because other processes send to the same addresses."""
+    """Use `make` for all paces of this process, for example because other processes send to the same addresses."""
     _makers[:] = [make]
     pace.cache_clear()
 
@@ -79,12 +79,12 @@ def pace(address: str, model: str, requests: float | None, tokens: float | None)
 def retry_after(error: BaseException) -> float | None:
     """Return the seconds after which a server allows the next request; None if it does not say.
 
-    The header has a number of seconds or a date (RFC 9110, section 10.2.3); OpenAI's also comes in milliseconds.
+    The header has a number of seconds or a date (RFC 9110, section 10.2.3); OpenAI also sends one in milliseconds.
     """
     headers = getattr(getattr(error, "response", None), "headers", None)
     if not isinstance(headers, Mapping):
         return None
-    # The header in milliseconds first, because it is the more exact one of the two.
+    # The header in milliseconds is read first, because it is more exact.
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         try:
             return max(0.0, float(headers.get(name, "")) * unit)

@@ -1,7 +1,8 @@
-"""Joins the events of a stream to the reply that would have come in one piece.
+"""Joins the events of a stream into the reply that the server would have sent in one piece.
 
-The packages' own helpers build the request from typed arguments and parse every event into models. Ours work on the
-same JSON as replies in one piece, so that a body is sent exactly as it was made and fields of other servers are kept.
+The packages' own helpers build the request from typed arguments and parse every event into models. These functions work
+on the same JSON as replies in one piece, so that a body is sent exactly as it was made and fields of other servers are
+kept.
 """
 
 from __future__ import annotations

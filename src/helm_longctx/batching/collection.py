@@ -46,7 +46,7 @@ class BatchState:
     Args:
         run: folder of its run.
         part: the requests in it.
-        state: in the provider's words; or that it was collected, or that its identifier is not known.
+        state: the provider's name of the state; `collected`; or `unknown` if the batch's identifier is not known.
         done: how many requests are done.
         is_ended: whether no more answers will come.
         reason: why requests of an ended batch have no result.
@@ -79,7 +79,7 @@ class Batches:
         return [run for run in self._all_runs if (run / NAME).is_file()]
 
     def states(self) -> Iterator[BatchState]:
-        """Ask for the states of all batches. Those that were not created are left out.
+        """Yield the states of all batches. Batches that were not created are left out.
 
         Raises:
             InputError: a provider cannot be asked.
@@ -106,7 +106,7 @@ class Batches:
             Whether it is worthwhile to send requests again: some were answered, and others failed temporarily.
 
         Raises:
-            InputError: as `collect`; but while it waits, temporary errors of the provider are only logged.
+            InputError: see `collect`. After the first collection, temporary errors of the provider are only logged.
         """
         waiting = {part.id: len(part.requests) for part in self._open_parts()}
         with stoppable(lambda: "what was collected is kept; give the same command again to continue"):

@@ -1,4 +1,4 @@
-"""Sends the requests to judges about the answers of runs as batches. Their replies are kept in the request cache."""
+"""Sends requests to judges, about the answers of runs, as batches. The request cache keeps the judges' replies."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class JudgeClients:
 
     Args:
         local_path: HELM's folder of credentials, with the cache.
-        credentials: of HELM's credentials file.
+        credentials: the content of HELM's credentials file.
     """
 
     def __init__(self, local_path: Path, credentials: Any):
@@ -76,7 +76,7 @@ def reply_store(client: ProviderClient) -> DigestStore:
 
 
 class JudgeBatchRunner(BatchRunner):
-    """Sends requests to the judges of existing answers, in the runner's journal or in a complete run.
+    """Sends requests to judges about existing answers, which are in the runner's journal or in a complete run.
 
     Args:
         plan, output_path, suite, local_path: as for `BatchRunner`.
@@ -102,7 +102,7 @@ class JudgeBatchRunner(BatchRunner):
         receivers = self._receivers(annotator)
         states = [state for state in self._states(run_spec, run_path) if is_answered(state)]
         if not states:
-            raise InputError("there are no answers to judge; give `helm-longctx batch collect` or helm-run first")
+            raise InputError("there are no answers to judge; run `helm-longctx batch collect` or helm-run first")
         questions = [
             (str(state.instance.id), request) for state in states for request in judge_requests(annotator, state)
         ]
@@ -115,16 +115,16 @@ class JudgeBatchRunner(BatchRunner):
         check_annotators([annotator], self._credentials)
         names = judge_names(annotator, self._credentials)
         if not names:
-            raise InputError(f"judge={annotator.args['judge']} is not asked in batches here; helm-run asks it")
+            raise InputError(f"judge={annotator.args['judge']} cannot be asked in batches; use helm-run, which asks it")
         services = [service_name(self._clients.client(name), name, self._plan.as_files) for name in names]
         return [Receiver(name, service, True) for name, service in zip(names, services, strict=True)]
 
     def _states(self, run_spec: RunSpec, run_path: Path) -> Sequence[RequestState]:
-        """Return the states of a run, with their results as far as there are any."""
+        """Return the states of a run, with the results that exist."""
         if self._is_run_completed(str(run_path)):
             with reading(run_path / STATES):
                 complete: ScenarioState = from_json((run_path / STATES).read_bytes(), ScenarioState)
-            # The scored record would contain the old verdicts.
+            # A complete run also contains the old verdicts, which must not be used.
             return [replace(state, annotations=None) for state in complete.request_states]
         with self._prepare(run_spec, run_path) as run:
             return [replace(state, result=run.journal.get(run.name(state))) for state in run.states]
@@ -151,7 +151,7 @@ class _Recorder(Client):
         self.unsent: dict[str, Request] = {}
 
     def make_request(self, request: Request) -> RequestResult:
-        """Return the reply in the cache; else a failure that is not retriable."""
+        """Return the reply in the cache, or else a failure that is not retriable."""
         key = self._client.cache_key(request)
         if self._store.contains(key):
             return self._client.make_request(request)

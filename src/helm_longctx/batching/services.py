@@ -28,7 +28,7 @@ TAG = "helm_longctx"
 """Name of the field in the metadata of OpenAI's batches that holds our identifier of the part."""
 
 RETRIES = 5
-"""Number of attempts of the packages at calls without costs: uploads, lists, results."""
+"""Number of times that the packages repeat a failed call that costs nothing: uploads, lists, results."""
 
 CLOCK_ERROR = 600
 """Largest difference in seconds between this computer's clock and the provider's."""
@@ -60,7 +60,7 @@ class Progress:
         state: the provider's name of the state.
         is_ended: whether no more answers will come.
         done, total: number of requests that are done, and number of all requests.
-        reason: the reason why requests of an ended batch have no result, after the kind of failure.
+        reason: the kind of failure, and why requests of an ended batch have no result.
     """
 
     state: str
@@ -81,7 +81,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Search:
-    """The outcome of a search for a batch: its identifier if it was found, and whether the answer is final."""
+    """The outcome of a search for a batch: its identifier if it was found, and whether a later search is pointless."""
 
     batch: str | None
     is_final: bool
@@ -105,12 +105,12 @@ class Service(Protocol):
         """Create a batch and return its identifier.
 
         Raises:
-            UnsureError: it may have been created. After any other error it was not.
+            UnsureError: the batch may have been created. After any other error it was not created.
         """
         ...
 
     def find(self, part: Part, others: set[str]) -> Search:
-        """Look for the batch of a part whose identifier was not stored. `others` belong to other parts."""
+        """Look for the batch of a part whose identifier was not stored. `others` are batches of other parts."""
         ...
 
     def progress(self, part: Part) -> Progress:
@@ -118,7 +118,7 @@ class Service(Protocol):
         ...
 
     def outcomes(self, part: Part) -> Generator[Outcome, None, None]:
-        """Yield what became of the requests of an ended batch, in any order; some may be missing.
+        """Yield the outcomes of the requests in an ended batch, in any order. Some may be missing.
 
         Close the generator if it is not read to its end.
         """
@@ -246,8 +246,8 @@ class AnthropicBatches:
         self._patient.messages.batches.cancel(part.batch)
 
     def _results(self, batch: str) -> Generator[Outcome, None, None]:
-        # Closed here, since a response that the garbage collector closes can block httpcore for ever: the collector can
-        # run while httpcore holds the lock that closing needs.
+        # The response is closed here. The garbage collector could close it while httpcore holds the lock that closing
+        # needs, and httpcore would be blocked forever.
         with closing(self._patient.messages.batches.results(batch)) as rows:
             for row in rows:
                 yield _anthropic_outcome(row.to_dict(mode="json"))
@@ -367,7 +367,7 @@ def _openai_outcome(line: str | bytes) -> Outcome:
     status, body = response.get("status_code", 200), response.get("body")
     if status == 200 and not error and isinstance(body, dict):
         return Outcome(name, body, None)
-    # In the words of the package openai, which `failures` classifies by the status.
+    # This is the wording of the package openai, which `failures` classifies by the status.
     return Outcome(name, None, f"Error code: {status} - {error or body}")
 
 
@@ -382,7 +382,7 @@ def _anthropic_outcome(row: Body) -> Outcome:
 
 
 def _whole_lines(path: Path) -> Iterator[bytes]:
-    """Yield the lines of a file that end; none if there is no file yet."""
+    """Yield the complete lines of a file; none if there is no file yet."""
     if path.exists():
         with path.open("rb") as file:
             # vLLM may still be writing the last line.

@@ -32,13 +32,13 @@ from helm_longctx.runs.ledger import Ledger, Part, Receiver, ledgers
 _log = logging.getLogger(__name__)
 
 SETTLE = 30.0
-"""Seconds until a batch that an interrupted command has created is in the provider's list of batches."""
+"""Seconds after which the provider's list of batches contains a batch that an interrupted command has created."""
 
 THREADS = 4
-"""Number of prompts that are cut in parallel, as in helm-run by default."""
+"""Number of prompts that are truncated in parallel. It is the default of helm-run."""
 
 PROBE = "Answer with one word."
-"""Prompt of the request that is sent directly before a run's first batch."""
+"""Prompt of the small request that is sent on its own before a run's first batch."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Plan:
     """How requests are put into batches.
 
     Args:
-        as_files: whether files for `vllm run-batch` are written instead.
+        as_files: whether files for `vllm run-batch` are written, instead of batches for a provider.
         batch_size: largest number of requests in a batch; None for the provider's limit.
     """
 
@@ -118,7 +118,7 @@ class Submission:
     Args:
         receiver: the receiver of the requests.
         client: the client of its deployment.
-        ask: sends a request directly.
+        ask: sends a request on its own, not in a batch.
         ledger: the run's batches.
 
     Raises:
@@ -159,13 +159,13 @@ class Submission:
             self._send_route(route, of_route, batch_size or self._service.format.most_requests)
 
     def summary(self) -> str:
-        """Log how many requests were not sent, and why."""
+        """Return how many requests were not sent, and why, for the log."""
         return f"{self._waiting} already in batches" + (
             f", {self._unsendable} cannot be sent" if self._unsendable else ""
         )
 
     def _probe(self, request: Request) -> None:
-        """Send a tiny request with the run's parameters directly.
+        """Send a tiny request with the run's parameters on its own, not in a batch.
 
         A wrong key or model then shows at once and not after a day, and the client learns what the model refuses.
 
@@ -186,7 +186,7 @@ class Submission:
         limits = replace(self._service.format, most_requests=min(most_requests, self._service.format.most_requests))
         with tempfile.TemporaryDirectory(prefix=".batch-", dir=self._ledger.path.parent) as folder:
             for names, path in write_files(self._lines(route, unsent), limits, Path(folder)):
-                # The bodies of requests in a file are needed once, so they leave the memory with it.
+                # The body of a request is needed only once, so it is removed from memory here.
                 requests = {name: (unsent[name].request, self._sent.pop(name)) for name in names}
                 # The batch is announced before it is created. If the process dies in between, `settle` looks for the
                 # batch, and no request is paid for twice.
@@ -202,7 +202,7 @@ class Submission:
                 line = self._service.line(name, route, body)
             except InputError:
                 raise
-            except Exception as error:  # the direct way counts such a request, too: helm-run will
+            except Exception as error:  # helm-run will count the request as failed
                 self._unsendable += 1
                 _log.warning(f"request for {unsent.instance} cannot be sent: {abbreviate(redact(str(error)))}")
                 continue
@@ -217,7 +217,7 @@ class Submission:
                 f"it is not known whether a batch was created ({_reason(error.__cause__ or error)}); give the same"
                 " command again: it looks for the batch"
             ) from error
-        # The disk is full, or a file cannot be written: nothing is known of the batch, so it stays announced.
+        # The disk is full, or a file cannot be written. The batch may exist, so it stays announced.
         except OSError:
             raise
         except Exception as error:
@@ -267,7 +267,7 @@ class _FileWriter:
 
 
 def settle(ledger: Ledger, receiver: Receiver, service: Service) -> None:
-    """Find the receiver's batches of which an interrupted command has not stored the identifier.
+    """Find those batches of the receiver whose identifiers an interrupted command has not stored.
 
     Args:
         service: answers the receiver's batches.

@@ -17,11 +17,11 @@ _log = logging.getLogger(__name__)
 def load_benchmarks() -> tuple[Benchmark, ...]:
     """Load the benchmarks of all installed packages, sorted by name.
 
-    A benchmark that fails to load, or has a run entry of another one, is left out with a warning: HELM ignores a plugin
-    that raises, and then no benchmark would work.
+    A benchmark that fails to load, or has the same run entry as another one, is left out with a warning: HELM ignores a
+    plugin that raises, and then no benchmark would work.
     """
     benchmarks: list[Benchmark] = []
-    # Sorted, so that which of two clashing benchmarks is left out does not depend on the order of installation.
+    # Sorting makes the choice between two clashing benchmarks independent of the order of installation.
     for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
         try:
             benchmark: Benchmark = point.load()

@@ -45,7 +45,7 @@ _MISSING: dict[Failure | None, str] = {
     Failure.UNKNOWN_MODEL: "does not exist or was withdrawn",
     Failure.BAD_KEY: "refuses the key",
 }
-"""What is said of a judge that no later call can reach. All other failures may pass, so they do not end a run."""
+"""What errors say of a judge that no later call can reach. All other failures may pass, so they do not end a run."""
 
 
 def check_judge(deployment: str, credentials: Mapping[str, Any]) -> None:
@@ -95,7 +95,7 @@ def find_official_judge(official: str, credentials: Mapping[str, Any]) -> str | 
 
 @cache
 def _warn_once(text: str) -> None:
-    """Log a warning. The runner and the annotator of each run look for the judge."""
+    """Log a warning only once. The runner and the annotator of each run both look for the judge."""
     hwarn(text)
 
 
@@ -141,7 +141,8 @@ _lock = threading.Lock()
 def _outcome(deployment: str, credentials: Mapping[str, Any]) -> _Outcome:
     record = get_model_deployment(deployment)
     with _lock:  # HELM makes annotators in several threads
-        # The whole record and not the name, because a deployment can be registered anew with another address.
+        # The key is the whole record and not the name, because a deployment can be registered anew with another
+        # address.
         key = repr(record)
         if key not in _outcomes:
             _outcomes[key] = _ask(record, credentials)
@@ -166,7 +167,7 @@ def _ask(record: ModelDeployment, credentials: Mapping[str, Any]) -> _Outcome:
 
 
 def _is_server(record: ModelDeployment) -> bool:
-    """Whether a deployment is asked over a network. A local model would only be loaded for the question."""
+    """Return whether a deployment is asked over a network. A local model would only be loaded for the question."""
     client = get_class_by_name(record.client_spec.class_name)
     has_address = "base_url" in inspect.signature(client.__init__).parameters
     return has_address or any(base.__name__ in LIBRARIES for base in client.__mro__)

@@ -120,7 +120,7 @@ def text_of(result: RequestResult) -> tuple[str | None, str]:
 
 
 def _has_reply(result: RequestResult) -> bool:
-    """Whether a reply arrived, which HELM's cache then holds, even if HELM reports a failure or cannot parse it."""
+    """Return whether a reply arrived, and HELM's cache holds it, even if HELM reports a failure or cannot parse it."""
     # A final failure with a request time, such as a moderated prompt, is a reply that HELM has cached.
     if result.success or (_is_final(result) and result.request_time is not None):
         return True
@@ -132,7 +132,7 @@ def _is_final(result: RequestResult) -> bool:
 
 
 def _should_retry(result: RequestResult) -> bool:
-    """Whether to repeat a call: not after a reply, nor if the server rejects the request, the key or the address."""
+    """Return whether to repeat a call: not after a reply, nor if the server rejects request, key or address."""
     # "Error code: 404 - …" of the packages, or "status code 404". Without a status the failure may pass, like a 500.
     match = re.search(r"\b(?:code|status)\W{1,3}(\d{3})\b", result.error or "")
     status = int(match[1]) if match else 500

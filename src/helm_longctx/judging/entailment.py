@@ -78,7 +78,7 @@ def find_entailment(judge: str, client: AutoClient, folder: Path) -> EntailmentJ
         folder: folder in which the verdicts of hub models are stored.
 
     Raises:
-        InputError: an NLI model is named and the extra `citations` is not installed, or a deployment and `judges`.
+        InputError: the required extra is not installed: `citations` for an NLI model, `judges` for a deployment.
     """
     if judge == "auto" and not _true_nli_fits():
         _log.warning("citations are not judged: no GPU has room for %s; name a judge with judge=", TRUE_NLI)
@@ -96,7 +96,7 @@ def find_entailment(judge: str, client: AutoClient, folder: Path) -> EntailmentJ
 
 
 def is_deployment(judge: str) -> bool:
-    """Whether `judge` is the name of a HELM deployment."""
+    """Return whether `judge` is the name of a HELM deployment."""
     from helm.benchmark.model_deployment_registry import DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT as DEPLOYMENTS
 
     return judge in DEPLOYMENTS
@@ -124,7 +124,7 @@ class HubEntailment:
     def __init__(self, model: str):
         self._folder = Path(model) if Path(model).is_dir() else None
         self._model, _, self._revision = (model, "", "") if self._folder else model.partition("@")
-        # Pinned, because a change of the official model would change scores without notice.
+        # The official model is pinned, because a change of it would change scores without notice.
         if self._model == TRUE_NLI:
             self._revision = self._revision or TRUE_NLI_COMMIT
         self.official = (self._model, self._revision) == (TRUE_NLI, TRUE_NLI_COMMIT)
@@ -138,7 +138,8 @@ class HubEntailment:
 
     @cached_property
     def _version(self) -> str | None:
-        # Determined without the weights: if the cache has all verdicts under this name, no model need be loaded.
+        # The version is determined without the weights: if the cache has all verdicts under this name, no model need be
+        # loaded.
         return _digest(self._folder) if self._folder else _commit(self._model, self._revision)
 
     def entails(self, pairs: Sequence[Pair]) -> list[bool | None]:
@@ -280,7 +281,7 @@ def _positions(model: Any) -> float:
 def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
     """Group pairs of similar length into batches of at most `BATCH_TOKENS` padded tokens; yield their numbers."""
     batch: list[int] = []
-    # By length, so that pairs are padded little; the longest of a batch is the one that was added last.
+    # Pairs are sorted by length, so that they need little padding. The last pair added to a batch is its longest.
     for number in sorted(range(len(lengths)), key=lambda i: lengths[i]):
         if batch and lengths[number] * (len(batch) + 1) > BATCH_TOKENS:
             yield batch
@@ -348,9 +349,10 @@ class CachedEntailment:
         """Judge each pair. Pairs without a verdict are not stored, so the next call asks for them again."""
         keys = [self._key(pair) for pair in pairs]
         stored = self._load_verdicts(keys)
-        # By key, so that a pair that occurs several times in one call is judged once.
+        # New pairs are collected by key, so that a pair that occurs several times in one call is judged once.
         new = {key: pair for key, pair in zip(keys, pairs, strict=True) if key not in stored}
-        # Outside the lock, because judging takes minutes. Two threads may judge the same pair; both verdicts are equal.
+        # Judging takes minutes, so it happens outside the lock. Two threads may judge the same pair; both verdicts are
+        # equal.
         verdicts = dict(zip(new, self._judge.entails(list(new.values())), strict=True)) if new else {}
         self._store_verdicts({key: verdict for key, verdict in verdicts.items() if verdict is not None})
         return [stored.get(key, verdicts.get(key)) for key in keys]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from helm.clients.client import Client
 
 CHARACTERS = 4
-"""Characters in a token of English text, about, for clients that do not pass on the provider's count of tokens."""
+"""Approximate characters in an English token, for clients that do not pass on the provider's count of tokens."""
 
 Verdict = Mapping[str, Any]
 """The grades that were parsed from a reply, by name."""
@@ -101,7 +101,7 @@ class Judge:
     def __init__(self, deployment: str, model: str, client: Client, messages: list[dict[str, str]] | None = None):
         self.name, self.model, self._client, self._messages = deployment, model, client, messages
         self._readings = int(setting(READINGS))
-        # By digests, which are short: a judge meets thousands of long prompts.
+        # Locks are stored by digests, which are short: a judge gets thousands of long prompts.
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 
     def ask(self, request: JudgeRequest, repeat: int = 0) -> Reply:
@@ -115,7 +115,7 @@ class Judge:
             repeat: number of this repetition of the same request, each with entries of its own in HELM's cache.
         """
         try:
-            # One at a time for equal prompts, so that the second finds the reply to the first in the cache.
+            # Equal prompts are sent one at a time, so that the second finds the reply to the first in the cache.
             with self._locks[digest(request.prompt)]:
                 return self._ask_until_readable(request, repeat)
         except Exception as error:  # no error may cost the verdicts on other requests
@@ -160,10 +160,10 @@ def _estimate_usage(prompt: str, reply: str) -> Usage:
 
 
 def messages_before(deployment: ModelDeployment) -> list[dict[str, str]] | None:
-    """Return what makes a deployment send a prompt as a chat, in which judges are asked.
+    """Return the messages that make a deployment send a prompt as a chat, the form in which judges are asked.
 
-    A client that takes both forms sends a chat if the request has messages, if only an empty list. Other clients get
-    None, since HELM's fail if a request has messages and a prompt.
+    A client that takes both forms sends a chat if the request has messages, even an empty list. Other clients get None,
+    since HELM's fail if a request has messages and a prompt.
     """
     declare = getattr(get_class_by_name(deployment.client_spec.class_name), "request_form", None)
     return [] if declare and declare(deployment.client_spec.args or {}) == "both" else None

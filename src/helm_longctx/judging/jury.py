@@ -32,7 +32,7 @@ def ask_judges(
     """
     spending = Spending({judge.name: _prices(judge) for judge in judges})
     places = [(number, judge, name) for number, item in enumerate(requests) for judge in judges for name in item]
-    # Without a bar for a single item: during a run, an annotator judges one answer after the other.
+    # A single item gets no bar, because an annotator judges one answer after the other during a run.
     bar = tqdm(total=len(places), desc="judging", unit="questions", disable=None if len(requests) > 1 else True)
 
     def ask(place: tuple[int, Judge, str]) -> Reply:
@@ -71,7 +71,7 @@ def _log_outcome(by_item: Sequence[Mapping[str, Mapping[str, Reply]]], spending:
         for reply in replies.values()
         if reply.error
     )
-    # Errors, not each item: a judge that is gone would log thousands of equal lines.
+    # Equal errors are logged once, because a judge that is gone would otherwise log thousands of equal lines.
     for (judge, error), times in errors.most_common(5):
         herror(f"judge {judge} gave no verdict on {times} questions: {error}")
 

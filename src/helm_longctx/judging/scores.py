@@ -30,9 +30,14 @@ def _is_jury(value: Any) -> bool:
 
 JUDGED = ("judge_score", "judge_score_strict", "judge_spread")
 """The metrics of a task whose main score is a judge's."""
-STRICT = Metric("judge_score_strict", "Judged score, strict", "As the judged score; 0 for an answer without a verdict.")
+STRICT = Metric(
+    "judge_score_strict", "Judged score, strict", "The judged score, with 0 for an answer without a verdict."
+)
 SPREAD = Metric(
-    "judge_spread", "Judges' spread", "How far apart the judges of a jury are on an answer.", lower_is_better=True
+    "judge_spread",
+    "Judges' spread",
+    "Difference between the highest and the lowest score of an answer by a jury's judges.",
+    lower_is_better=True,
 )
 
 REPLIES = {

@@ -56,20 +56,20 @@ class LexicalClient(BaselineClient):
         return lexical.answer(prompt)
 
     def reply(self, messages: Sequence[Message]) -> str:
-        """Return the answer of the task's strategy; for an unknown conversation a span of its earlier turns."""
+        """Return the answer of the task's strategy, or a span of the earlier turns if the conversation is unknown."""
         recognition = recognise_conversation(messages)
         return recognition.answer if recognition else lexical.answer_last_turn(messages)
 
 
 class NullClient(BaselineClient):
-    """Gives the same answer to all questions of a task. Its score is what the metric gives without any knowledge."""
+    """Gives one constant answer to all questions of a task. Its score is what the metric gives without knowledge."""
 
     def answer(self, prompt: str) -> str:
-        """Return the task's constant answer; empty for an unknown prompt."""
+        """Return the task's constant answer, or an empty text if the prompt is unknown."""
         recognition = recognise(prompt)
         return recognition.baseline.constant if recognition else ""
 
     def reply(self, messages: Sequence[Message]) -> str:
-        """Return the task's constant answer; empty for an unknown conversation."""
+        """Return the task's constant answer, or an empty text if the conversation is unknown."""
         recognition = recognise_conversation(messages)
         return recognition.baseline.constant if recognition else ""

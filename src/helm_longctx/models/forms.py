@@ -30,7 +30,7 @@ class Recognition:
 
 
 def recognise(prompt: str) -> Recognition | None:
-    """Recognise a prompt by the first template that fits it, or else by a strategy; None if neither does."""
+    """Recognise a prompt by the first template that fits it, or else by a strategy. Return None if none fits."""
     for template, baseline in _templates():
         fields = template.parse(prompt)
         if fields is not None:
@@ -39,7 +39,7 @@ def recognise(prompt: str) -> Recognition | None:
 
 
 def recognise_conversation(messages: Sequence[Message]) -> Recognition | None:
-    """Recognise a conversation by the first task strategy that answers it; None if none does."""
+    """Recognise a conversation by the first strategy that answers it. Return None if none does."""
     for benchmark in BENCHMARKS:
         for baseline in benchmark.baselines.values():
             answer = None if isinstance(baseline.kind, str) else baseline.kind(messages)
@@ -52,12 +52,12 @@ def recognise_conversation(messages: Sequence[Message]) -> Recognition | None:
 def _templates() -> tuple[tuple[Template, Baseline], ...]:
     """Return all templates whose tasks have no strategy of their own, each once.
 
-    Those that start with a literal come first, because they are checked fastest.
+    Templates that start with a literal come first, because they are checked fastest.
     """
     baselines = {
         task.template: benchmark.baselines[task.name]
         for benchmark in BENCHMARKS
-        # Tasks can share a template. Reversed, so that the first of them is the one that stays in the dictionary.
+        # Tasks can share a template. The order is reversed, so that the dictionary keeps the first of these tasks.
         for task in reversed(benchmark.tasks)
         if task.template is not NO_TEMPLATE
         and task.name in benchmark.baselines

@@ -21,7 +21,7 @@ CHUNK_SIZE = 2048
 
 NEWLINES = ("\n", "Ċ", "ĊĊ", "<0x0A>")
 """The tokens at which the official code stops for a newline (HELMET model_utils.py:914). A token with other characters
-before the newline does not stop it."""
+before the newline does not stop the answer."""
 
 
 class LongContextHuggingFaceClient(CachingClient):
@@ -29,7 +29,7 @@ class LongContextHuggingFaceClient(CachingClient):
 
     A request without `messages` is a completion: the model gets its BOS token and the prompt. A request with `messages`
     is a chat: the messages, and the prompt as the last user turn, go through the model's chat template. The list can be
-    empty; `messages=[]` alone makes a chat of the prompt.
+    empty: `messages=[]` sends the prompt alone as a chat.
 
     Args:
         tokenizer: HELM's tokenizer object for a Hugging Face model.
@@ -99,7 +99,7 @@ class LongContextHuggingFaceClient(CachingClient):
         )
 
     def _raw_request(self, request: Request) -> dict[str, Any]:
-        """Return the cache key: everything that the answer depends on. Of the prompt it has only a hash."""
+        """Return everything that the answer depends on, for the cache key. A hash replaces the prompt."""
         weights = self._weights
         return {
             "model": weights.path,
@@ -141,12 +141,12 @@ class LongContextHuggingFaceClient(CachingClient):
         self, generation: Generation, end_ids: frozenset[int], stop_ids: frozenset[int], stops: list[str]
     ) -> dict[str, Any]:
         last = generation.tokens[-1:]
-        # HELM's words for finish reasons.
+        # These are HELM's names of finish reasons.
         reason = "endoftext" if end_ids.issuperset(last) else "stop" if stop_ids.issuperset(last) else "length"
         # The token that ended the answer is not a part of it.
         tokens = generation.tokens if reason == "length" else generation.tokens[:-1]
         text = self._decode(tokens)
-        # The earliest of several: `is_finished` runs after a token, which can contain more than one stop sequence.
+        # The text is cut at the earliest stop sequence, because a single token can contain several of them.
         if places := [text.index(stop) for stop in stops if stop in text]:
             text, reason = text[: min(places)], "stop"
         with self._tokenizer as tokenizer:
@@ -173,7 +173,7 @@ class LongContextHuggingFaceClient(CachingClient):
 
 
 def _check(request: Request) -> None:
-    # The client decodes greedily. A temperature that is silently ignored would be a wrong record of the run.
+    # The client decodes greedily. If it ignored a temperature silently, the record of the run would be wrong.
     values = {"temperature": request.temperature, "echo_prompt": request.echo_prompt, "embedding": request.embedding}
     for name, value in values.items():
         if value:
@@ -188,7 +188,7 @@ def _digest(request: Request) -> str:
     sha = hashlib.sha256()
     for turn in _turns(request):
         for name, text in turn.items():
-            # With lengths, so that text cannot move from one turn to the next without another digest.
+            # The lengths are included, so that the digest changes if text moves from one turn to the next.
             sha.update(f"{name}\0{len(text)}\0".encode())
             sha.update(text.encode("utf-8", "surrogatepass"))
     return sha.hexdigest()

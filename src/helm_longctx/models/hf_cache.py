@@ -26,14 +26,14 @@ class CachedPrefix:
 
     @staticmethod
     def of(prompt: Sequence[int], cache: Any, chunk_size: int) -> CachedPrefix:
-        """Keep the whole chunks of a prompt from a cache that has all its tokens, perhaps except the last."""
+        """Keep the whole chunks of a prompt. The cache has all tokens of the prompt; it may lack the last one."""
         # The last token is not in the cache: `generate` reads it.
         tokens = [*prompt[: (len(prompt) - 1) // chunk_size * chunk_size]]
         _crop(cache, len(tokens))
         return CachedPrefix(tokens, cache, chunk_size)
 
     def crop_to(self, prompt: Sequence[int], chunk_size: int) -> int:
-        """Crop the cache to the chunks with which another prompt starts. Returns their number of tokens."""
+        """Crop the cache to the chunks with which another prompt starts. Return their number of tokens."""
         if chunk_size != self.chunk_size:
             return 0
         end = 0
@@ -47,7 +47,7 @@ class CachedPrefix:
 
 
 def is_croppable(cache: Any) -> bool:
-    """Whether every layer keeps all positions. Layers with a sliding window or a recurrent state do not."""
+    """Return whether every layer keeps all positions. Layers with a sliding window or a recurrent state do not."""
     # Exact types are compared, because subclasses have state that is not cropped. Caches of older versions of
     # transformers have no layer objects.
     layers = getattr(cache, "layers", [])

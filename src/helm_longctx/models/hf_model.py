@@ -39,7 +39,7 @@ class Job:
         prompt: token ids, special tokens included.
         max_tokens: most tokens to generate.
         stop_ids: tokens that end the answer, in addition to the model's own end tokens.
-        is_finished: (token ids so far) → whether to stop; None to stop only at the tokens above.
+        is_finished: takes the tokens generated so far and returns whether to stop; None to stop only at end tokens.
         chunk_size: number of prompt tokens that the model reads at once.
         reuse_prefix: whether to reuse the cache of the last prompt for a common prefix, and to keep this prompt's.
     """
@@ -107,7 +107,7 @@ class LocalModel:
                     return self._generate(job)
             except torch.cuda.OutOfMemoryError:
                 self._prefix = None
-            # Not in the except block: the traceback still holds tensors there.
+            # This is after the except block, because inside it the traceback still holds tensors.
             torch.cuda.empty_cache()
         raise OutOfMemoryError(f"the GPU has no memory left for a prompt of {len(job.prompt)} tokens")
 
@@ -132,7 +132,7 @@ class LocalModel:
         end = ids.shape[1] - 1
         for first in range(start, end if self._reads_chunks else start, chunk_size):
             chunk = ids[:, first : min(first + chunk_size, end)]
-            # The argument is left out at first: models without a cache do not have it.
+            # The first call omits the argument, because models without a cache do not accept it.
             so_far = {"past_key_values": cache} if cache is not None else {}
             cache = getattr(self._model.base_model(input_ids=chunk, use_cache=True, **so_far), "past_key_values", None)
             if cache is None:
@@ -169,7 +169,7 @@ class LocalModel:
         return answer
 
     def _take_prefix(self, job: Job) -> tuple[Any, int]:
-        # Taken out first: `generate` extends the cache in place, so after an error it belongs to no prompt.
+        # The prefix is removed first: `generate` extends its cache in place, so after an error it fits no prompt.
         prefix, self._prefix = self._prefix, None
         reused = prefix.crop_to(job.prompt, job.chunk_size) if prefix and job.reuse_prefix else 0
         return (prefix.cache, reused) if prefix and reused else (None, 0)
@@ -187,8 +187,8 @@ class LocalModel:
     def _check_positions(self, needed: int) -> None:
         """Check that the model has positions for a number of tokens.
 
-        Rotary positions have no end, although the model was not trained for large ones: they get a warning. Other
-        models have a table of positions: beyond its end they fail.
+        Rotary positions have no upper limit, but the model was not trained for large ones, so they get a warning. Other
+        models have a table of positions and fail beyond its end.
         """
         config = self._model.config
         positions = getattr(config, "max_position_embeddings", None) or needed

@@ -22,7 +22,7 @@ ATTENTION = {
     "flash_attention_2": "flash_attn",
     "flash_attention_3": "flash_attn_interface",
 }
-"""Attention implementations, and the module that each needs. Kernels from the hub are not allowed: they are code."""
+"""Attention implementations, and the module that each needs. Kernels from the hub are code, so they are not allowed."""
 
 _loaded: dict[Weights, LocalModel] = {}
 _lock = threading.Lock()
@@ -107,7 +107,7 @@ def _load(weights: Weights) -> Any:
         model: Any = AutoModelForCausalLM.from_pretrained(
             weights.path,
             revision=weights.commit or "main",
-            # Newer versions call it `dtype`, which the oldest transformers that HELM allows does not have.
+            # Newer versions name it `dtype`. The oldest transformers that HELM allows does not accept that name.
             torch_dtype="auto" if weights.dtype == "auto" else getattr(torch, weights.dtype),
             use_safetensors=True,
             trust_remote_code=False,
@@ -115,7 +115,7 @@ def _load(weights: Weights) -> Any:
         )
         if gpus and not spread:
             model.to("cuda")
-    except Exception as error:  # from the hub, the disk, the GPU or an incompatible package
+    except Exception as error:  # of the hub, the disk, the GPU or an incompatible package
         reason = f"{type(error).__name__}: {shorten(str(error), 300)}"
         raise ModelError(f"{weights.path} cannot be loaded: {reason}") from error
     where = f"{gpus} GPUs" if spread else str(model.device)

@@ -44,7 +44,7 @@ _BLOCK_END = "\n\n"
 # The last line `label: X` of a demonstration.
 _LABEL = re.compile(r"\nlabel:(.*)\s*\Z")
 _PARAGRAPH_END = re.compile(_BLOCK_END)
-# The head of a passage in HELMET's re-ranking, and below in its citation tasks.
+# The start of a passage in HELMET's re-ranking tasks, and in the next line in its citation tasks.
 _PASSAGE_ID = re.compile(r"\[ID: ([^\]]*)\]")
 _PASSAGE_NUMBER = re.compile(r"Document \[(\d+)\]\(Title: [^\n]*?\): ")
 # Blank text, and perhaps a line that ends in a colon and an empty line, such as an announcement of the documents.
@@ -67,7 +67,7 @@ _ASSIGNMENT = re.compile(r"VAR (\w+) = (?:VAR )?(\w+)")
 
 
 def answer(prompt: str) -> str:
-    """Answer a prompt in its task's format; empty for an unknown prompt."""
+    """Answer a prompt in its task's format. The answer to an unknown prompt is empty."""
     recognition = recognise(prompt)
     if recognition is None:
         return ""
@@ -92,7 +92,7 @@ def answer_last_turn(messages: Sequence[Message]) -> str:
 def _without_demonstrations(context: str, prefix: str) -> str:
     """Remove solved examples from the start of the context.
 
-    Where an example stands right before the context, the template cannot separate the two.
+    If an example stands directly before the context, the template cannot separate the two.
     """
     _, prefix_before_answer, rest = context.rpartition(f"\n{prefix} ")
     return _ANNOUNCEMENT.sub("", rest.partition(_BLOCK_END)[2], count=1) if prefix_before_answer else context
@@ -119,7 +119,7 @@ def _last_value(unit: str, terms: list[str]) -> str:
 
 def nearest_label(context: str, question: str) -> str:
     """Find the label that the most similar demonstrations vote for. A demonstration ends with a line `label: X`."""
-    # Labels with few texts repeat them. A dictionary gives each text one vote, so that these do not outvote others.
+    # Labels with few texts repeat them. A dictionary gives each text one vote, so repetition adds no votes.
     # If a text contains an empty line, only the part after it has a label, so only that part counts.
     matches = {block: _LABEL.search(block) for block in context.split(_BLOCK_END)}
     blocks = [(block, match[1].strip()) for block, match in matches.items() if match]
@@ -164,7 +164,7 @@ def label_or_span(context: str, question: str) -> str:
 
 
 def _without_common_start(name: str, context: str) -> str:
-    """Drop the first word of a name if it also occurs in lower case: it is capitalized as the start of a sentence."""
+    """Drop the first word of a name if it also occurs in lower case, because it then only starts a sentence."""
     first, _, rest = name.partition(" ")
     return rest if f" {first.lower()} " in context else name
 
@@ -233,7 +233,7 @@ def _passages(context: str) -> Units:
 
 
 def _by_length(passages: Units, question: str) -> dict[int, float]:
-    """Score passages by the question's words, so that a passage does not win by its length."""
+    """Score passages by the question's words relative to their length, so that long passages have no advantage."""
     scores = passages.scores(words(question))
     # The constant keeps very short passages from winning by a single word.
     return {number: score / (1000 + len(passages.texts[number])) for number, score in scores.items()}

@@ -50,7 +50,7 @@ _MODELS: tuple[tuple[str, str, type[BaselineClient], str], ...] = (
 )
 
 WORDS = "longctx/words"
-"""The baselines' tokenizer: words and punctuation marks. Suites that generate prompts to a number of tokens count them
+"""The baselines' tokenizer: words and punctuation marks. Suites that generate prompts of a given length count tokens
 with it. It needs no download."""
 
 
@@ -79,7 +79,7 @@ def register() -> None:
                 name=name,
                 client_spec=ClientSpec(_class_path(client)),
                 tokenizer_name=WORDS,
-                # HELM's adapters would tokenize each prompt and compare it with a limit that is not there.
+                # Other window services would tokenize each prompt to compare its length with a limit. There is none.
                 window_service_spec=WindowServiceSpec(_class_path(NoTokenizerWindowService)),
             )
         )
@@ -88,7 +88,8 @@ def register() -> None:
 def register_ready() -> None:
     """Register the deployments of `config/model_deployments.yaml` with their models and tokenizers. Idempotent.
 
-    A user's entries stay: HELM takes the last deployment of a model, so one of a model that has any is left out.
+    A model that already has a deployment gets no other one. HELM uses the last deployment that is registered for a
+    model, and this must stay the user's.
     """
     for row in _read_ready("models", "model_metadata"):
         if row["name"] not in MODEL_NAME_TO_MODEL_METADATA:

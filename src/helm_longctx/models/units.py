@@ -35,7 +35,7 @@ class Units:
     @cached_property
     def starts(self) -> list[int]:
         """The start of each unit in the lower-case text, ascending. Lower case can change the length of a text."""
-        # Searched in the lower-case text, where the places of terms are searched, too.
+        # The ends are searched in the lower-case text, because terms are searched there, too.
         return [0, *(match.end() for match in self.ends.finditer(self.lower))]
 
     @cached_property
@@ -64,5 +64,5 @@ def words(text: str) -> list[str]:
 
 
 def best(scores: dict[int, float], count: int) -> list[int]:
-    """Return the units with the highest scores, best first. Of equal scores the first in the text wins."""
+    """Return the units with the highest scores, best first. Among equal scores the first unit in the text wins."""
     return sorted(scores, key=lambda number: (-scores[number], number))[:count]

@@ -12,20 +12,20 @@ from typing import Any
 from helm_longctx.redaction.text import redact
 
 HEAD = 200
-"""Characters of a long text that remain."""
+"""Number of characters at the start of a long text that remain."""
 
 LONGEST_SECRET = 8192
-"""Longest secret in characters; access tokens of gateways have thousands."""
+"""Length of the longest secret in characters. Access tokens of gateways have thousands."""
 
 LOG_LIMIT = 2000
-"""Characters up to which a log record or an error's message stays whole: enough for a run spec, not for a prompt."""
+"""Number of characters up to which a log record or error message stays whole. Run specs do, and prompts do not."""
 
 TAIL = 1000
-"""Characters at the end of a longer log record that remain, because a traceback ends with its exception."""
+"""Number of characters at the end of a longer log record that remain. A traceback ends with its exception."""
 
 
 def digest(text: str) -> str:
-    """SHA-256 of a text's UTF-8 form in hexadecimal digits. Lone surrogates, which UTF-8 excludes, are encoded too."""
+    """Return the SHA-256 of a text in UTF-8, in hexadecimal digits. It also encodes lone surrogates, unlike UTF-8."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -39,7 +39,7 @@ def abbreviate(text: str) -> str:
 
 
 def cut_middle(text: str) -> str:
-    """Like `abbreviate`, but also keep the end of the text."""
+    """Abbreviate a text as `abbreviate` does, but also keep its end."""
     return f"{abbreviate(text)} … {text[-TAIL:]}"
 
 
@@ -51,7 +51,7 @@ def format_traceback(error: BaseException) -> str:
 def _abbreviate_messages(text: str, error: BaseException | None) -> str:
     """Abbreviate the long messages of an error and of its causes where they occur in a text."""
     cause, seen = error, set[int]()
-    # Exceptions can be each other's context, so the causes can be a circle.
+    # Exceptions can be each other's context, so the chain of causes can be circular.
     while cause is not None and id(cause) not in seen:
         seen.add(id(cause))
         if len(message := str(cause)) > LOG_LIMIT:

@@ -54,7 +54,7 @@ def _redact_traceback(record: logging.LogRecord) -> None:
 
 
 def redact_uncaught() -> None:
-    """Redact warnings and uncaught exceptions, in any thread and where Python ignores them. Idempotent."""
+    """Redact warnings and uncaught exceptions, including those in threads and those that Python ignores. Idempotent."""
     for module, name in ((sys, "excepthook"), (threading, "excepthook"), (sys, "unraisablehook")):
         _redact_hook(module, name)
     _redact_warnings()
@@ -71,7 +71,7 @@ def _redact_hook(module: ModuleType, name: str) -> None:
         exception = arguments if len(arguments) == 3 else arguments[0][:3]
         text = "".join(traceback.format_exception(*exception))
         if (clean := redact(text)) == text:
-            hook(*arguments)  # no secret: the hook that was there may print more than the traceback
+            hook(*arguments)  # there is no secret, and the original hook may print more
         elif sys.stderr is not None:
             sys.stderr.write(clean)
 

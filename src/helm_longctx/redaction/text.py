@@ -19,7 +19,7 @@ from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 MARK = "[redacted]"
 
 SHORTEST = 8
-"""Shortest value in characters that is replaced everywhere. Shorter ones (`EMPTY`) also occur in ordinary text."""
+"""Length in characters of the shortest value that is replaced. Shorter ones (`EMPTY`) also occur in ordinary text."""
 
 SECRET_NAME = re.compile(r"(key|token|secret|password|passwd)$", re.IGNORECASE)
 """Names of environment variables and credentials whose values are secrets."""
@@ -38,24 +38,24 @@ _PLAIN_HEADER = re.compile(
 """Headers whose values are not secrets."""
 
 _SPECIAL_TOKEN = re.compile(r"<[^<>]*>")
-"""Special tokens of tokenizers such as `<|endoftext|>`, which are values of arguments named `…token` but no secrets."""
+"""Special tokens of tokenizers such as `<|endoftext|>`. They are values of arguments named `…token` but not secrets."""
 
 _NAMED = (
     r"(?i:(?:api|access|account|private|subscription)[-_ ]?key|client[-_]?secret|passw(?:or)?d|id[-_]?token"
     r"|(?:access|auth|bearer|refresh|session|security|api)[-_]?token)"
 )
-"""Names before a secret, if `:` or `=` follows them."""
+"""Names of values that are secrets, if `:` or `=` stands between name and value."""
 
 _IN_QUOTES = r"\\{0,3}[\"']?"
 """An optional quote; in JSON within JSON it is escaped."""
 
 _IS = rf"(?: provided)?{_IN_QUOTES}\s{{0,3}}[:=]\s{{0,3}}{_IN_QUOTES}"
 
-# Not a mark of an earlier replacement, and without characters that end a value in JSON, URLs and headers.
+# A secret value. It is not an earlier `MARK`, and has no characters that end a value in JSON, URLs and headers.
 _VALUE = r"""(?!\[redacted\])[^\s"'&,;}\\]{8,}"""
 
 _WITH_DIGIT = r"(?=[\w.*~+/=%-]{0,200}\d)"
-"""Requires a digit in the value. Used after names that are also ordinary words (`token`), so that prose stays."""
+"""Requires a digit in the value. Used after names that are also ordinary words (`token`), so that prose is kept."""
 
 # Each row has literals, a pattern and its replacement. A pattern cannot match a text without one of its literals, and
 # a search for literals is fast in long texts. Patterns begin with literals, and their long parts come last or are
@@ -122,7 +122,7 @@ def register_secret(value: str) -> None:
     if len(value) < SHORTEST or value in _forms:
         return
     with _lock:
-        # Longest first: replacing a part of a longer value would leave the rest of it.
+        # The longest form comes first, because replacing a part of a longer value would leave the rest of it.
         _forms = tuple(sorted({*_forms, *_encodings(value)}, key=lambda form: (-len(form), form)))
 
 
@@ -150,7 +150,7 @@ def register_arguments(value: object, name: str = "", secret: bool = False) -> N
         for item in value:
             register_arguments(item, name, secret)
     elif isinstance(value, str) and secret and not _SPECIAL_TOKEN.fullmatch(value):
-        # Also the last word: servers quote the key of `Bearer KEY` without the first word.
+        # The last word is registered, too, because servers quote the key of `Bearer KEY` without the first word.
         for part in {value, value.split()[-1]} if value.strip() else ():
             register_secret(part)
     elif isinstance(value, str) and "://" in value:

@@ -1,4 +1,4 @@
-"""Runs on several machines: shards of runs, by hand or as jobs, and `helm_longctx.scaling.RayRunner`."""
+"""Divides runs over several machines: shards that are started by hand or as jobs, and runners for Ray and Slurm."""
 
 from helm_longctx.scaling.ray_runner import RayRunner
 

@@ -10,7 +10,7 @@ from helm_longctx.running.prefixes import Key, order_by_prefix, prefix_keys
 from helm_longctx.runs.claims import Shard
 
 SPLIT = 32
-"""A context is divided only if each shard gets at least so many of its prompts. A second shard must read the context
+"""Least number of prompts that each shard gets of a context that is divided. A second shard must read the context
 again, so this limits the cost."""
 
 
@@ -57,7 +57,7 @@ def _parts(keys: Sequence[Key], sizes: Sequence[int], total: int) -> Iterator[li
 
 
 def _divide(keys: Sequence[Key], group: Sequence[int], level: int) -> list[list[int]]:
-    """Divide prompts by the text after the steps that they share."""
+    """Divide prompts by the step of their keys that follows the steps that all share."""
     groups: defaultdict[tuple[int, ...], list[int]] = defaultdict(list)
     for number in group:
         groups[tuple(keys[number][level : level + 1])].append(number)

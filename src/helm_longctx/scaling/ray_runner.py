@@ -1,7 +1,7 @@
 """`helm-run --runner-class-name helm_longctx.scaling.RayRunner`: shards of runs as Ray tasks, on one machine or many.
 
-Each run is a task that waits for the tasks of its shards. All write to the disk of the output folder, which the nodes
-share. So a task that Ray starts again, because its worker or node is gone, asks only for what is missing.
+Each run is a task that waits for the tasks of its shards. All write to the output folder, which is on a disk that the
+nodes share. If a worker or node fails, Ray restarts its task, and the task asks only for the missing answers.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from helm_longctx.runs.claims import BEAT, Shard, process_name, read_claims
 from helm_longctx.scaling.shards import ShardRunner
 
 WORKERS = "HELM_LONGCTX_WORKERS"
-"""Number of tasks that ask APIs at a time. By default it is the number of the cluster's CPUs."""
+"""Number of tasks that send requests to APIs at the same time. By default it is the number of the cluster's CPUs."""
 
 GPUS = "HELM_LONGCTX_GPUS"
 """Number of GPUs of a task whose model runs in its process: by default one, or none if the cluster has none."""
@@ -69,8 +69,8 @@ class Job:
     """The data of the driver's process that a worker needs.
 
     Args:
-        owner: claims the shards, so that a task that is started again gets its own claim at once.
-        arguments: of the runner.
+        owner: name under which tasks claim shards, so that a restarted task gets its own claim at once.
+        arguments: those of `LongContextRunner`.
         paces: the actor that holds the paces of all addresses.
         folder: the working folder, to which paths are relative.
         settings: this package's environment variables.
@@ -127,7 +127,8 @@ class SharedPace(Pace):
 
     Args:
         paces: the actor.
-        name, requests, tokens: what the pace is of, and its limits per minute.
+        name: the address and the model of the pace.
+        requests, tokens: the limits per minute.
     """
 
     def __init__(self, paces: Any, name: str, requests: float | None, tokens: float | None):
@@ -269,7 +270,7 @@ class Cluster:
         return int(number_setting(WORKERS, self._resources.get("CPU", 1), whole=True))
 
     def shards_per_run(self, runs: int) -> int:
-        """Return into how many shards each run is divided: many if there are few runs, but not more than workers."""
+        """Return the number of shards of each run. It is higher for fewer runs, and at most the number of workers."""
         return min(self._workers, -(-TASKS_OF_WORKER * self._workers // max(runs, 1)))
 
     def submit(self, run_spec: RunSpec, shards: Sequence[Shard]) -> Any:
@@ -280,9 +281,9 @@ class Cluster:
         return make.remote(self._job, run_spec, *(ask.remote(self._job, run_spec, shard) for shard in shards))
 
     def _needs(self, deployment: str) -> dict[str, float]:
-        """Return a task's resources: a GPU for a model in its process, and else a part of a CPU.
+        """Return a task's resources: a GPU for a model in its process, otherwise a part of a CPU.
 
-        A task that asks an API mostly waits. The part is such that the wanted number of them run at a time.
+        A task that asks an API mostly waits. The part lets the wanted number of tasks run at the same time.
         """
         spec = get_model_deployment(deployment).client_spec
         if not spec.class_name.startswith(LOCAL_CLIENTS):
@@ -320,7 +321,7 @@ class Progress:
 
 
 def import_ray() -> Any:
-    """Return the package, which takes a second to import."""
+    """Import Ray when it is needed, because the import takes a second."""
     import ray
 
     return ray
@@ -330,7 +331,7 @@ def _count_requests(run: Path, before: int) -> tuple[int, int]:
     """Return how many requests the shards of a run have, and how many of them have an answer.
 
     Args:
-        before: how many requests there were the last time. A run that is complete has no claims any more.
+        before: how many requests there were the last time. A complete run no longer has claims.
     """
     claims = read_claims(run).values()
     return (

@@ -30,7 +30,7 @@ class ShardRunner(LongContextRunner):
 
     Args:
         shard: the shard.
-        owner: what claims the shards; by default this process.
+        owner: name under which shards are claimed; by default that of this process.
         arguments: those of `LongContextRunner`.
     """
 
@@ -79,7 +79,7 @@ class ShardRunner(LongContextRunner):
 
 
 class HelpingRunner(ShardRunner):
-    """Makes its own shard of each run, and then those of others that nobody is at work on.
+    """Makes its own shard of each run, and then the other shards on which no process works.
 
     Limits of requests and tokens per minute are divided by the number of shards.
 
@@ -101,7 +101,7 @@ class HelpingRunner(ShardRunner):
         own = self._shard
         super().run_all(run_specs)
         self._is_own = False
-        # Each helper starts with another shard.
+        # Each process continues with the shard after its own, so that they do not all take the same one.
         for number in (*range(own.number + 1, own.total + 1), *range(1, own.number)):
             self._shard = Shard(number, own.total)
             super().run_all(run_specs)

@@ -1,7 +1,7 @@
 """`helm-run --runner-class-name helm_longctx.scaling.slurm_runner.SlurmRunner`: a Slurm job for each run.
 
-HELM's runner of this name submits the jobs and waits for them. Its jobs load no plugins, so they do not know our
-models. These do, and they use our runner.
+HELM's `SlurmRunner` submits the jobs and waits for them, but its jobs load no plugins, so they do not know our models.
+The jobs of this runner load plugins and use `LongContextRunner`.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def ensure_bucket_file(file: BucketFile, root: DataRoot, command: str) -> None:
     """Download a file if it is not under the data root, and record its origin beside it.
 
     Raises:
-        InputError: it is missing from a mirror, the download fails, or its content is not as announced.
+        InputError: it is missing from a mirror, the download fails, or its size or MD5 is not the announced one.
     """
     if not root.lacks(file.paths, command):
         return
@@ -58,13 +58,13 @@ def _fetch(file: BucketFile, target: Path) -> None:
     size, found = int(about["size"]), hashlib.md5(usedforsecurity=False)
     with place_file(target) as (part, source):
         check_space(target.parent, size)
-        # The generation is a version of the content, so all parts are of one version even if the file changes.
+        # The generation selects one version of the content, so all parts belong together even if the file changes.
         address = f"{url}?alt=media&generation={about['generation']}"
         with ResumingStream(address, size) as stream, part.open("wb") as out:
             while block := stream.read(BLOCK):
                 found.update(block)
                 out.write(block)
-        announced = about.get("md5Hash")  # a file that was composed of several files has none
+        announced = about.get("md5Hash")  # a file that was composed of several files has no MD5
         if announced is not None and found.digest() != base64.b64decode(announced):
             raise InputError(f"the downloaded file has MD5 {found.hexdigest()}, not the announced one; {USE_A_MIRROR}")
         source |= {"bucket": file.bucket, "name": file.name, "generation": about["generation"]}

@@ -76,13 +76,13 @@ class ResumingStream(io.RawIOBase):
         self._response: Response | None = None
 
     def readable(self) -> bool:
-        """Whether the stream can be read: always."""
+        """Return True: the stream can always be read."""
         return True
 
     def readinto(self, buffer: Any) -> int:
         """Fill `buffer` and return the number of bytes; 0 at the end of the file."""
         data = b""
-        # Without this check the end of the file would look like a connection without new bytes.
+        # Without this check the end of the file would look like a broken connection.
         if self.position != self.size:
             # Each call has its own count of attempts, because each successful call brings new bytes.
             data = retry(self._attempt, len(buffer))
@@ -104,7 +104,7 @@ class ResumingStream(io.RawIOBase):
             # If no size was announced, the end of the response is the end of the file.
             if not data and self.size:
                 raise ConnectionError(f"the connection ended at byte {self.position} of {self.size}")
-        # BaseException, so that Ctrl-C closes the connection, too. A connection after an error cannot be used again.
+        # BaseException is caught, so that Ctrl-C closes the connection, too. No connection can be used after an error.
         except BaseException:
             self._drop()
             raise
@@ -215,7 +215,7 @@ def _status(error: BaseException) -> int | None:
 
 
 def _is_temporary(error: BaseException) -> bool:
-    """Whether the same request may succeed if it is sent again."""
+    """Return whether the same request may succeed if it is sent again."""
     import requests
 
     status = _status(error)
@@ -235,7 +235,7 @@ def _wait(state: RetryCallState) -> float:
 
 
 def _retry_after(headers: Mapping[str, str]) -> float:
-    """Return seconds that a `Retry-After` header asks to wait, as a number or a date; 0 without a valid header."""
+    """Return the seconds that a `Retry-After` header (a number or a date) asks to wait; 0 without a valid header."""
     text = headers.get("Retry-After", "")
     if re.fullmatch(r"\d+(\.\d+)?", text):
         return float(text)
@@ -286,7 +286,7 @@ def explain_failure(error: Exception, folder: Path, refusal: str = NO_ACCESS, re
         return f"{refusal} ({status}); set HF_TOKEN to a token with access, or {remedy}"
     if status:
         return f"the server answered with status {status}; wait, or {USE_A_MIRROR}"
-    # These are errors of the disk. Errors of the network are also OSErrors, and some of them also have a system text.
+    # This branch is for errors of the disk. Errors of the network are also OSErrors, and some have `strerror`, too.
     if isinstance(error, OSError) and error.strerror and not isinstance(error, (ConnectionError, TimeoutError)):
         return f"{error.strerror}; check free space and permissions in {folder} and in HF_HUB_CACHE"
     return f"the download failed ({type(error).__name__}); check the network and HF_ENDPOINT, or {USE_A_MIRROR}"

@@ -47,6 +47,6 @@ def ensure(sources: Iterable[Source], root: DataRoot, command: str) -> None:
             ensure_web_file(source, root, command)
     release.ensure_pinned_files([source for source in absent if isinstance(source, PinnedFile)], root, command)
     files = [source for source in absent if isinstance(source, ReleaseFile)]
-    # All files of a release are fetched at once, because its archive must be read from the start for each pass.
+    # The files of a release are fetched together, because each call reads its archive from the start.
     for one in {file.release for file in files}:
         release.ensure_release_files(one, [file.path for file in files if file.release == one], root, command)

@@ -102,7 +102,7 @@ class HubZip(SingleFile):
     Args:
         repo: `org/name`.
         name: path of the zip file in the repository.
-        member: file in the zip file; its folder may be absent there.
+        member: path of the member. The zip file may also have it without the folder.
         path: path under the data root.
     """
 
@@ -181,8 +181,7 @@ def label_names(folder: Path, column: str) -> list[str]:
     path = folder / "features.json"
     try:
         features = json.loads(path.read_text(encoding="utf-8"))
-        # A mirror may also have the file as `datasets` describes a data set: `{"features": {"label": {"names":
-        # [...]}}}`.
+        # In a mirror, the file may also have the format of `datasets`: `{"features": {"label": {"names": [...]}}}`.
         found = features.get("features", features)[column]
         names = found["names"] if isinstance(found, dict) else found
     except (OSError, ValueError, KeyError, AttributeError, TypeError) as error:
@@ -239,7 +238,7 @@ def download(
 
     metadata = get_hf_file_metadata(hf_hub_url(repo, name, repo_type=kind, revision=commit))
     expected = metadata.etag or ""
-    # The function returns a path, None, or a marker for a file that does not exist. So only a text is a hit.
+    # The function returns a path, None, or a marker for a file that does not exist. Only a path is a string.
     if not isinstance(try_to_load_from_cache(repo, name, repo_type=kind, revision=commit), str):
         Path(HF_HUB_CACHE).mkdir(parents=True, exist_ok=True)
         check_space(Path(HF_HUB_CACHE), metadata.size or 0)
@@ -276,7 +275,7 @@ def _build(files: Mapping[str, list[Path]], dataset: HubDataset, source: object,
                 )
         (part / "source.json").write_bytes(orjson.dumps(source, option=orjson.OPT_INDENT_2))
         (part / "features.json").write_bytes(orjson.dumps(_features(next(iter(files.values()))[0])))
-        # `HubDataset.paths` decides whether the data set is complete; source.json is not in it, so it comes first.
+        # A data set is complete if all its `paths` exist. source.json is not among them, so it is moved first.
         for file in ["source.json", *(f"{split}.jsonl" for split in files), "features.json"]:
             os.replace(part / file, folder / file)
 
@@ -304,7 +303,7 @@ def _features(path: Path) -> dict[str, list[str]]:
     metadata = parquet.read_schema(path).metadata or {}
     try:
         columns = orjson.loads(metadata.get(b"huggingface", b'{"info": {"features": {}}}'))["info"]["features"]
-        # `datasets` describes a list of objects by a list.
+        # `datasets` describes a column of lists by a list, which has no label names.
         single = {name: column for name, column in columns.items() if isinstance(column, dict)}
         return {name: column["names"] for name, column in single.items() if column.get("_type") == "ClassLabel"}
     except (ValueError, LookupError, TypeError, AttributeError) as error:

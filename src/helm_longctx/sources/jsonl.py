@@ -22,7 +22,7 @@ _STRING_OR_BRACE = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[{}]', re.DOTALL)
 would start again at every escaped quote in it, which takes time that is quadratic in the size of the file."""
 
 _MARGIN = 4096
-"""Bytes at the start and the end of a file in which brackets are looked for; the rest of them may be blank."""
+"""Number of bytes at the start and at the end of a file in which the bracket of an array must be, among blanks."""
 
 
 class FileRow(dict[str, Any]):
@@ -31,7 +31,7 @@ class FileRow(dict[str, Any]):
     Args:
         columns: the row's values by column.
         path: the file.
-        number: its number in the file, from 1; of JSON lines the line's.
+        number: its number in the file, from 1; in JSON lines, the number of the line.
     """
 
     def __init__(self, columns: Mapping[str, Any], path: Path, number: int):
@@ -49,8 +49,7 @@ def find_row(traceback: TracebackType | None) -> FileRow | None:
     """
     found: dict[int, FileRow] = {}
     while traceback:
-        # By identity, because one row can have several names in a function, and rows with equal content are different
-        # rows.
+        # Rows are told apart by identity: one row can have several names, and different rows can have equal content.
         rows = {id(value): value for value in traceback.tb_frame.f_locals.values() if isinstance(value, FileRow)}
         found, traceback = rows or found, traceback.tb_next
     return next(iter(found.values())) if len(found) == 1 else None
@@ -81,7 +80,7 @@ def parse_json(text: bytes) -> Any:
     """
     try:
         return orjson.loads(text)
-    except orjson.JSONDecodeError:  # several times faster, but it refuses these
+    except orjson.JSONDecodeError:  # orjson is several times faster, but refuses these values
         return json.loads(text)
 
 
@@ -173,7 +172,7 @@ class JsonArray(JsonRows):
         if not file.read(1):
             return
         number = depth = start = 0
-        # Braces outside of strings tell where an object begins and ends, so that no object need be parsed for that.
+        # Braces outside of strings tell where an object begins and ends, so no object is parsed to find its end.
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             if not data[:_MARGIN].strip():
                 return

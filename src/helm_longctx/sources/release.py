@@ -1,8 +1,8 @@
 """Gets files of a benchmark's release, which is one archive on the hub, and small pinned files.
 
 HELMET's archive is 11 GB to download and 34 GB unpacked, and a run needs a few files of it. So the archive is streamed
-once, only the requested files are written, and the archive is never stored. No file is moved to its final place before
-the whole archive was read and had the size and the SHA-256 that the hub announces.
+once, only the requested files are written, and the archive is never stored. Files are moved to their final places only
+after the whole archive was read and had the size and the SHA-256 that the hub announces.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def ensure_release_files(release: Release, paths: Sequence[str], root: DataRoot,
     folder = root / release.folder
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        # A temporary folder of this process, so that no reader and no other process sees a partial file.
+        # Only this process uses the temporary folder, so no reader and no other process sees a partial file.
         with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder) as name:
             check_space(folder)
             fetched = (
@@ -207,7 +207,7 @@ def _locate(release: Release) -> tuple[str, str, int, str]:
 
 
 def _fetch_single(release: Release, wanted: Mapping[str, str], setting: str, part: Path) -> dict[str, Provenance]:
-    """Like `_fetch_archive`, but download single files from a repository that holds the release unpacked."""
+    """Download single files from a repository that holds the release unpacked. Return what `_fetch_archive` returns."""
     from huggingface_hub import HfApi
 
     match = re.fullmatch(r"([\w.-]+/[\w.-]+)(?:@([\w./-]+))?", setting)
@@ -219,7 +219,7 @@ def _fetch_single(release: Release, wanted: Mapping[str, str], setting: str, par
         raise InputError(f"the hub's response names no commit of {revision}; check HF_ENDPOINT")
     available = {file.rfilename for file in info.siblings or []}
     names = {member: member.removeprefix(release.prefix) for member in wanted}
-    # Without the prefix if such a file exists, else with it; the error below names the latter.
+    # The name without the prefix is used if the repository has it, otherwise the name with the prefix.
     names = {member: name if name in available else member for member, name in names.items()}
     if lacking := [names[member] for member in wanted if names[member] not in available]:
         raise InputError(f"it has no {', '.join(lacking)}, with or without {release.prefix}; upload them to it")
@@ -267,7 +267,7 @@ def _records(path: Path) -> Provenance:
         found = json.loads(path.read_bytes())
     except FileNotFoundError:
         return {}
-    # Also raised for bytes that are no UTF-8, because UnicodeDecodeError is derived from it.
+    # Bytes that are not UTF-8 raise UnicodeDecodeError, which is derived from ValueError.
     except ValueError:
         found = None
     if not isinstance(found, dict):

@@ -1,6 +1,6 @@
 """Gets a folder of a GitHub repository at a fixed commit.
 
-GitHub may change the bytes of its archives, so a checksum of the archive is no use. Instead the content is checked:
+GitHub may change the bytes of its archives, so a checksum of the archive is of no use. The content is checked instead:
 git's tree id of the folder covers the name and the content of every file in it.
 """
 
@@ -98,8 +98,8 @@ def _tree_entry(child: Path) -> bytes:
 
 
 def object_id(kind: str, content: bytes) -> str:
-    """Compute git's id of a content of a kind: `blob` for a file."""
-    # Git's ids are SHA-1. Builds of Python for FIPS refuse it unless it is declared to be no protection.
+    """Compute git's id of an object. Its kind is `blob` for a file and `tree` for a folder."""
+    # Git's ids are SHA-1. FIPS builds of Python refuse it unless it is declared not to be used for security.
     return hashlib.sha1(f"{kind} {len(content)}\0".encode() + content, usedforsecurity=False).hexdigest()
 
 
@@ -130,7 +130,7 @@ def _unpack(archive: Path, folder: RepositoryFolder, part: Path) -> None:
                 content = members.extractfile(member) if member.isreg() else None
                 if content is None or not name.startswith(f"{folder.folder}/"):
                     continue
-                # For each member, because the archive does not say how much it unpacks to.
+                # The space is checked for each member, because the archive does not announce its unpacked size.
                 check_space(part, member.size)
                 target = part / name.removeprefix(f"{folder.folder}/")
                 target.parent.mkdir(parents=True, exist_ok=True)
@@ -143,7 +143,7 @@ def _unpack(archive: Path, folder: RepositoryFolder, part: Path) -> None:
 def _move(part: Path, target: Path) -> None:
     """Move files to their places, those in deeper folders first.
 
-    `RepositoryFolder.files` name top files, which tell whether the folder is complete, so they must come last.
+    `RepositoryFolder.files` are at the top. If they exist, the folder counts as complete, so they must come last.
     """
     files = [path.relative_to(part) for path in part.rglob("*") if path.is_file()]
     for file in sorted(files, key=lambda path: -len(path.parts)):

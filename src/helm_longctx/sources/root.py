@@ -72,21 +72,21 @@ class DataRoot:
         mirror = os.environ.get(ENVIRONMENT)
         if not mirror:
             return DataRoot(Path(benchmark_output) / "scenarios" / CACHE_NAME, mirror=False)
-        # Checked at once: with a misspelled folder, each file would be reported as missing.
+        # Without this check, a misspelled folder would be reported as missing files.
         if not Path(mirror).is_dir():
             raise InputError(f"{ENVIRONMENT}={mirror!r} is not a folder; set it to a mirror folder, or unset it")
         return DataRoot(Path(mirror), mirror=True)
 
     @staticmethod
     def of_scenario(scenario_cache: str | Path) -> DataRoot:
-        """Like `find`, for the folder that HELM passes to a scenario: `<output folder>/scenarios/<scenario>`."""
+        """Return what `find` returns, from the folder that HELM gives a scenario: `<output>/scenarios/<scenario>`."""
         return DataRoot.find(Path(scenario_cache).parent.parent)
 
     def __truediv__(self, relative: str) -> Path:
         return self.path / relative
 
     def has(self, relative: str) -> bool:
-        """Whether the file exists."""
+        """Return whether the file exists under the root."""
         return (self.path / relative).is_file()
 
     def lacks(self, paths: Iterable[str], fetch: str) -> list[str]:

@@ -25,8 +25,8 @@ def read_csv(path: Path, columns: Sequence[str]) -> Iterator[dict[str, str]]:
     import pandas as pd  # slow to import, and commands that only read the table of tasks do not need it
 
     try:
-        # Python's csv refuses fields of this size unless a limit of the whole process is changed. Texts such as "NA"
-        # stay texts.
+        # Python's csv refuses fields of this size unless a limit of the whole process is changed. Values such as
+        # "NA" stay strings.
         chunks = pd.read_csv(path, dtype=str, keep_default_na=False, chunksize=ROWS_AT_ONCE)
         for number, row in enumerate((row for chunk in chunks for row in chunk.to_dict("records")), 1):
             for column in columns:

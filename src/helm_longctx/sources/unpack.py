@@ -23,12 +23,12 @@ MOST_NAMES = 1 << 20
 """Largest size in bytes of a tar header that holds a long name or further attributes."""
 
 MOST_ENDS = 10
-"""How often the end of an archive may be read. tarfile skips a member that claims 2**60 bytes by reading on and on."""
+"""Largest number of reads at the end of an archive. tarfile would skip a member that claims 2**60 bytes endlessly."""
 
 RATIO = 200
 """Highest ratio of unpacked to packed size. Text reaches 3 to 10; the formats allow about a thousand."""
 ROOM = 1 << 30
-"""Bytes that any file may unpack to, whatever the ratio: a part of an archive may repeat one sentence."""
+"""Bytes that any file may unpack to at any ratio, because a part of an archive may repeat one sentence."""
 
 _NAMES = (
     tarfile.GNUTYPE_LONGNAME,
@@ -57,7 +57,7 @@ def unpack(source: BinaryIO, archive: str, wanted: Mapping[str, str], part: Path
     """
     records: dict[str, Provenance] = {}
     try:
-        # Not tarfile's own mode "r|gz", which accepts a truncated archive as complete and inflates without limit.
+        # tarfile's own mode "r|gz" is not used: it accepts a truncated archive as complete and inflates without limit.
         with (
             _InflatingStream(source, archive) as plain,
             tarfile.open(fileobj=plain, mode="r|", bufsize=BLOCK, tarinfo=_Member) as members,
@@ -87,10 +87,10 @@ def unzip(path: Path, member: str, target: Path) -> None:
     """
     try:
         with zipfile.ZipFile(path) as archive:
-            # With its folder or without (`HubZip.member`).
+            # The zip file may have the member without its folder (`HubZip.member`).
             found = [name for name in archive.namelist() if name in (member, member.rsplit("/", 1)[-1])]
             if len(found) != 1:
-                raise InputError(f"it has {len(found) or 'no'} files {member}; {USE_A_MIRROR}")
+                raise InputError(f"it has {len(found) or 'no'} files named {member}, expected 1; {USE_A_MIRROR}")
             size = archive.getinfo(found[0]).file_size  # zipfile never unpacks more than this announced size
             check_ratio(member, size, path.stat().st_size)
             check_space(target.parent, size)

@@ -24,7 +24,7 @@ class WebFile(SingleFile):
         url: its address.
         path: path under the data root.
         blob: git's id of its content (`git hash-object FILE`); empty if it is not known. Then the content cannot be
-            checked, and the record beside the file is what two machines can compare.
+            checked, but two machines can compare the records beside their files.
     """
 
     url: str
@@ -39,7 +39,7 @@ def ensure_web_file(file: WebFile, root: DataRoot, command: str) -> None:
         command: command that gets the file, for errors.
 
     Raises:
-        InputError: it is missing from a mirror, the download fails, or its content does not have the id.
+        InputError: it is missing from a mirror, the download fails, or its content does not have the id `blob`.
     """
     if not root.lacks(file.paths, command):
         return

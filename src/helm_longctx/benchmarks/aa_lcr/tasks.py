@@ -18,7 +18,7 @@ from helm_longctx.sources.root import DataRoot
 
 
 def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
-    """Load the questions in file order; the first `num_samples`, if that is given.
+    """Load the questions in file order, or only the first `num_samples` if that is given.
 
     Raises:
         InputError: the file is malformed.
@@ -32,7 +32,7 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
 _QUESTIONS = Task(
     name="questions",
     title="Questions",
-    # The prompt has no answer prefix, so a completion is the same text as a chat.
+    # The prompt has no answer prefix, so chats and completions have the same text.
     template=Template(PROMPT, "", separator=""),
     sizes={},
     unit="questions",

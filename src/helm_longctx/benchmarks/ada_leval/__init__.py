@@ -1,4 +1,4 @@
-"""Ada-LEval: the best of many answers to a question, and the order of four parts of a book, at ten lengths."""
+"""Ada-LEval: models choose the best of many answers, or sort four parts of a book, at up to ten lengths."""
 
 from helm_longctx.benchmarks.ada_leval.tasks import ADA_LEVAL as BENCHMARK
 

@@ -20,7 +20,7 @@ from helm_longctx.sources.root import DataRoot
 from helm_longctx.sources.web import WebFile
 
 ADDRESS = "http://opencompass.openxlab.space/utils/AdaLEval"
-"""Where the official script downloads from. There are no checksums, and no HTTPS."""
+"""The address from which the official script downloads. It offers neither checksums nor HTTPS."""
 
 QUESTION_COLUMNS: Types = {"question_id": (int, str), "question": str, "answer": str, "all_answers": list}
 ORDER = Shape("a list of whole numbers", are_all(is_whole))
@@ -29,7 +29,7 @@ SECTION_COLUMNS: Types = {"book_id": (int, str), "para_offset": (list, str), "an
 
 
 def file_of(name: str, length: int) -> WebFile:
-    """The file of a task at a length."""
+    """Return the file of a task at a length."""
     file = f"{name}_{length_label(length)}.json"
     return WebFile(f"{ADDRESS}/{file}", f"ada_leval/{file}")
 
@@ -90,7 +90,7 @@ def _order(row: FileRow) -> list[int]:
 
 
 class _Names:
-    """Gives each row its official name, and a number to those whose name came before."""
+    """Gives each row its official name, with a number added if an earlier row has the same name."""
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()

@@ -17,9 +17,9 @@ NO_ORDER = [0, 0, 0, 0]
 
 
 def find_designation(answer: str, count: int) -> str | None:
-    """Return the highest of `A1` to `A<count>` that occurs in an answer, else that of the highest number; None if none.
+    """Return the designation, `A1` to `A<count>`, that an answer contains; None if it contains none.
 
-    A designation need not stand alone: `A1` occurs in `A12`.
+    The highest one counts, or else the highest number without an A. It need not stand alone: `A1` occurs in `A12`.
     """
     for prefix in ("A", ""):
         for number in range(count, 0, -1):
@@ -29,9 +29,9 @@ def find_designation(answer: str, count: int) -> str | None:
 
 
 def find_order(answer: str) -> Any:
-    """Return the JSON value after the first `Answer:`, else the only order whose digits occur one after the other.
+    """Return the JSON value after the first `Answer:`, or else the only order whose digits occur in sequence.
 
-    A second `Answer:` ends the value. Without a value and such an order, returns four zeros.
+    A second `Answer:` ends the value. The result is four zeros if there is no value and not exactly one such order.
     """
     text = answer.split("Answer:")[1].strip() if "Answer:" in answer else answer
     try:
@@ -42,7 +42,7 @@ def find_order(answer: str) -> Any:
 
 
 def score_designation(record: Record) -> Scores:
-    """Return whether the answer names the accepted one."""
+    """Return accuracy: 1 if the answer names the accepted designation, else 0."""
     if record.get("num_choice") is None:
         return {}
     found = find_designation(record["prediction"], record["num_choice"])
@@ -50,17 +50,17 @@ def score_designation(record: Record) -> Scores:
 
 
 def score_order(record: Record) -> Scores:
-    """Return whether no part stands at a wrong place. Officially, places that are missing are not wrong."""
+    """Return accuracy: 1 if no part stands at a wrong place, else 0. Officially, missing parts are not wrong."""
     if record.get("order") is None:
         return {}
     found = find_order(record["prediction"])
-    # At a number or null the official code ends in an error.
+    # The official code ends in an error if the value is a number or null.
     if not isinstance(found, Iterable):
         return {"accuracy": 0.0}
     return {"accuracy": float(all(part == place for part, place in zip(record["order"], found, strict=False)))}
 
 
 def _occurs(digits: str, text: str) -> bool:
-    # `in` moves the iterator behind the digit that it finds, so the next one is looked for after it.
+    # `in` moves the iterator past the digit that it finds, so the next digit is searched after it.
     rest = iter(text)
     return all(digit in rest for digit in digits)

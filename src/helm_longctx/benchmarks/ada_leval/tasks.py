@@ -23,12 +23,12 @@ from helm_longctx.protocol.template import Template
 from helm_longctx.sources.tables import published_rows
 
 BUDGET = 1024
-"""Output tokens that the official code asks of APIs."""
+"""The output budget in tokens that the official code sets for APIs."""
 
 QUESTION_LENGTHS = [k * 1024 for k in (1, 2, 4, 6, 8, 12, 16, 32, 64, 128)]
 SECTION_LENGTHS = [k * 1024 for k in (1, 2, 4, 8, 16, 32, 64, 128)]
 ULTRA_LONG = 32 * 1024
-"""From this length on fewer prompts are sent."""
+"""The official code sends fewer prompts at this length and above."""
 
 MOST_CHOICES = 100_000
 CHOICES = Shape(f"a whole number up to {MOST_CHOICES}", lambda value: is_whole(value) and value <= MOST_CHOICES)
@@ -38,7 +38,7 @@ _ANSWER = re.compile(r"(?:^|\n\n)A\d+:\n\n")
 _SECTION = re.compile(r"^\s*(Before|Part [1-4]|After):", re.MULTILINE)
 _SECTIONS = ["Before", "Part 1", "Part 2", "Part 3", "Part 4", "After"]
 _EDGE = 2000
-"""Characters of a section that are compared with its neighbour."""
+"""Number of characters at each end of a section that the baseline compares with the neighbouring section."""
 
 
 def _samples(lengths: Sequence[int], long: int, ultra_long: int) -> dict[int, int]:
@@ -105,7 +105,7 @@ def sort_parts(messages: Sequence[Message]) -> str | None:
 
 
 def published_results() -> tuple[Published, ...]:
-    """Each model's accuracies, 0 to 1: the tables of README.md at 2154258."""
+    """Return each model's accuracies, 0 to 1, from the tables of README.md at 2154258."""
     results: dict[tuple[str, str, str], dict[str, float]] = defaultdict(dict)
     categories = {task.name: category.name for category in CATEGORIES for task in category.tasks}
     for row in published_rows(__package__):

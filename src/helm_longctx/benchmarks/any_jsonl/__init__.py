@@ -1,4 +1,4 @@
-"""A test of one's own: questions about one's own documents, in JSON lines."""
+"""Your own test: questions about your own documents, in JSON lines."""
 
 from helm_longctx.benchmarks.any_jsonl.tasks import ANY_JSONL as BENCHMARK
 

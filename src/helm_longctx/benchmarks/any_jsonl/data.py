@@ -24,9 +24,9 @@ QUESTIONS, DISTRACTORS, RUBRIC = "questions.jsonl", "distractors.jsonl", "rubric
 SEPARATOR = "\n\n"
 """The text between two documents."""
 MARGIN = 100
-"""Tokens that stay free for the markup of a chat."""
+"""Number of tokens left free for the markup of a chat."""
 LEAST_FILLED = 0.9
-"""The least share of a length that prompt and output must fill where there are distractors."""
+"""If there are distractors, each prompt must fill at least this share of the tokens that are left for it."""
 
 _NEEDS_CRITERIA = "it must have the judge's criteria"
 
@@ -81,7 +81,7 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     record = {"rubric": read_rubric(folder / RUBRIC)} if task.has_judge else {}
     padding = _padding(task, settings, folder / DISTRACTORS)
     for number, row in enumerate(islice(JsonLines(folder / QUESTIONS, {"answers": list}), task.sample(settings))):
-        # Questions take the places from the first to the last in turn.
+        # The questions take turns at the depths, from the first to the last.
         depth = DEPTHS[number % len(DEPTHS)] / 100 if padding else None
         try:
             fields, messages = _question(row, padding, depth)

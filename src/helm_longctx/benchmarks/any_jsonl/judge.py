@@ -17,7 +17,7 @@ class RubricAnnotator(AnswerAnnotator):
     official = JUDGE
 
     def questions(self, task: str, record: Record) -> dict[str, JudgeRequest]:
-        """Make the only request to the judge; none for the other metrics."""
+        """Make the only request to the judge; the other metrics need none."""
         if task != RUBRIC_TASK:
             return {}
         references = "\n".join(f"- {reference}" for reference in record["references"]) or "(none)"

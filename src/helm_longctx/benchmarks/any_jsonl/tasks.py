@@ -15,10 +15,10 @@ from helm_longctx.protocol.task import Task
 BUDGET = 512
 """The output budget in tokens; HELM's `max_tokens=` changes it."""
 MOST = 100_000
-"""More questions than a file has."""
+"""A limit on the number of questions, larger than any file needs."""
 RUBRIC_TASK = "rubric"
 JUDGE = "openai/gpt-4o-2024-05-13"
-"""The judge if none is named; HELMET's."""
+"""The judge if the run entry names none. It is also HELMET's judge."""
 
 
 def _task(name: str, title: str, headline: str, judged: bool = False) -> Task:
@@ -60,10 +60,15 @@ ANY_JSONL = Benchmark(
     url="https://github.com/stanford-crfm/helm",
     categories=(Category("", "", (CONTAINS,), OTHERS, judge=f"{__package__}.judge.RubricAnnotator"),),
     metrics=(
-        Metric("contains", "Contains", "Whether the output contains an answer, in any case.", success=True),
-        Metric("exact_match", "Exact match", "Whether the words are those of an answer.", success=True),
-        Metric("f1", "F1", "F1 of the words of the output and the best answer."),
-        Metric("rouge_l", "ROUGE-L", "ROUGE-L of the package rouge with the best answer."),
+        Metric("contains", "Contains", "Whether the output contains an accepted answer, ignoring case.", success=True),
+        Metric(
+            "exact_match",
+            "Exact match",
+            "Whether the words of the output equal those of an accepted answer.",
+            success=True,
+        ),
+        Metric("f1", "F1", "F1 of the words of the output with the best answer."),
+        Metric("rouge_l", "ROUGE-L", "ROUGE-L of the output with the best answer, by the package rouge."),
         Metric("judge_score", "Judged score", "The judge's grade by the rubric, divided by ten."),
         STRICT,
         SPREAD,

@@ -27,9 +27,11 @@ CHARACTERS = {
     STANDARD["256k"]: (300_000, 1_000_000),
     STANDARD["1m"]: (1_000_000, 1 << 40),
 }
-"""Characters of the hub's prompts by their length: more than the first number, at most the second. The card names the
-lengths only by files: up to 128k tokens, and 256k and 1m. The limits stand between them: an edge has 25 characters and
-some 14 tokens."""
+"""The range of characters of the hub's prompts at each length: more than the first number, at most the second.
+
+The card gives lengths only for whole files: up to 128k tokens, and 256k and 1m. These limits separate the files'
+prompts, because an edge has 25 characters and about 14 tokens.
+"""
 
 EDGES = {
     4096 << power: edges for power, edges in enumerate((250, 500, 1000, 2100, 4400, 8800, 17600, 35200, 70400, 140800))
@@ -37,14 +39,14 @@ EDGES = {
 """Edges by length, 4k to 2m tokens. Source: princeton-nlp/HELMET at 5dde2de, data_module/graphwalk.py."""
 
 DEPTH, TRIES = 10, 1000
-"""Depth of a search, if the run entry names none (HELMET's default), and how many nodes are tried for one search."""
+"""The depth of a search if the run entry names none, which is HELMET's, and the number of nodes tried for a search."""
 
 _AMBIGUOUS = re.compile(r"Perform a BFS from node (\S+) with depth (\d+)")
 _EXACT = r"Perform a BFS from node \1 and return only the nodes at exactly depth \2 (not nodes at intermediate depths)"
 
 
 def load_hub(task: Task, settings: Settings, root: DataRoot, kind: str, corrected: bool = False) -> Iterator[Example]:
-    """Load the rows of one operation and one length in file order, with `depth` only searches of that depth.
+    """Load the rows of one operation and one length in file order. `depth` keeps only searches of that depth.
 
     Args:
         kind: "bfs" or "parents", the row's `problem_type`.
@@ -64,14 +66,14 @@ def load_hub(task: Task, settings: Settings, root: DataRoot, kind: str, correcte
 
 
 def _fits(prompt: str, settings: Settings) -> bool:
-    """Whether a prompt has the length and the depth that are asked for."""
+    """Return whether a prompt has the length and the depth that are asked for."""
     above, most = CHARACTERS[settings.level]
     operation = read_operation(prompt) if settings.depth else None
     return above < len(prompt) <= most and settings.depth in (None, operation and operation.depth)
 
 
 def generate(task: Task, settings: Settings, root: DataRoot, kind: str) -> Iterator[Example]:
-    """Draw graphs and operations with answers that are not empty. Every example has random numbers of its own."""
+    """Draw graphs and operations with answers that are not empty. Each example has its own random generator."""
     depth = (settings.depth or DEPTH) if kind == "bfs" else None
     edges = int(np.interp(settings.level, [*EDGES], [*EDGES.values()]))
     for number in range(task.sample(settings)):

@@ -32,7 +32,7 @@ class Operation(NamedTuple):
     depth: int | None
 
     def answer(self, edges: Edges) -> list[str]:
-        """The nodes, without the given one, in the order in which a search finds them."""
+        """Return the nodes, without the given one, in the order in which a search finds them."""
         if self.depth is None:
             return list(dict.fromkeys(source for source, target in edges if target == self.node != source))
         return search(edges, self.node, self.depth)
@@ -47,14 +47,14 @@ def read_operation(prompt: str) -> Operation | None:
 
 
 def solve(prompt: str) -> list[str] | None:
-    """The nodes that a prompt asks for; None if it has no operation or no graph. Examples do not count."""
+    """Return the nodes that a prompt asks for; None if it has no operation or no graph. Examples do not count."""
     operation = read_operation(prompt)
     edges = EDGE.findall(prompt, max(0, prompt.rfind(_GRAPH)))
     return operation.answer(edges) if operation and edges else None
 
 
 def search(edges: Edges, start: str, depth: int) -> list[str]:
-    """The nodes whose shortest path from `start` has exactly `depth` edges."""
+    """Return the nodes whose shortest path from `start` has exactly `depth` edges."""
     children: dict[str, list[str]] = {}
     for source, target in edges:
         children.setdefault(source, []).append(target)

@@ -16,7 +16,7 @@ _CARD_LIST = re.compile(r"Final Answer: ?\[.*\]")
 
 
 def score(record: Record) -> Scores:
-    """F1 of the nodes in the last line that is not empty, and F1 as the card computes it."""
+    """Compute F1 of the nodes in the last line that is not empty, and F1 as the card's code does."""
     expected = {*record["references"]}
     answer = _LIST.search(record["prediction"].strip().split("\n")[-1])
     found = _nodes(answer[1]) if answer else set()
@@ -25,7 +25,10 @@ def score(record: Record) -> Scores:
 
 
 def _card_f1(prediction: str, expected: set[str]) -> float:
-    """The card's code takes the words before the list as a part of its first node. It gives 1 if nothing is shared."""
+    """Compute F1 as the card's code does.
+
+    It reads the words before the list as a part of the first node, and gives 1 if no node is shared.
+    """
     answer = _CARD_LIST.search(prediction.split("\n")[-1])
     if answer is None:
         return 0.0

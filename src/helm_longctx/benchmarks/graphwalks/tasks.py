@@ -21,7 +21,7 @@ from helm_longctx.protocol.template import NO_TEMPLATE
 
 HUB_BUDGET, GENERATED_BUDGET = 16384, 1000
 HUB_ROWS = 400
-"""More rows than the hub has of an operation at a length: all are asked."""
+"""The hub has fewer rows of any operation at any length, so all of them are asked."""
 KINDS: dict[str, tuple[str, tuple[str, ...]]] = {"bfs": ("BFS", ("depth",)), "parents": ("Parents", ())}
 """The operations, with their titles and arguments."""
 
@@ -76,7 +76,7 @@ GRAPHWALKS = Benchmark(
     url="https://huggingface.co/datasets/openai/graphwalks",
     categories=(Category("", "", _GENERATED, variants=_OPENAI),),
     metrics=(
-        Metric("f1", "F1", "Overlap of the nodes after the last line's Final Answer with the right ones."),
+        Metric("f1", "F1", "F1 of the nodes that the last line lists after Final Answer."),
         Metric("f1_card", "F1 of the card", "F1 by the code on the data set's card, which misreads the first node."),
     ),
     axis=Axis("tokens of the prompt, about", longest=LARGEST),

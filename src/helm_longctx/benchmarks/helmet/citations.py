@@ -41,7 +41,7 @@ Document = Mapping[str, Any]
 
 
 def score_asqa(record: Record) -> Scores:
-    """The share of the question's parts that have a short answer in the output, and the scores of the citations."""
+    """Compute the share of the question's parts with a short answer in the output, and the scores of the citations."""
     # Correctness is measured without citations (HELMET eval_alce.py:525); the judge gets the text with them.
     text = remove_citations(clean_output(record["prediction"]))
     scores: Scores = {"length": len(text.split())}
@@ -54,7 +54,7 @@ def score_asqa(record: Record) -> Scores:
 
 
 def score_qampari(record: Record) -> Scores:
-    """Precision, recall and F1 of the comma-separated answers, and the scores of the citations.
+    """Compute precision, recall and F1 of the comma-separated answers, and the scores of the citations.
 
     Each correct answer has several names.
     """
@@ -89,7 +89,7 @@ def judge_record(record: Record, entailment: EntailmentJudge, is_shown: Callable
     """
     claims = _claims(clean_output(record["prediction"]), record["question"], listed=bool(record.get("answers")))
     # The official code compares with all 2,000 documents of the file, not with those in the prompt (HELMET
-    # eval_alce.py:372). A number below 0 passes, because Python takes it from the end of the list.
+    # eval_alce.py:372). A number below 0 passes, because Python counts it from the end of the list.
     official = judge_citations(claims, record["docs"], entailment, lambda number: number < len(record["docs"]))
     # The official code also accepts citations of documents that the prompt did not contain, so both are reported.
     shown = judge_citations(claims, record["docs"], entailment, lambda number: number >= 0 and is_shown(number))
@@ -169,13 +169,13 @@ def judge_citations(
 
 
 def clean_output(text: str) -> str:
-    """The text on one line, without an end-of-turn mark."""
+    """Put the text on one line, and remove the end-of-turn mark."""
     return re.sub(r"\n+", " ", text).replace("<|im_end|>", "")
 
 
 def remove_citations(text: str) -> str:
-    """Remove citations such as `[12]`. As in the official code, every other `]` and ` |` goes with them."""
-    # The brackets are removed in three steps, so that "]" without "[" goes, too (HELMET utils.py:44).
+    """Remove citations such as `[12]`. As in the official code, all other `]` and ` |` are removed, too."""
+    # The brackets are removed in three steps, so that "]" without "[" is removed, too (HELMET utils.py:44).
     return re.sub(r"\[\d+", "", re.sub(r" \[\d+", "", text)).replace(" |", "").replace("]", "")
 
 
@@ -193,7 +193,7 @@ def _claims(output: str, question: str, listed: bool) -> list[Claim]:
 
 
 def _items(text: str) -> list[str]:
-    # In this order, each once, as in HELMET eval_alce.py:346.
+    # The ends are stripped in this order, each kind once, as in HELMET eval_alce.py:346.
     return text.rstrip().rstrip(".").rstrip(",").split(",")
 
 
@@ -209,7 +209,7 @@ def _passage(document: Document) -> str:
 
 
 def _without(cited: tuple[int, ...], number: int) -> tuple[int, ...]:
-    # The first occurrence, as `list.remove` takes it in HELMET eval_alce.py:409: a document can be cited twice.
+    # A document can be cited twice. Only its first citation is removed, as by `list.remove` in HELMET eval_alce.py:409.
     place = cited.index(number)
     return cited[:place] + cited[place + 1 :]
 
@@ -219,7 +219,7 @@ def _harmonic(one: float, other: float) -> float:
 
 
 def _citation_scores(record: Record, correct: float | None) -> Scores:
-    """Scores from a judge's result. Only the official judge's scores have the official names."""
+    """Return the scores from a judge's result. Only the official judge's scores have the official names."""
     result = record.get("citations")
     if not result or "judge" not in result:
         return {}

@@ -48,12 +48,12 @@ class RubricAnnotator(AnswerAnnotator):
         return rubric.questions(_rubric_file(task, record), record)
 
     def digest(self, task: str, record: Record) -> str:
-        """The digest of the rubric's templates."""
+        """Return the digest of the rubric's templates."""
         return RUBRICS[task].digest(_rubric_file(task, record))
 
 
 def _rubric_file(task: str, record: Record) -> Path:
-    """The path of the official script: in the present data root, or where it was at the time of the run."""
+    """Return the path of the official script: in the present data root, or where it was at the time of the run."""
     # A run may be judged again on another machine, where the path in its record does not exist.
     file = _data_root() / HELMET.task(task).judge_sources["rubric"].paths[0]
     return file if file.is_file() else Path(record["rubric"])
@@ -98,7 +98,7 @@ class CitationAnnotator(JudgeAnnotator):
             check_judge(judge, credentials)
 
     def annotate(self, request_state: RequestState) -> dict[str, Any]:
-        """The annotation, which the metric reads; empty if there is no judge.
+        """Return the annotation that the metric reads; empty if there is no judge.
 
         It never raises, because HELM would end the run.
         """

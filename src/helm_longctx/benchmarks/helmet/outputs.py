@@ -25,11 +25,11 @@ from helm_longctx.sources.jsonl import read_object
 Row = Mapping[str, Any]
 
 JUDGED = "-gpt4eval_o.json"
-"""How the name ends of a file with the judge's scores."""
+"""The end of the name of a file with the judge's scores."""
 
 AVERAGES = ".score"
 THINKING_TOKENS = 32768
-"""What the official code adds to both budgets of a model that thinks (eval.py:74)."""
+"""The number of tokens that the official code adds to both budgets of a model that thinks (eval.py:74)."""
 
 _TASKS = "|".join(sorted((task.name for task in HELMET.tasks), key=len, reverse=True))
 _NAME = re.compile(
@@ -37,13 +37,13 @@ _NAME = re.compile(
     r"_shots(?P<shots>\d+)_samp(?:True|False)max\d+min\d+t[\d.]+p[\d.]+_chat(?P<chat>True|False)_(?P<seed>\d+)"
     r"(?:-gpt4eval_o)?\.json(?:\.score)?"
 )
-"""The name of an output file (eval.py:41). The data set's name starts with a task's, but for the collection's."""
+"""The name of an output file (eval.py:41). It begins with an optional name of a collection and the name of a task."""
 
 _PERCENT = {"gpt-4-score": 3.0, "gpt-4-f1": 1.0}
-"""Averages that are no percentages, and their largest values."""
+"""Averages that are not percentages, and their largest values."""
 
 _AVERAGE_OF = {"judge_score": "gpt-4-score", "judge_f1": "gpt-4-f1"}
-"""The official names of averages that have others here."""
+"""The official names of averages, by the metrics' names here, where the two differ."""
 
 _REPLIES = {"fluency": "flunecy_output", "recall": "recall_output", "precision": "precision_output"}
 """The columns of the judge's replies on a summary, with the official spelling."""
@@ -92,7 +92,7 @@ def parse_name(path: Path) -> _Name:
 
 
 def _entry(name: _Name, arguments: Row, judged: bool) -> str:
-    """The run entry that asks for the same prompts."""
+    """Return the run entry that asks for the same prompts."""
     task = name.task
     category = _category(task)
     thinks, stops = arguments.get("thinking") is True, arguments.get("stop_newline") is True
@@ -121,7 +121,7 @@ def _output(name: _Name, rows: Sequence[Any], number: int, place: str, judged: b
         raise InputError(f"{place}: not a JSON object but {type(row).__name__}")
     TEXT.check(f"{place}: output", row.get("output"))
     prompt, tokens, depth = (row.get(column) for column in ("input_text", "input_len", "depth"))
-    # The official code leaves out requests without an answer, after which places tell nothing.
+    # The official code leaves out requests without an answer, so rows of a short file cannot be identified by place.
     is_whole = name.size is None or len(rows) >= name.size
     return Output(
         id=f"{task.name}-{number}" if is_whole else f"{task.name}-row-{number + 1}",
@@ -137,7 +137,7 @@ def _output(name: _Name, rows: Sequence[Any], number: int, place: str, judged: b
 
 
 def _references(row: Row, place: str) -> list[str]:
-    """The accepted answers. Those of QAMPARI are lists of names, which the record has."""
+    """Return the accepted answers. Those of QAMPARI are lists of names, which the record has."""
     answer = row.get("answer")
     references = [answer] if isinstance(answer, str) else [] if answer is None else answer
     TEXTS.check(f"{place}: answer", references)
@@ -145,7 +145,7 @@ def _references(row: Row, place: str) -> list[str]:
 
 
 def _record(task: Task, row: Row, first: Any, place: str) -> dict[str, Any]:
-    """The fields that the task's scorer and its judge read."""
+    """Return the fields that the task's scorer and its judge read."""
     names = {"question": "question", "keypoints": "keypoints", "long_summary": "summary/long"}
     names |= {column: column for column in ("qa_pairs", "answers") if column in task.record_shapes}
     record = {own: row[column] for own, column in names.items() if row.get(column) is not None}
@@ -171,7 +171,7 @@ def _group(task: Task, row: Row) -> str:
 
 
 def _jury(task: Task, row: Row) -> dict[str, Any]:
-    """What the judge said, in the form of our judge's annotations. Of answers the file has only the scores."""
+    """Return what the judge said, in the form of our judge's annotations. For answers, the file has only the scores."""
     rubric, column = RUBRICS[task.name], row.get("gpt-4-scores")
     scores, has_replies = (column, True) if isinstance(column, dict) else ({}, False)
     if ANSWER in rubric.prompts:
@@ -188,7 +188,7 @@ def _jury(task: Task, row: Row) -> dict[str, Any]:
 
 
 def _score(path: Path, name: _Name, averages: Row) -> OutputScore:
-    """The task's score in a file of averages, which are percentages."""
+    """Return the task's score in a file of averages, which are percentages."""
     values = []
     for metric in name.task.headline:
         official = _AVERAGE_OF.get(metric, metric)
@@ -204,7 +204,7 @@ def _score(path: Path, name: _Name, averages: Row) -> OutputScore:
 
 
 def _choose(paths: Sequence[Path]) -> Iterable[Path]:
-    """The judged outputs instead of the plain ones, and averages only of outputs that cannot give the same score."""
+    """Choose judged outputs instead of plain ones, and averages only if outputs cannot give the same score."""
     names = {str(path) for path in paths}
     for path in paths:
         judged = str(path).removesuffix(".json") + JUDGED

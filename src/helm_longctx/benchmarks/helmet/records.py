@@ -1,4 +1,4 @@
-"""The kinds of the fields that HELMET's scorers read from a record, besides prediction and references."""
+"""The shapes of the fields that HELMET's scorers read from a record, besides prediction and references."""
 
 from __future__ import annotations
 

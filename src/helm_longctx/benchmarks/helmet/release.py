@@ -14,17 +14,17 @@ REPOSITORY = f"https://raw.githubusercontent.com/princeton-nlp/HELMET/{COMMIT}"
 
 
 def release_file(path: str) -> ReleaseFile:
-    """A file of the release archive, by its path in the archive's `data` folder."""
+    """Return a file of the release archive, by its path in the archive's `data` folder."""
     return ReleaseFile(RELEASE, f"helmet/{path}")
 
 
 def repository_file(path: str, sha256: str) -> PinnedFile:
-    """A file of HELMET's repository at `COMMIT`."""
+    """Return a file of HELMET's repository at `COMMIT`."""
     return PinnedFile(f"helmet/{path}", f"{REPOSITORY}/{path}", sha256)
 
 
 def published_results() -> tuple[Published, ...]:
-    """Each model's published score in each category at each length.
+    """Return each model's published score in each category at each length.
 
     Source: the results table of the project page (princeton-nlp.github.io/HELMET), with five lengths, 59 to 63 models
     and percentages of one decimal (published.csv). The means of the seven categories equal the printed averages, with

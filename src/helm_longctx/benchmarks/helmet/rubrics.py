@@ -70,14 +70,15 @@ class Rubric:
         }
 
     def digest(self, script: Path) -> str:
-        """The SHA-256 of the templates, in the order of the parts."""
+        """Return the SHA-256 of the templates, in the order of the parts."""
         templates = _constants(script)
         texts = "\0".join(templates.get(name, "") for name in self.prompts.values())
         return hashlib.sha256(texts.encode()).hexdigest()
 
 
 def _answer(record: Record) -> dict[str, object]:
-    # On one line first, so that an answer of several lines is judged as a whole (HELMET scripts/eval_gpt4_longqa.py).
+    # The answer is put on one line first, so that several lines are judged as a whole (HELMET
+    # scripts/eval_gpt4_longqa.py).
     output = parse_output(record["prediction"].replace("\n", " "))
     # The references stay a list: the official prompt contains Python's notation of it.
     return {"question": record["question"], "correct_answers": record["references"], "parsed_output": output}
@@ -110,9 +111,9 @@ RUBRICS = {
 
 @cache
 def _constants(script: Path) -> dict[str, str]:
-    """The strings that a Python file assigns to names at its top level."""
+    """Return the strings that a Python file assigns to names at its top level."""
     try:
-        # Parsed, because the file is downloaded and no downloaded code is executed.
+        # The file is parsed and not imported, because no downloaded code is executed.
         module = ast.parse(script.read_text(encoding="utf-8"))
     except (OSError, SyntaxError, ValueError) as error:
         raise InputError(f"{script}: HELMET's script cannot be parsed ({type(error).__name__})") from error

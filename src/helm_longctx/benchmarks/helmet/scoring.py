@@ -43,27 +43,27 @@ RANKING_METRICS = (
 
 
 def score_json_kv(record: Record) -> Scores:
-    """The better of the whole output and the line after `Corresponding value:`, metric by metric."""
+    """Return the better score, for each metric, of the whole output and of the line after `Corresponding value:`."""
     return _best_of_both(record, "corresponding value:")
 
 
 def score_qa(record: Record) -> Scores:
-    """The better of the whole output and the line after `Answer:`, metric by metric (default_post_process)."""
+    """Return, for each metric, the better score of the whole output and the line after `Answer:`."""
     return _best_of_both(record, "Answer:")
 
 
 def score_narrativeqa(record: Record) -> Scores:
-    """As `score_qa`, with the scores from the replies of a `judge` or a `jury`, if the record has them."""
+    """Score like `score_qa`, and add the scores from the replies of a `judge` or a `jury`, if the record has them."""
     return {**score_qa(record), **judge_scores(record, "judge_score", score_answer)}
 
 
 def score_book_summary(record: Record) -> Scores:
-    """As `score_qa`, with the scores from the replies of a `judge` or a `jury`, if the record has them."""
+    """Score like `score_qa`, and add the scores from the replies of a `judge` or a `jury`, if the record has them."""
     return {**score_qa(record), **_judge_summary(record)}
 
 
 def score_lexsum(record: Record) -> Scores:
-    """As `score_book_summary`, but the answer is the line after `Summary:`."""
+    """Score like `score_book_summary`, with the line after `Summary:` as the answer."""
     return {**_best_of_both(record, "Summary:"), **_judge_summary(record)}
 
 
@@ -72,11 +72,11 @@ def _judge_summary(record: Record) -> Scores:
 
 
 def score_choice(record: Record) -> Scores:
-    """Correct is the option's letter as the whole answer, or letter and option anywhere in the output."""
+    """Score like `score_qa`, but also accept the letter with the option anywhere in the output."""
     scores = score_qa(record)
     if len(record["references"]) > 1:
-        # Without any other normalization (HELMET data.py:594). The result also replaces the substring match of the
-        # letter, which nearly every text contains.
+        # Only the case is normalized (HELMET data.py:594). The result also replaces the substring match of the letter,
+        # which nearly every text contains.
         names_option = record["references"][1].lower() in record["prediction"].lower()
         scores["substring_exact_match"] = float(names_option)
         scores["exact_match"] = max(scores["exact_match"], float(names_option))
@@ -87,7 +87,7 @@ def score_rerank(record: Record) -> Scores:
     """Score the ranking with trec_eval, rounded to five digits. The record's `qrels` has a grade for each passage id.
 
     Cuts go up to `passages`, which is the number of passages of the task's first query in the official code. Without
-    it they go up to this query's number, or ten if that is larger.
+    this field, they go up to this query's number of passages, but at least to ten.
     """
     ranking, qrels = parse_ranking(record["prediction"]), record.get("qrels")
     if not qrels:
@@ -110,7 +110,7 @@ def parse_ranking(output: str) -> dict[str, int]:
     The longest chain in the output counts, measured in characters. Brackets, colons and every "id" are removed first. A
     repeated id keeps its first place. If there is no number, the whole text is the only id.
     """
-    # HELMET utils.py:136. Words such as "did" lose their "id", too, which changes nothing about numbers.
+    # HELMET utils.py:136. Words such as "did" lose their "id", too, which does not change numbers.
     text = re.sub(r"[\[\]:]", "", output).lower().replace("id", "")
     # Numbers with `>` between them; a number alone is a chain of one (HELMET utils.py:140).
     chains = [match[0] for match in re.finditer(r"(\d+)(?:\s*>\s*(\d+))*", text)]
@@ -132,16 +132,16 @@ def score_icl(record: Record) -> Scores:
 
 
 def score_ruler(record: Record) -> Scores:
-    """The share of answers that the output contains, regardless of case."""
+    """Return the share of answers that the output contains, regardless of case."""
     prediction, answers = record["prediction"].lower(), record["references"]
-    # As plain text, without the normalization of other metrics (HELMET data.py:510).
+    # Texts are compared without the normalization of other metrics (HELMET data.py:510).
     return {"ruler_recall": sum(answer.lower() in prediction for answer in answers) / len(answers)} if answers else {}
 
 
 def answer_metrics(prediction: str, references: Sequence[str]) -> Scores:
-    """Exact match, F1, substring exact match and ROUGE, each for the best reference.
+    """Compute exact match, F1, substring exact match and ROUGE, each for the best reference.
 
-    There is no score if there is no reference.
+    Without a reference there is no score.
     """
     if not references:
         return {}
@@ -149,7 +149,7 @@ def answer_metrics(prediction: str, references: Sequence[str]) -> Scores:
     return {
         "exact_match": float(any(normalize_answer(prediction) == normalize_answer(r) for r in references)),
         "f1": max(f1(prediction, reference) for reference in references),
-        # A reference of which nothing is left, such as "The", is in every text. So it is in HELMET (utils.py:82).
+        # A reference that normalization leaves empty, such as "The", matches every text, as in HELMET (utils.py:82).
         "substring_exact_match": float(any(normalize_answer(r) in normalize_answer(prediction) for r in references)),
         **{f"{kind}_f1": max(score[kind].fmeasure for score in rouge) for kind in ("rougeL", "rougeLsum")},
         **{f"{kind}_recall": max(score[kind].recall for score in rouge) for kind in ("rougeL", "rougeLsum")},
@@ -164,7 +164,7 @@ def normalize_answer(text: str) -> str:
 
 
 def f1(prediction: str, reference: str) -> float:
-    """Token F1; 0 if one side is yes, no or noanswer and the other side differs."""
+    """Compute token F1; 0 if one side is yes, no or noanswer and the other side differs."""
     output, gold = normalize_answer(prediction), normalize_answer(reference)
     # A word in common does not make half an answer where the answer is yes or no (HELMET utils.py:53).
     if output != gold and not _ALL_OR_NOTHING.isdisjoint((output, gold)):
@@ -178,7 +178,7 @@ def f1(prediction: str, reference: str) -> float:
 
 
 def parse_output(output: str, prefix: str = "Answer:") -> str:
-    """The rest of the line after the first `prefix`; without a prefix the first line.
+    """Return the rest of the line after the first `prefix`; without a prefix the first line.
 
     If the prefix is repeated at the start of the result, it is removed once.
     """
@@ -192,7 +192,8 @@ def parse_output(output: str, prefix: str = "Answer:") -> str:
 def _best_of_both(record: Record, prefix: str) -> Scores:
     raw = answer_metrics(record["prediction"], record["references"])
     parsed = answer_metrics(parse_output(record["prediction"], prefix), record["references"])
-    # Metric by metric, so the F1 and the exact match of an answer can come from different texts (HELMET data.py:660).
+    # Each metric takes its own maximum, so the F1 and the exact match of an answer can come from different texts
+    # (HELMET data.py:660).
     return {name: max(value, parsed[name]) for name, value in raw.items()}
 
 

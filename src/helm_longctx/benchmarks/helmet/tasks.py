@@ -41,7 +41,7 @@ OFFICIAL = [STANDARD[label] for label in ("4k", "8k", "16k", "32k", "64k", "128k
 
 
 def sizes(*official: int, most: int | None = None) -> dict[int, int]:
-    """Sizes for all lengths: the official ones for 4k, 8k, … 128k, then in proportion up to 1m.
+    """Return the sizes for all lengths: the official ones for 4k, 8k, … 128k, then in proportion up to 1m.
 
     Args:
         most: number of units that the data has. Lengths that need more are left out.
@@ -87,7 +87,7 @@ def _ruler(
         headline=("substring_exact_match",) if is_qa else ("ruler_recall",),
         metrics=scoring.ANSWER_METRICS if is_qa else ("ruler_recall",),
         max_tokens=max_tokens,
-        # Optional, because without the file the rows are generated.
+        # The file is optional, because rows are generated without it.
         optional_sources=lambda length: _official_file(length, f"ruler/{folder}/validation_{length}.jsonl"),
         any_length=True,
         arguments=("seed",),
@@ -248,7 +248,7 @@ NOCITE = (
 
 
 def _text_sizes(max_tokens: int, around: int = 200) -> dict[int, int]:
-    """Tokens of text at each length.
+    """Return the number of tokens of text at each length.
 
     `around` tokens are left for the rest of the prompt. There is no length above 128k, because the texts need not be
     longer.
@@ -456,7 +456,7 @@ HELMET = Benchmark(
         Category("rerank", "Re-rank", RERANK),
         Category("longqa", "LongQA", LONGQA, judge=f"{_JUDGES}.RubricAnnotator"),
         Category("summ", "Summ", SUMM, judge=f"{_JUDGES}.RubricAnnotator"),
-        # Not in HELMET's average: RULER's other tasks and NIAH were only used to study the correlation of tasks.
+        # HELMET's average leaves these two out. They were only used to study the correlation of tasks.
         Category("ruler", "RULER", RULER, averaged=False),
         Category("niah", "NIAH", (NIAH,), averaged=False),
     ),

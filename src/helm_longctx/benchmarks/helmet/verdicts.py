@@ -38,13 +38,13 @@ def read_part(part: str, reply: Any) -> dict[str, float] | None:
 
 
 def score_answer(reply: Any) -> Scores:
-    """Fluency times correctness, divided by 3; no score if the reply cannot be parsed or the result is not finite."""
+    """Compute fluency times correctness / 3; no score if the reply cannot be parsed or the result is not finite."""
     scores = _scores(lambda: _answer(_object(reply)))
     return scores if "judge_score" in scores else {}
 
 
 def score_summary(replies: Any, keypoints: Sequence[str]) -> Scores:
-    """Recall of key points, precision of sentences, and their F1, which is 0 if the summary is not fluent.
+    """Compute recall of key points, precision of sentences, and their F1, which is 0 if the summary is not fluent.
 
     There is no score if one of the three replies cannot be parsed. As in the official code, recall and precision can be
     above 1. Python's JSON parser accepts NaN and infinity; the scores then follow the official script: if recall is
@@ -61,7 +61,7 @@ def _answer(verdict: Any) -> Scores:
 def _summary(verdicts: Mapping[str, Any], keypoints: int) -> Scores:
     fluency, found, precision = (_part_score(part, verdicts[part]) for part in PARTS)
     recall = found / keypoints if keypoints else 0
-    # `fluency` is 0 or 1 and turns the whole score off (HELMET scripts/eval_gpt4_summ.py).
+    # `fluency` is 0 or 1; 0 makes the whole score 0 (HELMET scripts/eval_gpt4_summ.py).
     f1 = fluency * 2 * (recall * precision) / (recall + precision) if recall + precision > 0 else 0
     return {"judge_f1": f1, "judge_recall": recall, "judge_precision": precision, "judge_fluency": fluency}
 
@@ -74,7 +74,7 @@ def _part_score(part: str, verdict: Any) -> float:
 
 
 def _numbers(verdict: Mapping[str, Any], names: Sequence[str]) -> dict[str, float]:
-    """The fields of a verdict that are numbers, without those beyond `LARGEST`.
+    """Return the fields of a verdict that are numbers, without those beyond `LARGEST`.
 
     A score can exist although a field is not a number: for a summary with 0 sentences, the number of correct ones is
     not read.
@@ -84,7 +84,7 @@ def _numbers(verdict: Mapping[str, Any], names: Sequence[str]) -> dict[str, floa
 
 
 def _scores(compute: Callable[[], Scores]) -> Scores:
-    """The finite scores that `compute` returns; none where the official script ends in an error."""
+    """Return the finite scores that `compute` returns; none where the official script ends in an error."""
     try:
         return {name: value for name, value in compute().items() if math.isfinite(value)}
     except (LookupError, TypeError, OverflowError):  # a missing or non-numeric field, or a number too large for a float

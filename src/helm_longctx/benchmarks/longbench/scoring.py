@@ -16,10 +16,10 @@ from helm_longctx.protocol.task import Record, Scores
 from helm_longctx.protocol.words import chinese_words, cut, english_words, f1
 
 BY_LENGTH = ("score_0_4k", "score_4_8k", "score_8k_up")
-"""LongBench-E's columns, by the number of words (of Chinese characters) of a row."""
+"""The metrics for LongBench-E's columns, which group rows by their number of words."""
 
 STEPS, STEPS_ZH = 990, 989
-"""Steps after which the recursion of the package rouge fails when eval.py calls it, in English and one call deeper."""
+"""Steps after which the recursion of the package rouge fails in eval.py, for English and, one call deeper, Chinese."""
 
 _NUMBER = re.compile(r"\d+")
 _NO_CODE = ("`", "#", "//")
@@ -58,7 +58,7 @@ def compare_numbers(pattern: str) -> Compare:
 
 
 def compare_code(output: str, reference: str, classes: Sequence[str]) -> float:
-    """Return how similar the output's first line without a comment or a backtick is to the reference, in percents."""
+    """Return the similarity, in steps of 0.01, of the reference and the first line without a comment or a backtick."""
     lines = output.lstrip("\n").split("\n")
     line = next((line for line in lines if not any(mark in line for mark in _NO_CODE)), "")
     if line == reference:

@@ -47,7 +47,7 @@ def load(task: Task, settings: Settings, root: DataRoot, columns: Types) -> Iter
 
 
 def repeat_line(messages: Sequence[Message]) -> str | None:
-    """Complete code with the line that follows an earlier line like the last one; None if none is asked for."""
+    """Complete code with the line after an earlier copy of the last line; None if the prompt asks for no code."""
     prompt = messages[-1]["content"]
     if not (prompt.startswith(_CODE_START) and prompt.endswith(_CODE_END)):
         return None
@@ -68,7 +68,7 @@ def _task(dataset: Dataset, extended: bool = False) -> Task:
     name = f"{dataset.name}_e" if extended else dataset.name
     source = HubZip("THUDM/LongBench", "data.zip", f"data/{name}.jsonl", f"hub/THUDM__LongBench/{name}/test.jsonl")
     has_classes = dataset.metric == "classification_score"
-    # A newline ends SAMSum's answers in the official code (pred.py), as it would end a stop sequence's.
+    # The official code (pred.py) ends SAMSum's answers at a newline, as a stop sequence does.
     variant = Variant(stop=("\n",)) if dataset.name == "samsum" else Variant()
     return Task(
         name=name,
@@ -92,7 +92,7 @@ def _task(dataset: Dataset, extended: bool = False) -> Task:
 
 
 def published_results() -> tuple[Published, ...]:
-    """Each model's scores, 0 to 1: the tables of LongBench/README.md at 2e00731."""
+    """Return each model's scores, 0 to 1, from the tables of LongBench/README.md at 2e00731."""
     results: dict[str, dict[str, float]] = defaultdict(dict)
     for row in published_rows(__package__):
         results[row["model"]][row["task"]] = float(row["score"]) / 100
@@ -100,18 +100,27 @@ def published_results() -> tuple[Published, ...]:
 
 
 _DESCRIPTIONS = {
-    "qa_f1_score": ("F1", "F1 of the words of the answer and the best reference."),
-    "qa_f1_zh_score": ("F1, Chinese", "F1 of the words that jieba finds."),
-    "rouge_score": ("ROUGE-L", "ROUGE-L of the package rouge with the best reference."),
-    "rouge_zh_score": ("ROUGE-L, Chinese", "ROUGE-L of the words that jieba finds."),
-    "classification_score": ("Class", "1 for the right class, divided by the number of classes that the answer names."),
-    "retrieval_score": ("Paragraph", "Share of the answer's numbers that are the right paragraph's."),
-    "retrieval_zh_score": ("Paragraph, Chinese", "Share of the answer's numbers that are the right paragraph's."),
-    "count_score": ("Count", "Share of the answer's numbers that are the right one."),
-    "code_sim_score": ("Code similarity", "difflib's ratio of the answer's first line of code, in whole percents."),
-    "score_0_4k": ("Below 4k", "LongBench-E's score of rows of fewer than 4,000 words."),
-    "score_4_8k": ("4k to 8k", "LongBench-E's score of rows of 4,000 to 7,999 words."),
-    "score_8k_up": ("8k and more", "LongBench-E's score of rows of 8,000 words and more."),
+    "qa_f1_score": ("F1", "F1 of the answer's words with the best reference."),
+    "qa_f1_zh_score": ("F1, Chinese", "F1 of the answer's words with the best reference, as jieba splits them."),
+    "rouge_score": ("ROUGE-L", "ROUGE-L with the best reference, by the package rouge."),
+    "rouge_zh_score": (
+        "ROUGE-L, Chinese",
+        "ROUGE-L of the answer's words with the best reference, as jieba splits them.",
+    ),
+    "classification_score": (
+        "Class",
+        "0 without the right class, else 1 divided by the number of classes that the answer names.",
+    ),
+    "retrieval_score": ("Paragraph", "Share of the numbers in the answer that name the right paragraph."),
+    "retrieval_zh_score": ("Paragraph, Chinese", "Share of the numbers in the answer that name the right paragraph."),
+    "count_score": ("Count", "Share of the numbers in the answer that equal the right count."),
+    "code_sim_score": (
+        "Code similarity",
+        "Similarity of the answer's first line of code, rounded to whole percents, by difflib.",
+    ),
+    "score_0_4k": ("Below 4k", "The score of LongBench-E's rows with fewer than 4,000 words."),
+    "score_4_8k": ("4k to 8k", "The score of LongBench-E's rows with 4,000 to 7,999 words."),
+    "score_8k_up": ("8k and more", "The score of LongBench-E's rows with 8,000 words or more."),
 }
 
 LONGBENCH = Benchmark(

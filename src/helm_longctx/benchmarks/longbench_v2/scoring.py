@@ -14,13 +14,13 @@ DIFFICULTIES, LENGTHS = ("easy", "hard"), ("short", "medium", "long")
 BY_CLASS = tuple(f"accuracy_{name}" for name in (*DIFFICULTIES, *LENGTHS))
 METRICS = ("accuracy", "accuracy_compensated", *BY_CLASS)
 CHANCE = 0.25
-"""What result.py counts for an answer without a letter, if it compensates for these."""
+"""The score of an answer without a letter if result.py compensates for such answers."""
 
 _PATTERNS = tuple(map(re.compile, (r"The correct answer is \(([A-D])\)", r"The correct answer is ([A-D])")))
 
 
 def find_letter(answer: str) -> str | None:
-    """Return the letter of the first sentence in the required form, or else of one without brackets; None if none."""
+    """Return the letter of the first sentence in the required form, with or else without brackets; None if none."""
     text = answer.replace("*", "")
     return next((match[1] for pattern in _PATTERNS if (match := pattern.search(text))), None)
 

@@ -35,7 +35,7 @@ _LONG_WORD = re.compile(r"\w{5,}")
 
 
 def load(task: Task, settings: Settings, root: DataRoot, follow_up: str | None = None) -> Iterator[Example]:
-    """Load the questions in file order; the first `num_samples`, if that is given.
+    """Load the questions in file order, or only the first `num_samples` if that is given.
 
     Args:
         follow_up: the template of the second request.
@@ -56,7 +56,7 @@ def load(task: Task, settings: Settings, root: DataRoot, follow_up: str | None =
 
 
 def find_choice(messages: Sequence[Message]) -> str | None:
-    """Find the choice with the largest share of long words that the text has; after reasoning, the choice it names.
+    """Find the choice that the reasoning names, or else the choice with the largest share of long words from the text.
 
     Returns None if the prompt is not one of LongBench v2's.
     """
@@ -114,8 +114,11 @@ LONGBENCH_V2 = Benchmark(
     categories=(Category("", "", (ZERO_SHOT,), variants=(COT, NO_CONTEXT)),),
     metrics=(
         Metric("accuracy", "Accuracy", "Whether the answer names the right choice.", success=True),
-        Metric("accuracy_compensated", "Accuracy, compensated", "As accuracy; 0.25 for an answer without a letter."),
-        *(Metric(f"accuracy_{name}", f"Accuracy, {name}", f"Of the questions of class {name}.") for name in _CLASSES),
+        Metric("accuracy_compensated", "Accuracy, compensated", "Accuracy, with 0.25 for an answer without a letter."),
+        *(
+            Metric(f"accuracy_{name}", f"Accuracy, {name}", f"Accuracy on the questions of class {name}.")
+            for name in _CLASSES
+        ),
     ),
     task_argument="mode",
     axis=None,

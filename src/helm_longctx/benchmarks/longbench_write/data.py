@@ -16,7 +16,7 @@ from helm_longctx.sources.root import DataRoot
 REPOSITORY = "THUDM/LongWriter"
 COMMIT = "3fcfdff43deceb49f7936c6bf25ad88d61df0bfa"
 TOKENS_OF_A_WORD = 1.5
-"""About, for English words and Chinese characters."""
+"""The approximate number of tokens of an English word or a Chinese character."""
 
 
 def _pinned_file(name: str, sha256: str) -> PinnedFile:
@@ -41,7 +41,7 @@ RUBRIC = _pinned_file("judge.txt", "2c423ce88a0eb6a61482f427997a3c03c4bc11fe8611
 
 
 def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
-    """Load the requests in file order; the first `num_samples`, if that is given.
+    """Load the requests in file order, or only the first `num_samples` if that is given.
 
     Raises:
         InputError: a file is malformed.

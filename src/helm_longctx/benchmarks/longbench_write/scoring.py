@@ -25,7 +25,7 @@ GRADES = {
 }
 """The metric of each dimension, and its name in the judge's reply."""
 CLASSES = {"0_500": 500, "500_2k": 2000, "2k_4k": 4000, "4k_20k": math.inf}
-"""The paper's classes of the required length, and the end of each, which is not in it."""
+"""The paper's classes of required length, and the upper limit of each, which is not in the class."""
 HEADLINE = ("length_score", "judge_score")
 JUDGE = "openai/gpt-4o-2024-05-13"
 """The official judge."""
@@ -54,7 +54,7 @@ def score_length(required: int, written: int) -> float:
 def read_grades(reply: Any) -> Scores:
     """Return the grades of the six dimensions, 1 to 5 as 0 to 1, and their mean; empty if one cannot be read.
 
-    As in the official code, a grade that the rubric does not allow counts as it stands.
+    As in the official code, a grade that the rubric does not allow counts unchanged.
     """
     if not isinstance(reply, str):
         return {}
@@ -64,7 +64,7 @@ def read_grades(reply: Any) -> Scores:
         grades = {metric: (float(found[name]) - 1) / 4 for metric, name in GRADES.items()}
     except (ValueError, TypeError, LookupError, OverflowError, RecursionError):
         return {}
-    # Infinity and NaN are numbers to `float` and to Python's JSON.
+    # `float` and Python's JSON parser accept infinity and NaN.
     return {**grades, "judge_score": fmean(grades.values())} if all(map(math.isfinite, grades.values())) else {}
 
 
@@ -85,5 +85,5 @@ def score(record: Record) -> Scores:
 
 
 def judge_prompt(rubric: str, request: str, response: str) -> str:
-    """Make the user turn of the judge's prompt. As officially, a `$RESPONSE$` in a request is replaced, too."""
+    """Make the user turn of the judge's prompt. As in the official code, a `$RESPONSE$` in a request is replaced."""
     return rubric.replace("$INST$", request).replace("$RESPONSE$", response)

@@ -29,7 +29,7 @@ _REQUIRED = re.compile(r"(?<!\d)(\d{2,5})\s*-?(?:words?\b|字)")
 def repeat_request(messages: Sequence[Message]) -> str | None:
     """Repeat a short request until it has the number of words that it names; None if it names none."""
     request = messages[-1]["content"]
-    # The limit tells requests from the prompts of other benchmarks, since a request has no words of its own.
+    # Requests have no fixed words. The limit on their length tells them from the prompts of other benchmarks.
     required = _REQUIRED.findall(request) if len(request) <= LONGEST_REQUEST else []
     if not required:
         return None
@@ -77,15 +77,32 @@ LONGBENCH_WRITE = Benchmark(
         Category("ruler", "Ruler", (RULER,), averaged=False),
     ),
     metrics=(
-        Metric("length_score", "Length score", "How near the text is to the required length: S_l."),
-        Metric("judge_score", "Quality score", "Mean of the judge's six grades, 1 to 5 as 0 to 1: S_q.", range=None),
-        Metric("output_words", "Words", "English words and Chinese characters.", lower_is_better=None, range=None),
-        *(Metric(*row, "A grade of the judge, 1 to 5 as 0 to 1.", range=None) for row in scoring.GRADES.items()),
+        Metric("length_score", "Length score", "How close the text is to the required length (S_l in the paper)."),
+        Metric(
+            "judge_score",
+            "Quality score",
+            "Mean of the judge's six grades, rescaled to between 0 and 1 (S_q).",
+            range=None,
+        ),
+        Metric(
+            "output_words", "Words", "Number of English words and Chinese characters.", lower_is_better=None, range=None
+        ),
         *(
-            Metric(name, name.replace("_", " ").capitalize(), "Of requests for so many words.", range=None)
+            Metric(*row, "A grade of the judge, rescaled to between 0 and 1.", range=None)
+            for row in scoring.GRADES.items()
+        ),
+        *(
+            Metric(
+                name, name.replace("_", " ").capitalize(), "The score of requests in this class of length.", range=None
+            )
             for name in scoring.BY_CLASS
         ),
-        Metric("judge_score_strict", "Quality score, strict", "As the quality score; 0 without grades.", range=None),
+        Metric(
+            "judge_score_strict",
+            "Quality score, strict",
+            "The quality score, with 0 for a text without grades.",
+            range=None,
+        ),
         replace(SPREAD, range=None),
     ),
     axis=None,

@@ -21,7 +21,7 @@ COMMIT = "62c0e869219c225671a0b8f50217b0cd836b882b"
 BUDGETS = {16384: 16000, 32768: 32000}
 """The output budget at each level, in tokens."""
 KINDS = ("once", "range", "periodic")
-"""The kinds of instructions: for one entry, for consecutive entries, and for every so many entries."""
+"""The kinds of instructions: for one entry, for consecutive entries, and for entries at regular intervals."""
 CHECKS = tuple(f"checks_{kind}" for kind in KINDS)
 COLUMNS: Types = {"prefix": str, "type": str, "number": int, **dict.fromkeys(CHECKS, dict)}
 """The columns that the scorer reads."""
@@ -39,7 +39,7 @@ FILES = {
 
 
 def _are_checks(value: Any) -> bool:
-    # No entry has a number of ten digits, and Python refuses to convert one of thousands.
+    # Entries have shorter numbers, and Python refuses to convert a number of thousands of digits.
     return isinstance(value, dict) and all(k.isdecimal() and len(k) < 10 and is_text(v) for k, v in value.items())
 
 
@@ -53,7 +53,7 @@ RECORD_SHAPES = {
 
 
 def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
-    """Load the prompts in file order; the first `num_samples`, if that is given.
+    """Load the prompts in file order, or only the first `num_samples` if that is given.
 
     Raises:
         InputError: the file is malformed.

@@ -14,7 +14,7 @@ from helm_longctx.redaction.abbreviation import digest
 
 
 class CheckAnnotator(AnswerAnnotator):
-    """Asks of each entry that must mention something whether it does."""
+    """Asks, for each entry that must mention something, whether it does."""
 
     official = JUDGE
     can_ask_nothing = True

@@ -31,7 +31,7 @@ LEAST_BLOCKS, LEAST_WORDS = 40, 2000
 def split_text(record: Record) -> list[str]:
     """Split a text into its blocks. The prompt's last line is put before it, unless the text begins with an entry.
 
-    A chat is not stopped where a completion is, so the text ends here at the stop sequence.
+    Only completions are stopped at the stop sequence, so a chat's text is cut there.
     """
     text = record["prediction"].partition(STOP)[0]
     whole: str = text if text.startswith(SEPARATOR) else record["prefix"] + text
@@ -60,7 +60,7 @@ def judge_prompts(record: Record) -> dict[str, str]:
 
 
 def is_yes(reply: str) -> bool:
-    """Whether a reply confirms. As in the official code, one without the word is a no."""
+    """Return whether a reply contains "yes". As in the official code, any other reply is a no."""
     return "yes" in reply.lower()
 
 
@@ -74,7 +74,7 @@ def score(record: Record) -> Scores:
     words = len(SEPARATOR.join(blocks).split())
     if len(blocks) > LEAST_BLOCKS and words > LEAST_WORDS:
         scores["output_words"] = words
-    # Relative to the checks of an average row, so that the mean over all rows is the official ratio of sums.
+    # Scores are relative to the checks of an average row, so that the mean over all rows is the official ratio of sums.
     checks = record.get("average_checks") or sum(len(record[name]) for name in CHECKS)
     if not checks:
         return scores
@@ -84,7 +84,7 @@ def score(record: Record) -> Scores:
 
 
 def _score_replies(asked: list[str], checks: float, replies: Any) -> Scores:
-    """Score the replies of one judge by part; empty if one is missing. A text without entries to ask about has 0."""
+    """Score the replies of one judge by part; empty if one is missing. A text without entries to ask about scores 0."""
     found = [replies.get(part) for part in asked] if isinstance(replies, dict) else [None]
     if not all(isinstance(reply, str) and reply for reply in found):
         return {}

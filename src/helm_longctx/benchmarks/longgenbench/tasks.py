@@ -25,7 +25,7 @@ def write_headings(messages: Sequence[Message]) -> str | None:
 
 
 def published_results() -> tuple[Published, ...]:
-    """Each model's STIC-2, 0 to 1.
+    """Return each model's STIC-2, 0 to 1.
 
     Source: mozhu621/LongGenBench at 62c0e86, Evalution/results/static.csv (`Ratio Yes/Checks`, rounded to six digits).
     """
@@ -63,16 +63,28 @@ LONGGENBENCH = Benchmark(
     url=f"https://github.com/{REPOSITORY}/tree/{COMMIT[:7]}",
     categories=(Category("", "", (TEXTS,), judge="helm_longctx.benchmarks.longgenbench.judge.CheckAnnotator"),),
     metrics=(
-        Metric("judge_stic_2", "STIC-2", "Checks that the judge confirms, of all of an average row.", range=None),
-        Metric("judge_stic_1", "STIC-1", "Checks that the judge confirms, of those of entries that the text has."),
+        Metric(
+            "judge_stic_2",
+            "STIC-2",
+            "Number of checks that the judge confirms, divided by an average row's number of checks.",
+            range=None,
+        ),
+        Metric("judge_stic_1", "STIC-1", "Share of the checks of existing entries that the judge confirms."),
         *(
-            Metric(name, f"Accuracy, {kind}", f"As STIC-1, of the instructions of kind {kind}.")
+            Metric(name, f"Accuracy, {kind}", f"STIC-1 of the instructions of kind {kind}.")
             for name, kind in zip(scoring.BY_KIND, KINDS, strict=True)
         ),
-        Metric("checks_made", "Checks made", "Checks of entries that the text has, of an average row's.", range=None),
+        Metric(
+            "checks_made",
+            "Checks made",
+            "Number of checks of existing entries, divided by an average row's number of checks.",
+            range=None,
+        ),
         Metric("completion_rate", "Completion rate", "Share of the entries that the text has."),
-        Metric("output_words", "Words", "Of texts with more than 40 entries and 2,000 words.", None, None),
-        Metric("judge_stic_2_strict", "STIC-2, strict", "As STIC-2; 0 for a text without a verdict.", range=None),
+        Metric(
+            "output_words", "Words", "Number of words, for texts with more than 40 entries and 2,000 words.", None, None
+        ),
+        Metric("judge_stic_2_strict", "STIC-2, strict", "STIC-2, with 0 for a text without a verdict.", range=None),
         replace(SPREAD, range=None),
     ),
     axis=Axis("output tokens"),

@@ -24,16 +24,16 @@ SOURCE = WebFile(
     "longhealth/benchmark_v5.json",
     blob="76bf80d37f321408a0e3f421a2e2d7ef59e97c1e",
 )
-"""The release. The id of its content is that of the copy in MedARC-AI/med-lm-envs."""
+"""The released file. Its content has the same id as the copy in MedARC-AI/med-lm-envs."""
 
 MOST_TOKENS = 16_000
-"""Most tokens of the system message and the documents, the question, the options and the template, each by itself."""
+"""Limit on the tokens of system message, documents, question, options and template, which are tokenized separately."""
 PROMPTS, PAIRS = 5, 5
-"""Prompts for each question: of the first task, and pairs of one without and one with the answer of the others."""
+"""Numbers for each question: prompts in the first task, and pairs, without and with the answer, in the others."""
 DISTRACTORS = 10
 
 Setting = Literal["own", "mixed", "unanswerable"]
-"""What stands in the prompt: the patient's documents; those with the answer, among others'; only others'."""
+"""The documents in the prompt: the patient's; those with the answer, among other patients'; only other patients'."""
 
 
 class Draw(NamedTuple):
@@ -49,7 +49,7 @@ class Draw(NamedTuple):
 
 
 def load(task: Task, settings: Settings, root: DataRoot, setting: Setting) -> Iterator[Example]:
-    """Load the prompts in the official order: all prompts of a question after one another.
+    """Load the prompts in the official order: all prompts of a question follow each other.
 
     Raises:
         InputError: the file is malformed, or no tokenizer is known.
@@ -129,7 +129,8 @@ class Fitting:
     def __init__(self, codec: Codec):
         self._encode: Callable[[str], Sequence[int]] = cache(codec.encode)
         self._decode = codec.decode
-        # The template is counted with its placeholders, and the separator is another one than that of the prompts.
+        # As in the official code, the template counts with its placeholders, and the counted separator is not the
+        # prompts'.
         self._separator = len(codec.encode(prompts.COUNTED_SEPARATOR))
         self._room = MOST_TOKENS - sum(len(codec.encode(text)) for text in (prompts.SYSTEM, prompts.TEMPLATE))
 
@@ -153,6 +154,6 @@ class Fitting:
 
 
 def find_letters(question: Mapping[str, Any]) -> list[str]:
-    """The letter of the first option that contains the right answer; none if no option does."""
+    """Return a list with the letter of the first option that contains the right answer; an empty list if none does."""
     names = [name for name in question if name.startswith("answer") and not name.endswith("location")]
     return [name[-1].upper() for name in names if question["correct"] in question[name]][:1]

@@ -21,7 +21,7 @@ QUESTIONS = 400
 BUDGET = 50
 """The output budget in tokens."""
 TEMPERATURE = 1.0
-"""What vLLM samples with, since the official code names none."""
+"""vLLM's default, which applies because the official code sets no temperature."""
 
 TEMPLATE = Template(
     prompts.TEMPLATE.replace("{documents}", "{context}").replace("{question_text}", "{question}"), "", separator=""
@@ -39,7 +39,7 @@ def score(record: Record) -> Scores:
 
 
 def choose_option(messages: Sequence[Message]) -> str | None:
-    """Choose the option with the largest share of words that the documents have; None if the prompt is another's."""
+    """Choose the option with the largest share of words from the documents; None if the prompt is not LongHealth's."""
     fields = TEMPLATE.parse(messages[-1]["content"])
     options = _OPTION.findall(fields["options"]) if fields else []
     if not fields or not options:

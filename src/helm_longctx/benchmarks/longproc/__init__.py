@@ -1,4 +1,4 @@
-"""LongProc: long procedural generation, six tasks graded by the length of the output."""
+"""LongProc: long procedural generation, with six tasks at several output lengths."""
 
 from helm_longctx.benchmarks.longproc.tasks import LONGPROC as BENCHMARK
 

@@ -44,7 +44,7 @@ def find_route(messages: Sequence[Message]) -> str | None:
 
 def _recognise(words: str, answer: str) -> Strategy:
     """Make a strategy that gives the same answer to every prompt of a task."""
-    # The first thousand characters only: what follows can be a web page with any words.
+    # Only the first thousand characters are searched, because a web page with any words can follow.
     return lambda messages: answer if words in messages[-1]["content"][:1000] else None
 
 

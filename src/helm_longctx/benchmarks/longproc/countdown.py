@@ -24,8 +24,8 @@ _OPERATIONS: dict[str, Callable[[int, int], Number]] = {
     "*": operator.mul,
     "/": operator.truediv,
 }
-# What Python reads as a whole number: underscores between digits, but no leading zeros. `eval` in the official code
-# refuses others (countdown_evaluator.py:190).
+# The texts that Python reads as whole numbers: underscores between digits, but no leading zeros. `eval` in the official
+# code refuses others (countdown_evaluator.py:190).
 _PYTHON_INTEGER = re.compile(r"[ \t\f]*-?(?:0(?:_?0)*|[1-9](?:_?[0-9])*)[ \t\f]*")
 
 
@@ -68,8 +68,7 @@ class _Search:
 
     def _combine(self, numbers: list[int], depth: int) -> list[str] | None:
         """Try all operations on all pairs. The log has no line for the choice of the last pair."""
-        # As the official code, which raises the depth only where it writes a line for the pair
-        # (countdown_evaluator.py:111).
+        # As in the official code, only a line for the pair increases the depth (countdown_evaluator.py:111).
         depth += len(numbers) > 2
         for first, second, left in _pairs(numbers):
             if left:
@@ -127,7 +126,7 @@ def _reason_to_drop(result: Number | None) -> str:
 
 
 def is_solution(numbers: Sequence[int], target: int, text: str) -> bool:
-    """Whether three lines such as `40 - 19 = 21` use every number once and end at the target."""
+    """Return whether three lines such as `40 - 19 = 21` use every number once and end at the target."""
     left = list(numbers)
     lines = text.split("\n")
     # Four numbers need three equations, so blank lines or remarks make an answer wrong (countdown_evaluator.py:206).
@@ -185,7 +184,7 @@ def search_accuracy(search: str, expected: str) -> float:
 
 
 def _same_step(line: str, expected: str) -> bool:
-    """Whether two lines are the same step. Results of a try may differ, but both or neither must drop the branch."""
+    """Return whether two lines are the same step. Results may differ, but both or neither must drop the branch."""
     if "Pick two numbers" in expected or "|- Try" not in expected:
         return line == expected
     dropped = "drop this branch"

@@ -233,7 +233,7 @@ def _travel_demonstrations(folder: Path) -> str:
 
 
 def _in_range(row: Row, tokens: int) -> bool:
-    """Whether a row of travel planning belongs to a level. Its only file has rows of both levels and of neither.
+    """Return whether a row of travel planning belongs to a level. Its only file has rows of both levels and of neither.
 
     The levels have fewer than 2,048 tokens, and at least 4,096 but fewer than 8,192.
     """

@@ -32,15 +32,16 @@ _INCLUDES = (
     *("fstream", "climits", "cassert", "iomanip", "sstream", "bitset"),
 )
 HEADER = "".join(f"#include <{name}>\n" for name in _INCLUDES) + "using namespace std;\n"
-"""What stands before the answer's code, as the prompt says."""
+"""The text before the answer's code, as the prompt says."""
 
 MOST_TESTS = 10
 """Only the first test cases count."""
 SECONDS = 3
-"""The longest time of a test case."""
+"""Time limit of a test case."""
 COMPILE_SECONDS, COMPILE_PROCESSES = 60, 256
-"""Limits of the compiler; the official code has none. The compiler starts others, and older kernels count the whole
-user's."""
+"""Limits on the compiler's time and processes; the official code has none. The compiler starts further processes, and
+older kernels count all processes of the user.
+"""
 
 _COMPILE = "g++ -std=c++11 -O -o /tmp/compiled -x c++ - && cat /tmp/compiled"
 
@@ -49,7 +50,7 @@ def check_programs() -> None:
     """Check that answers can be compiled and run on this machine.
 
     Raises:
-        InputError: it is not allowed, or there is no sandbox or no compiler.
+        InputError: running programs is not allowed, or there is no sandbox or no compiler.
     """
     check_sandbox("longproc:task=pseudo_to_code runs the C++ programs that the model writes,")
     _try_compiler()
@@ -62,7 +63,7 @@ def _try_compiler() -> None:
 
 
 def passes(code: str, tests: Sequence[TestCase]) -> bool:
-    """Whether code compiles and its output is the expected one, byte for byte, for the first `MOST_TESTS` inputs.
+    """Return whether code compiles and gives the expected output, byte for byte, for the first `MOST_TESTS` inputs.
 
     Raises:
         InputError: programs may not be run, or cannot be.
@@ -74,7 +75,7 @@ def passes(code: str, tests: Sequence[TestCase]) -> bool:
 
 def compile_program(code: str) -> bytes | None:
     """Return the executable; None if the code does not compile within the limits."""
-    # An answer can have halves of a character, which UTF-8 has no form for. The compiler refuses them.
+    # An answer can contain lone surrogates, which strict UTF-8 cannot encode. The compiler refuses them.
     text = code.encode("utf-8", "surrogatepass")
     outcome = run(["sh", "-c", _COMPILE], given=text, seconds=COMPILE_SECONDS, processes=COMPILE_PROCESSES)
     return outcome.output if outcome.code == 0 else None

@@ -67,7 +67,7 @@ def read_table(text: str) -> list[tuple[str, ...]]:
     # Pandas, which the official code uses, fails for a column that exists twice when it normalizes the cells.
     if len(set(header)) < len(header):
         return []
-    # Often an end mark or a remark of the model (html_to_tsv_evaluator.py:39).
+    # Such a last row is often an end mark or a remark of the model (html_to_tsv_evaluator.py:39).
     if rows and len(rows[-1]) != len(header):
         rows.pop()
     filled = (row if len(row) == len(header) else ["N/A"] * len(header) for row in rows)
@@ -88,7 +88,7 @@ def score_pseudo_to_code(record: Record) -> Scores:
 
 
 def score_path_traversal(record: Record) -> Scores:
-    """Check whether the route is the expected one, and which part of it lies before the end of the first wrong line."""
+    """Check whether the route is the expected one, and measure the share up to the end of the first wrong line."""
     route = extract_tag(record["prediction"], "Route")
     if route is None:
         return _procedure(0.0, 0.0, extracted=False)
@@ -102,7 +102,7 @@ def score_path_traversal(record: Record) -> Scores:
 
 
 def score_tom_tracking(record: Record) -> Scores:
-    """Check whether all beliefs are the expected ones, and which part of them comes before the first wrong one.
+    """Check whether all beliefs are the expected ones, and measure the share before the first wrong one.
 
     The result is empty if no beliefs are expected but some are given, where the official code divides by zero.
     """
@@ -122,7 +122,7 @@ def read_beliefs(text: str) -> list[str]:
 
 
 def score_countdown(record: Record) -> Scores:
-    """Check whether the equations reach the target; otherwise how far the search follows the expected one."""
+    """Check whether the equations reach the target; otherwise measure how far the search follows the expected one."""
     item, output = find_item(record), record["prediction"]
     solution = extract_tag(output, "Solution")
     extracted = solution is not None
@@ -130,14 +130,15 @@ def score_countdown(record: Record) -> Scores:
         return _procedure(1.0, 1.0)
     if prompts.COUNTDOWN_SEARCH not in output:
         return _procedure(0.0, 0.0, extracted)
-    # Not closed by a tag: an answer that ran out of tokens is scored as far as it goes (longproc_data.py:264).
+    # The search needs no closing tag: an answer that ran out of tokens is scored as far as it goes
+    # (longproc_data.py:264).
     search = output.split(prompts.COUNTDOWN_SEARCH)[-1]
     expected = item["reference_output"].split(prompts.COUNTDOWN_SEARCH)[-1].split(prompts.COUNTDOWN_FOUND)[0]
     return _procedure(0.0, countdown.search_accuracy(search, expected), extracted)
 
 
 def score_travel_planning(record: Record) -> Scores:
-    """Check whether the plan has the expected cities and days; otherwise how far the expected procedure is followed."""
+    """Check whether the plan has the expected cities and days; otherwise measure how far it follows the procedure."""
     item, output = find_item(record), record["prediction"]
     plan = extract_tag(output, "Plan")
     if plan is not None and travel.is_plan(item["ground_truth_cities"], item["ground_truth_durations"], plan):
@@ -206,7 +207,7 @@ def _count_agreeing(lines: Sequence[str], expected: Sequence[str]) -> int:
 
 
 def _normalize_cell(cell: str) -> str:
-    # Without any space: the official code removes them after it has reduced them (html_to_tsv_evaluator.py:27).
+    # The official code first reduces the spaces and then removes all of them (html_to_tsv_evaluator.py:27).
     return "".join(_ARTICLES.sub(" ", cell.lower().translate(_PUNCTUATION)).split())
 
 

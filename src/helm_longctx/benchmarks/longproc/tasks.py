@@ -41,7 +41,7 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     Raises:
         InputError: a file is malformed.
     """
-    # All problems of a level at once, because the shuffle needs their number; they are short.
+    # All problems of a level are read at once, because the shuffle needs their number. They are short.
     rows = list(problems(task.name, length_label(settings.level), root / FOLDER))
     for number in shuffle_order(len(rows), settings.seed)[: task.sample(settings)]:
         problem = rows[number]
@@ -63,7 +63,7 @@ def _sources(name: str, length: int | None) -> tuple[Any, ...]:
 
 
 def _is_item(name: str, value: Any) -> bool:
-    """Whether a value is a data point with the fields that the task's evaluator reads."""
+    """Return whether a value is a data point with the fields that the task's evaluator reads."""
     item = find_item({"item": value})
     return isinstance(item, dict) and all(fits(item.get(field)) for field, fits in ITEMS[name].items())
 
@@ -98,7 +98,7 @@ _TASKS = (
     _task("countdown", "Countdown", PROCEDURE_METRICS),
     _task("travel_planning", "Travel Planning", PROCEDURE_METRICS),
 )
-# Not in the mean, because it runs programs that the model writes, which each user has to allow.
+# This task is not in the mean, because it runs programs that the model writes, which each user has to allow.
 _CODE = _task("pseudo_to_code", "Pseudocode to Code", PROCEDURE_METRICS, check_machine=check_programs)
 
 LONGPROC = Benchmark(
@@ -117,7 +117,7 @@ LONGPROC = Benchmark(
         Metric(
             "partial_accuracy",
             "Partial accuracy",
-            "Which part of the expected procedure the output follows; see the task's rule in docs/longproc.md.",
+            "Share of the expected procedure that the output follows; docs/longproc.md has each task's rule.",
             range=(-1.0, 1.0),
         ),
         Metric("extraction_rate", "Extracted", "Whether the output has a result in the required format.", success=True),

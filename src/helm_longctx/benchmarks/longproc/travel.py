@@ -1,7 +1,7 @@
 """Travel planning: writes the search that prompts demonstrate and answers should follow, and checks a model's answer.
 
-Source: princeton-pli/LongProc at 78e873a, longproc/travel_planning_evaluator.py; it took the reading of plans from
-NATURAL PLAN.
+Source: princeton-pli/LongProc at 78e873a, longproc/travel_planning_evaluator.py, which reads plans as NATURAL PLAN
+does.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ class _Search:
         return [Stop(city["city"], city["num_days"], day, day + city["num_days"] - 1) for city in free]
 
     def _is_feasible(self, stop: Stop, plan: Sequence[Stop], depth: int) -> bool:
-        """Whether there is a flight to the stop, and the stop ends before the next fixed days begin."""
+        """Return whether there is a flight to the stop, and the stop ends before the next fixed days begin."""
         self._write(depth, prompts.TRAVEL_TRY, city=stop.city, day=stop.start, days=stop.days, last=stop.end)
         origin = plan[-1].city if plan else prompts.TRAVEL_START
         self._write(depth, prompts.TRAVEL_CHECK_FLIGHT, origin=origin, city=stop.city)
@@ -192,7 +192,7 @@ def _names(cities: Iterator[str]) -> str:
 
 
 def is_plan(cities: str, durations: str, text: str) -> bool:
-    """Whether a plan begins with the expected cities and days.
+    """Return whether a plan begins with the expected cities and days.
 
     Args:
         cities: the expected cities, joined by `**`.
@@ -246,7 +246,7 @@ def procedure_accuracy(output: str, expected: str) -> float:
         output = prompts.TRAVEL_SOLVING + output.split(prompts.TRAVEL_SOLVING)[1]
     index = 0
     for index, (line, expected_line) in enumerate(zip(_lines(output), expected_lines, strict=False)):  # noqa: B007
-        # Contained and not equal, so a model may indent or mark its lines.
+        # A line only has to contain the expected one, so a model may indent or mark its lines.
         if expected_line not in line:
             break
     return index / len(expected_lines)

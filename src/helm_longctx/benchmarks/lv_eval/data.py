@@ -79,7 +79,7 @@ def rows(path: Path) -> Iterator[QuestionRow]:
 
 
 def confusing_facts(value: list[Any] | str | None) -> list[str]:
-    """The facts as a list without blank ones. Some files have the list as a string in Python notation."""
+    """Return the facts as a list without blank ones. Some files have the list as a string in Python notation."""
     if isinstance(value, str) and value.lstrip().startswith("["):
         with suppress(ValueError, SyntaxError, RecursionError, MemoryError):  # it is a text that starts with a bracket
             value = ast.literal_eval(value.strip())

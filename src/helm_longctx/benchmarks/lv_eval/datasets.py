@@ -75,11 +75,11 @@ class Dataset:
         return (*self.scoring.names, *((CONFUSED,) if self.confusing else ()))
 
     def score(self, record: Record) -> Scores:
-        """The metrics of `scoring`, and `confused` if the data set has confusing facts."""
+        """Return the metrics of `scoring`, and `confused` if the data set has confusing facts."""
         return {**self.scoring.score(record), **(confusion(record) if self.confusing else {})}
 
     def file(self, length: str) -> str:
-        """The path of the official file under the data root, for a length such as `16k`."""
+        """Return the path of the official file under the data root, for a length such as `16k`."""
         return f"lveval/{self.name}/{self.name}_{length}.jsonl"
 
 

@@ -57,7 +57,7 @@ def _output(dataset: str, row: FileRow, name: QuestionNames) -> Output:
 def _scores(path: Path) -> Iterator[OutputScore]:
     """Yield a score of each data set at each length."""
     folder = path.resolve().parent
-    # evaluation.py writes into a folder of its own in that of the predictions.
+    # evaluation.py writes into a folder inside that of the predictions.
     model = (folder.parent if folder.name == "eval_result" else folder).name
     for column, percent in read_object(path).items():
         match = _DATASET.fullmatch(column)
@@ -69,7 +69,7 @@ def _scores(path: Path) -> Iterator[OutputScore]:
 
 
 def _choose(paths: Sequence[Path]) -> Iterator[Path]:
-    """The predictions, and a table of scores only where it has no predictions beside it."""
+    """Choose the predictions, and a table of scores only if there are no predictions beside it."""
     folders = {path.parent for path in paths if path.name != SCORES}
     for path in paths:
         if path.name != SCORES or folders.isdisjoint((path.parent, path.parent.parent)):

@@ -16,7 +16,7 @@ from helm_longctx.protocol.metric_names import Cell
 
 
 def published_results() -> tuple[Published, ...]:
-    """Each model's scores at each length, 0 to 1."""
+    """Return each model's scores at each length, 0 to 1."""
     results: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
     for cell, percent in read_scores().items():
         results[cell.model, cell.length][cell.task] = percent / 100
@@ -24,7 +24,7 @@ def published_results() -> tuple[Published, ...]:
 
 
 def read_scores() -> dict[Cell, float]:
-    """The 550 published scores, in percent."""
+    """Return the 550 published scores, in percent."""
     folder = resources.files("helm_longctx.benchmarks.lv_eval")
     return parse_scores((folder / "published.csv").read_text(encoding="utf-8"))
 

@@ -28,7 +28,7 @@ _EN = """
     about being this who but have has when which does
 """
 STOP_WORDS_EN = frozenset(_EN.split())
-"""Words that are no keyword hits in the English data sets. They are part of the metric's definition."""
+"""Words that do not count as keyword hits in the English data sets. They are part of the metric's definition."""
 
 _ZH = """
     的 和 是 等 在 年 可以 为 与 ‰ 了 或 一种 月 c 至 日 有 进行 于 不 中 × 根据 小
@@ -41,7 +41,7 @@ STOP_WORDS_ZH = frozenset(_ZH.split())
 
 
 def text_of(record: Record, name: str) -> str:
-    """A text field of a record; empty if the record does not have it.
+    """Return a text field of a record; empty if the record does not have it.
 
     Raises:
         InputError: the field is not text.
@@ -59,7 +59,7 @@ def _score_plain(record: Record, words: Words) -> Scores:
 
 
 def _score_with_gate(record: Record, words: Words, ignored: frozenset[str], least: float, always: bool) -> Scores:
-    """F1, but 0 if the output has less than `least` of the keywords.
+    """Compute F1, but 0 if the output has less than the share `least` of the keywords.
 
     Args:
         ignored: stop words. A stop word in the output is not a hit, but it counts in the number of keywords.
@@ -69,8 +69,7 @@ def _score_with_gate(record: Record, words: Words, ignored: frozenset[str], leas
         return {GATED: 0.0}
     reference = record["references"][0]
     output = words(record["prediction"])
-    # The words of the answer are not filtered, although the README says so: only hits of keywords are (metrics.py:119
-    # and 124).
+    # The README says that the words of the answer are filtered, but only hits of keywords are (metrics.py:119 and 124).
     ungated = f1(output, words(reference))
     # In Chinese the reference replaces missing keywords (metrics.py:155); in English there is then no gate
     # (metrics.py:115).
@@ -100,7 +99,7 @@ score_plain_zh: Scorer = partial(_score_plain, words=chinese_words)
 
 
 def score_rouge_zh(record: Record) -> Scores:
-    """ROUGE-L without stop words (rouge_zh_score_blacklist), and with them (rouge_zh_score)."""
+    """Compute ROUGE-L without stop words (rouge_zh_score_blacklist), and with them (rouge_zh_score)."""
     if not record["references"]:
         return {ROUGE: 0.0}
     # The words are joined by spaces, which the second cut returns as words of their own (metrics.py:68 to 71).
@@ -112,5 +111,5 @@ def score_rouge_zh(record: Record) -> Scores:
 
 
 def _remove_stop_words(spaced: str) -> str:
-    """The normalized words of a text without stop words. As in the official code, the text is cut a second time."""
+    """Return the text's normalized words without stop words. As in the official code, the text is cut a second time."""
     return " ".join(word for word in map(normalize_chinese, cut(spaced)) if word not in STOP_WORDS_ZH)

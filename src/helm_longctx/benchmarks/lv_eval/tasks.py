@@ -27,8 +27,8 @@ VARIANTS: dict[Protocol, Variant] = {
 """How the official code asks local models (prediction.py) and APIs (prediction_gpt.py).
 
 To APIs it sends a system message, but no `temperature` and no `max_tokens`. HELM's requests must have both: 1 is
-OpenAI's default temperature, and 400 is what is left for the answer of the 500 tokens that a cut prompt leaves free,
-less 100 for the chat format."""
+OpenAI's default temperature. A cut prompt leaves 500 tokens free: 100 for the chat format, and 400 for the answer.
+"""
 
 
 def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
@@ -52,7 +52,7 @@ def _task(dataset: Dataset) -> Task:
     return Task(
         name=dataset.name,
         title=dataset.title,
-        # The prompt already ends with "Answer:", so a completion is the same text as a chat.
+        # The prompt already ends with "Answer:", so chats and completions have the same text.
         template=Template(dataset.prompt, "", separator=""),
         sizes={length: length for length in LENGTHS.values()},
         unit="words or characters",

@@ -156,7 +156,7 @@ def _messages(row: Row, where: str) -> tuple[Message, ...]:
 
 
 def _tokens(texts: list[str], most: int, count: CountTokens) -> int:
-    """Count the tokens of all texts. Counting stops above `most`, so the result then is too small."""
+    """Count the tokens of all texts. Counting stops above `most`, so a larger result is not the full count."""
     total = 0
     for text in texts:
         total += count(text)

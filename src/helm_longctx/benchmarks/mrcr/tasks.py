@@ -40,7 +40,7 @@ _REQUEST = re.compile(r"Prepend (\S+) to the (\d+)(?:st|nd|rd|th) \(1 indexed\) 
 
 
 def load(task: Task, settings: Settings, root: DataRoot, needles: int) -> Iterator[Example]:
-    """Load the conversations of the bin in file order; the first `num_samples`, if that is given.
+    """Load the conversations of the bin in file order, or only the first `num_samples` if that is given.
 
     Raises:
         InputError: the file is malformed.
@@ -128,7 +128,13 @@ MRCR = Benchmark(
     comparability=1,
     url="https://huggingface.co/datasets/openai/mrcr",
     categories=(Category("", "", _TASKS),),
-    metrics=(Metric("score", "Match ratio", "difflib's ratio to the answer; 0 without the random string before it."),),
+    metrics=(
+        Metric(
+            "score",
+            "Match ratio",
+            "difflib's ratio of output and answer; 0 if the output does not begin with the random string.",
+        ),
+    ),
     task_argument="needles",
     axis=Axis("o200k_base tokens of all messages and the answer"),
     baselines={task.name: Baseline(find_answer, "I do not know.") for task in _TASKS},

@@ -1,4 +1,4 @@
-"""Google DeepMind's MRCR v2: one of several similar texts in a long transcript has to be repeated."""
+"""Google DeepMind's MRCR v2: the model repeats one of several similar texts in a long transcript."""
 
 from helm_longctx.benchmarks.mrcr_v2.tasks import MRCR_V2 as BENCHMARK
 

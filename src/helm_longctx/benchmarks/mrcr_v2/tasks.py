@@ -28,7 +28,7 @@ HASH = 12
 BUDGET = 4096
 """The output budget in tokens; the official code sets none."""
 MOST = 10_000
-"""More rows than a file has."""
+"""A limit on the number of rows, larger than any file needs."""
 FLOORS = {
     "Floor: any reply of the transcript": dict.fromkeys(NEEDLES, 0.01),
     "Floor: any reply to the same request": {2: 0.51, 4: 0.27, 8: 0.15},
@@ -41,7 +41,7 @@ _REPLY = re.compile(r"\s*Assistant:(.*?)(?=\n\nUser:|\Z)", re.DOTALL)
 
 
 def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
-    """Load the transcripts of a file in its order; the first `num_samples`, if that is given.
+    """Load the transcripts of a file in its order, or only the first `num_samples` if that is given.
 
     Raises:
         InputError: the file is malformed.
@@ -65,7 +65,7 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
 def score(record: Record) -> Scores:
     """Return the matching ratio of the texts after the random string; 0 if the output does not have that string.
 
-    Of several places of the string in the output the last one counts. The result is empty if the record has no answer.
+    The last occurrence of the string in the output counts. The result is empty if the record has no answer.
     """
     if record.get("answer") is None:
         return {}
@@ -127,7 +127,7 @@ _CUMULATIVE = tuple(_task(needles, cumulative=True) for needles in NEEDLES)
 
 
 def published_floors() -> tuple[Published, ...]:
-    """The floors as results of models, at each length."""
+    """Return the floors in the form of models' results, at each length."""
     return tuple(
         Published(model, "", length, {f"{needles}needle": floor for needles, floor in floors.items()})
         for model, floors in FLOORS.items()
@@ -143,7 +143,13 @@ MRCR_V2 = Benchmark(
     comparability=1,
     url="https://github.com/google-deepmind/eval_hub/tree/67b7fd2/eval_hub/mrcr_v2",
     categories=(Category("", "", _TASKS, variants=_CUMULATIVE),),
-    metrics=(Metric("score", "Match ratio", "difflib's ratio to the answer; 0 without the random string before it."),),
+    metrics=(
+        Metric(
+            "score",
+            "Match ratio",
+            "difflib's ratio of output and answer; 0 if the output does not contain the random string.",
+        ),
+    ),
     task_argument="needles",
     axis=Axis("tokens of the transcript", longest=LARGEST),
     baselines={task.name: Baseline(find_answer, "I do not know.") for task in (*_TASKS, *_CUMULATIVE)},

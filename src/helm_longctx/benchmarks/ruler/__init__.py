@@ -1,4 +1,4 @@
-"""RULER: thirteen generated tasks that grow to any length, counted by the model's own tokenizer."""
+"""RULER: thirteen generated tasks of any length, which the model's own tokenizer measures."""
 
 from helm_longctx.benchmarks.ruler.tasks import RULER as BENCHMARK
 

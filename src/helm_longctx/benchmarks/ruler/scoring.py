@@ -1,4 +1,4 @@
-"""RULER's metrics: which part of the expected answers the output contains.
+"""RULER's metrics: the share of the expected answers that the output contains.
 
 Source: NVIDIA/RULER at c3f5e3b, scripts/eval/evaluate.py (`postprocess_pred`), scripts/eval/synthetic/constants.py. The
 official result is the mean over samples in percent, rounded to two decimals.
@@ -14,13 +14,13 @@ _CONTROL = re.compile(r"[\x00-\x1f]")
 
 
 def score_all(record: Record) -> Scores:
-    """The share of the answers that the output contains, ignoring case (`string_match_all`)."""
+    """Return the share of the answers that the output contains, ignoring case (`string_match_all`)."""
     hits = _hits(record)
     return {"string_match_all": sum(hits) / len(hits)} if hits else {}
 
 
 def score_any(record: Record) -> Scores:
-    """Whether the output contains one of the answers, ignoring case (`string_match_part`)."""
+    """Return whether the output contains one of the answers, ignoring case (`string_match_part`)."""
     hits = _hits(record)
     return {"string_match_part": float(any(hits))} if hits else {}
 

@@ -47,7 +47,7 @@ def load(task: Task, settings: Settings, root: DataRoot, samples: generate.Sampl
     output = task.output_tokens(settings)
     script = generate.Script(task.template, settings.counter, settings.level, output, settings.seed, root)
     for number, (fields, answers) in enumerate(islice(samples(script), task.sample(settings))):
-        # Several needles stand at several depths, and other tasks have no single piece of evidence.
+        # Only a single needle has one depth; other tasks have several pieces of evidence.
         place = fields["context"].find(answers[0]) if task.template is NIAH else -1
         depth = place / len(fields["context"]) if place >= 0 else None
         yield Example(f"{task.name}-{number}", fields, answers, "official", depth=depth)
@@ -101,7 +101,7 @@ _TASKS = (
 
 
 def published_results() -> tuple[Published, ...]:
-    """Each model's mean over the 13 tasks at each length, 0 to 1: the table of NVIDIA/RULER's README.md at c3f5e3b."""
+    """Return each model's mean over the 13 tasks at each length, 0 to 1, from the table of README.md at c3f5e3b."""
     return tuple(
         Published(row["model"], "", parse_length(row["length"]), {"": float(row["score"]) / 100})
         for row in published_rows(__package__)

@@ -24,7 +24,7 @@ from helm_longctx.sources.root import DataRoot
 TURNS = 5
 """The most questions on a context (`--max_turns`), if the file's first context has more."""
 ROOM = 1000
-"""Tokens that the official code leaves free besides, where each question is a request of its own."""
+"""Additional tokens that the official code leaves free if each question is a request of its own."""
 
 _CONTEXT = Shape("text or a list of whole numbers", lambda value: is_text(value) or are_all(is_whole)(value))
 _TARGET = re.compile(r"(The .+) is")
@@ -53,7 +53,7 @@ def ask_in_turn(name: str, context: str, questions: Sequence[Fields]) -> Iterato
 
 def ask_apart(name: str, context: str, questions: Sequence[Fields]) -> Iterator[tuple[list[Message], int]]:
     """Yield a request for each question, and how many of its characters may be cut."""
-    # Of `mf` the whole first question stands before the context.
+    # For `mf`, the whole first question stands before the context.
     shared = SHARED[name].format(context=context, prefix=questions[0]["input"])
     for question in questions:
         yield [{"role": "user", "content": shared + QUESTIONS[name].format(**question)}], len(shared)
@@ -125,7 +125,7 @@ def _record(row: Row, turn: Row, name: str, needles: Mapping[str, Any]) -> dict[
 
 
 def _find_needles(rows: JsonLines, most: int | None) -> dict[str, list[list[str]]]:
-    """Return the functions that are asked for, by repository. An answer is compared with all of its repository."""
+    """Return the functions that are asked for, by repository. An answer is compared with all of them."""
     require("code", "scbench: the score of RepoQA")
     needles = defaultdict(list)
     for row in rows:

@@ -27,7 +27,7 @@ QUERIES = {
     "cpp": "(function_definition declarator: (function_declarator declarator: (identifier))) @fdef",
     "go": "(function_declaration name: (_)) @fdef",
 }
-"""What a function is, by language."""
+"""The tree-sitter query that finds functions, by language."""
 
 _PAIRS = are_all(lambda pair: are_all(is_text)(pair) and len(pair) == len(("name", "code")))
 _BLOCK = re.compile(r"^```(?:\w+)?\s*\n(.*?)(?=^```)```", re.DOTALL | re.MULTILINE)
@@ -46,7 +46,7 @@ def is_right_function(output: str, answer: Mapping[str, Any]) -> bool:
     """Return whether the output is more similar to the right function than to others, and similar enough.
 
     Args:
-        answer: as `FUNCTION` says. All functions are those that any question on the repository asks for.
+        answer: as `FUNCTION` says. Its `functions` are those that any question on the repository asks for.
     """
     function, best, name = find_function(output.strip(), answer["lang"]), 0.0, None
     for other, code in answer["functions"]:
@@ -70,7 +70,7 @@ def find_function(output: str, language: str) -> str:
 
 
 def compare_functions(function: str, other: str) -> float:
-    """Return the BLEU of the words of two functions, with smoothing of method 4."""
+    """Return the BLEU of the words of two functions, with NLTK's smoothing method 4."""
     from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu  # late, because nltk takes a second
 
     words, wanted = (re.split(r"\s+", text.strip()) for text in (function, other))

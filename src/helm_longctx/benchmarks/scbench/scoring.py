@@ -21,24 +21,24 @@ if TYPE_CHECKING:
 
 BY_TURN = tuple(f"turn_{number}" for number in range(1, 6))
 SHAPES = {"subtask": TEXT, "turn": Shape("a whole number", is_whole)}
-"""The kinds of a record's fields. That of the answer depends on the subtask."""
+"""The shapes of a record's fields. The shape of the answer depends on the subtask."""
 
 _LETTERS = Shape("text or a list of texts, not empty", lambda v: bool(v) and (is_text(v) or are_all(is_text)(v)))
 _STARTS = ("answer is:", "answer:", "answer is", "option is")
 
 
 def share_of_answers(output: str, answers: Sequence[str]) -> float:
-    """Return the share of the answers that the output has, in any case, as two decimals."""
+    """Return the share of the answers that the output contains, ignoring case, rounded to two decimals."""
     return round(sum(text.lower() in output.lower() for text in answers) / len(answers), 2)
 
 
 def has_any_answer(output: str, answers: Sequence[str]) -> bool:
-    """Return whether the output has one of the answers, in any case. Of a text each character is an answer."""
+    """Return whether the output contains an answer, ignoring case. Of a text, each character is an answer."""
     return any(text.upper() in output.strip().upper() for text in answers)
 
 
 def is_right_choice(output: str, answers: Sequence[str]) -> bool:
-    """Return whether the output names the right choice, of which the answers are the text and the letter."""
+    """Return whether the output names the right choice; `answers` are its text and its letter."""
     output = output.strip()
     if not output or output[0] in "ABCD":
         return bool(output) and output[0] in answers
@@ -54,13 +54,13 @@ def is_right_choice(output: str, answers: Sequence[str]) -> bool:
 
 
 def equals_number(output: str, answer: float) -> bool:
-    """Return whether the answer is the first number of the output, whose decimals do not count if it has none."""
+    """Return whether the first number of the output is the answer. If the answer is whole, decimals do not count."""
     found = re.search(r"\d+\.\d+|\d+", output)
     return found is not None and (float(found[0]) // 1 if isinstance(answer, int) else float(found[0])) == answer
 
 
 def best_character_f1(output: str, answers: Sequence[str]) -> float:
-    """Return the F1 of the characters with the best answer. Of a text each character is an answer."""
+    """Return the F1 of the characters with the best answer. Of a text, each character is an answer."""
     characters = normalize_chinese(output)
     return max(f1(characters, normalize_chinese(text)) for text in answers)
 

@@ -19,7 +19,7 @@ from helm_longctx.protocol.template import NO_TEMPLATE
 from helm_longctx.sources.hub import HubDataset
 
 PASSAGE = 300
-"""Characters that the baseline repeats."""
+"""Number of characters that the baseline repeats."""
 
 _ROWS = {
     "kv": ("Retr.KV", 100, 500),
@@ -35,7 +35,7 @@ _ROWS = {
     "summary_with_needles": ("Mix.Sum+NIAH", 70, 350),
     "repoqa_and_kv": ("Mix.RepoQA+KV", 88, 440),
 }
-"""The title of each data set, and its contexts and questions."""
+"""The title of each data set, and its numbers of contexts and questions."""
 _INSTRUCTIONS = tuple(filter(None, (text.partition("{")[0] for text in SHARED.values())))
 
 
@@ -89,12 +89,14 @@ SCBENCH = Benchmark(
         Category("multi_request", "Multi-request", _MULTI_REQUEST),
     ),
     metrics=(
-        Metric("accuracy", "Accuracy", "Whether the output has the answer, as the task defines it.", success=True),
-        Metric("string_match_all", "Variables", "Share of the variables that the output has, as two decimals."),
-        Metric("pass@1", "Pass@1", "Whether the output repeats the right function, by BLEU.", success=True),
+        Metric("accuracy", "Accuracy", "Whether the output gives the answer, by the task's own rule.", success=True),
+        Metric(
+            "string_match_all", "Variables", "Share of the variables that the output contains, rounded to two decimals."
+        ),
+        Metric("pass@1", "Pass@1", "Whether the output repeats the right function, measured by BLEU.", success=True),
         Metric("f1", "F1", "F1 of the output's characters with the best answer."),
-        Metric("rougeLsum", "ROUGE-Lsum", "F1 of ROUGE-Lsum with the answer."),
-        *(Metric(name, name.replace("_", " ").title(), "The score of the questions there.") for name in BY_TURN),
+        Metric("rougeLsum", "ROUGE-Lsum", "ROUGE-Lsum F1 with the answer."),
+        *(Metric(name, name.replace("_", " ").title(), "The score of the questions of this turn.") for name in BY_TURN),
     ),
     axis=None,
     baselines={task.name: Baseline(repeat_passage, "B") for task in (*_MULTI_TURN, *_MULTI_REQUEST)},

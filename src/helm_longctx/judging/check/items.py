@@ -44,7 +44,7 @@ class Item:
     place: str | None = None
 
     def accepts(self, verdict: Mapping[str, float]) -> bool:
-        """Whether every grade of a verdict is within its tolerance of the expected grade."""
+        """Return whether every grade of a verdict is within its tolerance of the expected grade."""
         # The margin is for grades that were computed: 0.1 + 0.2 is not 0.3.
         return all(
             abs(verdict.get(name, math.inf) - value) <= self.tolerance.get(name, 0) + 1e-9
@@ -68,7 +68,7 @@ class Check:
     @cached_property
     def expected_score(self) -> float:
         """Score that a correct judge would give."""
-        # By the benchmark's own rule on the expected grades as a judge would write them, so that both scores are
+        # The benchmark's own rule scores the expected grades as a judge would write them, so that both scores are
         # comparable.
         score = self.score(dict.fromkeys(self.requests, json.dumps(dict(self.item.expected))))
         assert score is not None, self.item.id

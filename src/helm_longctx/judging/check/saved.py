@@ -25,7 +25,10 @@ COLUMNS = (
 
 
 def digest_checks(checks: Sequence[Check]) -> str:
-    """SHA-256 of the requests and the expected verdicts. Judges of different sets or rubrics cannot be compared."""
+    """Compute the SHA-256 of the requests and the expected verdicts.
+
+    Judges can only be compared on the same set with the same rubrics.
+    """
     digest = hashlib.sha256()
     for check in checks:
         prompts = {part: request.prompt for part, request in check.requests.items()}
@@ -55,7 +58,7 @@ def save(path: Path, results: Results, report: Mapping[str, Any]) -> None:
         "package": VERSION,
         "saved": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         **report,
-        # NaN is no JSON; the type object is needed because a column of numbers would turn None back into NaN.
+        # JSON has no NaN; the type object is needed because a column of numbers would turn None back into NaN.
         "verdicts": rows.astype(object).where(rows.notna(), None).to_dict("records"),
     }
     path.write_bytes(orjson.dumps(content, option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY))

@@ -46,7 +46,8 @@ def judge_client(deployment: str, client: AutoClient, seconds: float | None = No
     def build(key: str) -> Client:
         # HELM's `provide_api_key` looks the key up under this name.
         credentials = {**client.credentials, f"{record.host_organization}ApiKey": key}
-        # A client of its own: AutoClient keeps one client for each deployment, with the key it had first.
+        # The judge gets its own client, because AutoClient keeps one for each deployment, with the key that it had
+        # first.
         own = AutoClient(credentials, client.file_storage_path, client.cache_backend_config)
         return limit_time(own._get_client(deployment), seconds)
 

@@ -24,7 +24,7 @@ FAMILIES = {
     "LLAMA": r"llama|\bmeta\b",
     "GPT": r"gpt|\bo[1-9]\b|\bopenai\b",
 }
-"""Families of judges, whose names begin their variables, and patterns for names of models. The first match counts."""
+"""The families of judges, which begin the names of their variables, and patterns for models. The first match counts."""
 
 LIBRARIES = {
     "AnthropicClient": "ANTHROPIC",
@@ -38,8 +38,8 @@ LIBRARIES = {
     "TogetherChatClient": "TOGETHER",
     "TogetherCompletionClient": "TOGETHER",
 }
-"""HELM's clients that need a key, and the prefix of the variable from which their library reads it. Our clients say it
-themselves (`key_prefix`)."""
+"""HELM's clients that need a key, and the prefix of the variable from which their library reads it. Our own clients
+declare it (`key_prefix`)."""
 
 TOKEN_URL = re.compile(r"https://|http://(?:localhost|127(?:\.\d+){3}|\[::1\])(?::\d+)?(?:/|$)")
 """Addresses to which a client secret may be sent: encrypted, or on this machine."""
@@ -114,7 +114,7 @@ def judge_prefix(deployment: ModelDeployment) -> list[str]:
 
 
 def family_of(name: str) -> str | None:
-    """Return the family of a judge by its name, such as `GPT`; None if it is of another one."""
+    """Return the family of a judge by its name, such as `GPT`; None if it belongs to none of `FAMILIES`."""
     return next((family for family, pattern in FAMILIES.items() if re.search(pattern, name.lower())), None)
 
 

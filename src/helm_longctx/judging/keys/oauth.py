@@ -84,8 +84,8 @@ def _fetch_token(client: ClientCredentials, method: str) -> Token:
     from authlib.common.errors import AuthlibBaseError
     from authlib.integrations.requests_client import OAuth2Session
 
-    # Before the request: the server counts the lifetime from the moment at which it makes the token, not from its
-    # arrival.
+    # The time is taken before the request: the server counts the lifetime from the moment at which it makes the token,
+    # not from its arrival.
     started = time.time()
     names = {"token_endpoint_auth_method": method, "scope": client.scope}
     with OAuth2Session(client.client_id, client.client_secret, **names) as session:

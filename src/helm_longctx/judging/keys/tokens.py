@@ -30,7 +30,7 @@ class TokenSource:
     """
 
     def __init__(self, client: ClientCredentials, folder: Path):
-        # Half of the digest's digits identify the client; file names stay short.
+        # Half of the digest's digits are enough to identify the client, and keep file names short.
         self._client, self._file = client, folder / f"{client.digest[:32]}.json"
         self._lock = threading.Lock()
         self._held: Token | None = None

@@ -20,13 +20,13 @@ from helm_longctx.sources.jsonl import JsonArray, Row
 from helm_longctx.sources.root import DataRoot
 
 _GRADED = ("qa_pairs", "answers")
-"""The columns that the metrics read: of ASQA, and of QAMPARI."""
+"""The columns that the metrics read: the first of ASQA, the second of QAMPARI."""
 
 
 def load_alce(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     """Load questions with the first `sizes[length]` documents.
 
-    An answer can also cite the other documents. They are too large for the record, so it says where they are.
+    An answer can also cite the other documents. They are too large for the record, which only says where they are.
 
     Raises:
         InputError: a file is malformed, or has too few demonstrations.
@@ -35,7 +35,7 @@ def load_alce(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exampl
     protocol = _protocol(root / prompt_path)
     rows = _opened[path] = _open(root / path)
     demos = _demonstrations(protocol, task.demonstrations(settings), settings.seed)
-    # Before the sample is drawn, for all rows of the file (HELMET data.py:547 and 679).
+    # Demonstrations are drawn for all rows of the file, before the sample is drawn (HELMET data.py:547 and 679).
     by_row = [next(demos) for _ in range(len(rows))]
     numbers = shuffle_order(len(rows), settings.seed)[: task.sample(settings)]
     for position, (number, row) in enumerate(zip(numbers, rows.rows(numbers), strict=True)):
@@ -58,7 +58,7 @@ def all_documents(path: str, item: int, root: DataRoot) -> list[Row]:
     """Load all documents of an item, also those that the prompt did not contain.
 
     Args:
-        path: under the data root from which this process loaded the task last; if it loaded none, under `root`.
+        path: the file's path under the data root from which this process last loaded the task, or else under `root`.
     """
     # The judge runs in the process of the run, in which the file is already open.
     rows = _opened.get(path) or _open(root / path)
@@ -72,7 +72,7 @@ _opened: dict[str, JsonArray] = {}
 
 @cache
 def _open(path: Path) -> JsonArray:
-    """Open a file once: finding the items in ASQA's file of more than a gigabyte takes long."""
+    """Open a file only once, because finding the items in ASQA's file, of more than a gigabyte, takes long."""
     return JsonArray(path, {"question": str, "docs": list})
 
 
@@ -83,7 +83,7 @@ def documents(docs: list[Row], template: str, where: object) -> str:
         where: the row or the prompt file, for errors.
 
     Raises:
-        InputError: one lacks a title or a text.
+        InputError: a document lacks a title or a text.
     """
     if not all(isinstance(doc, Mapping) and "title" in doc and "text" in doc for doc in docs):
         raise InputError(f"{where}: column 'docs' must be a list of documents with title and text")
@@ -101,7 +101,7 @@ def _protocol(path: Path) -> Mapping[str, Any]:
 def _demonstrations(protocol: Mapping[str, Any], shots: int, seed: int) -> Iterator[str]:
     """Draw the demonstrations of each row, in file order.
 
-    Rows outside the sample are drawn for, too, because each draw depends on those before it.
+    Rows outside the sample also get demonstrations, because each draw depends on the draws before it.
     """
     demos = protocol["demos"]
     if not 0 <= shots <= len(demos):
@@ -120,7 +120,7 @@ def _demonstration(demo: Row, protocol: Mapping[str, Any]) -> str:
 
 
 def _references(row: Row) -> list[str]:
-    """One short answer for each part of the question. They are only shown; the metrics read the record."""
+    """Return one short answer for each part of the question, only for display: the metrics read the record."""
     if row.get("answers"):
         return [names[0] for names in row["answers"] if names]
     return [pair["short_answers"][0] for pair in row.get("qa_pairs") or [] if pair["short_answers"]]

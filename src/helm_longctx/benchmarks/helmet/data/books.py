@@ -32,10 +32,10 @@ LONG = 65536
 """The other tasks use texts with at least this many Llama 2 tokens."""
 
 _BEGINNING = 2000
-"""Characters at the start of a text that tell books and law cases apart; title pages are shorter."""
+"""Number of characters at the start of a text that identify a book or a law case. Title pages are shorter."""
 
 _BATCH = 8
-"""Texts that are tokenized in parallel. More would only take more memory."""
+"""Number of texts that are tokenized in parallel. A larger batch would only take more memory."""
 
 
 def load_narrativeqa(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
@@ -51,7 +51,7 @@ def load_narrativeqa(task: Task, settings: Settings, root: DataRoot) -> Iterator
     ordered = rows.rows(shuffle_order(len(rows), settings.seed))
     draws, shots = UnseededShuffles(settings.seed), _count_shots(task, settings, demos, root / train)
     texts = _measure_texts(ordered, lambda row: str(row["document"].get("text")), _cutter(task, settings, root))
-    # Lazily: after a hundred long texts the others need not be measured.
+    # This generator is lazy, so texts after the sample are not measured.
     long = ((row, text) for row, text, tokens in texts if tokens > LONGEST)
     for position, (row, text) in enumerate(islice(long, task.sample(settings))):
         row_demos = [demos[i] for i in draws.next(len(demos))[:shots]] if shots else []
@@ -81,7 +81,7 @@ def load_infbench(task: Task, settings: Settings, root: DataRoot, convert: Conve
     items, long = [], []
     cut = _cutter(task, settings, root)
     for number, (row, _, tokens) in enumerate(_measure_texts(rows, lambda row: str(row[CONTEXT]), cut)):
-        # Of every row, also of short ones, because demonstrations are drawn from all of them (HELMET data.py:620).
+        # Rows with short texts are kept, too, because demonstrations are drawn from all rows (HELMET data.py:620).
         items.append({"id": row["id"], **_convert_row(convert, row, root / path, number)})
         if tokens >= LONG:
             long.append(number)
@@ -91,7 +91,7 @@ def load_infbench(task: Task, settings: Settings, root: DataRoot, convert: Conve
     texts = _measure_texts(rows.rows(numbers), lambda row: str(row[CONTEXT]), cut)
     for position, (number, (row, text, _)) in enumerate(zip(numbers, texts, strict=True)):
         item = items[number]
-        # With the same seed for every row, as in HELMET data.py:620, nearly all rows get the same demonstrations.
+        # HELMET data.py:620 uses the same seed for every row, so nearly all rows get the same demonstrations.
         others = [other for other in items if other["id"] != item["id"]]
         if shots > len(others):
             raise InputError(f"{root / path}: shots={shots}, but there are only {len(others)} other rows")
@@ -135,7 +135,7 @@ def load_lexsum(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exam
     draws, shots = UnseededShuffles(settings.seed), _count_shots(task, settings, demos, root / train)
     # The official code first draws for the training rows, whose prompts it does not use.
     draws.skip(len(demos))
-    # For all rows with a short summary, because the official filter by length comes after the draws (HELMET
+    # All rows with a short summary get a draw, because the official filter by length comes after the draws (HELMET
     # data.py:235).
     demos_of_row = {number: draws.next(len(demos))[:shots] for number in short}
     cut = _cutter(task, settings, root)
@@ -171,14 +171,14 @@ def _example(
     fields_for_judge = dict(record or {})
     for path in _judge_files(task, "rubric", root):
         fields_for_judge["rubric"] = str(root / path)
-    # The texts of all lengths begin alike, so a book is the same group at each.
+    # A text begins alike at all lengths, so it is in the same group at each.
     group = f"text {digest(text[:_BEGINNING])[:12]}"
     name = f"{task.name}-{position}"
     return Example(name, fields, answers, "official", counter=origin, record=fields_for_judge, group=group)
 
 
 def _judge_files(task: Task, role: str, root: DataRoot) -> list[str]:
-    """The existing files of a judge source, such as its `rubric`."""
+    """Return the existing files of a judge source, such as its `rubric`."""
     paths = task.judge_sources[role].paths if role in task.judge_sources else []
     return [path for path in paths if root.has(path)]
 

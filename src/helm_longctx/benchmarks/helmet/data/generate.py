@@ -10,7 +10,7 @@ from helm_longctx.protocol.template import CONTEXT
 from helm_longctx.sources.jsonl import Row
 
 DEPTHS = 6
-"""Number of depths, evenly from start to end. Rows take turns, so that each depth has as many rows."""
+"""Number of depths, evenly spaced from start to end. Rows take turns, so that all depths have equally many rows."""
 
 Maker = Callable[[int, random.Random, float], Row]
 """(units, random generator, depth from 0 to 1) → a row with that many units."""
@@ -37,7 +37,7 @@ def fit_rows(
     """
 
     def rows_of(units: int, number: int) -> list[Row]:
-        # A generator for each row, so that a row does not depend on how many are generated.
+        # Each row has its own generator, so that it does not depend on the number of rows.
         return [make(units, random.Random(f"{seed}:{i}"), i % DEPTHS / (DEPTHS - 1)) for i in range(number)]
 
     # Two probes give the tokens per unit and those of the rest of the prompt. Units differ in length, so the estimate
@@ -58,7 +58,8 @@ def json_kv(pairs: int, rng: random.Random, depth: float) -> Row:
     """Generate a JSON object of UUID pairs, a key to look up, and two demonstrations from the same object."""
     items = [(uuid(rng), uuid(rng)) for _ in range(max(3, pairs))]
     at = round(depth * (len(items) - 1))
-    # From the same object, as in the official files, but never the pair that is asked for.
+    # The demonstrations come from the same object, as in the official files, but never include the pair that is asked
+    # for.
     demos = rng.sample(items[:at] + items[at + 1 :], 2)
     return {
         CONTEXT: "JSON data:\n" + json.dumps(dict(items), indent=1),
@@ -71,6 +72,6 @@ def json_kv(pairs: int, rng: random.Random, depth: float) -> Row:
 
 
 def uuid(rng: random.Random) -> str:
-    """Random hexadecimal digits in the format of a UUID, 8-4-4-4-12."""
+    """Draw random hexadecimal digits in the format of a UUID, 8-4-4-4-12."""
     digits = f"{rng.getrandbits(128):032x}"
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"

@@ -31,7 +31,7 @@ class Texts:
         return len(self.texts)
 
     def select(self, numbers: Sequence[int]) -> Texts:
-        """The rows with these numbers, in this order."""
+        """Select the rows with these numbers, in this order."""
         return Texts([self.texts[i] for i in numbers], [self.labels[i] for i in numbers])
 
 
@@ -74,10 +74,10 @@ def load_icl(
         raise InputError(f"{folder}/features.json: {len(names)} names of column {label!r}, expected {num_labels}")
     train, test = split(splits, settings.seed)
     sample = task.sample(settings)
-    # Strictly more: TREC's test split has exactly 500 rows and stays as it is (HELMET data.py:414).
+    # A test split of exactly this size, such as TREC's with 500 rows, stays as it is (HELMET data.py:414).
     if len(test) > sample:
         test = test.select(shuffle_order(len(test), settings.seed))
-        # With a generator of its own, seeded alike (HELMET data.py:389).
+        # The sample has its own generator with the same seed (HELMET data.py:389).
         test = test.select(Balance(test.labels).sample(sample, random.Random(settings.seed)))
     shots = task.sizes[settings.level] if settings.shots is None else settings.shots
     return _examples(task, train, test, shots, settings.seed, names or num_labels)
@@ -110,7 +110,7 @@ class Balance:
     """
 
     def __init__(self, labels: Sequence[int]):
-        # In the order of first appearance, because the draws depend on the order.
+        # Labels keep the order of their first appearance, because the draws depend on it.
         self._rows: dict[int, list[int]] = {}
         for row, label in enumerate(labels):
             self._rows.setdefault(label, []).append(row)
@@ -120,7 +120,7 @@ class Balance:
         if not self._rows:
             return []
         rounds = math.ceil(count / len(self._rows))
-        # All labels are drawn for before the first round is shuffled (HELMET data.py:399 to 410).
+        # The rows of all labels are drawn before the first round is shuffled (HELMET data.py:399 to 410).
         columns = [self._draw(rows, rounds, rng) for rows in self._rows.values()]
         ordered: list[int] = []
         for of_round in map(list, zip(*columns, strict=True)):

@@ -21,12 +21,12 @@ LLAMA_2 = HubFile(
 
 
 def find_counter(root: DataRoot) -> TokenCounter:
-    """A counter of Llama 2 tokens if the tokenizer is under the data root, else the estimate."""
+    """Return a counter of Llama 2 tokens if the tokenizer is under the data root, else the estimate."""
     return tokenizer_counter(LLAMA_2.origin(root), root / LLAMA_2.path) if root.has(LLAMA_2.path) else ESTIMATE
 
 
 def make_cutter(root: DataRoot, limit: int) -> TextCutter:
-    """A cutter to `limit` Llama 2 tokens.
+    """Return a cutter of texts to `limit` Llama 2 tokens.
 
     Raises:
         InputError: the tokenizer is not under the data root, or is not a tokenizer file.

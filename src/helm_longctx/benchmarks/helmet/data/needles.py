@@ -17,16 +17,16 @@ from helm_longctx.protocol.template import CONTEXT
 from helm_longctx.sources.jsonl import Row
 
 KEYS = 4
-"""Keys in a haystack of niah_multikey_1 and niah_multiquery."""
+"""Number of keys in a haystack of niah_multikey_1 and niah_multiquery."""
 
 VALUES = 4
-"""Values of the key in niah_multivalue."""
+"""Number of values of the key in niah_multivalue."""
 
 NOISE = "The lamp is lit. The door is shut. The floor is swept. Sit down now. Rest for a while."
 
 
 def niah_noise(lines: int, rng: random.Random, depth: float) -> Row:
-    """niah_single_1: one word key with a number, in a repeated passage."""
+    """Make a row of niah_single_1: one word key with a number, in a repeated passage."""
     (key,), value = word_keys(1, rng), _number(rng)
     haystack = [NOISE] * lines
     haystack.insert(round(depth * lines), _needle("numbers", key, value))
@@ -34,43 +34,49 @@ def niah_noise(lines: int, rng: random.Random, depth: float) -> Row:
 
 
 def niah_prose(sentences: int, rng: random.Random, depth: float) -> Row:
-    """niah_single_2: one word key with a number, in prose."""
+    """Make a row of niah_single_2: one word key with a number, in prose."""
     (key,), value = word_keys(1, rng), _number(rng)
     prose = _in_prose([_needle("numbers", key, value)], sentences, rng, depth)
     return _needle_row(prose, "number", key, [value], depth)
 
 
 def niah_prose_uuid(sentences: int, rng: random.Random, depth: float) -> Row:
-    """niah_single_3: one word key with a UUID, in prose."""
+    """Make a row of niah_single_3: one word key with a UUID, in prose."""
     (key,), value = word_keys(1, rng), uuid(rng)
     prose = _in_prose([_needle("uuids", key, value)], sentences, rng, depth)
     return _needle_row(prose, "uuid", key, [value], depth)
 
 
 def niah_multikey_prose(sentences: int, rng: random.Random, depth: float) -> Row:
-    """niah_multikey_1: four word keys with a number each, in prose. The question asks for the one at `depth`."""
+    """Make a row of niah_multikey_1: four word keys with a number each, in prose.
+
+    The question asks for the key at `depth`.
+    """
     context, keys, values = _four_in_prose(sentences, rng, depth)
     return _needle_row(context, "number", keys[0], values[:1], depth)
 
 
 def niah_multiquery(sentences: int, rng: random.Random, depth: float) -> Row:
-    """niah_multiquery: four word keys with a number each, in prose. The question asks for all; one is at `depth`."""
+    """Make a row of niah_multiquery: four word keys with a number each, in prose.
+
+    The question asks for all keys, of which one is at `depth`.
+    """
     context, keys, values = _four_in_prose(sentences, rng, depth)
     return _needle_row(context, "numbers", f"{', '.join(keys[:-1])}, and {keys[-1]}", values, depth)
 
 
 def niah_words(needles: int, rng: random.Random, depth: float) -> Row:
-    """niah_multikey_2: a haystack of word keys with numbers. The question asks for one."""
+    """Make a row of niah_multikey_2: a haystack of word keys with numbers. The question asks for one."""
     return _all_needles([(key, _number(rng)) for key in word_keys(needles, rng)], "numbers", depth)
 
 
 def niah_uuids(needles: int, rng: random.Random, depth: float) -> Row:
-    """niah_multikey_3: a haystack of UUID keys with UUIDs. The question asks for one."""
+    """Make a row of niah_multikey_3: a haystack of UUID keys with UUIDs. The question asks for one."""
     return _all_needles([(uuid(rng), uuid(rng)) for _ in range(needles)], "uuids", depth)
 
 
 def niah_values(sentences: int, rng: random.Random, depth: float) -> Row:
-    """niah_multivalue: one word key with four numbers, in prose, the first at `depth`, the others anywhere."""
+    """Make a row of niah_multivalue: one word key with four numbers, in prose, the first of them at `depth`."""
     (key,), values = word_keys(1, rng), [_number(rng) for _ in range(VALUES)]
     needles = [_needle("numbers", key, value) for value in values]
     return _needle_row(_in_prose(needles, max(VALUES, sentences), rng, depth), "numbers", key, values, depth)
@@ -80,7 +86,7 @@ def word_keys(count: int, rng: random.Random) -> list[str]:
     """Draw distinct keys such as `quick-hedgehog`; all of them if there are fewer than `count`."""
     adjectives, nouns = _words()
     keys = len(adjectives) * len(nouns)
-    # Numbers of pairs are drawn, because the list of all pairs would have millions of texts.
+    # The numbers of pairs are drawn, because a list of all pairs would have millions of texts.
     numbers = rng.sample(range(keys), min(count, keys))
     return [f"{adjectives[n % len(adjectives)]}-{nouns[n // len(adjectives)]}" for n in numbers]
 
@@ -103,7 +109,7 @@ def _in_prose(needles: list[str], sentences: int, rng: random.Random, depth: flo
     """Put the first needle at `depth` into prose, and the others at random positions."""
     prose = [_sentence(rng) for _ in range(sentences)]
     places = [round(depth * sentences), *(rng.randrange(sentences + 1) for _ in needles[1:])]
-    # From the back, so that an insertion does not move the places before it.
+    # Needles are inserted from the back, so that an insertion does not move the places before it.
     for place, needle in sorted(zip(places, needles, strict=True), reverse=True):
         prose.insert(place, needle)
     return " ".join(prose)
@@ -122,13 +128,13 @@ def _number(rng: random.Random) -> str:
 def _words() -> tuple[list[str], list[str]]:
     words = RandomWord()
     kinds = (words.filter(include_categories=[kind]) for kind in ("adjective", "noun"))
-    # Sorted, because a draw from a set would differ from process to process.
+    # The words are sorted, because a draw from a set would differ from process to process.
     adjectives, nouns = (sorted({w.lower() for w in kind if w.isascii() and w.isalpha()}) for kind in kinds)
     return adjectives, nouns
 
 
 def _sentence(rng: random.Random) -> str:
-    """A sentence of about sixteen words.
+    """Make a sentence of about sixteen words.
 
     The haystack's prose comes from this small grammar, so that the package ships no text by others.
     """

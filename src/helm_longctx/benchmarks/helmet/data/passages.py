@@ -45,7 +45,7 @@ def load_qa(
     key = "id" if "id" in next(iter(rows)) else "question"
     candidates = [(number, row.get(key)) for number, row in enumerate(rows) if is_wanted(row)]
     sample = sample_questions([own for _, own in candidates], task.sample(settings), settings.seed, file)
-    # In file order, and a question at all its depths (HELMET data.py:87).
+    # The sample stays in file order, with each question at all its depths (HELMET data.py:87).
     numbers = [number for number, own in candidates if own in sample]
     pool = Demonstrations([demo for demo in demos if is_wanted(demo)], key, demo_file, task.demonstrations(settings))
     for position, row in enumerate(rows.rows(numbers)):
@@ -89,7 +89,7 @@ def load_rerank(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exam
             CONTEXT: _documents(row, passage),
             "question": row["query"],
         }
-        # HELMET makes texts of the grades and numbers of these (data.py:319 and 327).
+        # HELMET converts the grades to text and back to numbers (data.py:319 and 327).
         record = {"qrels": {p["id"]: int(p["label"]) for p in row["ctxs"]}, "passages": passages}
         yield Example(
             f"{task.name}-{position}",
@@ -112,7 +112,7 @@ def sample_questions(keys: list[Any], count: int, seed: int, file: Path) -> set[
         distinct = sorted(set(keys))
     except TypeError as error:
         raise InputError(f"{file}: ids must be all strings or all numbers") from error
-    # Sorted first, because the order of a set differs from process to process (HELMET data.py:86).
+    # The keys are sorted first, because the order of a set differs from process to process (HELMET data.py:86).
     return set(random.Random(seed).sample(distinct, min(count, len(distinct))))
 
 
@@ -152,7 +152,7 @@ class Demonstrations:
 
 
 def _less_popular(row: Row, threshold: float | None) -> bool:
-    # The logarithm of 0 would end the official code; such a subject is left out here.
+    # The official code ends in an error at the logarithm of 0; such a subject is left out here.
     return threshold is None or bool(row["s_pop"] > 0 and math.log10(row["s_pop"]) < threshold)
 
 
@@ -175,7 +175,7 @@ def _qa_demo(demo: FileRow) -> str:
 
 
 def _rerank_passage(row: Row) -> Callable[[Row], str]:
-    """The format of passages. The first passage of the test query decides about titles, also in demonstrations."""
+    """Return the format of passages. It has titles, also in demonstrations, if the query's first passage has one."""
     titled = bool(row["ctxs"]) and "title" in row["ctxs"][0]
     template = prompts.RERANK_TITLED_PASSAGE if titled else prompts.RERANK_PASSAGE
     return lambda passage: template.format(id=passage["id"], title=passage.get("title"), text=passage["text"])
@@ -187,13 +187,13 @@ def _rerank_demo(demo: FileRow, passage: Callable[[Row], str]) -> str:
 
 
 def _ranking(row: Row) -> str:
-    # Stable, so passages of the same grade keep the order of the file (HELMET data.py:297).
+    # The sort is stable, so passages of the same grade keep the order of the file (HELMET data.py:297).
     by_label = sorted(row["ctxs"], key=lambda passage: int(passage["label"]), reverse=True)
     return " > ".join(passage["id"] for passage in by_label)
 
 
 def _depth(row: Row, context: str) -> float | None:
-    """The depth in the file if it is a share of the context, else the mean position of the answers."""
+    """Return the depth in the file if it is a share of the context, else the mean position of the answers."""
     depth = row.get("depth")
     if not context or (isinstance(depth, float | int) and 0 <= depth <= 1):
         return depth if context else None
@@ -206,7 +206,7 @@ def _depth(row: Row, context: str) -> float | None:
 
 
 def _relevant_depth(row: Row) -> float | None:
-    """The mean position of the passages with the highest grade; None if all have the same grade."""
+    """Return the mean position of the passages with the highest grade; None if all have the same grade."""
     grades = [int(passage["label"]) for passage in row["ctxs"]]
     return _mean_place([grade == max(grades) for grade in grades]) if len(set(grades)) > 1 else None
 

@@ -69,7 +69,7 @@ def _official_rows(task: Task, settings: Settings, root: DataRoot, types: Types)
 def _read_official(
     task: Task, settings: Settings, rows: JsonLines, convert: Convert, has_depth: bool = True
 ) -> Iterator[Example]:
-    # HELMET data.py:141 and 515: shuffled, then cut, so a smaller sample is the start of a larger one.
+    # Rows are shuffled and then cut (HELMET data.py:141 and 515), so a smaller sample is the start of a larger one.
     numbers = shuffle_order(len(rows), settings.seed)[: task.sample(settings)]
     for position, (number, row) in enumerate(zip(numbers, rows.rows(numbers), strict=True)):
         fields, references = convert(row, f"{rows.path}: row {number + 1}")
@@ -97,19 +97,19 @@ def _generate(
 
 
 def _depth(row: Row, references: list[str]) -> float | None:
-    """The depth in the file if it is a share of the context, else the mean position of the answers."""
+    """Return the depth in the file if it is a share of the context, else the mean position of the answers."""
     depth = row.get("depth")
     return depth if isinstance(depth, float | int) and 0 <= depth <= 1 else evidence_depth(row[CONTEXT], references)
 
 
 def evidence_depth(context: str, answers: Iterable[str]) -> float | None:
-    """The mean relative position of the answers in the context; None if it contains none of them."""
+    """Return the mean relative position of the answers in the context; None if it contains none of them."""
     places = [at / max(1, len(context)) for at in map(context.find, answers) if at >= 0]
     return sum(places) / len(places) if places else None
 
 
 def _pairs(task: Task, length: int) -> int:
-    """The number of key-value pairs for any length, by linear interpolation between the official sizes."""
+    """Return the number of key-value pairs for any length, by linear interpolation between the official sizes."""
     points = sorted(task.sizes)
     for low, high in pairwise(points):
         if low <= length <= high:
@@ -127,7 +127,7 @@ def _json_kv(row: Row, where: str, shots: int, at_least: int) -> tuple[dict[str,
     fields = {
         CONTEXT: row[CONTEXT],
         "question": row["question"],
-        # By the wish and not by the number that exists: so in HELMET data.py:136.
+        # The blank line depends on the number of shots asked for, not on the number found (HELMET data.py:136).
         "demos": "\n\n".join(demos) + ("\n\n" if shots > 0 else ""),
     }
     return fields, _texts(row["answer"], "answer", where)
@@ -136,7 +136,7 @@ def _json_kv(row: Row, where: str, shots: int, at_least: int) -> tuple[dict[str,
 def _ruler(row: Row, where: str, names: frozenset[str]) -> tuple[dict[str, str], list[str]]:
     values = {
         **row,
-        # HELMET data.py:500: NIAH files have `query`, RULER's questions `question`.
+        # NIAH's files have the column `query`, those of RULER's questions `question` (HELMET data.py:500).
         "question": row.get("query", row.get("question", "")),
         "example": f"{row['example']}\n\n" if row.get("example") else "",
     }

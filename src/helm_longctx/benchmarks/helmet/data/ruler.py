@@ -39,7 +39,7 @@ _EXAMPLE_VALUE = 99_999  # never drawn for a row, so that the example cannot con
 
 
 def common_words(uncommon: int, rng: random.Random, depth: float) -> Row:
-    """cwe: a numbered list of ten frequent words and `uncommon` rare words."""
+    """Make a row of cwe: a numbered list of ten frequent words and `uncommon` rare words."""
     example_size = COMMON_WORDS + _EXAMPLE_UNCOMMON_WORDS
     words = _sample_words(example_size + COMMON_WORDS + uncommon, rng)
     example, example_answer = _word_list(words[:example_size], _EXAMPLE_COMMON_REPEATS, _EXAMPLE_UNCOMMON_REPEATS, rng)
@@ -49,12 +49,13 @@ def common_words(uncommon: int, rng: random.Random, depth: float) -> Row:
 
 
 def frequent_words(words: int, rng: random.Random, depth: float) -> Row:
-    """fwe: about `words` coded words, whose frequencies follow Zipf's law with exponent 2. The first word is noise.
+    """Make a row of fwe: about `words` coded words, whose frequencies follow Zipf's law with exponent 2.
 
-    As in RULER the frequencies are the expected ones and not drawn, so that chance cannot change their order.
+    The most frequent word is noise. As in RULER, the frequencies are the expected ones and not drawn, so that chance
+    cannot change their order.
     """
     share = words / _ZETA_2
-    # Ranks from which on a word would appear less than once are left out.
+    # Ranks at which a word would appear less than once are left out.
     counts = [int(share / rank**2) for rank in range(1, math.isqrt(int(share)) + 1)]
     # In a short text the first ranks would have the same frequency. These minima keep them apart.
     least = range(FREQUENT_WORDS + 2, 1, -1)
@@ -67,7 +68,7 @@ def frequent_words(words: int, rng: random.Random, depth: float) -> Row:
 
 
 def variable_tracking(lines: int, rng: random.Random, depth: float) -> Row:
-    """vt: a chain of assignments, in order, at random places in a repeated passage."""
+    """Make a row of vt: a chain of assignments, in order, at random places in a repeated passage."""
     value = rng.randrange(10_000, _EXAMPLE_VALUE)
     context, names = _chain(lines, value, 5, rng)
     row = {CONTEXT: context, "query": str(value), "num_v": len(names), "example": _chain_example()}
@@ -75,14 +76,17 @@ def variable_tracking(lines: int, rng: random.Random, depth: float) -> Row:
 
 
 def one_hop_questions(documents: int, rng: random.Random, depth: float) -> Row:
-    """qa_1, in SQuAD's format: paragraphs without titles. The question is about the paragraph at `depth`."""
+    """Make a row of qa_1, in SQuAD's format: paragraphs without titles. The question is about the one at `depth`."""
     # Linked documents share names. Only one of each pair is used, so that an answer stands in one place.
     target, *others = (rng.choice((near, far)) for near, far, _ in _stories(max(1, documents), rng))
     return _questions([document.text for document in others], target.text, target.question, target.answer, depth)
 
 
 def two_hop_questions(documents: int, rng: random.Random, depth: float) -> Row:
-    """qa_2, in HotpotQA's format: titled paragraphs. One, anywhere, leads to the one at `depth` with the answer."""
+    """Make a row of qa_2, in HotpotQA's format: titled paragraphs.
+
+    One paragraph, at a random place, leads to the one at `depth`, which has the answer.
+    """
     others = max(1, documents - 1)
     (first, second, question), *stories = _stories(1 + others // 2, rng)
     rest = [document for near, far, _ in stories for document in (near, far)][: others - 1]
@@ -137,7 +141,7 @@ def _chain(lines: int, value: int, length: int, rng: random.Random) -> tuple[str
 
 @cache
 def _chain_example() -> str:
-    """The worked example, as in RULER the same in all rows. Its names are shorter, so that no row has them."""
+    """Return the worked example, the same in all rows, as in RULER. No row has its names, which are shorter."""
     context, names = _chain(_EXAMPLE_LINES, _EXAMPLE_VALUE, 3, random.Random("example"))
     fields = {"context": context, "query": str(_EXAMPLE_VALUE), "num_v": len(names)}
     return f"{VT_USER.format(example='', **fields)}\n{VT_PREFIX.format(**fields)} {' '.join(names)}"
@@ -168,7 +172,7 @@ def _story(facts: dict[str, str], rng: random.Random) -> tuple[_Document, _Docum
 
 
 def _name(number: int) -> str:
-    """The name with this number. All names have the same length, so that none contains another."""
+    """Return the name with this number. All names have the same length, so that none contains another."""
     name = ""
     for alphabet in _NAME_LETTERS:
         number, place = divmod(number, len(alphabet))

@@ -29,10 +29,10 @@ LLAMA_3 = HubFile(
     kind="model",
     setting="HELM_LONGCTX_LLAMA3_REPO",
 )
-"""What texts are cut with, whichever model reads them. The repository is gated, so the setting can name a copy."""
+"""The tokenizer that cuts texts, whichever model reads them. Its repository is gated; the setting can name a copy."""
 
 CLASSES = {STANDARD["64k"]: "short", STANDARD["256k"]: "medium", STANDARD["1m"]: "long"}
-"""LongBench v2's classes of length; a text is cut to this many tokens."""
+"""LongBench v2's classes of length, by the number of tokens to which their texts are cut."""
 
 _CHOICES = ("choice_A", "choice_B", "choice_C", "choice_D")
 _LONGBENCH: Types = {"context": str, "question": str, "answer": str, "length": str, **dict.fromkeys(_CHOICES, str)}
@@ -40,7 +40,7 @@ _GRAPH: Types = {"context": str, "question": str, "answer": list}
 
 
 def release_file(path: str) -> ReleaseFile:
-    """A file of the second release, by its path in the archive's `data` folder."""
+    """Return a file of the second release, by its path in the archive's `data` folder."""
     return ReleaseFile(RELEASE, f"helmet2/{path}")
 
 

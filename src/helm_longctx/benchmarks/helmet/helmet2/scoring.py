@@ -22,7 +22,10 @@ def score_json_kv(record: Record) -> Scores:
 
 
 def score_graphwalk(record: Record) -> Scores:
-    """F1 of the nodes of the list after "Final Answer:", else of the first list. A repeated node costs precision."""
+    """Compute F1 of the nodes in the list after "Final Answer:", or else in the first list.
+
+    A repeated node lowers the precision.
+    """
     output, answer = record["prediction"], record["references"]
     match = _FINAL_LIST.search(output) or _ANY_LIST.search(output)
     found = [item.strip() for item in match[1].split(",") if item.strip()] if match else []
@@ -34,10 +37,14 @@ def score_graphwalk(record: Record) -> Scores:
 
 
 def score_choice(record: Record) -> Scores:
-    """The better of the whole output and the line after the prefix; the substring is searched in the whole output."""
+    """Return the better score of the whole output and of the line after the prefix.
+
+    The substring match is that of the whole output.
+    """
     whole = answer_metrics(record["prediction"], record["references"])
     parsed = answer_metrics(parse_output(record["prediction"], CHOICE_PREFIX), record["references"])
-    # The official code ends in a KeyError here: it drops this metric from the parsed line's and then reads it.
+    # The official code raises a KeyError here: it drops this metric from the scores of the parsed line and then reads
+    # it.
     return {
         name: value if name == "substring_exact_match" else max(value, parsed[name]) for name, value in whole.items()
     }

@@ -1,4 +1,4 @@
-"""HELMET's new tasks: recall and RULER to two million tokens, graphs, and LongBench v2. MRCR is beside OpenAI's.
+"""HELMET's new tasks: recall and RULER to two million tokens, graphs, and LongBench v2. The new MRCR is in `mrcr`.
 
 Source: princeton-nlp/HELMET at 5dde2de, data_module/*.py. RULER and JSON KV differ from the published tasks in their
 files, which were measured with Llama 3's tokenizer.
@@ -37,7 +37,7 @@ FOLDERS = {
     "niah_mq": "niah_multiquery",
     "niah_mv": "niah_multivalue",
 }
-"""The start of HELMET's names of RULER's tasks, and that of their folders."""
+"""Maps the start of HELMET's names of RULER's tasks to the start of their folders' names."""
 
 
 def _ruler(task: Task) -> Task:
