@@ -147,7 +147,10 @@ def test_a_complete_run(folder: JudgedFolder, server: BatchServer, tmp_path: Pat
     ("entry", "message"),
     [
         (ENTRY.replace("corp/anthropic", "longctx/lexical"), "longctx/lexical has no batches; allowed: deployments"),
-        ("helmet_cite:length=8k,judge=longctx/lexical,model=longctx/lexical", "judge=longctx/lexical is not asked in"),
+        (
+            "helmet_cite:length=8k,judge=longctx/lexical,model=longctx/lexical",
+            "judge=longctx/lexical cannot be asked in batches",
+        ),
     ],
 )
 def test_judges_without_batches(folder: JudgedFolder, server: BatchServer, entry: str, message: str) -> None:  # noqa: F811
