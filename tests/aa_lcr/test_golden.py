@@ -10,7 +10,7 @@ import pytest
 from helm_longctx.benchmarks.aa_lcr.data import questions
 from helm_longctx.benchmarks.aa_lcr.scoring import judge_prompt, mean_over_questions, read_verdict, score
 from tests.aa_lcr.fabricate import ROWS, build_aa_lcr, candidates, replies
-from tests.longproc.make_golden import digest
+from tests.official import digest
 
 GOLDEN = json.loads((Path(__file__).parent / "golden.json").read_text(encoding="utf-8"))
 
