@@ -1,4 +1,4 @@
-"""Measures disk space, peak memory and time of a run with our runner and with HELM's own, in turn.
+"""Measures disk space, peak memory and seconds of a run with our runner and with HELM's own, in turn.
 
     python bench/run_files.py [--rows 100] [--books 200] [--json FILE]
 
@@ -72,28 +72,18 @@ def models(folder: Path, address: str) -> Path:
 
 
 def measure(entry: str, data: Path, arguments: list[str], address: str) -> dict[str, float]:
-    """Make a run in a new folder and process. Return MB on disk, peak MB, seconds, and MB of prompts."""
+    """Make a run in a new folder and process. Return seconds, peak MB, and MB on disk and of prompts."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         local = models(folder / "models", address)
-        command: list[str | Path] = [
-            HELM_RUN,
-            "--run-entries",
-            entry,
-            "--suite",
-            "s",
-            "-m",
-            "1000",
-            "--local-path",
-            local,
-            *arguments,
-        ]
-        cost = measure_command(command, folder, {ENVIRONMENT: str(data)})
+        options: list[str | Path] = ["--run-entries", entry, "--suite", "s", "-m", "1000", "--local-path", local]
+        cost = measure_command([HELM_RUN, *options, *arguments], folder, {ENVIRONMENT: str(data)})
         (run,) = folder.glob("benchmark_output/runs/s/*/scenario_state.json")
         left = [*run.parent.rglob("*"), *(local / "cache").rglob("*"), folder / "log"]
         disk = sum(path.stat().st_size for path in left if path.is_file())
         return {
             "seconds": cost.seconds,
+            "cpu_seconds": cost.cpu_seconds,
             "peak": cost.peak_mb,
             "disk": disk / 1e6,
             "text": text_size(run.parent) / 1e6,
@@ -120,7 +110,8 @@ def compare(title: str, entry: str, data: Path, turns: int) -> list[dict[str, An
             rows.append({"run": title, "side": name, **m})
             print(
                 f"{title}, turn {turn + 1}, {name}: text {m['text']:.0f} MB, disk {m['disk'] / m['text']:.2f} times,"
-                f" peak {m['peak']:.0f} MB = {m['peak'] / m['text']:.2f} times, {m['seconds']:.1f} s",
+                f" peak {m['peak']:.0f} MB = {m['peak'] / m['text']:.2f} times, {m['seconds']:.1f} s,"
+                f" {m['cpu_seconds']:.1f} s of processors",
                 flush=True,
             )
     return rows
