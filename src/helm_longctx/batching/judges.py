@@ -121,7 +121,7 @@ class JudgeBatchRunner(BatchRunner):
 
     def _states(self, run_spec: RunSpec, run_path: Path) -> Sequence[RequestState]:
         """Return the states of a run, with the results that exist."""
-        if self._is_run_completed(str(run_path)):
+        if self._is_made(run_spec, run_path):
             with reading(run_path / STATES):
                 complete: ScenarioState = from_json((run_path / STATES).read_bytes(), ScenarioState)
             # A complete run also contains the old verdicts, which must not be used.

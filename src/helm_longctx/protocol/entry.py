@@ -140,9 +140,8 @@ class Entry:
 
     @property
     def files_digest(self) -> str | None:
-        """The digest of the user's own files; None if the tasks read none."""
-        names = sorted({name for task in self.tasks for name in task.own_files})
-        return digest_files(Path(self.settings.path) / name for name in names) if names and self.settings.path else None
+        """The digest of the user's own files as they are now; None if the tasks read none, or if there are none."""
+        return digest_own_files(self.tasks, self.settings.path)
 
     def judge_sources(self, root: DataRoot) -> list[Source]:
         """Return the files that the judge of a run needs.
@@ -171,6 +170,12 @@ class Entry:
     def fetch_command(self, root: DataRoot) -> str:
         """Return the command that fetches the entry's data."""
         return fetch_command([self], root)
+
+
+def digest_own_files(tasks: Iterable[Task], path: str | None) -> str | None:
+    """Return the digest of the files that tasks read in the user's folder; None if there are no such files."""
+    names = sorted({name for task in tasks for name in task.own_files})
+    return digest_files(Path(path) / name for name in names) if path else None
 
 
 def arguments_of(benchmark: Benchmark) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from helm_longctx.protocol.benchmark import Benchmark
+from helm_longctx.protocol.entry import digest_own_files
 from helm_longctx.protocol.metric_names import CONDITIONS, DEPTHS, depth_score, task_score
 from helm_longctx.protocol.task import MAIN_METRIC, Settings, Task
 
@@ -32,7 +33,8 @@ class Lack(NamedTuple):
     Args:
         kind: `missing` (the task has no score), `extra` (the task is in a mean but not in the category),
             `num_samples` (fewer examples than the benchmark has), `subsampled` (drawn by HELM's `-m`), `judge` (not the
-            official one), or the name of a statistic in `_SHARES`.
+            official one), `files` (the user's own files are not those of the run), or the name of a statistic in
+            `_SHARES`.
         task: the task's name.
         detail: for `num_samples` the number and the official number, for `judge` its name, for a statistic its value.
     """
@@ -58,6 +60,7 @@ class Lack(NamedTuple):
             "extra": "not of this category, but in its mean",
             "subsampled": "instances drawn by -m",
             "judge": f"judged by {self.detail}",
+            "files": "your files have changed since this run",
         }[self.kind]
 
 
@@ -71,6 +74,7 @@ class Outcome:
         settings: the run entry's length, protocol and number of samples.
         judge: the run entry's judge.
         means: from (statistic, task) to the mean over instances without perturbation.
+        files_changed: whether the user's own files are no longer those of the run.
     """
 
     category_tasks: tuple[Task, ...]
@@ -78,6 +82,7 @@ class Outcome:
     settings: Settings
     judge: str
     means: Mapping[tuple[str, str], float]
+    files_changed: bool = False
 
 
 def find_outcome(
@@ -104,6 +109,8 @@ def find_outcome(
     if category.needs_path and tasks:
         expected = tasks
     annotators = spec.get("annotators") or []
+    # Files that are not on this machine have not changed.
+    files = digest_own_files(tasks or expected, arguments.get("path")) if "files" in arguments else None
     means = {
         (stat["name"]["name"], stat["name"].get("sub_split", "")): stat["mean"]
         for stat in stats
@@ -116,6 +123,7 @@ def find_outcome(
         # A run has at most one annotator.
         next((each.get("args", {}).get("judge", "auto") for each in annotators), "auto"),
         means,
+        files not in (None, arguments.get("files")),
     )
 
 
@@ -141,6 +149,8 @@ def task_lacks(outcome: Outcome, task: Task) -> Iterator[Lack]:
         yield Lack("subsampled", task.name)
     if not task.is_official(outcome.judge):
         yield Lack("judge", task.name, outcome.judge)
+    if outcome.files_changed:
+        yield Lack("files", task.name)
     for name in _SHARES:
         if share := outcome.means.get((name, task.name)):
             yield Lack(name, task.name, f"{share:.4g}")

@@ -101,18 +101,6 @@ def evaluate(runner: Runner, spec: RunSpec, state: ScenarioState) -> tuple[list[
     return stats, remove_per_instance_stats_nans([row for result in results for row in result.per_instance_stats])
 
 
-def _is_same(run_path: Path, run_spec: RunSpec) -> bool:
-    """Whether a complete run has the requested number of instances and read the user's files as they are now.
-
-    Neither is in a run's name.
-    """
-    made = read_json(run_path / RUN_SPEC)
-    return (made["adapter_spec"].get("max_eval_instances"), made["scenario_spec"].get("args", {}).get("files")) == (
-        run_spec.adapter_spec.max_eval_instances,
-        run_spec.scenario_spec.args.get("files"),
-    )
-
-
 @dataclass(frozen=True)
 class PreparedRun:
     """Everything that a run needs before the model is asked.
@@ -187,7 +175,7 @@ class LongContextRunner(Runner):
                 runs.
             RunnerError: only HELM's own runs failed.
         """
-        self._refused: list[str] = []
+        self._refused: dict[str, str] = {}
         failure: RunnerError | None = None
         try:
             super().run_all(run_specs)
@@ -195,7 +183,9 @@ class LongContextRunner(Runner):
             failure = error
         if self.logs_scores:
             runs = Path(self.runs_path)
-            log_scores(Path(self.output_path), runs.name, [spec.name for spec in run_specs if self._streams(spec)])
+            # A refused run can have the result of an earlier command.
+            made = [spec.name for spec in run_specs if self._streams(spec) and spec.name not in self._refused]
+            log_scores(Path(self.output_path), runs.name, made)
         if self._refused:
             others = f". {failure}: their errors are in the log" if failure else ""
             raise InputError(f"{self._refusals(run_specs)}{others}") from failure
@@ -212,15 +202,15 @@ class LongContextRunner(Runner):
         except InputError as error:
             if self.exit_on_error:
                 raise
-            self._refused.append(f"{run_spec.name}: {error}")
-            herror(self._refused[-1])
+            self._refused[run_spec.name] = f"{run_spec.name}: {error}"
+            herror(self._refused[run_spec.name])
 
     def _run_other(self, run_spec: RunSpec) -> None:
         """Let HELM's own code make a run that this class does not stream."""
         super().run_one(run_spec)
 
     def _refusals(self, run_specs: list[RunSpec]) -> str:
-        return f"{len(self._refused)} of {len(run_specs)} runs were not made: {'; '.join(self._refused)}"
+        return f"{len(self._refused)} of {len(run_specs)} runs were not made: {'; '.join(self._refused.values())}"
 
     def _streams(self, run_spec: RunSpec) -> bool:
         """Whether this class makes the run; otherwise HELM's own code does."""
@@ -237,6 +227,19 @@ class LongContextRunner(Runner):
             hlog(f"{run_path} is made again, because files are incomplete: {', '.join(incomplete)}")
         return not incomplete
 
+    def _is_made(self, run_spec: RunSpec, run_path: Path) -> bool:
+        """Whether a run is complete, and has the requested number of instances and the user's files as they are now.
+
+        Neither is in a run's name.
+        """
+        if not self._is_run_completed(str(run_path)):
+            return False
+        made = read_json(run_path / RUN_SPEC)
+        return (made["adapter_spec"].get("max_eval_instances"), made["scenario_spec"].get("args", {}).get("files")) == (
+            run_spec.adapter_spec.max_eval_instances,
+            run_spec.scenario_spec.args.get("files"),
+        )
+
     def _stream_run(self, run_spec: RunSpec) -> None:
         run_path = Path(self._get_run_path(run_spec))
         # Another process may be making the same run, and a full disk can show in any of the run's files.
@@ -247,7 +250,7 @@ class LongContextRunner(Runner):
 
     def _skips(self, run_spec: RunSpec, run_path: Path) -> bool:
         """Whether the run need not be made. This is logged."""
-        if not (self.skip_completed_runs and self._is_run_completed(str(run_path)) and _is_same(run_path, run_spec)):
+        if not (self.skip_completed_runs and self._is_made(run_spec, run_path)):
             return False
         hlog(f"Skipping run {run_spec.name} because run is completed and all output files exist.")
         return True
