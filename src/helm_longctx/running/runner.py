@@ -27,7 +27,7 @@ from helm.proxy.services.service import CACHE_DIR
 from helm_longctx.environment import max_cost
 from helm_longctx.errors import InputError
 from helm_longctx.helm.annotator import check_annotators
-from helm_longctx.helm.counting import with_deployments_tokenizer
+from helm_longctx.helm.counting import check_tokenizers, with_deployments_tokenizer
 from helm_longctx.helm.patches import apply_patches
 from helm_longctx.helm.scenario import LongContextScenario
 from helm_longctx.locks import lock_run
@@ -62,6 +62,7 @@ from helm_longctx.runs.files import (
 from helm_longctx.runs.journal import Journal
 from helm_longctx.runs.ledger import check_nothing_in_batches
 from helm_longctx.runs.prompts import instance_names, write_prompts
+from helm_longctx.sources.root import DataRoot
 
 
 def runner_arguments(
@@ -171,10 +172,11 @@ class LongContextRunner(Runner):
         """Make all runs. The log ends with their scores.
 
         Raises:
-            InputError: runs of this package failed. The message names them and the reasons, and also HELM's failed
-                runs.
+            InputError: a tokenizer cannot be loaded, so no run is made; or runs of this package failed. The message
+                names them and the reasons, and also HELM's failed runs.
             RunnerError: only HELM's own runs failed.
         """
+        self._check_tokenizers(run_specs)
         self._refused: dict[str, str] = {}
         failure: RunnerError | None = None
         try:
@@ -191,6 +193,31 @@ class LongContextRunner(Runner):
             raise InputError(f"{self._refusals(run_specs)}{others}") from failure
         if failure:
             raise failure
+
+    def _check_tokenizers(self, run_specs: list[RunSpec]) -> None:
+        """Load the tokenizers of all runs that are not complete, because requests of other runs cost money.
+
+        Raises:
+            InputError: runs need tokenizers that cannot be loaded.
+        """
+        problems: dict[str, None] = {}
+        for spec in filter(self._streams, run_specs):
+            try:
+                if not (Path(self._get_run_path(spec)) / INSTANCE_STATS).exists():
+                    self._check_tokenizer(with_deployments_tokenizer(spec))
+            except InputError as error:
+                problems[str(error)] = None
+        if problems:
+            raise InputError("; ".join(problems))
+
+    def _check_tokenizer(self, run_spec: RunSpec) -> None:
+        scenario = create_scenario(run_spec.scenario_spec)
+        try:
+            check_tokenizers(scenario.entry, run_spec.adapter_spec.model_deployment, DataRoot.find(self.output_path))
+        except InputError:
+            # Short prompts need no tokenizer, and only the prompts tell whether all of them are short.
+            with Spool(Path(self.runs_path)) as spool:
+                self.adapt(run_spec, scenario, spool)
 
     def run_one(self, run_spec: RunSpec) -> None:
         """Make one run. Bad input is recorded for `run_all`, and raised only with `--exit-on-error`."""
