@@ -10,16 +10,15 @@ outputs it is replaced. Its evaluator of countdown calls `eval` on parts of the 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
 from pathlib import Path
 
 from helm_longctx.benchmarks.longproc.data import TASKS
 from tests.longproc.fabricate import PROGRAMS, build_longproc, cases
+from tests.official import digest
 
 OFFICIAL = """
 import contextlib, io, json, sys
@@ -45,11 +44,6 @@ for name, number, output in task["cases"]:
         scores.append(type(error).__name__)
 print(json.dumps({"data": {name: data for name, (data, _) in loaded.items()}, "scores": scores, "programs": programs}))
 """
-
-
-def digest(texts: Iterable[str]) -> str:
-    """One SHA-256 of all texts and their order."""
-    return hashlib.sha256(b"".join(hashlib.sha256(text.encode()).digest() for text in texts)).hexdigest()
 
 
 def item_text(item: object) -> str:
