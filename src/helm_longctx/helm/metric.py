@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from statistics import fmean
@@ -11,8 +11,8 @@ from typing import Any
 from helm.benchmark.adaptation.adapter_spec import AdapterSpec
 from helm.benchmark.adaptation.request_state import RequestState
 from helm.benchmark.adaptation.scenario_state import ScenarioState
-from helm.benchmark.metrics.metric import Metric, MetricMetadata, MetricResult, PerInstanceStats
-from helm.benchmark.metrics.metric_name import MetricName
+from helm.benchmark.metrics.metric import Metric, MetricMetadata, MetricResult, PerInstanceStats, add_context
+from helm.benchmark.metrics.metric_name import MetricContext, MetricName
 from helm.benchmark.metrics.metric_service import MetricService
 from helm.benchmark.metrics.statistic import Stat
 
@@ -54,7 +54,8 @@ class LongContextMetric(Metric):
         result = super().evaluate(trials, *arguments, **named)
         rows = result.per_instance_stats
         stats = self._over_questions(result.aggregated_stats, rows, spec.num_trials)
-        return MetricResult([*stats, *jury_stats(rows), *self._passes(rows, spec.num_trials)], rows)
+        passes, counts = self._passes(rows, spec.num_trials), _count_instances(scenario_state)
+        return MetricResult([*stats, *jury_stats(rows), *passes, *counts], rows)
 
     def evaluate_generation(
         self,
@@ -179,6 +180,16 @@ class LongContextMetric(Metric):
             return False
         headline = self.benchmark.task(name.sub_split).headline
         return headline == (name.name,) and self.benchmark.metric(name.name).success
+
+
+def _count_instances(state: ScenarioState) -> list[Stat]:
+    """Return the number of instances of each task, as HELM's `InstancesPerSplitMetric` counts them.
+
+    HELM's metric is not used, because its module imports scikit-learn and NLTK, which needs 1.5 seconds and 100 MB.
+    """
+    first_trial = (each.instance for each in state.request_states if each.train_trial_index == 0)
+    counts = Counter(map(MetricContext.from_instance, first_trial))
+    return [add_context(Stat(MetricName("num_instances")).add(count), context) for context, count in counts.items()]
 
 
 def _usage_values(deployment: str, usage: Usage | None) -> Iterator[tuple[str, float]]:
