@@ -1,36 +1,58 @@
-"""Results of benchmarks' official code: how golden files are made, and the digests in them."""
+"""Runs official code on fabricated data, and writes the results as golden files."""
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import json
+import os
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
-ROOT = Path(__file__).parents[1]
+
+def parse_folders(*names: str) -> list[Path]:
+    """The folders that a `make_golden` module gets on its command line, each as an option: `--official FOLDER`."""
+    parser = argparse.ArgumentParser()
+    for name in names:
+        parser.add_argument(f"--{name}", type=Path, required=True, metavar="FOLDER")
+    return [folder.resolve() for folder in vars(parser.parse_args()).values()]
 
 
-def write_golden(script: str, module: str) -> None:
-    """Run a script with the official code in a process of its own, and write what it prints beside a module.
+def run_official(code: str, *arguments: Path, data: object = None, folder: Path | None = None) -> Any:
+    """Run code in a process of its own, and return the JSON value that it prints last.
 
     Args:
-        script: Python code whose first argument is the folder of the command line's `--official`. It prints JSON after
-            the word GOLDEN.
-        module: the file of the module; its folder receives golden.json.
+        code: Python code that imports the official code. It can import this package and its tests, too. If the official
+            code also prints, `GOLDEN` stands before the value.
+        arguments: the process's arguments, from `sys.argv[1]` on.
+        data: what the process can read as JSON from its input.
+        folder: the folder in which the process runs; by default an empty one, which is deleted afterwards.
     """
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--official", type=Path, required=True, metavar="FOLDER")
-    official = parser.parse_args().official.resolve()
-    code = f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{script}"
-    with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-X", "utf8", "-c", code, str(official)]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    with tempfile.TemporaryDirectory() as empty:
+        done = subprocess.run(
+            [sys.executable, "-X", "utf8", "-c", code, *map(str, arguments)],
+            input=json.dumps(data),
+            capture_output=True,
+            text=True,
+            cwd=folder or empty,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        )
     if done.returncode:
         sys.exit(done.stderr)
-    Path(module).with_name("golden.json").write_text(done.stdout.rpartition("GOLDEN")[2], encoding="utf-8")
+    return json.loads(done.stdout.rpartition("GOLDEN")[2])
+
+
+def write_golden(script: str, golden: object, **options: Any) -> None:
+    """Write `golden.json` beside a script.
+
+    Args:
+        options: those of `json.dumps`.
+    """
+    Path(script).with_name("golden.json").write_text(json.dumps(golden, **options) + "\n", encoding="utf-8")
 
 
 def digest(texts: Iterable[str]) -> str:

@@ -8,7 +8,7 @@ with what it uses stands in for its helpers, which import libraries that it does
 
 from __future__ import annotations
 
-from tests.official import write_golden
+from tests.official import parse_folders, run_official, write_golden
 
 OFFICIAL = """
 import json, os, sys, types
@@ -50,5 +50,11 @@ golden["orders"] = [score(sort, record) for record in order_records()]
 print("GOLDEN" + json.dumps(golden, default=float))
 """
 
+
+def main() -> None:
+    """Runs the official code and writes its results beside this file."""
+    write_golden(__file__, run_official(OFFICIAL, *parse_folders("official")))
+
+
 if __name__ == "__main__":
-    write_golden(OFFICIAL, __file__)
+    main()

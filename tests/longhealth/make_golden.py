@@ -8,7 +8,7 @@ model, the tokenizers and the patients are the fabricated ones, and the draws ar
 
 from __future__ import annotations
 
-from tests.official import write_golden
+from tests.official import parse_folders, run_official, write_golden
 
 OFFICIAL = """
 import json, os, random, shutil, sys, types
@@ -51,5 +51,11 @@ assert all(given == {"max_tokens": 50} for given in parameters)
 print("GOLDEN" + json.dumps(golden))
 """
 
+
+def main() -> None:
+    """Runs the official code and writes its results beside this file."""
+    write_golden(__file__, run_official(OFFICIAL, *parse_folders("official")))
+
+
 if __name__ == "__main__":
-    write_golden(OFFICIAL, __file__)
+    main()

@@ -8,7 +8,7 @@ own, with a model that gives fabricated answers in place of Google's.
 
 from __future__ import annotations
 
-from tests.official import write_golden
+from tests.official import parse_folders, run_official, write_golden
 
 OFFICIAL = """
 import hashlib, json, os, sys, types
@@ -43,5 +43,11 @@ golden["scores"] = [official.mrcr_v2_metric(record["prediction"], record["answer
 print("GOLDEN" + json.dumps(golden))
 """
 
+
+def main() -> None:
+    """Runs the official code and writes its results beside this file."""
+    write_golden(__file__, run_official(OFFICIAL, *parse_folders("official")))
+
+
 if __name__ == "__main__":
-    write_golden(OFFICIAL, __file__)
+    main()
