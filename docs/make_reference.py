@@ -38,19 +38,19 @@ def _tasks() -> Iterator[str]:
         yield from _table(
             ("entry", f"`{benchmark.task_argument}`", "lengths", "sample", "output tokens", "score", "arguments"),
             (
-                _task_row(entry, task, task in category.variants)
+                _task_row(benchmark, entry, task, task in category.variants)
                 for entry, category in benchmark.entries.items()
                 for task in (*category.tasks, *category.variants)
             ),
         )
 
 
-def _task_row(entry: str, task: Task, is_variant: bool) -> tuple[str, ...]:
+def _task_row(benchmark: Benchmark, entry: str, task: Task, is_variant: bool) -> tuple[str, ...]:
     further = sorted(task.all_arguments.difference(EVERY_TASK))
     return (
         f"`{entry}`",
         f"`{task.argument}`{' *' if is_variant else ''}",
-        _lengths(task),
+        _lengths(benchmark, task),
         _numbers(task.num_samples) + (f" at {task.depths} depths" if task.depths > 1 else ""),
         _numbers(task.max_tokens),
         headline_text(task),
@@ -62,8 +62,8 @@ def _numbers(number: int | Mapping[int, int]) -> str:
     return ", ".join(map(str, sorted({number} if isinstance(number, int) else {*number.values()})))
 
 
-def _lengths(task: Task) -> str:
-    labels = [length_label(length) for length in sorted(task.sizes)]
+def _lengths(benchmark: Benchmark, task: Task) -> str:
+    labels = [length_label(length) for length in benchmark.lengths_of(task)]
     if not labels:
         return "none"
     return f"any, {labels[0]} to {labels[-1]}" if task.any_length else ", ".join(labels)

@@ -113,6 +113,7 @@ class Benchmark:
         judge_checks: the function that makes the checks of `helm-longctx judge-check` from a data root, as
             `module.function`; empty if there are none.
         outputs: the `OutputReader` of the official code's files, as `module.NAME`; empty if there is none.
+        page: the page about the benchmark in our documentation; empty if there is none.
     """
 
     name: str
@@ -132,6 +133,7 @@ class Benchmark:
     overall: str = ""
     judge_checks: str = ""
     outputs: str = ""
+    page: str = ""
 
     @cached_property
     def entries(self) -> dict[str, Category]:
@@ -165,3 +167,8 @@ class Benchmark:
     def lengths(self) -> list[int]:
         """All lengths at which some task has a size, ascending."""
         return sorted({length for task in self.tasks for length in task.sizes})
+
+    def lengths_of(self, task: Task) -> list[int]:
+        """Return the lengths of a task, ascending: its sizes, and the ends of the range if it exists at any length."""
+        ends = (self.axis.shortest, self.axis.longest) if self.axis and task.any_length else ()
+        return sorted({*task.sizes, *ends})

@@ -130,4 +130,5 @@ ADA_LEVAL = Benchmark(
         TSORT.name: Baseline(sort_parts, "Answer: [1, 2, 3, 4]"),
     },
     published=published_results,
+    page="docs/ada-leval.md",
 )

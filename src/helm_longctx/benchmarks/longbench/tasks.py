@@ -142,4 +142,5 @@ LONGBENCH = Benchmark(
         for name in (dataset.name, *([f"{dataset.name}_e"] if dataset.extended else []))
     },
     published=published_results,
+    page="docs/longbench.md",
 )

@@ -90,4 +90,5 @@ LONGGENBENCH = Benchmark(
     axis=Axis("output tokens"),
     baselines={"texts": Baseline(write_headings, "The end.")},
     published=published_results,
+    page="docs/longgenbench.md",
 )
