@@ -138,7 +138,7 @@ def test_fetch_of_what_is_here(command: Command, with_mirror: None, mirror: Data
     assert command("fetch", "helmet_recall:length=8k") == 0
     assert command.out.split() == [str(mirror / path) for path in paths("helmet_recall", 8192)]
     assert command("fetch", "helmet_recall:length=1m") == 0
-    assert command.out.count("similar examples will be generated") == 4
+    assert command.out.count("will be generated") == 4
 
 
 def paths(entry: str, length: int) -> list[str]:
@@ -303,7 +303,7 @@ BAD = [
     (["schema", "--suite", "none"], "suite='none' is not in"),
     (["export", "--suite", "none"], "suite='none' is not in"),
     (["export", "--suite", "empty", "--plot", "x.doc"], "plot='x.doc' is not allowed; allowed: a file that ends in .png"),
-    (["export", "--suite", "empty", "--plot", "no/x.png"], "plot='export/no/x.png': the folder export/no does not exist"),
+    (["export", "--suite", "empty", "--plot", "no/x.png"], "plot='export/no/x.png': the folder export/no"),
     (["schema", "--suite", "empty"], "has no finished run"),
     (["summarize", "--suite", "broken"], "run_spec.json cannot be read (JSONDecodeError); make that run again"),
 ]  # fmt: skip
@@ -400,6 +400,5 @@ def test_a_failed_download_is_one_line(command: Command, monkeypatch: pytest.Mon
     """An error of a network library has no file and no traceback."""
     monkeypatch.setattr("helm_longctx.cli.records.parse_entry", lambda *_: (_ for _ in ()).throw(ConnectionError("x")))
     assert command("prompts", "aa_lcr") == 2
-    assert (
-        command.err == "helm-longctx: error: a download failed: 'x'; check the network, or provide the file offline\n"
-    )
+    assert command.err.startswith("helm-longctx: error: a download failed: 'x'")
+    assert command.err.count("\n") == 1

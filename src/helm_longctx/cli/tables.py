@@ -120,7 +120,7 @@ def _data(task: Task, length: int, root: DataRoot) -> str:
 
 
 def confs(folder: Annotated[Path, typer.Argument(file_okay=False, help="Folder to write to.")]) -> None:
-    """Write files of run entries for `helm-run --conf-paths`, one for each suite and length."""
+    """Write files of run entries for `helm-run --conf-paths`, one for each benchmark and length."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in conf_files(BENCHMARKS).items():
         (folder / name).write_text(text, encoding="utf-8")

@@ -6,13 +6,15 @@ benchmark.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from helm_longctx.protocol.baseline import Baseline
-from helm_longctx.protocol.lengths import INPUT_TOKENS, Axis
+from helm_longctx.protocol.lengths import INPUT_TOKENS, Axis, parse_length
 from helm_longctx.protocol.task import Task
+from helm_longctx.sources.tables import published_rows
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,23 @@ class Published:
     length: int | None
     scores: Mapping[str, float]
     instruct: bool | None = None
+
+
+def read_published(package: str, categories: Iterable[Category] = (), best: float = 100) -> tuple[Published, ...]:
+    """Read the published results in `published.csv`, a file of a benchmark's package.
+
+    Its columns are `model`, `score`, if there are lengths `length`, and if the scores are those of tasks `task`.
+
+    Args:
+        categories: all categories of the benchmark, if it has several.
+        best: the best score in the file, which becomes 1.
+    """
+    names = {task.name: category.name for category in categories for task in category.tasks}
+    results: dict[tuple[str, str, int | None], dict[str, float]] = defaultdict(dict)
+    for row in published_rows(package):
+        task, length = row.get("task", ""), parse_length(row["length"]) if "length" in row else None
+        results[row["model"], names.get(task, ""), length][task] = float(row["score"]) / best
+    return tuple(Published(*key, scores) for key, scores in results.items())
 
 
 @dataclass(frozen=True)
