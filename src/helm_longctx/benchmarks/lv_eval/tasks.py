@@ -73,4 +73,5 @@ LV_EVAL = Benchmark(
     published=partial(read_published, __package__),
     overall="Overall",
     outputs="helm_longctx.benchmarks.lv_eval.outputs.READER",
+    page="docs/lv-eval.md",
 )
