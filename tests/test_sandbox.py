@@ -71,13 +71,15 @@ def test_a_sandbox_that_does_not_start(monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     tmp_path.chmod(0o755)
     monkeypatch.setattr("helm_longctx.sandbox._unprivileged", dict)  # the folder above is root's alone
-    with pytest.raises(InputError, match="starts no sandbox here: 'bwrap: no permission for a namespace'"):
+    with pytest.raises(
+        InputError, match="cannot start a sandbox on this machine: 'bwrap: no permission for a namespace'"
+    ):
         run(["true"], seconds=20)
 
 
 def test_outcomes(sandbox: None) -> None:
     """Output, errors and exit status are the program's; a signal is told by a number."""
-    found = run(["sh", "-c", "cat; echo wrong >&2; exit 7"], given=b"in\xff\n", seconds=20, processes=8)
+    found = run(["sh", "-c", "cat; echo wrong >&2; exit 7"], input=b"in\xff\n", seconds=20, processes=8)
     assert found == Outcome(b"in\xff\n", b"wrong\n", 7)
     assert attack("abort();").code == 128 + 6
 

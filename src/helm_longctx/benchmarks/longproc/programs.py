@@ -77,12 +77,12 @@ def compile_program(code: str) -> bytes | None:
     """Return the executable; None if the code does not compile within the limits."""
     # An answer can contain lone surrogates, which strict UTF-8 cannot encode. The compiler refuses them.
     text = code.encode("utf-8", "surrogatepass")
-    outcome = run(["sh", "-c", _COMPILE], given=text, seconds=COMPILE_SECONDS, processes=COMPILE_PROCESSES)
+    outcome = run(["sh", "-c", _COMPILE], input=text, seconds=COMPILE_SECONDS, processes=COMPILE_PROCESSES)
     return outcome.output if outcome.code == 0 else None
 
 
 def _passes(program: bytes, given: Sequence[str], expected: Sequence[str]) -> bool:
-    outcome = run([PROGRAM], given=_join(given), program=program, seconds=SECONDS)
+    outcome = run([PROGRAM], input=_join(given), program=program, seconds=SECONDS)
     # The exit status does not count: a program may crash after the right output (spoc_evaluator.py:63).
     return outcome.code is not None and outcome.output == _join(expected) and _is_text(outcome.errors)
 
