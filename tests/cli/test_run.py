@@ -89,7 +89,7 @@ def test_what_is_logged(command: Command, caplog: pytest.LogCaptureFixture) -> N
     assert not any("eval instances" in line or line.endswith("{") for line in logs[""])
     assert any("2/2 eval instances" in line for line in logs["--verbose"])
     assert command("run", "--quiet", "--verbose", *options) == 2
-    assert command.err == "helm-longctx: error: run: --quiet and --verbose cannot be used together; give one of them\n"
+    assert command.err.startswith("helm-longctx: error: run: --quiet and --verbose ")
 
 
 def test_summarize_as_json(command: Command) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -14,16 +12,13 @@ from helm_longctx.benchmarks.lv_eval.datasets import DATASETS, LENGTHS
 from helm_longctx.benchmarks.lv_eval.tasks import LV_EVAL
 from helm_longctx.protocol.cutting.middle import middle_cutter
 from tests.lv_eval.fabricate import WINDOWS, build_lv_eval, score_records, tokenizers, truncation_prompts
+from tests.official import digest
 
 BY_NAME = {dataset.name: dataset for dataset in DATASETS}
 GOLDEN = json.loads((Path(__file__).parent / "golden.json").read_text(encoding="utf-8"))
 SCORES = [json.loads(row) for row in GOLDEN["scores"]]
 SECOND = {"f1_gated": "f1_before_gate", "f1": "f1", "rouge_l": "rouge_l_all_words"}
 """By headline, the metric that the official code gives under another function's name."""
-
-
-def digest(texts: Iterable[str]) -> str:
-    return hashlib.sha256(b"".join(hashlib.sha256(text.encode()).digest() for text in texts)).hexdigest()
 
 
 @pytest.fixture(scope="module")

@@ -65,7 +65,7 @@ def run(
     model_name: Annotated[str | None, typer.Option(help="Name of the model on the server of --model-url.")] = None,
     model_type: Annotated[str | None, typer.Option(help="Form of requests: chat, completions or both.")] = None,
     api_key_env: Annotated[str | None, typer.Option(help="Environment variable with the key of --model-url.")] = None,
-    context: Annotated[str | None, typer.Option(help="Context of --model-url in tokens, e.g. 128k.")] = None,
+    context: Annotated[str | None, typer.Option(help="Window of the model in tokens, e.g. 128k.")] = None,
     tokenizer: Annotated[str | None, typer.Option(help="Tokenizer of --model-url: hub name or folder.")] = None,
     judge: Annotated[str | None, typer.Option(help="Judges: auto, none, or names of models; a,b is a jury.")] = None,
     judge_key: Annotated[
@@ -89,7 +89,7 @@ def run(
 ) -> None:
     """Make, judge and summarize the runs that a YAML file or options describe, and print the scores.
 
-    Everything is checked before anything is sent. The command can be interrupted and repeated: no answer is paid twice.
+    Everything is checked before anything is sent. It can be interrupted and repeated: no answer is paid for twice.
     """
     arguments = {name: value for name, value in locals().items() if value is not None}
     with _set_log_levels(quiet, verbose) as prints:
