@@ -132,6 +132,7 @@ class Benchmark:
         judge_checks: the function that makes the checks of `helm-longctx judge-check` from a data root, as
             `module.function`; empty if there are none.
         outputs: the `OutputReader` of the official code's files, as `module.NAME`; empty if there is none.
+        page: the page about the benchmark in our documentation; empty if there is none.
     """
 
     name: str
@@ -151,6 +152,7 @@ class Benchmark:
     overall: str = ""
     judge_checks: str = ""
     outputs: str = ""
+    page: str = ""
 
     @cached_property
     def entries(self) -> dict[str, Category]:
@@ -184,3 +186,8 @@ class Benchmark:
     def lengths(self) -> list[int]:
         """All lengths at which some task has a size, ascending."""
         return sorted({length for task in self.tasks for length in task.sizes})
+
+    def lengths_of(self, task: Task) -> list[int]:
+        """Return the lengths of a task, ascending: its sizes, and the ends of the range if it exists at any length."""
+        ends = (self.axis.shortest, self.axis.longest) if self.axis and task.any_length else ()
+        return sorted({*task.sizes, *ends})

@@ -47,4 +47,5 @@ AA_LCR = Benchmark(
     ),
     axis=None,
     baselines={"questions": Baseline("span", "It is not known.")},
+    page="docs/aa-lcr.md",
 )

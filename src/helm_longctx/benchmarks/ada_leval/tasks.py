@@ -123,4 +123,5 @@ ADA_LEVAL = Benchmark(
         TSORT.name: Baseline(sort_parts, "Answer: [1, 2, 3, 4]"),
     },
     published=partial(read_published, __package__, CATEGORIES),
+    page="docs/ada-leval.md",
 )

@@ -76,4 +76,5 @@ ANY_JSONL = Benchmark(
     task_argument="metric",
     axis=Axis("tokens of prompt and output", longest=LARGEST, limits_prompt=True),
     baselines={task.name: Baseline("label_or_span", "I do not know.") for task in (CONTAINS, *OTHERS)},
+    page="docs/own-questions.md",
 )

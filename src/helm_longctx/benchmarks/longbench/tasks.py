@@ -132,4 +132,5 @@ LONGBENCH = Benchmark(
         for name in (dataset.name, *([f"{dataset.name}_e"] if dataset.extended else []))
     },
     published=partial(read_published, __package__),
+    page="docs/longbench.md",
 )

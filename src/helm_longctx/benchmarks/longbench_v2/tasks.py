@@ -123,4 +123,5 @@ LONGBENCH_V2 = Benchmark(
     task_argument="mode",
     axis=None,
     baselines={task.name: Baseline(find_choice, "The correct answer is (A)") for task in (ZERO_SHOT, COT, NO_CONTEXT)},
+    page="docs/longbench.md",
 )

@@ -101,4 +101,5 @@ LONGBENCH_WRITE = Benchmark(
     ),
     axis=None,
     baselines={task.name: Baseline(repeat_request, "Once upon a time.") for task in (REQUESTS, ENGLISH, RULER)},
+    page="docs/longbench-write.md",
 )

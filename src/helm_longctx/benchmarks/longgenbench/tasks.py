@@ -79,4 +79,5 @@ LONGGENBENCH = Benchmark(
     axis=Axis("output tokens"),
     baselines={"texts": Baseline(write_headings, "The end.")},
     published=partial(read_published, __package__, best=1),
+    page="docs/longgenbench.md",
 )

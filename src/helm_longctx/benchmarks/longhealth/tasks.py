@@ -90,4 +90,5 @@ LONGHEALTH = Benchmark(
     metrics=(Metric("accuracy", "Accuracy", "Whether the answer names the letter of the right option.", success=True),),
     axis=None,
     baselines={task.name: Baseline(choose_option, "The correct answer is A: ") for task in _TASKS},
+    page="docs/longhealth.md",
 )

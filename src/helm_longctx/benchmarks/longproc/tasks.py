@@ -124,4 +124,5 @@ LONGPROC = Benchmark(
     ),
     axis=Axis("output tokens"),
     baselines=BASELINES,
+    page="docs/longproc.md",
 )

@@ -89,4 +89,5 @@ LV_EVAL = Benchmark(
     published=published_results,
     overall="Overall",
     outputs="helm_longctx.benchmarks.lv_eval.outputs.READER",
+    page="docs/lv-eval.md",
 )

@@ -138,6 +138,7 @@ MRCR = Benchmark(
     task_argument="needles",
     axis=Axis("o200k_base tokens of all messages and the answer"),
     baselines={task.name: Baseline(find_answer, "I do not know.") for task in _TASKS},
+    page="docs/mrcr.md",
 )
 
 HELMET2 = replace(
@@ -147,4 +148,5 @@ HELMET2 = replace(
     description="MRCR as HELMET's repository asks it since 2026: a shuffled sample, without two needles",
     categories=(Category("", "", _HELMET2_TASKS),),
     baselines={task.name: MRCR.baselines[task.name] for task in _HELMET2_TASKS},
+    page="docs/helmet2.md",
 )

@@ -154,4 +154,5 @@ MRCR_V2 = Benchmark(
     axis=Axis("tokens of the transcript", longest=LARGEST),
     baselines={task.name: Baseline(find_answer, "I do not know.") for task in (*_TASKS, *_CUMULATIVE)},
     published=published_floors,
+    page="docs/mrcr.md",
 )
