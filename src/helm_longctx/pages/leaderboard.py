@@ -23,7 +23,8 @@ WIDEST = (
 
 def leaderboard_sections(board: Board) -> list[Section]:
     """Return a section for each length, that of the main length first."""
-    return [_section(board, length) for length in board.main_length_first]
+    lengths = [board.main_length, *(length for length in reversed(board.lengths) if length != board.main_length)]
+    return [_section(board, length) for length in lengths]
 
 
 def _section(board: Board, length: int | None) -> Section:
