@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import math
 import shutil
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +21,6 @@ from helm_longctx.report.results import (
     Result,
     best_results,
     category_results,
-    model_table,
     overall_results,
     published_results,
     read_results,
@@ -45,6 +45,17 @@ recall and the rows before."""
 FIGURE_3 = {"recall": (0.61, 0.74, 0.85, 0.82, 0.85, 0.77), "rag": (0.5, 0.72, 0.85, 0.92, 0.89, 0.78)}
 """Two rows of static/images/correlation_syn.png at aaab7dc, with ICL, Cite, Re-rank, LongQA, Summ and their mean. The
 other rows are of tasks whose scores were not published."""
+
+
+def model_table(results: Iterable[Result]) -> tuple[list[str], dict[str, list[float]]]:
+    """The models, and for each task or category their scores in that order; NaN for a missing score."""
+    results = list(results)
+    models = list(dict.fromkeys(result.model for result in results))
+    columns: dict[str, list[float]] = {}
+    for result in results:
+        column = columns.setdefault(result.task or result.category, [math.nan] * len(models))
+        column[models.index(result.model)] = result.interval.mean
+    return models, columns
 
 
 def helmet_columns() -> dict[str, list[float]]:
