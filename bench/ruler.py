@@ -1,13 +1,17 @@
-"""Measures the processor time to generate 500 samples of each of RULER's tasks, with ours and the official scripts.
+"""Measures how long RULER's samples take to generate, beside the official scripts on the same files.
 
     python bench/ruler.py --official CHECKOUT --data ROOT --tokenizer FOLDER [--length 128k] [--samples 500]
-        [--official-samples 3] [TASK ...]
+        [--official-samples 5] [TASK ...]
 
 CHECKOUT: NVIDIA/RULER at c3f5e3b. ROOT: a data root of `helm-longctx fetch ruler:…`. FOLDER: a saved tokenizer with
 tokenizer.json and tokenizer_config.json, or the name of an encoding of tiktoken. NLTK finds punkt_tab in NLTK_DATA.
 
-Both read the same files and write their rows to a file. Ours generates all samples. The official scripts generate a
-few, and the time of their loop is extrapolated. The rows that both generated are compared.
+It prints a table in Markdown with a row for each task, all 13 if none is named. Our code generates all samples. The
+official scripts generate a few, and the time of their loop is extrapolated. Both run in a process of their own, from its
+start, and write their rows to a file. The rows that both generated are compared.
+
+The ratio is one of processor seconds, so it does not count that our code uses several cores. The official scripts run
+with one thread.
 """
 
 from __future__ import annotations
@@ -33,6 +37,10 @@ from helm_longctx.benchmarks.ruler import BENCHMARK
 from helm_longctx.protocol.lengths import parse_length
 from helm_longctx.protocol.task import Settings
 from helm_longctx.sources.root import DataRoot
+
+ONE_THREAD = {"TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+COLUMNS = ("task", "ours, s", "ours, s of CPU", "ours, GB", "official, s of CPU", "ratio", "equal rows")
 
 # Runs a script and prints the processor seconds before its last loop under tqdm, and of that loop.
 TIMED = """
@@ -113,7 +121,8 @@ def official(case: Case, checkout: Path, first: int) -> Outcome:
             **{"template": script["template"] + script["answer_prefix"], **config["args"]},
         }
         command += [text for name, value in options.items() for text in (f"--{name}", str(value))]
-        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        environment = {**os.environ, **ONE_THREAD, "HF_HUB_OFFLINE": "1"}
+        done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
         rows = [json.loads(line) for line in (Path(folder) / case.task / "validation.jsonl").open()]
     *_, times = (line for line in done.stdout.splitlines() if line.startswith("TIMES"))
     before, loop = json.loads(times.removeprefix("TIMES"))
@@ -130,32 +139,39 @@ def copy_official(checkout: Path, root: Path, folder: Path) -> Path:
     return folder
 
 
+def measure(case: Case, checkout: Path, root: Path, first: int) -> tuple[object, ...]:
+    """Generate a task's samples with both, and return the row of the table."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        mine = pool.submit(ours, case, root, first).result()
+    theirs = official(case, checkout, first)
+    equal = sum(all(row[key] == other[key] for key in row) for row, other in zip(mine.rows, theirs.rows, strict=True))
+    figures = (f"{mine.wall:.1f}", f"{mine.cpu:.1f}", f"{mine.memory:.2f}", f"{theirs.cpu:.0f}")
+    return f"`{case.task}`", *figures, f"{theirs.cpu / mine.cpu:.0f}", f"{equal} of {len(theirs.rows)}"
+
+
 def main() -> None:
-    """Print a line for each task."""
+    """Print the table, row by row."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("tasks", nargs="*", metavar="TASK")
+    parser.add_argument("tasks", nargs="*", metavar="TASK", default=[task.name for task in BENCHMARK.tasks])
     for name in ("--official", "--data"):
         parser.add_argument(name, type=Path, required=True)
     parser.add_argument("--tokenizer", required=True)
-    parser.add_argument("--length", default="128k")
+    parser.add_argument("--length", default="128k", type=parse_length)
     parser.add_argument("--samples", type=int, default=500)
-    parser.add_argument("--official-samples", type=int, default=3)
+    parser.add_argument("--official-samples", type=int, default=5)
     options = parser.parse_args()
-    os.environ["HF_HUB_OFFLINE"] = "1"
-    spawn = multiprocessing.get_context("spawn")
-    print("task", "ours: s CPU", "s wall", "GB", "official: s CPU", "ratio", "equal rows", sep=" | ", flush=True)
+    print_row(*COLUMNS)
+    print_row(*["---"] * len(COLUMNS))
     with tempfile.TemporaryDirectory() as name:
         checkout = copy_official(options.official, options.data, Path(name))
-        for task in options.tasks or [task.name for task in BENCHMARK.tasks]:
-            case = Case(task, options.tokenizer, parse_length(options.length), options.samples)
-            with ProcessPoolExecutor(1, spawn) as pool:
-                mine = pool.submit(ours, case, options.data, options.official_samples).result()
-            theirs = official(case, checkout, options.official_samples)
-            equal = sum(
-                all(row[key] == other[key] for key in row) for row, other in zip(mine.rows, theirs.rows, strict=True)
-            )
-            figures = f"{mine.cpu:.1f} | {mine.wall:.1f} | {mine.memory:.2f} | {theirs.cpu:.0f}"
-            print(f"{task} | {figures} | {theirs.cpu / mine.cpu:.1f} | {equal} of {len(theirs.rows)}", flush=True)
+        for task in options.tasks:
+            case = Case(task, options.tokenizer, options.length, options.samples)
+            print_row(*measure(case, checkout, options.data, options.official_samples))
+
+
+def print_row(*cells: object) -> None:
+    """Print a row of a table in Markdown at once, even into a file."""
+    print("|", " | ".join(map(str, cells)), "|", flush=True)
 
 
 if __name__ == "__main__":

@@ -38,12 +38,12 @@ from helm_longctx.protocol.template import Template
 from helm_longctx.sources.root import DataRoot
 
 CUT = "\x1f"
-"""Stands for a space of a sample that is being drawn. Texts between these are often the same, so they are looked up
-when tokens are counted."""
+"""Stands for some spaces of a sample until it is complete. The texts between them come again in other samples, so that
+their tokens are looked up (`CountTokens`)."""
 
 
 def cut_ends(text: str) -> str:
-    """Separate the first and the last word of a text, to which other characters can be joined."""
+    """Put `CUT` after the first word of a text and before its last one, since other text is joined to these words."""
     return CUT.join(text.replace(" ", CUT, 1).rsplit(" ", 1))
 
 
@@ -188,8 +188,8 @@ def draw_needles(
     """
     rng, essays = Random(script.seed), read_essays(script.root) if haystack == "essay" else None
     draw_key, draw_value = DRAW_ITEM[key_kind], DRAW_ITEM[value_kind]
-    needle = cut_ends(prompts.NEEDLE.format(type_needle_v=value_kind, key=f"{CUT}{{}}{CUT}", value="{}"))
-    make_needle = needle.replace(f" {CUT}", CUT).replace(f"{CUT} ", CUT).format
+    needle = cut_ends(prompts.NEEDLE.format(type_needle_v=value_kind, key="{}", value="{}"))
+    make_needle = needle.replace(" {} ", f"{CUT}{{}}{CUT}").format
 
     def draw(number: int, size: int) -> Draw:
         pairs = [(draw_key(rng), [draw_value(rng) for _ in range(values)]) for _ in range(max(keys, queries))]

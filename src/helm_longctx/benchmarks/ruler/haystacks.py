@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterable
 from functools import cache
 from importlib import resources
-from itertools import accumulate
 from random import Random
 from typing import Any, NamedTuple
 
@@ -121,18 +120,15 @@ class KeyWords:
 
     def __init__(self, adjectives: Iterable[str], nouns: Iterable[str]):
         self._nouns = sorted(set(nouns))
-        # The pairs of "blue" and of "blue-eyed" are mixed in alphabetical order; all others stand in blocks.
-        blocks: list[list[str]] = []
-        for start in sorted({f"{adjective}-" for adjective in adjectives}):
-            if blocks and start.startswith(blocks[-1][0]):
-                blocks[-1].append(start)
-            else:
-                blocks.append([start])
-        ends = [*accumulate(len(block) for block in blocks)]
-        self._blocks = [
-            (end - len(block), tuple(block)) for end, block in zip(ends, blocks, strict=True) for _ in block
-        ]
-
+        # The pairs of "blue" and of "blue-eyed" are mixed in alphabetical order; all others stand in blocks. Each
+        # adjective has its block, and the number of the block's first adjective.
+        self._blocks: list[tuple[int, list[str]]] = []
+        for number, start in enumerate(sorted({f"{adjective}-" for adjective in adjectives})):
+            first, block = self._blocks[-1] if self._blocks else (0, [])
+            if not (block and start.startswith(block[0])):
+                first, block = number, []
+            block.append(start)
+            self._blocks.append((first, block))
         self.count = len(self._blocks) * len(self._nouns)
 
     def draw(self, rng: Random) -> str:
@@ -142,7 +138,7 @@ class KeyWords:
     def __getitem__(self, index: int) -> str:
         first, starts = self._blocks[index // len(self._nouns)]
         place = index - first * len(self._nouns)
-        return starts[0] + self._nouns[place] if len(starts) == 1 else self._mix(starts)[place]
+        return starts[0] + self._nouns[place] if len(starts) == 1 else self._mix(tuple(starts))[place]
 
     @cache  # noqa: B019  # one object lives as long as the process
     def _mix(self, starts: tuple[str, ...]) -> list[str]:
