@@ -6,12 +6,12 @@
 CHECKOUT: NVIDIA/RULER at c3f5e3b. ROOT: a data root of `helm-longctx fetch ruler:…`. FOLDER: a saved tokenizer with
 tokenizer.json and tokenizer_config.json, or the name of an encoding of tiktoken. NLTK finds punkt_tab in NLTK_DATA.
 
-It prints a table in Markdown with a row for each task, all 13 if none is named. Our code generates all samples. The
-official scripts generate a few, and the time of their loop is extrapolated. Both run in a process of their own, from its
-start, and write their rows to a file. The rows that both generated are compared.
+It prints a table in Markdown with a row for each task, or for all 13 if none is named. Our code generates all samples.
+The official scripts generate a few, and the time of their loop is extrapolated. Each task runs in a new process. The
+rows that both generated are compared.
 
-The ratio is one of processor seconds, so it does not count that our code uses several cores. The official scripts run
-with one thread.
+The ratio is one of processor seconds, imports included. So it does not count that our code uses several cores. The
+official scripts run with one thread.
 """
 
 from __future__ import annotations

@@ -15,7 +15,6 @@ from functools import lru_cache
 from itertools import chain, islice, pairwise, repeat
 from itertools import count as numbers
 from math import pi
-from operator import add
 from random import Random
 from string import ascii_lowercase, ascii_uppercase
 from typing import NamedTuple, TypeVar
@@ -38,8 +37,7 @@ from helm_longctx.protocol.template import Template
 from helm_longctx.sources.root import DataRoot
 
 CUT = "\x1f"
-"""Stands for some spaces of a sample until it is complete. The texts between them come again in other samples, so that
-their tokens are looked up (`CountTokens`)."""
+"""Stands for a space between two texts of a haystack, which come again in other haystacks."""
 
 
 def cut_ends(text: str) -> str:
@@ -71,10 +69,22 @@ Item = TypeVar("Item")
 
 
 class Draw(NamedTuple):
-    """A sample: the values of the template's fields, with `CUT` for some spaces, and the expected answers."""
+    """A sample.
+
+    Args:
+        fields: the template's fields without the context.
+        context: texts that spaces join. Their tokens are looked up if they come again in other samples.
+        answers: the expected answers.
+    """
 
     fields: dict[str, str]
+    context: list[str]
     answers: list[str]
+
+    @property
+    def all_fields(self) -> dict[str, str]:
+        """The values of the template's fields."""
+        return {**self.fields, "context": " ".join(self.context)}
 
 
 DrawSample = Callable[[int, int], Draw]
@@ -100,11 +110,11 @@ class Script:
 
     def tokens(self, draw: Draw) -> int:
         """Count the tokens of a completion prompt and the output."""
-        return self.count_text(self.template.render(draw.fields).text("completion")) + self.output
-
-    def count_text(self, text: str) -> int:
-        """Count the tokens of a text with `CUT` for some spaces."""
-        return self.count(*text.split(CUT))
+        before, after = self.template.render({**draw.fields, "context": CUT}).text("completion").split(CUT)
+        texts = [*draw.context]
+        texts[0] = before + texts[0]
+        texts[-1] += after
+        return self.count(*texts) + self.output
 
     def draw_all(self, draw: DrawSample, step: int, size: int = 0) -> Iterator[Draw]:
         """Yield samples of a size without end; search the size if none is given."""
@@ -206,30 +216,30 @@ def draw_needles(
         *others, last = (key for key, _ in wanted)
         query = f"{', '.join(others)}, and {last}" if others else last
         kind = value_kind if values * queries > 1 else value_kind[:-1]
-        fields = {"type_needle_v": kind, "context": context, "query": query}
-        return Draw(fields, [value for _, values in wanted for value in values])
+        answers = [value for _, values in wanted for value in values]
+        return Draw({"type_needle_v": kind, "query": query}, context, answers)
 
     # The step is in words of essays, or in lines. The official steps for lengths below 4,096 tokens (niah.py:221) are
     # not needed, because 4k is the shortest length.
     return script.draw_all(draw, 500 if essays else 25)
 
 
-def hide(lines: list[str], hidden: Sequence[str], rng: Random) -> str:
+def hide(lines: list[str], hidden: Sequence[str], rng: Random) -> list[str]:
     """Insert lines at random places, in their order."""
     # Each line that was inserted moves the places behind it by one.
     for number, place in enumerate(sorted(rng.sample(range(len(lines)), len(hidden)))):
         lines.insert(place + number, hidden[number])
-    return "\n".join(lines)
+    return "\n".join(lines).split(CUT)
 
 
-def hide_in_essays(sentences: list[str], needles: list[str], rng: Random) -> str:
+def hide_in_essays(sentences: list[str], needles: list[str], rng: Random) -> list[str]:
     """Insert needles between sentences, at some of the official depths."""
     places = sorted(int(len(sentences) * (depth / 100)) for depth in rng.sample(DEPTHS, len(needles)))
-    parts = []
+    texts = []
     for (start, end), needle in zip(pairwise([0, *places]), needles, strict=True):
-        # Empty parts stay: the official scripts join them, too, so that two spaces stand there.
-        parts += [CUT.join(sentences[start:end]), needle]
-    return CUT.join([*parts, CUT.join(sentences[places[-1] :])])
+        # The official scripts join empty parts, too, so that two spaces stand there.
+        texts += [*(sentences[start:end] or [""]), *needle.split(CUT)]
+    return texts + (sentences[places[-1] :] or [""])
 
 
 def track_variables(script: Script) -> Iterator[Draw]:
@@ -243,18 +253,18 @@ def track_variables(script: Script) -> Iterator[Draw]:
         return draw_chain(rng, 5, draw_value, size)
 
     def draw_with_example(number: int, size: int) -> Draw:
-        fields, answers = draw(number, size)
-        return Draw({**fields, "example": _vary_example(example, rng, draw_value) + "\n"}, answers)
+        sample = draw(number, size)
+        return sample._replace(fields={**sample.fields, "example": _vary_example(example, rng, draw_value) + "\n"})
 
     # The example is a sample of 500 tokens whose output is not counted (variable_tracking.py:197, 304). It has names of
     # three letters and a fixed value, which are replaced in each sample (variable_tracking.py:96, 109).
     solved = next(
         replace(script, length=500, output=0).draw_all(lambda _, size: draw_chain(rng, 3, lambda: "12345", size), 5)
     )
-    example = f"{script.template.render(solved.fields).text('completion')} {' '.join(solved.answers)}\n"
+    example = f"{script.template.render(solved.all_fields).text('completion')} {' '.join(solved.answers)}\n"
     # The official search counts the example apart from the sample, though samples are counted with it
     # (variable_tracking.py:241, 268).
-    size = replace(script, output=script.output + script.count_text(example)).search_size(draw, 10)
+    size = replace(script, output=script.output + script.count(example)).search_size(draw, 10)
     return script.draw_all(draw_with_example, 10, size)
 
 
@@ -277,7 +287,7 @@ def draw_chain(rng: Random, letters: int, draw_value: Callable[[], str], size: i
     chain = [prompts.FIRST_LINK.format(name=names[0], value=value)]
     chain += [prompts.LINK.format(name=name, previous=previous) for previous, name in pairwise(names)]
     context = hide([NOISE] * size, chain, rng)
-    return Draw({"example": "", "context": context, "query": value, "num_v": str(HOPS + 1)}, names)
+    return Draw({"example": "", "query": value, "num_v": str(HOPS + 1)}, context, names)
 
 
 def _vary_example(example: str, rng: Random, draw_value: Callable[[], str]) -> str:
@@ -294,26 +304,26 @@ def list_common_words(script: Script) -> Iterator[Draw]:
     """Yield numbered lists in which ten words occur more often than the others."""
     rng, words = Random(script.seed), few_words(script.seed)
 
-    def draw_list(size: int, often: int) -> tuple[str, list[str]]:
+    def draw_list(size: int, often: int) -> tuple[list[str], list[str]]:
         chosen = rng.sample(words if size <= len(words) else many_words(script.root), size)
         return _enumerate(shuffle(chosen[:10] * often + chosen[10:] * 3, script.seed)), chosen[:10]
 
     def draw(number: int, size: int) -> Draw:
         context, common = draw_list(40, 10)
-        example = script.template.render({"example": "", "context": context}).text("completion")
+        example = script.template.render({"example": "", "context": " ".join(context)}).text("completion")
         context, answers = draw_list(size, 30)
-        return Draw({"example": f"{example} {_enumerate(common)}\n", "context": context}, answers)
+        return Draw({"example": f"{example} {' '.join(_enumerate(common))}\n"}, context, answers)
 
     return script.draw_all(draw, 10, script.search_size(draw, 10, cwe=True))
 
 
-def _enumerate(words: list[str]) -> str:
-    return CUT.join(map(add, _labels(len(words)), words))
+def _enumerate(words: list[str]) -> list[str]:
+    return [*chain.from_iterable(zip(_labels(len(words)), words, strict=True))]
 
 
 @lru_cache(maxsize=8)
 def _labels(count: int) -> list[str]:
-    return [f"{number}.{CUT}" for number in range(1, count + 1)]
+    return [f"{number}." for number in range(1, count + 1)]
 
 
 def write_coded_texts(script: Script) -> Iterator[Draw]:
@@ -347,7 +357,7 @@ def _write_text(vocabulary: list[str], count: int, seed: int) -> Draw:
     times = (count * shares / ZETA_2).astype(int).tolist()
     words = shuffle([*chain.from_iterable(map(repeat, vocabulary, times))], seed)
     # The question says that the dots, which stand most often, do not count.
-    return Draw({"context": CUT.join(words)}, vocabulary[1:4])
+    return Draw({}, words, vocabulary[1:4])
 
 
 def ask_questions(script: Script, read: Callable[[DataRoot], Documents]) -> Iterator[Draw]:
@@ -360,7 +370,7 @@ def ask_questions(script: Script, read: Callable[[DataRoot], Documents]) -> Iter
         question = questions[number]
         selection = shuffle(_select(rng, question, len(texts), size), script.seed)
         documents = [write_document(i=i, document=texts[place]) for i, place in enumerate(selection, 1)]
-        return Draw({"context": "\n\n".join(documents), "query": question.text}, question.answers)
+        return Draw({"query": question.text}, "\n\n".join(documents).split(CUT), question.answers)
 
     return islice(script.draw_all(draw, 10), len(questions))
 
