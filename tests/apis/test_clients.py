@@ -332,7 +332,7 @@ def test_prompts_that_are_not_unicode(server: Server) -> None:
 
 @pytest.mark.skipif(not MEMORY.exists(), reason="reads the memory of the process as Linux has it")
 @pytest.mark.parametrize("kind", ["chat", "anthropic"])
-def test_memory(kind: str, server: Server) -> None:
+def test_memory(kind: str, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """While a long prompt is sent, there is one more copy of it: the body."""
     client, resident = make(kind, server), []
     reply = _reply(server, client.route(REQUEST), client.body(REQUEST))
@@ -341,8 +341,7 @@ def test_memory(kind: str, server: Server) -> None:
         resident.append(int(MEMORY.read_text().split()[1]) * 4096)
         return httpx.Response(200, json=reply)
 
-    library = httpx.Client(transport=httpx.MockTransport(answer))
-    client.client = client.client.with_options(http_client=library)
+    monkeypatch.setattr(httpx.HTTPTransport, "handle_request", lambda transport, request: answer(request))
     assert client.make_request(REQUEST).success
     request = replace(REQUEST, prompt="A long book. " * 1_500_000)
     assert client.make_request(request).success
