@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import dacite
@@ -328,6 +329,29 @@ def test_prompts_that_are_not_unicode(server: Server) -> None:
     request = Request(model="an/m", prompt="half: \ud83d", max_tokens=50)
     assert make("chat", server).make_request(request).success
     assert server.calls[0].prompt == request.prompt
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_connections(kind: str, server: Server) -> None:
+    """Each thread has connections of its own, which are closed with the thread, and follows a change of the options."""
+    client, libraries = make(kind, server), []
+
+    def ask() -> None:
+        for timeout in (5, 5, 7):
+            if client.client.timeout != timeout:
+                client.client = client.client.with_options(timeout=timeout)
+            assert client.make_request(REQUEST).success
+            libraries.append(client._thread_library())
+
+    for _ in range(2):
+        thread = Thread(target=ask)
+        thread.start()
+        thread.join()
+    del thread
+    assert [library.timeout for library in libraries] == [5, 5, 7] * 2
+    assert libraries[0] is libraries[1]
+    assert len(set(map(id, libraries))) == 4
+    assert all(library.is_closed() for library in libraries)
 
 
 @pytest.mark.skipif(not MEMORY.exists(), reason="reads the memory of the process as Linux has it")

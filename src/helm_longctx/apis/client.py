@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from importlib import import_module
-from threading import current_thread, local
+from threading import local
 from typing import Any, ClassVar
 from weakref import finalize
 
@@ -89,6 +89,14 @@ class Settings:
             raise bad_argument("client_spec.args", "thinking_tokens", self.thinking_tokens, "whole numbers from 0")
 
 
+@dataclass
+class _OwnLibrary:
+    """A thread's own copy of the package's client, and the client that all threads share."""
+
+    shared: Any
+    library: Any
+
+
 class ProviderClient(CachingClient):
     """A HELM client on a provider's official package. Several threads may call it.
 
@@ -99,7 +107,8 @@ class ProviderClient(CachingClient):
         settings: see `Settings`.
 
     Attributes:
-        client: the package's client. Callers may replace it by one with other options.
+        client: the package's client. Callers may replace it by one with other options, but requests use an HTTP client
+            of their thread.
         parameters: the parameters that the model refuses, as far as they are known.
 
     Raises:
@@ -134,7 +143,7 @@ class ProviderClient(CachingClient):
         for name in settings.keys() - names:
             raise bad_argument(type(self).__name__, "argument", name, names)
         self.settings = Settings(**settings)
-        self._own, self._certificates = local(), httpx.create_ssl_context()
+        self._local, self._certificates = local(), httpx.create_ssl_context()
         self.client = self._make_library(
             http_client=self._make_http_client(),
             api_key=_find_key(self.settings, api_key, base_url),
@@ -274,11 +283,11 @@ class ProviderClient(CachingClient):
         If threads share connections, httpx searches all of them at the start and at the end of each request, while the
         other threads wait.
         """
-        own = self._own
-        if getattr(own, "original", None) is not self.client:
+        shared, own = self.client, getattr(self._local, "own", None)
+        if own is None or own.shared is not shared:
             http_client = self._make_http_client()
-            finalize(current_thread(), http_client.close)
-            own.original, own.library = self.client, self.client.with_options(http_client=http_client)
+            own = self._local.own = _OwnLibrary(shared, shared.with_options(http_client=http_client))
+            finalize(own, http_client.close)  # at the end of the thread
         return own.library
 
     def _make_http_client(self) -> httpx.Client:
