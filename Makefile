@@ -7,9 +7,10 @@ PORT ?= 8000
 # On Linux this is the CUDA build. The CPU build: make demo TORCH='torch==2.13.0 --index-url https://download.pytorch.org/whl/cpu'
 TORCH ?= torch==2.13.0
 
-.PHONY: demo serve test coverage test-matrix chaos fuzz lock lint reference pictures docs bench bars browser clean
+.PHONY: demo serve test coverage test-matrix chaos fuzz lock lint reference pictures docs bench bars browser sandbox clean
 
 $(VENV)/installed: setup.cfg pyproject.toml constraints.txt
+	@echo 'Installing into $(VENV). pip prints nothing, and needs about five minutes.'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade pip
 	$(BIN)/pip install --quiet $(TORCH)
@@ -29,11 +30,11 @@ demo: $(VENV)/installed
 serve: $(VENV)/installed
 	$(BIN)/helm-longctx serve --suite demo --port $(PORT)
 
-test: $(VENV)/installed-dev browser lint
+test: $(VENV)/installed-dev browser sandbox lint
 	$(BIN)/pytest --numprocesses 2 --dist loadscope
 
 # Runs the tests and prints the share of lines that they run. This takes a fifth longer than `make test`.
-coverage: $(VENV)/installed-dev browser
+coverage: $(VENV)/installed-dev browser sandbox
 	$(BIN)/pytest --numprocesses 2 --dist loadscope --cov --cov-report term
 
 # Makes runs under random faults, kills and restarts. CHAOS_SECONDS= sets the duration (600), CHAOS_SEED= repeats a round.
@@ -83,6 +84,10 @@ fuzz: $(VENV)/installed-dev
 # Installs Chromium, in which the tests open the leaderboard.
 browser:
 	@command -v chromedriver >/dev/null || (apt-get update -qq && apt-get install -y -qq chromium chromium-driver)
+
+# Installs the sandbox and the compiler for programs of models. Without them, tests are skipped.
+sandbox:
+	@(command -v bwrap && command -v g++) >/dev/null || (apt-get update -qq && apt-get install -y -qq bubblewrap g++) || true
 
 clean:
 	rm -rf $(VENV) .venv-matrix build dist site benchmark_output prod_env .coverage*

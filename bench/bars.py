@@ -39,7 +39,7 @@ class Bar:
     stock: float | None = None
 
     @property
-    def met(self) -> bool:
+    def is_met(self) -> bool:
         """Whether the figure is within the limit."""
         return self.figure >= self.limit if self.at_least else self.figure <= self.limit
 
@@ -52,7 +52,7 @@ def figures(script: str, *arguments: str) -> Any:
         return json.loads(path.read_bytes())
 
 
-def of_overhead(found: dict[str, Any]) -> list[Bar]:
+def overhead_bars(found: dict[str, Any]) -> list[Bar]:
     """Bars of the cost of a request without its answer."""
     ratios = found["ratios"]
     stock = ratios["ours / bare"] * ratios["stock / ours"]
@@ -65,7 +65,7 @@ def of_overhead(found: dict[str, Any]) -> list[Bar]:
     ]
 
 
-def of_clients(rows: list[dict[str, Any]]) -> list[Bar]:
+def client_bars(rows: list[dict[str, Any]]) -> list[Bar]:
     """Bars of requests per second."""
     return [
         Bar(
@@ -79,7 +79,7 @@ def of_clients(rows: list[dict[str, Any]]) -> list[Bar]:
     ]
 
 
-def of_files(rows: list[dict[str, Any]]) -> list[Bar]:
+def file_bars(rows: list[dict[str, Any]]) -> list[Bar]:
     """Bars of the disk space and memory of a run."""
 
     def times_text(run: str, figure: str) -> dict[str, float]:
@@ -96,7 +96,7 @@ def of_files(rows: list[dict[str, Any]]) -> list[Bar]:
     ]
 
 
-def of_pages(rows: list[dict[str, Any]]) -> list[Bar]:
+def page_bars(rows: list[dict[str, Any]]) -> list[Bar]:
     """Bars of summaries and run pages."""
     ours = {row["size"]: row for row in rows if row["side"] == "ours"}
     stock = {row["size"]: row for row in rows if row["side"] == "stock"}
@@ -111,12 +111,12 @@ def of_pages(rows: list[dict[str, Any]]) -> list[Bar]:
     return [*bars, Bar("summarize's peak memory, 4 runs / 1 run", four["peak_mb"] / one["peak_mb"], 1.1)]
 
 
-def of_leaderboard(rows: list[dict[str, Any]]) -> list[Bar]:
+def leaderboard_bars(rows: list[dict[str, Any]]) -> list[Bar]:
     """Bars of the leaderboard with all published results, and with many instances."""
     published, many = rows
     return [
         Bar("summarize, all published results, seconds", published["summarize_s"], 15),
-        Bar("lines that it complains with", published["complaints"] + many["complaints"], 0),
+        Bar("summarize, errors", published["errors"] + many["errors"], 0),
         Bar("first page, seconds", published["page_s"], 1),
         Bar("first page, MB sent", published["sent_mb"], 1),
         Bar("summarize, 20,000 instances, seconds", many["summarize_s"], 10),
@@ -160,20 +160,20 @@ def main() -> None:
         "leaderboard": figures("summarize.py"),
     }
     bars = [
-        *of_overhead(found["overhead"]),
-        *of_clients(found["clients"]),
-        *of_files(found["files"]),
-        *of_pages(found["pages"]),
-        *of_leaderboard(found["leaderboard"]),
+        *overhead_bars(found["overhead"]),
+        *client_bars(found["clients"]),
+        *file_bars(found["files"]),
+        *page_bars(found["pages"]),
+        *leaderboard_bars(found["leaderboard"]),
     ]
     table = Table("", "measured", "bar", "met", "stock HELM")
     for bar in bars:
         sign = "at least" if bar.at_least else "at most"
         stock = "" if bar.stock is None else f"{bar.stock:.2f}"
-        table.add_row(bar.what, f"{bar.figure:.2f}", f"{sign} {bar.limit:g}", "yes" if bar.met else "NO", stock)
+        table.add_row(bar.what, f"{bar.figure:.2f}", f"{sign} {bar.limit:g}", "yes" if bar.is_met else "NO", stock)
     Console(width=None if sys.stdout.isatty() else 120).print(table)
     args.to.mkdir(parents=True, exist_ok=True)
-    written = {"bars": [{**asdict(bar), "met": bar.met} for bar in bars], **found}
+    written = {"bars": [{**asdict(bar), "met": bar.is_met} for bar in bars], **found}
     (args.to / "bars.json").write_text(json.dumps(written, indent=1) + "\n")
     draw(found["overhead"]["seconds"], args.to / "bars.png")
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import random
 import sys
 import tempfile
 from dataclasses import asdict
@@ -20,21 +19,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from run_files import WORDS, write_rows  # noqa: E402
+from run_files import fabricate_words  # noqa: E402
 from tests.chaos.batches import disturb, moments  # noqa: E402
 from tests.chaos.chaos import forks  # noqa: E402
 from tests.servers.batches import serve_batches  # noqa: E402
-
-LENGTH = 131072
-"""Words of a prompt."""
-
-
-def fabricate(root: Path, count: int) -> None:
-    """Write LV-Eval's file at 128k words: each row has a text of its own."""
-    rng = random.Random(1)
-    empty = {"answers": ["river"], "length": LENGTH, "language": "en", "answer_keywords": "", "confusing_facts": ""}
-    rows = ({"context": " ".join(rng.choices(WORDS, k=LENGTH)), "input": f"what is {n}?"} | empty for n in range(count))
-    write_rows(root / "lveval/loogle_SD_mixup/loogle_SD_mixup_128k.jsonl", rows)
 
 
 def main() -> None:
@@ -48,7 +36,7 @@ def main() -> None:
     found = {}
     with tempfile.TemporaryDirectory() as name:
         os.environ["HELM_LONGCTX_DATA"] = f"{name}/data"
-        fabricate(Path(name, "data"), args.requests)
+        fabricate_words(Path(name, "data"), args.requests, "128k")
         for protocol in args.protocol or ["openai", "anthropic"]:
             with forks() as started, serve_batches(lambda prompt: prompt[-40:]) as server:
                 size = -(-args.requests // 3)

@@ -13,13 +13,14 @@ from __future__ import annotations
 import argparse
 import json
 import random
-import resource
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
+
+from cost import peak_mb
 
 PRESETS = {
     "small": {"layers": 4, "hidden": 256, "vocabulary": 32000},
@@ -125,10 +126,10 @@ def memory(torch: Any) -> float:
     """Return the peak GB so far: of the GPU, or without one of the process."""
     if torch.cuda.is_available():
         return torch.cuda.max_memory_allocated() / 1e9
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    return peak_mb() / 1e3
 
 
-def measured(side: str, folder: str) -> dict[str, float]:
+def measure_in_process(side: str, folder: str) -> dict[str, float]:
     """Measure one of the two clients in a new process."""
     command = [sys.executable, __file__, *sys.argv[1:], "--side", side, "--folder", folder]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -173,7 +174,7 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as folder:
         save_model(Path(folder), args)
-        turns = [{side: measured(side, folder) for side in SIDES} for _ in range(args.repeats)]
+        turns = [{side: measure_in_process(side, folder) for side in SIDES} for _ in range(args.repeats)]
     best = {side: {name: min(turn[side][name] for turn in turns) for name in turns[0][side]} for side in SIDES}
     ratios = {name: value / best["ours"][name] for name, value in best["stock"].items()}
     print("stock / ours:", "  ".join(f"{name} {ratio:.2f}" for name, ratio in ratios.items()))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import random
-import resource
 import tempfile
 import time
 from pathlib import Path
+
+from cost import peak_mb
 
 from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.protocol.entry import parse_entry
@@ -49,9 +50,8 @@ def main() -> None:
                 for example in task.load(task, settings, DataRoot(Path(folder), mirror=True))
             ]
             ours = time.perf_counter() - start
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         size = sum(map(len, prompts)) / 1e6
-        print(f"{name}: {len(prompts)} prompts, {size:.0f} M characters: {ours:.1f} s, peak {peak:.0f} MB")
+        print(f"{name}: {len(prompts)} prompts, {size:.0f} M characters: {ours:.1f} s, peak {peak_mb():.0f} MB")
         del prompts
 
 

@@ -25,13 +25,13 @@ def main() -> None:
     logging.disable()
     for task in (task for task in HELMET.tasks if task.any_length):
         for length in ("128k", "256k", "1m"):
-            generated(task, length)
+            measure_generated(task, length)
     for kind, task in {HELMET.baselines[task.name].kind: task for task in HELMET.tasks}.items():
-        answered(str(kind), task)
+        measure_passages(str(kind), task)
 
 
-def generated(task: Task, length: str) -> None:
-    """Print time and score of prompts that need no data."""
+def measure_generated(task: Task, length: str) -> None:
+    """Print time and score of generated prompts, which need no data."""
     entry = next(name for name, category in HELMET.entries.items() if task in category.tasks)
     settings = parse_entry([HELMET], f"{entry}:task={task.name},length={length},num_samples=6").settings
     start = time.perf_counter()
@@ -52,7 +52,7 @@ def generated(task: Task, length: str) -> None:
     )
 
 
-def answered(kind: str, task: Task, passages: int = 900) -> None:
+def measure_passages(kind: str, task: Task, passages: int = 900) -> None:
     """Print the time of a prompt of passages with about 128k tokens."""
     rng = random.Random(1)
     texts = (" ".join(rng.choices(WORDS.split(), k=100)) for _ in range(passages))

@@ -13,7 +13,6 @@ import hashlib
 import json
 import os
 import random
-import resource
 import subprocess
 import sys
 import tempfile
@@ -22,6 +21,8 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from pathlib import Path
 from typing import Any
+
+from cost import peak_mb
 
 WORDS = 262_144
 WINDOW = 131_072
@@ -85,7 +86,7 @@ def official(root: Path, tokenizer_file: Path, checkout: Path) -> list[str]:
     return [hashlib.sha256(prompt.encode()).hexdigest() for prompt in cut]
 
 
-def measured(name: str, args: argparse.Namespace, root: Path, size: float) -> dict[str, Any]:
+def measure_in_process(name: str, args: argparse.Namespace, root: Path, size: float) -> dict[str, Any]:
     """Measure one of the two in a new process."""
     command = [sys.executable, __file__, "--read", name, "--root", str(root), "--tokenizer", str(args.tokenizer)]
     command += ["--lveval", str(args.lveval)]
@@ -110,15 +111,14 @@ def main() -> None:
         start = time.perf_counter()
         digests = {"ours": ours, "official": official}[args.read](args.root, args.tokenizer, args.lveval)
         seconds = time.perf_counter() - start
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        print(json.dumps({"seconds": seconds, "cpu": time.process_time(), "peak_mb": peak, "digests": digests}))
+        print(json.dumps({"seconds": seconds, "cpu": time.process_time(), "peak_mb": peak_mb(), "digests": digests}))
         return
     with tempfile.TemporaryDirectory() as folder:
         size = fabricate(Path(folder), args.rows).stat().st_size / 1e6
         print(f"file: {args.rows} rows, {size:.0f} MB")
-        mine = measured("ours", args, Path(folder), size)
+        mine = measure_in_process("ours", args, Path(folder), size)
         if args.lveval:
-            theirs = measured("official", args, Path(folder), size)
+            theirs = measure_in_process("official", args, Path(folder), size)
             assert mine["digests"] == theirs["digests"]
             wall, cpu = (theirs[name] / mine[name] for name in ("seconds", "cpu"))
             print(f"official / ours: {wall:.1f} times the time, {cpu:.1f} times the processors'; all prompts equal")

@@ -67,9 +67,9 @@ def main() -> None:
     args = parser.parse_args()
     logging.disable()
     with tempfile.TemporaryDirectory() as folder:
-        tokenizer = Tokenizer.from_file(str(args.tokenizer)) if args.tokenizer else trained()
+        tokenizer = Tokenizer.from_file(str(args.tokenizer)) if args.tokenizer else train_tokenizer()
         register(tokenizer, Path(folder))
-        seconds = measured(tokenizer, Path(folder), args.repeats)
+        seconds = measure(tokenizer, Path(folder), args.repeats)
     found = {"seconds": seconds, "ratios": ratios(seconds)}
     for part in found.values():
         for name, value in part.items():
@@ -78,16 +78,16 @@ def main() -> None:
         args.json.write_text(json.dumps(found, indent=1) + "\n")
 
 
-def measured(tokenizer: Tokenizer, folder: Path, repeats: int) -> dict[str, float]:
+def measure(tokenizer: Tokenizer, folder: Path, repeats: int) -> dict[str, float]:
     """Return the median seconds of a request for each way and length."""
     rate = 100_000 / len(tokenizer.encode(text(100_000)).ids)  # characters a token
     chars = {name: int(STANDARD[name] * rate / SPARE) for name in LENGTHS}
-    stock, ours = run("bench/tokenizer", folder, ADAPT_GENERATION), run("bench/tokenizer", folder)
+    stock, ours = make_way("bench/tokenizer", folder, ADAPT_GENERATION), make_way("bench/tokenizer", folder)
     ways: dict[str, tuple[Way, str, int]] = {
         "bare tokenization, 128k": (lambda instance: bare(tokenizer, instance), "128k", chars["128k"]),
         "stock, 128k": (stock, "128k", chars["128k"]),
-        "stock, 128k, no tokenizer": (run("bench/none", folder, ADAPT_GENERATION), "128k", chars["128k"]),
-        "ours, 128k, no tokenizer": (run("bench/none", folder), "128k", chars["128k"]),
+        "stock, 128k, no tokenizer": (make_way("bench/none", folder, ADAPT_GENERATION), "128k", chars["128k"]),
+        "ours, 128k, no tokenizer": (make_way("bench/none", folder), "128k", chars["128k"]),
         "ours, 128k, 3 times over": (ours, "128k", 3 * chars["128k"]),
         **{f"ours, {name}": (ours, name, size) for name, size in chars.items()},
     }
@@ -135,8 +135,8 @@ def bare(tokenizer: Tokenizer, instance: Instance) -> list[int]:
     return ids
 
 
-def run(deployment: str, folder: Path, method: str = "longctx") -> Way:
-    """Return the answer to an instance, as in a run with only this instance."""
+def make_way(deployment: str, folder: Path, method: str = "longctx") -> Way:
+    """Return a function that gets the answer to an instance, as in a run with only this instance."""
     cache = tempfile.mkdtemp(dir=folder)
     context = LocalContext(cache, SqliteCacheBackendConfig(cache))
     spec = AdapterSpec(
@@ -172,7 +172,7 @@ def register(tokenizer: Tokenizer, folder: Path) -> None:
         register_model_deployment(deployment)
 
 
-def trained() -> Tokenizer:
+def train_tokenizer() -> Tokenizer:
     """Train a byte-level BPE."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)

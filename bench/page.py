@@ -22,6 +22,7 @@ from urllib.parse import quote
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from cost import Cost, measure_command
 from tests.e2e.browser import chromium, served
 from tests.e2e.commands import BIN
 from tests.fabricate_runs import CHINESE, ENGLISH, long_prompts, write_run
@@ -59,7 +60,7 @@ SIZES = {
 
 
 @dataclass(frozen=True)
-class Measured:
+class Figures:
     """Args: text of the prompts in MB, seconds and peak memory of helm-summarize, the page's seconds and heap in MB."""
 
     size: str
@@ -72,8 +73,8 @@ class Measured:
 
 
 @contextmanager
-def fabricated(size: Size) -> Iterator[tuple[Path, list[Path], float]]:
-    """Write a suite with its runs. Return its folder, and the size of the prompts in MB of UTF-8."""
+def fabricate(size: Size) -> Iterator[tuple[Path, list[Path], float]]:
+    """Write a suite. Yield its folder, the folders of its runs, and the size of all prompts in MB of UTF-8."""
     with tempfile.TemporaryDirectory() as folder:
         suite = Path(folder) / "benchmark_output/runs/s"
         runs = [write_run(suite, size.entry, long_prompts(size.count, size.characters, size.words))]
@@ -88,18 +89,13 @@ def fabricated(size: Size) -> Iterator[tuple[Path, list[Path], float]]:
         yield Path(folder), runs, size.runs * text / 1e6
 
 
-def summarized(folder: Path, side: str) -> tuple[float, float]:
-    """Return seconds and peak memory in MB of helm-summarize."""
+def summarize(folder: Path, side: str) -> Cost:
+    """Run helm-summarize with our summarizer or HELM's."""
     options = OURS if side == "ours" else ()
-    command = [BIN / "helm-summarize", "--suite", "s", "--schema-path", "schema.yaml", *options]
-    start = time.perf_counter()
-    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    _, status, usage = os.wait4(process.pid, 0)
-    assert status == 0, "helm-summarize failed"
-    return time.perf_counter() - start, usage.ru_maxrss * 1024 / 1e6
+    return measure_command([BIN / "helm-summarize", "--suite", "s", "--schema-path", "schema.yaml", *options], folder)
 
 
-def opened(folder: Path, run: Path) -> tuple[float, float]:
+def open_run_page(folder: Path, run: Path) -> tuple[float, float]:
     """Return seconds until the run page shows its first instances, and the JavaScript heap in MB, including garbage."""
     with served(folder) as address, tempfile.TemporaryDirectory() as profile, chromium(Path(profile)) as browser:
         browser.set_script_timeout(PATIENCE)
@@ -115,11 +111,12 @@ def opened(folder: Path, run: Path) -> tuple[float, float]:
         return seconds, next(metric["value"] for metric in metrics if metric["name"] == "JSHeapUsedSize") / 1e6
 
 
-def measured(name: str) -> Iterator[Measured]:
-    """Measure each summarizer, and yield a line for each."""
-    with fabricated(SIZES[name]) as (folder, runs, text):
+def measure(name: str) -> Iterator[Figures]:
+    """Measure each summarizer, and yield the figures of each."""
+    with fabricate(SIZES[name]) as (folder, runs, text):
         for side in ("ours", "stock") if SIZES[name].stock else ("ours",):
-            yield Measured(name, side, text, *summarized(folder, side), *opened(folder, runs[0]))
+            cost = summarize(folder, side)
+            yield Figures(name, side, text, cost.seconds, cost.peak_mb, *open_run_page(folder, runs[0]))
 
 
 def main() -> None:
@@ -132,7 +129,7 @@ def main() -> None:
     print(f"{'size':20}{'side':8}" + "".join(f"{title:>12}" for title in titles))
     rows = []
     for name in arguments.sizes:
-        for row in measured(name):
+        for row in measure(name):
             rows.append(asdict(row))
             numbers = (row.text_mb, row.summarize_s, row.peak_mb, row.page_s, row.heap_mb)
             print(f"{row.size:20}{row.side:8}" + "".join(f"{number:12.1f}" for number in numbers), flush=True)

@@ -9,12 +9,13 @@ from __future__ import annotations
 import argparse
 import json
 import random
-import resource
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+
+from cost import peak_mb
 
 QUESTIONS, DEPTHS, PASSAGES = 100, 6, 1000
 WORDS = ["the", "of", "river", "town", "north", "built", "king", "year", "first", "school", "near", "house", "music"]
@@ -62,7 +63,7 @@ def official(root: Path, helmet: Path) -> int:
     return sum(map(len, prompts))
 
 
-def measured(name: str, root: Path, helmet: Path) -> dict[str, float]:
+def measure_in_process(name: str, root: Path, helmet: Path) -> dict[str, float]:
     """Measure one of the loaders in a new process."""
     command = [sys.executable, __file__, "--read", name, "--root", str(root), "--helmet", str(helmet)]
     out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
@@ -83,16 +84,15 @@ def main() -> None:
         start = time.perf_counter()
         characters = {"ours": ours, "official": official}[args.read](args.root, args.helmet)
         seconds = time.perf_counter() - start
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        print(json.dumps({"seconds": seconds, "peak_mb": peak, "characters": characters}))
+        print(json.dumps({"seconds": seconds, "peak_mb": peak_mb(), "characters": characters}))
         return
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         fabricate(root)
         print(f"file: {sum(p.stat().st_size for p in root.rglob('*dev*')) / 1e6:.0f} MB")
-        mine = measured("ours", root, args.helmet)
+        mine = measure_in_process("ours", root, args.helmet)
         if args.helmet:
-            theirs = measured("official", root, args.helmet)
+            theirs = measure_in_process("official", root, args.helmet)
             assert mine["characters"] == theirs["characters"]
             faster, less = (theirs[name] / mine[name] for name in ("seconds", "peak_mb"))
             print(f"official / ours: {faster:.1f} times the time, {less:.1f} times the memory")

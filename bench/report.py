@@ -50,11 +50,11 @@ def main() -> None:
     pictures: Path | None = parser.parse_args().pictures
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        with _timed("63 models x 7 categories x 5 lengths"):
+        with _print_time("63 models x 7 categories x 5 lengths"):
             write_report(None, [find_benchmark("helmet")], folder / "published", "html", published=True, server="")
         suite = folder / "runs" / "demo"
         write_suite(suite, [f"helmet_{each}:length={n}" for each in CATEGORIES for n in LENGTHS], SKILLS, 20, TEXT)
-        with _timed(f"with {len(list(suite.iterdir()))} own runs"):
+        with _print_time(f"with {len(list(suite.iterdir()))} own runs"):
             write_report(suite, BENCHMARKS, folder / "own", "html", published=True, server="")
         with chromium(folder / "profile") as browser:
             for theme in ("light", "dark"):
@@ -63,7 +63,7 @@ def main() -> None:
 
 
 @contextmanager
-def _timed(what: str) -> Iterator[None]:
+def _print_time(what: str) -> Iterator[None]:
     """Print the time and the processor's time to build a report; the latter is more exact on a busy machine."""
     start, processor = time.perf_counter(), time.process_time()
     yield

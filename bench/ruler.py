@@ -1,4 +1,4 @@
-"""Generating RULER's samples: processor time for 500 of each task, beside the official scripts' on the same files.
+"""Measures the processor time to generate 500 samples of each of RULER's tasks, with ours and the official scripts.
 
     python bench/ruler.py --official CHECKOUT --data ROOT --tokenizer FOLDER [--length 128k] [--samples 500]
         [--official-samples 3] [TASK ...]
@@ -6,8 +6,8 @@
 CHECKOUT: NVIDIA/RULER at c3f5e3b. ROOT: a data root of `helm-longctx fetch ruler:…`. FOLDER: a saved tokenizer with
 tokenizer.json and tokenizer_config.json, or the name of an encoding of tiktoken. NLTK finds punkt_tab in NLTK_DATA.
 
-The official scripts draw few samples, and the time of their loop is extrapolated; ours draw all. Both write their rows
-to a file. The rows that both drew are compared.
+Both read the same files and write their rows to a file. Ours generates all samples. The official scripts generate a
+few, and the time of their loop is extrapolated. The rows that both generated are compared.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import argparse
 import json
 import multiprocessing
 import os
-import resource
 import shutil
 import subprocess
 import sys
@@ -28,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from cost import peak_mb
 
 from helm_longctx.benchmarks.ruler import BENCHMARK
 from helm_longctx.protocol.lengths import parse_length
@@ -51,7 +51,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 
 @dataclass(frozen=True)
 class Case:
-    """A task with what its samples depend on."""
+    """The arguments of the generation."""
 
     task: str
     tokenizer: str
@@ -62,7 +62,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Processor seconds for all samples, wall-clock seconds, gigabytes at the peak, and the first rows."""
+    """Args: processor seconds for all samples, wall-clock seconds, peak memory in GB, and the first rows."""
 
     cpu: float
     wall: float
@@ -71,7 +71,7 @@ class Outcome:
 
 
 def ours(case: Case, root: Path, first: int) -> Outcome:
-    """Draw all samples and write them to a file. It runs in a process of its own."""
+    """Generate all samples and write them to a file. Call it in a new process."""
     from helm_longctx.protocol.counting import make_counter
 
     start = time.perf_counter()
@@ -92,12 +92,11 @@ def ours(case: Case, root: Path, first: int) -> Outcome:
             row = {"input": prompt.user_turn, "answer_prefix": prompt.answer_prefix, "outputs": example.references}
             file.write(json.dumps(row) + "\n")
             rows += [row] if len(rows) < first else []
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    return Outcome(time.process_time(), time.perf_counter() - start, memory, rows)
+    return Outcome(time.process_time(), time.perf_counter() - start, peak_mb() / 1e3, rows)
 
 
 def official(case: Case, checkout: Path, first: int) -> Outcome:
-    """Draw the first samples with the task's official script, and extrapolate."""
+    """Generate the first samples with the task's official script, and extrapolate."""
     start = time.perf_counter()
     sys.path[:0] = [str(checkout / "scripts/data")]
     from synthetic.constants import TASKS  # type: ignore[import-not-found]
@@ -122,7 +121,7 @@ def official(case: Case, checkout: Path, first: int) -> Outcome:
 
 
 def copy_official(checkout: Path, root: Path, folder: Path) -> Path:
-    """A copy of the official scripts beside the files that they read."""
+    """Copy the official scripts, with links to the files that they read, and return the folder."""
     shutil.copytree(checkout / "scripts", folder / "scripts")
     for path in (root / "ruler_source").iterdir():
         target = folder / "scripts/data/synthetic/json" / path.name

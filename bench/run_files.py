@@ -1,4 +1,4 @@
-"""Measures disk space, peak memory and time of a run with our runner and with HELM's own, in turn.
+"""Measures disk space, peak memory and seconds of a run with our runner and with HELM's own, in turn.
 
     python bench/run_files.py [--rows 100] [--books 200] [--json FILE]
 
@@ -11,20 +11,21 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
 import re
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from cost import measure_command  # noqa: E402
 from tests.servers.llm import serve  # noqa: E402
+
+from helm_longctx.protocol.lengths import STANDARD  # noqa: E402
+from helm_longctx.sources.root import ENVIRONMENT  # noqa: E402
 
 HELM_RUN = Path(sys.executable).parent / "helm-run"
 WORDS = ["the", "of", "river", "town", "north", "built", "king", "year", "first", "school", "near", "house", "music"]
@@ -37,12 +38,12 @@ def write_rows(path: Path, rows: Any) -> None:
         file.writelines(json.dumps(row) + "\n" for row in rows)
 
 
-def fabricate_words(root: Path, count: int) -> None:
-    """Write LV-Eval's file at 256k words. Each row has a different text."""
-    rng = random.Random(1)
-    empty = {"answers": ["river"], "length": 262144, "language": "en", "answer_keywords": "", "confusing_facts": ""}
-    rows = ({"context": " ".join(rng.choices(WORDS, k=262144)), "input": f"what is {n}?"} | empty for n in range(count))
-    write_rows(root / "lveval/loogle_SD_mixup/loogle_SD_mixup_256k.jsonl", rows)
+def fabricate_words(root: Path, count: int, length: str) -> None:
+    """Write LV-Eval's file at a length. Each row has a different text."""
+    rng, words = random.Random(1), STANDARD[length]
+    empty = {"answers": ["river"], "length": words, "language": "en", "answer_keywords": "", "confusing_facts": ""}
+    rows = ({"context": " ".join(rng.choices(WORDS, k=words)), "input": f"what is {n}?"} | empty for n in range(count))
+    write_rows(root / f"lveval/loogle_SD_mixup/loogle_SD_mixup_{length}.jsonl", rows)
 
 
 def fabricate_depths(root: Path, questions: int) -> None:
@@ -70,35 +71,23 @@ def models(folder: Path, address: str) -> Path:
     return folder
 
 
-def measured(entry: str, data: Path, arguments: list[str], address: str) -> dict[str, float]:
-    """Make a run in a new folder and process. Return MB on disk, peak MB, seconds, and MB of prompts."""
+def measure(entry: str, data: Path, arguments: list[str], address: str) -> dict[str, float]:
+    """Make a run in a new folder and process. Return seconds, peak MB, and MB on disk and of prompts."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         local = models(folder / "models", address)
-        command = [str(HELM_RUN), "--run-entries", entry, "--suite", "s", "-m", "1000", "--local-path", str(local)]
-        start = time.perf_counter()
-        environment = {**os.environ, "HELM_LONGCTX_DATA": str(data)}
-        with (folder / "log").open("w") as log:
-            process = subprocess.Popen(
-                [*command, *arguments], cwd=folder, env=environment, stdout=log, stderr=subprocess.STDOUT
-            )
-            peak = peak_memory(process)
-        assert process.returncode == 0, (folder / "log").read_text()[-3000:]
-        found = {"seconds": time.perf_counter() - start, "peak": peak}
+        options: list[str | Path] = ["--run-entries", entry, "--suite", "s", "-m", "1000", "--local-path", local]
+        cost = measure_command([HELM_RUN, *options, *arguments], folder, {ENVIRONMENT: str(data)})
         (run,) = folder.glob("benchmark_output/runs/s/*/scenario_state.json")
         left = [*run.parent.rglob("*"), *(local / "cache").rglob("*"), folder / "log"]
-        found["disk"] = sum(path.stat().st_size for path in left if path.is_file()) / 1e6
-        return found | {"text": text_size(run.parent) / 1e6}
-
-
-def peak_memory(process: subprocess.Popen[bytes]) -> float:
-    """Return the peak MB of the process. `wait4` would include the parent's memory at the fork."""
-    peak = 0.0
-    while process.poll() is None:
-        lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
-        peak = max([peak, *(int(line.split()[1]) / 1000 for line in lines if line.startswith("VmHWM"))])
-        time.sleep(0.02)
-    return peak
+        disk = sum(path.stat().st_size for path in left if path.is_file())
+        return {
+            "seconds": cost.seconds,
+            "cpu_seconds": cost.cpu_seconds,
+            "peak": cost.peak_mb,
+            "disk": disk / 1e6,
+            "text": text_size(run.parent) / 1e6,
+        }
 
 
 def text_size(run: Path) -> int:
@@ -116,12 +105,13 @@ def compare(title: str, entry: str, data: Path, turns: int) -> list[dict[str, An
     for turn in range(turns):
         for name, arguments in (("ours", RUNNER), ("stock", [])):
             with serve(lambda prompt: "x") as server:
-                m = measured(entry, data, arguments, server.openai)
+                m = measure(entry, data, arguments, server.openai)
                 server.forget()
             rows.append({"run": title, "side": name, **m})
             print(
                 f"{title}, turn {turn + 1}, {name}: text {m['text']:.0f} MB, disk {m['disk'] / m['text']:.2f} times,"
-                f" peak {m['peak']:.0f} MB = {m['peak'] / m['text']:.2f} times, {m['seconds']:.1f} s",
+                f" peak {m['peak']:.0f} MB = {m['peak'] / m['text']:.2f} times, {m['seconds']:.1f} s,"
+                f" {m['cpu_seconds']:.1f} s of processors",
                 flush=True,
             )
     return rows
@@ -142,7 +132,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         data = Path(name)
         rows = compare("json_kv 128k, server", recall, data, args.turns)
-        fabricate_words(data, args.books)
+        fabricate_words(data, args.books, "256k")
         rows += compare(
             "lv_eval 256k", "lv_eval:dataset=loogle_SD_mixup,length=256k,model=longctx/null", data, args.turns
         )

@@ -14,7 +14,6 @@ import json
 import logging
 import os
 import resource
-import subprocess
 import sys
 import tempfile
 import time
@@ -26,7 +25,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from run_files import peak_memory
+from cost import measure_command, peak_mb
 from tests.e2e.commands import BIN
 from tests.running.making import make_runner, spec_of
 
@@ -45,31 +44,22 @@ def write_data(root: Path, dataset: str, length: str, count: int) -> None:
         file.writelines(json.dumps(row) + "\n" for row in rows)
 
 
-def make_run(folder: Path, instances: int, dataset: str, length: str) -> None:
-    """Make one run, as `helm-run` does."""
+def make_run(folder: Path, instances: int, dataset: str, length: str) -> float:
+    """Make one run, as `helm-run` does. Return the peak memory of this process in MB."""
     logging.disable()
     write_data(folder / "mirror", dataset, length, instances)
     entry = f"lv_eval:dataset={dataset},length={length},num_samples={instances},model=longctx/null"
     make_runner(folder).run_all([spec_of(entry, 10**9)])
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+    peak = peak_mb()
     print(f"{dataset} {length}: {time.process_time():.0f} s of CPU, peak {peak:.0f} MB", flush=True)
+    return peak
 
 
-def run_all(folder: Path, runs: int, instances: int, processes: int) -> None:
-    """Make the runs, in each process one after the other."""
+def run_all(folder: Path, runs: int, instances: int, processes: int) -> float:
+    """Make the runs, in each process one after the other. Return the highest peak memory of a process in MB."""
     names = [(dataset.name, length) for dataset, length in islice(product(DATASETS, LENGTHS), runs)]
     with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
-        list(pool.map(partial(make_run, folder, instances), *zip(*names, strict=True)))
-
-
-def summarize(folder: Path) -> tuple[float, float]:
-    """Return seconds and peak memory in MB of `summarize`."""
-    start = time.perf_counter()
-    command = [str(BIN / "helm-longctx"), "summarize", "--suite", "s"]
-    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    peak = peak_memory(process)
-    assert process.returncode == 0, "summarize failed"
-    return time.perf_counter() - start, peak
+        return max(pool.map(partial(make_run, folder, instances), *zip(*names, strict=True)))
 
 
 def main() -> None:
@@ -85,18 +75,18 @@ def main() -> None:
         folder = Path(name)
         os.environ[ENVIRONMENT] = str(folder / "mirror")
         start = time.perf_counter()
-        run_all(folder, args.runs, args.instances // args.runs, args.processes)
+        peak = run_all(folder, args.runs, args.instances // args.runs, args.processes)
         seconds, usage = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
-        summary_seconds, summary_peak = summarize(folder)
+        summary = measure_command([BIN / "helm-longctx", "summarize", "--suite", "s"], folder)
         files = (path for path in (folder / "benchmark_output/runs").rglob("*") if path.is_file())
         figures = {
             "instances": args.instances // args.runs * args.runs,
             "runs": args.runs,
             "run_seconds": seconds,
             "run_cpu_seconds": usage.ru_utime + usage.ru_stime,
-            "run_peak_mb": usage.ru_maxrss / 1e3,
-            "summarize_seconds": summary_seconds,
-            "summarize_peak_mb": summary_peak,
+            "run_peak_mb": peak,
+            "summarize_seconds": summary.seconds,
+            "summarize_peak_mb": summary.peak_mb,
             "disk_mb": sum(path.stat().st_size for path in files) / 1e6,
         }
     print(json.dumps(figures, indent=1))

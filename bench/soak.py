@@ -123,7 +123,7 @@ def local_server() -> Iterator[tuple[str, Connection]]:
     process.terminate()
 
 
-def resident() -> float:
+def resident_mb() -> float:
     """Return the MB of memory that this process has now."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGESIZE") / 1e6
@@ -139,7 +139,7 @@ class Sampling(Asking):
         """Count an outcome."""
         Sampling._counted += 1
         if Sampling._counted % 100 == 0:
-            self.samples.append(resident())
+            self.samples.append(resident_mb())
         return super().count(*arguments)
 
 
@@ -164,7 +164,7 @@ def soak(folder: Path, runs: int, requests: int, threads: int, counts: Connectio
         for path, kind in (("run", kind_of_first), ("run", Asking), ("again", Asking)):
             failures = make_run(folder / f"{path}{run}", prompts, context, threads, kind)
             failed += failures if kind is Sampling else 0
-        print(f"{(run + 1) * requests} requests, {time.monotonic() - start:.0f} s, {resident():.0f} MB", flush=True)
+        print(f"{(run + 1) * requests} requests, {time.monotonic() - start:.0f} s, {resident_mb():.0f} MB", flush=True)
     counts.send(None)
     tenth = max(1, len(Sampling.samples) // 10)
     first, last = statistics.fmean(Sampling.samples[:tenth]), statistics.fmean(Sampling.samples[-tenth:])

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
 import subprocess
 import sys
@@ -22,6 +21,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from cost import measure_command
 from tests.e2e.browser import chromium, served
 from tests.e2e.commands import BIN
 from tests.fabricate_runs import long_prompts, write_run
@@ -42,14 +42,14 @@ SENT = "return performance.getEntriesByType('resource').reduce((sum, each) => su
 
 @dataclass(frozen=True)
 class Figures:
-    """Args: seconds, CPU seconds and peak memory in MB of `summarize`, lines that it writes to standard error, seconds
-    until the first page is painted, and MB sent for it."""
+    """Args: seconds, processor seconds, peak memory in MB and errors of `summarize`, seconds until the first page is
+    painted, and MB sent for it."""
 
     suite: str
     summarize_s: float
     cpu_s: float
     peak_mb: float
-    complaints: int
+    errors: int
     page_s: float
     sent_mb: float
 
@@ -83,17 +83,11 @@ def stat(name: str, value: float) -> dict[str, object]:
 
 
 def summarize(folder: Path) -> tuple[float, float, float, int]:
-    """Return seconds, CPU seconds, peak memory in MB, and lines on standard error."""
-    command = [str(BIN / "helm-longctx"), "summarize", "--suite", "s"]
-    start = time.perf_counter()
-    with (folder / "errors").open("w+") as errors:
-        process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=errors)
-        _, status, usage = os.wait4(process.pid, 0)
-        assert status == 0, "summarize failed"
-        errors.seek(0)
-        # NLTK, which HELM imports, complains where there is no network.
-        complaints = sum(line.startswith("helm-longctx") for line in errors)
-    return time.perf_counter() - start, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024 / 1e6, complaints
+    """Return seconds, processor seconds, peak memory in MB, and the number of our errors."""
+    cost = measure_command([BIN / "helm-longctx", "summarize", "--suite", "s"], folder)
+    # NLTK, which HELM imports, writes other lines if there is no network.
+    errors = sum(line.startswith("helm-longctx") for line in (folder / "log").read_text().splitlines())
+    return cost.seconds, cost.cpu_seconds, cost.peak_mb, errors
 
 
 def open_first_page(folder: Path) -> tuple[float, float]:

@@ -31,26 +31,27 @@ def _tasks() -> Iterator[str]:
     yield "# Tasks\n"
     yield "This page lists all tasks by benchmark. A run entry without a task runs all tasks of its category that"
     yield "have no asterisk. Tasks with an asterisk run only if the entry names them. Every task takes the arguments"
-    yield f"{', '.join(f'`{name}`' for name in EVERY_TASK)} ([their meaning](../run-entries.md)).\n"
+    yield f"{', '.join(f'`{name}`' for name in EVERY_TASK)} ([their meaning](../run-entries.md)); tasks without"
+    yield "lengths take no `length`. A version names the official code with a benchmark's prompts and metrics.\n"
     for benchmark in BENCHMARKS:
         yield f"## {benchmark.title}\n"
-        yield f"{benchmark.description}. Official code: [{benchmark.revision}]({benchmark.url}).\n"
+        yield f"{benchmark.description}. Version: [{benchmark.revision}]({benchmark.url}).\n"
         yield from _table(
             ("entry", f"`{benchmark.task_argument}`", "lengths", "sample", "output tokens", "score", "arguments"),
             (
-                _task_row(entry, task, task in category.variants)
+                _task_row(entry, task, benchmark, is_variant=task in category.variants)
                 for entry, category in benchmark.entries.items()
                 for task in (*category.tasks, *category.variants)
             ),
         )
 
 
-def _task_row(entry: str, task: Task, is_variant: bool) -> tuple[str, ...]:
+def _task_row(entry: str, task: Task, benchmark: Benchmark, is_variant: bool) -> tuple[str, ...]:
     further = sorted(task.all_arguments.difference(EVERY_TASK))
     return (
         f"`{entry}`",
         f"`{task.argument}`{' *' if is_variant else ''}",
-        _lengths(task),
+        _lengths(task, benchmark),
         _numbers(task.num_samples) + (f" at {task.depths} depths" if task.depths > 1 else ""),
         _numbers(task.max_tokens),
         headline_text(task),
@@ -62,11 +63,10 @@ def _numbers(number: int | Mapping[int, int]) -> str:
     return ", ".join(map(str, sorted({number} if isinstance(number, int) else {*number.values()})))
 
 
-def _lengths(task: Task) -> str:
-    labels = [length_label(length) for length in sorted(task.sizes)]
-    if not labels:
-        return "none"
-    return f"any, {labels[0]} to {labels[-1]}" if task.any_length else ", ".join(labels)
+def _lengths(task: Task, benchmark: Benchmark) -> str:
+    if task.any_length and (axis := benchmark.axis):
+        return f"any, {length_label(axis.shortest)} to {length_label(axis.longest)}"
+    return ", ".join(length_label(length) for length in sorted(task.sizes)) or "none"
 
 
 def _metrics() -> Iterator[str]:
@@ -132,7 +132,7 @@ def _parameter(parameter: Any) -> tuple[str, str]:
 
 
 def _text(text: str) -> str:
-    return " ".join(text.split())
+    return " ".join(text.replace("\\[", "[").split())  # the help's markup needs the backslash
 
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:

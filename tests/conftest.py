@@ -51,13 +51,30 @@ def no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def no_mirror(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    """Every test starts without a mirror, in a folder of its own, with logging as it was."""
+def no_mirror(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Every test starts without a mirror, in a folder of its own."""
     monkeypatch.delenv(ENVIRONMENT, raising=False)
     monkeypatch.chdir(tmp_path)
-    loggers = [logging.getLogger(), logging.getLogger("helm")]
-    before = [(logger, list(logger.handlers), logger.propagate, logger.level) for logger in loggers]
+
+
+@pytest.fixture(autouse=True)
+def fresh_logging() -> Iterator[None]:
+    """Every test starts with loggers as Python makes them, whatever earlier tests and their modules' fixtures ran.
+
+    HELM's commands set levels, stop the propagation to pytest's handlers, and add a handler that would go on to write
+    to a test's closed output.
+    """
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    _reset_loggers()
     yield
-    # HELM's commands add a handler each time, which would go on to write to a test's closed output.
-    for logger, handlers, propagate, level in before:
-        logger.handlers, logger.propagate, logger.level = handlers, propagate, level
+    _reset_loggers()
+    root.handlers = handlers
+    root.setLevel(level)
+
+
+def _reset_loggers() -> None:
+    for name in ("helm", "helm_longctx", "helm_longctx.batching"):
+        logger = logging.getLogger(name)
+        logger.handlers, logger.propagate = [], True
+        logger.setLevel(logging.NOTSET)

@@ -12,7 +12,17 @@ import pytest
 from helm_longctx.benchmarks.longproc import programs
 from helm_longctx.benchmarks.longproc.programs import HEADER, check_programs, compile_program
 from helm_longctx.errors import InputError
-from helm_longctx.sandbox import BUBBLEWRAP, MEMORY, PROGRAM, SETTING, TEMPORARY, WRITTEN, Outcome, check_sandbox, run
+from helm_longctx.sandbox import (
+    BUBBLEWRAP,
+    MOST_FILES,
+    MOST_MEMORY,
+    MOST_OUTPUT,
+    PROGRAM,
+    SETTING,
+    Outcome,
+    check_sandbox,
+    run,
+)
 from tests.sandboxes import require_sandbox
 
 INCLUDES = "".join(
@@ -70,14 +80,14 @@ def test_a_sandbox_that_does_not_start(monkeypatch: pytest.MonkeyPatch, tmp_path
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     tmp_path.chmod(0o755)
-    monkeypatch.setattr("helm_longctx.sandbox._unprivileged", dict)  # the folder above is root's alone
+    monkeypatch.setattr("helm_longctx.sandbox._user_arguments", dict)  # the folder above is root's alone
     with pytest.raises(InputError, match="starts no sandbox here: 'bwrap: no permission for a namespace'"):
         run(["true"], seconds=20)
 
 
 def test_outcomes(sandbox: None) -> None:
     """Output, errors and exit status are the program's; a signal is told by a number."""
-    found = run(["sh", "-c", "cat; echo wrong >&2; exit 7"], given=b"in\xff\n", seconds=20, processes=8)
+    found = run(["sh", "-c", "cat; echo wrong >&2; exit 7"], stdin=b"in\xff\n", seconds=20, processes=8)
     assert found == Outcome(b"in\xff\n", b"wrong\n", 7)
     assert attack("abort();").code == 128 + 6
 
@@ -144,7 +154,7 @@ def test_endless_output(sandbox: None, stream: str) -> None:
     """The program ends when it has written its share."""
     found = attack(f'string line(1 << 20, "x"[0]); while (true) fputs(line.c_str(), {stream});')
     assert found.code == 128 + 25  # SIGXFSZ
-    assert len(found.output + found.errors) == WRITTEN
+    assert len(found.output + found.errors) == MOST_OUTPUT
 
 
 def test_memory_hog(sandbox: None) -> None:
@@ -158,7 +168,7 @@ def test_memory_hog(sandbox: None) -> None:
         printf("%ld %ld", taken, shared);
     """
     taken, shared = numbers(attack(code))
-    assert MEMORY / MEBIBYTE * 0.9 < taken < MEMORY / MEBIBYTE
+    assert MOST_MEMORY / MEBIBYTE * 0.9 < taken < MOST_MEMORY / MEBIBYTE
     assert shared == 0
 
 
@@ -175,7 +185,7 @@ def test_full_folder(sandbox: None) -> None:
         cout << written;
     """
     (written,) = numbers(attack(code))
-    assert TEMPORARY / MEBIBYTE * 0.9 < written <= TEMPORARY / MEBIBYTE
+    assert MOST_FILES / MEBIBYTE * 0.9 < written <= MOST_FILES / MEBIBYTE
     assert run(["ls", "-A", "/tmp"], seconds=20).output == b""
 
 

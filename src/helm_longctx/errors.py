@@ -38,11 +38,15 @@ def list_choices(value: object, allowed: Iterable[object]) -> str:
     return ", ".join(names) + suggest(value, names)
 
 
-def suggest(value: object, names: Iterable[str]) -> str:
-    """Return `; did you mean b?` for the name with the most similar spelling; empty if none is similar."""
+def suggest(value: object, names: Iterable[str], most: int = 1) -> str:
+    """Return `; did you mean b?` for the names with the most similar spelling; empty if none is similar.
+
+    Args:
+        most: largest number of names.
+    """
     by_lower = {name.lower(): name for name in names if len(name) <= _LONGEST_NAME}
-    nearest = get_close_matches(str(value)[:_LONGEST_NAME].lower(), by_lower, n=1)
-    return f"; did you mean {by_lower[nearest[0]]}?" if nearest else ""
+    nearest = get_close_matches(str(value)[:_LONGEST_NAME].lower(), by_lower, n=most)
+    return f"; did you mean {', '.join(map(by_lower.__getitem__, nearest))}?" if nearest else ""
 
 
 def shorten(value: object, limit: int = 80) -> str:

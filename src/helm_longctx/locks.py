@@ -13,7 +13,7 @@ from pathlib import Path
 from helm_longctx.errors import InputError
 
 LOCK = ".lock"
-"""Lock file of a run's folder. If it were removed, two processes could lock two different files of this name."""
+"""Lock file of a run's folder. If it were removed alone, two processes could lock two different files of this name."""
 
 HOLDER = ".lock.holder"
 """File that names the process that holds the lock. Some versions of filelock truncate the lock file itself."""
@@ -56,7 +56,7 @@ def lock_run(folder: Path, timeout: float = 0) -> Iterator[None]:
     """Hold the lock of a run's folder while the block runs. The system also releases it if the process is killed.
 
     Args:
-        folder: the run's folder; it is created if necessary.
+        folder: the run's folder; it is created if necessary, and removed if the block leaves nothing in it.
         timeout: seconds to wait for another process.
 
     Raises:
@@ -77,6 +77,14 @@ def lock_run(folder: Path, timeout: float = 0) -> Iterator[None]:
         finally:
             with suppress(OSError):
                 holder.unlink()
+                _remove_unused(folder)
+
+
+def _remove_unused(folder: Path) -> None:
+    """Remove a run's folder that has nothing but the lock, because HELM's summarizer warns of it."""
+    if [path.name for path in folder.iterdir()] == [LOCK]:
+        (folder / LOCK).unlink()
+        folder.rmdir()
 
 
 def _this_process() -> str:

@@ -1,8 +1,8 @@
-"""Runs programs that nobody has read, such as those that models write, in a sandbox of bubblewrap.
+"""Runs programs that nobody has checked, such as those that models write, in a sandbox of bubblewrap.
 
-A program sees /usr and nothing else of the machine's files, read-only; an empty /tmp in memory; its own processes; and
-no network. It inherits no environment variable. Limits hold for time, memory, processes, and the size of what it
-writes. None of this needs administrator's rights; a process that has them gives them up for the program.
+Of the machine's files, a program can only read those in /usr. It has an empty /tmp in memory, sees only its own
+processes, and has no network and no environment variable of ours. Its time, memory, processes and output are limited.
+None of this needs administrator's rights. If we have them, the program runs without them.
 """
 
 from __future__ import annotations
@@ -25,32 +25,32 @@ SETTING = "HELM_LONGCTX_SANDBOX"
 """The environment variable that allows programs to be run; it names the sandbox."""
 BUBBLEWRAP = "bubblewrap"
 PROGRAM = "/program"
-"""Where the sandbox has the executable that `run` is given."""
+"""Path, in the sandbox, of the executable that `run` gets."""
 
-MEMORY = 1 << 30
-"""Bytes of memory of each process, mapped files and those reserved but not used included."""
-WRITTEN = 64 << 20
-"""Bytes of the output, of the error output, and of each file."""
-TEMPORARY = 256 << 20
-"""Bytes of all files in /tmp."""
-OPEN_FILES = 64
+MOST_MEMORY = 1 << 30
+"""Limit on the address space of each process, in bytes."""
+MOST_OUTPUT = 64 << 20
+"""Limit on the output, on the error output, and on each file, in bytes."""
+MOST_FILES = 256 << 20
+"""Limit on all files in /tmp together, in bytes."""
+MOST_OPEN_FILES = 64
 
-_FOLDER = "/tmp"  # noqa: S108  # the sandbox's own
+_FOLDER = "/tmp"  # noqa: S108  # a folder of the sandbox
 
 _ARCHITECTURES = {"x86_64": (0xC000003E, (29, 64, 68, 319)), "aarch64": (0xC00000B7, (194, 190, 186, 279))}
-"""By machine, its number in the kernel's `AUDIT_ARCH_*`, and those of shmget, semget, msgget and memfd_create."""
+"""By machine, the kernel's constant `AUDIT_ARCH_*`, and the numbers of shmget, semget, msgget and memfd_create."""
 
 _SLOTS = threading.BoundedSemaphore(os.cpu_count() or 1)
-"""As many programs at a time as there are processors: more would run into their limits of time."""
+"""Only as many programs run at a time as there are processors. More would exceed their time limits."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a program.
+    """The outcome of a program.
 
     Args:
-        output, errors: what it wrote, at most `WRITTEN` bytes each.
-        code: its exit status; 128 and the signal's number if a signal ended it; None if its time ran out.
+        output, errors: its standard output and error output, at most `MOST_OUTPUT` bytes each.
+        code: its exit status; 128 plus the signal's number if a signal ended it; None if it exceeded its time limit.
     """
 
     output: bytes
@@ -59,10 +59,10 @@ class Outcome:
 
 
 def check_sandbox(purpose: str) -> None:
-    """Check that programs may be run here, and that the sandbox works.
+    """Check that the user allows programs to be run, and that the sandbox works.
 
     Args:
-        purpose: what is run. The error starts with it.
+        purpose: says what is run; the error starts with it.
 
     Raises:
         InputError: the setting is missing or unknown, or this machine has no such sandbox.
@@ -86,75 +86,75 @@ def _try_sandbox() -> None:
 
 
 def run(
-    command: Sequence[str], *, seconds: float, given: bytes = b"", program: bytes = b"", processes: int = 1
+    command: Sequence[str], *, seconds: float, stdin: bytes = b"", program: bytes = b"", processes: int = 1
 ) -> Outcome:
-    """Run a command in a sandbox of its own and wait for its end. It has to be allowed (`check_sandbox`).
+    """Run a command in a sandbox of its own and wait until it ends. Callers call `check_sandbox` first.
 
     Args:
-        command: its words. Only programs in /usr and `PROGRAM` exist.
-        seconds: the longest time, in wall-clock seconds. Everything is killed after it.
-        given: its input.
+        command: the command with its arguments. Only programs in /usr and `PROGRAM` exist.
+        seconds: the time limit, in wall-clock seconds. After it, all processes are killed.
+        stdin: the standard input.
         program: the content of the executable `PROGRAM`.
-        processes: most processes and threads, itself included.
+        processes: limit on processes and threads, including the command's own.
 
     Raises:
         InputError: the sandbox cannot be started.
     """
     with _SLOTS, ExitStack() as stack:
-        files = [stack.enter_context(_memory_file(content)) for content in (program, _denials(), b"", b"", b"")]
-        executable, denials, output, errors, status = files
+        contents = (program, _seccomp_filter(), b"", b"", b"")
+        executable, denials, output, errors, status = (stack.enter_context(_memory_file(each)) for each in contents)
         inherited = [*(file.fileno() for file in (executable, denials, status)), stack.enter_context(_wait_for_all())]
         process = subprocess.Popen(
-            [*_sandbox(executable, denials, status), *_limits(seconds, processes), *command],
+            [*_bwrap_command(executable, denials, status), *_prlimit_command(seconds, processes), *command],
             stdin=subprocess.PIPE,
             stdout=output,
             stderr=errors,
             pass_fds=inherited,
             cwd="/",
-            **_unprivileged(),
+            **_user_arguments(),
         )
-        is_finished = _finish(process, given, seconds)
-        # bubblewrap notes the exit status only if the command itself was started.
-        if is_finished and b'"exit-code"' not in _content(status):
-            reason = _content(errors).decode(errors="replace").strip()
+        is_finished = _finish(process, stdin, seconds)
+        # bubblewrap writes an exit status only if it has started the command.
+        if is_finished and b'"exit-code"' not in _read_all(status):
+            reason = _read_all(errors).decode(errors="replace").strip()
             raise InputError(f"bubblewrap (0.8 or newer) starts no sandbox here: {shorten(reason)}")
-        return Outcome(_content(output), _content(errors), process.returncode if is_finished else None)
+        return Outcome(_read_all(output), _read_all(errors), process.returncode if is_finished else None)
 
 
-def _finish(process: subprocess.Popen[bytes], given: bytes, seconds: float) -> bool:
-    """Give a process its input and wait for its end. Whether it came in time; if not, the process is killed."""
+def _finish(process: subprocess.Popen[bytes], stdin: bytes, seconds: float) -> bool:
+    """Give a process its input and wait until it ends. Kill it after the time limit, and then return False."""
     with process:
         try:
-            process.communicate(given, timeout=seconds)
+            process.communicate(stdin, timeout=seconds)
         except subprocess.TimeoutExpired:
             return False
         finally:
-            # bubblewrap takes the sandbox with it (--die-with-parent), also if we are interrupted.
+            # The sandbox dies with bubblewrap (--die-with-parent). This also runs if we are interrupted.
             process.kill()
     return True
 
 
-def _sandbox(executable: BinaryIO, denials: BinaryIO, status: BinaryIO) -> list[str]:
-    """Return the words of bubblewrap's command line before the command."""
+def _bwrap_command(executable: BinaryIO, denials: BinaryIO, status: BinaryIO) -> list[str]:
+    """Return the command line of bubblewrap. The command that it runs follows."""
     return [
         *("bwrap", "--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent", "--new-session"),
         *("--clearenv", "--setenv", "PATH", "/usr/bin:/bin", "--seccomp", str(denials.fileno())),
         *("--ro-bind", "/usr", "/usr", "--ro-bind-try", "/etc/alternatives", "/etc/alternatives"),
         *("--symlink", "usr/bin", "/bin", "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64"),
-        # What bubblewrap mounts can be written to, and grow as large as the memory, unless it is mounted anew.
-        *("--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev", "--size", str(TEMPORARY), "--tmpfs", _FOLDER),
+        # /dev and / are file systems in memory without a limit, so they are mounted again, read-only.
+        *("--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev", "--size", str(MOST_FILES), "--tmpfs", _FOLDER),
         *("--perms", "0555", "--ro-bind-data", str(executable.fileno()), PROGRAM, "--remount-ro", "/"),
         *("--chdir", _FOLDER, "--json-status-fd", str(status.fileno()), "--"),
     ]
 
 
-def _limits(seconds: float, processes: int) -> list[str]:
-    """Return the words that set the limits of the kernel for the command after them."""
-    # Set in the sandbox, because bubblewrap itself needs a process more.
+def _prlimit_command(seconds: float, processes: int) -> list[str]:
+    """Return the command line of prlimit, which sets the kernel's limits. The command that it runs follows."""
+    # The limits are set in the sandbox, because bubblewrap itself needs one more process.
     limits = {
-        "as": MEMORY,
-        "fsize": WRITTEN,
-        "nofile": OPEN_FILES,
+        "as": MOST_MEMORY,
+        "fsize": MOST_OUTPUT,
+        "nofile": MOST_OPEN_FILES,
         "nproc": processes,
         "cpu": int(seconds) + 1,
         "core": 0,
@@ -162,22 +162,22 @@ def _limits(seconds: float, processes: int) -> list[str]:
     return ["prlimit", *(f"--{name}={value}" for name, value in limits.items()), "--"]
 
 
-def _unprivileged() -> dict[str, Any]:
-    """Return the arguments of `Popen` for a user without rights if this is root, whom no limit of processes binds."""
+def _user_arguments() -> dict[str, Any]:
+    """Return the arguments with which `Popen` uses another user instead of root, who has no limit on processes."""
     return {} if os.geteuid() else {"user": 65534, "group": 65534, "extra_groups": []}
 
 
-def _denials() -> bytes:
-    """Return the program for the kernel's seccomp that denies the calls by which memory escapes the limits.
+def _seccomp_filter() -> bytes:
+    """Return the filter for the kernel's seccomp that denies the system calls whose memory has no limit.
 
-    Memory that is shared under a name, and queues, count for no process (RLIMIT_AS) and no file system.
+    Shared memory, semaphores and message queues count neither for a process (RLIMIT_AS) nor for a file system.
     """
     load, if_equal, if_least, end = 0x20, 0x15, 0x35, 0x06
     kill, deny, allow = 0x80000000, 0x00050001, 0x7FFF0000  # deny: the call fails with EPERM
     architecture, calls = _ARCHITECTURES[platform.machine()]
     steps = [
         *((load, 0, 0, 4), (if_equal, 1, 0, architecture), (end, 0, 0, kill)),
-        # The same kernel can take calls by other numbers: those of 32-bit programs, and of x32.
+        # The kernel also accepts the calls of 32-bit programs and of x32, which have other numbers.
         *((load, 0, 0, 0), (if_least, 0, 1, 0x40000000), (end, 0, 0, kill)),
         *(step for call in calls for step in ((if_equal, 0, 1, call), (end, 0, 0, deny))),
         (end, 0, 0, allow),
@@ -187,9 +187,9 @@ def _denials() -> bytes:
 
 @contextmanager
 def _wait_for_all() -> Iterator[int]:
-    """Make an open file for a process to inherit. At the end, wait until it and all that it started are dead.
+    """Make an open file that a process inherits. At the end, wait until the process and all its children are dead.
 
-    The kernel kills what is left in a sandbox only some time after the sandbox.
+    The kernel kills the other processes of a sandbox a short time after its first one.
     """
     reader, writer = os.pipe()
     try:
@@ -202,13 +202,13 @@ def _wait_for_all() -> Iterator[int]:
 
 @contextmanager
 def _memory_file(content: bytes) -> Iterator[BinaryIO]:
-    """Make a file without a name, in memory: a full disk cannot make a right answer wrong."""
+    """Make a file in memory. On a full disk, a right answer could get a wrong score."""
     with os.fdopen(os.memfd_create("sandbox"), "w+b") as file:
         file.write(content)
         file.seek(0)
         yield file
 
 
-def _content(file: BinaryIO) -> bytes:
+def _read_all(file: BinaryIO) -> bytes:
     file.seek(0)
     return file.read()

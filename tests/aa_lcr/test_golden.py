@@ -3,35 +3,44 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from helm.benchmark.adaptation.adapter_spec import AdapterSpec
+from helm.benchmark.adaptation.scenario_state import ScenarioState
 
-from helm_longctx.benchmarks.aa_lcr.data import questions
-from helm_longctx.benchmarks.aa_lcr.scoring import judge_prompt, mean_over_questions, read_verdict, score
+from helm_longctx.benchmarks.aa_lcr import BENCHMARK
+from helm_longctx.benchmarks.aa_lcr.scoring import judge_prompt, read_verdict, score
+from helm_longctx.helm.metric import LongContextMetric
+from helm_longctx.protocol.task import Example, Settings
+from helm_longctx.sources.root import DataRoot
 from tests.aa_lcr.fabricate import ROWS, build_aa_lcr, candidates, replies
-from tests.longproc.make_golden import digest
+from tests.helm.test_metric import state
+from tests.official import digest
 
+(TASK,) = BENCHMARK.tasks
 GOLDEN = json.loads((Path(__file__).parent / "golden.json").read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="module")
-def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_aa_lcr(tmp_path_factory.mktemp("aa_lcr"))
+def examples(tmp_path_factory: pytest.TempPathFactory) -> list[Example]:
+    root = tmp_path_factory.mktemp("aa_lcr")
+    build_aa_lcr(root)
+    return list(TASK.load(TASK, Settings(None), DataRoot(root, mirror=True)))
 
 
-def test_prompts(path: Path) -> None:
+def test_prompts(examples: list[Example]) -> None:
     """Every prompt and the order are the official ones."""
-    found = list(questions(path))
-    assert [question.number for question in found] == list(range(ROWS))
-    assert digest(question.prompt for question in found) == GOLDEN["prompts"]
+    assert [example.id for example in examples] == [f"aa_lcr-{number}" for number in range(ROWS)]
+    assert digest(TASK.prompt(example).user_turn for example in examples) == GOLDEN["prompts"]
 
 
-def test_judge_prompts(path: Path) -> None:
-    """So is what the judge is asked."""
+def test_judge_prompts(examples: list[Example]) -> None:
+    """The judge is asked what the official one is."""
     asked = [
-        judge_prompt(question.question, question.answer, candidate)
-        for question, candidate in zip(questions(path), candidates(), strict=True)
+        judge_prompt(example.fields["question"], example.references[0], candidate)
+        for example, candidate in zip(examples, candidates(), strict=True)
     ]
     assert digest(asked) == GOLDEN["judge_prompts"]
 
@@ -43,10 +52,16 @@ def test_verdicts() -> None:
 
 
 def test_mean() -> None:
-    """The mean over questions of the mean over repeats, without what has no verdict."""
-    by_question = list(zip(*([read_verdict(reply) for reply in repeat] for repeat in replies()), strict=True))
-    assert mean_over_questions(by_question) == pytest.approx(GOLDEN["mean"], abs=1e-15)
-    assert mean_over_questions([(None, None)]) is None
+    """A run's score is the mean over questions of the mean over repeats, without what has no verdict."""
+    states = [
+        replace(state(number, "x", task=TASK.name, record={"judge": reply}), train_trial_index=trial)
+        for trial, repeat in enumerate(replies())
+        for number, reply in enumerate(repeat)
+    ]
+    spec = AdapterSpec(method="longctx", num_trials=len(replies()))
+    stats = LongContextMetric(BENCHMARK.name).evaluate(ScenarioState(spec, states), None, "", 1).aggregated_stats
+    (mean,) = [stat.mean for stat in stats if stat.name.name == "longctx_score" and not stat.name.perturbation]
+    assert mean == pytest.approx(GOLDEN["mean"], abs=1e-15)
 
 
 def test_scores() -> None:

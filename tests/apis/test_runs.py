@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date
@@ -61,11 +60,8 @@ def entry(name: str, more: str = "") -> str:
     return f"{ENTRY}{more},model={name},model_deployment={name}"
 
 
-def test_a_run(
-    server: Server, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run(server: Server, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """A run says what was sent and counted, shows the reasoning, and repeats a failed request once, not three times."""
-    monkeypatch.setattr(logging.getLogger("helm"), "propagate", True)
     caplog.set_level("INFO")
     server.plan = faults.first(Fault.SERVER_ERROR)
     name = deploy("corp/reasoner", base_url=server.openai, model="m")

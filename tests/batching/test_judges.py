@@ -18,6 +18,7 @@ from helm_longctx.running.rejudge import Rejudger
 from helm_longctx.runs.journal import NAME as JOURNAL
 from helm_longctx.runs.ledger import NAME as LEDGER
 from helm_longctx.sources.root import ENVIRONMENT, DataRoot
+from tests.any_jsonl.test_any_jsonl import ROW, write_questions
 from tests.batching.test_batches import Folder, register, server, stated  # noqa: F401  # the fixture
 from tests.judging.grades import grade
 from tests.running.making import make_run, means, spec_of
@@ -141,6 +142,21 @@ def test_a_complete_run(folder: JudgedFolder, server: BatchServer, tmp_path: Pat
     assert (result.recovered, result.missing) == (8, 0)
     assert direct(server) == sent
     assert not (run / JOURNAL).exists()
+
+
+def test_changed_files(folder: JudgedFolder, server: BatchServer, tmp_path: Path) -> None:  # noqa: F811
+    """The answers of a run are not judged after the user has changed its questions."""
+    questions = write_questions(tmp_path, ROW)
+    (questions / "rubric.txt").write_text("It is brief.", encoding="utf-8")
+    model = "model=longctx/lexical,model_deployment=corp/openai"
+    entry = f"any_jsonl:path={questions},metric=rubric,length=8k,count_with=longctx/words,judge=corp/openai,{model}"
+    make_run(tmp_path, entry)
+    folder.spec = spec_of(entry)
+    folder.ask()
+    write_questions(tmp_path, {**ROW, "question": "Who received it?"})
+    folder.spec = spec_of(entry)
+    with pytest.raises(InputError, match="there are no answers to judge"):
+        folder.ask()
 
 
 @pytest.mark.parametrize(

@@ -37,10 +37,8 @@ def test_models_are_needed(command: Command) -> None:  # noqa: F811
     """Without models, and with one, the error is one line."""
     for models in ((), ("longctx/null",)):
         assert command("compare", *models, "--suite", "s") == 2
-        assert command.err == (
-            f"helm-longctx: error: compare: models={' '.join(models)!r} is not allowed; allowed: two or more different"
-            " models\n"
-        )
+        assert command.err.startswith(f"helm-longctx: error: compare: models={' '.join(models)!r} is not allowed")
+        assert command.err.count("\n") == 1
 
 
 def test_two_models(command: Command, suite: Path) -> None:  # noqa: F811
@@ -69,6 +67,6 @@ def test_bad_arguments(command: Command, suite: Path) -> None:  # noqa: F811
     assert command("compare", MODELS[0], "--suite", "s") == 2
     assert "allowed: two or more different models" in command.err
     assert command("compare", *MODELS[:2], "--suite", "s", "--length", "16k") == 2
-    assert "has no scored instance in this suite" in command.err
+    assert "has no scored instance" in command.err
     assert command("compare", *MODELS[:2], "--suite", "s", "--benchmark", "helmt") == 2
     assert "did you mean helmet" in command.err

@@ -77,8 +77,8 @@ def test_export_of_a_damaged_run(name: str, command: Command, suite: Path) -> No
     ("blocked", "arguments", "message"),
     [
         ("file/", ["--to", "file/x"], "'file/x': Not a directory; name another path"),
-        ("out/scores.csv/", [], "to='out/scores.csv' is a folder; allowed: a file"),
-        ("out/scores.png/", [], "plot='out/scores.png' is a folder; allowed: a file"),
+        ("out/scores.csv/", [], "to='out/scores.csv' is a folder"),
+        ("out/scores.png/", [], "plot='out/scores.png' is a folder"),
         (None, ["--plot", f"{'x' * 300}.png"], "': File name too long; name another path"),
     ],
 )

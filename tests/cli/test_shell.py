@@ -16,6 +16,7 @@ from tests.cli.test_cli import Command, command  # noqa: F401  # the fixture
 from tests.e2e.commands import BIN, run
 
 SOURCE = Path(__file__).parents[2] / "src/helm_longctx"
+FORCED = {"FORCE_COLOR": "1", "TERM": "xterm-256color"}
 
 
 def test_every_exit_status_is_documented() -> None:
@@ -67,11 +68,11 @@ def test_no_color(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
     """Tables have colours only on a terminal, and none if NO_COLOR is set (no-color.org)."""
     table = Table("[red]red")
     printed = {}
+    for variable in ("NO_COLOR", *FORCED):
+        monkeypatch.delenv(variable, raising=False)
     for name, environment in {"terminal": {}, "NO_COLOR": {"NO_COLOR": "1"}}.items():
         with monkeypatch.context() as patch:
-            patch.setenv("FORCE_COLOR", "1")
-            patch.setenv("TERM", "xterm-256color")
-            for variable, value in environment.items():
+            for variable, value in {**FORCED, **environment}.items():
                 patch.setenv(variable, value)
             print_table(table)
             printed[name] = capsys.readouterr().out
@@ -83,10 +84,11 @@ def test_no_color(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
 
 def test_help_without_color(tmp_path: Path) -> None:
     """The help has colours if they are forced, and none if NO_COLOR is set as well."""
+    without = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
     helps = {
         name: subprocess.run(
             [str(BIN / "helm-longctx"), "serve", "--help"],
-            env={**os.environ, "FORCE_COLOR": "1", "TERM": "xterm-256color", **more},
+            env={**without, **FORCED, **more},
             capture_output=True, text=True, check=True,
         ).stdout
         for name, more in {"forced": {}, "NO_COLOR": {"NO_COLOR": "1"}}.items()

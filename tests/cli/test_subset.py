@@ -32,7 +32,7 @@ def test_helmet(command: Command) -> None:  # noqa: F811
 def test_lv_eval(command: Command) -> None:  # noqa: F811
     """Ten models do not suffice, and the command says so and writes nothing."""
     assert command("subset", "lv_eval", "--price", "0.02") == 1
-    assert "No subset is proposed: the agreement of this one is only 0." in command.out
+    assert "No subset is proposed" in command.out
     assert not Path("subset.conf").exists()
 
 

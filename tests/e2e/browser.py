@@ -12,6 +12,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import quote
 
 from selenium import webdriver
 from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException, TimeoutException
@@ -71,6 +72,11 @@ def open_page(browser: webdriver.Chrome, address: str) -> None:
     """Load an address from nothing: to another `#` part of the same page alone, a browser goes without loading."""
     browser.get("about:blank")
     browser.get(address)
+
+
+def open_run(browser: webdriver.Chrome, address: str, entry: str) -> None:
+    """Open the page of a run entry's run."""
+    open_page(browser, f"{address}/#/runs/{quote(entry.replace('/', '_'), safe='')}")
 
 
 def until(browser: webdriver.Chrome, condition: Callable[[webdriver.Chrome], bool]) -> None:

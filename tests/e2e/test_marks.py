@@ -6,14 +6,13 @@ import csv
 import json
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import pytest
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 
 from helm_longctx.benchmarks.helmet.tasks import HELMET
-from tests.e2e.browser import open_page, shown
+from tests.e2e.browser import open_page, open_run, shown
 from tests.e2e.commands import run
 from tests.fabricate_runs import long_prompts, write_run
 
@@ -68,10 +67,6 @@ def write_evil(runs: Path) -> None:
         state["annotations"] = {"jury": {"replies": {EVIL: EVIL}}}
         state["result"]["completions"][0] |= {"text": EVIL, "thinking": {"text": EVIL}}
     path.write_text(json.dumps(content, indent=2))
-
-
-def open_run(browser: webdriver.Chrome, address: str, entry: str) -> None:
-    open_page(browser, f"{address}/#/runs/{quote(entry.replace('/', '_'), safe='')}")
 
 
 @pytest.mark.browser

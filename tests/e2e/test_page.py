@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from urllib.parse import quote
 
 import pytest
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 
-from tests.e2e.browser import open_page, shown
+from tests.e2e.browser import open_page, open_run, shown
 from tests.e2e.commands import run
 from tests.fabricate_runs import CHINESE, long_prompts, write_run
 
@@ -37,10 +36,6 @@ def heap(browser: webdriver.Chrome) -> float:
     browser.execute_cdp_cmd("Performance.enable", {})
     metrics = browser.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
     return next(float(metric["value"]) for metric in metrics if metric["name"] == "JSHeapUsedSize")
-
-
-def open_run(browser: webdriver.Chrome, address: str, entry: str) -> None:
-    open_page(browser, f"{address}/#/runs/{quote(entry.replace('/', '_'), safe='')}")
 
 
 @pytest.mark.browser

@@ -58,11 +58,10 @@ def test_commands_print_what_the_guide_shows(followed: tuple[Path, str]) -> None
 
 
 def test_every_part_finds_the_benchmark(followed: tuple[Path, str]) -> None:
-    """`list` names its entry beside ours; the run has its score and revision; the leaderboard has its pages."""
+    """`list` names its entry; the run has its score and revision; the leaderboard has its pages."""
     folder, output = followed
     rows = re.findall(r"^│ (\S+) +│ (\S+) +│ (\S+) ", output, re.MULTILINE)
     assert ("mystery", "whodunit", "4k-8k") in rows
-    assert any(entry == "helmet_recall" for entry, *_ in rows)
     suite = folder / "benchmark_output/runs/try"
     run = suite / "mystery:length=4k,model=longctx_null"
     assert json.loads((run / "run_spec.json").read_text())["scenario_spec"]["args"]["revision"] == (

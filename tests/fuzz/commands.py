@@ -27,7 +27,7 @@ from tests.fuzz.mutate import dumped, mutated, mutated_bytes, mutated_text
 LIMIT = 120.0
 RUN = "benchmark_output/runs/s/helmet_recall:task=json_kv,length=8k,model=longctx_null"
 LINES = {
-    "list": ("list --length 8k", "list --json --length 128k"),
+    "list": ("list helmet --length 8k", "list", "list --json --length 128k"),
     "prompts": (
         "prompts helmet_recall:task=json_kv,length=8k,num_samples=2 --limit 2",
         "prompts helmet_rag:task=nq,length=8k,shots=1,num_samples=2,seed=7 --style chat",

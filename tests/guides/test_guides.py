@@ -129,6 +129,7 @@ def give_entries(folder: Path, environment: Mapping[str, str]) -> None:
 
 GIVEN: dict[str, Give] = {
     "quickstart.md": give_outputs,
+    "running.md": give_judged,
     "report.md": give_suite,
     "formats.md": give_suite,
     "judge-check.md": give_judged,

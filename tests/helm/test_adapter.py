@@ -273,7 +273,7 @@ def test_what_does_not_fit_without_its_context_is_an_error(words: str) -> None:
     with pytest.raises(InputError) as caught:
         adapted(entry, tiny)
     assert re.search(
-        r"^ruler_niah_mk_2: instance ruler_niah_mk_2-0: the prompt has \d+ tokens without its context, but only 20 fit; choose",
+        r"^ruler_niah_mk_2: instance ruler_niah_mk_2-0: the prompt has \d+ tokens without its context, .*20 fit",
         str(caught.value),
     )
     with pytest.raises(InputError, match="2 instances of ruler_niah_mk_2 are up to"):

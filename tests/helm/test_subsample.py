@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-
 import pytest
 from helm.benchmark import runner
 from helm.benchmark.scenarios.scenario import EVAL_SPLITS, TEST_SPLIT, Input, Instance
@@ -32,7 +30,6 @@ def test_instances_that_are_left_out(
 ) -> None:
     """Of ours alone, and only if there are some; those that are left know it."""
     monkeypatch.setattr(runner, "downsample_eval_instances", getattr(STOCK, "__wrapped__", STOCK))
-    monkeypatch.setattr(logging.getLogger("helm"), "propagate", True)
     instances = [Instance(Input(str(n)), [], TEST_SPLIT, id=str(n), extra_data=extra) for n in range(10)]
     expected = runner.downsample_eval_instances(instances, limit, EVAL_SPLITS)
     apply_patches()

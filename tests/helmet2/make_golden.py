@@ -8,15 +8,11 @@ pytrec_eval. The tokenizer, the data of the hub and the lengths of LongBench v2'
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 from tests.helmet2.fabricate import CLASSES, build_helmet2, records
+from tests.official import parse_folders, run_official, write_golden
 
 OFFICIAL = """
 import hashlib, json, os, sys, types
@@ -26,13 +22,13 @@ from types import SimpleNamespace
 datasets.disable_progress_bars()
 datasets.disable_caching()
 task = json.load(sys.stdin)
-sys.path.insert(0, task["official"])
+sys.path.insert(0, sys.argv[1])
 table = {}
 base = types.ModuleType("data_module.base")
 base.LENGTH_MAP = {f"{4 << power}k": 4096 << power for power in range(8)} | {"1m": 1 << 20, "2m": 1 << 21}
 base.register_task = lambda name, **facts: table.setdefault(name, SimpleNamespace(**facts))
 package = types.ModuleType("data_module")
-package.__path__ = [os.path.join(task["official"], "data_module")]
+package.__path__ = [os.path.join(sys.argv[1], "data_module")]
 sys.modules |= {"data_module": package, "data_module.base": base}
 read = datasets.load_dataset
 def load_dataset(name, split=None, **options):
@@ -74,23 +70,12 @@ print("GOLDEN" + json.dumps(golden))
 
 def main() -> None:
     """Runs the official code and writes its results beside this file."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--official", type=Path, required=True, metavar="FOLDER")
-    official = parser.parse_args().official.resolve()
     with tempfile.TemporaryDirectory() as folder:
         root = build_helmet2(Path(folder))
         (root / "data").symlink_to(root / "helmet2")
         classes = {str(length): [length, name] for length, name in CLASSES.items()}
-        task = {"official": str(official), "records": records(), "classes": classes}
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-        command = [sys.executable, "-X", "utf8", "-c", OFFICIAL]
-        done = subprocess.run(
-            command, input=json.dumps(task), cwd=root, env=environment, capture_output=True, text=True
-        )
-    if done.returncode:
-        sys.exit(done.stderr)
-    text = json.dumps(json.loads(done.stdout.rpartition("GOLDEN")[2]), indent=0)
-    Path(__file__).with_name("golden.json").write_text(text + "\n", encoding="utf-8")
+        task = {"records": records(), "classes": classes}
+        write_golden(__file__, run_official(OFFICIAL, *parse_folders("official"), data=task, folder=root), indent=0)
 
 
 if __name__ == "__main__":

@@ -111,7 +111,6 @@ def test_whose_key(
     credentials = parse_hocon(json.dumps(file))
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(logging.getLogger("helm"), "propagate", True)
     caplog.set_level(logging.INFO)
     server.keys = {used}
     result = _ask(judge_client(deployment, _client(tmp_path, credentials)), deployment)
@@ -142,7 +141,6 @@ def test_clients_that_take_no_key(
     server: TokenServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """They are HELM's as they are; a key that is set for them in vain is told."""
-    monkeypatch.setattr(logging.getLogger("helm"), "propagate", True)
     monkeypatch.setenv("GPT_JUDGE_API_KEY", JUDGE_KEY)
     simple = _register("simple/gpt-judge", "helm.clients.simple_client.SimpleClient")
     fixed = _register("fixed/gpt-judge", "helm.clients.openai_client.OpenAIClient", api_key="its-own-key-0123")

@@ -9,11 +9,7 @@ the hub's, and with a model that records what it is asked in place of torch's.
 
 from __future__ import annotations
 
-import argparse
-import json
-import subprocess
-import sys
-from pathlib import Path
+from tests.official import parse_folders, run_official, write_golden
 
 PRED = """
 import json, os, sys, types
@@ -94,23 +90,11 @@ print("GOLDEN" + json.dumps(golden))
 """
 
 
-def run(code: str, official: Path) -> object:
-    """What a process in the official folder prints."""
-    code = f"import sys; sys.path.insert(0, {str(Path(__file__).parents[2])!r})\n{code}"
-    folder = official / "LongBench"
-    done = subprocess.run([sys.executable, "-X", "utf8", "-c", code], cwd=folder, capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(done.stderr)
-    return json.loads(done.stdout.rpartition("GOLDEN")[2])
-
-
 def main() -> None:
     """Runs the official code and writes its results beside this file."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--official", type=Path, required=True, metavar="FOLDER")
-    official = parser.parse_args().official.resolve()
-    golden = {"asked": run(PRED, official), "scores": run(EVAL, official)}
-    Path(__file__).with_name("golden.json").write_text(json.dumps(golden) + "\n", encoding="utf-8")
+    (official,) = parse_folders("official")
+    parts = {"asked": PRED, "scores": EVAL}
+    write_golden(__file__, {name: run_official(code, folder=official / "LongBench") for name, code in parts.items()})
 
 
 if __name__ == "__main__":

@@ -8,11 +8,7 @@ client, the tokenizers, the limits and the data are the fabricated ones.
 
 from __future__ import annotations
 
-import argparse
-import json
-import subprocess
-import sys
-from pathlib import Path
+from tests.official import parse_folders, run_official, write_golden
 
 PRED = """
 import io, json, os, sys, types
@@ -27,7 +23,7 @@ def create(model, messages, temperature, max_tokens):
 client = types.SimpleNamespace(chat=types.SimpleNamespace(completions=types.SimpleNamespace(create=create)))
 for name, values in {
     "openai": {"OpenAI": lambda base_url, api_key: client}, "datasets": {"load_dataset": None},
-    "transformers": {"AutoTokenizer": types.SimpleNamespace(from_pretrained=lambda name, trust_remote_code: tokenizer(name))},
+    "transformers": {"AutoTokenizer": types.SimpleNamespace(from_pretrained=lambda name, **options: tokenizer(name))},
     "tiktoken": {"encoding_for_model": lambda name: tokenizer("tiktoken")},
     "torch": {}, "torch.multiprocessing": {},
 }.items():
@@ -73,29 +69,10 @@ print("GOLDEN" + json.dumps(golden))
 """
 
 
-def run(code: str, official: Path, folder: str | None = None, text: str = "") -> str:
-    """The golden values that a process of the official code prints, as JSON."""
-    root = Path(__file__).parents[2]
-    done = subprocess.run(
-        [sys.executable, "-X", "utf8", "-c", f"import sys; sys.path.insert(0, {str(root)!r})\n{code}", str(official)],
-        input=text, capture_output=True, text=True, cwd=folder,
-    )  # fmt: skip
-    if done.returncode:
-        sys.exit(done.stderr)
-    return done.stdout.rpartition("GOLDEN")[2]
-
-
 def main() -> None:
     """Runs the official code and writes its results beside this file."""
-    import tempfile
-
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--official", type=Path, required=True, metavar="FOLDER")
-    official = parser.parse_args().official.resolve()
-    with tempfile.TemporaryDirectory() as folder:
-        golden = json.loads(run(RESULT, official, folder, run(PRED, official)))
-    text = "{\n" + ",\n".join(f"{json.dumps(case)}: {json.dumps(facts)}" for case, facts in golden.items()) + "\n}\n"
-    Path(__file__).with_name("golden.json").write_text(text, encoding="utf-8")
+    (official,) = parse_folders("official")
+    write_golden(__file__, run_official(RESULT, official, data=run_official(PRED, official)))
 
 
 if __name__ == "__main__":

@@ -9,22 +9,14 @@ their own, with the fabricated data in place of theirs, a model that answers wha
 
 from __future__ import annotations
 
-import argparse
-import json
-import subprocess
-import sys
-import tempfile
-from pathlib import Path
-from typing import Any
-
 from tests.longbench_write.fabricate import TEMPLATE, odd_replies, replies, responses, rows
-from tests.longproc.make_golden import digest
+from tests.official import digest, parse_folders, run_official, write_golden
 
 OFFICIAL = """
 import contextlib, io, json, os, pathlib, runpy, sys, types
 from unittest.mock import MagicMock
 task = json.load(sys.stdin)
-official, task_rows = pathlib.Path(task["official"]) / "evaluation", task["rows"]
+official, task_rows = pathlib.Path(sys.argv[1]) / "evaluation", task["rows"]
 folder = pathlib.Path("models/LongWriter-glm4-9b")
 folder.mkdir(parents=True)
 pathlib.Path("judge.txt").write_text(task["template"], encoding="utf-8")
@@ -76,19 +68,9 @@ print(json.dumps({"prompts": prompts, "words": [row["response_length"] for row i
 
 def main() -> None:
     """Runs the official code and writes its results beside this file."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--official", type=Path, required=True, metavar="FOLDER")
-    official = str(parser.parse_args().official.resolve())
     data = {"rows": rows("requests"), "responses": responses(), "replies": replies(), "odd": odd_replies()}
-    task = {"official": official, "template": TEMPLATE, **data}
-    with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-X", "utf8", "-c", OFFICIAL]
-        done = subprocess.run(command, input=json.dumps(task), capture_output=True, text=True, cwd=folder)
-    if done.returncode:
-        sys.exit(done.stderr)
-    golden: dict[str, Any] = json.loads(done.stdout)
-    golden |= {name: digest(golden[name]) for name in ("prompts", "judge_prompts")}
-    Path(__file__).with_name("golden.json").write_text(json.dumps(golden) + "\n", encoding="utf-8")
+    golden = run_official(OFFICIAL, *parse_folders("official"), data={"template": TEMPLATE, **data})
+    write_golden(__file__, golden | {name: digest(golden[name]) for name in ("prompts", "judge_prompts")})
 
 
 if __name__ == "__main__":

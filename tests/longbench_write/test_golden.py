@@ -14,7 +14,7 @@ from helm_longctx.protocol.loading import load_examples
 from helm_longctx.protocol.task import Example, Settings
 from helm_longctx.sources.root import DataRoot
 from tests.longbench_write.fabricate import build_longbench_write, odd_replies, replies, responses
-from tests.longproc.make_golden import digest
+from tests.official import digest
 
 GOLDEN = json.loads((Path(__file__).parent / "golden.json").read_text(encoding="utf-8"))
 TASK = BENCHMARK.task("requests")

@@ -9,23 +9,18 @@ their own, with a model and a judge that answer what they are told to in place o
 
 from __future__ import annotations
 
-import argparse
-import json
-import subprocess
-import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
 from helm_longctx.benchmarks.longgenbench.data import FILES
 from tests.longgenbench.fabricate import REPLIES, outputs, rows
-from tests.longproc.make_golden import digest
+from tests.official import digest, parse_folders, run_official, write_golden
 
 OFFICIAL = """
 import contextlib, io, json, pathlib, runpy, sys, types, zlib
 from unittest.mock import MagicMock
 task = json.load(sys.stdin)
-official, asked = pathlib.Path(task["official"]), []
+official, asked = pathlib.Path(sys.argv[1]), []
 sys.modules["torch"] = MagicMock()
 
 class LLM:
@@ -76,23 +71,14 @@ print(json.dumps({"prompts": prompts, "local": whole, "api": table("out/api.json
 
 def main() -> None:
     """Runs the official code and writes its results beside this file."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--official", type=Path, required=True, metavar="FOLDER")
-    official = str(parser.parse_args().official.resolve())
-    golden = {str(length): run_official(official, length) for length in FILES}
-    Path(__file__).with_name("golden.json").write_text(json.dumps(golden) + "\n", encoding="utf-8")
+    (official,) = parse_folders("official")
+    write_golden(__file__, {str(length): level_results(official, length) for length in FILES})
 
 
-def run_official(official: str, length: int) -> dict[str, Any]:
+def level_results(official: Path, length: int) -> dict[str, Any]:
     """The results of a level, with digests in place of prompts."""
     texts = {"outputs": outputs(length, restart=False), "api_outputs": outputs(length, restart=True)}
-    task = {"official": official, "rows": rows(length), "replies": REPLIES, **texts}
-    with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-X", "utf8", "-c", OFFICIAL]
-        done = subprocess.run(command, input=json.dumps(task), capture_output=True, text=True, cwd=folder)
-    if done.returncode:
-        sys.exit(done.stderr)
-    found: dict[str, Any] = json.loads(done.stdout)
+    found = run_official(OFFICIAL, official, data={"rows": rows(length), "replies": REPLIES, **texts})
     tables = {name: {**found[name], "judge_prompts": digest(found[name]["judge_prompts"])} for name in ("local", "api")}
     return {"prompts": digest(found["prompts"]), **tables}
 

@@ -17,7 +17,7 @@ from helm_longctx.protocol.prompt import Form
 from helm_longctx.protocol.task import Example, Settings
 from helm_longctx.sources.root import DataRoot
 from tests.longgenbench.fabricate import build_longgenbench, outputs, reply_to
-from tests.longproc.make_golden import digest
+from tests.official import digest
 
 GOLDEN = json.loads((Path(__file__).parent / "golden.json").read_text(encoding="utf-8"))
 (TASK,) = BENCHMARK.tasks

@@ -8,11 +8,7 @@ model, the tokenizers and the patients are the fabricated ones, and the draws ar
 
 from __future__ import annotations
 
-import argparse
-import subprocess
-import sys
-import tempfile
-from pathlib import Path
+from tests.official import parse_folders, run_official, write_golden
 
 OFFICIAL = """
 import json, os, random, shutil, sys, types
@@ -58,16 +54,7 @@ print("GOLDEN" + json.dumps(golden))
 
 def main() -> None:
     """Runs the official code and writes its results beside this file."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--official", type=Path, required=True, metavar="FOLDER")
-    official, root = parser.parse_args().official.resolve(), Path(__file__).parents[2]
-    code = f"import sys; sys.path.insert(0, {str(root)!r})\n{OFFICIAL}"
-    with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-X", "utf8", "-c", code, str(official)]
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(done.stderr)
-    Path(__file__).with_name("golden.json").write_text(done.stdout.rpartition("GOLDEN")[2], encoding="utf-8")
+    write_golden(__file__, run_official(OFFICIAL, *parse_folders("official")))
 
 
 if __name__ == "__main__":

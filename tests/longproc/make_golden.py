@@ -9,20 +9,17 @@ outputs it is replaced. Its evaluator of countdown calls `eval` on parts of the 
 
 from __future__ import annotations
 
-import argparse
-import hashlib
 import json
-import subprocess
-import sys
 import tempfile
-from collections.abc import Iterable
 from pathlib import Path
 
 from helm_longctx.benchmarks.longproc.data import TASKS
 from tests.longproc.fabricate import PROGRAMS, build_longproc, cases
+from tests.official import digest, parse_folders, run_official, write_golden
 
 OFFICIAL = """
 import contextlib, io, json, sys
+sys.path.insert(0, sys.argv[1])
 from longproc import longproc_data
 
 task = json.load(sys.stdin)
@@ -47,11 +44,6 @@ print(json.dumps({"data": {name: data for name, (data, _) in loaded.items()}, "s
 """
 
 
-def digest(texts: Iterable[str]) -> str:
-    """One SHA-256 of all texts and their order."""
-    return hashlib.sha256(b"".join(hashlib.sha256(text.encode()).digest() for text in texts)).hexdigest()
-
-
 def item_text(item: object) -> str:
     """An official item as text, whatever the order of its fields."""
     return json.dumps(item, sort_keys=True)
@@ -59,30 +51,22 @@ def item_text(item: object) -> str:
 
 def main() -> None:
     """Runs the official code and writes its results beside this file."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--official", type=Path, required=True, metavar="FOLDER")
-    official = parser.parse_args().official.resolve()
     with tempfile.TemporaryDirectory() as folder:
-        root = build_longproc(Path(folder) / "data")
+        root = build_longproc(Path(folder))
         task = {
             "root": str(root),
             "programs": PROGRAMS,
             "names": [f"{name}_{level}" for name, files in TASKS.items() for level in files.levels],
             "cases": [(f"{name}_{level}", number, output) for name, level, number, output in cases(root)],
         }
-        script = f"import sys; sys.path.insert(0, {str(official)!r})\n{OFFICIAL}"
-        command = [sys.executable, "-X", "utf8", "-c", script]
-        done = subprocess.run(command, input=json.dumps(task), capture_output=True, text=True, cwd=folder)
-    if done.returncode:
-        sys.exit(done.stderr)
-    found = json.loads(done.stdout)
+        found = run_official(OFFICIAL, *parse_folders("official"), data=task)
     golden = {
         "prompts": {name: digest(row["input_prompt"] for row in rows) for name, rows in found["data"].items()},
         "items": {name: digest(item_text(row["item"]) for row in rows) for name, rows in found["data"].items()},
         "programs": {name: json.dumps(scores) for name, scores in found["programs"].items()},
         "scores": [json.dumps(scores) for scores in found["scores"]],  # one line each
     }
-    Path(__file__).with_name("golden.json").write_text(json.dumps(golden, indent=0) + "\n", encoding="utf-8")
+    write_golden(__file__, golden, indent=0)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,8 @@ from helm_longctx.benchmarks.longproc import scoring
 from helm_longctx.benchmarks.longproc.data import TASKS, problems
 from helm_longctx.benchmarks.longproc.scoring import SCORERS
 from tests.longproc.fabricate import PROGRAMS, build_longproc, cases
-from tests.longproc.make_golden import digest, item_text
+from tests.longproc.make_golden import item_text
+from tests.official import digest
 from tests.sandboxes import require_sandbox
 
 GOLDEN = json.loads((Path(__file__).parent / "golden.json").read_text(encoding="utf-8"))

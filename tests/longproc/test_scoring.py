@@ -150,7 +150,7 @@ def test_items_of_programs(tests: object) -> None:
 def test_halves_of_characters(monkeypatch: pytest.MonkeyPatch) -> None:
     """The compiler gets whatever a model writes; the official code cannot write it to a file."""
     sent: list[bytes] = []
-    monkeypatch.setattr(programs, "run", lambda command, given, **limits: sent.append(given) or Outcome(b"", b"", 1))
+    monkeypatch.setattr(programs, "run", lambda command, stdin, **limits: sent.append(stdin) or Outcome(b"", b"", 1))
     assert programs.compile_program("int main() {} // \ud800") is None
     assert sent == [b"int main() {} // \xed\xa0\x80"]
 

@@ -1,6 +1,6 @@
 """Writes golden.json: what the official code gives on the fabricated data.
 
-    python -m tests.lv_eval.make_golden FOLDER
+    python -m tests.lv_eval.make_golden --official FOLDER
 
 FOLDER: a checkout of infinigence/LVEval at 63e7ae9. Besides the test requirements, its utils.py needs `datasets`. The
 official code runs in a process of its own, called from a script's top level as evaluation.py calls it: where ROUGE's
@@ -10,22 +10,19 @@ recursion ends depends on the depth of the stack.
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
 from helm_longctx.benchmarks.lv_eval.datasets import DATASETS
 from tests.lv_eval.fabricate import WINDOWS, build_lv_eval, score_records, tokenizers, truncation_prompts
+from tests.official import parse_folders, run_official, write_golden
 
 OFFICIAL = """
-import hashlib, json, sys
+import json, sys
+sys.path.insert(0, sys.argv[1])
 import config, evaluation, metrics, utils
+from tests.official import digest
 from transformers import PreTrainedTokenizerFast
-
-def digest(texts):
-    return hashlib.sha256(b"".join(hashlib.sha256(t.encode()).digest() for t in texts)).hexdigest()
 
 def plain(dataset, prediction, reference):
     name = config.DATASET_METRIC[dataset].__name__
@@ -65,25 +62,18 @@ print("GOLDEN" + json.dumps(golden))
 
 def main() -> None:
     """Runs the official code and writes its results beside this file."""
-    official = Path(sys.argv[1]).resolve()
     with tempfile.TemporaryDirectory() as folder:
         root = build_lv_eval(Path(folder))
-        task: dict[str, Any] = {
+        task = {
             "files": {dataset.name: str(root / "lveval" / dataset.name) for dataset in DATASETS},
             "records": score_records(),
             "tokenizers": {name: tokenizer.to_str() for name, tokenizer in tokenizers().items()},
             "windows": WINDOWS,
             "prompts": truncation_prompts(),
         }
-        script = f"import sys; sys.path.insert(0, {str(official)!r})\n{OFFICIAL}"
-        command = [sys.executable, "-X", "utf8", "-c", script]
-        done = subprocess.run(command, input=json.dumps(task), capture_output=True, text=True, cwd=folder)
-    if done.returncode:
-        sys.exit(done.stderr)
-    golden = json.loads(done.stdout.rpartition("GOLDEN")[2])
+        golden = run_official(OFFICIAL, *parse_folders("official"), data=task)
     golden["scores"] = [json.dumps(row) for row in golden["scores"]]  # one line each
-    text = json.dumps(golden, indent=0, ensure_ascii=False)
-    Path(__file__).with_name("golden.json").write_text(text + "\n", encoding="utf-8")
+    write_golden(__file__, golden, indent=0)
 
 
 if __name__ == "__main__":

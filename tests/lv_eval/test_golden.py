@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
-from helm_longctx.benchmarks.lv_eval.data import rows
 from helm_longctx.benchmarks.lv_eval.datasets import DATASETS, LENGTHS
 from helm_longctx.benchmarks.lv_eval.tasks import LV_EVAL
 from helm_longctx.protocol.cutting.middle import middle_cutter
+from helm_longctx.protocol.task import Settings
+from helm_longctx.sources.root import DataRoot
 from tests.lv_eval.fabricate import WINDOWS, build_lv_eval, score_records, tokenizers, truncation_prompts
+from tests.official import digest
 
 BY_NAME = {dataset.name: dataset for dataset in DATASETS}
 GOLDEN = json.loads((Path(__file__).parent / "golden.json").read_text(encoding="utf-8"))
 SCORES = [json.loads(row) for row in GOLDEN["scores"]]
 SECOND = {"f1_gated": "f1_before_gate", "f1": "f1", "rouge_l": "rouge_l_all_words"}
 """By headline, the metric that the official code gives under another function's name."""
-
-
-def digest(texts: Iterable[str]) -> str:
-    return hashlib.sha256(b"".join(hashlib.sha256(text.encode()).digest() for text in texts)).hexdigest()
 
 
 @pytest.fixture(scope="module")
@@ -36,10 +32,11 @@ def test_prompts(case: str, root: Path) -> None:
     """Every prompt, the references, the keywords, the budget and the order are the official ones."""
     name, length = case.split()
     dataset = BY_NAME[name]
-    questions = list(rows(root / dataset.file(length)))
+    task = LV_EVAL.task(name)
+    questions = list(task.load(task, Settings(LENGTHS[length]), DataRoot(root, mirror=True)))
     assert GOLDEN["prompts"][case] == {
         "max_tokens": dataset.max_tokens,
-        "prompts": digest(dataset.prompt.format(**question.fields) for question in questions),
+        "prompts": digest(task.prompt(question).user_turn for question in questions),
         "references": digest(json.dumps(question.references, ensure_ascii=False) for question in questions),
         "keywords": digest(question.record["answer_keywords"] for question in questions),
     }

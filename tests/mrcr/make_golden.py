@@ -9,14 +9,12 @@ fabricated ones.
 
 from __future__ import annotations
 
-import argparse
 import json
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 from tests.mrcr.fabricate import BINS, build_mrcr, records
+from tests.official import parse_folders, run_official, write_golden
 
 OFFICIAL = """
 import importlib.util, json, os, sys, types
@@ -32,7 +30,7 @@ tiktoken.get_encoding = lambda name: encoding()
 base = types.ModuleType("data_module.base")
 base.register_task = lambda name, **facts: None
 sys.modules |= {"data_module": types.ModuleType("data_module"), "data_module.base": base}
-spec = importlib.util.spec_from_file_location("mrcr", os.path.join(task["official"], "data_module", "mrcr.py"))
+spec = importlib.util.spec_from_file_location("mrcr", os.path.join(sys.argv[1], "data_module", "mrcr.py"))
 mrcr = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(mrcr)
 mrcr._MRCR_LENGTHS = task["bins"]
@@ -54,20 +52,11 @@ print("GOLDEN" + json.dumps(golden))
 
 def main() -> None:
     """Runs the official code and writes its results beside this file."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--official", type=Path, required=True, metavar="FOLDER")
-    official = parser.parse_args().official.resolve()
     with tempfile.TemporaryDirectory() as folder:
-        path = build_mrcr(Path(folder))
-        task = {"official": str(official), "path": str(path), "bins": BINS, "records": records()}
-        command = [sys.executable, "-X", "utf8", "-c", OFFICIAL]
-        done = subprocess.run(command, input=json.dumps(task), capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(done.stderr)
-    golden = json.loads(done.stdout.rpartition("GOLDEN")[2])
+        task = {"path": str(build_mrcr(Path(folder))), "bins": BINS, "records": records()}
+        golden = run_official(OFFICIAL, *parse_folders("official"), data=task)
     golden["rows"] = {name: json.dumps(rows, ensure_ascii=False) for name, rows in golden["rows"].items()}
-    text = json.dumps(golden, indent=0, ensure_ascii=False)
-    Path(__file__).with_name("golden.json").write_text(text + "\n", encoding="utf-8")
+    write_golden(__file__, golden, indent=0, ensure_ascii=False)
 
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ def test_the_official_rule(kind: str, before: str, context: str, after: str, lim
     prompt, span = before + context + after, (len(before), len(before + context))
     tokens, expected = len(tokenizer_of(kind).encode(prompt).ids), official(tokenizer_of(kind), prompt, span, limit)
     if expected is None:
-        with pytest.raises(NoRoomError, match=f" tokens without its context, but only {limit} fit"):
+        with pytest.raises(NoRoomError, match=f" tokens without its context, .*{limit} fit"):
             _cut_by_pieces(cutter(kind, size), prompt, span, limit)
         return
     fitted = _cut_by_pieces(cutter(kind, size), prompt, span, limit)
@@ -99,7 +99,7 @@ def test_tiktoken() -> None:
     assert cut("ab<|end|>yz", (2, 9), 8) == FittedPrompt("ab<|enyz", cut=True)
     assert cut("ab<|end|>yz", (2, 9), 11) == FittedPrompt("ab<|end|>yz", tokens=11)
     assert cut("abcyz", (2, 3), 4) == FittedPrompt("abyz", cut=True)
-    with pytest.raises(NoRoomError, match="has 4 tokens without its context, but only 3 fit"):
+    with pytest.raises(NoRoomError, match=r"4 tokens without its context, .*3 fit"):
         cut("abcyz", (2, 3), 3)
 
 
@@ -114,5 +114,5 @@ def test_a_slow_tokenizer_cannot_cut() -> None:
 
     cut = context_cutter(Slow())
     assert cut("abc", (0, 1), 3) == FittedPrompt("abc", tokens=3)
-    with pytest.raises(InputError, match="has 3 tokens, 2 fit, and a slow tokenizer cannot cut it"):
+    with pytest.raises(InputError, match=r"3 tokens, 2 fit, .*slow tokenizer"):
         cut("abc", (0, 1), 2)

@@ -104,7 +104,7 @@ def test_a_question_is_never_cut(name: str) -> None:
 
     assert fit(2 * half) == CUTTERS[name](prompt, 2 * half).prompt
     assert fit(2 * half).endswith(f"{question}\nAnswer:")
-    with pytest.raises(InputError, match=f"window of {2 * half + 499} tokens is too small: .*needs {half}$"):
+    with pytest.raises(InputError, match=f"window of {2 * half + 499} tokens .*{half}$"):
         fit(2 * half - 1)
 
 

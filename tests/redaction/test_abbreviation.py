@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import traceback
 
 import pytest
@@ -17,11 +16,10 @@ PROMPT = "begin " + "the needle is here " * 50_000 + "end"
 
 
 @pytest.fixture
-def log(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> pytest.LogCaptureFixture:
+def log(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
     """HELM's log, our hooks installed twice."""
     apply_patches()
     apply_patches()
-    monkeypatch.setattr(logging.getLogger("helm"), "propagate", True)
     caplog.set_level("INFO")
     return caplog
 

@@ -109,7 +109,5 @@ def test_models_without_anything_in_common() -> None:
     ]
     with pytest.raises(InputError, match="a/one, a/two have no scored instance in common"):
         Table(results, ["a/one", "a/two"])
-    with pytest.raises(
-        InputError, match=r"model='a/tow' has no scored instance in this suite; allowed: .*did you mean a/two"
-    ):
+    with pytest.raises(InputError, match=r"model='a/tow' has no scored instance.*did you mean a/two"):
         Table(results, ["a/one", "a/tow"])

@@ -6,7 +6,6 @@ import gzip
 import hashlib
 import html
 import json
-import logging
 import re
 import tracemalloc
 from pathlib import Path
@@ -219,10 +218,9 @@ def test_memory(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("damaged", [b"", b"no zstd", None])
 def test_stored_prompts_that_are_damaged(
-    damaged: bytes | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    damaged: bytes | None, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The page goes without links, never with wrong ones, and it is said how many are missing."""
-    monkeypatch.setattr(logging.getLogger("helm"), "propagate", True)
     run = write_run(tmp_path / "runs/s", ENTRY, long_prompts(2, 9_000))
     whole = [prompt for prompt, _ in long_prompts(2, 9_000)]
     write_prompts(run, zip("ab", whole, strict=True))

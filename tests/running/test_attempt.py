@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from enum import Enum
 from pathlib import Path
@@ -122,7 +121,6 @@ def test_a_cache_that_cannot_be_written(
         raise OSError(28, "No space left on device")
 
     apply_patches()
-    monkeypatch.setattr(logging.getLogger("helm"), "propagate", True)
     monkeypatch.setattr(DigestStore, "put", put)
     made = try_once(client(Cache(DigestCacheConfig(str(tmp_path / "a.sqlite"), "")), {"text": "x"}), REQUEST)
     made.keep_replies()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -33,12 +32,6 @@ def file(tmp_path: Path) -> Path:
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits long for another process."""
     monkeypatch.setattr(cache, "WAIT", 0.1)
-
-
-@pytest.fixture
-def log(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> pytest.LogCaptureFixture:
-    monkeypatch.setattr(logging.getLogger("helm"), "propagate", True)
-    return caplog
 
 
 def connected(file: Path) -> Any:
@@ -97,7 +90,7 @@ class Breaking(list[str]):
             self._file.mkdir()
 
 
-def test_no_room(tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch, log: pytest.LogCaptureFixture) -> None:
+def test_no_room(tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """The answers count; that they are not cached is said once."""
     connect, answer = sqlite3.connect, lexical.answer
 
@@ -110,21 +103,21 @@ def test_no_room(tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch, lo
     with monkeypatch.context() as patch:
         patch.setattr(sqlite3, "connect", full)
         run = make_run(tmp_path / "full", ENTRY)
-    assert log.text.count("answers are not cached: ") == 1
-    assert "(database or disk is full): make room on its disk" in log.text
-    assert "Traceback" not in log.text
+    assert caplog.text.count("answers are not cached: ") == 1
+    assert "(database or disk is full): make room on its disk" in caplog.text
+    assert "Traceback" not in caplog.text
     assert means(run) == means(make_run(tmp_path / "room", ENTRY))
 
 
 @pytest.mark.usefixtures("impatient")
-def test_a_reader_does_not_stop_a_write_for_ever(file: Path, log: pytest.LogCaptureFixture) -> None:
+def test_a_reader_does_not_stop_a_write_for_ever(file: Path, caplog: pytest.LogCaptureFixture) -> None:
     """SqliteDict's thread ends with a commit that fails, and then nobody answers."""
     with DigestStore(str(file)) as store, connected(file) as other:
         store.put({"p": 1}, {"text": "one"})
         other.execute("BEGIN")
         other.execute("SELECT * FROM unnamed").fetchall()
         store.put({"p": 2}, {"text": "two"})
-        assert "database is locked" in log.text
+        assert "database is locked" in caplog.text
         assert [store.get({"p": number}) for number in (1, 2)] == [{"text": "one"}, None]
 
 

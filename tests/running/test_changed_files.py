@@ -2,31 +2,45 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from helm.benchmark.executor import ExecutionSpec
 
+from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.errors import InputError
 from helm_longctx.protocol.task import MAIN_METRIC
+from helm_longctx.report.comparability import describe
+from helm_longctx.report.results import read_results
+from helm_longctx.runs.claims import Shard
+from helm_longctx.scaling.shards import ShardRunner
 from tests.any_jsonl.test_any_jsonl import ROW, write_questions
-from tests.running.making import CachedClient, make_run, read
+from tests.running.making import CachedClient, make_run, make_runner, read, spec_of
 
 
 def score(run: Path) -> float:
     return next(stat["mean"] for stat in read(run, "stats") if stat["name"]["name"] == MAIN_METRIC)
 
 
-def test_changed_files(tmp_path: Path) -> None:
-    """Another accepted answer changes only the score; a refused run leaves no journal and is not skipped later."""
+def own_run(tmp_path: Path) -> tuple[Path, Callable[[], Path]]:
+    """A folder for questions, and what makes the run that asks them."""
     folder = tmp_path / "mine"
     folder.mkdir()
-    entry = (
+    return folder, lambda: make_run(tmp_path, entry_of(folder), skip_completed_runs=True)
+
+
+def entry_of(folder: Path) -> str:
+    return (
         f"any_jsonl:path={folder},length=8k,model=longctx/lexical,model_deployment=test/cached,count_with=longctx/words"
     )
 
-    def make() -> Path:
-        return make_run(tmp_path, entry, skip_completed_runs=True)
 
+def test_changed_files(tmp_path: Path) -> None:
+    """Another accepted answer changes only the score; a refused run leaves no journal and is not skipped later."""
+    folder, make = own_run(tmp_path)
     write_questions(folder, {**ROW, "answers": ["none of this"]})
     assert score(make()) == 0
     write_questions(folder, {**ROW, "answers": ["pump", "Ada", "e"]})
@@ -39,3 +53,46 @@ def test_changed_files(tmp_path: Path) -> None:
         with pytest.raises(InputError, match="more tokens of distractors are needed"):
             make()
     assert sorted(run.iterdir()) == files
+
+
+def test_an_old_score(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """It is marked while the files are not those of the run, and a refused run does not log it as its own."""
+    folder, make = own_run(tmp_path)
+    questions = write_questions(folder, ROW) / "questions.jsonl"
+    suite, old = make().parent, questions.read_bytes()
+
+    def lacks() -> list[str]:
+        (result,) = read_results(suite, BENCHMARKS)
+        return describe(result.lacks)
+
+    assert lacks() == []
+    questions.write_text("{", encoding="utf-8")
+    caplog.set_level(logging.INFO, "helm")
+    caplog.clear()
+    with pytest.raises(InputError, match=r"questions\.jsonl:1"):
+        make()
+    assert "95 % interval" not in caplog.text
+    assert lacks() == ["your files have changed since this run (contains)"]
+    questions.write_bytes(old)
+    assert lacks() == []
+    questions.unlink()  # as on a machine that has only the results
+    assert lacks() == []
+
+
+class FirstOfTwo(ShardRunner):
+    """Makes the first of two shards."""
+
+    def __init__(self, execution_spec: ExecutionSpec, **options: Any):
+        super().__init__(Shard(1, 2), execution_spec=execution_spec, **options)
+
+
+def test_a_refused_run_leaves_no_folder(tmp_path: Path) -> None:
+    """Neither the runner nor that of a shard leaves a folder, of which HELM's summarizer would warn."""
+    folder, make = own_run(tmp_path)
+    (folder / "questions.jsonl").write_text("{", encoding="utf-8")
+    with pytest.raises(InputError, match=r"questions\.jsonl:1"):
+        make()
+    runner = make_runner(tmp_path, FirstOfTwo)
+    with pytest.raises(InputError, match=r"questions\.jsonl:1"):
+        runner.run_all([spec_of(entry_of(folder))])
+    assert list((tmp_path / "benchmark_output/runs/s").glob("any_jsonl*")) == []

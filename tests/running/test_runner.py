@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -85,7 +84,6 @@ def test_a_failing_request_is_counted(
     client: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The rest goes on; no prompt is in the log or the files; the same command asks the failed one alone again."""
-    monkeypatch.setattr(logging.getLogger("helm"), "propagate", True)
     caplog.set_level("INFO")
     undisturbed = make_run(tmp_path / "undisturbed", ENTRY + client)
     bad = one(PlainClient.asked)
@@ -136,7 +134,6 @@ def test_nothing_answered(entry: str, failed: int, tmp_path: Path, monkeypatch: 
 
 def test_progress_is_logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """Where there is no terminal the log says how far a run is, now and then."""
-    monkeypatch.setattr(logging.getLogger("helm"), "propagate", True)
     caplog.set_level("INFO")
     make_run(tmp_path / "short", PLAIN)
     line = r"(\d+) of 12 requests, 0 failed, [\d,]+ input tokens per second, [\d:]+ left; \d in flight, the oldest for"

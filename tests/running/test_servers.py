@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from pathlib import Path
 
@@ -42,11 +41,8 @@ def some(prompts: list[str], part: int = 3) -> Callable[[str], bool]:
     return chosen.__contains__
 
 
-def test_two_servers_of_one_model(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_servers_of_one_model(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Each is asked for all, once; the run says what came from the cache; one that refuses the key makes no run."""
-    monkeypatch.setattr(logging.getLogger("helm"), "propagate", True)
     caplog.set_level("INFO")
     refusing = faults.always(Fault.UNAUTHORIZED)
     with serve(lexical.answer) as one, serve(lambda prompt: "no") as two, serve(lexical.answer, refusing) as bad:

@@ -10,11 +10,7 @@ called as that metric calls it.
 
 from __future__ import annotations
 
-import argparse
-import json
-import subprocess
-import sys
-from pathlib import Path
+from tests.official import parse_folders, run_official, write_golden
 
 OFFICIAL = """
 import json, os, runpy, sys, types
@@ -50,12 +46,12 @@ def run(task, mode, seed, length):
             asked.append(fingerprint(prompt, sampling_params))
             return [types.SimpleNamespace(outputs=[types.SimpleNamespace(text=replies.reply(prompt))])]
     sys.modules["vllm"].LLM = LLM
-    sys.modules["transformers"].AutoTokenizer.from_pretrained = lambda name, trust_remote_code: tokenizer
+    sys.modules["transformers"].AutoTokenizer.from_pretrained = lambda name, **options: tokenizer
     sys.modules["datasets"].load_dataset = lambda name, config, split: data
     sys.modules["args"].parse_args = lambda: types.SimpleNamespace(
         model_name_or_path="m", max_seq_length=length, task="scbench_" + task, topk=-1, starting_layer=-1,
         same_context_different_query=mode == "multi_request", topk_dims_file_path=None, use_sparq=False,
-        attn_type="vllm", is_search=False, kv_type="dense", trust_remote_code=True, kv_cache_cpu=False,
+        attn_type="vllm", is_search=False, kv_type="dense", trust_remote_code=None, kv_cache_cpu=False,
         kv_cache_cpu_device="cpu", tensor_parallel_size=1, hyper_param={}, disable_golden_context=False,
         output_dir="results", use_llmlingua=False, max_turns=5, num_eval_examples=-1, verbose=False, rewrite=True,
         start_example_id=0, use_chat_template=True, data_dir="data")
@@ -90,29 +86,7 @@ print("GOLDEN" + json.dumps(golden))
 
 def main() -> None:
     """Runs the official code and writes its results beside this file."""
-    import tempfile
-
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--official", type=Path, required=True, metavar="FOLDER")
-    parser.add_argument("--site", type=Path, required=True, metavar="SITE")
-    arguments = parser.parse_args()
-    root = Path(__file__).parents[2]
-    with tempfile.TemporaryDirectory() as folder:
-        code = f"import sys; sys.path.insert(0, {str(root)!r})\n{OFFICIAL}"
-        paths = [str(arguments.official.resolve()), str(arguments.site.resolve())]
-        done = subprocess.run(
-            [sys.executable, "-X", "utf8", "-W", "ignore", "-c", code, *paths],
-            capture_output=True,
-            text=True,
-            cwd=folder,
-        )
-    if done.returncode:
-        sys.exit(done.stderr)
-    golden = json.loads(done.stdout.rpartition("GOLDEN")[2])
-    runs = ",\n".join(f"{json.dumps(case)}: {json.dumps(facts)}" for case, facts in golden["runs"].items())
-    rest = ",\n".join(f"{json.dumps(name)}: {json.dumps(golden[name])}" for name in ("scores", "functions"))
-    text = f'{{"runs": {{\n{runs}\n}},\n{rest}\n}}\n'
-    Path(__file__).with_name("golden.json").write_text(text, encoding="utf-8")
+    write_golden(__file__, run_official(OFFICIAL, *parse_folders("official", "site")))
 
 
 if __name__ == "__main__":

@@ -31,9 +31,8 @@ from helm_longctx.sources.hub import (
     ensure_zip_member,
     label_names,
 )
-from helm_longctx.sources.root import DataRoot
 from tests.sources.hub_server import COMMIT, Hub, serve
-from tests.sources.releases import short_of
+from tests.sources.releases import root, short_of
 
 SECRET = "hf_secretsecretsecret"
 DATASET = HubDataset("org/letters", {"train": 700, "test": 3}, config="plus")
@@ -77,11 +76,6 @@ def point_at(monkeypatch: pytest.MonkeyPatch, url: str, tmp_path: Path) -> None:
     )
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hub-cache"))
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_DISABLE_XET", True, raising=False)
-
-
-def root(tmp_path: Path, mirror: bool = False) -> DataRoot:
-    (tmp_path / "data").mkdir(exist_ok=True)
-    return DataRoot(tmp_path / "data", mirror)
 
 
 def refused(tmp_path: Path, dataset: HubDataset = DATASET) -> str:

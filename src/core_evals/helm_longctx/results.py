@@ -11,7 +11,7 @@ from statistics import fmean, pstdev
 from typing import Any
 
 from helm_longctx.benchmarks import BENCHMARKS
-from helm_longctx.protocol.entry import JUDGED_BY
+from helm_longctx.protocol.entry import base_group
 from helm_longctx.protocol.task import MAIN_METRIC
 from helm_longctx.report.comparability import find_outcome
 from helm_longctx.runs.files import INSTANCE_STATS, STATES, STATS, read_json, read_rows, read_run_specs, read_states
@@ -49,12 +49,8 @@ def _wrap(results: Mapping[str, Scores]) -> dict[str, Any]:
 
 def _group_of(spec: Mapping[str, Any]) -> str:
     """Return the category's group, the first one of our runs; the entry's group, the last one of HELM's own runs."""
-    return _without_judge(spec["groups"][0 if "entry" in spec["scenario_spec"].get("args", {}) else -1])
-
-
-def _without_judge(group: str) -> str:
-    # All runs of a suite have the same judges. Without the judge, results have the same names whoever judges.
-    return group.partition(JUDGED_BY)[0]
+    # All runs of a suite have the same judges and files. Without them, results always have the same names.
+    return base_group(spec["groups"][0 if "entry" in spec["scenario_spec"].get("args", {}) else -1])
 
 
 def _group_names(run: Path, spec: Mapping[str, Any]) -> dict[str, str]:
@@ -62,7 +58,7 @@ def _group_names(run: Path, spec: Mapping[str, Any]) -> dict[str, str]:
     outcome = find_outcome(spec, read_json(run / STATS), BENCHMARKS)
     if outcome is None:
         return {"": _group_of(spec)}
-    groups = map(_without_judge, spec["groups"][1:])
+    groups = map(base_group, spec["groups"][1:])
     return dict(zip((task.name for task in outcome.tasks), groups, strict=True))
 
 

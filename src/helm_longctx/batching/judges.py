@@ -15,7 +15,6 @@ from helm.benchmark.annotation.annotator import AnnotatorSpec
 from helm.benchmark.run_spec import RunSpec
 from helm.clients.auto_client import AutoClient
 from helm.clients.client import Client
-from helm.common.codec import from_json
 from helm.common.request import Request, RequestResult
 from helm.proxy.services.service import CACHE_DIR
 
@@ -25,6 +24,7 @@ from helm_longctx.batching.submission import BatchRunner, Plan, Submission, Unse
 from helm_longctx.errors import InputError
 from helm_longctx.helm.annotator import check_annotators
 from helm_longctx.helm.answer_judge import is_answered, judge_names, judge_requests
+from helm_longctx.helm_json import from_json
 from helm_longctx.judging.calls import request_once
 from helm_longctx.judging.judge import JudgeRequest, make_judge
 from helm_longctx.judging.keys.client import judge_client
@@ -121,7 +121,7 @@ class JudgeBatchRunner(BatchRunner):
 
     def _states(self, run_spec: RunSpec, run_path: Path) -> Sequence[RequestState]:
         """Return the states of a run, with the results that exist."""
-        if self._is_run_completed(str(run_path)):
+        if self._is_made(run_spec, run_path):
             with reading(run_path / STATES):
                 complete: ScenarioState = from_json((run_path / STATES).read_bytes(), ScenarioState)
             # A complete run also contains the old verdicts, which must not be used.

@@ -114,7 +114,7 @@ def _data() -> Iterator[Finding]:
     except InputError as error:
         yield False, str(error)
         return
-    yield True, f"{'mirror' if root.mirror else 'cache'} {root.path}; see helm-longctx list"
+    yield True, f"{'mirror' if root.mirror else 'cache'} {root.path}; see helm-longctx list --all"
 
 
 def _configuration(local_path: Path) -> Iterator[Finding]:

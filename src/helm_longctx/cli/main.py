@@ -101,7 +101,7 @@ COMMANDS = {
         Command("judge-agreement", judge_agreement.judge_agreement, example="--judged benchmark_output/runs/lc"),
     ),
     "Tasks and data": (
-        Command("list", tables.list_tasks, example="--length 8k"),
+        Command("list", tables.list_tasks, example="helmet --length 8k"),
         Command("fetch", data.fetch, example="helmet_rag:length=128k lv_eval:length=64k"),
         Command("prompts", records.prompts, example="helmet_recall:task=json_kv,length=8k --style completion"),
         Command("score", records.score, example="helmet_recall:task=json_kv,length=8k --records outputs.jsonl"),

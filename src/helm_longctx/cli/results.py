@@ -15,7 +15,6 @@ import yaml
 from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.cli.shared import LocalPath, OutputPath, Suite, complete_suite, fill_registries, print_table
 from helm_longctx.errors import InputError, bad_argument, is_format_error, shorten
-from helm_longctx.helm.patches import import_codec
 from helm_longctx.protocol.lengths import parse_length
 from helm_longctx.report.reference import write_reference
 from helm_longctx.report.schema import link_report, make_schema
@@ -86,7 +85,6 @@ def _summarize(suite: str, output_path: Path) -> Path:
         link_report(schema, suite)
     text = yaml.safe_dump(schema, sort_keys=False, allow_unicode=True)
 
-    import_codec()
     from helm_longctx.report.summarizer import summarize_suite
 
     # HELM's summarizer takes the schema only as a file.

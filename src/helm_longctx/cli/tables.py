@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +13,8 @@ from rich.table import Table
 
 from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.cli.shared import OutputPath, print_table
+from helm_longctx.errors import InputError, shorten, suggest
+from helm_longctx.protocol.benchmark import Benchmark
 from helm_longctx.protocol.lengths import length_label, parse_length
 from helm_longctx.protocol.metric_names import headline_text
 from helm_longctx.protocol.task import Task
@@ -21,23 +23,53 @@ from helm_longctx.sources.root import DataRoot
 
 
 def list_tasks(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="NAME", help="Suites, run entries or tasks. Without a name, the suites are listed."),
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="List the tasks of all suites.")] = False,
     length: Annotated[str, typer.Option(help="Length that the column data is about.")] = "128k",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the tasks as JSON.")] = False,
     output_path: OutputPath = Path("benchmark_output"),
 ) -> None:
-    """List the tasks with run entry, lengths, metric and output budget, and say whether their data is present."""
+    """List the suites, or the tasks of some with lengths, metric, output budget, and whether their data is present."""
     root = DataRoot.find(output_path)
     tokens = parse_length(length, "list")
-    rows = [
-        _row(entry, task, tokens, root)
+    rows = [_row(benchmark, entry, task, tokens, root) for benchmark, entry, task in _find_tasks(names or [])]
+    if as_json:
+        sys.stdout.buffer.write(orjson.dumps(rows, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+    elif names or every:
+        _print_rows(rows, f"Data at {length}: {root.path}{'' if root.mirror else ' (cache)'}")
+    else:
+        _print_rows(list(map(_suite_row, BENCHMARKS)), "Suites")
+        print("The tasks of a suite: helm-longctx list NAME. All tasks: helm-longctx list --all")
+
+
+def _find_tasks(names: Sequence[str]) -> list[tuple[Benchmark, str, Task]]:
+    """Return the tasks with each of their run entries: those that have one of the names, or all if there is no name.
+
+    Raises:
+        InputError: no task has one of the names.
+    """
+    tasks = [
+        ({benchmark.name, entry, task.argument, task.name}, (benchmark, entry, task))
         for benchmark in BENCHMARKS
         for entry, category in benchmark.entries.items()
         for task in (*category.tasks, *category.variants)
     ]
-    if as_json:
-        sys.stdout.buffer.write(orjson.dumps(rows, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
-        return
-    table = Table(title=f"Data at {length}: {root.path}{'' if root.mirror else ' (cache)'}", title_justify="left")
+    known = set().union(*(labels for labels, _ in tasks))
+    for name in names:
+        if name not in known:
+            suites = ", ".join(benchmark.name for benchmark in BENCHMARKS)
+            raise InputError(
+                f"list: NAME={shorten(name)} is not allowed; allowed: {suites}, or their run entries or tasks"
+                f"{suggest(name, sorted(known), most=3)}"
+            )
+    return [row for labels, row in tasks if not names or labels & set(names)]
+
+
+def _print_rows(rows: Sequence[Mapping[str, Any]], title: str) -> None:
+    table = Table(title=title, title_justify="left")
     for column in rows[0]:
         table.add_column(column, overflow="fold")
     for row in rows:
@@ -45,12 +77,25 @@ def list_tasks(
     print_table(table)
 
 
-def _row(entry: str, task: Task, length: int, root: DataRoot) -> dict[str, Any]:
-    labels = [length_label(tokens) for tokens in sorted(task.sizes)]
+def _suite_row(benchmark: Benchmark) -> dict[str, Any]:
+    lengths = [length for task in benchmark.tasks for length in benchmark.lengths_of(task)]
+    return {
+        "suite": benchmark.name,
+        "tasks": len(benchmark.tasks),
+        "lengths": _span(lengths),
+        "documentation": benchmark.page or benchmark.url,
+    }
+
+
+def _span(lengths: Sequence[int]) -> str:
+    return f"{length_label(min(lengths))}-{length_label(max(lengths))}" if lengths else "none"
+
+
+def _row(benchmark: Benchmark, entry: str, task: Task, length: int, root: DataRoot) -> dict[str, Any]:
     return {
         "entry": entry,
         "task": task.argument,
-        "lengths": f"{labels[0]}-{labels[-1]}" if labels else "none",
+        "lengths": _span(benchmark.lengths_of(task)),
         "metric": headline_text(task),
         "max_tokens": _range(task.max_tokens),
         "samples": _range(task.num_samples),
@@ -75,7 +120,7 @@ def _data(task: Task, length: int, root: DataRoot) -> str:
 
 
 def confs(folder: Annotated[Path, typer.Argument(file_okay=False, help="Folder to write to.")]) -> None:
-    """Write files of run entries for `helm-run --conf-paths`, one for each suite and length."""
+    """Write files of run entries for `helm-run --conf-paths`, one for each benchmark and length."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in conf_files(BENCHMARKS).items():
         (folder / name).write_text(text, encoding="utf-8")

@@ -13,6 +13,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,7 +27,7 @@ from helm_longctx.protocol.task import MAIN_METRIC
 from helm_longctx.report.answers import Answer as AnswerRow
 from helm_longctx.report.answers import answers
 from helm_longctx.report.export import Average, Score, averages, scores, write_csv
-from helm_longctx.report.results import Result, category_results, overall_results, read_results
+from helm_longctx.report.results import Result, category_results, overall_results, read_results, split_folders
 from helm_longctx.statistics.intervals import Interval
 
 Row = Mapping[str, Any]
@@ -81,8 +82,7 @@ def wide_tables(suite: Path, benchmarks: Iterable[Benchmark]) -> Iterator[Wide]:
     """
     benchmarks = tuple(benchmarks)
     results = read_results(suite, benchmarks)
-    for benchmark in benchmarks:
-        own = [result for result in results if result.benchmark == benchmark.name]
+    for benchmark, own in chain.from_iterable(split_folders(results, benchmark) for benchmark in benchmarks):
         categories = category_results(own, benchmark) if len(benchmark.tasks) > 1 else []
         rows: dict[tuple[str, int], dict[str, dict[str, Cell]]] = defaultdict(lambda: defaultdict(dict))
         for result in [*own, *categories]:

@@ -12,7 +12,7 @@ from helm.benchmark.scenarios.scenario import create_scenario
 from helm.benchmark.tokenizer_config_registry import TokenizerConfig, get_tokenizer_config
 
 from helm_longctx.errors import InputError, shorten
-from helm_longctx.helm.truncation import load_tokenizer
+from helm_longctx.helm.truncation import Truncator, load_tokenizer
 from helm_longctx.protocol.codec import make_codec
 from helm_longctx.protocol.counting import make_counter
 from helm_longctx.protocol.entry import Entry
@@ -57,6 +57,18 @@ def with_deployments_tokenizer(spec: RunSpec) -> RunSpec:
     return replace(spec, scenario_spec=replace(scenario, args={**scenario.args, "count_with": name}))
 
 
+def check_tokenizers(entry: Entry, deployment: str, root: DataRoot) -> None:
+    """Load the tokenizers with which an entry's examples are counted and its prompts are cut.
+
+    Raises:
+        InputError: a tokenizer does not exist or cannot be loaded.
+    """
+    if entry.settings.count_with:
+        _find_tokenizer(entry.settings.count_with, root)
+    if any(task.cut != "nothing" for task in entry.tasks):
+        Truncator.for_deployment(deployment).check()
+
+
 def _find_tokenizer(name: str, root: DataRoot) -> Any:
     """Load a tokenizer from HELM's registry, from a folder, or from the hub, in this order."""
     # HELM's registry comes first, because a deployment's `tokenizer_name` is a name in it.
@@ -78,10 +90,10 @@ def _find_tokenizer(name: str, root: DataRoot) -> Any:
 def _load_registered(config: TokenizerConfig) -> Any:
     try:
         tokenizer = load_tokenizer(config)
-    except (OSError, ValueError) as error:  # a file or the network is missing
+    except Exception as error:  # each library raises another kind if a file or the network is missing
         raise InputError(
             f"count_with={config.name!r} cannot be loaded ({type(error).__name__}); allowed: a tokenizer whose files"
-            " are on this machine or can be downloaded (docs/offline.md)"
+            " are on this machine or can be downloaded, or longctx/words, which downloads nothing"
         ) from error
     if tokenizer is None:
         raise InputError(f"count_with={config.name!r} does not run in this process; allowed: a tokenizer that does")

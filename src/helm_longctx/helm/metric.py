@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import asdict, replace
+from functools import cache
 from statistics import fmean
 from typing import Any
 
 from helm.benchmark.adaptation.adapter_spec import AdapterSpec
 from helm.benchmark.adaptation.request_state import RequestState
 from helm.benchmark.adaptation.scenario_state import ScenarioState
-from helm.benchmark.metrics.metric import Metric, MetricMetadata, MetricResult, PerInstanceStats
-from helm.benchmark.metrics.metric_name import MetricName
+from helm.benchmark.metrics.metric import Metric, MetricMetadata, MetricResult, PerInstanceStats, add_context
+from helm.benchmark.metrics.metric_name import MetricContext, MetricName
 from helm.benchmark.metrics.metric_service import MetricService
 from helm.benchmark.metrics.statistic import Stat
 
-from helm_longctx.apis.prices import find_prices
+from helm_longctx.apis.prices import Prices, find_prices
 from helm_longctx.apis.usage import Usage, output_truncated, thinking_unfinished, usage_of
 from helm_longctx.benchmarks import find_benchmark
 from helm_longctx.failures import Failure, failure_of
@@ -45,6 +46,8 @@ class LongContextMetric(Metric):
 
     def __init__(self, benchmark: str, package: str = ""):
         self.benchmark = find_benchmark(benchmark)
+        # A look-up takes half a millisecond, and a run has up to a million answers of one deployment.
+        self._find_prices = cache(find_prices)
 
     def evaluate(self, scenario_state: ScenarioState, *arguments: Any, **named: Any) -> MetricResult:
         """Return all statistics of a run."""
@@ -54,7 +57,8 @@ class LongContextMetric(Metric):
         result = super().evaluate(trials, *arguments, **named)
         rows = result.per_instance_stats
         stats = self._over_questions(result.aggregated_stats, rows, spec.num_trials)
-        return MetricResult([*stats, *jury_stats(rows), *self._passes(rows, spec.num_trials)], rows)
+        passes, counts = self._passes(rows, spec.num_trials), _count_instances(scenario_state)
+        return MetricResult([*stats, *jury_stats(rows), *passes, *counts], rows)
 
     def evaluate_generation(
         self,
@@ -101,7 +105,8 @@ class LongContextMetric(Metric):
             yield "request_cached", float(state.result.cached)
             yield "output_truncated", float(output_truncated(state.result))
             yield "thinking_unfinished", float(thinking_unfinished(state.result))
-            yield from _usage_values(state.request.model_deployment, usage_of(state.result))
+            if usage := usage_of(state.result):
+                yield from _usage_values(usage, self._find_prices(state.request.model_deployment))
             yield from self._scores(state, sample.depth)
         for name in ("depth", "input_tokens", "prompt_tokens"):
             if (value := getattr(sample, name)) is not None:
@@ -181,14 +186,21 @@ class LongContextMetric(Metric):
         return headline == (name.name,) and self.benchmark.metric(name.name).success
 
 
-def _usage_values(deployment: str, usage: Usage | None) -> Iterator[tuple[str, float]]:
+def _count_instances(state: ScenarioState) -> list[Stat]:
+    """Return the number of instances of each task, as HELM's `InstancesPerSplitMetric` counts them.
+
+    HELM's metric is not used, because its module imports scikit-learn and NLTK, which needs 1.5 seconds and 100 MB.
+    """
+    first_trial = (each.instance for each in state.request_states if each.train_trial_index == 0)
+    counts = Counter(map(MetricContext.from_instance, first_trial))
+    return [add_context(Stat(MetricName("num_instances")).add(count), context) for context, count in counts.items()]
+
+
+def _usage_values(usage: Usage, prices: Prices | None) -> Iterator[tuple[str, float]]:
     """Yield the provider's token counts of an answer, and their cost."""
-    if usage is None:
-        return
     values = asdict(usage)
     yield "billed_prompt_tokens", values.pop("input_tokens")
     yield from values.items()
-    prices = find_prices(deployment)
     dollars = prices.dollars(usage) if prices else None
     if prices and dollars is not None:
         yield "cost", dollars

@@ -14,13 +14,11 @@ import functools
 import importlib
 import importlib.util
 import inspect
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import helm.common.request
@@ -308,42 +306,6 @@ def apply_seed_patch() -> None:
     # HELM's module for OpenAI can be imported only if the package `openai` is installed.
     if importlib.util.find_spec("openai") is not None:
         _OPENAI.apply()
-
-
-class _Deferred(ModuleType):
-    """Takes the place of a module. The module is imported when one of its attributes is read."""
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # Python's import statement asks for these
-            raise AttributeError(name)
-        module, _, attribute = self.__name__.partition(":")
-        found = importlib.import_module(module)
-        return getattr(getattr(found, attribute) if attribute else found, name)
-
-
-_SYNONYMS = "helm.benchmark.augmentations.synonym_perturbation"
-_FOR_SYNONYMS = ("nltk", "nltk.corpus", "spacy")
-
-
-def import_codec() -> None:
-    """Import HELM's codec, with which HELM reads and writes files, without NLTK and spaCy. Idempotent.
-
-    The codec imports all perturbations. The one that replaces words by synonyms imports NLTK and spaCy, and so PyTorch,
-    which takes seconds. It needs them only when it perturbs.
-    """
-    # This import comes first, so that no other module of HELM is imported while the packages are deferred.
-    importlib.import_module("helm.benchmark.runner")
-    importlib.import_module("helm.benchmark.augmentations.perturbation")
-    deferred = {name: _Deferred(name) for name in _FOR_SYNONYMS if name not in sys.modules}
-    if "nltk.corpus" in deferred:
-        deferred["nltk.corpus"].wordnet = _Deferred("nltk.corpus:wordnet")  # type: ignore[attr-defined]
-    sys.modules.update(deferred)
-    try:
-        importlib.import_module(_SYNONYMS)
-    finally:
-        for name in deferred:
-            del sys.modules[name]
-    importlib.import_module("helm.common.codec")
 
 
 @contextmanager

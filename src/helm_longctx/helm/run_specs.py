@@ -113,15 +113,8 @@ def _adapter_spec(entry: Entry) -> AdapterSpec:
 
 def make_metrics(entry: Entry) -> list[MetricSpec]:
     """Return the metric specs of an entry."""
-    # This module imports scikit-learn and looks for NLTK data, which would slow down every helm-run.
-    from helm.benchmark.metrics.basic_metrics import InstancesPerSplitMetric
-
-    return [
-        # The version is an argument of the metric, because HELM puts runs with different scenarios into different
-        # tables.
-        spec_of(MetricSpec, LongContextMetric, benchmark=entry.benchmark.name, package=VERSION),
-        spec_of(MetricSpec, InstancesPerSplitMetric),
-    ]
+    # The version is an argument of the metric, because HELM puts runs with different scenarios into different tables.
+    return [spec_of(MetricSpec, LongContextMetric, benchmark=entry.benchmark.name, package=VERSION)]
 
 
 def make_annotators(entry: Entry) -> list[AnnotatorSpec]:

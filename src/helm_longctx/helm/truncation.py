@@ -63,6 +63,15 @@ class Truncator:
         # `cache` loads the tokenizer once, and only if a prompt could be too long.
         return Truncator(window, cache(lambda: _tokenizer(deployment)))
 
+    def check(self) -> None:
+        """Load the tokenizer, if prompts are cut.
+
+        Raises:
+            InputError: it cannot be loaded, or cannot be used for cutting.
+        """
+        if self.window is not None:
+            self.tokenizer()
+
     def fit(self, prompt: str, sample: Sample, max_tokens: int, form: Form, others: Sequence[str] = ()) -> FittedPrompt:
         """Return the prompt, cut by the task's rule if it is too long.
 
@@ -199,8 +208,8 @@ def find_counter(name: str) -> Callable[[str], int] | None:
         return None
     try:
         return middle.token_counter(_tokenizer(deployment))
-    except Exception as error:  # each library raises another kind if a file or the network is missing
-        hwarn(f"the tokenizer of {name} cannot be loaded ({type(error).__name__}), so tokens are estimated")
+    except InputError as error:
+        hwarn(f"tokens of {name} are estimated: {error}")
         return None
 
 
@@ -218,7 +227,7 @@ def _tokenizer(deployment: ModelDeployment) -> Any:
     try:
         if config and (tokenizer := load_tokenizer(config)):
             return tokenizer
-    except (OSError, ValueError) as error:  # a file or the network is missing
+    except Exception as error:  # each library raises another kind if a file or the network is missing
         raise InputError(
             f"deployment {deployment.name!r}: its tokenizer {deployment.tokenizer_name!r} cannot be loaded"
             f" ({type(error).__name__}); it is needed to cut prompts to the deployment's window"

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from helm_longctx.protocol.benchmark import Benchmark
+from helm_longctx.protocol.entry import folder_name, group_name
 from helm_longctx.protocol.lengths import length_label
 from helm_longctx.protocol.task import Settings, Task
 from helm_longctx.report.comparability import describe, find_outcome, task_lacks
@@ -26,6 +27,7 @@ from helm_longctx.report.results import (
     overall_results,
     published_results,
     read_results,
+    split_folders,
 )
 from helm_longctx.runs.files import RUN_SPEC, STATS, read_json, read_run_specs, reading
 from helm_longctx.runs.scores import InstanceScore, read_scores
@@ -75,6 +77,7 @@ class Run:
         lacks: the reasons why a task's score is not comparable, by task.
         means: from (statistic, task) to the mean.
         scores: the scores by instance.
+        folder: the folder of the user's own files; empty if there are none.
     """
 
     path: Path
@@ -86,6 +89,7 @@ class Run:
     lacks: Mapping[str, tuple[str, ...]]
     means: Mapping[tuple[str, str], float]
     scores: Sequence[InstanceScore]
+    folder: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,6 +167,12 @@ class Board:
         # The lengths are ascending, so the last one is the longest.
         return [length for length, count in counts.items() if 2 * count[place] >= most][-1]
 
+    @property
+    def main_length_first(self) -> list[int | None]:
+        """The lengths in the order of a page's sections: the main length, and then the others from long to short."""
+        main = self.main_length
+        return [main, *(length for length in reversed(self.lengths) if length != main)]
+
     def ranking(self, length: int | None, part: str = OVERALL) -> list[tuple[str, Score]]:
         """Return the models with a score of a part, the best first; without the floors if there are others."""
         scores = [(model, self.score(model, part, length)) for model in self.competitors]
@@ -203,7 +213,11 @@ def read_boards(suite: Path | None, benchmarks: Iterable[Benchmark], published: 
     runs = list(_read_runs(suite, benchmarks, own)) if suite else []
     # A suite's report has no pages of benchmarks that were not run.
     used = [each for each in benchmarks if not runs or any(run.entry in each.entries for run in runs)]
-    boards = [_make_board(benchmark, own, runs, published) for benchmark in used]
+    boards = [
+        _make_board(part, found, _runs_of(runs, benchmark, part), published)
+        for benchmark in used
+        for part, found in split_folders(own, benchmark)
+    ]
     return [board for board in boards if board.results]
 
 
@@ -242,11 +256,15 @@ def _read_runs(suite: Path, benchmarks: tuple[Benchmark, ...], results: Iterable
         # Only one of several runs of a task has results. The scores of the others are read here.
         scores = rows.get(path.name) or read_scores(path, benchmarks)
         about = (path, model, arguments["entry"], None if length is None else int(length), closed)
-        yield Run(*about, outcome.tasks, lacks, outcome.means, scores)
+        yield Run(*about, outcome.tasks, lacks, outcome.means, scores, folder_name(arguments.get("path")))
 
 
-def _make_board(benchmark: Benchmark, results: Iterable[Result], runs: Iterable[Run], published: bool) -> Board:
-    own = [result for result in results if result.benchmark == benchmark.name]
+def _runs_of(runs: Iterable[Run], benchmark: Benchmark, part: Benchmark) -> list[Run]:
+    own = [run for run in runs if run.entry in benchmark.entries]
+    return [run for run in own if group_name(benchmark, "", "", folder=run.folder) == part.name]
+
+
+def _make_board(benchmark: Benchmark, own: Sequence[Result], runs: Sequence[Run], published: bool) -> Board:
     full = [result for result in own if result.context == "full"]
     if published:
         full += [_with_widest_interval(benchmark, result) for result in published_results(benchmark)]
@@ -260,7 +278,7 @@ def _make_board(benchmark: Benchmark, results: Iterable[Result], runs: Iterable[
         reasons,
         _scores(benchmark, [*closed, *category_results(closed, benchmark)]),
         [result for result in full if result.task],
-        [run for run in runs if run.entry in benchmark.entries],
+        runs,
     )
 
 

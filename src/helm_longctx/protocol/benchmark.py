@@ -6,13 +6,15 @@ benchmark.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from helm_longctx.protocol.baseline import Baseline
-from helm_longctx.protocol.lengths import INPUT_TOKENS, Axis
+from helm_longctx.protocol.lengths import INPUT_TOKENS, Axis, parse_length
 from helm_longctx.protocol.task import Task
+from helm_longctx.sources.tables import published_rows
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,23 @@ class Published:
     instruct: bool | None = None
 
 
+def read_published(package: str, categories: Iterable[Category] = (), best: float = 100) -> tuple[Published, ...]:
+    """Read the published results in `published.csv`, a file of a benchmark's package.
+
+    Its columns are `model`, `score`, if there are lengths `length`, and if the scores are those of tasks `task`.
+
+    Args:
+        categories: all categories of the benchmark, if it has several.
+        best: the best score in the file, which becomes 1.
+    """
+    names = {task.name: category.name for category in categories for task in category.tasks}
+    results: dict[tuple[str, str, int | None], dict[str, float]] = defaultdict(dict)
+    for row in published_rows(package):
+        task, length = row.get("task", ""), parse_length(row["length"]) if "length" in row else None
+        results[row["model"], names.get(task, ""), length][task] = float(row["score"]) / best
+    return tuple(Published(*key, scores) for key, scores in results.items())
+
+
 @dataclass(frozen=True)
 class Benchmark:
     """A benchmark: its tasks, in categories, and everything that they share.
@@ -113,6 +132,7 @@ class Benchmark:
         judge_checks: the function that makes the checks of `helm-longctx judge-check` from a data root, as
             `module.function`; empty if there are none.
         outputs: the `OutputReader` of the official code's files, as `module.NAME`; empty if there is none.
+        page: the page about the benchmark in our documentation; empty if there is none.
     """
 
     name: str
@@ -132,6 +152,7 @@ class Benchmark:
     overall: str = ""
     judge_checks: str = ""
     outputs: str = ""
+    page: str = ""
 
     @cached_property
     def entries(self) -> dict[str, Category]:
@@ -165,3 +186,8 @@ class Benchmark:
     def lengths(self) -> list[int]:
         """All lengths at which some task has a size, ascending."""
         return sorted({length for task in self.tasks for length in task.sizes})
+
+    def lengths_of(self, task: Task) -> list[int]:
+        """Return the lengths of a task, ascending: its sizes, and the ends of the range if it exists at any length."""
+        ends = (self.axis.shortest, self.axis.longest) if self.axis and task.any_length else ()
+        return sorted({*task.sizes, *ends})

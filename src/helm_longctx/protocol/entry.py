@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,11 +53,14 @@ CLOSED_BOOK = "closed"
 JUDGED_BY = "_judged_by_"
 """Separates a run group from its judge, if that is not the official one."""
 
-_LONGEST_JUDGE = 60
-"""Most characters of a judge in a run group, because a run group is a file name and a jury's names can be long."""
+IN_FOLDER = "_in_folder_"
+"""Separates a run group from the folder of the user's own files."""
+
+_LONGEST_PART = 60
+"""Most characters of a judge or a folder in a run group, because a run group is a file name."""
 
 _SLASH = "--"
-"""Replaces the slash of a judge's name in a run group."""
+"""Replaces slashes in a run group."""
 
 
 @dataclass(frozen=True)
@@ -81,11 +86,12 @@ class Entry:
     def groups(self) -> list[str]:
         """The run groups: the category at this length, then each task at this length.
 
-        Scores of another judge than the official one have their own groups, and so their own columns.
+        Scores of another judge than the official one have their own groups, and so their own columns. So have the
+        scores of each folder of the user's own files.
         """
-        closed = self.settings.context == "none"
+        closed, folder = self.settings.context == "none", folder_name(self.settings.path)
         return [
-            group_name(self.benchmark, name, self.label, closed, self._other_judge(tasks))
+            group_name(self.benchmark, name, self.label, closed, self._other_judge(tasks), folder)
             for name, tasks in ((self.category.name, self.tasks), *((task.name, (task,)) for task in self.tasks))
         ]
 
@@ -140,9 +146,8 @@ class Entry:
 
     @property
     def files_digest(self) -> str | None:
-        """The digest of the user's own files; None if the tasks read none."""
-        names = sorted({name for task in self.tasks for name in task.own_files})
-        return digest_files(Path(self.settings.path) / name for name in names) if names and self.settings.path else None
+        """The digest of the user's own files as they are now; None if the tasks read none, or if there are none."""
+        return digest_own_files(self.tasks, self.settings.path)
 
     def judge_sources(self, root: DataRoot) -> list[Source]:
         """Return the files that the judge of a run needs.
@@ -173,6 +178,12 @@ class Entry:
         return fetch_command([self], root)
 
 
+def digest_own_files(tasks: Iterable[Task], path: str | None) -> str | None:
+    """Return the digest of the files that tasks read in the user's folder; None if there are no such files."""
+    names = sorted({name for task in tasks for name in task.own_files})
+    return digest_files(Path(path) / name for name in names) if path else None
+
+
 def arguments_of(benchmark: Benchmark) -> tuple[str, ...]:
     """Return every argument that a benchmark's run entries can have, in the order of a run's name."""
     return (benchmark.task_argument, *ARGUMENTS)
@@ -184,17 +195,31 @@ def fetch_command(entries: Iterable[Entry], root: DataRoot) -> str:
     return f"helm-longctx fetch {names}" + (f" --to {root.path}" if root.mirror else "")
 
 
-def group_name(benchmark: Benchmark, name: str, label: str, closed: bool = False, judge: str = "") -> str:
+def group_name(
+    benchmark: Benchmark, name: str, label: str, closed: bool = False, judge: str = "", folder: str = ""
+) -> str:
     """Return the run group of a category or task at a length.
 
-    Examples: `helmet_rag_8k`; `helmet_closed_rag_8k` without context; `helmet_summ_8k_judged_by_vllm--judge`.
+    Examples: `helmet_rag_8k`; `helmet_closed_rag_8k` without context; `helmet_summ_8k_judged_by_vllm--judge`;
+    `any_jsonl_8k_in_folder_my-test`.
 
     Args:
         judge: the judge; empty for the official one.
+        folder: the `folder_name` of the user's own files; empty if there are none.
     """
     group = "_".join(filter(None, (benchmark.name, CLOSED_BOOK if closed else "", name, label)))
-    # A group is also a file name.
-    return f"{group}{JUDGED_BY}{shorten_name(judge.replace('/', _SLASH), _LONGEST_JUDGE)}" if judge else group
+    group += f"{IN_FOLDER}{_file_name(folder)}" if folder else ""
+    return f"{group}{JUDGED_BY}{_file_name(judge)}" if judge else group
+
+
+def _file_name(text: str) -> str:
+    """Return a part of a run group, which is also a file name."""
+    return shorten_name(text.replace("/", _SLASH), _LONGEST_PART)
+
+
+def folder_name(path: str | None) -> str:
+    """Return the name of the folder of the user's own files, in tables and run groups; empty for None."""
+    return re.sub(r"[^\w./~-]", "-", os.path.normpath(path)) if path else ""
 
 
 def shorten_name(name: str, limit: int) -> str:
@@ -206,6 +231,16 @@ def shorten_name(name: str, limit: int) -> str:
 def judge_of(group: str) -> str:
     """Return the judge in a group's name; empty if it has none."""
     return group.partition(JUDGED_BY)[2].replace(_SLASH, "/")
+
+
+def folder_of(group: str) -> str:
+    """Return the folder in a group's name; empty if it has none."""
+    return group.partition(JUDGED_BY)[0].partition(IN_FOLDER)[2].replace(_SLASH, "/")
+
+
+def base_group(group: str) -> str:
+    """Return a group's name without its folder and its judge."""
+    return group.partition(JUDGED_BY)[0].partition(IN_FOLDER)[0]
 
 
 def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -> Entry:

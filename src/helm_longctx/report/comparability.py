@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from helm_longctx.protocol.benchmark import Benchmark
+from helm_longctx.protocol.entry import digest_own_files
 from helm_longctx.protocol.metric_names import CONDITIONS, DEPTHS, depth_score, task_score
 from helm_longctx.protocol.task import MAIN_METRIC, Settings, Task
 
@@ -31,10 +32,12 @@ class Lack(NamedTuple):
 
     Args:
         kind: `missing` (the task has no score), `extra` (the task is in a mean but not in the category),
-            `num_samples` (fewer examples than the benchmark has), `subsampled` (drawn by HELM's `-m`), `judge` (not the
-            official one), or the name of a statistic in `_SHARES`.
+            `num_samples` (fewer examples than the benchmark has), `pooled` (a mean of runs with different numbers of
+            examples), `subsampled` (drawn by HELM's `-m`), `judge` (not the official one), `files` (the user's own
+            files are not those of the run), or the name of a statistic in `_SHARES`.
         task: the task's name.
-        detail: for `num_samples` the number and the official number, for `judge` its name, for a statistic its value.
+        detail: for `num_samples` the number and the official number, for `pooled` the numbers of the runs, for `judge`
+            its name, for a statistic its value.
     """
 
     kind: str
@@ -58,6 +61,8 @@ class Lack(NamedTuple):
             "extra": "not of this category, but in its mean",
             "subsampled": "instances drawn by -m",
             "judge": f"judged by {self.detail}",
+            "pooled": f"mean of runs with {self.detail.replace('+', ' and ')} examples",
+            "files": "your files have changed since this run",
         }[self.kind]
 
 
@@ -71,6 +76,7 @@ class Outcome:
         settings: the run entry's length, protocol and number of samples.
         judge: the run entry's judge.
         means: from (statistic, task) to the mean over instances without perturbation.
+        files_changed: whether the user's own files are no longer those of the run.
     """
 
     category_tasks: tuple[Task, ...]
@@ -78,6 +84,7 @@ class Outcome:
     settings: Settings
     judge: str
     means: Mapping[tuple[str, str], float]
+    files_changed: bool = False
 
 
 def find_outcome(
@@ -104,6 +111,8 @@ def find_outcome(
     if category.needs_path and tasks:
         expected = tasks
     annotators = spec.get("annotators") or []
+    # Files that are not on this machine have not changed.
+    files = digest_own_files(tasks or expected, arguments.get("path")) if "files" in arguments else None
     means = {
         (stat["name"]["name"], stat["name"].get("sub_split", "")): stat["mean"]
         for stat in stats
@@ -116,6 +125,7 @@ def find_outcome(
         # A run has at most one annotator.
         next((each.get("args", {}).get("judge", "auto") for each in annotators), "auto"),
         means,
+        files not in (None, arguments.get("files")),
     )
 
 
@@ -129,8 +139,18 @@ def find_lacks(tasks: Iterable[Task], outcomes: Sequence[Outcome], metric: str =
         scored = [outcome for outcome in outcomes if (metric, task.name) in outcome.means]
         if not scored:
             lacks.append(Lack("missing", task.name))
+        lacks += _pooled_samples(scored, task)
         lacks += [lack for outcome in scored for lack in task_lacks(outcome, task)]
     return list(dict.fromkeys(lacks))
+
+
+def _pooled_samples(outcomes: Sequence[Outcome], task: Task) -> Iterator[Lack]:
+    sizes: dict[int | None, set[int]] = {}
+    for outcome in outcomes:
+        sizes.setdefault(outcome.settings.length, set()).add(task.sample(outcome.settings))
+    for several in sizes.values():
+        if len(several) > 1:
+            yield Lack("pooled", task.name, "+".join(map(str, sorted(several))))
 
 
 def task_lacks(outcome: Outcome, task: Task) -> Iterator[Lack]:
@@ -141,6 +161,8 @@ def task_lacks(outcome: Outcome, task: Task) -> Iterator[Lack]:
         yield Lack("subsampled", task.name)
     if not task.is_official(outcome.judge):
         yield Lack("judge", task.name, outcome.judge)
+    if outcome.files_changed:
+        yield Lack("files", task.name)
     for name in _SHARES:
         if share := outcome.means.get((name, task.name)):
             yield Lack(name, task.name, f"{share:.4g}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from helm_longctx.protocol.benchmark import Benchmark
@@ -43,7 +43,7 @@ def overall_runs(
             yield OverallRun(overall, ResultRun(spec, stats))
 
 
-def first_table(benchmark: Benchmark, categories: Iterable[Result], overalls: Iterable[Overall]) -> str | None:
+def first_table(benchmark: Benchmark, categories: Sequence[Result], overalls: Iterable[Overall]) -> str | None:
     """Return the group of the leaderboard's first table: the longest common length, with the overall score if any.
 
     Returns:
@@ -55,7 +55,9 @@ def first_table(benchmark: Benchmark, categories: Iterable[Result], overalls: It
     if length is None:
         return None
     several = len(benchmark.categories) > 1
-    return group_name(benchmark, "" if several else benchmark.categories[0].name, length_label(length))
+    folder = next((each.folder for each in categories if each.length == length), "")
+    name = "" if several else benchmark.categories[0].name
+    return group_name(benchmark, name, length_label(length), folder=folder)
 
 
 def common_length(scored: Iterable[ModelLength]) -> int | None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from helm_longctx.protocol.benchmark import Benchmark, Category
+from helm_longctx.protocol.entry import folder_name, group_name
 from helm_longctx.protocol.metric_names import CONDITIONS, task_score
 from helm_longctx.protocol.task import MAIN_METRIC, Task
 from helm_longctx.report.comparability import Lack, describe, find_outcome, task_lacks
@@ -36,6 +37,7 @@ class Result:
         judges: the judges of the answers; empty for a task without a judge.
         lacks: the reasons why the score is not comparable.
         rows: the scores of the answers; empty for published scores and for categories.
+        folder: the folder of the user's own files; empty if there are none.
     """
 
     benchmark: str
@@ -48,6 +50,7 @@ class Result:
     judges: frozenset[str] = frozenset()
     lacks: tuple[Lack, ...] = ()
     rows: tuple[InstanceScore, ...] = ()
+    folder: str = ""
 
 
 class Overall(NamedTuple):
@@ -78,13 +81,16 @@ def read_results(suite: Path, benchmarks: Iterable[Benchmark]) -> list[Result]:
 
 
 def best_results(results: Iterable[Result]) -> list[Result]:
-    """Return for each task, model, length and context the result with the most answers.
+    """Return for each task, folder, model, length and context the result with the most answers.
 
     Of results with equally many answers, those of the official judge count.
     """
     best: dict[tuple[Any, ...], Result] = {}
     for result in results:
-        key = (result.benchmark, result.category, result.task, result.model, result.length, result.context)
+        key = (
+            *(result.benchmark, result.folder, result.category, result.task),
+            *(result.model, result.length, result.context),
+        )
         # The comparison is strict, so that the first of equally good runs counts.
         if key not in best or _weight(result) > _weight(best[key]):
             best[key] = result
@@ -149,12 +155,23 @@ def category_results(results: Iterable[Result], benchmark: Benchmark) -> list[Re
     If tasks of the category are missing at a length, they are in the mean's `lacks`. A published score of a whole
     category is returned unchanged.
     """
-    groups: dict[tuple[str, str, int | None, str], list[Result]] = defaultdict(list)
+    groups: dict[tuple[str, str, str, int | None, str], list[Result]] = defaultdict(list)
     for result in results:
         if result.benchmark == benchmark.name:
-            groups[result.category, result.model, result.length, result.context].append(result)
+            groups[result.category, result.folder, result.model, result.length, result.context].append(result)
     categories = {category.name: category for category in benchmark.categories}
     return [_of_category(categories[name], rows) for (name, *_), rows in groups.items()]
+
+
+def split_folders(results: Iterable[Result], benchmark: Benchmark) -> Iterator[tuple[Benchmark, list[Result]]]:
+    """Yield a benchmark with its results, or for each folder of the user's own files a benchmark of its own."""
+    own = [result for result in results if result.benchmark == benchmark.name]
+    for folder in dict.fromkeys(result.folder for result in own) or [""]:
+        part = benchmark
+        if folder:
+            name = group_name(benchmark, "", "", folder=folder)
+            part = replace(benchmark, name=name, title=f"{benchmark.title} {folder}")
+        yield part, [replace(result, benchmark=part.name) for result in own if result.folder == folder]
 
 
 def overall_results(categories: Iterable[Result], benchmark: Benchmark) -> list[Overall]:
@@ -172,24 +189,6 @@ def overall_results(categories: Iterable[Result], benchmark: Benchmark) -> list[
         if result.context == "full":
             groups[result.model, result.length][result.category] = result
     return [_overall(benchmark, model, length, found) for (model, length), found in groups.items()]
-
-
-def model_table(results: Iterable[Result]) -> tuple[list[str], dict[str, list[float]]]:
-    """Arrange scores for correlations and rankings.
-
-    Args:
-        results: the results of tasks or categories of one benchmark, length and context.
-
-    Returns:
-        The models, and for each task or category their scores in that order; NaN for a missing score.
-    """
-    results = list(results)
-    models = list(dict.fromkeys(result.model for result in results))
-    columns: dict[str, list[float]] = {}
-    for result in results:
-        column = columns.setdefault(result.task or result.category, [math.nan] * len(models))
-        column[models.index(result.model)] = result.interval.mean
-    return models, columns
 
 
 def run_results(run: Path, spec: Mapping[str, Any], benchmarks: Sequence[Benchmark]) -> Iterator[Result]:
@@ -227,6 +226,7 @@ def run_results(run: Path, spec: Mapping[str, Any], benchmarks: Sequence[Benchma
             _judges(task, first.judge),
             tuple(task_lacks(outcome, task)) if outcome and task else (),
             tuple(rows),
+            folder_name(arguments.get("path")),
         )
 
 

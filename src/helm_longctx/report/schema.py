@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from helm_longctx.errors import InputError
 from helm_longctx.protocol.benchmark import Benchmark, Category
-from helm_longctx.protocol.entry import CLOSED_BOOK, JUDGED_BY, group_name, judge_of
+from helm_longctx.protocol.entry import CLOSED_BOOK, base_group, folder_of, group_name, judge_of
 from helm_longctx.protocol.lengths import length_label, parse_length
 from helm_longctx.protocol.metric_names import CONDITIONS, DEPTHS, depth_score, headline_text, metric_fields, task_score
 from helm_longctx.protocol.task import MAIN_METRIC
@@ -24,16 +24,18 @@ class Conditions(NamedTuple):
         label: the length's label; empty if the benchmark has no lengths.
         closed: whether the prompts were without their context.
         judge: the judge; empty for the official one.
+        folder: the folder of the user's own files; empty if there are none.
     """
 
     label: str
     closed: bool
     judge: str
+    folder: str
 
     def describe(self, title: str) -> str:
         """Return a column's heading, whose last word is the length."""
         closed, judge = "closed book" if self.closed else "", f"by {self.judge}" if self.judge else ""
-        return " ".join(filter(None, (title, closed, judge, self.label)))
+        return " ".join(filter(None, (title, self.folder, closed, judge, self.label)))
 
 
 def make_schema(
@@ -94,15 +96,15 @@ def _restrict(group: Group, statistics: Collection[str] | None) -> Group:
 
 
 def _groups(benchmark: Benchmark, chosen: Collection[str] | None) -> Iterator[Group]:
-    # Each judge has its own columns. The official judge comes first.
-    judges = sorted({"", *map(judge_of, chosen or ())})
+    # Each judge and each folder has its own columns. The official judge comes first.
+    columns = sorted({("", ""), *((judge_of(group), folder_of(group)) for group in chosen or ())})
     for closed in (False, True):
         leaves = [
             leaf
             for length in _lengths(benchmark, chosen)
             for leaves_of in (_overall_leaves, _category_leaves, _task_leaves)
-            for judge in judges
-            for leaf in leaves_of(benchmark, Conditions(length, closed, judge))
+            for judge, folder in columns
+            for leaf in leaves_of(benchmark, Conditions(length, closed, judge, folder))
             if chosen is None or _needed_groups(benchmark, leaf) <= set(chosen)
         ]
         hidden = [_official_name(benchmark, category) for category in benchmark.categories]
@@ -124,7 +126,7 @@ def _lengths(benchmark: Benchmark, chosen: Collection[str] | None) -> list[str]:
     tokens = {length_label(length): length for length in benchmark.lengths}
     for name in chosen or ():
         with suppress(InputError):  # a group without a length ends in something else
-            length = parse_length(name.partition(JUDGED_BY)[0].rsplit("_", 1)[-1])
+            length = parse_length(base_group(name).rsplit("_", 1)[-1])
             tokens[length_label(length)] = length
     return sorted(tokens, key=lambda label: tokens[label])
 
@@ -135,7 +137,7 @@ OVERALL = "overall"
 
 def _overall_leaves(benchmark: Benchmark, at: Conditions) -> Iterator[Group]:
     # With a single category, the overall score is that category's.
-    if benchmark.overall and len(benchmark.categories) > 1 and not at.closed and not at.judge:
+    if benchmark.overall and len(benchmark.categories) > 1 and not (at.closed or at.judge or at.folder):
         yield {
             **_leaf(benchmark, OVERALL, benchmark.overall, at, "categories"),
             "of": (at.label, OVERALL, None),

@@ -9,6 +9,10 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
+import helm_longctx.helm_json  # noqa: F401
+
+# The module above must be imported before HELM's.
+# isort: split
 from helm.benchmark.metrics.statistic import Stat
 from helm.benchmark.presentation.schema import Field, MetricNameMatcher, RunGroup, Schema
 from helm.benchmark.presentation.summarize import Run, Summarizer

@@ -16,13 +16,13 @@ from helm.benchmark.adaptation.scenario_state import ScenarioState
 from helm.benchmark.annotation.annotator import AnnotatorSpec
 from helm.benchmark.run_spec import RunSpec
 from helm.benchmark.runner import Runner, set_benchmark_output_path
-from helm.common.codec import from_json
 from helm.common.request import Request
 
 from helm_longctx.benchmarks import benchmark_of
 from helm_longctx.errors import InputError
 from helm_longctx.helm.annotator import check_annotators
 from helm_longctx.helm.run_specs import make_annotators, make_metrics, make_scenario
+from helm_longctx.helm_json import from_json
 from helm_longctx.locks import LOCK, lock_run
 from helm_longctx.protocol.entry import arguments_of, check_entry
 from helm_longctx.protocol.sample import Sample

@@ -27,7 +27,7 @@ from helm.proxy.services.service import CACHE_DIR
 from helm_longctx.environment import max_cost
 from helm_longctx.errors import InputError
 from helm_longctx.helm.annotator import check_annotators
-from helm_longctx.helm.counting import with_deployments_tokenizer
+from helm_longctx.helm.counting import check_tokenizers, with_deployments_tokenizer
 from helm_longctx.helm.patches import apply_patches
 from helm_longctx.helm.scenario import LongContextScenario
 from helm_longctx.locks import lock_run
@@ -62,6 +62,7 @@ from helm_longctx.runs.files import (
 from helm_longctx.runs.journal import Journal
 from helm_longctx.runs.ledger import check_nothing_in_batches
 from helm_longctx.runs.prompts import instance_names, write_prompts
+from helm_longctx.sources.root import DataRoot
 
 
 def runner_arguments(
@@ -99,18 +100,6 @@ def evaluate(runner: Runner, spec: RunSpec, state: ScenarioState) -> tuple[list[
         ]
     stats = remove_stats_nans([stat for result in results for stat in result.aggregated_stats])
     return stats, remove_per_instance_stats_nans([row for result in results for row in result.per_instance_stats])
-
-
-def _is_same(run_path: Path, run_spec: RunSpec) -> bool:
-    """Whether a complete run has the requested number of instances and read the user's files as they are now.
-
-    Neither is in a run's name.
-    """
-    made = read_json(run_path / RUN_SPEC)
-    return (made["adapter_spec"].get("max_eval_instances"), made["scenario_spec"].get("args", {}).get("files")) == (
-        run_spec.adapter_spec.max_eval_instances,
-        run_spec.scenario_spec.args.get("files"),
-    )
 
 
 @dataclass(frozen=True)
@@ -183,11 +172,12 @@ class LongContextRunner(Runner):
         """Make all runs. The log ends with their scores.
 
         Raises:
-            InputError: runs of this package failed. The message names them and the reasons, and also HELM's failed
-                runs.
+            InputError: a tokenizer cannot be loaded, so no run is made; or runs of this package failed. The message
+                names them and the reasons, and also HELM's failed runs.
             RunnerError: only HELM's own runs failed.
         """
-        self._refused: list[str] = []
+        self._check_tokenizers(run_specs)
+        self._refused: dict[str, str] = {}
         failure: RunnerError | None = None
         try:
             super().run_all(run_specs)
@@ -195,12 +185,39 @@ class LongContextRunner(Runner):
             failure = error
         if self.logs_scores:
             runs = Path(self.runs_path)
-            log_scores(Path(self.output_path), runs.name, [spec.name for spec in run_specs if self._streams(spec)])
+            # A refused run can have the result of an earlier command.
+            made = [spec.name for spec in run_specs if self._streams(spec) and spec.name not in self._refused]
+            log_scores(Path(self.output_path), runs.name, made)
         if self._refused:
             others = f". {failure}: their errors are in the log" if failure else ""
             raise InputError(f"{self._refusals(run_specs)}{others}") from failure
         if failure:
             raise failure
+
+    def _check_tokenizers(self, run_specs: list[RunSpec]) -> None:
+        """Load the tokenizers of all runs that are not complete, because requests of other runs cost money.
+
+        Raises:
+            InputError: runs need tokenizers that cannot be loaded.
+        """
+        problems: dict[str, None] = {}
+        for spec in filter(self._streams, run_specs):
+            try:
+                if not (Path(self._get_run_path(spec)) / INSTANCE_STATS).exists():
+                    self._check_tokenizer(with_deployments_tokenizer(spec))
+            except InputError as error:
+                problems[str(error)] = None
+        if problems:
+            raise InputError("; ".join(problems))
+
+    def _check_tokenizer(self, run_spec: RunSpec) -> None:
+        scenario = create_scenario(run_spec.scenario_spec)
+        try:
+            check_tokenizers(scenario.entry, run_spec.adapter_spec.model_deployment, DataRoot.find(self.output_path))
+        except InputError:
+            # Short prompts need no tokenizer, and only the prompts tell whether all of them are short.
+            with Spool(Path(self.runs_path)) as spool:
+                self.adapt(run_spec, scenario, spool)
 
     def run_one(self, run_spec: RunSpec) -> None:
         """Make one run. Bad input is recorded for `run_all`, and raised only with `--exit-on-error`."""
@@ -212,15 +229,15 @@ class LongContextRunner(Runner):
         except InputError as error:
             if self.exit_on_error:
                 raise
-            self._refused.append(f"{run_spec.name}: {error}")
-            herror(self._refused[-1])
+            self._refused[run_spec.name] = f"{run_spec.name}: {error}"
+            herror(self._refused[run_spec.name])
 
     def _run_other(self, run_spec: RunSpec) -> None:
         """Let HELM's own code make a run that this class does not stream."""
         super().run_one(run_spec)
 
     def _refusals(self, run_specs: list[RunSpec]) -> str:
-        return f"{len(self._refused)} of {len(run_specs)} runs were not made: {'; '.join(self._refused)}"
+        return f"{len(self._refused)} of {len(run_specs)} runs were not made: {'; '.join(self._refused.values())}"
 
     def _streams(self, run_spec: RunSpec) -> bool:
         """Whether this class makes the run; otherwise HELM's own code does."""
@@ -237,6 +254,19 @@ class LongContextRunner(Runner):
             hlog(f"{run_path} is made again, because files are incomplete: {', '.join(incomplete)}")
         return not incomplete
 
+    def _is_made(self, run_spec: RunSpec, run_path: Path) -> bool:
+        """Whether a run is complete, and has the requested number of instances and the user's files as they are now.
+
+        Neither is in a run's name.
+        """
+        if not self._is_run_completed(str(run_path)):
+            return False
+        made = read_json(run_path / RUN_SPEC)
+        return (made["adapter_spec"].get("max_eval_instances"), made["scenario_spec"].get("args", {}).get("files")) == (
+            run_spec.adapter_spec.max_eval_instances,
+            run_spec.scenario_spec.args.get("files"),
+        )
+
     def _stream_run(self, run_spec: RunSpec) -> None:
         run_path = Path(self._get_run_path(run_spec))
         # Another process may be making the same run, and a full disk can show in any of the run's files.
@@ -247,7 +277,7 @@ class LongContextRunner(Runner):
 
     def _skips(self, run_spec: RunSpec, run_path: Path) -> bool:
         """Whether the run need not be made. This is logged."""
-        if not (self.skip_completed_runs and self._is_run_completed(str(run_path)) and _is_same(run_path, run_spec)):
+        if not (self.skip_completed_runs and self._is_made(run_spec, run_path)):
             return False
         hlog(f"Skipping run {run_spec.name} because run is completed and all output files exist.")
         return True
@@ -314,6 +344,7 @@ class LongContextRunner(Runner):
         asking = Asking(run.sender, run.whole_request, run.journal, run.spending, len(states))
         turns = run.turns()
         with htrack_block(f"{len(states)} requests"):
+            hlog(run.path.name)  # `helm-longctx run` shows the messages of this package, but not HELM's "Running …"
             ordered = [turns[number] for number in order]
             answered = dict(zip(order, ask_all(ordered, asking, self._parallelism), strict=True))
             return [answered[number] for number in range(len(states))], asking.finish()

@@ -120,6 +120,9 @@ class Claim:
         self._thread.join()
         if kind is not None:
             self._path.unlink(missing_ok=True)
+            # The end of the lock removes the run's folder if no process has written anything else.
+            with suppress(OSError, InputError), lock_run(self._path.parent.parent):
+                self._path.parent.rmdir()
         else:
             self._state = replace(self._state, is_done=True)
             self._write()

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from helm_longctx.protocol.benchmark import Benchmark
+from helm_longctx.protocol.entry import folder_name
 from helm_longctx.protocol.metric_names import FAILURES
 from helm_longctx.protocol.sample import Sample
 from helm_longctx.protocol.task import MAIN_METRIC
@@ -32,7 +33,8 @@ class InstanceScore(NamedTuple):
 
     Args:
         run: name of the run's folder.
-        entry: the run entry's name; for HELM's own runs the part of the run's name before the arguments.
+        entry: the run entry's name, with the folder of the user's own files; for HELM's own runs the part of the run's
+            name before the arguments.
         task: the task's name; empty in HELM's own runs.
         length: the length; None if the benchmark has no lengths.
         context: `full`, or `none` for a closed-book run.
@@ -131,12 +133,12 @@ def _group(task: str, instance: str, sample: Sample) -> str:
 def _about(run: Path, spec: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields that all scores of a run share."""
     arguments = spec["scenario_spec"].get("args", {})
-    length = arguments.get("length")
+    length, folder = arguments.get("length"), folder_name(arguments.get("path"))
     judges = (annotator.get("args", {}).get("judge", "") for annotator in spec.get("annotators") or [])
     return {
         "run": run.name,
         "model": spec["adapter_spec"]["model"],
-        "entry": arguments.get("entry") or spec["name"].partition(":")[0],
+        "entry": " ".join(filter(None, (arguments.get("entry") or spec["name"].partition(":")[0], folder))),
         "length": int(length) if str(length).isdigit() else None,
         "context": arguments.get("context", "full"),
         "judge": next((judge for judge in judges if judge), ""),

@@ -11,6 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from helm_longctx.helm_json import from_json
+
+# The module above must be imported before HELM's.
+# isort: split
 import helm.benchmark.slurm_runner as helm_slurm
 from helm.benchmark.config_registry import (
     register_builtin_configs_from_helm_package,
@@ -18,7 +22,6 @@ from helm.benchmark.config_registry import (
 )
 from helm.benchmark.run import load_entry_point_plugins
 from helm.benchmark.run_spec import RunSpec
-from helm.common.codec import from_json
 from helm.common.hierarchical_logger import setup_default_logging
 
 from helm_longctx.errors import InputError

@@ -91,6 +91,17 @@ class PinnedFile(SingleFile):
     url: str
     sha256: str
 
+    @classmethod
+    def of_repository(cls, folder: str, path: str, sha256: str, *, place: str) -> PinnedFile:
+        """Return a file of a GitHub repository at a commit.
+
+        Args:
+            folder: `OWNER/NAME/COMMIT`, and a folder in the repository if the file is in one.
+            path: the file's path in that folder.
+            place: the folder under the data root in which the file gets the same path.
+        """
+        return cls(f"{place}/{path}", f"https://raw.githubusercontent.com/{folder}/{path}", sha256)
+
 
 def ensure_release_files(release: Release, paths: Sequence[str], root: DataRoot, command: str) -> None:
     """Download those files of a release that are not under the data root.

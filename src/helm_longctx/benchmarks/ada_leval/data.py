@@ -40,13 +40,13 @@ def load_questions(task: Task, settings: Settings, root: DataRoot) -> Iterator[E
     Raises:
         InputError: the file is malformed.
     """
-    name = _Names()
+    earlier: Counter[str] = Counter()
     for row in _rows(task, settings, root, QUESTION_COLUMNS):
         answers = row["all_answers"]
         TEXTS.check(f"{row}: column 'all_answers'", answers)
         listed = "".join(prompts.ANSWER.format(number=i, answer=text) for i, text in enumerate(answers, 1))
         yield Example(
-            id=name(f"{row['question_id']}_{row['answer']}"),
+            id=_unique_name(f"{row['question_id']}_{row['answer']}", earlier),
             fields={"question": row["question"], "context": listed},
             references=[row["answer"]],
             source="official",
@@ -61,11 +61,11 @@ def load_sections(task: Task, settings: Settings, root: DataRoot) -> Iterator[Ex
     Raises:
         InputError: the file is malformed.
     """
-    name = _Names()
+    earlier: Counter[str] = Counter()
     for row in _rows(task, settings, root, SECTION_COLUMNS):
         order = _order(row)
         yield Example(
-            id=name("_".join(map(str, (row["book_id"], *row["para_offset"])))),
+            id=_unique_name("_".join(map(str, (row["book_id"], *row["para_offset"]))), earlier),
             fields={"context": row["prompt"]},
             references=[json.dumps(order)],
             source="official",
@@ -89,12 +89,7 @@ def _order(row: FileRow) -> list[int]:
     return list(order)
 
 
-class _Names:
-    """Gives each row its official name, with a number added if an earlier row has the same name."""
-
-    def __init__(self) -> None:
-        self._counts: Counter[str] = Counter()
-
-    def __call__(self, name: str) -> str:
-        self._counts[name] += 1
-        return name if self._counts[name] == 1 else f"{name}-{self._counts[name]}"
+def _unique_name(name: str, earlier: Counter[str]) -> str:
+    """Return a row's official name, with a number added if earlier rows have the same name."""
+    earlier[name] += 1
+    return name if earlier[name] == 1 else f"{name}-{earlier[name]}"

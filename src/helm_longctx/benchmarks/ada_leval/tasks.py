@@ -6,21 +6,20 @@ Source: open-compass/Ada-LEval at 2154258, run.py and ada_leval/api.py.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise, permutations
 
 from helm_longctx.benchmarks.ada_leval import prompts
 from helm_longctx.benchmarks.ada_leval.data import ORDER, file_of, load_questions, load_sections
 from helm_longctx.benchmarks.ada_leval.scoring import score_designation, score_order
 from helm_longctx.protocol.baseline import Baseline
-from helm_longctx.protocol.benchmark import Benchmark, Category, Metric, Published
-from helm_longctx.protocol.lengths import Axis, parse_length
+from helm_longctx.protocol.benchmark import Benchmark, Category, Metric, read_published
+from helm_longctx.protocol.lengths import Axis
 from helm_longctx.protocol.prompt import Message
 from helm_longctx.protocol.shapes import Shape, is_whole
 from helm_longctx.protocol.task import Loader, Scorer, Task, Variant
 from helm_longctx.protocol.template import Template
-from helm_longctx.sources.tables import published_rows
 
 BUDGET = 1024
 """The output budget in tokens that the official code sets for APIs."""
@@ -69,12 +68,15 @@ def _task(
 
 
 BEST_ANSWER = _task(
-    *("stackselect", "BestAnswer", QUESTION_LENGTHS, prompts.BEST_ANSWER),
-    load=load_questions,
-    score=score_designation,
+    "stackselect",
+    "BestAnswer",
+    QUESTION_LENGTHS,
+    prompts.BEST_ANSWER,
+    load_questions,
+    score_designation,
     num_choice=CHOICES,
 )
-TSORT = _task("textsort", "TSort", SECTION_LENGTHS, "{context}", load=load_sections, score=score_order, order=ORDER)
+TSORT = _task("textsort", "TSort", SECTION_LENGTHS, "{context}", load_sections, score_order, order=ORDER)
 
 
 def choose_answer(messages: Sequence[Message]) -> str | None:
@@ -104,15 +106,6 @@ def sort_parts(messages: Sequence[Message]) -> str | None:
     return f"Answer: {list(best)}"
 
 
-def published_results() -> tuple[Published, ...]:
-    """Return each model's accuracies, 0 to 1, from the tables of README.md at 2154258."""
-    results: dict[tuple[str, str, str], dict[str, float]] = defaultdict(dict)
-    categories = {task.name: category.name for category in CATEGORIES for task in category.tasks}
-    for row in published_rows(__package__):
-        results[row["model"], categories[row["task"]], row["length"]][row["task"]] = float(row["score"]) / 100
-    return tuple(Published(model, name, parse_length(at), scores) for (model, name, at), scores in results.items())
-
-
 CATEGORIES = (Category("bestanswer", "BestAnswer", (BEST_ANSWER,)), Category("tsort", "TSort", (TSORT,)))
 
 ADA_LEVAL = Benchmark(
@@ -129,5 +122,6 @@ ADA_LEVAL = Benchmark(
         BEST_ANSWER.name: Baseline(choose_answer, "Answer: A1"),
         TSORT.name: Baseline(sort_parts, "Answer: [1, 2, 3, 4]"),
     },
-    published=published_results,
+    published=partial(read_published, __package__, CATEGORIES),
+    page="docs/ada-leval.md",
 )

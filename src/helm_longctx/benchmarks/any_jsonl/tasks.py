@@ -54,7 +54,7 @@ OTHERS = (
 ANY_JSONL = Benchmark(
     name="any_jsonl",
     title="Own questions",
-    description="Questions of one's own, in JSON lines",
+    description="Your own questions about your own documents, in JSON lines",
     revision="any_jsonl@1",
     comparability=1,
     url="https://github.com/stanford-crfm/helm",
@@ -76,4 +76,5 @@ ANY_JSONL = Benchmark(
     task_argument="metric",
     axis=Axis("tokens of prompt and output", longest=LARGEST, limits_prompt=True),
     baselines={task.name: Baseline("label_or_span", "I do not know.") for task in (CONTAINS, *OTHERS)},
+    page="docs/own-questions.md",
 )

@@ -81,4 +81,5 @@ GRAPHWALKS = Benchmark(
     ),
     axis=Axis("tokens of the prompt, about", longest=LARGEST),
     baselines={task.name: Baseline(answer, "Final Answer: []") for task in (*_GENERATED, *_OPENAI)},
+    page="docs/graphwalks.md",
 )

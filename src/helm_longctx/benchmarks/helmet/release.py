@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from helm_longctx.protocol.benchmark import Published
 from helm_longctx.protocol.lengths import parse_length
 from helm_longctx.sources.release import PinnedFile, Release, ReleaseFile
@@ -10,17 +12,14 @@ from helm_longctx.sources.tables import published_rows
 COMMIT = "4526dfbdc512bd9ff721da336bff4e3e75ecfd27"
 REVISION = f"princeton-nlp/HELMET@{COMMIT[:7]}"
 RELEASE = Release("princeton-nlp/HELMET", setting="HELM_LONGCTX_HELMET_REPO", folder="helmet")
-REPOSITORY = f"https://raw.githubusercontent.com/princeton-nlp/HELMET/{COMMIT}"
+
+repository_file = partial(PinnedFile.of_repository, f"princeton-nlp/HELMET/{COMMIT}", place="helmet")
+"""Makes the source of a file in HELMET's repository at `COMMIT`, of its path and its SHA-256."""
 
 
 def release_file(path: str) -> ReleaseFile:
     """Return a file of the release archive, by its path in the archive's `data` folder."""
     return ReleaseFile(RELEASE, f"helmet/{path}")
-
-
-def repository_file(path: str, sha256: str) -> PinnedFile:
-    """Return a file of HELMET's repository at `COMMIT`."""
-    return PinnedFile(f"helmet/{path}", f"{REPOSITORY}/{path}", sha256)
 
 
 def published_results() -> tuple[Published, ...]:

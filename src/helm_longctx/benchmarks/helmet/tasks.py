@@ -466,4 +466,5 @@ HELMET = Benchmark(
     overall="Average",
     judge_checks="helm_longctx.benchmarks.helmet.judge_check.checks",
     outputs="helm_longctx.benchmarks.helmet.outputs.READER",
+    page="docs/run-entries.md",
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import islice, pairwise
@@ -11,7 +10,7 @@ from helm_longctx.benchmarks.longbench.datasets import DATASETS, Dataset
 from helm_longctx.benchmarks.longbench.prompts import PROMPTS
 from helm_longctx.benchmarks.longbench.scoring import BY_LENGTH, COMPARE, score
 from helm_longctx.protocol.baseline import AnswerKind, Baseline
-from helm_longctx.protocol.benchmark import Benchmark, Category, Metric, Published
+from helm_longctx.protocol.benchmark import Benchmark, Category, Metric, read_published
 from helm_longctx.protocol.prompt import Message
 from helm_longctx.protocol.shapes import TEXTS, Shape, is_whole
 from helm_longctx.protocol.task import Example, Settings, Task, Variant
@@ -19,7 +18,6 @@ from helm_longctx.protocol.template import Template
 from helm_longctx.sources.hub import HubZip
 from helm_longctx.sources.jsonl import JsonLines, Types
 from helm_longctx.sources.root import DataRoot
-from helm_longctx.sources.tables import published_rows
 
 COLUMNS: dict[str, type] = {"_id": str, "input": str, "context": str, "answers": list, "length": int}
 SHAPES = {"length": Shape("a whole number", is_whole)}
@@ -91,14 +89,6 @@ def _task(dataset: Dataset, extended: bool = False) -> Task:
     )
 
 
-def published_results() -> tuple[Published, ...]:
-    """Return each model's scores, 0 to 1, from the tables of LongBench/README.md at 2e00731."""
-    results: dict[str, dict[str, float]] = defaultdict(dict)
-    for row in published_rows(__package__):
-        results[row["model"]][row["task"]] = float(row["score"]) / 100
-    return tuple(Published(model, "", None, scores) for model, scores in results.items())
-
-
 _DESCRIPTIONS = {
     "qa_f1_score": ("F1", "F1 of the answer's words with the best reference."),
     "qa_f1_zh_score": ("F1, Chinese", "F1 of the answer's words with the best reference, as jieba splits them."),
@@ -141,5 +131,6 @@ LONGBENCH = Benchmark(
         for dataset in DATASETS
         for name in (dataset.name, *([f"{dataset.name}_e"] if dataset.extended else []))
     },
-    published=published_results,
+    published=partial(read_published, __package__),
+    page="docs/longbench.md",
 )

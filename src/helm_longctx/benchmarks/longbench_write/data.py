@@ -6,6 +6,7 @@ Source: THUDM/LongWriter at 3fcfdff, evaluation/.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 
 from helm_longctx.protocol.task import Example, Settings, Task
@@ -19,11 +20,7 @@ TOKENS_OF_A_WORD = 1.5
 """The approximate number of tokens of an English word or a Chinese character."""
 
 
-def _pinned_file(name: str, sha256: str) -> PinnedFile:
-    url = f"https://raw.githubusercontent.com/{REPOSITORY}/{COMMIT}/evaluation/{name}"
-    return PinnedFile(f"longbench_write/{name}", url, sha256)
-
-
+_pinned_file = partial(PinnedFile.of_repository, f"{REPOSITORY}/{COMMIT}/evaluation", place="longbench_write")
 FILES = {
     "requests": _pinned_file(
         "longbench_write.jsonl", "1f6e99497cc24d65894d65e014062f398ba946ebdd254b7f8b339e48d3ab5779"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from helm_longctx.benchmarks.longbench_write import scoring
 from helm_longctx.benchmarks.longbench_write.data import COMMIT, FILES, REPOSITORY, RUBRIC, load
@@ -36,33 +37,43 @@ def repeat_request(messages: Sequence[Message]) -> str | None:
     return "\n".join([request] * max(max(map(int, required)) // max(scoring.count_words(request), 1), 1))
 
 
-def _task(name: str, title: str, samples: int, judged: bool = True) -> Task:
+def _task(name: str, title: str, samples: int) -> Task:
     return Task(
         name=name,
         title=title,
         template=Template("{input}", "", separator=""),
         load=load,
-        score=scoring.score if judged else scoring.score_text_length,
-        headline=scoring.HEADLINE if judged else (),
-        metrics=scoring.METRICS if judged else scoring.LENGTH_METRICS,
+        score=scoring.score,
+        headline=scoring.HEADLINE,
+        metrics=scoring.METRICS,
         max_tokens=BUDGET,
         num_samples=samples,
         sources=lambda length: (FILES[name],),
         chat=True,
         variants={"paper": Variant(temperature=0.5)},
-        official_judge=scoring.JUDGE if judged else None,
-        judge_sources={"rubric": RUBRIC} if judged else {},
+        official_judge=scoring.JUDGE,
+        judge_sources={"rubric": RUBRIC},
         cut="nothing",
-        record_shapes={"length": REQUIRED_LENGTH, **({**REPLIES, "rubric": TEXT} if judged else {})},
-        unscored="" if judged else "its result is the length of the longest text, the maximum of output_words",
+        record_shapes={"length": REQUIRED_LENGTH, **REPLIES, "rubric": TEXT},
     )
 
 
 REQUESTS = _task("requests", "Requests", 120)
 ENGLISH = _task("english_requests", "English requests", 60)
-RULER = _task("longwrite_ruler", "LongWrite-Ruler", 48, judged=False)
+RULER = replace(
+    _task("longwrite_ruler", "LongWrite-Ruler", 48),
+    score=scoring.score_text_length,
+    headline=(),
+    metrics=scoring.LENGTH_METRICS,
+    official_judge=None,
+    judge_sources={},
+    record_shapes={"length": REQUIRED_LENGTH},
+    unscored="its result is the length of the longest text, the maximum of output_words",
+)
 ANNOTATOR = "helm_longctx.benchmarks.longbench_write.judge.QualityAnnotator"
 
+_metric = partial(Metric, range=None)
+"""A metric without bounds: a judge can give grades that its rubric does not allow."""
 
 LONGBENCH_WRITE = Benchmark(
     name="longbench_write",
@@ -78,33 +89,17 @@ LONGBENCH_WRITE = Benchmark(
     ),
     metrics=(
         Metric("length_score", "Length score", "How close the text is to the required length (S_l in the paper)."),
-        Metric(
-            "judge_score",
-            "Quality score",
-            "Mean of the judge's six grades, rescaled to between 0 and 1 (S_q).",
-            range=None,
-        ),
-        Metric(
-            "output_words", "Words", "Number of English words and Chinese characters.", lower_is_better=None, range=None
-        ),
+        _metric("judge_score", "Quality score", "Mean of the judge's six grades, rescaled to between 0 and 1 (S_q)."),
+        _metric("output_words", "Words", "Number of English words and Chinese characters.", lower_is_better=None),
+        *(_metric(*row, "A grade of the judge, rescaled to between 0 and 1.") for row in scoring.GRADES.items()),
         *(
-            Metric(*row, "A grade of the judge, rescaled to between 0 and 1.", range=None)
-            for row in scoring.GRADES.items()
-        ),
-        *(
-            Metric(
-                name, name.replace("_", " ").capitalize(), "The score of requests in this class of length.", range=None
-            )
+            _metric(name, name.replace("_", " ").capitalize(), "The score of requests in this class of length.")
             for name in scoring.BY_CLASS
         ),
-        Metric(
-            "judge_score_strict",
-            "Quality score, strict",
-            "The quality score, with 0 for a text without grades.",
-            range=None,
-        ),
+        _metric("judge_score_strict", "Quality score, strict", "The quality score, with 0 for a text without grades."),
         replace(SPREAD, range=None),
     ),
     axis=None,
     baselines={task.name: Baseline(repeat_request, "Once upon a time.") for task in (REQUESTS, ENGLISH, RULER)},
+    page="docs/longbench-write.md",
 )

@@ -6,6 +6,7 @@ Source: mozhu621/LongGenBench at 62c0e86, Dataset/ and Evalution/Run_*.sh (outpu
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 from statistics import fmean
 from typing import Any
@@ -27,11 +28,7 @@ COLUMNS: Types = {"prefix": str, "type": str, "number": int, **dict.fromkeys(CHE
 """The columns that the scorer reads."""
 
 
-def _pinned_file(name: str, sha256: str) -> PinnedFile:
-    url = f"https://raw.githubusercontent.com/{REPOSITORY}/{COMMIT}/Dataset/{name}"
-    return PinnedFile(f"longgenbench/{name}", url, sha256)
-
-
+_pinned_file = partial(PinnedFile.of_repository, f"{REPOSITORY}/{COMMIT}/Dataset", place="longgenbench")
 FILES = {
     16384: _pinned_file("Dataset_short.json", "3cf98c4badc330a93d1010f57f6658b09f2ebc2e6428a3df083b652d902d96e8"),
     32768: _pinned_file("Dataset_long.json", "f61048da5ecfb1b717584af8b2dc5999198459e9b95aceedde2dcc6f5cdd35e7"),

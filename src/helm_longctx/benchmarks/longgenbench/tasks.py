@@ -5,34 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from helm_longctx.benchmarks.longgenbench import scoring
 from helm_longctx.benchmarks.longgenbench.data import BUDGETS, COMMIT, FILES, KINDS, RECORD_SHAPES, REPOSITORY, load
 from helm_longctx.judging.scores import REPLIES, SPREAD
 from helm_longctx.protocol.baseline import Baseline
-from helm_longctx.protocol.benchmark import Benchmark, Category, Metric, Published
-from helm_longctx.protocol.lengths import Axis, parse_length
+from helm_longctx.protocol.benchmark import Benchmark, Category, Metric, read_published
+from helm_longctx.protocol.lengths import Axis
 from helm_longctx.protocol.prompt import Message
 from helm_longctx.protocol.task import Task, Variant
 from helm_longctx.protocol.template import Template
-from helm_longctx.sources.tables import published_rows
 
 
 def write_headings(messages: Sequence[Message]) -> str | None:
     """Write 365 entries without a text. None if the prompt begins no entry."""
     name = re.search(rf"{re.escape(scoring.SEPARATOR)} (\D+) 1\b[^\n]*\Z", messages[-1]["content"])
     return name and "".join(f"\n{scoring.SEPARATOR} {name[1]} {number}:" for number in range(2, 366))
-
-
-def published_results() -> tuple[Published, ...]:
-    """Return each model's STIC-2, 0 to 1.
-
-    Source: mozhu621/LongGenBench at 62c0e86, Evalution/results/static.csv (`Ratio Yes/Checks`, rounded to six digits).
-    """
-    return tuple(
-        Published(row["model"], "", parse_length(row["length"]), {"": float(row["stic_2"])})
-        for row in published_rows(__package__)
-    )
 
 
 TEXTS = Task(
@@ -89,5 +78,6 @@ LONGGENBENCH = Benchmark(
     ),
     axis=Axis("output tokens"),
     baselines={"texts": Baseline(write_headings, "The end.")},
-    published=published_results,
+    published=partial(read_published, __package__, best=1),
+    page="docs/longgenbench.md",
 )

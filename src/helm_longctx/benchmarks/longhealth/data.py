@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from itertools import islice
 from typing import Any, Literal, NamedTuple
 
@@ -33,15 +33,15 @@ PROMPTS, PAIRS = 5, 5
 DISTRACTORS = 10
 
 Setting = Literal["own", "mixed", "unanswerable"]
-"""The documents in the prompt: the patient's; those with the answer, among other patients'; only other patients'."""
+"""The documents in a prompt: the patient's own; those with the answer and other patients'; or only other patients'."""
 
 
 class Draw(NamedTuple):
-    """What is drawn for a prompt.
+    """The random documents of a prompt.
 
     Args:
-        setting: which task it is for.
-        documents: in the order of the prompt.
+        setting: the setting of the task to which the prompt belongs.
+        documents: the documents in the prompt's order.
     """
 
     setting: Setting
@@ -62,16 +62,16 @@ def load(task: Task, settings: Settings, root: DataRoot, setting: Setting) -> It
 
 def _examples(patients: Mapping[str, Any], codec: Codec, seed: int, setting: Setting) -> Iterator[Example]:
     letters = "abcde" if setting == "own" else "abcdef"
-    fit = Fitting(codec)
+    selection = Selection(codec)
     draws = _draw_own if setting == "own" else _draw_pairs
     rng = random.Random(seed)
     for patient in patients:
         for number, asked in enumerate(patients[patient]["questions"]):
             question = {**asked, "answer_f": prompts.UNKNOWN} if setting != "own" else asked
             options = "\n".join(f"{letter.upper()}: {question[f'answer_{letter}']}" for letter in letters)
-            select = fit.to(question["question"], options)
-            found = [draw for draw in draws(patients, patient, question, select, rng) if draw.setting == setting]
-            for repeat, draw in enumerate(found):
+            select = partial(selection.select, selection.room(question["question"], options))
+            drawn = [draw for draw in draws(patients, patient, question, select, rng) if draw.setting == setting]
+            for repeat, draw in enumerate(drawn):
                 yield Example(
                     id=f"{patient}-{number}-{repeat}",
                     fields={
@@ -86,7 +86,7 @@ def _examples(patients: Mapping[str, Any], codec: Codec, seed: int, setting: Set
 
 
 Select = Callable[[Iterable[str], Iterable[str]], list[str]]
-"""(documents with the answer, other documents) → those that fit, the last one cut."""
+"""(documents with the answer, other documents) → as many of them as fit, the last one cut."""
 
 
 def _draw_own(
@@ -103,11 +103,11 @@ def _draw_pairs(
 ) -> Iterator[Draw]:
     others = [text for name in patients if name != patient for text in patients[name]["texts"].values()]
     for _ in range(PAIRS):
-        # Both tasks draw from one sequence, so each also draws what the other one needs.
-        drawn = rng.sample(others, min(DISTRACTORS, len(others)))
-        yield Draw("unanswerable", _shuffle(select([], drawn), rng))
-        drawn = rng.sample(others, min(DISTRACTORS, len(others)))
-        yield Draw("mixed", _shuffle(select(_answer_texts(patients[patient]["texts"], question), drawn), rng))
+        # The prompts of both tasks come from one sequence of random numbers, so each task draws both.
+        distractors = rng.sample(others, min(DISTRACTORS, len(others)))
+        yield Draw("unanswerable", _shuffle(select([], distractors), rng))
+        distractors = rng.sample(others, min(DISTRACTORS, len(others)))
+        yield Draw("mixed", _shuffle(select(_answer_texts(patients[patient]["texts"], question), distractors), rng))
 
 
 def _answer_texts(texts: Mapping[str, str], question: Mapping[str, Any]) -> list[str]:
@@ -119,8 +119,8 @@ def _shuffle(documents: list[str], rng: random.Random) -> list[str]:
     return documents
 
 
-class Fitting:
-    """Selects documents that fit, measured by a tokenizer. Each text is tokenized once.
+class Selection:
+    """Selects documents that fit into a prompt. Each text is tokenized once.
 
     Args:
         codec: the tokenizer.
@@ -129,17 +129,17 @@ class Fitting:
     def __init__(self, codec: Codec):
         self._encode: Callable[[str], Sequence[int]] = cache(codec.encode)
         self._decode = codec.decode
-        # As in the official code, the template counts with its placeholders, and the counted separator is not the
-        # prompts'.
+        # As in the official code, the template is counted with its placeholders, and another separator is counted
+        # than the prompts have.
         self._separator = len(codec.encode(prompts.COUNTED_SEPARATOR))
         self._room = MOST_TOKENS - sum(len(codec.encode(text)) for text in (prompts.SYSTEM, prompts.TEMPLATE))
 
-    def to(self, question: str, options: str) -> Select:
-        """Make the function that selects documents for a question."""
-        room = self._room - len(self._encode(question)) - len(self._encode(options))
-        return lambda answering, others: self._select(answering, others, room)
+    def room(self, question: str, options: str) -> int:
+        """Return how many tokens of documents fit into the prompt of a question."""
+        return self._room - len(self._encode(question)) - len(self._encode(options))
 
-    def _select(self, answering: Iterable[str], others: Iterable[str], room: int) -> list[str]:
+    def select(self, room: int, answering: Iterable[str], others: Iterable[str]) -> list[str]:
+        """Return the documents that fit: first those with the answer, then others. The last one is cut."""
         selected = []
         for documents in (answering, others):
             for document in documents:

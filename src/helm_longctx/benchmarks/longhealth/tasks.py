@@ -44,11 +44,11 @@ def choose_option(messages: Sequence[Message]) -> str | None:
     options = _OPTION.findall(fields["options"]) if fields else []
     if not fields or not options:
         return None
-    known = set(_WORD.findall(fields["context"].lower()))
+    context_words = set(_WORD.findall(fields["context"].lower()))
 
     def share(option: tuple[str, str]) -> float:
         words = _WORD.findall(option[1].lower())
-        return sum(word in known for word in words) / max(len(words), 1)
+        return sum(word in context_words for word in words) / max(len(words), 1)
 
     letter, text = max(options, key=share)
     return f"The correct answer is {letter}: {text}"
@@ -90,4 +90,5 @@ LONGHEALTH = Benchmark(
     metrics=(Metric("accuracy", "Accuracy", "Whether the answer names the letter of the right option.", success=True),),
     axis=None,
     baselines={task.name: Baseline(choose_option, "The correct answer is A: ") for task in _TASKS},
+    page="docs/longhealth.md",
 )

@@ -15,21 +15,8 @@ TestCase = Sequence[Sequence[str]]
 """The lines of the input, and the lines of the expected output."""
 
 _INCLUDES = (
-    *(
-        "cstdio",
-        "iostream",
-        "vector",
-        "algorithm",
-        "numeric",
-        "cmath",
-        "cstring",
-        "set",
-        "map",
-        "queue",
-        "stack",
-        "list",
-    ),
-    *("fstream", "climits", "cassert", "iomanip", "sstream", "bitset"),
+    *("cstdio", "iostream", "vector", "algorithm", "numeric", "cmath", "cstring", "set", "map", "queue", "stack"),
+    *("list", "fstream", "climits", "cassert", "iomanip", "sstream", "bitset"),
 )
 HEADER = "".join(f"#include <{name}>\n" for name in _INCLUDES) + "using namespace std;\n"
 """The text before the answer's code, as the prompt says."""
@@ -77,12 +64,12 @@ def compile_program(code: str) -> bytes | None:
     """Return the executable; None if the code does not compile within the limits."""
     # An answer can contain lone surrogates, which strict UTF-8 cannot encode. The compiler refuses them.
     text = code.encode("utf-8", "surrogatepass")
-    outcome = run(["sh", "-c", _COMPILE], given=text, seconds=COMPILE_SECONDS, processes=COMPILE_PROCESSES)
+    outcome = run(["sh", "-c", _COMPILE], stdin=text, seconds=COMPILE_SECONDS, processes=COMPILE_PROCESSES)
     return outcome.output if outcome.code == 0 else None
 
 
-def _passes(program: bytes, given: Sequence[str], expected: Sequence[str]) -> bool:
-    outcome = run([PROGRAM], given=_join(given), program=program, seconds=SECONDS)
+def _passes(program: bytes, lines: Sequence[str], expected: Sequence[str]) -> bool:
+    outcome = run([PROGRAM], stdin=_join(lines), program=program, seconds=SECONDS)
     # The exit status does not count: a program may crash after the right output (spoc_evaluator.py:63).
     return outcome.code is not None and outcome.output == _join(expected) and _is_text(outcome.errors)
 

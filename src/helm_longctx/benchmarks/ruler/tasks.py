@@ -126,4 +126,5 @@ RULER = Benchmark(
     baselines={task.name: Baseline(_ANSWERS.get(task.template, "lookup"), "0") for task in _TASKS},
     published=published_results,
     effective_score=0.856,  # Llama-2-7B's at 4k (arXiv 2404.06654, section 4)
+    page="docs/ruler.md",
 )

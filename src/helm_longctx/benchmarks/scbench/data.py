@@ -22,7 +22,7 @@ from helm_longctx.sources.jsonl import JsonLines, Row
 from helm_longctx.sources.root import DataRoot
 
 TURNS = 5
-"""The most questions on a context (`--max_turns`), if the file's first context has more."""
+"""The largest number of questions on a context (`--max_turns`), if the first context of the file has more."""
 ROOM = 1000
 """Additional tokens that the official code leaves free if each question is a request of its own."""
 
@@ -33,7 +33,7 @@ Fields = Mapping[str, str]
 
 
 def ask_in_turn(name: str, context: str, questions: Sequence[Fields]) -> Iterator[tuple[list[Message], int]]:
-    """Yield the turns of one conversation, in which the official answers stand for those of the model.
+    """Yield the turns of one conversation, which has the official answers instead of the model's.
 
     Returns:
         The messages up to each question, and how many characters of the first one may be cut.
@@ -43,7 +43,8 @@ def ask_in_turn(name: str, context: str, questions: Sequence[Fields]) -> Iterato
     yield messages, len(first)
     start = ""
     for before, question in pairwise(questions):
-        # All later turns of `mf` name the target of the last one: the official code uses a loop's variable after it.
+        # All later turns of `mf` name the target of the last one, because the official code uses a variable of a loop
+        # after the loop.
         turn = QUESTIONS[name].format(**{**question, "prefix": questions[-1].get("prefix")})
         answer = start + before["answer"]
         messages = [*messages, {"role": "assistant", "content": answer}, {"role": "user", "content": turn}]
@@ -74,24 +75,24 @@ def load(task: Task, settings: Settings, root: DataRoot, name: str, apart: bool)
 
 
 def _load_all(rows: JsonLines, name: str, apart: bool) -> Iterator[Example]:
-    # As in the official code, the first context decides how many questions of each are asked.
-    turns = len(next(iter(rows))["multi_turns"])
-    most, budgets = TURNS if turns > TURNS else None, BUDGETS[name]
-    reserved = sum(budgets.values()) * min(turns, TURNS) // len(budgets) + (ROOM if apart else 0)
+    # As in the official code, the first context decides whether the number of questions is limited for all contexts.
+    first = len(next(iter(rows))["multi_turns"])
+    most, budgets = TURNS if first > TURNS else None, BUDGETS[name]
+    reserved = sum(budgets.values()) * min(first, TURNS) // len(budgets) + (ROOM if apart else 0)
     needles = _find_needles(rows, most) if "scbench_repoqa" in budgets else {}
     for number, row in enumerate(rows, 1):
         context = row["context"] if "context" in row else row["input"]
         _CONTEXT.check(f"{row}: context", context)
-        questions = [_fields(row, turn) for turn in row["multi_turns"][:most]]
-        prompts = (ask_apart if apart else ask_in_turn)(name, str(context), questions)
-        for place, (messages, shared) in enumerate(prompts):
-            record, answer = _record(row, row["multi_turns"][place], name, needles), row["multi_turns"][place]["answer"]
+        turns = row["multi_turns"][:most]
+        prompts = (ask_apart if apart else ask_in_turn)(name, str(context), [_fields(row, turn) for turn in turns])
+        for place, (turn, (messages, shared)) in enumerate(zip(turns, prompts, strict=True), 1):
+            record, answer = _record(row, turn, name, needles), turn["answer"]
             yield Example(
-                id=f"{number}-{place + 1}",
-                fields={"question": questions[place]["input"]},
+                id=f"{number}-{place}",
+                fields={"question": turn["input"]},
                 references=[str(text) for text in (answer if isinstance(answer, list) else [answer])],
                 source="hub",
-                record={**record, "turn": place + 1},
+                record={**record, "turn": place},
                 messages=messages,
                 group=f"context {number}",
                 max_tokens=budgets[record["subtask"]],

@@ -6,21 +6,6 @@ Source: microsoft/MInference at fb56c91, scbench/eval_utils.py: `multiturn_templ
 """
 
 # fmt: off
-FIRST = {
-    "kv": "Extract the value corresponding to the specified key in the JSON object below.\n\n{context}\n\n{input}",
-    "prefix_suffix": "{context}\n\n{input}",
-    "vt": "{context}\n\n{input}",
-    "repoqa": "Based on the function description and code context, please retrieve and repeat the exact described function from the code context in a code block wrapped by ```:\n\n{context}\n\n{input}",
-    "qa_eng": "Read the book and answer the question. Be very concise in your answer.\n\n{context}\n\nQuestion: {question}\nAnswer:",
-    "qa_chn": "阅读以下书籍然后回答问题。\n\n{context}\n\n问题：{question}\n答案：",
-    "choice_eng": "Read the book and answer the question.\n\n{context}\n\nQuestion: {question}\nA. {OPTION_A}\nB. {OPTION_B}\nC. {OPTION_C}\nD. {OPTION_D}\n\nThe the correct answer is",
-    "many_shot": "{context}\n\n{input}",
-    "mf": "{prefix}\n\n{context}\n\n{input}",
-    "summary": "{context}\n\n{input}",
-    "summary_with_needles": "{context}\n\n{input}",
-    "repoqa_and_kv": "{context}\n\n{input}",
-}
-"""The first turn of a conversation."""
 SHARED = {
     "kv": "Extract the value corresponding to the specified key in the JSON object below.\n\n{context}",
     "prefix_suffix": "{context}",
@@ -51,6 +36,9 @@ QUESTIONS = {
     "repoqa_and_kv": "{input}",
 }
 """The later turns of a conversation, and the question of a request of its own."""
+FIRST = {name: f"{shared}\n\n{QUESTIONS[name]}" for name, shared in SHARED.items()}
+FIRST["mf"] = "{prefix}\n\n{context}\n\n{input}"
+"""The first turn of a conversation."""
 MATH_QUESTION = "What is {target}?"
 """What stands before a question of `mf`."""
 ANSWER_STARTS = {"summary": "This paper"}

@@ -8,16 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from helm_longctx.benchmarks.scbench.functions import FUNCTION, is_right_function
 from helm_longctx.protocol.shapes import TEXT, TEXTS, Shape, are_all, is_number, is_text, is_whole
 from helm_longctx.protocol.task import Record, Scores
 from helm_longctx.protocol.words import f1, normalize_chinese
-
-if TYPE_CHECKING:
-    from rouge_score.rouge_scorer import RougeScorer
 
 BY_TURN = tuple(f"turn_{number}" for number in range(1, 6))
 SHAPES = {"subtask": TEXT, "turn": Shape("a whole number", is_whole)}
@@ -59,17 +55,22 @@ def equals_number(output: str, answer: float) -> bool:
     return found is not None and (float(found[0]) // 1 if isinstance(answer, int) else float(found[0])) == answer
 
 
+def has_first_digits(output: str, answer: str) -> bool:
+    """Return whether the first digits of the output are the answer; without digits, whether the answer is empty."""
+    return (re.findall("[0-9]+", output) or [""])[0] == answer
+
+
 def best_character_f1(output: str, answers: Sequence[str]) -> float:
     """Return the F1 of the characters with the best answer. Of a text, each character is an answer."""
     characters = normalize_chinese(output)
     return max(f1(characters, normalize_chinese(text)) for text in answers)
 
 
-@cache
-def _rouge() -> RougeScorer:
+def rouge_l_sum(output: str, answer: str) -> float:
+    """Return the F1 of ROUGE-Lsum without stemming."""
     from rouge_score.rouge_scorer import RougeScorer  # late, because it loads nltk
 
-    return RougeScorer(["rougeLsum"], use_stemmer=False)
+    return float(RougeScorer(["rougeLsum"]).score(answer, output)["rougeLsum"].fmeasure)
 
 
 class Measure(NamedTuple):
@@ -81,8 +82,6 @@ class Measure(NamedTuple):
 
 
 _HAS_ANSWER = Measure("accuracy", TEXT, lambda output, answer: answer in output)
-_FIRST_DIGITS = Measure("accuracy", TEXT, lambda output, answer: (re.findall("[0-9]+", output) or [""])[0] == answer)
-_ROUGE = Measure("rougeLsum", TEXT, lambda output, answer: _rouge().score(answer, output)["rougeLsum"].fmeasure)
 
 MEASURES = {
     "scbench_kv": _HAS_ANSWER,
@@ -94,8 +93,8 @@ MEASURES = {
     "scbench_choice_eng": Measure("accuracy", TEXTS, is_right_choice),
     "scbench_many_shot": Measure("accuracy", _LETTERS, has_any_answer),
     "scbench_mf": Measure("accuracy", Shape("a number", is_number), equals_number),
-    "scbench_summary": _ROUGE,
-    "scbench_passkey": _FIRST_DIGITS,
+    "scbench_summary": Measure("rougeLsum", TEXT, rouge_l_sum),
+    "scbench_passkey": Measure("accuracy", TEXT, has_first_digits),
 }
 """The measures by the official names of the kinds of questions."""
 

@@ -100,4 +100,5 @@ SCBENCH = Benchmark(
     ),
     axis=None,
     baselines={task.name: Baseline(repeat_passage, "B") for task in (*_MULTI_TURN, *_MULTI_REQUEST)},
+    page="docs/scbench.md",
 )

@@ -127,4 +127,5 @@ HELMET2 = Benchmark(
     categories=_CATEGORIES,
     metrics=tuple(metric for metric in METRICS if metric.name in _RETURNED),
     baselines={name: BASELINES[name] for name in ("json_kv", *_RULER)},
+    page="docs/helmet2.md",
 )
