@@ -10,6 +10,7 @@ TORCH ?= torch==2.13.0
 .PHONY: demo serve test coverage test-matrix chaos fuzz lock lint reference pictures docs bench bars browser sandbox clean
 
 $(VENV)/installed: setup.cfg pyproject.toml constraints.txt
+	@echo 'Installing into $(VENV). pip prints nothing, and needs about five minutes.'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade pip
 	$(BIN)/pip install --quiet $(TORCH)

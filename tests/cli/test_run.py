@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import logging
 from pathlib import Path
 
 import pytest
+from helm.common.credentials_utils import provide_api_key
 
-from helm_longctx.cli.run import _options
+from helm_longctx.cli.run import _options, _set_log_levels
 from tests.cli.test_cli import Command
 
 
@@ -32,6 +34,8 @@ def test_a_dry_run_of_options(command: Command) -> None:
     assert "HELM_LONGCTX_TRIES=1 helm-run \\\n    --run-entries helmet_recall:length=8k" in command.out
     assert "Prompt tokens: counted by" in command.out
     assert "Prices: not known: name a file of prices in HELM_LONGCTX_PRICES or" in command.out
+    assert "unknown" not in command.out  # no columns of dollars without a price
+    assert "│ helmet_recall:task=json_kv,length=8k,num_samples=2 │" in command.out
     assert not list(Path("benchmark_output/runs/x").glob("helmet*"))
 
 
@@ -43,7 +47,7 @@ def test_a_dry_run_of_options(command: Command) -> None:
             "--model-type='chta' is not allowed; allowed: chat, compl",
         ),
         (["--model-name", "m"], "--model-url is missing; allowed: a server's address, or --model"),
-        (["--length", "9x"], "--lengths[0]='9x' is not allowed; allowed: 4k, 8k"),
+        (["--length", "9x"], "--length[0]='9x' is not allowed; allowed: 4k, 8k"),
         (["--judge-key", "gpt=sk-proj-0123456789abcdefghij"], "--judge-key gpt holds a secret; allowed: the NAME"),
         (["--max-cost", "0"], "--max-cost=0.0 is not allowed; allowed: greater than 0"),
         (["--argument", "num_samples"], "run: --argument='num_samples' is not allowed; allowed: NAME=VALUE"),
@@ -64,7 +68,7 @@ def test_mistakes(command: Command, options: list[str], told: str) -> None:
 def test_options_are_values_of_a_file() -> None:
     """A server's model keeps its name where run entries can have it; known models come first."""
     given = {"model": ["longctx/null"], "model_url": "http://h", "model_name": "us/azure/gpt 4", "max_cost": 2.5}
-    options = _options({**given, "judge": "a/b,c/d", "judge_key": ["gpt=MY_KEY"], "lengths": "8k, 128k"})
+    options = _options({**given, "judge": "a/b,c/d", "judge_key": ["gpt=MY_KEY"], "length": "8k, 128k"})
     assert options.values == {
         "lengths": ["8k", "128k"],
         "limits": {"max_cost": 2.5},
@@ -86,10 +90,27 @@ def test_what_is_logged(command: Command, caplog: pytest.LogCaptureFixture) -> N
         logs[option] = [record.getMessage().strip() for record in caplog.records]
     assert logs["--quiet"] == []
     assert any("2 requests answered" in line for line in logs[""])
+    assert "helmet_recall:task=json_kv,length=8k,num_samples=2,model=longctx_lexical" in logs[""]
     assert not any("eval instances" in line or line.endswith("{") for line in logs[""])
     assert any("2/2 eval instances" in line for line in logs["--verbose"])
     assert command("run", "--quiet", "--verbose", *options) == 2
     assert command.err.startswith("helm-longctx: error: run: --quiet and --verbose ")
+
+
+def test_keys_that_helm_misses_are_not_told() -> None:
+    """HELM warns of a key that is not in its file, even if it is in a variable or the server needs none."""
+    logger = logging.getLogger("helm")
+    records: list[logging.LogRecord] = []
+    handler = logging.Handler()
+    handler.emit = records.append  # type: ignore[method-assign]
+    logger.addHandler(handler)
+    try:
+        for options in ({"quiet": False, "verbose": False}, {"quiet": False, "verbose": True}):
+            with _set_log_levels(**options):
+                provide_api_key({}, "my", "my/model")
+    finally:
+        logger.removeHandler(handler)
+    assert [record.module for record in records] == ["credentials_utils"]  # of --verbose
 
 
 def test_summarize_as_json(command: Command) -> None:

@@ -17,7 +17,7 @@ from helm_longctx.benchmarks.helmet.tasks import HELMET, RULER
 from helm_longctx.errors import InputError
 from helm_longctx.protocol.entry import parse_entry
 from helm_longctx.protocol.task import Example, Task
-from helm_longctx.protocol.text import estimate_tokens
+from helm_longctx.protocol.text import estimate_llama2_tokens
 from helm_longctx.sources.root import DataRoot
 from tests.tasks import entry_of
 
@@ -41,7 +41,7 @@ def prompt(task: Task, example: Example) -> str:
 def test_any_length_is_filled_but_not_exceeded(task: Task, length: int, seed: int) -> None:
     """The prompt and its output fit; the length is used to at least four fifths, and recorded."""
     for example in examples(task, length, f",num_samples=2,seed={seed}"):
-        tokens = estimate_tokens(prompt(task, example))
+        tokens = estimate_llama2_tokens(prompt(task, example))
         assert example.input_tokens == tokens
         assert example.counter == "estimate"
         assert example.source == "generated"

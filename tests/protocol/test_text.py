@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.text import ESTIMATE, estimate_tokens, tokenizer_counter
+from helm_longctx.protocol.text import ESTIMATE, estimate_llama2_tokens, tokenizer_counter
 
 
 @pytest.mark.parametrize(
@@ -18,13 +18,13 @@ from helm_longctx.protocol.text import ESTIMATE, estimate_tokens, tokenizer_coun
 )
 def test_estimate(text: str, tokens: int) -> None:
     """Digits, marks and newlines count one; six letters count one; one more for the beginning."""
-    assert estimate_tokens(text) == tokens
+    assert estimate_llama2_tokens(text) == tokens
 
 
 @given(st.text(), st.text())
 def test_estimate_adds_up(left: str, right: str) -> None:
     """Two texts apart by a newline count as their sum and the newline."""
-    assert estimate_tokens(f"{left}\n{right}") == estimate_tokens(left) + estimate_tokens(right)
+    assert estimate_llama2_tokens(f"{left}\n{right}") == estimate_llama2_tokens(left) + estimate_llama2_tokens(right)
 
 
 def test_tokenizer_counts(tmp_path: Path) -> None:

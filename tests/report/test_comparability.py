@@ -94,6 +94,16 @@ def test_another_judge() -> None:
     assert describe(lacks) == [f"judged by {OFFICIAL}+a/b (narrativeqa)"]
 
 
+def test_runs_with_different_samples() -> None:
+    """A score that is the mean of a small and of a whole run says so; other lengths have their own samples."""
+    small, whole = outcome(task="json_kv", num_samples=5), outcome(task="json_kv")
+    lacks = find_lacks(RECALL[:1], [small, whole])
+    assert [lack.code for lack in lacks] == ["pooled:json_kv=5+100", "num_samples:json_kv=5/100"]
+    assert describe(lacks)[0] == "mean of runs with 5 and 100 examples (json_kv)"
+    longer = outcome(task="json_kv", num_samples=5, length=131072)
+    assert [lack.kind for lack in find_lacks(RECALL[:1], [longer, whole])] == ["num_samples"]
+
+
 def test_cells() -> None:
     """A category's mean needs all its tasks, of whichever runs; a task's own column only that task."""
     one, other = outcome(task="json_kv", num_samples=6), outcome(task="ruler_niah_mv")

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from helm_longctx.cli.shared import LocalPath, OutputPath, Suite, fill_registries, print_table
+from helm_longctx.cli.shared import (
+    ConfPaths,
+    Entries,
+    LocalPath,
+    Models,
+    MostInstances,
+    OutputPath,
+    Suite,
+    fill_registries,
+    print_table,
+)
 from helm_longctx.errors import InputError
 from helm_longctx.report.suite import suite_folder
 
@@ -20,13 +30,10 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Send the requests of runs through the providers' batch APIs.", no_args_is_help=True)
 
-Entries = Annotated[list[str] | None, typer.Argument(metavar="RUN-ENTRIES", help="Run entries, as for helm-run.")]
 SomeEntries = Annotated[
     list[str] | None,
     typer.Argument(metavar="RUN-ENTRIES", help="Run entries or names of runs. [default: all runs of the suite]"),
 ]
-ConfPaths = Annotated[list[Path] | None, typer.Option("--conf-paths", "-c", help="Files of run entries.")]
-Models = Annotated[list[str] | None, typer.Option(help="Models for run entries that name none.")]
 
 NO_LIMIT = 10**9
 """Value of `-m` for commands that only need the names of runs, which do not depend on it."""
@@ -35,9 +42,7 @@ NO_LIMIT = 10**9
 @app.command()
 def submit(
     suite: Suite,
-    most: Annotated[
-        int, typer.Option("--max-eval-instances", "-m", min=1, help="Instances of a run at most, as for helm-run.")
-    ],
+    most: MostInstances,
     entries: Entries = None,
     conf_paths: ConfPaths = None,
     models_to_run: Models = None,

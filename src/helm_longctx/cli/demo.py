@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from importlib import resources
 from os.path import relpath
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 import yaml
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -20,7 +19,7 @@ from rich.table import Table
 
 from helm_longctx.benchmarks import BENCHMARKS, benchmark_of
 from helm_longctx.cli.demo_questions import write_questions
-from helm_longctx.cli.shared import OutputPath, print_table
+from helm_longctx.cli.shared import LocalPath, OutputPath, print_table
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError
 from helm_longctx.protocol.entry import parse_entry, split_entry
@@ -47,7 +46,7 @@ POLL_SECONDS = 0.2
 
 def demo(
     output_path: OutputPath = Path("benchmark_output"),
-    local_path: Annotated[Path, typer.Option(help="HELM's --local-path.")] = Path("prod_env"),
+    local_path: LocalPath = Path("prod_env"),
 ) -> None:
     """Run the baselines on long-context tasks, add published results, and write a report.
 

@@ -1,7 +1,7 @@
 """Makes two sets of questions for the demo from SQuAD's passages: a conversation, and in-context learning.
 
-No official set of these kinds can be had without a download from the hub, so the demo makes its own, in the files of
-a user's own questions. They show what such tasks look like. They are no published benchmarks.
+All official sets of these kinds must be downloaded from the hub, so the demo makes its own. They have the format of a
+user's own questions (`any_jsonl`), show what such tasks look like, and are not published benchmarks.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ from helm_longctx.protocol.token_estimate import estimate_tokens
 
 FILE = "questions.jsonl"
 COUNT = 20
-"""Questions of a set."""
+"""Number of questions in a set."""
 
 FILLED = 0.85
-"""The share of a length that a prompt fills by our estimate of tokens. The answer and its error need the rest."""
+"""Share of a length that a prompt fills by our estimate of tokens. The rest is for the answer and the estimate's error.
+"""
 
 SEED = 42
 
@@ -63,10 +64,10 @@ def write_questions(squad: Path, kind: str, length: int, folder: Path) -> None:
 
 
 def make_conversations(passages: Sequence[Passage], tokens: int, rng: Random) -> Iterator[dict[str, Any]]:
-    """Yield conversations: the user sends passages, each with a question, and at last comes back to one of them.
+    """Yield conversations: the user sends passages, each with a question, and at last asks again about one of them.
 
     Args:
-        tokens: how many a conversation has by our estimate.
+        tokens: largest number of tokens of a conversation, by our estimate.
     """
     passages = [passage for passage in passages if len(passage.questions) > 1]
     for number in range(COUNT):
@@ -80,26 +81,26 @@ def make_conversations(passages: Sequence[Passage], tokens: int, rng: Random) ->
 
 
 def _exchange(passage: Passage) -> tuple[str, str]:
-    """A passage with its first question, and the answer."""
+    """Return a user's turn with a passage and its first question, and the answer."""
     question, answers = passage.questions[0]
     return f"{passage.text}\n\n{question}", answers[0]
 
 
 def make_demonstrations(passages: Sequence[Passage], tokens: int, rng: Random) -> Iterator[dict[str, Any]]:
-    """Yield texts that are to be labelled like the labelled texts before them.
+    """Yield questions for the label of a text, after a context of labelled texts.
 
-    A text is the first sentence of a passage. Its label is a number that stands for the topic, so that it can only be
-    learned from the prompt.
+    A text is the first sentence of a passage. Its label is a random number for the topic, so that a model can learn it
+    only from the context.
 
     Args:
-        tokens: how many a prompt has by our estimate.
+        tokens: largest number of tokens of a context, by our estimate.
     """
     topics = list(dict.fromkeys(passage.topic for passage in passages))
     labels = rng.sample(range(len(topics)), len(topics))
     texts: dict[str, list[tuple[str, int]]] = {topic: [] for topic in rng.sample(topics, len(topics))}
     for passage in rng.sample(passages, len(passages)):
         texts[passage.topic].append((passage.text.partition(". ")[0], labels[topics.index(passage.topic)]))
-    # A text of each topic in turn, so that all labels have about the same number of demonstrations.
+    # The topics take turns, so that all labels have about the same number of demonstrations.
     in_turn = [text for text in chain.from_iterable(zip_longest(*texts.values())) if text]
     shots = _fill(tokens, [f"{text}\nlabel: {label}" for text, label in in_turn[COUNT:]], str)
     context = "\n\n".join(rng.sample(shots, len(shots)))
@@ -112,11 +113,11 @@ KINDS: Mapping[str, Callable[[Sequence[Passage], int, Random], Iterable[dict[str
     "conversation": make_conversations,
     "icl": make_demonstrations,
 }
-"""Makes the questions of a kind: (passages, tokens, source of randomness) → rows."""
+"""Functions that make the questions of each kind: (passages, tokens, source of randomness) → rows."""
 
 
 def _fill(tokens: int, items: Iterable[Any], text_of: Callable[[Any], str]) -> list[Any]:
-    """Return the first items whose texts together have so many tokens."""
+    """Return the first items whose texts together have at most this number of tokens."""
     chosen = []
     for item in items:
         tokens -= _tokens(text_of(item))
@@ -147,5 +148,5 @@ def _read_passages(path: Path) -> list[Passage]:
 
 
 def _questions(rows: Iterable[Mapping[str, Any]]) -> list[tuple[str, list[str]]]:
-    """The questions with an answer."""
+    """Return the questions that have answers, with their answers."""
     return [(row["question"], [answer["text"] for answer in row["answers"]]) for row in rows if row["answers"]]

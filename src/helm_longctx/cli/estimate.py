@@ -18,7 +18,8 @@ from helm_longctx.errors import InputError
 if TYPE_CHECKING:
     from helm_longctx.running.estimate import Estimate
 
-COLUMNS = ("requests", "prompt tokens", "output tokens", "judge calls", "disk", "cost", "cached", "batch", "most")
+COUNTS = ("requests", "prompt tokens", "output tokens", "judge calls", "disk")
+DOLLARS = ("cost", "cached", "batch", "most")
 
 # The model is the table's title, so it need not stand in every row.
 MODEL_IN_RUN = re.compile(",?model(_deployment)?=[^,]*")
@@ -91,13 +92,15 @@ def print_estimates(estimates: Sequence[Estimate], advice: str) -> None:
 def _table(deployment: str, estimates: Sequence[Estimate]) -> Table:
     table = Table(title=deployment, title_justify="left")
     table.add_column("run", overflow="fold")
-    for name in COLUMNS:
+    # A model without a price has no columns of dollars, so that there is room for the names of the runs.
+    columns = COUNTS + (DOLLARS if any(each.dollars.typical is not None for each in estimates) else ())
+    for name in columns:
         table.add_column(name, overflow="fold", justify="right")
     for each in estimates:
         entry = MODEL_IN_RUN.sub("", each.run)
-        table.add_row(entry, *_cells([each]), end_section=each is estimates[-1])
+        table.add_row(entry, *_cells([each])[: len(columns)], end_section=each is estimates[-1])
     if len(estimates) > 1:
-        table.add_row("all", *_cells(estimates))
+        table.add_row("all", *_cells(estimates)[: len(columns)])
     return table
 
 
@@ -136,11 +139,12 @@ def _notes(estimates: Sequence[Estimate], advice: str) -> list[str]:
     judges = [each.dollars.judges for each in estimates if each.judge_tokens.calls]
     known = [dollars for dollars in judges if dollars is not None]
     minutes = [each.minutes for each in estimates if each.minutes is not None]
+    are_known = any(each.dollars.typical is not None for each in estimates)
     notes = [
         f"Prompt tokens: counted by {', '.join(tokenizers)}. Output tokens: from 1.5 times the longest reference, or"
         " the length that a task requires, to the limit.",
-        f"Prices: {', '.join(sources)}. The columns cost, cached and batch assume typical answers; most assumes answers"
-        " at the limit.",
+        f"Prices: {', '.join(sources)}."
+        + are_known * " The columns cost, cached and batch assume typical answers; most assumes answers at the limit.",
     ]
     if judges:
         price = f"${sum(known):,.2f}" if len(known) == len(judges) else "of unknown price"

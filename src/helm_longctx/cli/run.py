@@ -56,7 +56,7 @@ def run(
     config: Annotated[Path | None, typer.Argument(help="Configuration in YAML. Options replace its values.")] = None,
     suite: Annotated[str | None, typer.Option(help="Name of the suite, as for helm-run.")] = None,
     tasks: Annotated[str | None, typer.Option(help="Run entries, e.g. helmet_rag,helmet_icl.")] = None,
-    lengths: Annotated[str | None, typer.Option("--length", "--lengths", help="Lengths, e.g. 8k,128k.")] = None,
+    length: Annotated[str | None, typer.Option("--length", "--lengths", help="Lengths, e.g. 8k,128k.")] = None,
     argument: Annotated[List, typer.Option(help="Argument of --tasks, e.g. num_samples=10; can be repeated.")] = None,
     entry: Annotated[List, typer.Option(help="Run entry with its arguments; can be repeated.")] = None,
     conf_path: Annotated[List, typer.Option(help="File of run entries; can be repeated.")] = None,
@@ -112,7 +112,7 @@ def _run(path: Path | None, options: Options, prints: TextIO) -> None:
         else:
             with redirect_stdout(prints):
                 failure = _make_runs(plan)
-            _print_scores(plan)
+            _print_scores(plan, has_failed=failure is not None)
             if failure:
                 raise failure
 
@@ -145,7 +145,7 @@ _PATHS: Mapping[str, tuple[str, ...]] = {
 
 _LIST_PATHS: Mapping[str, tuple[str, ...]] = {
     "tasks": ("tasks",),
-    "lengths": ("lengths",),
+    "length": ("lengths",),
     "judge": ("judge", "judges"),
 }
 """The key path of each argument that is a list separated by commas."""
@@ -237,13 +237,13 @@ def _make_runs(plan: Plan) -> InputError | None:
     return None
 
 
-def _print_scores(plan: Plan) -> None:
+def _print_scores(plan: Plan, has_failed: bool) -> None:
     config = plan.config
     folder = suite_path(config.output_path, config.suite)
     made = [spec.name for spec in plan.specs if (folder / spec.name / STATS).is_file()]
     if made:
         show_scores(config.suite, config.output_path)
-        _print_end(plan, made)
+        _print_end(plan, made, has_failed)
 
 
 @contextmanager
@@ -274,13 +274,16 @@ def _set_log_levels(quiet: bool, verbose: bool) -> Iterator[TextIO]:
 
 
 def _is_for_users(record: logging.LogRecord) -> bool:
-    """Whether a record is a warning, or a message of this package, such as its progress."""
+    """Whether a record is a warning that concerns the user, or a message of this package, such as its progress."""
+    # HELM warns of every key that is not in credentials.conf. Keys can be in variables, and servers need not have any.
+    if record.module == "credentials_utils":
+        return False
     text = record.getMessage().strip()
     is_bracket = text.endswith("{") or text.startswith("}")
     return record.levelno >= logging.WARNING or (Path(record.pathname).is_relative_to(_PACKAGE) and not is_bracket)
 
 
-def _print_end(plan: Plan, made: list[str]) -> None:
+def _print_end(plan: Plan, made: list[str], has_failed: bool) -> None:
     """Print which runs were made, where they are, and the next commands."""
     config = plan.config
     folder = suite_path(config.output_path, config.suite)
@@ -288,6 +291,8 @@ def _print_end(plan: Plan, made: list[str]) -> None:
     options = f"--suite {config.suite} --output-path {config.output_path}"
     print(f"Intervals and plots: helm-longctx report {options}")
     print(f"Tables as files: helm-longctx export {options}")
-    print(f"{len(made)} of {len(plan.specs)} runs are in {folder}.")
+    # A run that could not be made again keeps its earlier results.
+    origin = ", from this or an earlier command" if has_failed else ""
+    print(f"{len(made)} of {len(plan.specs)} runs are in {folder}{origin}.")
     if unfinished:
         print(f"Requests without an answer remain in {', '.join(unfinished)}; repeat the command to send them again.")

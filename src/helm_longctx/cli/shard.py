@@ -7,16 +7,22 @@ from typing import Annotated
 
 import typer
 
-from helm_longctx.cli.batch import ConfPaths, Entries, Models
-from helm_longctx.cli.shared import LocalPath, OutputPath, Suite, fill_registries
+from helm_longctx.cli.shared import (
+    ConfPaths,
+    Entries,
+    LocalPath,
+    Models,
+    MostInstances,
+    OutputPath,
+    Suite,
+    fill_registries,
+)
 
 
 def shard(
     part: Annotated[str, typer.Argument(metavar="I/N", help="Part of the runs: 1/N to N/N.")],
     suite: Suite,
-    most: Annotated[
-        int, typer.Option("--max-eval-instances", "-m", min=1, help="Instances of a run at most, as for helm-run.")
-    ],
+    most: MostInstances,
     entries: Entries = None,
     conf_paths: ConfPaths = None,
     models_to_run: Models = None,

@@ -29,6 +29,12 @@ def complete_suite(context: typer.Context, incomplete: str) -> list[str]:
 Suite = Annotated[str, typer.Option(help="Name of the suite, as for helm-run.", autocompletion=complete_suite)]
 OutputPath = Annotated[Path, typer.Option("--output-path", "-o", help="HELM's output folder.")]
 LocalPath = Annotated[Path, typer.Option(help="HELM's --local-path.")]
+Entries = Annotated[list[str] | None, typer.Argument(metavar="RUN-ENTRIES", help="Run entries, as for helm-run.")]
+ConfPaths = Annotated[list[Path] | None, typer.Option("--conf-paths", "-c", help="Files of run entries.")]
+Models = Annotated[list[str] | None, typer.Option(help="Models for run entries that name none.")]
+MostInstances = Annotated[
+    int, typer.Option("--max-eval-instances", "-m", min=1, help="Instances of a run at most, as for helm-run.")
+]
 JsonPath = Annotated[Path | None, typer.Option("--json", help="Also write all results to this file, as JSON.")]
 
 READY = Path(str(resources.files("helm_longctx") / "config"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from helm_longctx.errors import InputError, list_choices, shorten
+from helm_longctx.errors import InputError, shorten, suggest
 from helm_longctx.protocol.benchmark import Benchmark
 from helm_longctx.protocol.entry import Entry, parse_entry
 from helm_longctx.protocol.task import Task
@@ -52,9 +52,9 @@ def find_entry(benchmarks: Iterable[Benchmark], name: str, length: int | None = 
     if entries:
         raise InputError(f"task {shorten(name)} has several run entries; give --entry with {' or '.join(entries)}")
     names = {each for benchmark in benchmarks for task in benchmark.tasks for each in _names(benchmark, task)}
-    nearest = list_choices(name, sorted(names)).partition("; did")[2]
-    hint = f" (did{nearest})" if nearest else ""
-    raise InputError(f"task {shorten(name)} is not known{hint}; give its run entry with --entry")
+    raise InputError(
+        f"task {shorten(name)} is not known; give its run entry with --entry{suggest(name, sorted(names))}"
+    )
 
 
 def _entries(benchmarks: Iterable[Benchmark], name: str, length: object) -> Iterator[str]:

@@ -30,6 +30,9 @@ _log = logging.getLogger(__name__)
 
 _NO_VERDICT: dict[str, Any] = {"replies": {}, "failed": 1.0}
 
+Replies = Mapping[str, Mapping[str, Reply]]
+"""Replies by judge and question."""
+
 
 class AnswerAnnotator(JudgeAnnotator):
     """Judges answers with one or several language models. A benchmark defines the questions in a subclass.
@@ -105,14 +108,8 @@ class AnswerAnnotator(JudgeAnnotator):
     def _annotations(self, states: list[RequestState]) -> list[dict[str, Any]]:
         questions_by_answer = [self._questions(state) for state in states]
         replies_by_answer = ask_judges(self._judges, [questions or {} for questions in questions_by_answer])
-        return [
-            _NO_VERDICT
-            if questions is None
-            else self._annotation(state, replies)
-            if questions or (self.can_ask_nothing and replies and is_answered(state))
-            else {}
-            for state, questions, replies in zip(states, questions_by_answer, replies_by_answer, strict=True)
-        ]
+        answers = zip(states, questions_by_answer, replies_by_answer, strict=True)
+        return [self._annotation(*answer) for answer in answers]
 
     def _questions(self, state: RequestState) -> dict[str, JudgeRequest] | None:
         """Return the questions about an answer: empty if it is not judged, None if it should be judged but cannot."""
@@ -125,7 +122,16 @@ class AnswerAnnotator(JudgeAnnotator):
             # Without a verdict of a judge that the user named, the judgement has failed. With `auto` it is optional.
             return None if self._is_named else {}
 
-    def _annotation(self, state: RequestState, replies: Mapping[str, Mapping[str, Reply]]) -> dict[str, Any]:
+    def _annotation(
+        self, state: RequestState, questions: dict[str, JudgeRequest] | None, replies: Replies
+    ) -> dict[str, Any]:
+        """Return the annotation of one answer, from what `_questions` returns and the replies to it."""
+        if questions is None:
+            return _NO_VERDICT
+        has_verdict = questions or (self.can_ask_nothing and replies and is_answered(state))
+        return self._verdicts(state, replies) if has_verdict else {}
+
+    def _verdicts(self, state: RequestState, replies: Replies) -> dict[str, Any]:
         """Return the judges' replies and verdicts on one answer, as JSON data."""
         texts = {
             judge: parts[ANSWER].text if ANSWER in parts else {part: reply.text for part, reply in parts.items()}

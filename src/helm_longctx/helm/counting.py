@@ -93,7 +93,7 @@ def _load_registered(config: TokenizerConfig) -> Any:
     except Exception as error:  # each library raises another kind if a file or the network is missing
         raise InputError(
             f"count_with={config.name!r} cannot be loaded ({type(error).__name__}); allowed: a tokenizer whose files"
-            " are on this machine or can be downloaded (docs/offline.md)"
+            " are on this machine or can be downloaded, or longctx/words, which downloads nothing"
         ) from error
     if tokenizer is None:
         raise InputError(f"count_with={config.name!r} does not run in this process; allowed: a tokenizer that does")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import asdict, replace
+from functools import cache
 from statistics import fmean
 from typing import Any
 
@@ -16,7 +17,7 @@ from helm.benchmark.metrics.metric_name import MetricContext, MetricName
 from helm.benchmark.metrics.metric_service import MetricService
 from helm.benchmark.metrics.statistic import Stat
 
-from helm_longctx.apis.prices import find_prices
+from helm_longctx.apis.prices import Prices, find_prices
 from helm_longctx.apis.usage import Usage, output_truncated, thinking_unfinished, usage_of
 from helm_longctx.benchmarks import find_benchmark
 from helm_longctx.failures import Failure, failure_of
@@ -45,6 +46,8 @@ class LongContextMetric(Metric):
 
     def __init__(self, benchmark: str, package: str = ""):
         self.benchmark = find_benchmark(benchmark)
+        # A look-up takes half a millisecond, and a run has up to a million answers of one deployment.
+        self._find_prices = cache(find_prices)
 
     def evaluate(self, scenario_state: ScenarioState, *arguments: Any, **named: Any) -> MetricResult:
         """Return all statistics of a run."""
@@ -102,7 +105,8 @@ class LongContextMetric(Metric):
             yield "request_cached", float(state.result.cached)
             yield "output_truncated", float(output_truncated(state.result))
             yield "thinking_unfinished", float(thinking_unfinished(state.result))
-            yield from _usage_values(state.request.model_deployment, usage_of(state.result))
+            if usage := usage_of(state.result):
+                yield from _usage_values(usage, self._find_prices(state.request.model_deployment))
             yield from self._scores(state, sample.depth)
         for name in ("depth", "input_tokens", "prompt_tokens"):
             if (value := getattr(sample, name)) is not None:
@@ -192,14 +196,11 @@ def _count_instances(state: ScenarioState) -> list[Stat]:
     return [add_context(Stat(MetricName("num_instances")).add(count), context) for context, count in counts.items()]
 
 
-def _usage_values(deployment: str, usage: Usage | None) -> Iterator[tuple[str, float]]:
+def _usage_values(usage: Usage, prices: Prices | None) -> Iterator[tuple[str, float]]:
     """Yield the provider's token counts of an answer, and their cost."""
-    if usage is None:
-        return
     values = asdict(usage)
     yield "billed_prompt_tokens", values.pop("input_tokens")
     yield from values.items()
-    prices = find_prices(deployment)
     dollars = prices.dollars(usage) if prices else None
     if prices and dollars is not None:
         yield "cost", dollars

@@ -208,8 +208,8 @@ def find_counter(name: str) -> Callable[[str], int] | None:
         return None
     try:
         return middle.token_counter(_tokenizer(deployment))
-    except Exception as error:  # each library raises another kind if a file or the network is missing
-        hwarn(f"the tokenizer of {name} cannot be loaded ({type(error).__name__}), so tokens are estimated")
+    except InputError as error:
+        hwarn(f"tokens of {name} are estimated: {error}")
         return None
 
 

@@ -19,8 +19,7 @@ THRESHOLDS = [percent / 100 for percent in range(0, 101, 2)]
 
 def comparison_sections(board: Board) -> list[Section]:
     """Return a section for each length at which two models have a score, that of the main length first."""
-    lengths = [board.main_length, *(length for length in reversed(board.lengths) if length != board.main_length)]
-    return [section for length in lengths if (section := _section(board, length))]
+    return [section for length in board.main_length_first if (section := _section(board, length))]
 
 
 def _section(board: Board, length: int | None) -> Section | None:

@@ -23,8 +23,7 @@ WIDEST = (
 
 def leaderboard_sections(board: Board) -> list[Section]:
     """Return a section for each length, that of the main length first."""
-    lengths = [board.main_length, *(length for length in reversed(board.lengths) if length != board.main_length)]
-    return [_section(board, length) for length in lengths]
+    return [_section(board, length) for length in board.main_length_first]
 
 
 def _section(board: Board, length: int | None) -> Section:

@@ -167,6 +167,12 @@ class Board:
         # The lengths are ascending, so the last one is the longest.
         return [length for length, count in counts.items() if 2 * count[place] >= most][-1]
 
+    @property
+    def main_length_first(self) -> list[int | None]:
+        """The lengths in the order of a page's sections: the main length, and then the others from long to short."""
+        main = self.main_length
+        return [main, *(length for length in reversed(self.lengths) if length != main)]
+
     def ranking(self, length: int | None, part: str = OVERALL) -> list[tuple[str, Score]]:
         """Return the models with a score of a part, the best first; without the floors if there are others."""
         scores = [(model, self.score(model, part, length)) for model in self.competitors]

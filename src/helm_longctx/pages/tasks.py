@@ -21,8 +21,7 @@ Scores = Mapping[str, Mapping[str, float]]
 
 def task_sections(board: Board) -> list[Section]:
     """Return a section for each length with enough models, that of the main length first."""
-    lengths = [board.main_length, *(length for length in reversed(board.lengths) if length != board.main_length)]
-    return [section for length in lengths if (section := _section(board, length))]
+    return [section for length in board.main_length_first if (section := _section(board, length))]
 
 
 def _section(board: Board, length: int | None) -> Section | None:

@@ -30,7 +30,7 @@ _KINDS[10] = _MARK
 LETTERS_PER_TOKEN = 6
 
 
-def estimate_tokens(text: str) -> int:
+def estimate_llama2_tokens(text: str) -> int:
     """Estimate the number of Llama 2 tokens of a text, without a tokenizer.
 
     Each digit, punctuation mark and newline counts as a token. A run of letters counts as one token for every six
@@ -60,7 +60,7 @@ class TokenCounter:
     count: Callable[[Sequence[str]], list[int]]
 
 
-ESTIMATE = TokenCounter("estimate", lambda texts: [estimate_tokens(text) for text in texts])
+ESTIMATE = TokenCounter("estimate", lambda texts: [estimate_llama2_tokens(text) for text in texts])
 
 
 def tokenizer_counter(name: str, file: Path) -> TokenCounter:

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def __getattr__(name: str) -> Any:
-    # HELM's summarizer takes seconds to import, and only helm-summarize needs it.
+    # HELM's summarizer takes a second to import, and only helm-summarize needs it.
     if name == "LongContextSummarizer":
         from helm_longctx.report.summarizer import LongContextSummarizer
 

@@ -32,11 +32,12 @@ class Lack(NamedTuple):
 
     Args:
         kind: `missing` (the task has no score), `extra` (the task is in a mean but not in the category),
-            `num_samples` (fewer examples than the benchmark has), `subsampled` (drawn by HELM's `-m`), `judge` (not the
-            official one), `files` (the user's own files are not those of the run), or the name of a statistic in
-            `_SHARES`.
+            `num_samples` (fewer examples than the benchmark has), `pooled` (a mean of runs with different numbers of
+            examples), `subsampled` (drawn by HELM's `-m`), `judge` (not the official one), `files` (the user's own
+            files are not those of the run), or the name of a statistic in `_SHARES`.
         task: the task's name.
-        detail: for `num_samples` the number and the official number, for `judge` its name, for a statistic its value.
+        detail: for `num_samples` the number and the official number, for `pooled` the numbers of the runs, for `judge`
+            its name, for a statistic its value.
     """
 
     kind: str
@@ -60,6 +61,7 @@ class Lack(NamedTuple):
             "extra": "not of this category, but in its mean",
             "subsampled": "instances drawn by -m",
             "judge": f"judged by {self.detail}",
+            "pooled": f"mean of runs with {self.detail.replace('+', ' and ')} examples",
             "files": "your files have changed since this run",
         }[self.kind]
 
@@ -137,8 +139,18 @@ def find_lacks(tasks: Iterable[Task], outcomes: Sequence[Outcome], metric: str =
         scored = [outcome for outcome in outcomes if (metric, task.name) in outcome.means]
         if not scored:
             lacks.append(Lack("missing", task.name))
+        lacks += _pooled_samples(scored, task)
         lacks += [lack for outcome in scored for lack in task_lacks(outcome, task)]
     return list(dict.fromkeys(lacks))
+
+
+def _pooled_samples(outcomes: Sequence[Outcome], task: Task) -> Iterator[Lack]:
+    sizes: dict[int | None, set[int]] = {}
+    for outcome in outcomes:
+        sizes.setdefault(outcome.settings.length, set()).add(task.sample(outcome.settings))
+    for several in sizes.values():
+        if len(several) > 1:
+            yield Lack("pooled", task.name, "+".join(map(str, sorted(several))))
 
 
 def task_lacks(outcome: Outcome, task: Task) -> Iterator[Lack]:

@@ -191,24 +191,6 @@ def overall_results(categories: Iterable[Result], benchmark: Benchmark) -> list[
     return [_overall(benchmark, model, length, found) for (model, length), found in groups.items()]
 
 
-def model_table(results: Iterable[Result]) -> tuple[list[str], dict[str, list[float]]]:
-    """Arrange scores for correlations and rankings.
-
-    Args:
-        results: the results of tasks or categories of one benchmark, length and context.
-
-    Returns:
-        The models, and for each task or category their scores in that order; NaN for a missing score.
-    """
-    results = list(results)
-    models = list(dict.fromkeys(result.model for result in results))
-    columns: dict[str, list[float]] = {}
-    for result in results:
-        column = columns.setdefault(result.task or result.category, [math.nan] * len(models))
-        column[models.index(result.model)] = result.interval.mean
-    return models, columns
-
-
 def run_results(run: Path, spec: Mapping[str, Any], benchmarks: Sequence[Benchmark]) -> Iterator[Result]:
     """Yield the score of each task of a run; nothing for a run of another package's scenario.
 

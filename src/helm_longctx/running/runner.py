@@ -344,6 +344,7 @@ class LongContextRunner(Runner):
         asking = Asking(run.sender, run.whole_request, run.journal, run.spending, len(states))
         turns = run.turns()
         with htrack_block(f"{len(states)} requests"):
+            hlog(run.path.name)  # `helm-longctx run` shows the messages of this package, but not HELM's "Running …"
             ordered = [turns[number] for number in order]
             answered = dict(zip(order, ask_all(ordered, asking, self._parallelism), strict=True))
             return [answered[number] for number in range(len(states))], asking.finish()

@@ -1,4 +1,4 @@
-"""Downloads single files from web servers, for releases of which no SHA-256 was published."""
+"""Downloads single files of releases without a published SHA-256 from web servers."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class WebFile(SingleFile):
     """A file on a web server.
 
     Args:
-        url: its address.
+        url: address of the file.
         path: path under the data root.
-        blob: git's id of its content (`git hash-object FILE`); empty if it is not known. Then the content cannot be
-            checked, but two machines can compare the records beside their files.
+        blob: git's id of the content (`git hash-object FILE`); empty if it is not known. The content is then not
+            checked, but users can compare the records beside the files of two machines.
     """
 
     url: str
@@ -39,7 +39,7 @@ def ensure_web_file(file: WebFile, root: DataRoot, command: str) -> None:
         command: command that gets the file, for errors.
 
     Raises:
-        InputError: it is missing from a mirror, the download fails, or its content does not have the id `blob`.
+        InputError: the file is missing from a mirror, the download fails, or its content does not have the id `blob`.
     """
     if not root.lacks(file.paths, command):
         return

@@ -19,7 +19,7 @@ from __future__ import annotations
 import sys
 from collections import deque
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from helm_longctx.errors import InputError
@@ -83,6 +83,7 @@ def token_counter(tokenizer: Any) -> Callable[[str], int]:
     return lambda text: len(encode(text, sys.maxsize))
 
 
+@lru_cache(maxsize=2)  # a run's cutter and counter share one copy of the tokenizer, which can need 100 MB
 def _codec(tokenizer: Any) -> tuple[Encode, Decode]:
     if getattr(tokenizer, "is_fast", False):
         # The inner `tokenizers.Tokenizer` gives the same tokens. Only the outer one decodes, because it can clean up

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from functools import cache, partial
 from itertools import pairwise
 from typing import Any
 
@@ -62,8 +62,13 @@ def _official_rows(task: Task, settings: Settings, root: DataRoot, types: Types)
     for path in task.paths(settings.length):
         if root.has(path):
             return JsonLines(root / path, types)
-    _log.warning("%s: %s has no official file for this task; examples are generated", task.name, root.path)
+    _warn_of_generation(task.name, str(root.path))
     return None
+
+
+@cache  # one line for all lengths and models of a command
+def _warn_of_generation(task: str, root: str) -> None:
+    _log.warning("%s: %s has no official file for this task; examples are generated", task, root)
 
 
 def _read_official(
