@@ -108,8 +108,8 @@ def test_list(command: Command, with_mirror: None) -> None:
     assert "banking77" in command.out
 
 
-def test_list_of_suites(command: Command) -> None:
-    """Without a name there is a line for each suite; a name selects tasks; an unknown one gets the nearest names."""
+def test_list_of_benchmarks(command: Command) -> None:
+    """Without a name there is a line for each benchmark; a name selects tasks; an unknown one gets the nearest names."""
     assert command("list") == 0
     rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in command.out.splitlines() if line[:1] == "│"]
     assert [row[0] for row in rows] == [benchmark.name for benchmark in BENCHMARKS]
