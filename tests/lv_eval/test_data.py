@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from helm_longctx.benchmarks.lv_eval.data import confusing_facts, rows
+from helm_longctx.benchmarks.lv_eval.data import confusing_facts
 from helm_longctx.benchmarks.lv_eval.datasets import DATASETS, LENGTHS
+from helm_longctx.benchmarks.lv_eval.tasks import LV_EVAL
 from helm_longctx.errors import InputError
+from helm_longctx.protocol.task import Example, Settings
+from helm_longctx.sources.root import DataRoot
+from tests.fabricate_words import write
 from tests.lv_eval.fabricate import ROWS, build_lv_eval
 
 ROW = {
@@ -19,10 +22,14 @@ ROW = {
 }  # fmt: skip
 
 
-def one_file(folder: Path, *table: dict[str, Any]) -> Path:
-    path = folder / "rows.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in table))
-    return path
+def load(root: Path, name: str = "lic_mixup", length: str = "16k") -> list[Example]:
+    task = LV_EVAL.task(name)
+    return list(task.load(task, Settings(LENGTHS[length]), DataRoot(root, mirror=True)))
+
+
+def load_rows(root: Path, *rows: dict[str, Any]) -> list[Example]:
+    write(root / "lveval/lic_mixup/lic_mixup_16k.jsonl", rows)
+    return load(root)
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +40,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("dataset", DATASETS, ids=lambda dataset: dataset.name)
 def test_a_question_has_one_id_at_every_length(dataset, root: Path) -> None:
     """Whatever the order of a file; and no two rows of a file share an id."""
-    by_length = {length: {row.id: row for row in rows(root / dataset.file(length))} for length in LENGTHS}
+    by_length = {length: {row.id: row for row in load(root, dataset.name, length)} for length in LENGTHS}
     first = by_length.pop("16k")
     assert len(first) == ROWS
     for other in by_length.values():
@@ -44,17 +51,18 @@ def test_a_question_has_one_id_at_every_length(dataset, root: Path) -> None:
 
 def test_a_row(tmp_path: Path) -> None:
     """What becomes of each column; the second row with the same question and answers gets a number."""
-    first, second, other = rows(one_file(tmp_path, ROW, ROW, {**ROW, "answers": ["y"]}))
+    first, second, other = load_rows(tmp_path, ROW, ROW, {**ROW, "answers": ["y"]})
     assert first.fields == {"context": ROW["context"], "input": "Who?"}
-    assert (first.references, first.size) == (["y", "z"], 3)
-    assert first.record == {"question": "Who?", "language": "zh", "answer_keywords": "", "confusing_facts": ["f"]}
+    assert first.references == ["y", "z"]
+    expected = {"question": "Who?", "language": "zh", "answer_keywords": "", "confusing_facts": ["f"], "size": 3}
+    assert first.record == expected
     assert second.id == f"{first.id}-2"
     assert other.id not in (first.id, second.id)
 
 
 def test_columns_that_a_data_set_may_lack(tmp_path: Path) -> None:
     """Keywords and confusing facts are not everywhere."""
-    (row,) = rows(one_file(tmp_path, {k: v for k, v in ROW.items() if k not in ("answer_keywords", "confusing_facts")}))
+    (row,) = load_rows(tmp_path, {k: v for k, v in ROW.items() if k not in ("answer_keywords", "confusing_facts")})
     assert (row.record["answer_keywords"], row.record["confusing_facts"]) == ("", [])
 
 
@@ -73,13 +81,13 @@ def test_confusing_facts(value: list[str] | str | None, expected: list[str]) -> 
 @pytest.mark.parametrize(
     ("column", "value", "message"),
     [
-        ("input", None, "rows.jsonl:1: column 'input' must be str"),
-        ("answers", "y", "rows.jsonl:1: column 'answers' must be list"),
-        ("answers", ["y", 1], "rows.jsonl: row 1: column 'answers' must be a list of texts"),
-        ("answer_keywords", ["k"], "rows.jsonl:1: column 'answer_keywords' must be str or NoneType"),
+        ("input", None, "lic_mixup_16k.jsonl:1: column 'input' must be str"),
+        ("answers", "y", "lic_mixup_16k.jsonl:1: column 'answers' must be list"),
+        ("answers", ["y", 1], "row 1 of .*lic_mixup_16k.jsonl: column 'answers' must be a list of texts"),
+        ("answer_keywords", ["k"], "lic_mixup_16k.jsonl:1: column 'answer_keywords' must be str or NoneType"),
     ],
 )
 def test_a_wrong_column_is_named(tmp_path: Path, column: str, value: Any, message: str) -> None:
     """With its file and row."""
     with pytest.raises(InputError, match=message):
-        list(rows(one_file(tmp_path, {**ROW, column: value})))
+        load_rows(tmp_path, {**ROW, column: value})

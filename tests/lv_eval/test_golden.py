@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from helm_longctx.benchmarks.lv_eval.data import rows
 from helm_longctx.benchmarks.lv_eval.datasets import DATASETS, LENGTHS
 from helm_longctx.benchmarks.lv_eval.tasks import LV_EVAL
 from helm_longctx.protocol.cutting.middle import middle_cutter
+from helm_longctx.protocol.task import Settings
+from helm_longctx.sources.root import DataRoot
 from tests.lv_eval.fabricate import WINDOWS, build_lv_eval, score_records, tokenizers, truncation_prompts
 from tests.official import digest
 
@@ -31,10 +32,11 @@ def test_prompts(case: str, root: Path) -> None:
     """Every prompt, the references, the keywords, the budget and the order are the official ones."""
     name, length = case.split()
     dataset = BY_NAME[name]
-    questions = list(rows(root / dataset.file(length)))
+    task = LV_EVAL.task(name)
+    questions = list(task.load(task, Settings(LENGTHS[length]), DataRoot(root, mirror=True)))
     assert GOLDEN["prompts"][case] == {
         "max_tokens": dataset.max_tokens,
-        "prompts": digest(dataset.prompt.format(**question.fields) for question in questions),
+        "prompts": digest(task.prompt(question).user_turn for question in questions),
         "references": digest(json.dumps(question.references, ensure_ascii=False) for question in questions),
         "keywords": digest(question.record["answer_keywords"] for question in questions),
     }

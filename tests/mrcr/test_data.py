@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 import tiktoken
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helm_longctx.benchmarks.mrcr.data import LENGTHS, SOURCE, Conversation, conversations, o200k_counter
+from helm_longctx.benchmarks.mrcr import BENCHMARK, data
+from helm_longctx.benchmarks.mrcr.data import LENGTHS, PATH, SOURCE, o200k_counter
 from helm_longctx.benchmarks.mrcr.scoring import score
 from helm_longctx.errors import InputError
+from helm_longctx.protocol.task import Example, Settings
+from helm_longctx.sources.root import DataRoot
 from tests.fabricate_words import write
 
 MESSAGES = [
@@ -27,10 +31,12 @@ ROW: dict[str, Any] = {
 }  # fmt: skip
 
 
-def found(tmp_path: Path, *rows: dict[str, Any], length: int = 8192, tokens: int = 2000) -> list[Conversation]:
-    """Conversations of rows, each of whose texts counts so many tokens."""
-    write(tmp_path / "train.jsonl", rows)
-    return list(conversations(tmp_path / "train.jsonl", 2, length, lambda text: tokens))
+def found(tmp_path: Path, *rows: dict[str, Any], tokens: int = 2000) -> list[Example]:
+    """The examples of the bin 8k, each of whose texts counts so many tokens."""
+    write(tmp_path / PATH, rows)
+    task = BENCHMARK.task("2needle")
+    with mock.patch.object(data, "o200k_counter", return_value=lambda text: tokens):
+        return list(task.load(task, Settings(8192), DataRoot(tmp_path, mirror=True)))
 
 
 def test_lengths() -> None:
@@ -47,9 +53,9 @@ def test_the_mirror_holds_what_is_read() -> None:
 def test_a_conversation(tmp_path: Path) -> None:
     """Messages, record and depth of a row; rows with other needles are numbered, too."""
     (row,) = found(tmp_path, {**ROW, "n_needles": 4}, ROW)
-    assert (row.number, row.tokens, row.depth) == (1, 8000, 0.5)
+    assert (row.id, row.input_tokens, row.depth) == ("mrcr-1", 8000, 0.5)
     (other,) = found(tmp_path, {**ROW, "answer": "another"})
-    assert row.conversation == other.conversation
+    assert row.group == other.group
     assert row.messages[1] == {"role": "assistant", "content": "roses"}
     assert score({"prediction": "Qroses", **row.record}) == {"score": 1.0}
 
@@ -76,15 +82,7 @@ def test_malformed_rows(tmp_path: Path, fields: dict[str, Any], message: str) ->
     """The error names the file, the row and the column."""
     with pytest.raises(InputError) as caught:
         found(tmp_path, {**ROW, **fields})
-    assert str(caught.value) == f"{tmp_path / 'train.jsonl'}{message}"
-
-
-def test_arguments(tmp_path: Path) -> None:
-    """Other needles and lengths are refused."""
-    with pytest.raises(InputError, match="mrcr: needles=3 is not allowed; allowed: 2, 4, 8"):
-        next(conversations(tmp_path, 3, 8192))
-    with pytest.raises(InputError, match="mrcr: length=4096 is not allowed; allowed: 8k, 16k"):
-        next(conversations(tmp_path, 2, 4096))
+    assert str(caught.value) == f"{tmp_path / PATH}{message}"
 
 
 def test_without_the_encoding(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,9 +10,9 @@ import pytest
 from helm.benchmark.metrics.openai_mrcr_metrics import OpenAIMRCRMetric
 from helm.benchmark.scenarios.scenario import CORRECT_TAG
 
-from helm_longctx.benchmarks.mrcr import HELMET2, data
+from helm_longctx.benchmarks.mrcr import BENCHMARK, HELMET2, data
+from helm_longctx.benchmarks.mrcr.data import load_shuffled
 from helm_longctx.benchmarks.mrcr.scoring import score
-from helm_longctx.benchmarks.mrcr.tasks import load_shuffled
 from helm_longctx.protocol.task import Settings
 from helm_longctx.sources.root import DataRoot
 from tests.mrcr.fabricate import BINS, build_mrcr, encoding, records
@@ -29,11 +29,12 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_conversations(case: str, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The rows of each bin, their order, and all messages with their roles are the official ones."""
     needles, label = case.split()
-    monkeypatch.setattr(data, "LENGTHS", BINS)
     count = encoding().encode
-    found = data.conversations(path, int(needles), BINS[label], lambda text: len(count(text)))
-    rows = [[row.number, [[message["role"], message["content"]] for message in row.messages]] for row in found]
-    assert rows == json.loads(GOLDEN["rows"][case])
+    monkeypatch.setattr(data, "o200k_counter", lambda: lambda text: len(count(text)))
+    task, root = BENCHMARK.task(f"{needles}needle"), DataRoot(path.parents[2], mirror=True)
+    found = task.load(task, Settings(length=BINS[label]), root)
+    rows = [[example.id, [[message["role"], message["content"]] for message in example.messages]] for example in found]
+    assert rows == [[f"mrcr-{number}", messages] for number, messages in json.loads(GOLDEN["rows"][case])]
 
 
 @pytest.mark.parametrize("case", GOLDEN["shuffled"])
@@ -41,7 +42,6 @@ def test_shuffled_sample(case: str, path: Path, monkeypatch: pytest.MonkeyPatch)
     """HELMET's sample has the official rows in the official order."""
     needles, label = case.split()
     count = encoding().encode
-    monkeypatch.setattr(data, "LENGTHS", BINS)
     monkeypatch.setattr(data, "o200k_counter", lambda: lambda text: len(count(text)))
     task, settings = HELMET2.tasks[0], Settings(length=BINS[label], seed=7, num_samples=4)
     found = load_shuffled(task, settings, DataRoot(path.parents[2], mirror=True), int(needles))

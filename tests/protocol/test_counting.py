@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from helm_longctx.protocol.counting import _PartCounter, make_counter
+from helm_longctx.protocol.counting import _WordCounter, make_counter
 from tests.mrcr.fabricate import encoding
 from tests.protocol import tokenizers
 
@@ -44,11 +44,12 @@ TEXTS = st.lists(st.sampled_from(WORDS), max_size=60).map(" ".join) | st.text("a
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@given(text=TEXTS)
-def test_counts(kind: str, text: str) -> None:
-    """Every common kind of tokenizer, any text."""
+@given(texts=st.lists(TEXTS, min_size=1, max_size=4))
+def test_counts(kind: str, texts: list[str]) -> None:
+    """Every common kind of tokenizer, any text, whole or in parts that stand between spaces."""
     tokenizer: Tokenizer = KINDS[kind]
-    assert COUNTERS[kind](text) == len(tokenizer.encode(text, add_special_tokens=False).ids)
+    text = " ".join(texts)
+    assert COUNTERS[kind](*texts) == COUNTERS[kind](text) == len(tokenizer.encode(text, add_special_tokens=False).ids)
 
 
 @given(text=TEXTS)
@@ -64,4 +65,4 @@ TIKTOKEN = make_counter(ENCODING)
 def test_most_tokenizers_are_counted_by_parts() -> None:
     """The test above would not notice if every text was counted as a whole."""
     counters = [getattr(count, "__self__", None) for count in (*COUNTERS.values(), TIKTOKEN)]
-    assert sum(isinstance(counter, _PartCounter) for counter in counters) == 6
+    assert sum(isinstance(counter, _WordCounter) for counter in counters) == 6

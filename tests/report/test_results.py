@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from helm_longctx.benchmarks import BENCHMARKS, find_benchmark
-from helm_longctx.benchmarks.lv_eval.published import parse_scores
 from helm_longctx.protocol.lengths import length_label, parse_length
 from helm_longctx.protocol.metric_names import AVERAGE
 from helm_longctx.report.comparability import Lack
@@ -27,6 +26,7 @@ from helm_longctx.report.results import (
 )
 from helm_longctx.statistics.correlation import matrix
 from helm_longctx.statistics.intervals import Interval
+from tests.lv_eval.test_published import PRINTED
 
 TESTS = Path(__file__).parents[1]
 HELMET, LV_EVAL = find_benchmark("helmet"), find_benchmark("lv_eval")
@@ -109,14 +109,13 @@ def test_helmet_averages() -> None:
 
 def test_lv_eval_averages() -> None:
     """The printed averages over data sets, to 0.01."""
-    printed = parse_scores((TESTS / "lv_eval/published_averages.csv").read_text(encoding="utf-8"))
     rows = overall_results(category_results(published_results(LV_EVAL), LV_EVAL), LV_EVAL)
     labels = {length: ["16k", "32k", "64k", "128k", "256k"][place] for place, length in enumerate(LV_EVAL.lengths)}
     for row in rows:
         assert row.interval
         assert row.length
         key = (row.model.removeprefix("published/"), AVERAGE, labels[row.length])
-        assert 100 * row.interval.mean == pytest.approx(printed[key], abs=0.01)  # type: ignore[index]
+        assert 100 * row.interval.mean == pytest.approx(PRINTED[key], abs=0.01)  # type: ignore[index]
     assert len(rows) == 50
 
 

@@ -49,16 +49,16 @@ def test_key_words_are_in_alphabetical_order() -> None:
     """Pairs made one at a time are the sorted pairs, also of adjectives that begin with another one."""
     adjectives, nouns = ["old", "old-fashioned", "ad hoc", "a", "blue", "old", "b"], ["zoo", "age", "c-clamp", "f"]
     pairs = KeyWords(adjectives, nouns)
-    assert [pairs[number] for number in pairs.places] == sorted({f"{a}-{n}" for a in adjectives for n in nouns})
+    assert [pairs[number] for number in range(pairs.count)] == sorted({f"{a}-{n}" for a in adjectives for n in nouns})
 
 
 def test_key_words_of_the_package() -> None:
     """The package's pairs ascend everywhere where it is looked."""
     pairs, rng = key_words(), random.Random(5)
-    places = sorted(rng.sample(pairs.places, 3000))
+    places = sorted(rng.sample(range(pairs.count), 3000))
     found = [pairs[place] for place in places]
     assert found == sorted(found)
-    assert len(pairs.places) > 6_000_000
+    assert pairs.count > 6_000_000
 
 
 @pytest.mark.parametrize("content", [b"[]", b"{}", b"{", b'{"text": 3}'])
@@ -76,7 +76,7 @@ def test_a_length_without_room_is_refused(tmp_path: Path) -> None:
     """The official script never ends where no sample fits."""
     task = BENCHMARK.task("niah_single_1")
     with pytest.raises(InputError, match="no sample of RULER fits into 4096 tokens"):
-        list(task.load(task, Settings(length=4096, counter=lambda text: 5000), DataRoot(tmp_path, mirror=True)))
+        list(task.load(task, Settings(length=4096, counter=lambda *texts: 5000), DataRoot(tmp_path, mirror=True)))
 
 
 def test_scores() -> None:
@@ -101,7 +101,9 @@ def test_variables_with_the_same_name(monkeypatch: pytest.MonkeyPatch) -> None:
         draw_chain(rng, 1, draw_value, 20)
     assert len(drawn) == 2
     template = BENCHMARK.task("vt").template
-    script = Script(template, lambda text: len(text) // 4, 4096, 30, 35, DataRoot(Path("absent"), mirror=True))
+    script = Script(
+        template, lambda *texts: len(" ".join(texts)) // 4, 4096, 30, 35, DataRoot(Path("absent"), mirror=True)
+    )
     with pytest.raises(InputError, match=r"two variables have the same name.*use another seed"):
         next(track_variables(script))
 

@@ -1,8 +1,8 @@
 """Counts the tokens of many long texts that share most of their words, such as the samples of a generated task.
 
-A text is split where no token can cross, and each distinct part is tokenized once. For the second text it is mostly
-enough to look up its sentences, or the words of new sentences. The counts are those of the whole text, without special
-tokens.
+A text is split at spaces where no token can cross, and each distinct word is tokenized once. From then on it is mostly
+enough to look up the words, or longer texts between two such spaces. The counts are those of the whole text, without
+special tokens.
 
 The counts are the same because a byte-pair encoder only joins neighbouring tokens. If no token of the vocabulary
 contains a letter followed by a space, no merge can cross such a place, whatever the text around it is. The same holds
@@ -15,30 +15,26 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain, pairwise
+from operator import sub
 from random import Random
 from string import ascii_letters, digits
-from typing import Any
+from typing import Any, Protocol
 
 from helm_longctx.protocol.cutting.pieces import PieceTokenizer
 
-CountTokens = Callable[[str], int]
-"""(text) → its number of tokens."""
 
-SENTENCE, LONGEST_SENTENCE = 40, 2000
-"""Sentences are remembered as a whole if they have at least `SENTENCE` characters on average and at most
-`LONGEST_SENTENCE`."""
+class CountTokens(Protocol):
+    """Counts the tokens of a text, which can be given in parts."""
 
-SHORT = 8
-"""Characters of words that are remembered whatever they consist of."""
+    def __call__(self, *texts: str) -> int:
+        """Return the number of tokens of the texts joined by spaces. Texts that come again are counted fastest."""
+
+
+SHORT, LONGEST = 8, 20_000
+"""Characters of words that are remembered whatever they consist of, and of the longest texts that are remembered."""
 
 MOST_BYTES, ENTRY = 1 << 28, 150
-"""Bytes of the sentences and words that are remembered, and of an entry besides its text."""
-
-_SPACE = re.compile(r"(?<=[!-~])(?= )")
-# It begins with a space because such patterns are searched fastest.
-_OTHER_SPACE = re.compile(r" (?<![!-~] )")
-_LINE_ENDS = re.compile(r"((?<=[!-~]) [^ ]*\n[^ ]*(?<=[!-~])(?= ))")
-"""Words with newlines between two spaces."""
+"""Bytes of the texts that are remembered, and of an entry besides its text."""
 
 LARGEST_GROUP = 3
 """Digits that pre-tokenizers put into a group, where they group digits at all."""
@@ -46,7 +42,7 @@ LARGEST_GROUP = 3
 _BYTE = re.compile(r"<0x[0-9A-F]{2}>")
 """Tokens of single bytes, which no merge makes."""
 
-_GRAPHIC = [chr(code) for code in range(ord("!"), ord("~") + 1)]
+_GRAPHIC = frozenset(chr(code) for code in range(ord("!"), ord("~") + 1))
 _MARKS = "\n.,:;!?-"
 """What can stand behind a word or a number. Apostrophes are missing: patterns join "'s" to the word before it."""
 
@@ -69,38 +65,40 @@ def make_counter(tokenizer: Any) -> CountTokens:
     if hasattr(tokenizer, "encode_ordinary_batch"):
         # Bytes that are not text by themselves become U+FFFD. This hides no place, because places consist of ASCII.
         vocabulary = [token.decode("utf-8", "replace") for token in tokenizer.token_byte_values()]
-        return _count_parts(lambda texts: [len(tokenizer.encode_ordinary(text)) for text in texts], vocabulary)
+        return _count_words(lambda texts: [len(tokenizer.encode_ordinary(text)) for text in texts], vocabulary)
     # This is a slow Hugging Face tokenizer. Its rules are Python code that cannot be checked, so each text is counted
     # as a whole.
     if callable(tokenizer):
-        return lambda text: len(tokenizer.tokenize(text))
+        return lambda *texts: len(tokenizer.tokenize(" ".join(texts)))
     pieces = PieceTokenizer(tokenizer)
     model = pieces.tokenizer.model
     # Unknown characters beside each other can become one token, wherever a text is split.
     if not pieces.only_merges or not pieces.is_local or (model.fuse_unk and not model.byte_fallback):
-        return lambda text: len(pieces.encode(text))
+        return lambda *texts: len(pieces.encode(" ".join(texts)))
     # Added tokens are found in a text before anything is merged.
     added = {token.content for token in tokenizer.get_added_tokens_decoder().values()}
-    return _count_parts(
+    return _count_words(
         lambda texts: [*map(len, pieces.tokenizer.encode_batch_fast(texts, add_special_tokens=False))],
         [token for token in tokenizer.get_vocab() if token not in added and not _BYTE.fullmatch(token)],
         added,
     )
 
 
-def _count_parts(encode: Encode, vocabulary: Collection[str], added: Collection[str] = ()) -> CountTokens:
-    """Count texts by their parts, if the vocabulary allows it.
+def _count_words(encode: Encode, vocabulary: Collection[str], added: Collection[str] = ()) -> CountTokens:
+    """Count texts by their words, if the vocabulary allows it.
 
     Args:
         vocabulary: the tokens that merges can make.
         added: other tokens, inside which a text must not be split.
     """
     pattern = _make_pattern(vocabulary, encode)
-    return _PartCounter(encode, pattern, added).count if pattern else lambda text: encode([text])[0]
+    if pattern is None:
+        return lambda *texts: encode([" ".join(texts)])[0]
+    return _WordCounter(encode, pattern, added).count
 
 
-class _PartCounter:
-    """Counts texts by their sentences, words, and what words consist of. Only the last are tokenized."""
+class _WordCounter:
+    """Counts texts by their words, and words that hardly ever repeat by what they consist of."""
 
     def __init__(self, encode: Encode, pattern: re.Pattern[str], added: Collection[str]):
         self._encode, self._split = encode, pattern.findall
@@ -108,56 +106,92 @@ class _PartCounter:
         self._starts = {token[0] for token in added}
         self._added = re.compile("|".join(map(re.escape, added)))
         self._before = dict(zip("a1", encode(["a", "1"]), strict=True))
-        self._sentences: dict[str, int] = {}
         self._words: dict[str, int] = {}
+        self._parts: dict[str, int] = {}
         self._bytes = 0
 
-    def count(self, text: str) -> int:
-        """Return the number of tokens of a text, without special tokens."""
+    def count(self, *texts: str) -> int:
+        """Return the number of tokens of texts joined by spaces, without special tokens."""
+        whole = " ".join(texts)
+        start, *words = [*_join_open(texts[0].split(" ")), *texts[1:]]
         # Some tokenizers put a space before a text. A space at the start of the text can merge with it.
-        if text.startswith(" ") or self._has_added(text):
-            return self._encode([text])[0]
-        (start, *words), sentences = _split(text)
-        self._learn(self._sentences, {*sentences}.difference(self._sentences))
-        total = self._encode([start])[0] + self._sum_words(words) + sum(map(self._sentences.__getitem__, sentences))
+        if not words or start.startswith(" ") or self._has_added(whole):
+            return self._encode([whole])[0]
+        last = words.pop()
+        total, new = self._look_up(words)
+        if any(map(_is_open, {start, *new})):
+            return self.count(*_join_open([start, *words, last]))
+        # The ends of a text are not between two spaces, so they are not remembered.
+        total += sum(self._encode([start, f"a {last}"])) - self._before["a"] + self._count_new(new)
         if self._bytes > MOST_BYTES:
-            self._sentences.clear()
             self._words.clear()
+            self._parts.clear()
             self._bytes = 0
         return total
 
     def _has_added(self, text: str) -> bool:
         return any(start in text for start in self._starts) and self._added.search(text) is not None
 
-    def _sum_words(self, words: Sequence[str]) -> int:
+    def _count(self, words: Sequence[str]) -> int:
+        total, new = self._look_up(words)
+        return total + self._count_new(new)
+
+    def _look_up(self, words: Sequence[str]) -> tuple[int, list[str]]:
+        """Return the number of tokens of the words that are remembered, and the other words."""
+        # Up to a hundred thousand words are looked up without a loop in Python.
         sizes = [*map(self._words.get, words)]
         new = [word for word, size in zip(words, sizes, strict=True) if size is None] if None in sizes else []
-        # Long numbers and compounds hardly ever repeat, so they are not remembered.
-        usual = {word for word in {*new} if len(word) <= SHORT or word[1:].isalpha()}
-        self._learn(self._words, usual)
-        parts = self._split("".join([word for word in new if word not in usual]))
-        self._learn_parts(parts)
-        return sum(filter(None, sizes)) + self._sum(filter(usual.__contains__, new)) + self._sum(parts)
+        return sum(filter(None, sizes)), new
 
-    def _sum(self, parts: Iterable[str]) -> int:
-        return sum(map(self._words.__getitem__, parts))
+    def _count_new(self, words: Sequence[str]) -> int:
+        """Count words that are not remembered, and remember those that are likely to come again."""
+        if not words:
+            return 0
+        # Long numbers and compounds hardly ever repeat, but what they consist of does.
+        usual = {word for word in {*words} if len(word) <= (LONGEST if " " in word or word.isalpha() else SHORT)}
+        self._learn(usual)
+        parts = self._split("".join([f" {word}" for word in words if word not in usual]))
+        # Each part is tokenized after a character from which no merge can cross to it.
+        new = {part: "1" if part[0] in ascii_letters else "a" for part in {*parts}.difference(self._parts)}
+        self._remember(self._parts, new)
+        return sum(map(self._parts.__getitem__, parts)) + self._look_up([*filter(usual.__contains__, words)])[0]
 
-    def _learn(self, sizes: dict[str, int], pieces: Iterable[str]) -> None:
-        """Remember the sizes of new pieces."""
-        new = {piece: self._split(piece) for piece in pieces}
-        self._learn_parts(chain.from_iterable(new.values()))
-        self._remember(sizes, {piece: self._sum(parts) for piece, parts in new.items()})
+    def _learn(self, texts: Iterable[str]) -> None:
+        """Remember words, and texts of several words."""
+        split = {text: _join_open(text.split(" ")) for text in texts}
+        self._remember(self._words, {text: "a " for text, words in split.items() if len(words) == 1})
+        longer = {text: words for text, words in split.items() if len(words) > 1}
+        # The new words of all texts are tokenized at once, by several threads.
+        self._count([*chain.from_iterable(longer.values())])
+        self._add(self._words, {text: self._count(words) for text, words in longer.items()})
 
-    def _learn_parts(self, parts: Iterable[str]) -> None:
-        # Each part is tokenized after a character from which no merge can cross to it. That character's tokens are
-        # subtracted again.
-        texts = [("1" if part[0] in ascii_letters else "a") + part for part in {*parts}.difference(self._words)]
-        sizes = zip(texts, self._encode(texts) if texts else [], strict=True)
-        self._remember(self._words, {text[1:]: size - self._before[text[0]] for text, size in sizes})
+    def _remember(self, sizes: dict[str, int], firsts: Mapping[str, str]) -> None:
+        """Tokenize texts, each after `firsts[text]`, and remember their tokens without those of the first character."""
+        found = self._encode([first + text for text, first in firsts.items()]) if firsts else []
+        before = (self._before[first[0]] for first in firsts.values())
+        self._add(sizes, dict(zip(firsts, map(sub, found, before), strict=True)))
 
-    def _remember(self, sizes: dict[str, int], new: Mapping[str, int]) -> None:
+    def _add(self, sizes: dict[str, int], new: Mapping[str, int]) -> None:
         sizes.update(new)
         self._bytes += sum(map(len, new)) + ENTRY * len(new)
+
+
+def _is_open(text: str) -> bool:
+    """Whether the tokens of a text can depend on what follows the space after it."""
+    return text[-1:] not in _GRAPHIC
+
+
+def _join_open(words: list[str]) -> list[str]:
+    """Join each word with the next one if the text cannot be split between them."""
+    if not any(map(_is_open, words)):
+        return words
+    joined, waiting = [], []
+    for word in words:
+        waiting.append(word)
+        if not _is_open(word):
+            joined.append(" ".join(waiting))
+            waiting = []
+    return [*joined, " ".join(waiting)] if waiting else joined
 
 
 def _make_pattern(vocabulary: Collection[str], encode: Encode) -> re.Pattern[str] | None:
@@ -180,7 +214,7 @@ def _make_pattern(vocabulary: Collection[str], encode: Encode) -> re.Pattern[str
     # After any other character nothing is split up to the next word.
     other = rf"[^A-Za-z0-9 {re.escape(marks)}].*?(?=(?<=[!-~]) |\Z)"
     before = r"[\s\x00-/:-@\[-`{-\x7f]"
-    return re.compile(rf"(?s)(?:{before}*(?:{word})|{before}+|(?=.))(?:{other})?")
+    return re.compile(rf"(?s)(?:{before}*(?:{word})|{before}+|(?=.))(?:{other}|)")
 
 
 def _group_digits(vocabulary: Collection[str], encode: Encode) -> int | None:
@@ -196,36 +230,3 @@ def _group_digits(vocabulary: Collection[str], encode: Encode) -> int | None:
     if encode([f"a{number}" for number in numbers]) != [sum(next(sizes) - before for _ in g) + before for g in groups]:
         return None
     return longest
-
-
-def _split_words(text: str) -> list[str]:
-    """Split a text before each space that follows an ASCII character other than a space."""
-    if "\0" in text or _OTHER_SPACE.search(text, 1):
-        return _SPACE.split(text)
-    return text.replace(" ", "\0 ").split("\0")
-
-
-def _split(text: str) -> tuple[list[str], list[str]]:
-    """Split a text into words and sentences. Sentences that hardly ever repeat become words."""
-    head, *pieces = _split_sentences(text)
-    words, sentences = _split_words(head), []
-    for piece in pieces:
-        if len(piece) > LONGEST_SENTENCE:
-            words += _split_words(piece)
-        elif "\n\n" in piece:
-            # Here a document ends and another one begins. The text before and after the newlines repeats.
-            chunks = _LINE_ENDS.split(piece)
-            sentences += chunks[::2]
-            words += chunks[1::2]
-        else:
-            sentences.append(piece)
-    return words, sentences
-
-
-def _split_sentences(text: str) -> list[str]:
-    """Split a text after its sentences. Short sentences, as in numbers and lists, hardly ever repeat: no split then."""
-    count = text.count(". ")
-    if not count or len(text) < SENTENCE * count:
-        return [text]
-    first, *sentences = text.split(". ")
-    return [f"{first}.", *(f" {sentence}." for sentence in sentences[:-1]), f" {sentences[-1]}"]

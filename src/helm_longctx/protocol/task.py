@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from helm_longctx.protocol.codec import Codec
+from helm_longctx.protocol.counting import CountTokens
 from helm_longctx.protocol.prompt import FollowUp, Message, Prompt
 from helm_longctx.protocol.shapes import Shape
 from helm_longctx.protocol.template import Template
@@ -126,7 +127,7 @@ class Settings:
     count_with: str | None = None
     depth: int | None = None
     path: str | None = None
-    counter: Callable[[str], int] | None = None
+    counter: CountTokens | None = None
     codec: Codec | None = None
 
     @property

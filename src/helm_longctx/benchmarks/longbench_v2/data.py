@@ -6,18 +6,25 @@ Source: the hub data set THUDM/LongBench-v2, and THUDM/LongBench at 2e00731, pre
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from itertools import islice
 
 from helm_longctx.errors import InputError
+from helm_longctx.protocol.prompt import FollowUp
+from helm_longctx.protocol.task import Example, Settings, Task
+from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.sources.hub import HubDataset
 from helm_longctx.sources.jsonl import JsonLines, Row, Types
+from helm_longctx.sources.root import DataRoot
 
 QUESTIONS = 503
 SOURCE = HubDataset("THUDM/LongBench-v2", {"train": QUESTIONS}, labelled=False)
 PATH = f"{SOURCE.folder}/train.jsonl"
 """Path of the file under the data root."""
 LETTERS = ("A", "B", "C", "D")
+ANSWER_TOKENS = 128
+"""The output budget of an answer."""
+REASONING = "{reasoning}"
+"""The place of the first answer in the template of the second request."""
 COLUMNS: Types = {
     **dict.fromkeys(("_id", "difficulty", "length", "question", "answer", "context"), str),
     **{f"choice_{letter}": str for letter in LETTERS},
@@ -26,43 +33,41 @@ COLUMNS: Types = {
 _PLACEHOLDERS = {"question": "$Q$", **{letter: f"$C_{letter}$" for letter in LETTERS}}
 
 
-@dataclass(frozen=True)
-class Question:
-    """A row of the file.
+def load(task: Task, settings: Settings, root: DataRoot, follow_up: str | None = None) -> Iterator[Example]:
+    """Load the questions in file order, or only the first `num_samples` if that is given.
 
     Args:
-        id: unique in the file.
-        fields: what the templates contain, without white space at the ends: context, question, and the choices by
-            letter.
-        answer: the right letter.
-        difficulty: `easy` or `hard`.
-        length: `short`, `medium` or `long`.
-    """
-
-    id: str
-    fields: Mapping[str, str]
-    answer: str
-    difficulty: str
-    length: str
-
-
-def questions(path: Path) -> Iterator[Question]:
-    """Yield the questions in file order, one at a time.
+        follow_up: the template of the second request.
 
     Raises:
         InputError: the file is absent or malformed.
     """
-    for row in JsonLines(path, COLUMNS):
-        yield _question(row)
+    for row in islice(JsonLines(root / PATH, COLUMNS), task.sample(settings)):
+        if row["answer"] not in LETTERS:
+            raise InputError(f"question {row['_id']}: column 'answer' must be one of {', '.join(LETTERS)}")
+        fields = _fields(row)
+        yield Example(
+            id=row["_id"],
+            fields=fields,
+            references=[row["answer"]],
+            source="hub",
+            record={"difficulty": row["difficulty"], "length": row["length"]},
+            group=f"text {digest(fields['context'])[:12]}",
+            follow_up=_follow_up(follow_up, fields) if follow_up else None,
+        )
 
 
-def _question(row: Row) -> Question:
-    if row["answer"] not in LETTERS:
-        raise InputError(f"question {row['_id']}: column 'answer' must be one of {', '.join(LETTERS)}")
-    fields = {"context": row["context"], "question": row["question"]}
-    fields |= {letter: row[f"choice_{letter}"] for letter in LETTERS}
-    stripped = {name: text.strip() for name, text in fields.items()}
-    return Question(row["_id"], _replace_placeholders(stripped), row["answer"], row["difficulty"], row["length"])
+def _follow_up(template: str, fields: Mapping[str, str]) -> FollowUp:
+    # The parts around the answer are filled one by one, because a question can contain the placeholder.
+    before, _, after = template.partition(REASONING)
+    return FollowUp(before.format(**fields), after.format(**fields), ANSWER_TOKENS)
+
+
+def _fields(row: Row) -> dict[str, str]:
+    """Return the values of the templates' fields: context, question, and the choices by letter."""
+    texts = {"context": row["context"], "question": row["question"]}
+    texts |= {letter: row[f"choice_{letter}"] for letter in LETTERS}
+    return _replace_placeholders({name: text.strip() for name, text in texts.items()})
 
 
 def _replace_placeholders(fields: Mapping[str, str]) -> dict[str, str]:

@@ -6,53 +6,28 @@ Source: THUDM/LongBench at 2e00731, pred.py.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from itertools import islice
 
 from helm_longctx.benchmarks.longbench_v2 import prompts
-from helm_longctx.benchmarks.longbench_v2.data import LETTERS, PATH, QUESTIONS, SOURCE, questions
+from helm_longctx.benchmarks.longbench_v2.data import ANSWER_TOKENS, LETTERS, QUESTIONS, SOURCE, load
 from helm_longctx.benchmarks.longbench_v2.scoring import BY_CLASS, METRICS, find_letter, score
 from helm_longctx.protocol.baseline import Baseline
 from helm_longctx.protocol.benchmark import Benchmark, Category, Metric
-from helm_longctx.protocol.prompt import FollowUp, Message
+from helm_longctx.protocol.prompt import Message
 from helm_longctx.protocol.shapes import TEXT
-from helm_longctx.protocol.task import Example, Settings, Task, Variant
+from helm_longctx.protocol.task import Task, Variant
 from helm_longctx.protocol.template import Template
-from helm_longctx.redaction.abbreviation import digest
-from helm_longctx.sources.root import DataRoot
 
-ANSWER_TOKENS, REASONING_TOKENS = 128, 1024
-"""Output budgets of an answer, and of the reasoning before it."""
+REASONING_TOKENS = 1024
+"""The output budget of the reasoning before an answer."""
 TEMPERATURE = 0.1
-REASONING = "{reasoning}"
 
 _CHOICES = re.compile(
     r"What is the correct answer to this question: .*\nChoices:\n\(A\) (.*)\n\(B\) (.*)\n\(C\) (.*)\n\(D\) (.*)\n\n",
     re.DOTALL,
 )
 _LONG_WORD = re.compile(r"\w{5,}")
-
-
-def load(task: Task, settings: Settings, root: DataRoot, follow_up: str | None = None) -> Iterator[Example]:
-    """Load the questions in file order, or only the first `num_samples` if that is given.
-
-    Args:
-        follow_up: the template of the second request.
-
-    Raises:
-        InputError: the file is malformed.
-    """
-    for row in islice(questions(root / PATH), task.sample(settings)):
-        yield Example(
-            id=row.id,
-            fields=row.fields,
-            references=[row.answer],
-            source="hub",
-            record={"difficulty": row.difficulty, "length": row.length},
-            group=f"text {digest(row.fields['context'])[:12]}",
-            follow_up=_follow_up(follow_up, row.fields) if follow_up else None,
-        )
 
 
 def find_choice(messages: Sequence[Message]) -> str | None:
@@ -71,12 +46,6 @@ def find_choice(messages: Sequence[Message]) -> str | None:
         shares.append(sum(word in text for word in words) / max(len(words), 1))
     letter = find_letter(prompt[choices.end() :]) or LETTERS[shares.index(max(shares))]
     return f"The correct answer is ({letter})"
-
-
-def _follow_up(template: str, fields: Mapping[str, str]) -> FollowUp:
-    # The parts around the answer are filled one by one, because a question can contain the placeholder.
-    before, _, after = template.partition(REASONING)
-    return FollowUp(before.format(**fields), after.format(**fields), ANSWER_TOKENS)
 
 
 def _task(name: str, title: str, template: str, follow_up: str | None = None) -> Task:

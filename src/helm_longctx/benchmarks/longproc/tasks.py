@@ -117,7 +117,7 @@ LONGPROC = Benchmark(
         Metric(
             "partial_accuracy",
             "Partial accuracy",
-            "Share of the expected procedure that the output follows; docs/longproc.md has each task's rule.",
+            "Share of the expected procedure that the output follows; the benchmark's README has each task's rule.",
             range=(-1.0, 1.0),
         ),
         Metric("extraction_rate", "Extracted", "Whether the output has a result in the required format.", success=True),

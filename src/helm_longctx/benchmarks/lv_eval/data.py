@@ -11,12 +11,13 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path
+from itertools import islice
 from typing import Any
 
-from helm_longctx.errors import InputError
+from helm_longctx.protocol.shapes import TEXTS
+from helm_longctx.protocol.task import Example, Settings, Task
 from helm_longctx.sources.jsonl import JsonLines, Row
+from helm_longctx.sources.root import DataRoot
 
 _TEXT_OR_NOTHING = (str, type(None))
 COLUMNS: Mapping[str, type | tuple[type, ...]] = {
@@ -30,27 +31,8 @@ COLUMNS: Mapping[str, type | tuple[type, ...]] = {
 }
 
 
-@dataclass(frozen=True)
-class QuestionRow:
-    """A row of a file.
-
-    Args:
-        id: the same at every length for the same question; see `rows`.
-        fields: the template's fields, `context` and `input`.
-        references: accepted answers. The metrics read only the first.
-        size: the column `length`: words in English, characters in Chinese.
-        record: the fields that the scored record has besides prediction and references.
-    """
-
-    id: str
-    fields: Mapping[str, str]
-    references: list[str]
-    size: int
-    record: Mapping[str, Any]
-
-
-def rows(path: Path) -> Iterator[QuestionRow]:
-    """Read the rows of a file in order, one at a time.
+def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
+    """Load the questions in file order, or only the first `num_samples` if that is given.
 
     The files have no ids. All five lengths of a data set have the same questions and answers, so an id is a hash of
     these. Several rows can have the same question and answers (all 200 rows of a factrecall file do) and differ only in
@@ -58,22 +40,23 @@ def rows(path: Path) -> Iterator[QuestionRow]:
     order.
 
     Raises:
-        InputError: the file does not exist, or a row lacks a column.
+        InputError: the file does not exist, or is malformed.
     """
+    (path,) = task.paths(settings.length)
     name = QuestionNames()
-    for number, row in enumerate(JsonLines(path, COLUMNS), 1):
-        if not all(isinstance(answer, str) for answer in row["answers"]):
-            raise InputError(f"{path}: row {number}: column 'answers' must be a list of texts")
-        yield QuestionRow(
-            id=name(row),
+    for row in islice(JsonLines(root / path, COLUMNS), task.sample(settings)):
+        TEXTS.check(f"{row}: column 'answers'", row["answers"])
+        yield Example(
+            id=f"{task.name}-{name(row)}",
             fields={"context": row["context"], "input": row["input"]},
             references=row["answers"],
-            size=row["length"],
+            source="official",
             record={
                 "question": row["input"],
                 "language": row["language"],
                 "answer_keywords": row.get("answer_keywords") or "",
                 "confusing_facts": confusing_facts(row.get("confusing_facts")),
+                "size": row["length"],
             },
         )
 

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
-from itertools import islice
 
-from helm_longctx.benchmarks.lv_eval.data import rows
+from helm_longctx.benchmarks.lv_eval.data import load
 from helm_longctx.benchmarks.lv_eval.datasets import DATASETS, LENGTHS, METRICS, REVISION, Dataset
-from helm_longctx.benchmarks.lv_eval.published import published_results
 from helm_longctx.protocol.baseline import Baseline
-from helm_longctx.protocol.benchmark import Benchmark, Category
+from helm_longctx.protocol.benchmark import Benchmark, Category, read_published
 from helm_longctx.protocol.lengths import Axis, length_label
 from helm_longctx.protocol.shapes import TEXT
-from helm_longctx.protocol.task import Example, Protocol, Settings, Task, Variant
+from helm_longctx.protocol.task import Protocol, Task, Variant
 from helm_longctx.protocol.template import Template
 from helm_longctx.sources.hub import HubZip
-from helm_longctx.sources.root import DataRoot
 
 REPO = "Infinigence/LVEval"
 
@@ -29,18 +25,6 @@ VARIANTS: dict[Protocol, Variant] = {
 To APIs it sends a system message, but no `temperature` and no `max_tokens`. HELM's requests must have both: 1 is
 OpenAI's default temperature. A cut prompt leaves 500 tokens free: 100 for the chat format, and 400 for the answer.
 """
-
-
-def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
-    """Load all questions in file order, or the first `num_samples`. Ids are the same at every length.
-
-    Raises:
-        InputError: the file is malformed.
-    """
-    (path,) = task.paths(settings.length)
-    for question in islice(rows(root / path), task.sample(settings)):
-        record = {**question.record, "size": question.size}
-        yield Example(f"{task.name}-{question.id}", question.fields, question.references, "official", record=record)
 
 
 def _zip_source(dataset: Dataset, length: int) -> tuple[HubZip, ...]:
@@ -86,7 +70,7 @@ LV_EVAL = Benchmark(
     task_argument="dataset",
     axis=WORDS,
     baselines={d.name: Baseline("span", "the" if d.language == "en" else "的") for d in DATASETS},
-    published=published_results,
+    published=partial(read_published, __package__),
     overall="Overall",
     outputs="helm_longctx.benchmarks.lv_eval.outputs.READER",
     page="docs/lv-eval.md",

@@ -10,14 +10,17 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache, lru_cache
+from itertools import islice
 from pathlib import Path
 
-from helm_longctx.errors import InputError, bad_argument
+from helm_longctx.errors import InputError
 from helm_longctx.protocol.prompt import Message, read_messages
+from helm_longctx.protocol.sampling import shuffle_order
+from helm_longctx.protocol.task import Example, Settings, Task
 from helm_longctx.sources.hub import HubDataset
 from helm_longctx.sources.jsonl import JsonLines, Row, Types
+from helm_longctx.sources.root import DataRoot
 
 SOURCE = HubDataset("openai/mrcr", {"train": 2400}, labelled=False)
 PATH = f"{SOURCE.folder}/train.jsonl"
@@ -42,89 +45,71 @@ COLUMNS: Types = {
 CountTokens = Callable[[str], int]
 
 
-@dataclass(frozen=True)
-class Conversation:
-    """A row of the file.
-
-    Args:
-        number: its place in the file, from 0.
-        messages: the prompt; the last one is the user's.
-        answer: the expected output, with the random string before it.
-        random_string: the text with which the output has to begin.
-        needle: the row's `desired_msg_index`: which of the messages, from 0, is asked for.
-        tokens: number of tokens of all messages and the answer.
-    """
-
-    number: int
-    messages: tuple[Message, ...]
-    answer: str
-    random_string: str
-    needle: int
-    tokens: int
-
-    @property
-    def conversation(self) -> str:
-        """A digest of all messages but the last, which rows on the same conversation share."""
-        digest = hashlib.sha256()
-        for message in self.messages[:-1]:
-            digest.update(message["content"].encode("utf-8", "surrogatepass"))
-        return digest.hexdigest()[:12]
-
-    @property
-    def depth(self) -> float:
-        """The position of the message that is asked for, 0 (first) to 1 (last)."""
-        return min(self.needle / max(len(self.messages) - 1, 1), 1.0)
-
-    @property
-    def record(self) -> dict[str, str]:
-        """The fields that the scorer reads."""
-        return {"answer": self.answer, "random_string_to_prepend": self.random_string}
-
-
-def conversations(path: Path, needles: int, length: int, count: CountTokens | None = None) -> Iterator[Conversation]:
-    """Yield the rows of a bin in file order: more than `length` / 2 and at most `length` tokens.
-
-    Only one row is in memory at a time.
-
-    Args:
-        needles: number of needles that a row must have.
-        count: counts the tokens of a text; with o200k_base by default.
+def load(task: Task, settings: Settings, root: DataRoot, needles: int) -> Iterator[Example]:
+    """Load the conversations of the bin in file order, or only the first `num_samples` if that is given.
 
     Raises:
-        InputError: an argument is not allowed, or the file is absent or malformed.
+        InputError: the file is malformed, or tiktoken cannot load its encoding.
     """
-    if needles not in NEEDLES:
-        raise bad_argument("mrcr", "needles", needles, NEEDLES)
-    if length not in LENGTHS.values():
-        raise bad_argument("mrcr", "length", length, LENGTHS)
-    count = count or o200k_counter()
+    rows = islice(_bin_rows(root / PATH, needles, settings.level), task.sample(settings))
+    return (example for _, example in rows)
+
+
+def load_shuffled(task: Task, settings: Settings, root: DataRoot, needles: int) -> Iterator[Example]:
+    """Load the conversations of the bin in HELMET's order.
+
+    Raises:
+        InputError: the file is malformed, or tiktoken cannot load its encoding.
+    """
+    path = root / PATH
+    # Only one conversation is in memory at a time, so those of the sample are read a second time.
+    tokens = [(number, example.input_tokens) for number, example in _bin_rows(path, needles, settings.level)]
+    chosen = [tokens[place] for place in shuffle_order(len(tokens), settings.seed)[: task.sample(settings)]]
+    rows = JsonLines(path, COLUMNS).rows(number for number, _ in chosen)
+    for (number, count), row in zip(chosen, rows, strict=True):
+        yield _example(row, number, _messages(row, path, number), count)
+
+
+def _bin_rows(path: Path, needles: int, length: int) -> Iterator[tuple[int, Example]]:
+    """Yield the number and the example of each row of a bin: more than `length` / 2 and at most `length` tokens.
+
+    Only one row is in memory at a time.
+    """
+    count = o200k_counter()
     for number, row in enumerate(JsonLines(path, COLUMNS)):
         if row["n_needles"] != needles:
             continue
-        messages = _messages(row, f"{path}: row {number + 1}")
+        messages = _messages(row, path, number)
         texts = [*(message["content"] for message in messages), row["answer"]]
         # A token has at least one byte, so a row with so few bytes is too short and need not be tokenized.
         if sum(len(text.encode("utf-8", "surrogatepass")) for text in texts) <= length // 2:
             continue
         tokens = _tokens(texts, length, count)
         if length // 2 < tokens <= length:
-            yield _conversation(row, number, messages, tokens)
+            yield number, _example(row, number, messages, tokens)
 
 
-def read_conversations(path: Path, chosen: Sequence[tuple[int, int]]) -> Iterator[Conversation]:
-    """Yield the rows with these numbers and numbers of tokens, in this order.
+def _example(row: Row, number: int, messages: Sequence[Message], tokens: int | None) -> Example:
+    return Example(
+        id=f"mrcr-{number}",
+        fields={"question": messages[-1]["content"]},
+        references=[row["answer"]],
+        source="hub",
+        depth=min(row["desired_msg_index"] / max(len(messages) - 1, 1), 1.0),
+        input_tokens=tokens,
+        counter="o200k_base",
+        record={name: row[name] for name in ("answer", "random_string_to_prepend")},
+        messages=messages,
+        group=f"conversation {_digest(messages[:-1])}",
+    )
 
-    Raises:
-        InputError: the file is malformed.
-    """
-    rows = JsonLines(path, COLUMNS).rows(number for number, _ in chosen)
-    for (number, tokens), row in zip(chosen, rows, strict=True):
-        yield _conversation(row, number, _messages(row, f"{path}: row {number + 1}"), tokens)
 
-
-def _conversation(row: Row, number: int, messages: tuple[Message, ...], tokens: int) -> Conversation:
-    answer, random_string = row["answer"], row["random_string_to_prepend"]
-    return Conversation(number, messages, answer, random_string, row["desired_msg_index"], tokens)
+def _digest(messages: Sequence[Message]) -> str:
+    """Return a digest of messages. Rows on the same conversation share all messages but the last."""
+    digest = hashlib.sha256()
+    for message in messages:
+        digest.update(message["content"].encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()[:12]
 
 
 @cache
@@ -147,7 +132,8 @@ def o200k_counter() -> CountTokens:
     return lru_cache(1 << 14)(lambda text: len(encoding.encode_ordinary(text)))
 
 
-def _messages(row: Row, where: str) -> tuple[Message, ...]:
+def _messages(row: Row, path: Path, number: int) -> tuple[Message, ...]:
+    where = f"{path}: row {number + 1}"
     try:
         messages = json.loads(row["prompt"])
     except ValueError as error:

@@ -9,71 +9,23 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import islice, pairwise
+from itertools import pairwise
 
-from helm_longctx.benchmarks.mrcr.data import (
-    LENGTHS,
-    NEEDLES,
-    PATH,
-    SAMPLE,
-    SOURCE,
-    Conversation,
-    conversations,
-    read_conversations,
-)
+from helm_longctx.benchmarks.mrcr.data import LENGTHS, NEEDLES, SAMPLE, SOURCE, load, load_shuffled
 from helm_longctx.benchmarks.mrcr.scoring import score
 from helm_longctx.protocol.baseline import Baseline
 from helm_longctx.protocol.benchmark import Benchmark, Category, Metric
 from helm_longctx.protocol.lengths import Axis
 from helm_longctx.protocol.prompt import Message
-from helm_longctx.protocol.sampling import shuffle_order
 from helm_longctx.protocol.shapes import TEXT
-from helm_longctx.protocol.task import Example, Settings, Task
+from helm_longctx.protocol.task import Example, Task
 from helm_longctx.protocol.template import NO_TEMPLATE
-from helm_longctx.sources.root import DataRoot
 
 BUDGET = 1000
 """The output budget in tokens."""
 
 # "Prepend X to the 2nd (1 indexed) poem about tapirs. Do not include any other text."
 _REQUEST = re.compile(r"Prepend (\S+) to the (\d+)(?:st|nd|rd|th) \(1 indexed\) (.+?)\. Do not include", re.DOTALL)
-
-
-def load(task: Task, settings: Settings, root: DataRoot, needles: int) -> Iterator[Example]:
-    """Load the conversations of the bin in file order, or only the first `num_samples` if that is given.
-
-    Raises:
-        InputError: the file is malformed.
-    """
-    return map(_example, islice(conversations(root / PATH, needles, settings.level), task.sample(settings)))
-
-
-def load_shuffled(task: Task, settings: Settings, root: DataRoot, needles: int) -> Iterator[Example]:
-    """Load the conversations of the bin in HELMET's order.
-
-    Raises:
-        InputError: the file is malformed.
-    """
-    path = root / PATH
-    # Only one conversation is in memory at a time, so those of the sample are read a second time.
-    tokens = [(row.number, row.tokens) for row in conversations(path, needles, settings.level)]
-    chosen = [tokens[place] for place in shuffle_order(len(tokens), settings.seed)[: task.sample(settings)]]
-    return map(_example, read_conversations(path, chosen))
-
-
-def _example(row: Conversation) -> Example:
-    return Example(
-        id=f"mrcr-{row.number}",
-        fields={"question": row.messages[-1]["content"]},
-        references=[row.answer],
-        source="hub",
-        depth=row.depth,
-        input_tokens=row.tokens,
-        counter="o200k_base",
-        record=row.record,
-        messages=row.messages,
-        group=f"conversation {row.conversation}",
-    )
 
 
 def find_answer(messages: Sequence[Message]) -> str | None:

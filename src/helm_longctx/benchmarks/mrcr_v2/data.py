@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
+from itertools import islice
 
 from helm_longctx.errors import InputError
+from helm_longctx.protocol.task import Example, Settings, Task
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.sources.bucket import BucketFile
+from helm_longctx.sources.root import DataRoot
 from helm_longctx.sources.tables import read_csv
 
 BUCKET = "mrcr_v2"
@@ -28,32 +29,6 @@ COLUMNS = ("queries", "answer", "view_ops", "context_len", "answer_context_posit
 _START = re.compile(r"\(\s*(\d+)\s*,")
 
 
-@dataclass(frozen=True)
-class Transcript:
-    """A row of a file.
-
-    Args:
-        number: its place in the file, from 0.
-        prompt: the transcript, which ends with the request.
-        answer: the expected output: twelve random characters, and the text.
-        request: the last turn.
-        tokens: number of tokens according to the file.
-        depth: the position of the text that is asked for, 0 (start) to 1 (end).
-    """
-
-    number: int
-    prompt: str
-    answer: str
-    request: str
-    tokens: int
-    depth: float
-
-    @property
-    def group(self) -> str:
-        """A digest of the transcript without its request, which rows on the same transcript share."""
-        return digest(self.prompt.removesuffix(self.request))[:12]
-
-
 def file_of(needles: int, length: int, cumulative: bool = False) -> BucketFile:
     """Return the file of a number of needles and a length.
 
@@ -65,20 +40,36 @@ def file_of(needles: int, length: int, cumulative: bool = False) -> BucketFile:
     return BucketFile(BUCKET, name, f"mrcr_v2/{name}")
 
 
-def transcripts(path: Path) -> Iterator[Transcript]:
-    """Yield the rows in file order; only a few are in memory at a time.
+def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
+    """Load the transcripts of a file in its order, or only the first `num_samples` if that is given.
+
+    Only a few rows are in memory at a time.
 
     Raises:
         InputError: there is no such file, or it is malformed.
     """
-    for number, row in enumerate(read_csv(path, COLUMNS)):
-        yield _transcript(number, row, f"{path}: row {number + 1}")
+    (path,) = task.paths(settings.length)
+    for number, row in enumerate(islice(read_csv(root / path, COLUMNS), task.sample(settings))):
+        prompt, answer, request = row["queries"], row["answer"], row["view_ops"]
+        tokens, start = _position(row, f"{root / path}: row {number + 1}")
+        yield Example(
+            id=f"{task.name}-{number}",
+            fields={"question": request},
+            references=[answer],
+            source="official",
+            depth=min(start / tokens, 1.0),
+            input_tokens=tokens,
+            counter="Google DeepMind's",
+            record={"answer": answer},
+            messages=[{"role": "user", "content": prompt}],
+            # Rows on the same transcript differ only in the request at its end.
+            group=f"transcript {digest(prompt.removesuffix(request))[:12]}",
+        )
 
 
-def _transcript(number: int, row: dict[str, str], where: str) -> Transcript:
-    start = _START.match(row["answer_context_position"].strip())
-    if not row["context_len"].isdecimal() or int(row["context_len"]) < 1 or start is None:
+def _position(row: dict[str, str], where: str) -> tuple[int, int]:
+    """Return the number of tokens of the transcript, and the position of the answer in it."""
+    tokens, start = row["context_len"], _START.match(row["answer_context_position"].strip())
+    if not tokens.isdecimal() or int(tokens) < 1 or start is None:
         raise InputError(f"{where}: 'context_len' and 'answer_context_position' must be a number and a pair of numbers")
-    tokens = int(row["context_len"])
-    depth = min(int(start[1]) / tokens, 1.0)
-    return Transcript(number, row["queries"], row["answer"], row["view_ops"], tokens, depth)
+    return int(tokens), int(start[1])

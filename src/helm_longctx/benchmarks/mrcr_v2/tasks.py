@@ -7,21 +7,19 @@ and analysis_utils.py (how the lexical baseline finds the answer).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from difflib import SequenceMatcher
 from functools import partial
-from itertools import islice
 
-from helm_longctx.benchmarks.mrcr_v2.data import CUMULATIVE, LENGTHS, NEEDLES, file_of, transcripts
+from helm_longctx.benchmarks.mrcr_v2.data import CUMULATIVE, LENGTHS, NEEDLES, file_of, load
 from helm_longctx.protocol.baseline import Baseline
 from helm_longctx.protocol.benchmark import Benchmark, Category, Metric, Published
 from helm_longctx.protocol.lengths import LARGEST, Axis
 from helm_longctx.protocol.prompt import Message
 from helm_longctx.protocol.shapes import TEXT
-from helm_longctx.protocol.task import Example, Record, Scores, Settings, Task, Variant
+from helm_longctx.protocol.task import Record, Scores, Task, Variant
 from helm_longctx.protocol.template import NO_TEMPLATE
 from helm_longctx.sources.fetch import Source
-from helm_longctx.sources.root import DataRoot
 
 HASH = 12
 """Characters of the random string before an answer."""
@@ -38,28 +36,6 @@ FLOORS = {
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
 _REQUEST = re.compile(r"User: Prepend (\w+) to the (\w+) (.+?) about (.+?) in an? (.+?) style\. Do not include")
 _REPLY = re.compile(r"\s*Assistant:(.*?)(?=\n\nUser:|\Z)", re.DOTALL)
-
-
-def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
-    """Load the transcripts of a file in its order, or only the first `num_samples` if that is given.
-
-    Raises:
-        InputError: the file is malformed.
-    """
-    (path,) = task.paths(settings.length)
-    for row in islice(transcripts(root / path), task.sample(settings)):
-        yield Example(
-            id=f"{task.name}-{row.number}",
-            fields={"question": row.request},
-            references=[row.answer],
-            source="official",
-            depth=row.depth,
-            input_tokens=row.tokens,
-            counter="Google DeepMind's",
-            record={"answer": row.answer},
-            messages=[{"role": "user", "content": row.prompt}],
-            group=f"transcript {row.group}",
-        )
 
 
 def score(record: Record) -> Scores:

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import chain, islice, pairwise, repeat
 from itertools import count as numbers
-from itertools import islice, pairwise
 from math import pi
 from operator import add
 from random import Random
@@ -23,11 +23,31 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from helm_longctx.benchmarks.ruler import prompts
-from helm_longctx.benchmarks.ruler.haystacks import Documents, Question, few_words, key_words, many_words, read_essays
+from helm_longctx.benchmarks.ruler.haystacks import (
+    Documents,
+    Question,
+    draw_below,
+    few_words,
+    key_words,
+    many_words,
+    read_essays,
+)
 from helm_longctx.errors import InputError
 from helm_longctx.protocol.counting import CountTokens
 from helm_longctx.protocol.template import Template
 from helm_longctx.sources.root import DataRoot
+
+CUT = "\x1f"
+"""Stands for a space of a sample that is being drawn. Texts between these are often the same, so they are looked up
+when tokens are counted."""
+
+
+def cut_ends(text: str) -> str:
+    """Separate the first and the last word of a text, to which other characters can be joined."""
+    return CUT.join(text.replace(" ", CUT, 1).rsplit(" ", 1))
+
+
+NOISE = cut_ends(prompts.NOISE)
 
 DEPTHS = [int(depth) for depth in np.round(np.linspace(0, 100, num=40, endpoint=True))]
 """The percentages of an essay's sentences that can come before a needle."""
@@ -41,12 +61,9 @@ ZETA_2 = pi**2 / 6
 HOPS = 4
 """The number of variables in a chain besides the first."""
 
-SEVEN_DIGITS = range(1_000_000, 10_000_000)
-
 DRAW_ITEM: dict[str, Callable[[Random], str]] = {
     "words": lambda rng: key_words().draw(rng),
-    # `rng.randint` draws the same number, in more time.
-    "numbers": lambda rng: str(rng.choice(SEVEN_DIGITS)),
+    "numbers": lambda rng: str(1_000_000 + draw_below(rng, 9_000_000)),
     "uuids": lambda rng: write_uuid(rng.getrandbits(128)),
 }
 
@@ -54,7 +71,7 @@ Item = TypeVar("Item")
 
 
 class Draw(NamedTuple):
-    """A sample: the values of the template's fields, and the expected answers."""
+    """A sample: the values of the template's fields, with `CUT` for some spaces, and the expected answers."""
 
     fields: dict[str, str]
     answers: list[str]
@@ -83,7 +100,11 @@ class Script:
 
     def tokens(self, draw: Draw) -> int:
         """Count the tokens of a completion prompt and the output."""
-        return self.count(self.template.render(draw.fields).text("completion")) + self.output
+        return self.count_text(self.template.render(draw.fields).text("completion")) + self.output
+
+    def count_text(self, text: str) -> int:
+        """Count the tokens of a text with `CUT` for some spaces."""
+        return self.count(*text.split(CUT))
 
     def draw_all(self, draw: DrawSample, step: int, size: int = 0) -> Iterator[Draw]:
         """Yield samples of a size without end; search the size if none is given."""
@@ -167,7 +188,8 @@ def draw_needles(
     """
     rng, essays = Random(script.seed), read_essays(script.root) if haystack == "essay" else None
     draw_key, draw_value = DRAW_ITEM[key_kind], DRAW_ITEM[value_kind]
-    make_needle = prompts.NEEDLE.format(type_needle_v=value_kind, key="{}", value="{}").format
+    needle = cut_ends(prompts.NEEDLE.format(type_needle_v=value_kind, key=f"{CUT}{{}}{CUT}", value="{}"))
+    make_needle = needle.replace(f" {CUT}", CUT).replace(f"{CUT} ", CUT).format
 
     def draw(number: int, size: int) -> Draw:
         pairs = [(draw_key(rng), [draw_value(rng) for _ in range(values)]) for _ in range(max(keys, queries))]
@@ -175,7 +197,7 @@ def draw_needles(
         if essays:
             context = hide_in_essays(essays.sentences(size), needles, rng)
         else:
-            lines = [prompts.NOISE] * size
+            lines = [NOISE] * size
             if haystack == "needle":
                 lines = [make_needle(draw_key(rng), draw_value(rng)) for _ in range(size)]
             # The first needle gets the last place (niah.py:179).
@@ -206,8 +228,8 @@ def hide_in_essays(sentences: list[str], needles: list[str], rng: Random) -> str
     parts = []
     for (start, end), needle in zip(pairwise([0, *places]), needles, strict=True):
         # Empty parts stay: the official scripts join them, too, so that two spaces stand there.
-        parts += [" ".join(sentences[start:end]), needle]
-    return " ".join([*parts, " ".join(sentences[places[-1] :])])
+        parts += [CUT.join(sentences[start:end]), needle]
+    return CUT.join([*parts, CUT.join(sentences[places[-1] :])])
 
 
 def track_variables(script: Script) -> Iterator[Draw]:
@@ -232,7 +254,7 @@ def track_variables(script: Script) -> Iterator[Draw]:
     example = f"{script.template.render(solved.fields).text('completion')} {' '.join(solved.answers)}\n"
     # The official search counts the example apart from the sample, though samples are counted with it
     # (variable_tracking.py:241, 268).
-    size = replace(script, output=script.output + script.count(example)).search_size(draw, 10)
+    size = replace(script, output=script.output + script.count_text(example)).search_size(draw, 10)
     return script.draw_all(draw_with_example, 10, size)
 
 
@@ -254,7 +276,7 @@ def draw_chain(rng: Random, letters: int, draw_value: Callable[[], str], size: i
     value = draw_value()
     chain = [prompts.FIRST_LINK.format(name=names[0], value=value)]
     chain += [prompts.LINK.format(name=name, previous=previous) for previous, name in pairwise(names)]
-    context = hide([prompts.NOISE] * size, chain, rng)
+    context = hide([NOISE] * size, chain, rng)
     return Draw({"example": "", "context": context, "query": value, "num_v": str(HOPS + 1)}, names)
 
 
@@ -286,12 +308,12 @@ def list_common_words(script: Script) -> Iterator[Draw]:
 
 
 def _enumerate(words: list[str]) -> str:
-    return " ".join(map(add, _labels(len(words)), words))
+    return CUT.join(map(add, _labels(len(words)), words))
 
 
 @lru_cache(maxsize=8)
 def _labels(count: int) -> list[str]:
-    return [f"{number}. " for number in range(1, count + 1)]
+    return [f"{number}.{CUT}" for number in range(1, count + 1)]
 
 
 def write_coded_texts(script: Script) -> Iterator[Draw]:
@@ -313,28 +335,31 @@ def write_coded_texts(script: Script) -> Iterator[Draw]:
 
 def _draw_vocabulary(rng: Random, count: int, seed: int) -> list[str]:
     words: set[str] = set()
-    while len(words) < count:
-        words.add(_draw_word(rng, ascii_lowercase, 6))
+    while missing := count - len(words):
+        letters = _draw_word(rng, ascii_lowercase, 6 * missing)
+        words.update(letters[start : start + 6] for start in range(0, len(letters), 6))
     # Sorted, since the order of a set of texts differs from process to process.
     return [prompts.DOTS, *shuffle(sorted(words), seed)[1:]]
 
 
 def _write_text(vocabulary: list[str], count: int, seed: int) -> Draw:
     shares = np.arange(1, len(vocabulary) + 1) ** -2.0
-    times = (count * shares / ZETA_2).astype(int)
-    words = shuffle(np.repeat(vocabulary, times).tolist(), seed)
+    times = (count * shares / ZETA_2).astype(int).tolist()
+    words = shuffle([*chain.from_iterable(map(repeat, vocabulary, times))], seed)
     # The question says that the dots, which stand most often, do not count.
-    return Draw({"context": " ".join(words)}, vocabulary[1:4])
+    return Draw({"context": CUT.join(words)}, vocabulary[1:4])
 
 
 def ask_questions(script: Script, read: Callable[[DataRoot], Documents]) -> Iterator[Draw]:
     """Yield questions among documents. There are no more samples than questions."""
     rng, (questions, texts) = Random(script.seed), read(script.root)
+    texts = [cut_ends(text) for text in texts]
+    write_document = prompts.DOCUMENT.replace(" ", CUT).format
 
     def draw(number: int, size: int) -> Draw:
         question = questions[number]
         selection = shuffle(_select(rng, question, len(texts), size), script.seed)
-        documents = (prompts.DOCUMENT.format(i=i, document=texts[place]) for i, place in enumerate(selection, 1))
+        documents = [write_document(i=i, document=texts[place]) for i, place in enumerate(selection, 1)]
         return Draw({"context": "\n\n".join(documents), "query": question.text}, question.answers)
 
     return islice(script.draw_all(draw, 10), len(questions))
@@ -362,4 +387,4 @@ def _order(count: int, seed: int) -> list[int]:
 
 def shuffle(items: Sequence[Item], seed: int) -> list[Item]:
     """Shuffle with a new generator, as the official scripts do, so that all lists of one length get the same order."""
-    return [items[place] for place in _order(len(items), seed)]
+    return [*map(items.__getitem__, _order(len(items), seed))]

@@ -46,7 +46,8 @@ def load(task: Task, settings: Settings, root: DataRoot, samples: generate.Sampl
         raise InputError(f"{task.name}: count_with is missing; allowed: the name or the folder of a tokenizer")
     output = task.output_tokens(settings)
     script = generate.Script(task.template, settings.counter, settings.level, output, settings.seed, root)
-    for number, (fields, answers) in enumerate(islice(samples(script), task.sample(settings))):
+    for number, (marked, answers) in enumerate(islice(samples(script), task.sample(settings))):
+        fields = {name: text.replace(generate.CUT, " ") for name, text in marked.items()}
         # Only a single needle has one depth; other tasks have several pieces of evidence.
         place = fields["context"].find(answers[0]) if task.template is NIAH else -1
         depth = place / len(fields["context"]) if place >= 0 else None
