@@ -44,9 +44,14 @@ def suggest(value: object, names: Iterable[str], most: int = 1) -> str:
     Args:
         most: largest number of names.
     """
+    similar = find_similar(value, names, most)
+    return f"; did you mean {', '.join(similar)}?" if similar else ""
+
+
+def find_similar(value: object, names: Iterable[str], most: int = 1) -> list[str]:
+    """Return the names with the most similar spelling, at most `most`, the most similar one first."""
     by_lower = {name.lower(): name for name in names if len(name) <= _LONGEST_NAME}
-    nearest = get_close_matches(str(value)[:_LONGEST_NAME].lower(), by_lower, n=most)
-    return f"; did you mean {', '.join(map(by_lower.__getitem__, nearest))}?" if nearest else ""
+    return [by_lower[name] for name in get_close_matches(str(value)[:_LONGEST_NAME].lower(), by_lower, n=most)]
 
 
 def shorten(value: object, limit: int = 80) -> str:

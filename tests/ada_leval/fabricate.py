@@ -124,8 +124,8 @@ def choice_records() -> list[dict[str, Any]]:
         "".join(rng.choices(["A", "1", "2", "3", "0", " ", "B", "Answer: "], k=rng.randint(0, 9))) for _ in range(100)
     ]
     return [
-        {"prediction": said, "num_choice": count, "answer": f"A{rng.randint(1, count)}"}
-        for said in (*ODD_CHOICES, *made)
+        {"prediction": output, "num_choice": count, "answer": f"A{rng.randint(1, count)}"}
+        for output in (*ODD_CHOICES, *made)
         for count in COUNTS
     ]
 
@@ -141,8 +141,8 @@ def order_records() -> list[dict[str, Any]]:
         for form in ("Answer: [{}, {}, {}, {}]", "{}{}, {} then {}")
     ]
     return named + [
-        {"prediction": said, "answer": order}
-        for said in (*ODD_ORDERS, *made)
+        {"prediction": output, "answer": order}
+        for output in (*ODD_ORDERS, *made)
         for order in ([1, 2, 3, 4], [4, 1, 3, 2], rng.choice(orders))
     ]
 

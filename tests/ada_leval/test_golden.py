@@ -83,8 +83,8 @@ def test_baseline_reads_the_prompts(task: str, least: float, data: tuple[int, Da
     assert callable(answer)
     scores = []
     for example in load_examples(row, Settings(8192), root):
-        said = answer(row.prompt(example).messages)
-        record = {**example.record, "prediction": said, "references": example.references}
+        output = answer(row.prompt(example).messages)
+        record = {**example.record, "prediction": output, "references": example.references}
         scores.append(row.score(record)["accuracy"])
     assert sum(scores) / len(scores) >= least
     assert answer([{"role": "user", "content": "Sort: Part 1: x"}]) is None

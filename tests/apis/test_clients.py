@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import dacite
@@ -330,9 +331,32 @@ def test_prompts_that_are_not_unicode(server: Server) -> None:
     assert server.calls[0].prompt == request.prompt
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_connections(kind: str, server: Server) -> None:
+    """Each thread has connections of its own, which are closed with the thread, and follows a change of the options."""
+    client, libraries = make(kind, server), []
+
+    def ask() -> None:
+        for timeout in (5, 5, 7):
+            if client.client.timeout != timeout:
+                client.client = client.client.with_options(timeout=timeout)
+            assert client.make_request(REQUEST).success
+            libraries.append(client._thread_library())
+
+    for _ in range(2):
+        thread = Thread(target=ask)
+        thread.start()
+        thread.join()
+    del thread
+    assert [library.timeout for library in libraries] == [5, 5, 7] * 2
+    assert libraries[0] is libraries[1]
+    assert len(set(map(id, libraries))) == 4
+    assert all(library.is_closed() for library in libraries)
+
+
 @pytest.mark.skipif(not MEMORY.exists(), reason="reads the memory of the process as Linux has it")
 @pytest.mark.parametrize("kind", ["chat", "anthropic"])
-def test_memory(kind: str, server: Server) -> None:
+def test_memory(kind: str, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """While a long prompt is sent, there is one more copy of it: the body."""
     client, resident = make(kind, server), []
     reply = _reply(server, client.route(REQUEST), client.body(REQUEST))
@@ -341,8 +365,7 @@ def test_memory(kind: str, server: Server) -> None:
         resident.append(int(MEMORY.read_text().split()[1]) * 4096)
         return httpx.Response(200, json=reply)
 
-    library = httpx.Client(transport=httpx.MockTransport(answer))
-    client.client = client.client.with_options(http_client=library)
+    monkeypatch.setattr(httpx.HTTPTransport, "handle_request", lambda transport, request: answer(request))
     assert client.make_request(REQUEST).success
     request = replace(REQUEST, prompt="A long book. " * 1_500_000)
     assert client.make_request(request).success

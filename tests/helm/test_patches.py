@@ -9,11 +9,15 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from helm.benchmark.model_deployment_registry import ClientSpec, ModelDeployment
+from helm.clients import auto_client
 
 from helm_longctx.helm import patches
 from helm_longctx.helm.patches import Patch, apply_patches
+from tests.running.making import deployed
 
 EVERY = (patches._ADAPTER, *patches._OF_RUNS, patches._OPENAI)
 
@@ -155,3 +159,23 @@ def test_the_codec_comes_without_what_it_does_not_need() -> None:
         "assert theirs.wordnet._LazyCorpusLoader__name == 'wordnet'\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    ("client", "credentials", "key", "warnings"),
+    [
+        ("helm_longctx.apis.OpenAIClient", {}, None, 0),
+        ("helm_longctx.apis.OpenAIClient", {"deployments": {"other/model": "x"}}, None, 0),
+        ("helm_longctx.apis.OpenAIClient", {"myApiKey": "of the organization"}, "of the organization", 0),
+        ("helm_longctx.apis.OpenAIClient", {"deployments": {"my/model": "of the model"}}, "of the model", 0),
+        ("helm.clients.openai_client.OpenAIClient", {}, None, 1),
+    ],
+)
+def test_keys_that_are_not_in_helms_file(
+    caplog: pytest.LogCaptureFixture, client: str, credentials: dict[str, Any], key: str | None, warnings: int
+) -> None:
+    """Our clients find them elsewhere, so HELM does not warn of them. Of other clients' keys it still does."""
+    apply_patches()
+    with deployed(ModelDeployment("my/model", ClientSpec(client), "longctx/lexical")) as name:
+        assert auto_client.provide_api_key(credentials, "my", name) == key
+    assert caplog.text.count("Could not find key") == warnings

@@ -50,7 +50,7 @@ def test_a_text_without_words(examples: list[Example]) -> None:
 
 
 def test_judge_prompts(examples: list[Example]) -> None:
-    """So is what the judge is asked, with placeholders in requests and texts."""
+    """The judge's prompts are the official ones, also if requests and texts have placeholders."""
     asked = [
         judge_prompt(example.record["rubric"], example.fields["input"], text)
         for example, text in zip(examples, responses(), strict=True)

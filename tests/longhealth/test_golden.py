@@ -88,9 +88,9 @@ def test_seed_and_sample(root: DataRoot) -> None:
 def test_baseline_and_errors(root: DataRoot) -> None:
     """The baseline names an option of each prompt; without a tokenizer nothing is loaded, and a faulty row is one line."""
     for example in load_examples(TASK2, settings(), root):
-        said = choose_option(TASK2.prompt(example).messages)
-        assert said is not None
-        letter, text = said.removeprefix("The correct answer is ").split(": ", 1)
+        output = choose_option(TASK2.prompt(example).messages)
+        assert output is not None
+        letter, text = output.removeprefix("The correct answer is ").split(": ", 1)
         assert f"{letter}: {text}" in example.fields["options"].splitlines()
     assert choose_option([{"role": "user", "content": "A: x"}]) is None
     with pytest.raises(InputError, match=r"task1: no tokenizer .* count_with="):

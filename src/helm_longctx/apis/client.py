@@ -11,7 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from importlib import import_module
+from threading import local
 from typing import Any, ClassVar
+from weakref import finalize
 
 import httpx
 import orjson
@@ -87,6 +89,14 @@ class Settings:
             raise bad_argument("client_spec.args", "thinking_tokens", self.thinking_tokens, "whole numbers from 0")
 
 
+@dataclass
+class _OwnLibrary:
+    """A thread's own copy of the package's client, and the client that all threads share."""
+
+    shared: Any
+    library: Any
+
+
 class ProviderClient(CachingClient):
     """A HELM client on a provider's official package. Several threads may call it.
 
@@ -97,7 +107,8 @@ class ProviderClient(CachingClient):
         settings: see `Settings`.
 
     Attributes:
-        client: the package's client. Callers may replace it by one with other options.
+        client: the package's client. Callers may replace it by one with other options, but requests use an HTTP client
+            of their thread.
         parameters: the parameters that the model refuses, as far as they are known.
 
     Raises:
@@ -120,6 +131,9 @@ class ProviderClient(CachingClient):
     address_part: ClassVar[str] = ""
     """The start of a route that the client's address already contains."""
 
+    _auth: httpx.Auth | None = None
+    """Changes the HTTP requests and waits for their answers; None for none."""
+
     def __init__(
         self, cache_config: CacheConfig, api_key: str | None = None, base_url: str | None = None, **settings: Any
     ):
@@ -129,7 +143,9 @@ class ProviderClient(CachingClient):
         for name in settings.keys() - names:
             raise bad_argument(type(self).__name__, "argument", name, names)
         self.settings = Settings(**settings)
+        self._local, self._certificates = local(), httpx.create_ssl_context()
         self.client = self._make_library(
+            http_client=self._make_http_client(),
             api_key=_find_key(self.settings, api_key, base_url),
             base_url=base_url,
             default_headers=_fill_in(self.settings.headers or {}),
@@ -251,14 +267,34 @@ class ProviderClient(CachingClient):
     def _exchange(self, request: Request, body: Body) -> Body:
         """Send a body, which is serialized once, and return the reply."""
         path, content = self.route(request).removeprefix(self.address_part), _serialize(body)
+        library = self._thread_library()
         if not body.get("stream"):
             # The response is raw, so that its JSON keeps fields that other servers add.
-            response = self.client.post(path, cast_to=httpx.Response, content=content)
+            response = library.post(path, cast_to=httpx.Response, content=content)
             reply: Body = json.loads(response.content)
             return reply
         stream_cls = import_module(self.package).Stream[object]
-        with self.client.post(path, cast_to=object, content=content, stream=True, stream_cls=stream_cls) as events:
+        with library.post(path, cast_to=object, content=content, stream=True, stream_cls=stream_cls) as events:
             return self._join(events)
+
+    def _thread_library(self) -> Any:
+        """Return `client` with HTTP connections that only this thread uses.
+
+        If threads share connections, httpx searches all of them at the start and at the end of each request, while the
+        other threads wait.
+        """
+        shared, own = self.client, getattr(self._local, "own", None)
+        if own is None or own.shared is not shared:
+            http_client = self._make_http_client()
+            own = self._local.own = _OwnLibrary(shared, shared.with_options(http_client=http_client))
+            finalize(own, http_client.close)  # at the end of the thread
+        return own.library
+
+    def _make_http_client(self) -> httpx.Client:
+        # The certificates are shared, because reading them takes longer than the rest of a client.
+        options = {"verify": self._certificates, "auth": self._auth}
+        client: httpx.Client = import_module(self.package).DefaultHttpxClient(**options)
+        return client
 
     def _cache_key(self, request: Request) -> Body:
         """Return the body with a digest in the place of the prompt, so that the key of a long prompt is short.

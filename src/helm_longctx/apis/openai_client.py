@@ -51,7 +51,7 @@ class OpenAIClient(ProviderClient):
         **settings: Any,
     ):
         self._form, self._org_id = self.request_form({"form": form}), org_id
-        self._calls = FunctionCalls(base_url) if nvcf else None
+        self._auth = FunctionCalls(base_url) if nvcf else None
         super().__init__(cache_config, api_key, base_url, **settings)
 
     @classmethod
@@ -104,8 +104,7 @@ class OpenAIClient(ProviderClient):
     def _make_library(self, **options: Any) -> Any:
         import openai
 
-        http_client = openai.DefaultHttpxClient(auth=self._calls) if self._calls else None
-        return openai.OpenAI(organization=self._org_id, http_client=http_client, **options)
+        return openai.OpenAI(organization=self._org_id, **options)
 
     def _stream_fields(self, body: Body) -> Body:
         streams = self.settings.stream or body.get("stream")

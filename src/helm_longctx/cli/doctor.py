@@ -132,7 +132,7 @@ def _configuration(local_path: Path) -> Iterator[Finding]:
 
 def _credentials(local_path: Path) -> Iterator[Finding]:
     """List the names of the credentials. Their values are never printed."""
-    variables = sorted(name for name in os.environ if name.endswith(("_API_KEY", "_TOKEN")) and os.environ[name])
+    variables = sorted(name for name in os.environ if name.endswith(("_KEY", "_TOKEN")) and os.environ[name])
     yield True, f"in the environment: {', '.join(variables) or 'none'}"
     path = local_path / "credentials.conf"
     if path.is_file():

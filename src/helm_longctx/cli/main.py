@@ -6,6 +6,7 @@ import logging
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import typer
 from typer.main import get_command
@@ -31,7 +32,7 @@ from helm_longctx.cli import (
     subset,
     tables,
 )
-from helm_longctx.errors import InputError, shorten
+from helm_longctx.errors import InputError, shorten, suggest
 from helm_longctx.helm.errors import explain
 from helm_longctx.redaction.logs import redact_logs, redact_uncaught
 from helm_longctx.redaction.text import redact, register_environment
@@ -43,6 +44,11 @@ EXIT_STATUSES = {
     130: "interrupted by Ctrl-C",
     143: "ended by SIGTERM",
 }
+
+_PROGRAM = "helm-longctx"
+
+# Older versions of Typer have Click's class, newer ones their own.
+_UsageError: Any = typer.BadParameter.__base__
 
 app = typer.Typer(
     help="Long-context evaluation for Stanford HELM.",
@@ -143,8 +149,7 @@ def main() -> None:
     redact_logs()
     redact_uncaught()
     try:
-        # Not `app()`: that would replace our hook for uncaught exceptions, which redacts secrets.
-        get_command(app)()
+        raise SystemExit(_run_command())
     except InputError as error:
         print(f"helm-longctx: error: {explain(error)}", file=sys.stderr)
         raise SystemExit(2) from None
@@ -155,6 +160,33 @@ def main() -> None:
     except OSError as error:
         print(f"helm-longctx: error: {_explain_os_error(error)}", file=sys.stderr)
         raise SystemExit(2) from None
+
+
+def _run_command() -> int:
+    """Run the command of the command line, and return its exit status.
+
+    Raises:
+        InputError: a command or an option is unknown, missing or has a wrong value.
+    """
+    try:
+        # Not `app()`: that would replace our hook for uncaught exceptions, which redacts secrets.
+        return get_command(app)(prog_name=_PROGRAM, standalone_mode=False) or 0
+    except _UsageError as error:
+        # A command without its sub-command shows its help, which Typer makes an error.
+        if type(error).__name__ == "NoArgsIsHelpError":
+            error.show()
+            return 2
+        raise InputError(_explain_usage(error)) from None
+
+
+def _explain_usage(error: Any) -> str:
+    """Return Typer's message as one line, with the most similar name, or with the command that prints the help."""
+    path = error.ctx.command_path if error.ctx else _PROGRAM
+    nearest = suggest(getattr(error, "option_name", ""), getattr(error, "possibilities", None) or [])
+    text = f"{error.message}{nearest}" if nearest else error.format_message().rstrip(".")
+    # Typer itself suggests a similar command.
+    help_text = "" if text.endswith("?") else f"; see {path} --help"
+    return ": ".join(filter(None, (path.removeprefix(_PROGRAM).strip(), f"{text}{help_text}")))
 
 
 def _explain_os_error(error: OSError) -> str:

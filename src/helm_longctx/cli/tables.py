@@ -25,14 +25,14 @@ from helm_longctx.sources.root import DataRoot
 def list_tasks(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="NAME", help="Suites, run entries or tasks. Without a name, the suites are listed."),
+        typer.Argument(metavar="NAME", help="Benchmarks, run entries or tasks. [default: list the benchmarks]"),
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="List the tasks of all suites.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="List the tasks of all benchmarks.")] = False,
     length: Annotated[str, typer.Option(help="Length that the column data is about.")] = "128k",
     as_json: Annotated[bool, typer.Option("--json", help="Print the tasks as JSON.")] = False,
     output_path: OutputPath = Path("benchmark_output"),
 ) -> None:
-    """List the suites, or the tasks of some with lengths, metric, output budget, and whether their data is present."""
+    """List the benchmarks, or tasks with lengths, metric, output budget, and whether their data is present."""
     root = DataRoot.find(output_path)
     tokens = parse_length(length, "list")
     rows = [_row(benchmark, entry, task, tokens, root) for benchmark, entry, task in _find_tasks(names or [])]
@@ -41,8 +41,8 @@ def list_tasks(
     elif names or every:
         _print_rows(rows, f"Data at {length}: {root.path}{'' if root.mirror else ' (cache)'}")
     else:
-        _print_rows(list(map(_suite_row, BENCHMARKS)), "Suites")
-        print("The tasks of a suite: helm-longctx list NAME. All tasks: helm-longctx list --all")
+        _print_rows(list(map(_benchmark_row, BENCHMARKS)), "Benchmarks")
+        print("The tasks of a benchmark: helm-longctx list NAME. All tasks: helm-longctx list --all")
 
 
 def _find_tasks(names: Sequence[str]) -> list[tuple[Benchmark, str, Task]]:
@@ -60,9 +60,9 @@ def _find_tasks(names: Sequence[str]) -> list[tuple[Benchmark, str, Task]]:
     known = set().union(*(labels for labels, _ in tasks))
     for name in names:
         if name not in known:
-            suites = ", ".join(benchmark.name for benchmark in BENCHMARKS)
+            benchmarks = ", ".join(benchmark.name for benchmark in BENCHMARKS)
             raise InputError(
-                f"list: NAME={shorten(name)} is not allowed; allowed: {suites}, or their run entries or tasks"
+                f"list: NAME={shorten(name)} is not allowed; allowed: {benchmarks}, or their run entries or tasks"
                 f"{suggest(name, sorted(known), most=3)}"
             )
     return [row for labels, row in tasks if not names or labels & set(names)]
@@ -77,10 +77,10 @@ def _print_rows(rows: Sequence[Mapping[str, Any]], title: str) -> None:
     print_table(table)
 
 
-def _suite_row(benchmark: Benchmark) -> dict[str, Any]:
+def _benchmark_row(benchmark: Benchmark) -> dict[str, Any]:
     lengths = [length for task in benchmark.tasks for length in benchmark.lengths_of(task)]
     return {
-        "suite": benchmark.name,
+        "benchmark": benchmark.name,
         "tasks": len(benchmark.tasks),
         "lengths": _span(lengths),
         "documentation": benchmark.page or benchmark.url,

@@ -142,6 +142,19 @@ def _tell_whose_client(theirs: Any) -> Any:
     return _get_client
 
 
+def _need_no_credentials(theirs: Any) -> Any:
+    """HELM warns of a key that its credentials file lacks, but our clients read keys from environment variables."""
+
+    def provide_api_key(credentials: Mapping[str, Any], host_organization: str, model: str | None = None) -> str | None:
+        record = DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.get(model or "")
+        is_ours = record is not None and record.client_spec.class_name.startswith(f"{_OUR_CLIENTS}.")
+        has_key = f"{host_organization}ApiKey" in credentials or model in credentials.get("deployments", {})
+        key: str | None = None if is_ours and not has_key else theirs(credentials, host_organization, model)
+        return key
+
+    return provide_api_key
+
+
 def _warn_of_subsamples(theirs: Any) -> Any:
     """HELM's `-m` can draw a part of a benchmark's official sample, but published scores are of the whole sample."""
 
@@ -225,6 +238,7 @@ _ADAPTER = Patch(
     _make_our_adapter,
 )
 _CLIENTS = "helm.clients.auto_client:AutoClient"
+_OUR_CLIENTS = "helm_longctx.apis"
 _OF_RUNS = (
     Patch("helm.common.cache", "create_key_value_store", ("config",), _open_our_store),
     Patch(_CLIENTS, "_get_client", ("self", "model_deployment_name"), _tell_whose_client),
@@ -235,6 +249,12 @@ _OF_RUNS = (
         _register_credentials,
     ),
     Patch(_CLIENTS, "make_request", ("self", "request"), _redact_errors),
+    Patch(
+        "helm.clients.auto_client",
+        "provide_api_key",
+        ("credentials", "host_organization", "model"),
+        _need_no_credentials,
+    ),
     Patch(
         "helm.benchmark.runner",
         "downsample_eval_instances",

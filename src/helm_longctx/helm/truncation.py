@@ -217,7 +217,7 @@ def find_counter(name: str) -> Callable[[str], int] | None:
 def _warn_of_no_tokenizer(deployment: str, window: int) -> None:
     hwarn(
         f"deployment {deployment!r} has a window of {window} tokens and no tokenizer_name, so prompts are never cut;"
-        " name a tokenizer in model_deployments.yaml to cut prompts that are too long"
+        " name a tokenizer in model_deployments.yaml (helm-longctx run: --tokenizer) to cut prompts that are too long"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -51,8 +52,8 @@ class Spool:
         name = digest(text)
         with self._lock:
             if name not in self._places:
-                self._file.seek(self._end)
                 size = self._file.write(text.encode("utf-8", "surrogatepass"))
+                self._file.flush()
                 self._places[name] = (self._end, size)
                 self._end += size
         return name
@@ -63,12 +64,9 @@ class Spool:
         Raises:
             KeyError: the text was never added.
         """
-        # Entries are never removed, so the look-up needs no lock. The file's position needs one.
+        # Entries are never removed, and `pread` does not move the file's position, so no lock is needed.
         start, size = self._places[name]
-        with self._lock:
-            self._file.seek(start)
-            data = self._file.read(size)
-        return data.decode("utf-8", "surrogatepass")
+        return os.pread(self._file.fileno(), size, start).decode("utf-8", "surrogatepass")
 
 
 def adapt(

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 import orjson
 
-from helm_longctx.errors import InputError, suggest
+from helm_longctx.errors import InputError, find_similar
 
 Row = Mapping[str, Any]
 Types = Mapping[str, type | tuple[type, ...]]
@@ -139,8 +139,8 @@ class JsonRows:
             if not isinstance(row.get(column), kind):
                 names = " or ".join(k.__name__ for k in (kind if isinstance(kind, tuple) else (kind,)))
                 found = type(row[column]).__name__ if column in row else "nothing"
-                others = row.keys() - self.types.keys()
-                hint = "" if column in row else suggest(column, others)
+                similar = [] if column in row else find_similar(column, row.keys() - self.types.keys())
+                hint = f"; the row has {similar[0]!r} instead" if similar else ""
                 raise InputError(f"{where}: column {column!r} must be {names}, found {found}{hint}")
         return FileRow(row, self.path, place)
 

@@ -6,8 +6,6 @@ Source: princeton-nlp/HELMET at 4526dfb, utils.py and the `post_process` functio
 from __future__ import annotations
 
 import re
-import string
-from collections import Counter
 from collections.abc import Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
@@ -15,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 from helm_longctx.benchmarks.helmet.verdicts import score_answer, score_summary
 from helm_longctx.judging.scores import judge_scores
 from helm_longctx.protocol.task import Record, Scores
+from helm_longctx.protocol.words import english_words
+from helm_longctx.protocol.words import f1 as word_f1
 
 if TYPE_CHECKING:
     from rouge_score.rouge_scorer import RougeScorer
@@ -29,8 +29,6 @@ ANSWER_METRICS = (
     "rougeLsum_recall",
 )
 
-_PUNCTUATION = str.maketrans("", "", string.punctuation)
-_ARTICLES = re.compile(r"\b(a|an|the)\b")
 _ALL_OR_NOTHING = {"yes", "no", "noanswer"}
 
 
@@ -160,7 +158,7 @@ def normalize_answer(text: str) -> str:
     """Convert to lower case and remove ASCII punctuation, articles and extra white space."""
     # Punctuation goes before the articles, so "a-the" becomes "athe", in which no article is found (HELMET
     # utils.py:40).
-    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
+    return " ".join(english_words(text))
 
 
 def f1(prediction: str, reference: str) -> float:
@@ -169,12 +167,7 @@ def f1(prediction: str, reference: str) -> float:
     # A word in common does not make half an answer where the answer is yes or no (HELMET utils.py:53).
     if output != gold and not _ALL_OR_NOTHING.isdisjoint((output, gold)):
         return 0.0
-    output_tokens, gold_tokens = output.split(), gold.split()
-    shared = sum((Counter(output_tokens) & Counter(gold_tokens)).values())
-    if not shared:
-        return 0.0
-    precision, recall = shared / len(output_tokens), shared / len(gold_tokens)
-    return (2 * precision * recall) / (precision + recall)
+    return word_f1(output.split(), gold.split())
 
 
 def parse_output(output: str, prefix: str = "Answer:") -> str:

@@ -21,13 +21,12 @@ from helm_longctx.benchmarks.longproc import countdown, prompts, travel
 from helm_longctx.benchmarks.longproc.programs import passes
 from helm_longctx.protocol.shapes import are_all, is_text, is_whole
 from helm_longctx.protocol.task import Record, Scorer, Scores
+from helm_longctx.protocol.words import english_words
 
 TABLE_METRICS = ("f1", "precision", "recall", "extraction_rate")
 PROCEDURE_METRICS = ("accuracy", "partial_accuracy", "extraction_rate")
 
-_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _PUNCTUATION_AND_APOSTROPHE = str.maketrans("", "", string.punctuation + "\u2019")
-_ARTICLES = re.compile(r"\b(a|an|the)\b")
 _BELIEF_WORDS = re.compile(
     r"\b(a|an|the|on|in|at|step|thinks|think|believes|believe|is|are|of|location|know|knows|belief)\b"
 )
@@ -208,7 +207,7 @@ def _count_agreeing(lines: Sequence[str], expected: Sequence[str]) -> int:
 
 def _normalize_cell(cell: str) -> str:
     # The official code first reduces the spaces and then removes all of them (html_to_tsv_evaluator.py:27).
-    return "".join(_ARTICLES.sub(" ", cell.lower().translate(_PUNCTUATION)).split())
+    return "".join(english_words(cell))
 
 
 def _normalize_belief(line: str) -> str:

@@ -7,7 +7,6 @@ does.
 from __future__ import annotations
 
 import re
-import string
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,11 +14,10 @@ from itertools import pairwise
 from typing import Any
 
 from helm_longctx.benchmarks.longproc import prompts
+from helm_longctx.protocol.words import english_words
 
 Constraint = Mapping[str, Any]
 
-_PUNCTUATION = str.maketrans("", "", string.punctuation)
-_ARTICLES = re.compile(r"\b(a|an|the)\b")
 _TOTAL_DAYS = re.compile(r"European cities for (\d+) days")
 _DAYS = re.compile(r"\d+-(\d+)")
 _FLIGHT = re.compile(r".*Day (\d+).*from (\w+) to (\w+)")
@@ -254,5 +252,4 @@ def procedure_accuracy(output: str, expected: str) -> float:
 
 def _lines(text: str) -> list[str]:
     """Return the lines that are not blank, in lower case, without punctuation, articles and extra white space."""
-    lines = (line for line in text.strip().split("\n") if line.strip())
-    return [" ".join(_ARTICLES.sub(" ", line.lower().translate(_PUNCTUATION)).split()) for line in lines]
+    return [" ".join(english_words(line)) for line in text.strip().split("\n") if line.strip()]
