@@ -1,8 +1,9 @@
-"""Measures seconds and memory of `summarize` and the browser for long runs, with our summarizer and HELM's ("stock").
+"""Measures seconds and memory of summaries and of the browser for long runs, with our summarizer and HELM's ("stock").
 
     python bench/page.py [--json FILE] [--sizes 100x128k …]
 
-Runs are fabricated. The two summarizers take turns; HELM's is measured only for runs that it can summarize.
+Runs are fabricated. "Ours" is `helm-longctx summarize`, and "stock" is `helm-summarize`, which is measured only for
+runs that it can summarize. The two take turns.
 """
 
 from __future__ import annotations
@@ -30,7 +31,10 @@ from tests.fabricate_runs import CHINESE, ENGLISH, long_prompts, write_run
 RECALL = "helmet_recall:task=json_kv,length=128k,model=longctx/null"
 LV_EVAL = "lv_eval:dataset=hotpotwikiqa_mixup,length=256k,model=longctx/null"
 LV_EVAL_CHINESE = "lv_eval:dataset=dureader_mixup,length=256k,model=longctx/null"
-OURS = ("--summarizer-class-name", "helm_longctx.report.LongContextSummarizer")
+COMMANDS = {
+    "ours": ["helm-longctx", "summarize"],
+    "stock": ["helm-summarize", "--schema-path", "schema.yaml"],
+}
 PATIENCE = 300
 """Seconds after which a page counts as one that cannot be opened."""
 
@@ -61,7 +65,7 @@ SIZES = {
 
 @dataclass(frozen=True)
 class Figures:
-    """Args: text of the prompts in MB, seconds and peak memory of helm-summarize, the page's seconds and heap in MB."""
+    """Args: text of the prompts in MB, seconds and peak memory of the summary, the page's seconds and heap in MB."""
 
     size: str
     side: str
@@ -90,9 +94,9 @@ def fabricate(size: Size) -> Iterator[tuple[Path, list[Path], float]]:
 
 
 def summarize(folder: Path, side: str) -> Cost:
-    """Run helm-summarize with our summarizer or HELM's."""
-    options = OURS if side == "ours" else ()
-    return measure_command([BIN / "helm-summarize", "--suite", "s", "--schema-path", "schema.yaml", *options], folder)
+    """Summarize a suite, and return what that costs."""
+    program, *arguments = COMMANDS[side]
+    return measure_command([BIN / program, *arguments, "--suite", "s"], folder)
 
 
 def open_run_page(folder: Path, run: Path) -> tuple[float, float]:

@@ -92,7 +92,10 @@ def test_no_prompt_is_longer_than_the_room(
         ({"messages": [{"role": "assistant", "content": "x"}], "answers": []}, "the last one the user's"),
         ({"messages": "x", "answers": []}, "the last one the user's"),
         ({"question": "y"}, "column 'answers' must be list, found nothing$"),
-        ({"question": "y", "answer": ["x"]}, "column 'answers' must be list, found nothing; the row has 'answer' instead$"),
+        (
+            {"question": "y", "answer": ["x"]},
+            "column 'answers' must be list, found nothing; the row has 'answer' instead$",
+        ),
     ],
 )
 def test_a_mistake_in_a_row_is_one_line(row: dict[str, Any], what: str, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ import pytest
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 
-from helm_longctx.benchmarks.aa_lcr.data import questions
+from helm_longctx.benchmarks.aa_lcr.tasks import AA_LCR as AA_LCR_BENCHMARK
 from helm_longctx.benchmarks.ada_leval import BENCHMARK as ADA_LEVAL
 from helm_longctx.benchmarks.longproc.data import TASKS, problems
 from helm_longctx.benchmarks.scbench import BENCHMARK as SCBENCH
@@ -73,7 +73,10 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Data:
     for name, files in TASKS.items():
         for problem in problems(name, "2k", root / "longproc") if "2k" in files.levels else ():
             answers[problem.prompt] = WRAPPED.get(name, "{}").format(problem.reference)
-    answers |= {question.prompt: question.answer for question in questions(build_aa_lcr(root))}
+    build_aa_lcr(root)
+    (questions,) = AA_LCR_BENCHMARK.tasks
+    for example in questions.load(questions, Settings(None), DataRoot(root, mirror=True)):
+        answers[questions.prompt(example).user_turn] = example.references[0]
     tsort = ADA_LEVAL.task("textsort")
     for example in tsort.load(tsort, Settings(2048), DataRoot(build_ada_leval(root), mirror=True)):
         answers[example.fields["context"]] = f"Answer: {example.references[0]}"

@@ -8,6 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from helm_longctx.benchmarks import BENCHMARKS
+from helm_longctx.report.suite import notes
 from helm_longctx.running import ending
 from helm_longctx.running.ending import log_scores
 from tests.running.making import ENTRY, PlainClient, make_run, make_runner, read
@@ -36,6 +38,16 @@ def test_the_log_ends_with_scores(
     assert int(failed) > 0
     assert name == run.name
     assert command == f"Next: helm-longctx summarize --suite s -o {tmp_path / 'benchmark_output'}"
+
+
+def test_generated_data_is_named(tmp_path: Path) -> None:
+    """One line below the printed scores names the tasks whose data was generated."""
+    run = make_run(tmp_path, PLAIN)
+    tasks = "json_kv, ruler_niah_mk_2, ruler_niah_mk_3, ruler_niah_mv"
+    assert list(notes(run.parent, BENCHMARKS)) == [f"Generated data, not official files: {tasks}"]
+    for stats in run.parent.glob("*/stats.json"):
+        stats.write_text(stats.read_text().replace("generated_data", "other"))
+    assert list(notes(run.parent, BENCHMARKS)) == []
 
 
 def test_many_runs_and_damaged_ones(

@@ -32,7 +32,7 @@ _NAME = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 
 _PACKAGE = Path(__file__).parents[1]
 
-List = list[str] | None
+Texts = list[str] | None
 
 
 def _print_schema(is_wanted: bool) -> None:
@@ -57,10 +57,10 @@ def run(
     suite: Annotated[str | None, typer.Option(help="Name of the suite, as for helm-run.")] = None,
     tasks: Annotated[str | None, typer.Option(help="Run entries, e.g. helmet_rag,helmet_icl.")] = None,
     length: Annotated[str | None, typer.Option("--length", "--lengths", help="Lengths, e.g. 8k,128k.")] = None,
-    argument: Annotated[List, typer.Option(help="Argument of --tasks, e.g. num_samples=10; can be repeated.")] = None,
-    entry: Annotated[List, typer.Option(help="Run entry with its arguments; can be repeated.")] = None,
-    conf_path: Annotated[List, typer.Option(help="File of run entries; can be repeated.")] = None,
-    model: Annotated[List, typer.Option(help="Model that HELM knows; can be repeated.")] = None,
+    argument: Annotated[Texts, typer.Option(help="Argument of --tasks, e.g. num_samples=10; can be repeated.")] = None,
+    entry: Annotated[Texts, typer.Option(help="Run entry with its arguments; can be repeated.")] = None,
+    conf_path: Annotated[Texts, typer.Option(help="File of run entries; can be repeated.")] = None,
+    model: Annotated[Texts, typer.Option(help="Model that HELM knows; can be repeated.")] = None,
     model_url: Annotated[str | None, typer.Option(help="Address of a server, e.g. http://localhost:8000/v1.")] = None,
     model_name: Annotated[str | None, typer.Option(help="Name of the model on the server of --model-url.")] = None,
     model_type: Annotated[str | None, typer.Option(help="Form of requests: chat, completions or both.")] = None,
@@ -69,7 +69,7 @@ def run(
     tokenizer: Annotated[str | None, typer.Option(help="Tokenizer of --model-url: hub name or folder.")] = None,
     judge: Annotated[str | None, typer.Option(help="Judges: auto, none, or names of models; a,b is a jury.")] = None,
     judge_key: Annotated[
-        List, typer.Option(help="Environment variable with the key for a family of judges, e.g. gpt=MY_KEY.")
+        Texts, typer.Option(help="Environment variable with the key for a family of judges, e.g. gpt=MY_KEY.")
     ] = None,
     max_eval_instances: Annotated[
         int | None, typer.Option("--max-eval-instances", "-m", help="Instances of a run at most.")

@@ -9,7 +9,7 @@ from functools import lru_cache
 from helm_longctx.errors import InputError
 
 MARGIN = 20_000
-"""Characters. Sentences that end farther from the end of a text do not depend on what follows the text."""
+"""Number of characters. Sentences that end farther from the end of a text do not depend on what follows the text."""
 
 
 def split_sentences(text: str) -> list[str]:
@@ -26,7 +26,10 @@ def split_sentences(text: str) -> list[str]:
 
 
 class WordsInSentences:
-    """Words, of which any number can be taken and split into sentences. If there are too few, they begin again.
+    """Splits the first words of a text into sentences, for many numbers of words.
+
+    Args:
+        words: the words of the text. If more words are asked for, the text is repeated.
 
     Raises:
         InputError: NLTK's data is not installed.
@@ -40,12 +43,12 @@ class WordsInSentences:
         self._words = list(words)
         self._spans: list[tuple[int, int]] = []
 
-    @lru_cache(maxsize=2)  # noqa: B019  # callers ask for few numbers again; the object lives as long
+    @lru_cache(maxsize=2)  # noqa: B019  # callers ask again only for the last numbers, and the object lives as long as the cache
     def sentences(self, count: int) -> list[str]:
-        """The sentences of the first so many words, as they are in these words alone."""
+        """Return the sentences of a text that consists of the first `count` words."""
         repeats = -(-count // len(self._words))
         text = " ".join((self._words * repeats)[:count]).strip()
-        # Only the end of the text is split anew.
+        # Only the end of the text is split again.
         spans = self._before(len(text), self._spans)
         start = spans.pop()[0] if spans else 0
         spans += [(start + first, start + end) for first, end in self._split(text[start:])]
@@ -53,7 +56,7 @@ class WordsInSentences:
         return [text[first:end] for first, end in spans]
 
     def _before(self, end: int, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-        """The spans that do not change if the text goes on after `end`."""
+        """Return the spans that stay the same if more text follows after `end`."""
         return [span for span in spans if span[1] < end - MARGIN]
 
 

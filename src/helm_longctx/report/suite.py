@@ -15,6 +15,7 @@ from helm_longctx.protocol.benchmark import Benchmark
 from helm_longctx.protocol.entry import CLOSED_BOOK
 from helm_longctx.protocol.lengths import parse_length
 from helm_longctx.protocol.metric_names import CONDITIONS
+from helm_longctx.report.comparability import find_outcome
 from helm_longctx.report.marks import NOTES, cell_text
 from helm_longctx.report.reference import read_reference
 from helm_longctx.report.results import PUBLISHED
@@ -114,12 +115,20 @@ def score_rows(folder: Path, benchmarks: Iterable[Benchmark]) -> Iterator[dict[s
 
 
 def notes(folder: Path, benchmarks: Iterable[Benchmark]) -> Iterator[str]:
-    """Yield a line with the reasons for each row of the leaderboards with scores that are not comparable."""
+    """Yield a line for each row of the leaderboards with scores that are not comparable, and one for generated data."""
     for title, table in _leaderboards(folder, benchmarks):
         if table["header"][-1]["value"] == NOTES:
             for row in table["rows"]:
                 if note := row[-1].get("value"):
                     yield f"{NOTES}: {title}, {row[0]['value']}: {note}"
+    if tasks := dict.fromkeys(_generated_tasks(folder, benchmarks)):
+        yield f"Generated data, not official files: {', '.join(tasks)}"
+
+
+def _generated_tasks(folder: Path, benchmarks: Iterable[Benchmark]) -> Iterator[str]:
+    for run, spec in read_run_specs(folder):
+        if (run / STATS).is_file() and (outcome := find_outcome(spec, read_json(run / STATS), benchmarks)):
+            yield from (task.name for task in outcome.tasks if outcome.means.get(("generated_data", task.name)))
 
 
 def _leaderboards(folder: Path, benchmarks: Iterable[Benchmark]) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -44,7 +44,7 @@ def _generated_task(kind: str) -> Task:
     return _task(kind, title, load=load, max_tokens=GENERATED_BUDGET, sizes=EDGES, any_length=True, arguments=seeded)
 
 
-def _hub(kind: str, corrected: bool) -> Task:
+def _hub_task(kind: str, corrected: bool) -> Task:
     title, arguments = KINDS[kind]
     return _task(
         f"openai_{kind}{'_corrected' if corrected else ''}",
@@ -65,7 +65,7 @@ def answer(messages: Sequence[Message]) -> str | None:
 
 
 _GENERATED = tuple(map(_generated_task, KINDS))
-_OPENAI = tuple(_hub(kind, corrected) for corrected in (False, True) for kind in KINDS)
+_OPENAI = tuple(_hub_task(kind, corrected) for corrected in (False, True) for kind in KINDS)
 
 GRAPHWALKS = Benchmark(
     name="graphwalks",

@@ -153,7 +153,9 @@ def judge_citations(
     alone = _ask(entailment, documents, single)
     doubtful = [(text, cited, n) for text, cited in several for n in cited]
     others = [
-        (t, _without(cited, n)) for (t, cited, n), verdict in zip(doubtful, alone, strict=True) if verdict is False
+        (t, _remove_citation(cited, n))
+        for (t, cited, n), verdict in zip(doubtful, alone, strict=True)
+        if verdict is False
     ]
     without = _ask(entailment, documents, others)
     # A missing verdict is not a "no": the answer then has no score, and the failure is counted.
@@ -208,7 +210,7 @@ def _passage(document: Document) -> str:
     return f"Title: {document['title']}\n{document['sent'] if 'sent' in document else document['text']}"
 
 
-def _without(cited: tuple[int, ...], number: int) -> tuple[int, ...]:
+def _remove_citation(cited: tuple[int, ...], number: int) -> tuple[int, ...]:
     # A document can be cited twice. Only its first citation is removed, as by `list.remove` in HELMET eval_alce.py:409.
     place = cited.index(number)
     return cited[:place] + cited[place + 1 :]

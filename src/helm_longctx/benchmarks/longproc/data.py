@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 from helm_longctx.benchmarks.longproc import countdown, prompts, travel
-from helm_longctx.errors import InputError, bad_argument, shorten
+from helm_longctx.errors import InputError, shorten
 from helm_longctx.protocol.template import fill
 from helm_longctx.sources.jsonl import JsonArray, Row, Types
 from helm_longctx.sources.repository import RepositoryFolder
@@ -93,14 +93,9 @@ def problems(task: str, level: str, root: Path) -> Iterator[Problem]:
         root: the folder that has the content of the repository's folder `data`.
 
     Raises:
-        InputError: the task or the level does not exist, or a file is absent or malformed.
+        InputError: a file is absent or malformed.
     """
-    files = TASKS.get(task)
-    if files is None:
-        raise bad_argument("longproc", "task", task, TASKS)
-    if level not in files.levels:
-        raise bad_argument(f"longproc:task={task}", "length", level, files.levels)
-    folder = root / task
+    files, folder = TASKS[task], root / task
     template = _template(files, folder)
     path = folder / files.file.format(level=level)
     number = 0

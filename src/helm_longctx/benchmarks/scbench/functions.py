@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from helm_longctx.protocol.shapes import Shape, are_all, is_text
@@ -43,15 +44,14 @@ FUNCTION = Shape(
 
 
 def is_right_function(output: str, answer: Mapping[str, Any]) -> bool:
-    """Return whether the output is more similar to the right function than to others, and similar enough.
+    """Return whether the right function is the most similar one, with a similarity of at least `THRESHOLD`.
 
     Args:
-        answer: as `FUNCTION` says. Its `functions` are those that any question on the repository asks for.
+        answer: an object of the kind `FUNCTION`. Its `functions` are all that the questions on the repository ask for.
     """
-    function, best, name = find_function(output.strip(), answer["lang"]), 0.0, None
-    for other, code in answer["functions"]:
-        if (similarity := compare_functions(function, code)) > best:
-            best, name = similarity, other
+    function = find_function(output.strip(), answer["lang"])
+    similarities = ((compare_functions(function, code), name) for name, code in answer["functions"])
+    best, name = max(similarities, key=itemgetter(0), default=(0.0, None))
     return name == answer.get("name") and best >= THRESHOLD
 
 
