@@ -4,6 +4,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -63,7 +64,7 @@ def test_command(example: Example) -> None:
         options = build_parser().parse_args(arguments)
         entries = options.run_entries or []
     else:
-        entries = [word for word in arguments if ":" in word and word.partition(":")[0] in ENTRIES]
+        entries = list(find_entries(arguments))
         parser = get_command(app)
         assert arguments[0].startswith("-") or arguments[0] in getattr(parser, "commands", {})
         while arguments and (found := getattr(parser, "commands", {}).get(arguments[0])):
@@ -72,6 +73,14 @@ def test_command(example: Example) -> None:
             parser.make_context(program, arguments).close()
     for entry in entries:
         check(entry)
+
+
+def find_entries(words: list[str]) -> Iterator[str]:
+    """Yield the run entries among a command's words; those of `--tasks` with the first length of `--length`."""
+    lengths = words[words.index("--length") + 1].split(",") if "--tasks" in words and "--length" in words else []
+    for before, word in pairwise(words):
+        if ":" in word and word.partition(":")[0] in ENTRIES:
+            yield f"{word},length={lengths[0]}" if before == "--tasks" and lengths else word
 
 
 def check(entry: str) -> None:
