@@ -102,8 +102,8 @@ class _WordCounter:
 
     def __init__(self, encode: Encode, pattern: re.Pattern[str], added: Collection[str]):
         self._encode, self._split = encode, pattern.findall
-        # Most texts have none of their first characters, so the search for whole tokens is rare.
-        self._starts = {token[0] for token in added}
+        # Most texts have none of their first two characters, so the search for whole tokens is rare.
+        self._starts = {token[:2] for token in added}
         self._added = re.compile("|".join(map(re.escape, added)))
         self._before = dict(zip("a1", encode(["a", "1"]), strict=True))
         self._words: dict[str, int] = {}
