@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
+import httpx
 from helm.common.request import GeneratedOutput, Request, RequestResult, Thinking
 
 from helm_longctx.apis.caching import mark_beginning
@@ -98,9 +99,17 @@ class AnthropicClient(ProviderClient):
     def _make_library(self, **options: Any) -> Any:
         import anthropic
 
-        library = anthropic.Anthropic(**options)
-        if options["api_key"]:
-            library.auth_token = None  # the package would also send the token in ANTHROPIC_AUTH_TOKEN
+        self._has_key = bool(options["api_key"])
+        return self._remove_token(anthropic.Anthropic(**options))
+
+    def _copy_library(self, library: Any, http_client: httpx.Client) -> Any:
+        return self._remove_token(super()._copy_library(library, http_client))
+
+    def _remove_token(self, library: Any) -> Any:
+        if self._has_key:
+            # Older versions of the package, such as 0.97, would also send the token in ANTHROPIC_AUTH_TOKEN, which they
+            # read again for each copy.
+            library.auth_token = None
         return library
 
     def _stream_fields(self, body: Body) -> Body:

@@ -286,9 +286,13 @@ class ProviderClient(CachingClient):
         shared, own = self.client, getattr(self._local, "own", None)
         if own is None or own.shared is not shared:
             http_client = self._make_http_client()
-            own = self._local.own = _OwnLibrary(shared, shared.with_options(http_client=http_client))
+            own = self._local.own = _OwnLibrary(shared, self._copy_library(shared, http_client))
             finalize(own, http_client.close)  # at the end of the thread
         return own.library
+
+    def _copy_library(self, library: Any, http_client: httpx.Client) -> Any:
+        """Return a copy of the package's client with another HTTP client."""
+        return library.with_options(http_client=http_client)
 
     def _make_http_client(self) -> httpx.Client:
         # The certificates are shared, because reading them takes longer than the rest of a client.
