@@ -1,6 +1,6 @@
 """Measures what a long request costs without the model's answer: ours, HELM alone ("stock"), and one tokenization.
 
-    python bench/overhead.py [--tokenizer tokenizer.json] [--repeats 5] [--json FILE]
+    python bench/overhead.py [--tokenizer tokenizer.json] [--repeats 15] [--json FILE]
 
 In each turn, an instance with new text passes through the adapter, HELM's client and its SQLite cache, and a model
 answers at once. The ways take turns in one process. The first turn, in which tokenizers are loaded, does not count. The
@@ -62,7 +62,7 @@ def main() -> None:
     """Print a line for each figure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tokenizer", type=Path)
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--repeats", type=int, default=15)
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     logging.disable()
