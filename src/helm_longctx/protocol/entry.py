@@ -86,8 +86,8 @@ class Entry:
     def groups(self) -> list[str]:
         """The run groups: the category at this length, then each task at this length.
 
-        Scores of another judge than the official one have their own groups, and so their own columns. So have the
-        scores of each folder of the user's own files.
+        Each judge other than the official one, and each folder of the user's own files, has its own groups, and so its
+        own columns.
         """
         closed, folder = self.settings.context == "none", folder_name(self.settings.path)
         return [
