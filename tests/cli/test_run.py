@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import logging
 from pathlib import Path
 
 import pytest
-from helm.common.credentials_utils import provide_api_key
 
-from helm_longctx.cli.run import _options, _set_log_levels
+from helm_longctx.cli.run import _options
 from tests.cli.test_cli import Command
 
 
@@ -95,22 +93,6 @@ def test_what_is_logged(command: Command, caplog: pytest.LogCaptureFixture) -> N
     assert any("2/2 eval instances" in line for line in logs["--verbose"])
     assert command("run", "--quiet", "--verbose", *options) == 2
     assert command.err.startswith("helm-longctx: error: run: --quiet and --verbose ")
-
-
-def test_keys_that_helm_misses_are_not_told() -> None:
-    """HELM warns of a key that is not in its file, even if it is in a variable or the server needs none."""
-    logger = logging.getLogger("helm")
-    records: list[logging.LogRecord] = []
-    handler = logging.Handler()
-    handler.emit = records.append  # type: ignore[method-assign]
-    logger.addHandler(handler)
-    try:
-        for options in ({"quiet": False, "verbose": False}, {"quiet": False, "verbose": True}):
-            with _set_log_levels(**options):
-                provide_api_key({}, "my", "my/model")
-    finally:
-        logger.removeHandler(handler)
-    assert [record.module for record in records] == ["credentials_utils"]  # of --verbose
 
 
 def test_summarize_as_json(command: Command) -> None:

@@ -275,9 +275,6 @@ def _set_log_levels(quiet: bool, verbose: bool) -> Iterator[TextIO]:
 
 def _is_for_users(record: logging.LogRecord) -> bool:
     """Whether a record is a warning that concerns the user, or a message of this package, such as its progress."""
-    # HELM warns of every key that is not in credentials.conf. Keys can be in variables, and servers need not have any.
-    if record.module == "credentials_utils":
-        return False
     text = record.getMessage().strip()
     is_bracket = text.endswith("{") or text.startswith("}")
     return record.levelno >= logging.WARNING or (Path(record.pathname).is_relative_to(_PACKAGE) and not is_bracket)
