@@ -11,7 +11,7 @@ from helm_longctx.protocol.counting import _WordCounter, make_counter
 from tests.mrcr.fabricate import encoding
 from tests.protocol import tokenizers
 
-KINDS = {name: getattr(tokenizers, name)() for name in ("gpt_2", "claude", "llama_3", "llama_2", "roberta")}
+KINDS = {name: getattr(tokenizers, name)() for name in ("gpt_2", "claude", "llama_3", "deepseek", "llama_2", "roberta")}
 COUNTERS = {name: make_counter(tokenizer) for name, tokenizer in KINDS.items()}
 WORDS = [
     "king",
@@ -25,6 +25,8 @@ WORDS = [
     "ad-hoc's",
     "1234567.\nOne",
     "8f3ab12-40c9e",
+    "12\u00b245-678901",
+    " \t\n 5550",
     "(see 12%)",
     "école et",
     "北京，",
@@ -65,4 +67,10 @@ TIKTOKEN = make_counter(ENCODING)
 def test_most_tokenizers_are_counted_by_parts() -> None:
     """The test above would not notice if every text was counted as a whole."""
     counters = [getattr(count, "__self__", None) for count in (*COUNTERS.values(), TIKTOKEN)]
-    assert sum(isinstance(counter, _WordCounter) for counter in counters) == 6
+    assert sum(isinstance(counter, _WordCounter) for counter in counters) == 7
+
+
+def test_digits_are_masked() -> None:
+    """The counts of numbers are looked up by their lengths, where every number is one token or several whole ones."""
+    masks = [getattr(COUNTERS[kind], "__self__", None)._mask for kind in ("deepseek", "llama_3")]
+    assert [mask("a1 23") for mask in masks] == ["a0 00", "a1 23"]

@@ -65,6 +65,16 @@ def llama_3() -> Tokenizer:
     return tokenizer
 
 
+def deepseek() -> Tokenizer:
+    """Byte-level BPE in which every number of up to three digits is one token, without special tokens around a text."""
+    tokenizer = _behind(Tokenizer(models.BPE()), LLAMA_3)
+    numbers = (f"{number:0{length}}" for length in (1, 2, 3) for number in range(10**length))
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(vocab_size=2000, initial_alphabet=alphabet, show_progress=False)
+    tokenizer.train_from_iterator([*LINES[:3], *numbers], trainer)
+    return tokenizer
+
+
 def llama_2() -> Tokenizer:
     """BPE over whole texts with a space before them, and bytes for unknown characters."""
     vocabulary = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256))]

@@ -6,7 +6,7 @@ special tokens.
 
 The counts are the same because a byte-pair encoder only joins neighbouring tokens. If no token of the vocabulary
 contains a letter followed by a space, no merge can cross such a place, whatever the text around it is. The same holds
-for digits and marks (`_make_pattern`). If a tokenizer's vocabulary or components do not allow that
+for digits and marks (`_find_parts`). If a tokenizer's vocabulary or components do not allow that
 (`PieceTokenizer.is_local`), each text is counted as a whole.
 """
 
@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from itertools import chain, pairwise
+from itertools import chain, pairwise, product
 from operator import sub
 from random import Random
 from string import ascii_letters, digits
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from helm_longctx.protocol.cutting.pieces import PieceTokenizer
 
@@ -30,8 +30,8 @@ class CountTokens(Protocol):
         """Return the number of tokens of the texts joined by spaces. Texts that come again are counted fastest."""
 
 
-SHORT, LONGEST = 8, 20_000
-"""Characters of words that are remembered whatever they consist of, and of the longest texts that are remembered."""
+SHORT = 7
+"""Characters of words that are remembered whatever they consist of."""
 
 MOST_BYTES, ENTRY = 1 << 28, 150
 """Bytes of the texts that are remembered, and of an entry besides its text."""
@@ -45,6 +45,8 @@ _BYTE = re.compile(r"<0x[0-9A-F]{2}>")
 _GRAPHIC = frozenset(chr(code) for code in range(ord("!"), ord("~") + 1))
 _MARKS = "\n.,:;!?-"
 """What can stand behind a word or a number. Apostrophes are missing: patterns join "'s" to the word before it."""
+
+_ZEROS = bytes.maketrans(digits.encode(), b"0" * len(digits))
 
 _STORED = {" ": " Ġ▁", "\n": "\nĊ"}
 """Byte-level vocabularies write Ġ for a space and Ċ for a newline, others ▁ for a space."""
@@ -91,20 +93,20 @@ def _count_words(encode: Encode, vocabulary: Collection[str], added: Collection[
         vocabulary: the tokens that merges can make.
         added: other tokens, inside which a text must not be split.
     """
-    pattern = _make_pattern(vocabulary, encode)
-    if pattern is None:
-        return lambda *texts: encode([" ".join(texts)])[0]
-    return _WordCounter(encode, pattern, added).count
+    parts = _find_parts(vocabulary, encode)
+    return _WordCounter(encode, parts, added).count if parts else lambda *texts: encode([" ".join(texts)])[0]
 
 
 class _WordCounter:
     """Counts texts by their words, and words that hardly ever repeat by what they consist of."""
 
-    def __init__(self, encode: Encode, pattern: re.Pattern[str], added: Collection[str]):
-        self._encode, self._split = encode, pattern.findall
+    def __init__(self, encode: Encode, parts: _Parts, added: Collection[str]):
+        self._encode, self._split, self._mask = encode, parts.pattern.findall, parts.mask
         # Most texts have none of their first two characters, so the search for whole tokens is rare.
         self._starts = {token[:2] for token in added}
         self._added = re.compile("|".join(map(re.escape, added)))
+        # A token with a space can also lie across texts that are remembered.
+        self._spaced = any(" " in token for token in added)
         self._before = dict(zip("a1", encode(["a", "1"]), strict=True))
         self._words: dict[str, int] = {}
         self._parts: dict[str, int] = {}
@@ -112,14 +114,13 @@ class _WordCounter:
 
     def count(self, *texts: str) -> int:
         """Return the number of tokens of texts joined by spaces, without special tokens."""
-        whole = " ".join(texts)
         start, *words = [*_join_open(texts[0].split(" ")), *texts[1:]]
-        # Some tokenizers put a space before a text. A space at the start of the text can merge with it.
-        if not words or start.startswith(" ") or self._has_added(whole):
-            return self._encode([whole])[0]
-        last = words.pop()
+        last = words.pop() if words else ""
         total, new = self._look_up(words)
-        if any(map(_is_open, {start, *new})):
+        # Some tokenizers put a space before a text. A space at the start of the text can merge with it.
+        if not last or start.startswith(" ") or self._has_added(start, *(words if self._spaced else new), last):
+            return self._encode([" ".join(texts)])[0]
+        if not _GRAPHIC.issuperset(text[-1:] for text in (start, *new)):
             return self.count(*_join_open([start, *words, last]))
         # The ends of a text are not between two spaces, so they are not remembered.
         total += sum(self._encode([start, f"a {last}"])) - self._before["a"] + self._count_new(new)
@@ -129,12 +130,9 @@ class _WordCounter:
             self._bytes = 0
         return total
 
-    def _has_added(self, text: str) -> bool:
+    def _has_added(self, *texts: str) -> bool:
+        text = " ".join(texts)
         return any(start in text for start in self._starts) and self._added.search(text) is not None
-
-    def _count(self, words: Sequence[str]) -> int:
-        total, new = self._look_up(words)
-        return total + self._count_new(new)
 
     def _look_up(self, words: Sequence[str]) -> tuple[int, list[str]]:
         """Return the number of tokens of the words that are remembered, and the other words."""
@@ -148,22 +146,16 @@ class _WordCounter:
         if not words:
             return 0
         # Long numbers and compounds hardly ever repeat, but what they consist of does.
-        usual = {word for word in {*words} if len(word) <= (LONGEST if " " in word or word.isalpha() else SHORT)}
-        self._learn(usual)
-        parts = self._split("".join([f" {word}" for word in words if word not in usual]))
+        usual = {word for word in {*words} if len(word) <= SHORT or word.isalpha() or " " in word}
+        self._remember(self._words, dict.fromkeys(usual, "a "))
+        rest = "".join([f" {word}" for word in words if word not in usual])
+        masked = self._mask(rest)
+        # The pattern also finds an empty part at the end.
+        *parts, _ = self._split(rest if self._has_added(masked) else masked)
         # Each part is tokenized after a character from which no merge can cross to it.
         new = {part: "1" if part[0] in ascii_letters else "a" for part in {*parts}.difference(self._parts)}
         self._remember(self._parts, new)
         return sum(map(self._parts.__getitem__, parts)) + self._look_up([*filter(usual.__contains__, words)])[0]
-
-    def _learn(self, texts: Iterable[str]) -> None:
-        """Remember words, and texts of several words."""
-        split = {text: _join_open(text.split(" ")) for text in texts}
-        self._remember(self._words, {text: "a " for text, words in split.items() if len(words) == 1})
-        longer = {text: words for text, words in split.items() if len(words) > 1}
-        # The new words of all texts are tokenized at once, by several threads.
-        self._count([*chain.from_iterable(longer.values())])
-        self._add(self._words, {text: self._count(words) for text, words in longer.items()})
 
     def _remember(self, sizes: dict[str, int], firsts: Mapping[str, str]) -> None:
         """Tokenize texts, each after `firsts[text]`, and remember their tokens without those of the first character."""
@@ -194,32 +186,52 @@ def _join_open(words: list[str]) -> list[str]:
     return [*joined, " ".join(waiting)] if waiting else joined
 
 
-def _make_pattern(vocabulary: Collection[str], encode: Encode) -> re.Pattern[str] | None:
-    """Make the pattern of a word's parts: letters or digits, and what stands before them; None if no text can be split.
+class _Parts(NamedTuple):
+    """How to split words into parts whose tokens can be counted apart.
+
+    Args:
+        pattern: finds the parts: letters or digits, and what stands before them.
+        mask: replaces digits by zeros if their values do not change the number of tokens.
+    """
+
+    pattern: re.Pattern[str]
+    mask: Callable[[str], str]
+
+
+def _find_parts(vocabulary: Collection[str], encode: Encode) -> _Parts | None:
+    """Find out how words can be split; None if a text cannot even be split into words.
 
     No token contains the characters on both sides of a place between two parts. Pre-tokenizers do not decide about one
     side of such a place by the other one: runs of letters, marks and white space stay together.
     """
-    pairs = {left + right for token in vocabulary for left, right in pairwise(token)}
+    pairs = {pair for token in vocabulary for pair in pairwise(token)}
 
     def is_apart(left: Iterable[str], right: str) -> bool:
-        return pairs.isdisjoint(a + b for a in left for b in _STORED.get(right, right))
+        return pairs.isdisjoint(product(left, _STORED.get(right, right)))
 
     if not is_apart(_GRAPHIC, " "):
         return None
-    word = "[A-Za-z0-9]+"
-    if all(is_apart(ascii_letters, digit) for digit in digits) and all(is_apart(digits, c) for c in ascii_letters):
-        word = f"[0-9]{{1,{_group_digits(vocabulary, encode) or ''}}}|[A-Za-z]+"
+    word, group = "[A-Za-z0-9]+", _group_digits(vocabulary, encode)
+    # Numbers with the same number of digits then have the same number of tokens.
+    is_masked = group and _is_one_token(group, encode) and all(("0" <= a <= "9") == ("0" <= b <= "9") for a, b in pairs)
+    if is_masked:
+        word = "[A-Za-z]+[0-9]*|[0-9]+"
+    elif all(is_apart(ascii_letters, digit) for digit in digits) and all(is_apart(digits, c) for c in ascii_letters):
+        word = f"[0-9]{{1,{group or ''}}}|[A-Za-z]+"
     marks = "".join(mark for mark in _MARKS if is_apart(ascii_letters + digits, mark))
     # After any other character nothing is split up to the next word.
-    other = rf"[^A-Za-z0-9 {re.escape(marks)}].*?(?=(?<=[!-~]) |\Z)"
-    before = r"[\s\x00-/:-@\[-`{-\x7f]"
-    return re.compile(rf"(?s)(?:{before}*(?:{word})|{before}+|(?=.))(?:{other}|)")
+    pattern = re.compile(rf" ?[^ A-Za-z0-9\x80-\U0010ffff]*(?:{word}|)(?:[^ A-Za-z0-9{re.escape(marks)}][^ ]*|)")
+    return _Parts(pattern, _mask if is_masked else str)
+
+
+def _mask(text: str) -> str:
+    """Replace digits by zeros. Python is much slower at that in texts than in bytes."""
+    return text.encode(errors="surrogatepass").translate(_ZEROS).decode(errors="surrogatepass")
 
 
 def _group_digits(vocabulary: Collection[str], encode: Encode) -> int | None:
     """The number of digits into which the pre-tokenizer groups numbers, from the left; None if it does not."""
-    longest = max((len(run) for token in vocabulary for run in re.findall("[0-9]+", token)), default=1)
+    longest = max(map(len, re.findall("[0-9]+", " ".join(vocabulary))), default=1)
     if longest > LARGEST_GROUP:
         return None
     rng, (before,) = Random(0), encode(["a"])
@@ -230,3 +242,9 @@ def _group_digits(vocabulary: Collection[str], encode: Encode) -> int | None:
     if encode([f"a{number}" for number in numbers]) != [sum(next(sizes) - before for _ in g) + before for g in groups]:
         return None
     return longest
+
+
+def _is_one_token(longest: int, encode: Encode) -> bool:
+    """Whether each number of up to `longest` digits is one token."""
+    numbers = chain.from_iterable(product(digits, repeat=length) for length in range(1, longest + 1))
+    return {*encode([f"a{''.join(number)}" for number in numbers])} == {encode(["a"])[0] + 1}

@@ -9,7 +9,7 @@ freq_words_extraction.py, qa.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain, islice, pairwise, repeat
@@ -37,12 +37,25 @@ from helm_longctx.protocol.template import Template
 from helm_longctx.sources.root import DataRoot
 
 CUT = "\x1f"
-"""Stands for a space between two texts of a haystack, which come again in other haystacks."""
+"""Stands for a field of a template where the template is split."""
 
 
-def cut_ends(text: str) -> str:
-    """Put `CUT` after the first word of a text and before its last one, since other text is joined to these words."""
-    return CUT.join(text.replace(" ", CUT, 1).rsplit(" ", 1))
+def cut_ends(text: str) -> list[str]:
+    """Cut off the first and the last word of a text, since other text is joined to them."""
+    start, *rest = text.split(" ", 1)
+    return [start, *(part for text in rest for part in text.rsplit(" ", 1))]
+
+
+def join_texts(texts: Iterable[Sequence[str]], separator: str) -> list[str]:
+    """Join texts, each a sequence of parts. Parts inside a text stay the same objects, so they are looked up fast."""
+    joined: list[str] = []
+    for first, *rest in texts:
+        if joined:
+            joined[-1] += separator + first
+        else:
+            joined.append(first)
+        joined += rest
+    return joined
 
 
 NOISE = cut_ends(prompts.NOISE)
@@ -173,11 +186,13 @@ Samples = Callable[[Script], Iterator[Draw]]
 """(script) → the samples of a task in the official order."""
 
 
+_VARIANTS = dict(zip("0123456789abcdef", "89ab" * 4, strict=True))
+
+
 def write_uuid(number: int) -> str:
     """Write a number as `str(UUID(int=number, version=4))` does, in half the time."""
     digits = f"{number:032x}"
-    variant = "89ab"[int(digits[16], 16) % 4]
-    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{_VARIANTS[digits[16]]}{digits[17:20]}-{digits[20:]}"
 
 
 def draw_needles(
@@ -198,8 +213,11 @@ def draw_needles(
     """
     rng, essays = Random(script.seed), read_essays(script.root) if haystack == "essay" else None
     draw_key, draw_value = DRAW_ITEM[key_kind], DRAW_ITEM[value_kind]
-    needle = cut_ends(prompts.NEEDLE.format(type_needle_v=value_kind, key="{}", value="{}"))
-    make_needle = needle.replace(" {} ", f"{CUT}{{}}{CUT}").format
+    start, verb, end = map(str.strip, prompts.NEEDLE.format(type_needle_v=value_kind, key=CUT, value=CUT).split(CUT))
+    first, rest = start.split(" ", 1)
+
+    def make_needle(key: str, value: str) -> list[str]:
+        return [first, rest, key, verb, value + end]
 
     def draw(number: int, size: int) -> Draw:
         pairs = [(draw_key(rng), [draw_value(rng) for _ in range(values)]) for _ in range(max(keys, queries))]
@@ -224,21 +242,21 @@ def draw_needles(
     return script.draw_all(draw, 500 if essays else 25)
 
 
-def hide(lines: list[str], hidden: Sequence[str], rng: Random) -> list[str]:
+def hide(lines: list[list[str]], hidden: Sequence[list[str]], rng: Random) -> list[str]:
     """Insert lines at random places, in their order."""
     # Each line that was inserted moves the places behind it by one.
     for number, place in enumerate(sorted(rng.sample(range(len(lines)), len(hidden)))):
         lines.insert(place + number, hidden[number])
-    return "\n".join(lines).split(CUT)
+    return join_texts(lines, "\n")
 
 
-def hide_in_essays(sentences: list[str], needles: list[str], rng: Random) -> list[str]:
+def hide_in_essays(sentences: list[str], needles: Sequence[Sequence[str]], rng: Random) -> list[str]:
     """Insert needles between sentences, at some of the official depths."""
     places = sorted(int(len(sentences) * (depth / 100)) for depth in rng.sample(DEPTHS, len(needles)))
     texts = []
     for (start, end), needle in zip(pairwise([0, *places]), needles, strict=True):
         # The official scripts join empty parts, too, so that two spaces stand there.
-        texts += [*(sentences[start:end] or [""]), *needle.split(CUT)]
+        texts += [*(sentences[start:end] or [""]), *needle]
     return texts + (sentences[places[-1] :] or [""])
 
 
@@ -284,8 +302,8 @@ def draw_chain(rng: Random, letters: int, draw_value: Callable[[], str], size: i
             draw_value()
         raise IndexError("two variables have the same name")
     value = draw_value()
-    chain = [prompts.FIRST_LINK.format(name=names[0], value=value)]
-    chain += [prompts.LINK.format(name=name, previous=previous) for previous, name in pairwise(names)]
+    chain = [[prompts.FIRST_LINK.format(name=names[0], value=value)]]
+    chain += [[prompts.LINK.format(name=name, previous=previous)] for previous, name in pairwise(names)]
     context = hide([NOISE] * size, chain, rng)
     return Draw({"example": "", "query": value, "num_v": str(HOPS + 1)}, context, names)
 
@@ -363,14 +381,14 @@ def _write_text(vocabulary: list[str], count: int, seed: int) -> Draw:
 def ask_questions(script: Script, read: Callable[[DataRoot], Documents]) -> Iterator[Draw]:
     """Yield questions among documents. There are no more samples than questions."""
     rng, (questions, texts) = Random(script.seed), read(script.root)
-    texts = [cut_ends(text) for text in texts]
-    write_document = prompts.DOCUMENT.replace(" ", CUT).format
+    parts = [cut_ends(text) for text in texts]
+    start, label = prompts.DOCUMENT.split(" ")
 
     def draw(number: int, size: int) -> Draw:
         question = questions[number]
-        selection = shuffle(_select(rng, question, len(texts), size), script.seed)
-        documents = [write_document(i=i, document=texts[place]) for i, place in enumerate(selection, 1)]
-        return Draw({"query": question.text}, "\n\n".join(documents).split(CUT), question.answers)
+        selection = enumerate(shuffle(_select(rng, question, len(texts), size), script.seed), 1)
+        documents = ([start, label.format(i=i, document=parts[n][0]), *parts[n][1:]] for i, n in selection)
+        return Draw({"query": question.text}, join_texts(documents, "\n\n"), question.answers)
 
     return islice(script.draw_all(draw, 10), len(questions))
 
