@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import socket
 import threading
 from collections.abc import Iterator
 from functools import partial
@@ -69,3 +70,18 @@ def test_absent_files_are_one_line(url: str, tmp_path: Path) -> None:
         ensure([WebFile(f"{url}y", "y.json")], DataRoot(tmp_path / "cache", mirror=False), "fetch x")
     with pytest.raises(InputError, match=r"lacks folder/x.json"):
         ensure([WebFile(url, "folder/x.json")], DataRoot(tmp_path, mirror=True), "fetch x")
+
+
+def test_a_server_that_cannot_be_reached_is_asked_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Without a network the error comes at once, not after all attempts, and no line speaks of a broken download."""
+    monkeypatch.setattr(download, "WAIT", 0.001)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    file = WebFile(f"http://127.0.0.1:{port}/x.json", "a/x.json")
+    with pytest.raises(InputError, match="the server cannot be reached; check the network, or put"):
+        ensure([file], DataRoot(tmp_path, mirror=False), "fetch x")
+    assert "attempt" not in caplog.text
+    assert list(tmp_path.rglob("*.json")) == []
