@@ -79,11 +79,6 @@ class Reply:
     error: str | None
     usages: Sequence[Usage] = ()
 
-    @property
-    def paid_calls(self) -> int:
-        """The number of replies that did not come from the cache."""
-        return len(self.usages)
-
 
 @dataclass(frozen=True)
 class SeededRequest(Request):
