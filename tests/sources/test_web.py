@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import socket
 import threading
 from collections.abc import Iterator
 from functools import partial
@@ -19,6 +18,7 @@ from helm_longctx.sources import download
 from helm_longctx.sources.fetch import ensure
 from helm_longctx.sources.root import DataRoot
 from helm_longctx.sources.web import WebFile
+from tests.servers.closed import closed_address
 
 CONTENT = b'[{"a": 1}]\n' * 1000
 BLOB = "77a634d3a861ea6efff7bd35201ef72701285409"
@@ -77,11 +77,9 @@ def test_a_server_that_cannot_be_reached_is_asked_once(
 ) -> None:
     """Without a network the error comes at once, not after all attempts, and no line speaks of a broken download."""
     monkeypatch.setattr(download, "WAIT", 0.001)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    file = WebFile(f"http://127.0.0.1:{port}/x.json", "a/x.json")
-    with pytest.raises(InputError, match="the server cannot be reached; check the network, or put"):
-        ensure([file], DataRoot(tmp_path, mirror=False), "fetch x")
+    with closed_address() as address:
+        file = WebFile(f"{address}/x.json", "a/x.json")
+        with pytest.raises(InputError, match="the server cannot be reached; check the network, or put"):
+            ensure([file], DataRoot(tmp_path, mirror=False), "fetch x")
     assert "attempt" not in caplog.text
     assert list(tmp_path.rglob("*.json")) == []
