@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 # NLTK, which comes with it, keeps the standard error of its first import: let that be no single test's.
 import helm.benchmark.metrics.basic_metrics  # noqa: F401
@@ -15,6 +16,9 @@ from hypothesis import settings as hypothesis_settings
 from helm_longctx.redaction import text
 from helm_longctx.sources.root import ENVIRONMENT, DataRoot
 from tests.fabricate import build_mirror
+
+if TYPE_CHECKING:
+    from selenium import webdriver
 
 BASELINES = ("longctx/lexical", "longctx/null")
 
@@ -27,6 +31,15 @@ hypothesis_settings.load_profile("project")
 def mirror(tmp_path_factory: pytest.TempPathFactory) -> DataRoot:
     """A mirror folder with fabricated data; not to be changed."""
     return DataRoot(build_mirror(tmp_path_factory.mktemp("mirror")), mirror=True)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
+    """A headless Chromium."""
+    from tests.e2e.browser import chromium
+
+    with chromium(tmp_path_factory.mktemp("chromium")) as driver:
+        yield driver
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 from typing import ClassVar
 
 import anthropic
@@ -14,6 +13,7 @@ from helm.common.optional_dependencies import OptionalDependencyNotInstalled
 from helm.common.request import ErrorFlags, GeneratedOutput, RequestResult
 
 from helm_longctx.failures import Failure, failure_of, failure_of_error, failure_of_text, label_error
+from tests.servers.closed import closed_address
 
 HTTP = httpx.Request("POST", "http://x/v1/chat/completions")
 
@@ -81,11 +81,10 @@ def caught(address: str) -> BaseException:
 
 def test_connections() -> None:
     """No server and no address are one kind, a connection that is lost another; HELM's text has not the difference."""
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        refused = caught(f"http://127.0.0.1:{unused.getsockname()[1]}/v1")
+    with closed_address() as address:
+        refused = caught(f"{address}/v1")
     assert failure_of_error(refused) is Failure.UNREACHABLE
-    assert failure_of_error(caught("127.0.0.1:9/v1")) is Failure.UNREACHABLE
+    assert failure_of_error(caught("127.0.0.1/v1")) is Failure.UNREACHABLE
     unknown = openai.APIConnectionError(request=HTTP)
     unknown.__cause__ = httpx.ConnectError("[Errno -2] Name or service not known")
     assert failure_of_error(unknown) is Failure.UNREACHABLE

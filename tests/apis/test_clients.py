@@ -17,7 +17,7 @@ from helm.common.request import Request, RequestResult
 
 from helm_longctx.apis import AnthropicClient, OpenAIClient
 from helm_longctx.apis.caching import with_beginning
-from helm_longctx.apis.usage import Usage, output_truncated, sent_parameters, thinking_unfinished, usage_of
+from helm_longctx.apis.usage import Usage, output_truncated, thinking_unfinished, usage_of
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, failure_of
 from tests.apis.making import CHAT, KINDS, REQUEST, make
@@ -56,8 +56,8 @@ def test_answers(kind: str, stream: bool, server: Server) -> None:
     assert call.path == client.route(REQUEST)
     assert {name: value for name, value in call.body.items() if not name.startswith("stream")} == body
     assert call.body.get("stream", False) == stream
-    prompt = {"messages", "prompt"}
-    assert sent_parameters(result) == {name: value for name, value in call.body.items() if name not in prompt}
+    sent = {name: value for name, value in call.body.items() if name not in ("messages", "prompt")}
+    assert result.completions[0].finish_reason["sent"] == sent
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -54,7 +54,7 @@ def test_a_judges_own_key(protocol: str, server: Server, tmp_path: Path, monkeyp
     address = server.openai if protocol == "OpenAIClient" else server.address
     name = deploy("somewhere/gpt-judge", protocol, base_url=address)
     replies = [ask(name, tmp_path) for _ in range(2)]
-    assert [(reply.verdict, reply.paid_calls) for reply in replies] == [({"score": "5"}, 1), ({"score": "5"}, 0)]
+    assert [(reply.verdict, len(reply.usages)) for reply in replies] == [({"score": "5"}, 1), ({"score": "5"}, 0)]
     (call,) = server.calls
     assert call.key.removeprefix("Bearer ") == "sk-of-the-judge"
     assert call.body.get("seed") == (42 if protocol == "OpenAIClient" else None)

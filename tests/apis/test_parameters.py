@@ -15,7 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helm_longctx.apis.parameters import ADAPTIVE, DROPPABLE, Change, Parameters, find_change
-from helm_longctx.apis.usage import sent_parameters
 from helm_longctx.failures import Failure, failure_of
 from helm_longctx.judging.judge import SeededRequest
 from tests.apis.making import REQUEST, make
@@ -42,8 +41,9 @@ def test_openai_reasoning_models(server: Server) -> None:
     client = make("chat", server)
     request = SeededRequest(model="an/m", prompt="?", max_tokens=50, seed=1, **FULL)
     first = client.make_request(request)
-    assert first.completions[0].text == "Yes"
-    assert sent_parameters(first) == {"model": "m", "max_completion_tokens": 50}
+    (completion,) = first.completions
+    assert completion.text == "Yes"
+    assert completion.finish_reason["sent"] == {"model": "m", "max_completion_tokens": 50}
     assert [call.fault for call in server.calls] == [Fault.DECLINED] * 6 + [None]
     with ThreadPoolExecutor(8) as pool:
         results = pool.map(client.make_request, [replace(request, prompt=str(number)) for number in range(8)])
@@ -58,8 +58,9 @@ def test_anthropic(server: Server) -> None:
     server.models = {"m": ANTHROPIC}
     client = make("anthropic", server, thinking_tokens=2000)
     result = client.make_request(Request(model="an/m", prompt="?", max_tokens=50, **FULL))
-    assert result.completions[0].text == "Yes"
-    assert sent_parameters(result) == {"model": "m", "max_tokens": 2050, "top_p": 0.9, "thinking": ADAPTIVE}
+    (completion,) = result.completions
+    assert completion.text == "Yes"
+    assert completion.finish_reason["sent"] == {"model": "m", "max_tokens": 2050, "top_p": 0.9, "thinking": ADAPTIVE}
     server.forget()
     assert client.make_request(replace(REQUEST, prompt="!")).success
     assert len(server.calls) == 1

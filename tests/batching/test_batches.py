@@ -291,11 +291,12 @@ def test_files_for_vllm(tmp_path: Path, server: BatchServer) -> None:
     ("fault", "message"), [(Fault.UNAUTHORIZED, "the model cannot be asked: bad_key"), (Fault.FLAGGED, None)]
 )
 def test_a_tiny_request_first(folder: Folder, server: BatchServer, fault: Fault, message: str | None) -> None:
-    """A wrong key ends it before a batch is made; a prompt that is refused says nothing about others."""
+    """A wrong key ends it before a batch is made, and leaves no file; a prompt that is refused says nothing of others."""
     server.plan = faults.always(fault, lambda prompt: prompt == submission.PROBE)
     if message:
         with pytest.raises(InputError, match=message):
             folder.submit()
+        assert not folder.run.exists()
     else:
         folder.submit()
     assert len(server.batches) == (message is None)

@@ -9,6 +9,7 @@ import yaml
 
 from tests.cli.test_cli import Command
 from tests.endpoints.scripted import CHAT, MESSAGE, TEXT, Route, scripted
+from tests.servers.closed import closed_address
 
 pytest.importorskip("torch")
 from tests.models.small_models import save_tokenizer
@@ -99,7 +100,6 @@ def test_add_without_a_tokenizer(command: Command, tmp_path: Path) -> None:
         (["--tokenizer", "no/tokenizer"], "tokenizer='no/tokenizer' cannot be loaded"),
         (["--header", "X-Team"], "header='X-Team' is not allowed; allowed: 'NAME: VALUE'"),
         (["--header", f"X-Api-Key: {KEY}"], "header='X-Api-Key' is not allowed; allowed: 'X-Api-Key: $VAR'"),
-        (["--url", "http://127.0.0.1:9"], "http://127.0.0.1:9/v1 cannot be reached"),
     ],
 )
 def test_bad_input(command: Command, tmp_path: Path, options: list[str], told: str) -> None:
@@ -114,18 +114,23 @@ def test_bad_input(command: Command, tmp_path: Path, options: list[str], told: s
     assert not Path("prod_env").exists()
 
 
-def test_names(command: Command) -> None:
-    """A name that a run entry could not have is refused."""
-    for name in ("tiny", "my/ti:ny", "my/tiny,x", "a/b/c", "my/tïny "):
-        assert command("models", "add", name, "--url", "http://127.0.0.1:9") == 2
-        assert f"NAME={name!r} is not allowed" in command.err
+def test_no_server(command: Command) -> None:
+    """The address is named. A name that a run entry could not have is refused before anybody is asked."""
+    with closed_address() as address:
+        assert command("models", "add", "my/tiny", "--url", address) == 2
+        assert f"{address}/v1 cannot be reached" in command.err
+        assert command.err.count("\n") == 1
+        for name in ("tiny", "my/ti:ny", "my/tiny,x", "a/b/c", "my/tïny "):
+            assert command("models", "add", name, "--url", address) == 2
+            assert f"NAME={name!r} is not allowed" in command.err
+    assert not Path("prod_env").exists()
 
 
 def test_doctor_asks_for_models(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A model that the provider does not have is broken; one that cannot be asked for is a note."""
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    with scripted(routes(tmp_path), key=KEY) as server:
+    with scripted(routes(tmp_path), key=KEY) as server, closed_address() as closed:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{closed}/v1")
         options = ["--url", server.address, "--api-key-env", "MY_KEY"]
         for name in ("my/tiny", "my/tiny-2", "my/gone"):
             assert command("models", "add", name, "--model", "tiny-2" if "2" in name else "tiny", *options) == 0
@@ -137,7 +142,7 @@ def test_doctor_asks_for_models(command: Command, tmp_path: Path, monkeypatch: p
             "ok      models: my/tiny exists\n",
             "ok      models: my/tiny-2 exists until 2027-01-14\n",
             f"BROKEN  models: my/gone: {server.address}/v1/ does not have the model tiny-0; it has tiny",
-            "was not checked: http://127.0.0.1:9/v1/: [Errno 111] Connection refused\n",
+            f"was not checked: {closed}/v1/: [Errno 111] Connection refused\n",
         ):
             assert line in command.out
         monkeypatch.delenv("MY_KEY")

@@ -1,4 +1,4 @@
-"""A browser for a module's suite."""
+"""A leaderboard of a module's suite."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from selenium import webdriver
 
-from tests.e2e.browser import chromium, served
+from tests.e2e.browser import served
 
 
 @pytest.fixture(scope="module")
@@ -16,10 +15,3 @@ def page(suite: Path) -> Iterator[str]:
     """The address of the leaderboard's server."""
     with served(suite) as address:
         yield address
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
-    """A headless Chromium."""
-    with chromium(tmp_path_factory.mktemp("chromium")) as driver:
-        yield driver

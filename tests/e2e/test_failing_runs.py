@@ -6,7 +6,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import threading
 import time
@@ -23,6 +22,7 @@ from helm_longctx.runs.journal import NAME
 from tests.e2e.commands import BIN, write_ready
 from tests.e2e.test_runs import RUNNER
 from tests.servers import faults
+from tests.servers.closed import closed_address
 from tests.servers.faults import Fault
 from tests.servers.llm import asked_again, serve
 from tests.servers.models import count_tokens
@@ -64,9 +64,8 @@ def seconds(log: str) -> float:
 @contextmanager
 def closed_port() -> Iterator[str]:
     """An address at which nobody listens."""
-    with socket.socket() as taken:  # bound, and so nobody else's
-        taken.bind(("127.0.0.1", 0))
-        yield f"http://127.0.0.1:{taken.getsockname()[1]}/v1/"
+    with closed_address() as address:
+        yield f"{address}/v1/"
 
 
 @contextmanager
@@ -129,7 +128,8 @@ def test_a_missing_package(tmp_path: Path) -> None:
         'raise ModuleNotFoundError("No module named \'openai\'", name="openai")'
     )
     path = f"{tmp_path / 'stub'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
-    assert start(tmp_path, "http://127.0.0.1:9/v1/", PYTHONPATH=path).wait(240) == 1
+    with closed_port() as address:
+        assert start(tmp_path, address, PYTHONPATH=path).wait(240) == 1
     log = (tmp_path / "log").read_text()
     assert "cannot be asked: missing_package: No module named 'openai'" in log
     assert 0 < len(trouble(log)) < 10, log

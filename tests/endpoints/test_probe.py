@@ -10,6 +10,7 @@ import pytest
 from helm_longctx.endpoints.probe import base_url, nearest, probe
 from helm_longctx.errors import InputError
 from tests.endpoints.scripted import CHAT, MESSAGE, TEXT, Route, scripted
+from tests.servers.closed import closed_address
 
 ROUTES: dict[str, Route] = {"/v1/chat/completions": CHAT, "/v1/completions": TEXT}
 
@@ -199,8 +200,8 @@ def test_addresses_that_are_none(url: str) -> None:
 
 def test_unreachable() -> None:
     """Nobody listens."""
-    with pytest.raises(InputError, match=r"cannot be reached: .*refused"):
-        probe("http://127.0.0.1:9", model="m")
+    with closed_address() as address, pytest.raises(InputError, match=r"cannot be reached: .*refused"):
+        probe(address, model="m")
 
 
 def test_nearest() -> None:

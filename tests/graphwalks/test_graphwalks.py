@@ -113,6 +113,6 @@ def test_generated_parents() -> None:
 def test_the_baseline_solves_every_prompt(root: Path) -> None:
     """It reads graph and operation of generated and of the hub's prompts; another prompt is not answered."""
     for example in [*load(root, "openai_bfs", LENGTHS["128k"]), *load(root, "bfs", 4096, num_samples=3)]:
-        assert solve(prompt_of(example)) == example.references
-    assert solve("Operation:\nFind the parents of node x.") is None
-    assert solve("a -> b\nWhat?") is None
+        assert solve(example.messages) == f"Final Answer: [{', '.join(example.references)}]"
+    for prompt in ("Operation:\nFind the parents of node x.", "a -> b\nWhat?"):
+        assert solve([{"role": "user", "content": prompt}]) is None

@@ -11,7 +11,7 @@ from helm.benchmark.tokenizer_config_registry import TokenizerConfig, TokenizerS
 import helm_longctx.plugin  # noqa: F401
 from helm_longctx.errors import InputError
 from helm_longctx.helm.command_line import make_run_specs
-from helm_longctx.helm.counting import with_counter, with_deployments_tokenizer
+from helm_longctx.helm.counting import settings_with_tokenizer, with_deployments_tokenizer
 from helm_longctx.sources.root import DataRoot
 
 
@@ -26,7 +26,7 @@ def test_the_baselines_count_words(tmp_path: Path) -> None:
         spec_of("ruler:task=vt,length=4k,model=longctx/lexical,model_deployment=longctx/lexical", tmp_path)
     )
     assert spec.scenario_spec.args["count_with"] == "longctx/words"
-    settings = with_counter(create_scenario(spec.scenario_spec).entry, DataRoot(tmp_path, mirror=True))
+    settings = settings_with_tokenizer(create_scenario(spec.scenario_spec).entry, DataRoot(tmp_path, mirror=True))
     assert settings.counter is not None
     assert settings.counter("The grass is green. The sky is blue.") == 10
 
@@ -49,4 +49,4 @@ def test_a_tokenizer_that_cannot_be_downloaded(tmp_path: Path, monkeypatch: pyte
         ["ruler:task=vt,length=4k,model=longctx/lexical,count_with=test/tiktoken"], [], [], "test", 10, tmp_path
     )
     with pytest.raises(InputError, match=r"^count_with='test/tiktoken' cannot be loaded \(ConnectionError\)"):
-        with_counter(create_scenario(spec.scenario_spec).entry, DataRoot(tmp_path, mirror=True))
+        settings_with_tokenizer(create_scenario(spec.scenario_spec).entry, DataRoot(tmp_path, mirror=True))

@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helm_longctx.benchmarks import BENCHMARKS
+from helm_longctx.benchmarks.helmet.categories.icl import ICL
 from helm_longctx.benchmarks.helmet.data.icl import Balance
-from helm_longctx.benchmarks.helmet.tasks import HELMET, ICL
+from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.errors import InputError
 from helm_longctx.protocol.entry import parse_entry
 from helm_longctx.protocol.task import Example

@@ -83,7 +83,7 @@ def test_one_fault(kind: str, fault: Fault, server: Server, tmp_path: Path) -> N
     assert [call.fault for call in server.calls] == [fault, None]
     later = judge(kind, server, tmp_path).ask(question())
     without_faults(later)
-    assert later.paid_calls == 0
+    assert len(later.usages) == 0
     assert asked_again(server.calls) == []
 
 
@@ -157,7 +157,7 @@ def test_many_faults(kind: str, server: Server, tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         replies = list(pool.map(asking.ask, asked))
     assert [reply.verdict for reply in replies] == [VERDICT] * 40
-    assert sum(reply.paid_calls for reply in replies) == 20
+    assert sum(len(reply.usages) for reply in replies) == 20
     assert server.failed().total() > 5
     assert asked_again(server.calls) == []
 
@@ -165,7 +165,7 @@ def test_many_faults(kind: str, server: Server, tmp_path: Path) -> None:
 def test_repeats_are_other_questions(server: Server, tmp_path: Path) -> None:
     """Asking the same question once more does ask, once."""
     asking = judge("openai", server, tmp_path)
-    assert [asking.ask(question(), repeat).paid_calls for repeat in (0, 1, 0, 1)] == [1, 1, 0, 0]
+    assert [len(asking.ask(question(), repeat).usages) for repeat in (0, 1, 0, 1)] == [1, 1, 0, 0]
 
 
 def test_a_deployments_own_timeout_stays(server: Server, tmp_path: Path) -> None:

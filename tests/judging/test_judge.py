@@ -54,7 +54,7 @@ def test_what_is_sent(server: Server) -> None:
     """The prompt as one user turn, with the official sampling settings and the seed."""
     (judge,) = judges(server, "tests/sent")
     reply = judge.ask(question("four"))
-    assert (reply.text, reply.verdict, reply.error, reply.paid_calls) == ("4", {"grade": 4.0}, None, 1)
+    assert (reply.text, reply.verdict, reply.error, len(reply.usages)) == ("4", {"grade": 4.0}, None, 1)
     (body,) = server.bodies
     assert body["messages"] == [{"role": "user", "content": "four"}]
     assert {name: body[name] for name in ("temperature", "top_p", "seed", "max_tokens", "model")} == {
@@ -72,7 +72,7 @@ def test_replies_are_remembered(server: Server) -> None:
     for judge in (first, second, first, *judges(server, "tests/one")):
         assert judge.ask(question("a")).verdict == {"grade": 1.0}
     assert len(server.calls) == 2
-    assert first.ask(question("a"), repeat=1).paid_calls == 1
+    assert len(first.ask(question("a"), repeat=1).usages) == 1
     assert len(server.calls) == 3
 
 
@@ -81,13 +81,13 @@ def test_replies_that_cannot_be_read(server: Server, monkeypatch: pytest.MonkeyP
     server.plan = faults.first(Fault.UNREADABLE, Fault.EMPTY, Fault.UNREADABLE, Fault.UNREADABLE)
     (judge,) = judges(server, "tests/unreadable")
     reply = judge.ask(question("a"))
-    assert (reply.verdict, reply.paid_calls) == (None, 3)
+    assert (reply.verdict, len(reply.usages)) == (None, 3)
     assert [body["seed"] for body in server.bodies] == [42, 43, 44]
-    assert judge.ask(question("a")).paid_calls == 0
+    assert len(judge.ask(question("a")).usages) == 0
     monkeypatch.setenv(READINGS, "5")
     (judge,) = judges(server, "tests/unreadable")
     reply = judge.ask(question("a"))
-    assert (reply.verdict, reply.paid_calls) == ({"grade": 1.0}, 2)
+    assert (reply.verdict, len(reply.usages)) == ({"grade": 1.0}, 2)
 
 
 @pytest.mark.parametrize("fault", [Fault.RATE_LIMIT, Fault.SERVER_ERROR, Fault.DROPPED, Fault.MALFORMED, Fault.PAGE])
@@ -96,7 +96,7 @@ def test_calls_that_fail_are_made_again(server: Server, fault: Fault) -> None:
     server.plan = faults.first(fault, fault)
     (judge,) = judges(server, "tests/failing")
     assert judge.ask(question("abc")).verdict == {"grade": 3.0}
-    assert judge.ask(question("abc")).paid_calls == 0
+    assert len(judge.ask(question("abc")).usages) == 0
     assert not asked_again(server.calls)
 
 
@@ -161,7 +161,7 @@ def test_the_providers_count_is_paid(server: Server, monkeypatch: pytest.MonkeyP
     register_model_deployment(ModelDeployment("tests/counts", ClientSpec(**client), model_name="tests/counts"))
     judge = make_judge("tests/counts", OpenAIClient(BlackHoleCacheConfig(), **client["args"]))
     reply = judge.ask(question("abcd" * 3))
-    assert reply.paid_calls == 2
+    assert len(reply.usages) == 2
     assert reply.usages[1] == Usage(input_tokens=3, output_tokens=101, reasoning_tokens=100)
 
 

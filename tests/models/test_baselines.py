@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helm_longctx.benchmarks import BENCHMARKS
-from helm_longctx.benchmarks.helmet.tasks import HELMET, ICL
+from helm_longctx.benchmarks.helmet.categories.icl import ICL
+from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.models import lexical
 from helm_longctx.models.forms import recognise
 from helm_longctx.models.registration import register

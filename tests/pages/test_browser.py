@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import pytest
 from selenium import webdriver
 
-from tests.e2e.browser import chromium, until
+from tests.e2e.browser import until
 
 pytestmark = pytest.mark.browser
 
@@ -22,13 +21,6 @@ const done = arguments[arguments.length - 1];
 axe.run({exclude: [["tbody tr:nth-child(n+12)"]]}, {runOnly: arguments[0]})
    .then((found) => done(found.violations.map((v) => [v.impact, v.id, v.nodes.map((node) => node.html.slice(0, 200))])));
 """
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
-    """A headless Chromium that keeps the console's messages."""
-    with chromium(tmp_path_factory.mktemp("chromium")) as driver:
-        yield driver
 
 
 def open_site(browser: webdriver.Chrome, page: Path, theme: str = "light") -> None:

@@ -135,6 +135,7 @@ def test_lengths_and_groups(published: Board) -> None:
     row = rows["Gemini-1.5-Pro"]
     assert row[-2].sort == pytest.approx((row[1].sort or 0) - (row[5].sort or 0))
     assert row[-1].text == "128k"
+    assert row[-5].sort == pytest.approx(fmean(cell.sort or 0 for cell in row[1:6]))
     (lv_eval,) = read_boards(None, [find_benchmark("lv_eval")], published=True)
     _, groups = length_sections(lv_eval)
     (figure,) = groups.blocks

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.text import ESTIMATE, estimate_llama2_tokens, tokenizer_counter
+from helm_longctx.protocol.text import ESTIMATE, estimate_llama2_tokens, read_token_counter
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_tokenizer_counts(tmp_path: Path) -> None:
     tokenizer = Tokenizer(models.WordLevel({"a": 0, "b": 1, "?": 2}, unk_token="?"))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     tokenizer.save(str(tmp_path / "tokenizer.json"))
-    counter = tokenizer_counter("org/words", tmp_path / "tokenizer.json")
+    counter = read_token_counter("org/words", tmp_path / "tokenizer.json")
     assert counter.name == "org/words"
     assert counter.count(["a b c", ""]) == [3, 0]
     assert ESTIMATE.count(["a b c"]) == [4]
@@ -42,4 +42,4 @@ def test_not_a_tokenizer(tmp_path: Path) -> None:
     """A file that is no tokenizer is named."""
     (tmp_path / "tokenizer.json").write_text("{}")
     with pytest.raises(InputError, match="not a fast tokenizer file"):
-        tokenizer_counter("x", tmp_path / "tokenizer.json")
+        read_token_counter("x", tmp_path / "tokenizer.json")

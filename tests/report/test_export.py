@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import csv
 import json
+import shutil
 from collections.abc import Callable
 from itertools import chain
 from pathlib import Path
@@ -50,6 +51,26 @@ def test_judges_are_not_mixed() -> None:
     assert found == {("m", "x"): pytest.approx(0.3), ("m", "y"): pytest.approx(0.6), ("other", ""): 1.0}
     panels = curves(averages(rows, ()))
     assert list(panels) == ["helmet_longqa", "helmet_longqa, judge=x", "helmet_longqa, judge=y"]
+
+
+def test_folders_are_not_mixed(tmp_path: Path) -> None:
+    """Each folder of the user's own files has averages and a panel of its own, as it has columns of its own."""
+    run = write_run(tmp_path, ENTRY, long_prompts(4, 500))
+    spec = json.loads((run / "run_spec.json").read_text())
+    for folder, value in {"fires": 0.25, "floods": 0.75}.items():
+        own = shutil.copytree(run, run.with_name(folder))
+        spec["scenario_spec"]["args"] |= {"path": folder}
+        (own / "run_spec.json").write_text(json.dumps({**spec, "name": folder}))
+        stat = {"name": {"name": "longctx_score", "split": "test", "sub_split": "json_kv"}, "mean": value}
+        (own / "stats.json").write_text(json.dumps([stat]))
+    shutil.rmtree(run)
+    means = list(averages(scores(tmp_path, BENCHMARKS), ()))
+    assert {(row.folder, row.task): (row.score, row.of) for row in means} == {
+        (folder, task): (value, 1)
+        for folder, value in {"fires": 0.25, "floods": 0.75}.items()
+        for task in ("average", "json_kv")
+    }
+    assert list(curves(means)) == ["helmet_recall, path=fires", "helmet_recall, path=floods"]
 
 
 def test_runs_of_other_kinds_are_not_mixed() -> None:

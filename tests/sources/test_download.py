@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from helm_longctx.sources import download
 from helm_longctx.sources.download import ResumingStream
+from tests.servers.closed import closed_address
 from tests.sources.release_server import Fault, ReleaseHub, serve
 from tests.sources.releases import (
     ARCHIVE,
@@ -193,8 +194,9 @@ def test_no_archive_in_the_repository(served: ReleaseHub, tmp_path: Path) -> Non
 
 def test_no_hub_at_all(served: ReleaseHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a network the error offers a mirror folder."""
-    monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", "http://127.0.0.1:9")
-    assert "HELM_LONGCTX_DATA" in refused(tmp_path)
+    with closed_address() as address:
+        monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", address)
+        assert "HELM_LONGCTX_DATA" in refused(tmp_path)
 
 
 @pytest.mark.parametrize("sha", ["null", '""'])

@@ -31,6 +31,7 @@ from helm_longctx.sources.hub import (
     ensure_zip_member,
     label_names,
 )
+from tests.servers.closed import closed_address
 from tests.sources.hub_server import COMMIT, Hub, serve
 from tests.sources.releases import root, short_of
 
@@ -243,8 +244,9 @@ def test_disk_full(hub: Hub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
 
 def test_no_hub_at_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Without a network the error offers a mirror folder."""
-    point_at(monkeypatch, "http://127.0.0.1:9", tmp_path)
-    assert "HELM_LONGCTX_DATA" in refused(tmp_path)
+    with closed_address() as address:
+        point_at(monkeypatch, address, tmp_path)
+        assert "HELM_LONGCTX_DATA" in refused(tmp_path)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"label": 3}', '{"label": [1]}', '{"features": {"label": {}}}'])

@@ -18,6 +18,7 @@ from helm_longctx.sources import download
 from helm_longctx.sources.fetch import ensure
 from helm_longctx.sources.root import DataRoot
 from helm_longctx.sources.web import WebFile
+from tests.servers.closed import closed_address
 
 CONTENT = b'[{"a": 1}]\n' * 1000
 BLOB = "77a634d3a861ea6efff7bd35201ef72701285409"
@@ -69,3 +70,16 @@ def test_absent_files_are_one_line(url: str, tmp_path: Path) -> None:
         ensure([WebFile(f"{url}y", "y.json")], DataRoot(tmp_path / "cache", mirror=False), "fetch x")
     with pytest.raises(InputError, match=r"lacks folder/x.json"):
         ensure([WebFile(url, "folder/x.json")], DataRoot(tmp_path, mirror=True), "fetch x")
+
+
+def test_a_server_that_cannot_be_reached_is_asked_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Without a network the error comes at once, not after all attempts, and no line speaks of a broken download."""
+    monkeypatch.setattr(download, "WAIT", 0.001)
+    with closed_address() as address:
+        file = WebFile(f"{address}/x.json", "a/x.json")
+        with pytest.raises(InputError, match="the server cannot be reached; check the network, or put"):
+            ensure([file], DataRoot(tmp_path, mirror=False), "fetch x")
+    assert "attempt" not in caplog.text
+    assert list(tmp_path.rglob("*.json")) == []

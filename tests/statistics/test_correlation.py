@@ -9,7 +9,7 @@ import pytest
 
 from helm_longctx.statistics.correlation import matrix, spearman
 from helm_longctx.statistics.intervals import Interval
-from helm_longctx.statistics.lengths import drop, effective_length, share_of_shortest
+from helm_longctx.statistics.lengths import drop, effective_length, length_means, share_of_shortest
 
 
 def test_missing_values_are_left_out_in_pairs() -> None:
@@ -48,21 +48,23 @@ def test_a_matrix_has_each_pair_once() -> None:
 
 
 RULER = {
-    "GPT-4-1106-preview": (65536, "96.6 96.3 95.2 93.2 87.0 81.2"),
-    "Llama3.1 (8B)": (32768, "95.5 93.8 91.6 87.4 84.7 77.0"),
-    "Qwen2 (72B)": (32768, "96.9 96.1 94.9 94.1 79.8 53.7"),
-    "GLM4 (9B)": (65536, "94.7 92.8 92.1 89.9 86.7 83.1"),
-    "GradientAI/Llama3 (70B)": (16384, "95.1 94.4 90.8 85.4 80.9 72.1"),
+    "GPT-4-1106-preview": (65536, "96.6 96.3 95.2 93.2 87.0 81.2", "91.6 89.0 94.1"),
+    "Llama3.1 (8B)": (32768, "95.5 93.8 91.6 87.4 84.7 77.0", "88.3 85.4 91.3"),
+    "Qwen2 (72B)": (32768, "96.9 96.1 94.9 94.1 79.8 53.7", "85.9 79.6 92.3"),
+    "GLM4 (9B)": (65536, "94.7 92.8 92.1 89.9 86.7 83.1", "89.9 88.0 91.7"),
+    "GradientAI/Llama3 (70B)": (16384, "95.1 94.4 90.8 85.4 80.9 72.1", "86.5 82.6 90.3"),
+    "LongAlpaca (13B)": (None, "60.6 57.0 56.6 43.6 0.0 0.0", "36.3 24.7 47.9"),
 }
-"""Effective length, and scores at 4k to 128k: the table in RULER's README."""
+"""Effective length, scores at 4k to 128k, and their means (Avg., wAvg. inc and dec): the table in RULER's README."""
 
 
 @pytest.mark.parametrize("model", RULER)
-def test_rulers_effective_length(model: str) -> None:
-    """What RULER prints."""
-    printed, scores = RULER[model]
+def test_rulers_effective_length_and_means(model: str) -> None:
+    """What RULER prints. It computed its means from scores with more digits."""
+    printed, scores, means = RULER[model]
     by_length = {4096 << place: float(score) / 100 for place, score in enumerate(scores.split())}
     assert effective_length(by_length, 0.856) == printed
+    assert length_means(by_length) == pytest.approx([float(mean) / 100 for mean in means.split()], abs=0.001)
 
 
 def test_lengths() -> None:

@@ -49,13 +49,11 @@ def with_usage(result: RequestResult, usage: Usage | None) -> RequestResult:
     return result if usage is None else _annotate(result, _USAGE, dict(vars(usage)))
 
 
-def sent_parameters(result: RequestResult) -> dict[str, Any] | None:
-    """Return what was sent besides the prompt: the body's other fields. None if it is not known."""
-    return _finish(result).get(_SENT)
-
-
 def with_sent(result: RequestResult, parameters: Mapping[str, Any]) -> RequestResult:
-    """Return a result that has what was sent besides the prompt; the same result if it has no completion."""
+    """Return a result that has what was sent besides the prompt: the body's other fields.
+
+    It is the same result if it has no completion.
+    """
     return _annotate(result, _SENT, dict(parameters))
 
 

@@ -18,14 +18,13 @@ from helm_longctx.cli.shared import (
     OutputPath,
     Suite,
     fill_registries,
+    make_specs,
     print_table,
 )
 from helm_longctx.errors import InputError
 from helm_longctx.report.suite import suite_folder
 
 if TYPE_CHECKING:
-    from helm.benchmark.run_spec import RunSpec
-
     from helm_longctx.batching.collection import Batches
 
 app = typer.Typer(help="Send the requests of runs through the providers' batch APIs.", no_args_is_help=True)
@@ -37,6 +36,12 @@ SomeEntries = Annotated[
 
 NO_LIMIT = 10**9
 """Value of `-m` for commands that only need the names of runs, which do not depend on it."""
+
+
+@app.callback()
+def show_progress() -> None:
+    """Log the progress of batches, which `main` hides with all messages of the level INFO."""
+    logging.getLogger("helm_longctx.batching").setLevel(logging.INFO)
 
 
 @app.command()
@@ -71,7 +76,7 @@ def submit(
     from helm_longctx.batching.judges import JudgeBatchRunner
     from helm_longctx.batching.submission import BatchRunner, Plan
 
-    specs = _specs(entries, conf_paths, models_to_run, suite, most, output_path, local_path)
+    specs = make_specs(entries, conf_paths, models_to_run, suite, most, output_path, local_path)
     kind = JudgeBatchRunner if judges else BatchRunner
     runner = kind(Plan(files, batch_size), output_path, suite, local_path)
     batches = Batches(local_path, [output_path / "runs" / suite / spec.name for spec in specs])
@@ -131,23 +136,6 @@ def cancel(
     print(f"{batches.cancel()} batches cancelled. Collect their answers: helm-longctx batch collect --suite {suite}")
 
 
-def _specs(
-    entries: list[str] | None,
-    conf_paths: list[Path] | None,
-    models: list[str] | None,
-    suite: str,
-    most: int,
-    output_path: Path,
-    local_path: Path,
-) -> list[RunSpec]:
-    from helm_longctx.helm.command_line import make_run_specs
-
-    # `main` hides messages of the level INFO, but the progress of batches is of interest.
-    logging.getLogger("helm_longctx.batching").setLevel(logging.INFO)
-    fill_registries(local_path)
-    return make_run_specs(entries or [], conf_paths or [], models or [], suite, most, output_path)
-
-
 def _batches(
     entries: list[str] | None,
     conf_paths: list[Path] | None,
@@ -161,12 +149,11 @@ def _batches(
 
     folder = suite_folder(output_path, suite)
     fill_registries(local_path)
-    logging.getLogger("helm_longctx.batching").setLevel(logging.INFO)
     # An argument is the name of an existing run, or else a run entry.
     names = [entry for entry in entries or [] if (folder / entry).is_dir()]
     others = [entry for entry in entries or [] if entry not in names]
     if others or conf_paths:
-        specs = _specs(others, conf_paths, models, suite, NO_LIMIT, output_path, local_path)
+        specs = make_specs(others, conf_paths, models, suite, NO_LIMIT, output_path, local_path)
         names += [spec.name for spec in specs]
     if absent := [name for name in names if not (folder / name).is_dir()]:
         raise InputError(f"suite {suite} has no run {absent[0]}; send its requests with: helm-longctx batch submit")

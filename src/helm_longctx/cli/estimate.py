@@ -12,7 +12,7 @@ import orjson
 import typer
 from rich.table import Table
 
-from helm_longctx.cli.shared import JsonPath, LocalPath, OutputPath, check_folder, fill_registries, print_table
+from helm_longctx.cli.shared import JsonPath, LocalPath, OutputPath, check_folder, make_specs, print_table
 from helm_longctx.errors import InputError
 
 if TYPE_CHECKING:
@@ -48,13 +48,11 @@ def estimate(
 ) -> None:
     """Estimate requests, tokens, judge calls, disk space, money and time of runs. Nothing is sent."""
     check_folder("json", as_json)
-    fill_registries(local_path)
-    from helm_longctx.helm.command_line import make_run_specs
     from helm_longctx.running.estimate import Rate, estimate_run
     from helm_longctx.running.runner import LongContextRunner, runner_arguments
 
     own = _own_prices(prices, model or [], price_input, price_output)
-    specs = make_run_specs(entries or [], conf_paths or [], model or [], "estimate", most, output_path)
+    specs = make_specs(entries, conf_paths, model, "estimate", most, output_path, local_path)
     runner = LongContextRunner(**runner_arguments(output_path, "estimate", local_path, parallelism=2))
     rate = Rate(requests_per_minute, tokens_per_minute)
     estimates = [estimate_run(runner, spec, own, rate) for spec in specs]

@@ -15,7 +15,7 @@ import typer
 from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.cli.shared import READY, OutputPath, fill_registries
 from helm_longctx.errors import InputError, bad_argument, shorten
-from helm_longctx.helm.counting import with_counter
+from helm_longctx.helm.counting import settings_with_tokenizer
 from helm_longctx.helm.instance import stop_sequences
 from helm_longctx.protocol.entry import Entry, parse_entry
 from helm_longctx.protocol.loading import load_examples
@@ -46,7 +46,7 @@ def prompts(
 
 def _prompt_lines(entry: Entry, style: Form | None, root: DataRoot) -> Iterator[dict[str, Any]]:
     ensure(entry.sources, root, entry.fetch_command(root))
-    settings = with_counter(entry, root)
+    settings = settings_with_tokenizer(entry, root)
     for task in entry.tasks:
         form = style or _official_form(entry, task)
         for example in load_examples(task, settings, root):

@@ -15,7 +15,7 @@ from helm_longctx.cli.shared import (
     MostInstances,
     OutputPath,
     Suite,
-    fill_registries,
+    make_specs,
 )
 
 
@@ -44,14 +44,12 @@ def shard(
     """
     from helm.common.hierarchical_logger import setup_default_logging
 
-    from helm_longctx.helm.command_line import make_run_specs
     from helm_longctx.running.runner import runner_arguments
     from helm_longctx.runs.claims import Shard
     from helm_longctx.scaling.shards import HelpingRunner
 
     chosen = Shard.parse(part)
     setup_default_logging(None)
-    fill_registries(local_path)
-    specs = make_run_specs(entries or [], conf_paths or [], models_to_run or [], suite, most, output_path)
+    specs = make_specs(entries, conf_paths, models_to_run, suite, most, output_path, local_path)
     arguments = runner_arguments(output_path, suite, local_path, threads, not disable_cache, skip_completed_runs=True)
     HelpingRunner(chosen, **arguments).run_all(specs)

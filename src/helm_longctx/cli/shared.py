@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -16,6 +16,9 @@ from rich.table import Table
 
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError, bad_argument
+
+if TYPE_CHECKING:
+    from helm.benchmark.run_spec import RunSpec
 
 
 def complete_suite(context: typer.Context, incomplete: str) -> list[str]:
@@ -101,3 +104,23 @@ def fill_registries(local_path: Path) -> None:
         register_builtin_configs_from_helm_package()
     # The user's files last, so that they replace deployments of the same name, as in `helm-run`.
     register_configs_from_directory(str(local_path))
+
+
+def make_specs(
+    entries: list[str] | None,
+    conf_paths: list[Path] | None,
+    models: list[str] | None,
+    suite: str,
+    most: int,
+    output_path: Path,
+    local_path: Path,
+) -> list[RunSpec]:
+    """Fill the registries, and make the run specs that `helm-run` makes of the same arguments.
+
+    Raises:
+        InputError: there is a mistake in the arguments, or data is missing.
+    """
+    from helm_longctx.helm.command_line import make_run_specs
+
+    fill_registries(local_path)
+    return make_run_specs(entries or [], conf_paths or [], models or [], suite, most, output_path)

@@ -47,7 +47,7 @@ class AnswerAnnotator(JudgeAnnotator):
     """With this attribute HELM passes all answers at once, so that they can be judged in parallel."""
     official: ClassVar[str]
     """The benchmark's own judge, a HELM deployment."""
-    can_ask_nothing: ClassVar[bool] = False
+    has_verdict_without_questions: ClassVar[bool] = False
     """Whether an answer about which there is nothing to ask has a verdict, too."""
 
     def __init__(self, judge: str, auto_client: AutoClient):
@@ -128,7 +128,7 @@ class AnswerAnnotator(JudgeAnnotator):
         """Return the annotation of one answer, from what `_questions` returns and the replies to it."""
         if questions is None:
             return _NO_VERDICT
-        has_verdict = questions or (self.can_ask_nothing and replies and is_answered(state))
+        has_verdict = questions or (self.has_verdict_without_questions and replies and is_answered(state))
         return self._verdicts(state, replies) if has_verdict else {}
 
     def _verdicts(self, state: RequestState, replies: Replies) -> dict[str, Any]:

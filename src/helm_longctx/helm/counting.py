@@ -22,7 +22,7 @@ from helm_longctx.sources.hub import HubFile
 from helm_longctx.sources.root import DataRoot
 
 
-def with_counter(entry: Entry, root: DataRoot) -> Settings:
+def settings_with_tokenizer(entry: Entry, root: DataRoot) -> Settings:
     """Return the settings of an entry, with the counter and the codec of the tokenizer that `count_with` names.
 
     Raises:

@@ -10,7 +10,7 @@ from helm.benchmark.scenarios.scenario import Instance, Scenario, ScenarioMetada
 
 from helm_longctx.benchmarks import benchmark_of
 from helm_longctx.errors import InputError
-from helm_longctx.helm.counting import with_counter
+from helm_longctx.helm.counting import settings_with_tokenizer
 from helm_longctx.helm.instance import to_instance
 from helm_longctx.protocol.entry import check_entry
 from helm_longctx.protocol.loading import load_examples
@@ -76,7 +76,7 @@ class LongContextScenario(Scenario):
         root = DataRoot.of_scenario(output_path)
         sources = [*self.entry.sources, *self.entry.judge_sources(root)]
         ensure(sources, root, self.entry.fetch_command(root))
-        settings = with_counter(self.entry, root)
+        settings = settings_with_tokenizer(self.entry, root)
         for task in self.entry.tasks:
             if task.unscored:
                 _log.warning("%s has no score: %s", task.name, task.unscored)

@@ -165,7 +165,7 @@ class Truncator:
 
     @cached_property
     def _count(self) -> Callable[[str], int]:
-        return middle.token_counter(self.tokenizer())
+        return middle.counter_with_special_tokens(self.tokenizer())
 
     @cached_property
     def _without_middle(self) -> middle.MiddleCutter:
@@ -197,7 +197,7 @@ def _text_to_count(prompt: str, sample: Sample, form: Form) -> str:
     return CHAT_HEADER + prompt if form == "chat" and sample.cut not in MIDDLE else prompt
 
 
-def find_counter(name: str) -> Callable[[str], int] | None:
+def load_deployment_counter(name: str) -> Callable[[str], int] | None:
     """Return a function that counts tokens by the tokenizer of a deployment; None if none can be loaded here.
 
     Args:
@@ -207,7 +207,7 @@ def find_counter(name: str) -> Callable[[str], int] | None:
     if not deployment.tokenizer_name:
         return None
     try:
-        return middle.token_counter(_tokenizer(deployment))
+        return middle.counter_with_special_tokens(_tokenizer(deployment))
     except InputError as error:
         hwarn(f"tokens of {name} are estimated: {error}")
         return None

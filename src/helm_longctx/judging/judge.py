@@ -52,10 +52,14 @@ class JudgeRequest:
 
 
 def one_question(
-    prompt: str, parse: Callable[[str], Verdict | None], max_tokens: int, readings: int | None = None
+    prompt: str,
+    parse: Callable[[str], Verdict | None],
+    max_tokens: int,
+    temperature: float = 0.0,
+    readings: int | None = None,
 ) -> dict[str, JudgeRequest]:
-    """Return the questions of an annotator that asks one about an answer, without sampling."""
-    request = JudgeRequest(prompt, parse, max_tokens, temperature=0.0, top_p=1.0, seed=None, readings=readings)
+    """Return the questions of an annotator that asks one about an answer, with the arguments of `JudgeRequest`."""
+    request = JudgeRequest(prompt, parse, max_tokens, temperature, top_p=1.0, seed=None, readings=readings)
     return {ANSWER: request}
 
 
@@ -74,11 +78,6 @@ class Reply:
     verdict: Verdict | None
     error: str | None
     usages: Sequence[Usage] = ()
-
-    @property
-    def paid_calls(self) -> int:
-        """The number of replies that did not come from the cache."""
-        return len(self.usages)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The page of scores by length and depth: curves, the drop, the effective length, and scores by place of evidence."""
+"""The page of scores by length and depth: curves, means, drop, effective length, and scores by place of evidence."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from helm_longctx.report.lengths import by_depth, splits
 from helm_longctx.report.results import PUBLISHED
 from helm_longctx.runs.scores import InstanceScore
 from helm_longctx.statistics.intervals import Interval
-from helm_longctx.statistics.lengths import NOLIMA_SHARE, drop, effective_length, share_of_shortest
+from helm_longctx.statistics.lengths import NOLIMA_SHARE, drop, effective_length, length_means, share_of_shortest
 
 
 def length_sections(board: Board) -> list[Section]:
-    """Return curves over length by category, the drop and the effective length; nothing for a single length."""
+    """Return curves over length by category, and a table with means and drop; nothing for a single length."""
     if len(board.lengths) < 2:
         return []
     name = f"length-{board.benchmark.name}"
@@ -84,6 +84,9 @@ def _table(board: Board, name: str) -> Table:
     columns = [
         Column("Model", is_number=False),
         *(Column(label(length)) for length in board.lengths),
+        Column("Mean", "The mean over the lengths that the model has."),
+        Column("Mean (inc)", "The same mean with weights that increase with the length, as in RULER."),
+        Column("Mean (dec)", "The same mean with weights that decrease with the length, as in RULER."),
         Column("Drop", "The score at the shortest length minus that at the longest."),
         Column(
             "Effective length",
@@ -96,7 +99,7 @@ def _table(board: Board, name: str) -> Table:
     models = sorted(found, key=lambda model: (max(found[model]), found[model][max(found[model])].mean), reverse=True)
     rows = [_length_row(board, model, found[model]) for model in models]
     about = f"{board.titles[part]} in percent, with the change from the shortest to the longest length."
-    return Table(name, "Drop and effective length", columns, rows, about, search=True)
+    return Table(name, "Means, drop and effective length", columns, rows, about, search=True)
 
 
 def _threshold(board: Board) -> str:
@@ -113,6 +116,7 @@ def _length_row(board: Board, model: str, scores: Mapping[int, Interval]) -> lis
     found = [scores.get(length or 0) for length in board.lengths]
     cells = [Cell("–", -1.0) if score is None else Cell(percent(score.mean), 100 * score.mean) for score in found]
     means = {length: score.mean for length, score in scores.items()}
+    cells += [Cell(percent(mean), 100 * mean) for mean in length_means(means)]
     threshold, loss = board.benchmark.effective_score or share_of_shortest(means), drop(scores)
     effective = effective_length(means, threshold)
     return [

@@ -63,7 +63,7 @@ class TokenCounter:
 ESTIMATE = TokenCounter("estimate", lambda texts: [estimate_llama2_tokens(text) for text in texts])
 
 
-def tokenizer_counter(name: str, file: Path) -> TokenCounter:
+def read_token_counter(name: str, file: Path) -> TokenCounter:
     """Make a counter from a saved fast tokenizer (`tokenizer.json`). It tokenizes texts in parallel, without the GIL.
 
     Raises:

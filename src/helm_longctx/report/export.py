@@ -12,6 +12,7 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from helm_longctx.protocol.benchmark import Benchmark, Category
+from helm_longctx.protocol.entry import folder_name
 from helm_longctx.protocol.lengths import length_label, parse_length
 from helm_longctx.protocol.metric_names import AVERAGE, Cell, group_for_averages, task_score
 from helm_longctx.protocol.task import MAIN_METRIC, Task
@@ -45,6 +46,7 @@ class Score(NamedTuple):
         comparability: the benchmark's comparability number; empty for older runs. Only runs with equal numbers are
             comparable.
         judge: the judge, as in run entries; empty if no judge decides the task's score.
+        folder: name of the folder of the user's own files; empty for published benchmarks.
     """
 
     run: str
@@ -64,6 +66,7 @@ class Score(NamedTuple):
     high: float | None = None
     error: float | None = None
     failed: int | None = None
+    folder: str = ""
 
 
 class Average(NamedTuple):
@@ -76,6 +79,7 @@ class Average(NamedTuple):
         lacking: codes of `Lack` of these scores and of the category's tasks without a score, separated by `;`.
         package, comparability: the values of these scores, separated by `;`.
         judge: the judge of the scores that have one. No mean is over scores of two judges.
+        folder: the folder of the scores. No mean is over scores of two folders.
     """
 
     model: str
@@ -91,6 +95,7 @@ class Average(NamedTuple):
     judge: str = ""
     low: float | None = None
     high: float | None = None
+    folder: str = ""
 
 
 def scores(suite: Path, benchmarks: Iterable[Benchmark]) -> Iterator[Score]:
@@ -138,14 +143,14 @@ def _score(
     error = standard_error(*values) if values else math.nan
     ends = _ends(mean_interval(*values) if values else None)
     about = (*group, name, stat["mean"], count, lacking, *find_versions(spec), judge, *ends)
-    known_error = None if math.isnan(error) else error
-    return Score(spec["name"], spec["adapter_spec"]["model"], arguments["entry"], task, *about, known_error, failed)
+    rest = (None if math.isnan(error) else error, failed, folder_name(arguments.get("path")))
+    return Score(spec["name"], spec["adapter_spec"]["model"], arguments["entry"], task, *about, *rest)
 
 
 def averages(scores: Iterable[Score], benchmarks: Iterable[Benchmark]) -> Iterator[Average]:
     """Yield the means over tasks at each length and over lengths of each task, for each run entry and model."""
     categories = {name: category for each in benchmarks for name, category in each.entries.items()}
-    for (entry, context, judge), cells in sorted(_by_judge(scores).items()):
+    for (entry, context, folder, judge), cells in sorted(_group_scores(scores).items()):
         for cell, groups in group_for_averages(cells).items():
             mean = fmean(fmean(score.score for score in group) for group in groups)
             rows = [score for group in groups for score in group]
@@ -154,24 +159,27 @@ def averages(scores: Iterable[Score], benchmarks: Iterable[Benchmark]) -> Iterat
             # The same questions are asked at several lengths, so these means are not independent.
             parts = [mean_of_means([_interval(score) for score in group]) for group in groups]
             interval = mean_of_means(parts) if cell.task == AVERAGE else None
-            yield Average(
-                cell.model, entry, cell.task, cell.length, context, mean, len(groups), *texts, judge, *_ends(interval)
-            )
+            about = (cell.model, entry, cell.task, cell.length, context)
+            yield Average(*about, mean, len(groups), *texts, judge, *_ends(interval), folder)
 
 
-def _by_judge(scores: Iterable[Score]) -> dict[tuple[str, str, str], dict[Cell, list[Score]]]:
-    """Group scores by entry, context and judge. Scores that no judge decides are in the group of each judge."""
-    by_model: dict[tuple[str, str, str], list[Score]] = defaultdict(list)
+_Group = tuple[str, str, str, str]
+"""Entry, context, folder and judge: what all scores of a mean have in common."""
+
+
+def _group_scores(scores: Iterable[Score]) -> dict[_Group, dict[Cell, list[Score]]]:
+    """Group the main scores. Scores that no judge decides are in the group of each judge."""
+    by_model: dict[_Group, list[Score]] = defaultdict(list)
     for score in scores:
         if score.metric == MAIN_METRIC:
-            by_model[score.entry, score.context, score.model].append(score)
-    tables: dict[tuple[str, str, str], dict[Cell, list[Score]]] = defaultdict(lambda: defaultdict(list))
-    for (entry, context, _), rows in by_model.items():
+            by_model[score.entry, score.context, score.folder, score.model].append(score)
+    groups: dict[_Group, dict[Cell, list[Score]]] = defaultdict(lambda: defaultdict(list))
+    for (entry, context, folder, _), rows in by_model.items():
         for judge in {row.judge for row in rows if row.judge} or {""}:
             for row in rows:
                 if row.judge in ("", judge):
-                    tables[entry, context, judge][Cell(row.model, row.task, row.length)].append(row)
-    return tables
+                    groups[entry, context, folder, judge][Cell(row.model, row.task, row.length)].append(row)
+    return groups
 
 
 def _interval(score: Score) -> Interval:

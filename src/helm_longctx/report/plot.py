@@ -44,17 +44,18 @@ _HOLLOW: dict[str, Any] = {"linestyle": "", "marker": "o", "markersize": 5, "mar
 
 
 def curves(averages: Iterable[Average]) -> dict[str, Curves]:
-    """Return the curves of means over tasks by panel: one for each run entry, each judge, and with `context=none`.
+    """Return the curves of means over tasks by panel: one for each run entry, folder, judge, and with `context=none`.
 
     A benchmark without lengths has no curve.
     """
     means = [each for each in averages if each.task == AVERAGE and each.length]
     panels: dict[str, Curves] = {}
     for mean in sorted(
-        means, key=lambda mean: (mean.entry, mean.context, mean.judge, mean.model, parse_length(mean.length))
+        means,
+        key=lambda mean: (mean.entry, mean.context, mean.folder, mean.judge, mean.model, parse_length(mean.length)),
     ):
-        conditions = (f"context={mean.context}" if mean.context != "full" else "", mean.judge and f"judge={mean.judge}")
-        panel = ", ".join(filter(None, (mean.entry, *conditions)))
+        conditions = {"context": mean.context.removeprefix("full"), "path": mean.folder, "judge": mean.judge}
+        panel = ", ".join([mean.entry, *(f"{name}={value}" for name, value in conditions.items() if value)])
         curve = panels.setdefault(panel, {}).setdefault(mean.model, {})
         curve[parse_length(mean.length)] = Point(mean.score, not mean.lacking, mean.low, mean.high)
     return panels

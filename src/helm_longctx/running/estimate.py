@@ -24,7 +24,7 @@ from helm_longctx.apis.usage import Usage
 from helm_longctx.errors import InputError
 from helm_longctx.helm.answer_judge import judge_names, judge_requests, typical_answer
 from helm_longctx.helm.counting import with_deployments_tokenizer
-from helm_longctx.helm.truncation import find_counter
+from helm_longctx.helm.truncation import load_deployment_counter
 from helm_longctx.protocol.entry import METHOD
 from helm_longctx.protocol.sample import Sample
 from helm_longctx.protocol.token_estimate import estimate_tokens, splits_digits
@@ -166,7 +166,7 @@ def estimate_run(runner: LongContextRunner, spec: RunSpec, own: Mapping[str, Any
         states = runner.adapt(spec, create_scenario(spec.scenario_spec), spool)
         keys = prefix_keys(prompt_text(state, spool) for state in states)
         disk_bytes = _disk_bytes(states, order_by_prefix(keys), spool, Path(folder))
-        counter = find_counter(deployment.name)
+        counter = load_deployment_counter(deployment.name)
         tokens = count_prompts(states, partial(whole_request, spool=spool), counter, _splits_digits(deployment))
     beginnings = cacheable_beginnings(states, keys if _is_cached(deployment) else [[]] * len(keys), prices)
     usages = list(_usages(states, tokens, beginnings))

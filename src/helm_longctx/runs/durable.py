@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from threading import Event, Lock
 from types import TracebackType
-from typing import Any, Generic, TypeVar
+from typing import Any, BinaryIO, Generic, TypeVar
 
 from helm_longctx.errors import InputError
 
@@ -71,7 +71,7 @@ class DurableLines:
     """A file to which JSON values are added, one a line. Several threads may add values, but only one process.
 
     Args:
-        path: the file; it is created if necessary.
+        path: the file; if it does not exist, it is created when the first value is added.
         remedy: what to do if the file is damaged; it ends the error.
 
     Attributes:
@@ -80,7 +80,7 @@ class DurableLines:
 
     def __init__(self, path: Path, remedy: str):
         self.path, self._remedy = path, remedy
-        self._file = path.open("a+b")
+        self._file: BinaryIO | None = None
         self._torn_at: int | None = None
         self._writer = GroupWriter(self._write)
 
@@ -98,16 +98,18 @@ class DurableLines:
         Raises:
             InputError: the file is damaged before its last line.
         """
-        self._file.seek(0)
+        if not self.path.exists():
+            return
         whole = 0
-        for line in self._file:
-            if not line.endswith(b"\n"):
-                break
-            try:
-                yield json.loads(line)
-            except ValueError as error:
-                raise self.damage() from error
-            whole += len(line)
+        with self.path.open("rb") as file:
+            for line in file:
+                if not line.endswith(b"\n"):
+                    break
+                try:
+                    yield json.loads(line)
+                except ValueError as error:
+                    raise self.damage() from error
+                whole += len(line)
         self._torn_at = whole
 
     def damage(self) -> InputError:
@@ -120,6 +122,7 @@ class DurableLines:
         self._writer.add(json.dumps(value, default=_fields).encode() + b"\n")
 
     def _write(self, lines: Sequence[bytes]) -> None:
+        self._file = self._file or self.path.open("ab")
         if self._torn_at is not None:
             # The torn line is cut off here and not in `read`, because another process that only reads must not do it.
             self._file.truncate(self._torn_at)
@@ -130,7 +133,8 @@ class DurableLines:
 
     def close(self) -> None:
         """Close the file."""
-        self._file.close()
+        if self._file:
+            self._file.close()
 
 
 def _fields(part: object) -> dict[str, Any]:

@@ -38,6 +38,7 @@ class Journal(DurableLines):
     def __init__(self, run_path: Path, server: str = "", process: str | None = None):
         path = run_path / SHARDS / f"{process}.jsonl" if process else run_path / NAME
         super().__init__(path, _REMEDY)
+        path.touch()
         self._run_path, self._server = run_path, server
         self._answers: dict[str, RequestResult | None] = {}
         for other in answer_files(run_path):

@@ -125,7 +125,13 @@ class ResumingStream(io.RawIOBase):
             headers["Range"] = f"bytes={self.position}-"
         # `auth` is used, because requests replaces an Authorization header by the host's entry in ~/.netrc.
         auth = _bearer(self._token) if self._token else None
-        response = requests.get(self._url, headers=headers, auth=auth, stream=True, timeout=TIMEOUTS)
+        try:
+            response = requests.get(self._url, headers=headers, auth=auth, stream=True, timeout=TIMEOUTS)
+        except requests.ConnectionError as error:
+            # A server that sent bytes before may be back soon. Without a network, nobody should wait for all attempts.
+            if self.position or not _is_unreachable(error):
+                raise
+            raise InputError(f"the server cannot be reached; check the network, or {USE_A_MIRROR}") from error
         try:
             self._check(response)
             if response.status_code == 200:  # the server ignored the Range header and sends the whole file
@@ -207,6 +213,14 @@ def _bearer(token: str) -> Callable[[PreparedRequest], PreparedRequest]:
         return request
 
     return add
+
+
+def _is_unreachable(error: BaseException) -> bool:
+    """Return whether an error of requests says that no connection was made, such as for an unknown host."""
+    from urllib3.exceptions import NewConnectionError
+
+    (cause,) = error.args[:1] or (None,)
+    return isinstance(getattr(cause, "reason", None), NewConnectionError)
 
 
 def _status(error: BaseException) -> int | None:

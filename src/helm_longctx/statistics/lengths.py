@@ -1,9 +1,11 @@
-"""Summarizes scores over lengths: the drop and the effective length."""
+"""Summarizes scores over lengths: their means, the drop and the effective length."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from statistics import fmean
+from typing import NamedTuple
 
 from helm_longctx.statistics.intervals import Interval
 
@@ -24,6 +26,28 @@ def effective_length(scores: Mapping[int, float], threshold: float) -> int | Non
 def share_of_shortest(scores: Mapping[int, float], share: float = NOLIMA_SHARE) -> float:
     """Return the threshold that is a share of the score at the shortest length."""
     return share * scores[min(scores)]
+
+
+class LengthMeans(NamedTuple):
+    """Means of scores over lengths: the plain one, and with weights that increase or decrease with the length."""
+
+    plain: float
+    increasing: float
+    decreasing: float
+
+
+def length_means(scores: Mapping[int, float]) -> LengthMeans:
+    """Return the means of the scores at n lengths, with equal weights, with the weights 1 to n and with n to 1.
+
+    The weights stand for use mostly with long texts and mostly with short texts. Source: RULER (arXiv 2404.06654,
+    section 4).
+
+    Args:
+        scores: score by length, at least one.
+    """
+    by_length = [scores[length] for length in sorted(scores)]
+    weights = range(1, len(scores) + 1)
+    return LengthMeans(fmean(by_length), fmean(by_length, weights), fmean(by_length, weights[::-1]))
 
 
 def drop(intervals: Mapping[int, Interval]) -> Interval:

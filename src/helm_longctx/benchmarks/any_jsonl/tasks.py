@@ -20,8 +20,19 @@ RUBRIC_TASK = "rubric"
 JUDGE = "openai/gpt-4o-2024-05-13"
 """The judge if the run entry names none. It is also HELMET's judge."""
 
+METRICS = (
+    Metric("contains", "Contains", "Whether the output contains an accepted answer, ignoring case.", success=True),
+    Metric(
+        "exact_match", "Exact match", "Whether the words of the output equal those of an accepted answer.", success=True
+    ),
+    Metric("f1", "F1", "F1 of the words of the output with the best answer."),
+    Metric("rouge_l", "ROUGE-L", "ROUGE-L of the output with the best answer, by the package rouge."),
+)
+"""The metrics that need no judge. For each of them there is a task whose score it is."""
+GRADE = Metric("judge_score", "Judged score", "The judge's grade by the rubric, divided by ten.")
 
-def _task(name: str, title: str, headline: str, judged: bool = False) -> Task:
+
+def _task(name: str, title: str, headline: Metric, judged: bool = False) -> Task:
     return Task(
         name=name,
         title=title,
@@ -30,7 +41,7 @@ def _task(name: str, title: str, headline: str, judged: bool = False) -> Task:
         unit="tokens",
         load=load,
         score=score_judged if judged else score,
-        headline=(headline,),
+        headline=(headline.name,),
         metrics=(*COMPARE, *(JUDGED if judged else ())),
         max_tokens=BUDGET,
         num_samples=MOST,
@@ -43,12 +54,9 @@ def _task(name: str, title: str, headline: str, judged: bool = False) -> Task:
     )
 
 
-CONTAINS = _task("contains", "Contains", "contains")
-OTHERS = (
-    _task("exact_match", "Exact match", "exact_match"),
-    _task("f1", "F1", "f1"),
-    _task("rouge_l", "ROUGE-L", "rouge_l"),
-    _task(RUBRIC_TASK, "Rubric", "judge_score", judged=True),
+_TASKS = (
+    *(_task(metric.name, metric.title, metric) for metric in METRICS),
+    _task(RUBRIC_TASK, "Rubric", GRADE, judged=True),
 )
 
 ANY_JSONL = Benchmark(
@@ -58,23 +66,10 @@ ANY_JSONL = Benchmark(
     revision="any_jsonl@1",
     comparability=1,
     url="https://github.com/stanford-crfm/helm",
-    categories=(Category("", "", (CONTAINS,), OTHERS, judge=f"{__package__}.judge.RubricAnnotator"),),
-    metrics=(
-        Metric("contains", "Contains", "Whether the output contains an accepted answer, ignoring case.", success=True),
-        Metric(
-            "exact_match",
-            "Exact match",
-            "Whether the words of the output equal those of an accepted answer.",
-            success=True,
-        ),
-        Metric("f1", "F1", "F1 of the words of the output with the best answer."),
-        Metric("rouge_l", "ROUGE-L", "ROUGE-L of the output with the best answer, by the package rouge."),
-        Metric("judge_score", "Judged score", "The judge's grade by the rubric, divided by ten."),
-        STRICT,
-        SPREAD,
-    ),
+    categories=(Category("", "", _TASKS[:1], _TASKS[1:], judge=f"{__package__}.judge.RubricAnnotator"),),
+    metrics=(*METRICS, GRADE, STRICT, SPREAD),
     task_argument="metric",
     axis=Axis("tokens of prompt and output", longest=LARGEST, limits_prompt=True),
-    baselines={task.name: Baseline("label_or_span", "I do not know.") for task in (CONTAINS, *OTHERS)},
+    baselines={task.name: Baseline("label_or_span", "I do not know.") for task in _TASKS},
     page="docs/own-questions.md",
 )

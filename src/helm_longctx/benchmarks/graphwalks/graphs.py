@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from random import Random
 from typing import NamedTuple
 
+from helm_longctx.protocol.prompt import Message
+
 Edges = Sequence[tuple[str, str]]
 """(from, to), in the order of the prompt. An edge can stand there twice, or lead to its own node."""
 
@@ -46,11 +48,11 @@ def read_operation(prompt: str) -> Operation | None:
     return Operation(operation["start"] or operation["child"], int(operation["depth"]) if operation["depth"] else None)
 
 
-def solve(prompt: str) -> list[str] | None:
-    """Return the nodes that a prompt asks for; None if it has no operation or no graph. Examples do not count."""
-    operation = read_operation(prompt)
-    edges = EDGE.findall(prompt, max(0, prompt.rfind(_GRAPH)))
-    return operation.answer(edges) if operation and edges else None
+def solve(messages: Sequence[Message]) -> str | None:
+    """Search the graph of a prompt; None if it has no operation or no graph. Examples do not count."""
+    prompt = messages[-1]["content"]
+    operation, edges = read_operation(prompt), EDGE.findall(prompt, max(0, prompt.rfind(_GRAPH)))
+    return f"Final Answer: [{', '.join(operation.answer(edges))}]" if operation and edges else None
 
 
 def search(edges: Edges, start: str, depth: int) -> list[str]:

@@ -6,7 +6,6 @@ rows is lm-evaluation-harness's, since the card names none.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 
 from helm_longctx.benchmarks.graphwalks.data import CHARACTERS, EDGES, SOURCE, generate, load_hub
@@ -15,7 +14,6 @@ from helm_longctx.benchmarks.graphwalks.scoring import score
 from helm_longctx.protocol.baseline import Baseline
 from helm_longctx.protocol.benchmark import Benchmark, Category, Metric
 from helm_longctx.protocol.lengths import LARGEST, Axis
-from helm_longctx.protocol.prompt import Message
 from helm_longctx.protocol.task import Loader, Task
 from helm_longctx.protocol.template import NO_TEMPLATE
 
@@ -58,12 +56,6 @@ def _hub_task(kind: str, corrected: bool) -> Task:
     )
 
 
-def answer(messages: Sequence[Message]) -> str | None:
-    """Search the graph of a prompt; None if it has none."""
-    nodes = solve(messages[-1]["content"])
-    return None if nodes is None else f"Final Answer: [{', '.join(nodes)}]"
-
-
 _GENERATED = tuple(map(_generated_task, KINDS))
 _OPENAI = tuple(_hub_task(kind, corrected) for corrected in (False, True) for kind in KINDS)
 
@@ -80,6 +72,6 @@ GRAPHWALKS = Benchmark(
         Metric("f1_card", "F1 of the card", "F1 by the code on the data set's card, which misreads the first node."),
     ),
     axis=Axis("tokens of the prompt, about", longest=LARGEST),
-    baselines={task.name: Baseline(answer, "Final Answer: []") for task in (*_GENERATED, *_OPENAI)},
+    baselines={task.name: Baseline(solve, "Final Answer: []") for task in (*_GENERATED, *_OPENAI)},
     page="docs/graphwalks.md",
 )

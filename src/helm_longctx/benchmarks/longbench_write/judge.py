@@ -9,8 +9,7 @@ from helm_longctx.benchmarks.longbench_write.data import RUBRIC
 from helm_longctx.benchmarks.longbench_write.scoring import JUDGE, judge_prompt, read_grades
 from helm_longctx.errors import InputError
 from helm_longctx.helm.answer_judge import AnswerAnnotator
-from helm_longctx.judging.judge import JudgeRequest
-from helm_longctx.judging.scores import ANSWER
+from helm_longctx.judging.judge import JudgeRequest, one_question
 from helm_longctx.protocol.task import Record
 from helm_longctx.redaction.abbreviation import digest
 
@@ -28,16 +27,8 @@ class QualityAnnotator(AnswerAnnotator):
         """
         if "rubric" not in record:
             raise InputError(f"there is no {RUBRIC.path}: get it with helm-longctx fetch longbench_write")
-        request = JudgeRequest(
-            prompt=judge_prompt(record["rubric"], record["question"], record["prediction"]),
-            parse=lambda reply: read_grades(reply) or None,
-            max_tokens=1024,
-            temperature=0.5,
-            top_p=1.0,
-            seed=None,
-            readings=5,
-        )
-        return {ANSWER: request}
+        prompt = judge_prompt(record["rubric"], record["question"], record["prediction"])
+        return one_question(prompt, lambda reply: read_grades(reply) or None, 1024, temperature=0.5, readings=5)
 
     def digest(self, task: str, record: Record) -> str:
         """Return the SHA-256 of the rubric."""

@@ -17,7 +17,7 @@ class CheckAnnotator(AnswerAnnotator):
     """Asks, for each entry that must mention something, whether it does."""
 
     official = JUDGE
-    can_ask_nothing = True
+    has_verdict_without_questions = True
 
     def questions(self, task: str, record: Record) -> dict[str, JudgeRequest]:
         """Make a request for each check of an entry that the text has."""

@@ -16,13 +16,12 @@ from helm_longctx.benchmarks.ruler.haystacks import COMMIT, ESSAYS, HOTPOTQA, RE
 from helm_longctx.benchmarks.ruler.scoring import score_all, score_any
 from helm_longctx.errors import InputError
 from helm_longctx.protocol.baseline import AnswerKind, Baseline
-from helm_longctx.protocol.benchmark import Benchmark, Category, Metric, Published
-from helm_longctx.protocol.lengths import LARGEST, STANDARD, Axis, parse_length
+from helm_longctx.protocol.benchmark import Benchmark, Category, Metric, read_published
+from helm_longctx.protocol.lengths import LARGEST, STANDARD, Axis
 from helm_longctx.protocol.task import Example, Settings, Task
 from helm_longctx.protocol.template import Template
 from helm_longctx.sources.fetch import Source
 from helm_longctx.sources.root import DataRoot
-from helm_longctx.sources.tables import published_rows
 
 SAMPLES = 500
 NIAH = Template(prompts.NIAH_USER, prompts.NIAH_PREFIX, separator="")
@@ -101,14 +100,6 @@ _TASKS = (
 )
 
 
-def published_results() -> tuple[Published, ...]:
-    """Return each model's mean over the 13 tasks at each length, 0 to 1, from the table of README.md at c3f5e3b."""
-    return tuple(
-        Published(row["model"], "", parse_length(row["length"]), {"": float(row["score"]) / 100})
-        for row in published_rows(__package__)
-    )
-
-
 _ANSWERS: dict[Template, AnswerKind] = {VT: "chain", CWE: "frequency", FWE: "frequency", QA: "span"}
 
 RULER = Benchmark(
@@ -125,7 +116,8 @@ RULER = Benchmark(
     ),
     axis=Axis("tokens of prompt and output", longest=LARGEST),
     baselines={task.name: Baseline(_ANSWERS.get(task.template, "lookup"), "0") for task in _TASKS},
-    published=published_results,
+    # Each model's mean over the 13 tasks at each length, from the table of README.md at the commit.
+    published=partial(read_published, __package__),
     effective_score=0.856,  # Llama-2-7B's at 4k (arXiv 2404.06654, section 4)
     page="docs/ruler.md",
 )

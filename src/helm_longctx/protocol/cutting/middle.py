@@ -72,7 +72,7 @@ def middle_cutter(tokenizer: Any, joins: bool = False, evenly: bool = True) -> M
     return cut
 
 
-def token_counter(tokenizer: Any) -> Callable[[str], int]:
+def counter_with_special_tokens(tokenizer: Any) -> Callable[[str], int]:
     """Make a function that counts the tokens of a text, special tokens included.
 
     Args:

@@ -6,7 +6,7 @@ One tokenizer for all models means that every model gets the same text at a leng
 from __future__ import annotations
 
 from helm_longctx.benchmarks.helmet.prompts import OMITTED
-from helm_longctx.protocol.text import ESTIMATE, TextCutter, TokenCounter, tokenizer_counter
+from helm_longctx.protocol.text import ESTIMATE, TextCutter, TokenCounter, read_token_counter
 from helm_longctx.sources.hub import HubFile
 from helm_longctx.sources.root import DataRoot
 
@@ -20,9 +20,9 @@ LLAMA_2 = HubFile(
 """The repository is gated. Users without access can name another repository with the same file in the setting."""
 
 
-def find_counter(root: DataRoot) -> TokenCounter:
+def find_llama2_counter(root: DataRoot) -> TokenCounter:
     """Return a counter of Llama 2 tokens if the tokenizer is under the data root, else the estimate."""
-    return tokenizer_counter(LLAMA_2.origin(root), root / LLAMA_2.path) if root.has(LLAMA_2.path) else ESTIMATE
+    return read_token_counter(LLAMA_2.origin(root), root / LLAMA_2.path) if root.has(LLAMA_2.path) else ESTIMATE
 
 
 def make_cutter(root: DataRoot, limit: int) -> TextCutter:

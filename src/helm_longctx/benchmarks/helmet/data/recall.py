@@ -13,7 +13,7 @@ from typing import Any
 
 from helm_longctx.benchmarks.helmet import prompts
 from helm_longctx.benchmarks.helmet.data import generate
-from helm_longctx.benchmarks.helmet.data.length_tokenizer import find_counter
+from helm_longctx.benchmarks.helmet.data.length_tokenizer import find_llama2_counter
 from helm_longctx.errors import InputError
 from helm_longctx.protocol.sampling import shuffle_order
 from helm_longctx.protocol.task import Example, Settings, Task
@@ -85,7 +85,7 @@ def _read_official(
 def _generate(
     task: Task, settings: Settings, root: DataRoot, fit_rows: Callable[..., Any], convert: Convert
 ) -> Iterator[Example]:
-    counter = find_counter(root)
+    counter = find_llama2_counter(root)
 
     def measure(rows: list[Row]) -> list[int]:
         fields = (convert(row, task.name)[0] for row in rows)

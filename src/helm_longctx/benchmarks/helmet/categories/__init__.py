@@ -1,0 +1,1 @@
+"""HELMET's tasks, by category."""
