@@ -6,19 +6,19 @@ special tokens.
 
 The counts are the same because a byte-pair encoder only joins neighbouring tokens. If no token of the vocabulary
 contains a letter followed by a space, no merge can cross such a place, whatever the text around it is. The same holds
-for digits and marks (`_find_parts`). If a tokenizer's vocabulary or components do not allow that
-(`PieceTokenizer.is_local`), each text is counted as a whole.
+for numbers and hyphens. If a tokenizer's vocabulary or components do not allow that (`PieceTokenizer.is_local`), each
+text is counted as a whole.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from itertools import chain, pairwise, product
+from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import pairwise, product
 from operator import sub
 from random import Random
 from string import ascii_letters, digits
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from helm_longctx.protocol.cutting.pieces import PieceTokenizer
 
@@ -43,13 +43,16 @@ _BYTE = re.compile(r"<0x[0-9A-F]{2}>")
 """Tokens of single bytes, which no merge makes."""
 
 _GRAPHIC = frozenset(chr(code) for code in range(ord("!"), ord("~") + 1))
-_MARKS = "\n.,:;!?-"
-"""What can stand behind a word or a number. Apostrophes are missing: patterns join "'s" to the word before it."""
 
-_ZEROS = bytes.maketrans(digits.encode(), b"0" * len(digits))
+_SPACES = " Ġ▁"
+"""Byte-level vocabularies write Ġ for a space, others ▁."""
 
-_STORED = {" ": " Ġ▁", "\n": "\nĊ"}
-"""Byte-level vocabularies write Ġ for a space and Ċ for a newline, others ▁ for a space."""
+_ZEROS = str.maketrans(digits, "0" * len(digits))
+
+CUT = "9"
+"""Stands where a text without other digits is split."""
+
+_HYPHEN = re.compile("-(?<=[A-Za-z]-)")
 
 
 Encode = Callable[[list[str]], list[int]]
@@ -93,15 +96,24 @@ def _count_words(encode: Encode, vocabulary: Collection[str], added: Collection[
         vocabulary: the tokens that merges can make.
         added: other tokens, inside which a text must not be split.
     """
-    parts = _find_parts(vocabulary, encode)
-    return _WordCounter(encode, parts, added).count if parts else lambda *texts: encode([" ".join(texts)])[0]
+    pairs = {pair for token in vocabulary for pair in pairwise(token)}
+    if not pairs.isdisjoint(product(_GRAPHIC, _SPACES)):
+        return lambda *texts: encode([" ".join(texts)])[0]
+    group = _group_digits(vocabulary, encode) if all((a in digits) == (b in digits) for a, b in pairs) else 0
+    return _WordCounter(encode, group, pairs.isdisjoint(product(ascii_letters, "-")), added).count
 
 
 class _WordCounter:
-    """Counts texts by their words, and words that hardly ever repeat by what they consist of."""
+    """Counts texts by their words, and words that hardly ever repeat by what they consist of.
 
-    def __init__(self, encode: Encode, parts: _Parts, added: Collection[str]):
-        self._encode, self._split, self._mask = encode, parts.pattern.findall, parts.mask
+    Args:
+        group: digits of a number that are one token, wherever the number stands; 0 if numbers cannot be counted apart.
+        cuts_hyphens: whether a hyphen after a letter can be counted apart from the letter.
+        added: tokens inside which a text must not be split.
+    """
+
+    def __init__(self, encode: Encode, group: int, cuts_hyphens: bool, added: Collection[str]):
+        self._encode, self._group, self._cuts_hyphens = encode, group, cuts_hyphens
         # Most texts have none of their first two characters, so the search for whole tokens is rare.
         self._starts = {token[:2] for token in added}
         self._added = re.compile("|".join(map(re.escape, added)))
@@ -116,7 +128,7 @@ class _WordCounter:
         """Return the number of tokens of texts joined by spaces, without special tokens."""
         start, *words = [*_join_open(texts[0].split(" ")), *texts[1:]]
         last = words.pop() if words else ""
-        total, new = self._look_up(words)
+        total, new = _look_up(self._words, words)
         # Some tokenizers put a space before a text. A space at the start of the text can merge with it.
         if not last or start.startswith(" ") or self._has_added(start, *(words if self._spaced else new), last):
             return self._encode([" ".join(texts)])[0]
@@ -134,28 +146,36 @@ class _WordCounter:
         text = " ".join(texts)
         return any(start in text for start in self._starts) and self._added.search(text) is not None
 
-    def _look_up(self, words: Sequence[str]) -> tuple[int, list[str]]:
-        """Return the number of tokens of the words that are remembered, and the other words."""
-        # Up to a hundred thousand words are looked up without a loop in Python.
-        sizes = [*map(self._words.get, words)]
-        new = [word for word, size in zip(words, sizes, strict=True) if size is None] if None in sizes else []
-        return sum(filter(None, sizes)), new
-
     def _count_new(self, words: Sequence[str]) -> int:
         """Count words that are not remembered, and remember those that are likely to come again."""
-        if not words:
-            return 0
         # Long numbers and compounds hardly ever repeat, but what they consist of does.
-        usual = {word for word in {*words} if len(word) <= SHORT or word.isalpha() or " " in word}
+        usual = {word for word in {*words} if len(word) <= SHORT or word.isalpha() or not word.isascii() or " " in word}
         self._remember(self._words, dict.fromkeys(usual, "a "))
-        rest = "".join([f" {word}" for word in words if word not in usual])
-        masked = self._mask(rest)
-        # The pattern also finds an empty part at the end.
-        *parts, _ = self._split(rest if self._has_added(masked) else masked)
+        total, rare = _look_up(self._words, words)
+        return total + (self._count_parts(rare) if self._group else self._count_whole(rare))
+
+    def _count_whole(self, words: Sequence[str]) -> int:
+        return sum(self._encode([f"a {word}" for word in words])) - len(words) * self._before["a"]
+
+    def _count_parts(self, words: Sequence[str]) -> int:
+        numbers, parts = self._split(words)
+        total, new = _look_up(self._parts, parts)
+        # White space before a number can have other tokens than at the end of a text, unless it is one character.
+        if any(part[-2:].isspace() and len(part) > 1 for part in new):
+            return self._count_whole(words)
         # Each part is tokenized after a character from which no merge can cross to it.
-        new = {part: "1" if part[0] in ascii_letters else "a" for part in {*parts}.difference(self._parts)}
-        self._remember(self._parts, new)
-        return sum(map(self._parts.__getitem__, parts)) + self._look_up([*filter(usual.__contains__, words)])[0]
+        self._remember(self._parts, {part: "a" if part[0] in " -" else "1" for part in new})
+        return total + numbers + _look_up(self._parts, new)[0]
+
+    def _split(self, words: Sequence[str]) -> tuple[int, list[str]]:
+        """Return the number of tokens of the numbers in words, and the texts between numbers, split before hyphens."""
+        text = "".join([f" {word}" for word in words]).translate(_ZEROS)
+        for length in range(self._group, 0, -1):
+            text = text.replace("0" * length, CUT)
+        numbers = text.count(CUT)
+        if self._cuts_hyphens:
+            text = _HYPHEN.sub(f"{CUT}-", text)
+        return numbers, [*filter(None, text.replace(" ", f"{CUT} ").split(CUT))]
 
     def _remember(self, sizes: dict[str, int], firsts: Mapping[str, str]) -> None:
         """Tokenize texts, each after `firsts[text]`, and remember their tokens without those of the first character."""
@@ -166,6 +186,14 @@ class _WordCounter:
     def _add(self, sizes: dict[str, int], new: Mapping[str, int]) -> None:
         sizes.update(new)
         self._bytes += sum(map(len, new)) + ENTRY * len(new)
+
+
+def _look_up(sizes: Mapping[str, int], texts: Sequence[str]) -> tuple[int, list[str]]:
+    """Return the sum of the sizes of those texts that have one, and the other texts."""
+    # Up to a hundred thousand texts are looked up without a loop in Python.
+    found = [*map(sizes.get, texts)]
+    new = [text for text, size in zip(texts, found, strict=True) if size is None] if None in found else []
+    return sum(filter(None, found)), new
 
 
 def _is_open(text: str) -> bool:
@@ -186,65 +214,13 @@ def _join_open(words: list[str]) -> list[str]:
     return [*joined, " ".join(waiting)] if waiting else joined
 
 
-class _Parts(NamedTuple):
-    """How to split words into parts whose tokens can be counted apart.
-
-    Args:
-        pattern: finds the parts: letters or digits, and what stands before them.
-        mask: replaces digits by zeros if their values do not change the number of tokens.
-    """
-
-    pattern: re.Pattern[str]
-    mask: Callable[[str], str]
-
-
-def _find_parts(vocabulary: Collection[str], encode: Encode) -> _Parts | None:
-    """Find out how words can be split; None if a text cannot even be split into words.
-
-    No token contains the characters on both sides of a place between two parts. Pre-tokenizers do not decide about one
-    side of such a place by the other one: runs of letters, marks and white space stay together.
-    """
-    pairs = {pair for token in vocabulary for pair in pairwise(token)}
-
-    def is_apart(left: Iterable[str], right: str) -> bool:
-        return pairs.isdisjoint(product(left, _STORED.get(right, right)))
-
-    if not is_apart(_GRAPHIC, " "):
-        return None
-    word, group = "[A-Za-z0-9]+", _group_digits(vocabulary, encode)
-    # Numbers with the same number of digits then have the same number of tokens.
-    is_masked = group and _is_one_token(group, encode) and all(("0" <= a <= "9") == ("0" <= b <= "9") for a, b in pairs)
-    if is_masked:
-        word = "[A-Za-z]+[0-9]*|[0-9]+"
-    elif all(is_apart(ascii_letters, digit) for digit in digits) and all(is_apart(digits, c) for c in ascii_letters):
-        word = f"[0-9]{{1,{group or ''}}}|[A-Za-z]+"
-    marks = "".join(mark for mark in _MARKS if is_apart(ascii_letters + digits, mark))
-    # After any other character nothing is split up to the next word.
-    pattern = re.compile(rf" ?[^ A-Za-z0-9\x80-\U0010ffff]*(?:{word}|)(?:[^ A-Za-z0-9{re.escape(marks)}][^ ]*|)")
-    return _Parts(pattern, _mask if is_masked else str)
-
-
-def _mask(text: str) -> str:
-    """Replace digits by zeros. Python is much slower at that in texts than in bytes."""
-    return text.encode(errors="surrogatepass").translate(_ZEROS).decode(errors="surrogatepass")
-
-
-def _group_digits(vocabulary: Collection[str], encode: Encode) -> int | None:
-    """The number of digits into which the pre-tokenizer groups numbers, from the left; None if it does not."""
+def _group_digits(vocabulary: Collection[str], encode: Encode) -> int:
+    """The number of digits into which numbers are grouped from the left, if each group is one token; else 0."""
     longest = max(map(len, re.findall("[0-9]+", " ".join(vocabulary))), default=1)
     if longest > LARGEST_GROUP:
-        return None
+        return 0
     rng, (before,) = Random(0), encode(["a"])
-    numbers = ["".join(rng.choices(digits, k=rng.randint(1, 12))) for _ in range(200)]
-    groups = [[number[i : i + longest] for i in range(0, len(number), longest)] for number in numbers]
-    sizes = iter(encode([f"a{group}" for group in chain.from_iterable(groups)]))
-    # Merges without groups would not start each of these numbers with a group of full length.
-    if encode([f"a{number}" for number in numbers]) != [sum(next(sizes) - before for _ in g) + before for g in groups]:
-        return None
-    return longest
-
-
-def _is_one_token(longest: int, encode: Encode) -> bool:
-    """Whether each number of up to `longest` digits is one token."""
-    numbers = chain.from_iterable(product(digits, repeat=length) for length in range(1, longest + 1))
-    return {*encode([f"a{''.join(number)}" for number in numbers])} == {encode(["a"])[0] + 1}
+    numbers = ["".join(number) for length in range(1, longest + 1) for number in product(digits, repeat=length)]
+    numbers += ["".join(rng.choices(digits, k=rng.randint(1, 12))) for _ in range(200)]
+    groups = [before - len(number) // -longest for number in numbers]
+    return longest if encode([f"a{number}" for number in numbers]) == groups else 0
