@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from helm_longctx.benchmarks.helmet import scoring as published
-from helm_longctx.benchmarks.helmet.baselines import BASELINES
 from helm_longctx.benchmarks.helmet.categories.recall import JSON_KV, MK_2, MK_3, MV, RULER
 from helm_longctx.benchmarks.helmet.helmet2.data import (
     CLASSES,
@@ -22,6 +21,7 @@ from helm_longctx.benchmarks.helmet.helmet2.data import (
 from helm_longctx.benchmarks.helmet.helmet2.prompts import CHOICE_PREFIX, CHOICE_USER, GRAPH_PREFIX, GRAPH_USER
 from helm_longctx.benchmarks.helmet.helmet2.scoring import score_choice, score_graphwalk, score_json_kv
 from helm_longctx.benchmarks.helmet.metrics import METRICS
+from helm_longctx.benchmarks.helmet.tasks import BASELINES
 from helm_longctx.protocol.benchmark import Benchmark, Category
 from helm_longctx.protocol.task import Task
 from helm_longctx.protocol.template import Template
