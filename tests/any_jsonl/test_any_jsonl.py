@@ -88,6 +88,10 @@ def test_no_prompt_is_longer_than_the_room(
     [
         ({"context": "x", "answers": []}, "needs the texts 'context' and 'question'"),
         ({"context": "x", "question": "y", "answers": [1]}, "column 'answers' must be a list of texts"),
+        (
+            {"context": "x", "question": "y", "answers": ["a", " "]},
+            "column 'answers' must be a list of texts that are not",
+        ),
         ({"messages": [], "answers": []}, "the last one the user's"),
         ({"messages": [{"role": "assistant", "content": "x"}], "answers": []}, "the last one the user's"),
         ({"messages": "x", "answers": []}, "the last one the user's"),
@@ -111,6 +115,9 @@ def test_other_mistakes_are_one_line(tmp_path: Path) -> None:
     ):
         with pytest.raises(InputError, match=what):
             load(tmp_path, **settings)
+    # The second row has no id, so its id is the line's number.
+    with pytest.raises(InputError, match=r"questions.jsonl: two rows have the id '2'; allowed: each id once"):
+        load(write_questions(tmp_path, {**ROW, "id": 2}, ROW))
     folder = write_questions(tmp_path, ROW, distractors=9)
     with pytest.raises(InputError, match=r"questions.jsonl:1: .*distractors.jsonl: \d+ more tokens of distractors"):
         load(folder)

@@ -98,6 +98,12 @@ def test_generated_searches(length: int, depth: int) -> None:
         assert length / 20 < len(edges) < length / 14
 
 
+def test_the_longest_lengths_have_longer_prompts() -> None:
+    """Beyond the lengths of HELMET's table, the number of edges grows with the length."""
+    (longest,), (twice,) = (load(Path(), "parents", length, num_samples=1) for length in (1 << 21, 1 << 22))
+    assert prompt_of(longest).count("\n") * 2 == pytest.approx(prompt_of(twice).count("\n"), rel=0.01)
+
+
 def test_generated_parents() -> None:
     """The answer is the nodes before the given one; seeds give other graphs, the same seed the same."""
     examples = load(Path(), "parents", 8192, num_samples=4)

@@ -22,15 +22,7 @@ import pytest
 from helm_longctx.errors import InputError
 from helm_longctx.sources import download
 from helm_longctx.sources import hub as sources_hub
-from helm_longctx.sources.hub import (
-    HubDataset,
-    HubFile,
-    HubZip,
-    ensure_dataset,
-    ensure_hub_file,
-    ensure_zip_member,
-    label_names,
-)
+from helm_longctx.sources.hub import HubDataset, HubFile, HubZip, label_names
 from tests.servers.closed import closed_address
 from tests.sources.hub_server import COMMIT, Hub, serve
 from tests.sources.releases import root, short_of
@@ -82,7 +74,7 @@ def point_at(monkeypatch: pytest.MonkeyPatch, url: str, tmp_path: Path) -> None:
 def refused(tmp_path: Path, dataset: HubDataset = DATASET) -> str:
     """The one line that a failing fetch ends in; nothing half-written may stay, and no token may show."""
     with pytest.raises(InputError) as caught:
-        ensure_dataset(dataset, root(tmp_path), "fetch it")
+        dataset.ensure(root(tmp_path), "fetch it")
     message = str(caught.value)
     assert "\n" not in message
     assert SECRET not in message
@@ -93,7 +85,8 @@ def refused(tmp_path: Path, dataset: HubDataset = DATASET) -> str:
 
 def test_rows_labels_and_source_are_kept(hub: Hub, tmp_path: Path) -> None:
     """A fetched data set has its rows in order, its label names and a record of where it came from."""
-    folder = ensure_dataset(DATASET, root(tmp_path), "fetch it")
+    DATASET.ensure(root(tmp_path), "fetch it")
+    folder = root(tmp_path) / DATASET.folder
     rows = [json.loads(line) for line in (folder / "train.jsonl").read_text(encoding="utf-8").split("\n")[:-1]]
     assert [row["text"].split(" ")[1] for row in rows] == [str(n) for n in (*range(400), *range(300))]
     assert rows[1]["label"] == 1
@@ -106,16 +99,16 @@ def test_rows_labels_and_source_are_kept(hub: Hub, tmp_path: Path) -> None:
 
 def test_what_is_there_is_not_asked_for_again(hub: Hub, tmp_path: Path) -> None:
     """The second call makes no request."""
-    ensure_dataset(DATASET, root(tmp_path), "fetch it")
+    DATASET.ensure(root(tmp_path), "fetch it")
     made = len(hub.requests)
-    ensure_dataset(DATASET, root(tmp_path), "fetch it")
+    DATASET.ensure(root(tmp_path), "fetch it")
     assert len(hub.requests) == made > 0
 
 
 def test_a_mirror_is_never_filled(hub: Hub, tmp_path: Path) -> None:
     """With a mirror folder the error names files, folder and command, and nothing is asked of the hub."""
     with pytest.raises(InputError, match=r"lacks hub/org__letters/plus/train.jsonl.*get it with: fetch it"):
-        ensure_dataset(DATASET, root(tmp_path, mirror=True), "fetch it")
+        DATASET.ensure(root(tmp_path, mirror=True), "fetch it")
     assert hub.requests == []
 
 
@@ -123,7 +116,8 @@ def test_a_cut_download_is_taken_up_again(hub: Hub, monkeypatch: pytest.MonkeyPa
     """A connection that breaks in the middle costs nothing but the rest of the file."""
     monkeypatch.setattr(huggingface_hub.constants, "DOWNLOAD_CHUNK_SIZE", 1000)  # what is kept is whole chunks
     hub.cut = 1
-    folder = ensure_dataset(DATASET, root(tmp_path), "fetch it")
+    DATASET.ensure(root(tmp_path), "fetch it")
+    folder = root(tmp_path) / DATASET.folder
     assert (folder / "train.jsonl").read_text(encoding="utf-8").count("\n") == 700
     assert [request.split()[-1] for request in hub.requests if "bytes=" in request] == [
         f"bytes={len(TRAIN_0) // 2 // 1000 * 1000}-"
@@ -142,7 +136,8 @@ def test_wrong_content_does_not_stay_in_the_cache(hub: Hub, tmp_path: Path) -> N
     hub.repos["org/letters"][TEST_FILE] = TEST[:-1] + b"X"
     assert "SHA-256" in refused(tmp_path, TEST_ONLY)
     hub.repos["org/letters"][TEST_FILE] = TEST
-    assert ensure_dataset(TEST_ONLY, root(tmp_path), "fetch it").is_dir()
+    TEST_ONLY.ensure(root(tmp_path), "fetch it")
+    assert (root(tmp_path) / TEST_ONLY.folder).is_dir()
 
 
 def test_wrong_number_of_rows_is_refused(hub: Hub, tmp_path: Path) -> None:
@@ -219,7 +214,8 @@ def test_two_at_once(hub: Hub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
             yield line
 
     def fetch() -> None:
-        folder = ensure_dataset(DATASET, root(tmp_path), "fetch it")
+        DATASET.ensure(root(tmp_path), "fetch it")
+        folder = root(tmp_path) / DATASET.folder
         whole.append(len([json.loads(line) for line in (folder / "train.jsonl").read_bytes().splitlines()]))
 
     monkeypatch.setattr(sources_hub, "_lines", slow_lines)
@@ -266,12 +262,13 @@ def test_both_forms_of_features(tmp_path: Path) -> None:
 def test_columns_and_sets_without_labels(hub: Hub, tmp_path: Path) -> None:
     """Only the wanted columns are kept; a set without labels is complete with its rows."""
     dataset = HubDataset("org/letters", {"test": 3}, parquet="plus", columns={"test": ("label",)}, labelled=False)
-    folder = ensure_dataset(dataset, root(tmp_path), "fetch it")
+    dataset.ensure(root(tmp_path), "fetch it")
+    folder = root(tmp_path) / dataset.folder
     assert folder == tmp_path / "data/hub/org__letters"
     assert (folder / "test.jsonl").read_text() == '{"label":0}\n{"label":1}\n{"label":0}\n'
     (folder / "features.json").unlink()
     made = len(hub.requests)
-    ensure_dataset(dataset, root(tmp_path), "fetch it")
+    dataset.ensure(root(tmp_path), "fetch it")
     assert len(hub.requests) == made
 
 
@@ -282,7 +279,7 @@ def test_one_file_of_a_repository(hub: Hub, tmp_path: Path) -> None:
     """It is kept with a record of where it came from, and not asked for again."""
     hub.repos["org/ruler"] = {"tokenizer.json": b"{}"}
     for _ in range(2):
-        ensure_hub_file(RULER, root(tmp_path), "fetch it")
+        RULER.ensure(root(tmp_path), "fetch it")
     assert (tmp_path / "data/tokenizers/ruler.json").read_bytes() == b"{}"
     source = json.loads((tmp_path / "data/tokenizers/ruler.json.source.json").read_text())
     assert (source["repo"], source["commit"]) == ("org/ruler", COMMIT)
@@ -298,12 +295,12 @@ def test_a_copy_of_the_file_can_be_named(hub: Hub, monkeypatch: pytest.MonkeyPat
         r" with access, or set RULER_REPO to a repository with a copy of it, or put .*; then run: fetch it"
     )
     with pytest.raises(InputError, match=told):
-        ensure_hub_file(RULER, root(tmp_path), "fetch it")
+        RULER.ensure(root(tmp_path), "fetch it")
     monkeypatch.setenv("RULER_REPO", "copies/ruler")
-    ensure_hub_file(RULER, root(tmp_path), "fetch it")
+    RULER.ensure(root(tmp_path), "fetch it")
     assert RULER.origin(root(tmp_path)) == "copies/ruler"
     with pytest.raises(InputError, match=r"lacks tokenizers/other\.json; get it with: fetch it"):
-        ensure_hub_file(HubFile("a/b", "c", "tokenizers/other.json"), root(tmp_path, mirror=True), "fetch it")
+        HubFile("a/b", "c", "tokenizers/other.json").ensure(root(tmp_path, mirror=True), "fetch it")
 
 
 def test_no_room_for_a_file_of_a_repository(hub: Hub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -311,20 +308,20 @@ def test_no_room_for_a_file_of_a_repository(hub: Hub, monkeypatch: pytest.Monkey
     hub.repos["org/ruler"] = {"tokenizer.json": b"{}"}
     short_of(monkeypatch, download.SPACE_MARGIN + 1)
     with pytest.raises(InputError, match=r"hub-cache needs .* GB of free disk space"):
-        ensure_hub_file(RULER, root(tmp_path), "fetch it")
+        RULER.ensure(root(tmp_path), "fetch it")
     assert not [request for request in hub.requests if request.startswith("GET /org/ruler/resolve")]
     short_of(monkeypatch, download.SPACE_MARGIN + 2)
-    ensure_hub_file(RULER, root(tmp_path), "fetch it")
+    RULER.ensure(root(tmp_path), "fetch it")
     (tmp_path / "data" / RULER.path).unlink()
     short_of(monkeypatch, 0)
-    ensure_hub_file(RULER, root(tmp_path), "fetch it")
+    RULER.ensure(root(tmp_path), "fetch it")
 
 
 def test_a_wrong_digest_leaves_no_file(hub: Hub, tmp_path: Path) -> None:
     """A file that is not what the hub says it is is deleted."""
     hub.repos["org/ruler"], hub.etag = {"tokenizer.json": b"{}"}, "0" * 64
     with pytest.raises(InputError, match="has SHA-256"):
-        ensure_hub_file(RULER, root(tmp_path), "fetch it")
+        RULER.ensure(root(tmp_path), "fetch it")
     assert not [path for path in (tmp_path / "data").rglob("*") if path.is_file()]
 
 
@@ -345,7 +342,7 @@ def test_a_member_of_a_zip_file(hub: Hub, tmp_path: Path, name: str) -> None:
     members = {name: b'{"a": 1}\n', "../evil": b"x", "/abs": b"x", "set/set_32k.jsonl": b"other"}
     hub.repos["org/zips"] = {"set.zip": zipped(members)}
     for _ in range(2):
-        ensure_zip_member(MEMBER, root(tmp_path), "fetch it")
+        MEMBER.ensure(root(tmp_path), "fetch it")
     files = sorted(str(p.relative_to(tmp_path / "data")) for p in (tmp_path / "data").rglob("*") if p.is_file())
     assert files == ["lveval/set/set_16k.jsonl", "lveval/set/set_16k.jsonl.source.json"]
     assert (tmp_path / "data" / MEMBER.path).read_bytes() == b'{"a": 1}\n'
@@ -371,11 +368,11 @@ def test_bad_zip_files(hub: Hub, tmp_path: Path, content: bytes, message: str) -
         hub.repos["org/zips"] = {"set.zip": content[:place] + b"\0\0\0" + content[place + 3 :]}
         message = "it is not a complete zip file"
     with pytest.raises(InputError, match=message) as caught:
-        ensure_zip_member(MEMBER, root(tmp_path), "fetch it")
+        MEMBER.ensure(root(tmp_path), "fetch it")
     assert str(caught.value).endswith("; then run: fetch it")
     assert not [path for path in (tmp_path / "data").rglob("*") if path.is_file()]
     with pytest.raises(InputError, match="lacks lveval/set"):
-        ensure_zip_member(MEMBER, root(tmp_path, mirror=True), "fetch it")
+        MEMBER.ensure(root(tmp_path, mirror=True), "fetch it")
 
 
 def test_a_member_that_the_disk_cannot_hold(hub: Hub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -383,5 +380,5 @@ def test_a_member_that_the_disk_cannot_hold(hub: Hub, monkeypatch: pytest.Monkey
     hub.repos["org/zips"] = {"set.zip": zipped({"set/set_16k.jsonl": b"x"})}
     monkeypatch.setattr(download, "SPACE_MARGIN", 1 << 60)
     with pytest.raises(InputError, match="of free disk space and has"):
-        ensure_zip_member(MEMBER, root(tmp_path), "fetch it")
+        MEMBER.ensure(root(tmp_path), "fetch it")
     assert not [path for path in (tmp_path / "data").rglob("*") if path.is_file()]

@@ -85,8 +85,8 @@ def _table(board: Board, name: str) -> Table:
         Column("Model", is_number=False),
         *(Column(label(length)) for length in board.lengths),
         Column("Mean", "The mean over the lengths that the model has."),
-        Column("Mean (inc)", "The same mean with weights that increase with the length, as in RULER."),
-        Column("Mean (dec)", "The same mean with weights that decrease with the length, as in RULER."),
+        Column("Mean (inc)", "The same mean with weights that increase linearly with the length (arXiv 2404.06654)."),
+        Column("Mean (dec)", "The same mean with weights that decrease linearly with the length (arXiv 2404.06654)."),
         Column("Drop", "The score at the shortest length minus that at the longest."),
         Column(
             "Effective length",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from pathlib import Path
 from traceback import format_tb
 
 from helm_longctx.errors import InputError, is_format_error, shorten
@@ -19,13 +20,17 @@ def load_examples(task: Task, settings: Settings, root: DataRoot) -> Iterator[Ex
     """Load a task's examples in the official order and check each.
 
     Raises:
-        InputError: a file is malformed, or has no row for the task.
+        InputError: a file is malformed, has no row for the task, or has an id twice.
     """
-    where, count = list_files(task, settings, root), 0
+    where = list_files(task, settings, root)
+    ids: set[str] = set()
     try:
         for example in task.load(task, settings, root):
             _check(task, example, where)
-            count += 1
+            # HELM would end such a run with an error, but only after all requests.
+            if example.id in ids:
+                raise InputError(f"{where}: two rows have the id {shorten(example.id)}; allowed: each id once")
+            ids.add(example.id)
             yield example
     except InputError:
         raise
@@ -37,7 +42,7 @@ def load_examples(task: Task, settings: Settings, root: DataRoot) -> Iterator[Ex
         row = find_row(error.__traceback__) or f"a row of {where}"
         what = f"{type(error).__name__} {shorten(error.args[0] if error.args else '')}"
         raise InputError(f"{row} does not have {task.name}'s format: {what}") from error
-    if not count:
+    if not ids:
         raise InputError(
             f"{where}: no row can be used for {task.name} with these arguments; the file has other data, or its texts"
             " are too short"
@@ -46,7 +51,9 @@ def load_examples(task: Task, settings: Settings, root: DataRoot) -> Iterator[Ex
 
 def list_files(task: Task, settings: Settings, root: DataRoot) -> str:
     """Return the names of the existing files that a task is loaded from, for errors."""
-    return ", ".join(str(root / path) for path in task.paths(settings.length) if root.has(path))
+    own = [Path(settings.path or "") / name for name in task.own_files]
+    files = [root / path for path in task.paths(settings.length) if root.has(path)]
+    return ", ".join(map(str, [*files, *(path for path in own if path.is_file())]))
 
 
 def _check(task: Task, example: Example, where: str) -> None:

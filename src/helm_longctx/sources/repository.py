@@ -9,7 +9,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
-import logging
 import os
 import shutil
 import tarfile
@@ -19,18 +18,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from helm_longctx.errors import InputError
-from helm_longctx.sources.download import ResumingStream, check_space, explain_failures
-from helm_longctx.sources.root import USE_A_MIRROR, DataRoot
+from helm_longctx.sources.download import Download, ResumingStream, check_space
+from helm_longctx.sources.root import USE_A_MIRROR
 from helm_longctx.sources.unpack import normalize
 
 ARCHIVES = "https://codeload.github.com"
 """Server of repository archives: `<ARCHIVES>/<owner>/<name>/tar.gz/<commit>`."""
 
-_log = logging.getLogger(__name__)
-
 
 @dataclass(frozen=True)
-class RepositoryFolder:
+class RepositoryFolder(Download):
     """A folder of a GitHub repository. All its files must be regular files without the executable bit.
 
     Args:
@@ -59,30 +56,25 @@ class RepositoryFolder:
         """Address of the archive of the whole repository."""
         return f"{ARCHIVES}/{self.repo}/tar.gz/{self.commit}"
 
+    @property
+    def place(self) -> str:
+        """The folder under the data root that receives the content."""
+        return self.path
 
-def ensure_folder(folder: RepositoryFolder, root: DataRoot, command: str) -> None:
-    """Download the whole folder, if one of its files is not under the data root.
+    @property
+    def label(self) -> str:
+        """Its name in the log and in errors."""
+        return f"{self.folder} of the repository {self.repo}"
 
-    Args:
-        command: command that gets the folder, for errors.
-
-    Raises:
-        InputError: files are missing from a mirror, the download fails, or the content does not have the tree id.
-    """
-    if not root.lacks(folder.paths, command):
-        return
-    target = root / folder.path
-    target.mkdir(parents=True, exist_ok=True)
-    _log.warning("fetching %s of %s into %s", folder.folder, folder.repo, target)
-    with (
-        explain_failures(f"{folder.folder} of the repository {folder.repo}", target, command),
-        tempfile.TemporaryDirectory(prefix=".fetch-", dir=target) as name,
-    ):
-        part = Path(name) / "0"
-        _unpack(_download(folder, Path(name)), folder, part)
-        if (found := tree_id(part)) != folder.tree:
-            raise InputError(f"it has the git tree id {found}, expected {folder.tree}; {USE_A_MIRROR}")
-        _move(part, target)
+    def fetch(self, folder: Path) -> None:
+        """Download the whole folder, and check its tree id."""
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder) as name:
+            part = Path(name) / "0"
+            _unpack(_download(self, Path(name)), self, part)
+            if (found := tree_id(part)) != self.tree:
+                raise InputError(f"it has the git tree id {found}, expected {self.tree}; {USE_A_MIRROR}")
+            _move(part, folder)
 
 
 def tree_id(folder: Path) -> str:

@@ -50,6 +50,11 @@ class SingleFile:
         """Its file under the data root."""
         return [self.path]
 
+    @property
+    def place(self) -> str:
+        """The folder under the data root that has the file."""
+        return str(Path(self.path).parent)
+
 
 @dataclass(frozen=True)
 class DataRoot:

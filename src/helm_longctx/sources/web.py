@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from helm_longctx.errors import InputError
-from helm_longctx.sources.download import ResumingStream, check_space, explain_failures, place_file
+from helm_longctx.sources.download import Download, ResumingStream, check_space, place_file
 from helm_longctx.sources.repository import object_id
-from helm_longctx.sources.root import USE_A_MIRROR, DataRoot, SingleFile
+from helm_longctx.sources.root import USE_A_MIRROR, SingleFile
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class WebFile(SingleFile):
+class WebFile(SingleFile, Download):
     """A file on a web server.
 
     Args:
@@ -31,30 +31,19 @@ class WebFile(SingleFile):
     path: str
     blob: str = ""
 
+    @property
+    def label(self) -> str:
+        """Its name in the log and in errors."""
+        return self.url
 
-def ensure_web_file(file: WebFile, root: DataRoot, command: str) -> None:
-    """Download a file if it is not under the data root, and record its address, size and SHA-256 beside it.
-
-    Args:
-        command: command that gets the file, for errors.
-
-    Raises:
-        InputError: the file is missing from a mirror, the download fails, or its content does not have the id `blob`.
-    """
-    if not root.lacks(file.paths, command):
-        return
-    target = root / file.path
-    check = "" if file.blob else "; its content cannot be checked, because no checksum was published"
-    _log.warning("fetching %s into %s%s", file.url, target.parent, check)
-    with explain_failures(file.url, target.parent, command):
-        _fetch(file, target)
-
-
-def _fetch(file: WebFile, target: Path) -> None:
-    with place_file(target) as (part, source):
-        check_space(target.parent)
-        with ResumingStream(file.url) as stream, part.open("wb") as out:
-            shutil.copyfileobj(io.BufferedReader(stream), out)
-            source |= {"url": file.url, "size": stream.position, "sha256": stream.digest.hexdigest()}
-        if file.blob and (found := object_id("blob", part.read_bytes())) != file.blob:
-            raise InputError(f"the downloaded file has the git id {found}, expected {file.blob}; {USE_A_MIRROR}")
+    def fetch(self, folder: Path) -> None:
+        """Download the file, and record its address, size and SHA-256 beside it."""
+        if not self.blob:
+            _log.warning("the content of %s cannot be checked, because no checksum was published", self.url)
+        with place_file(folder / Path(self.path).name) as (part, source):
+            check_space(folder)
+            with ResumingStream(self.url) as stream, part.open("wb") as out:
+                shutil.copyfileobj(io.BufferedReader(stream), out)
+                source |= {"url": self.url, "size": stream.position, "sha256": stream.digest.hexdigest()}
+            if self.blob and (found := object_id("blob", part.read_bytes())) != self.blob:
+                raise InputError(f"the downloaded file has the git id {found}, expected {self.blob}; {USE_A_MIRROR}")

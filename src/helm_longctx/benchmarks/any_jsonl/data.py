@@ -15,7 +15,7 @@ from helm_longctx.benchmarks.any_jsonl.prompts import PROMPT
 from helm_longctx.errors import InputError
 from helm_longctx.protocol.metric_names import DEPTHS
 from helm_longctx.protocol.prompt import Message, read_messages
-from helm_longctx.protocol.shapes import TEXTS
+from helm_longctx.protocol.shapes import TEXTS, Shape
 from helm_longctx.protocol.task import Example, Settings, Task
 from helm_longctx.sources.jsonl import JsonLines, Row
 from helm_longctx.sources.root import DataRoot
@@ -28,6 +28,8 @@ MARGIN = 100
 LEAST_FILLED = 0.9
 """If there are distractors, each prompt must fill at least this share of the tokens that are left for it."""
 
+# An output contains every blank text.
+_ANSWERS = Shape("a list of texts that are not blank", lambda value: TEXTS.fits(value) and all(map(str.strip, value)))
 _NEEDS_CRITERIA = "it must have the judge's criteria"
 
 
@@ -109,7 +111,7 @@ def _padding(task: Task, settings: Settings, path: Path) -> Padding | None:
 
 def _question(row: Row, padding: Padding | None, depth: float | None) -> tuple[dict[str, str], Sequence[Message]]:
     """Return the template's fields of a row, or its messages with the last of them as the field `question`."""
-    TEXTS.check("column 'answers'", row["answers"])
+    _ANSWERS.check("column 'answers'", row["answers"])
     if row.get("messages") is not None:
         if padding:
             raise InputError("a row with 'messages' cannot be padded; allowed: 'context' and 'question'")

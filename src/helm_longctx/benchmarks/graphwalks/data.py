@@ -75,7 +75,8 @@ def _fits(prompt: str, settings: Settings) -> bool:
 def generate(task: Task, settings: Settings, root: DataRoot, kind: str) -> Iterator[Example]:
     """Draw graphs and operations with answers that are not empty. Each example has its own random generator."""
     depth = (settings.depth or DEPTH) if kind == "bfs" else None
-    edges = int(np.interp(settings.level, [*EDGES], [*EDGES.values()]))
+    # Beyond the longest length in the table, the number of edges grows in proportion.
+    edges = int(np.interp(settings.level, [*EDGES], [*EDGES.values()]) * max(settings.level / max(EDGES), 1))
     for number in range(task.sample(settings)):
         rng = Random(f"{kind} {settings.seed} {number}")
         graph = draw_edges(rng, edges, depth or 1)
