@@ -70,7 +70,7 @@ def test_most_tokenizers_are_counted_by_parts() -> None:
     assert sum(isinstance(counter, _WordCounter) for counter in counters) == 7
 
 
-def test_digits_are_masked() -> None:
-    """The counts of numbers are looked up by their lengths, where every number is one token or several whole ones."""
-    masks = [getattr(COUNTERS[kind], "__self__", None)._mask for kind in ("deepseek", "llama_3")]
-    assert [mask("a1 23") for mask in masks] == ["a0 00", "a1 23"]
+def test_groups_of_digits() -> None:
+    """Numbers are counted by their lengths where each group of digits is one token, and nowhere else."""
+    groups = {kind: getattr(count, "__self__", None)._group for kind, count in COUNTERS.items()}
+    assert groups == {**dict.fromkeys(KINDS, 0), "deepseek": 3}

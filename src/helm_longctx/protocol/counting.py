@@ -114,8 +114,7 @@ class _WordCounter:
 
     def __init__(self, encode: Encode, group: int, cuts_hyphens: bool, added: Collection[str]):
         self._encode, self._group, self._cuts_hyphens = encode, group, cuts_hyphens
-        # Most texts have none of their first two characters, so the search for whole tokens is rare.
-        self._starts = {token[:2] for token in added}
+        self._starts = {token[:1] for token in added}
         self._added = re.compile("|".join(map(re.escape, added)))
         # A token with a space can also lie across texts that are remembered.
         self._spaced = any(" " in token for token in added)
@@ -132,7 +131,7 @@ class _WordCounter:
         # Some tokenizers put a space before a text. A space at the start of the text can merge with it.
         if not last or start.startswith(" ") or self._has_added(start, *(words if self._spaced else new), last):
             return self._encode([" ".join(texts)])[0]
-        if not _GRAPHIC.issuperset(text[-1:] for text in (start, *new)):
+        if not {text[-1:] for text in (start, *new)} <= _GRAPHIC:
             return self.count(*_join_open([start, *words, last]))
         # The ends of a text are not between two spaces, so they are not remembered.
         total += sum(self._encode([start, f"a {last}"])) - self._before["a"] + self._count_new(new)
@@ -149,10 +148,12 @@ class _WordCounter:
     def _count_new(self, words: Sequence[str]) -> int:
         """Count words that are not remembered, and remember those that are likely to come again."""
         # Long numbers and compounds hardly ever repeat, but what they consist of does.
-        usual = {word for word in {*words} if len(word) <= SHORT or word.isalpha() or not word.isascii() or " " in word}
+        usual = {word for word in words if len(word) <= SHORT or word.isalpha() or " " in word or not word.isascii()}
         self._remember(self._words, dict.fromkeys(usual, "a "))
         total, rare = _look_up(self._words, words)
-        return total + (self._count_parts(rare) if self._group else self._count_whole(rare))
+        if rare:
+            total += self._count_parts(rare) if self._group else self._count_whole(rare)
+        return total
 
     def _count_whole(self, words: Sequence[str]) -> int:
         return sum(self._encode([f"a {word}" for word in words])) - len(words) * self._before["a"]
@@ -169,7 +170,7 @@ class _WordCounter:
 
     def _split(self, words: Sequence[str]) -> tuple[int, list[str]]:
         """Return the number of tokens of the numbers in words, and the texts between numbers, split before hyphens."""
-        text = "".join([f" {word}" for word in words]).translate(_ZEROS)
+        text = (" " + " ".join(words)).translate(_ZEROS)
         for length in range(self._group, 0, -1):
             text = text.replace("0" * length, CUT)
         numbers = text.count(CUT)

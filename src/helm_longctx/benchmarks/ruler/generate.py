@@ -48,13 +48,11 @@ def cut_ends(text: str) -> list[str]:
 
 def join_texts(texts: Iterable[Sequence[str]], separator: str) -> list[str]:
     """Join texts, each a sequence of parts. Parts inside a text stay the same objects, so they are looked up fast."""
-    joined: list[str] = []
-    for first, *rest in texts:
-        if joined:
-            joined[-1] += separator + first
-        else:
-            joined.append(first)
-        joined += rest
+    texts = iter(texts)
+    joined = [*next(texts)]
+    for text in texts:
+        joined[-1] += separator + text[0]
+        joined += text[1:]
     return joined
 
 

@@ -136,9 +136,11 @@ class KeyWords:
         return self[draw_below(rng, self.count)]
 
     def __getitem__(self, index: int) -> str:
-        first, starts = self._blocks[index // len(self._nouns)]
-        place = index - first * len(self._nouns)
-        return starts[0] + self._nouns[place] if len(starts) == 1 else self._mix(tuple(starts))[place]
+        number, place = divmod(index, len(self._nouns))
+        first, starts = self._blocks[number]
+        if len(starts) == 1:
+            return starts[0] + self._nouns[place]
+        return self._mix(tuple(starts))[place + (number - first) * len(self._nouns)]
 
     @cache  # noqa: B019  # one object lives as long as the process
     def _mix(self, starts: tuple[str, ...]) -> list[str]:
