@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from helm_longctx.benchmarks.graphwalks import BENCHMARK as GRAPHWALKS
 from helm_longctx.benchmarks.helmet.helmet2 import BENCHMARK, data
 from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.errors import InputError
+from helm_longctx.models.lexical import answer
 from helm_longctx.protocol.task import Settings
 from helm_longctx.sources.root import DataRoot
 from tests.helmet2.fabricate import CLASSES, build_helmet2, length_of, records
@@ -56,6 +58,20 @@ def test_a_choice_in_words() -> None:
     scores = score({"prediction": "I think so.\nThe correct answer is (B)\nDone", "references": ["B", "B. no"]})
     assert scores["exact_match"] == 1.0
     assert score({"prediction": "B", "references": ["C", "C. no"]})["exact_match"] == 0.0
+
+
+@pytest.mark.parametrize("style", ["chat", "completion"])
+def test_the_lexical_baseline_answers_graphs_and_choices(style: str, root: DataRoot, monkeypatch) -> None:
+    """It knows the prompts of the suites that ask the same: a graph in OpenAI's words, and LongBench v2's question."""
+    monkeypatch.setattr(data, "CLASSES", CLASSES)
+    walk, bfs = GRAPHWALKS.task("bfs"), BENCHMARK.task("bfs")
+    (graph,) = walk.load(walk, Settings(length=4096, num_samples=1), root)
+    context, operation, question = graph.messages[0]["content"].partition("\n\nOperation:")
+    prompt = bfs.template.render({"context": context, "question": operation.strip() + question}).text(style)
+    assert bfs.score({"prediction": answer(prompt), "references": graph.references}) == {"f1": 1.0}
+    task = BENCHMARK.task("multiple_choice")
+    (example,) = task.load(task, Settings(length=min(CLASSES), num_samples=1), root)
+    assert answer(task.prompt(example).text(style)).startswith("The correct answer is (")
 
 
 def test_nothing_is_mixed_with_the_published_tasks(root: DataRoot) -> None:
