@@ -56,6 +56,14 @@ def join_texts(texts: Iterable[Sequence[str]], separator: str) -> list[str]:
     return joined
 
 
+def interleave(*columns: Sequence[str]) -> list[str]:
+    """Return the first texts of all columns, the second ones, and so on. All columns have the same length."""
+    texts = [""] * sum(map(len, columns))
+    for number, column in enumerate(columns):
+        texts[number :: len(columns)] = column
+    return texts
+
+
 NOISE = cut_ends(prompts.NOISE)
 
 DEPTHS = [int(depth) for depth in np.round(np.linspace(0, 100, num=40, endpoint=True))]
@@ -214,20 +222,24 @@ def draw_needles(
     start, verb, end = map(str.strip, prompts.NEEDLE.format(type_needle_v=value_kind, key=CUT, value=CUT).split(CUT))
     first, rest = start.split(" ", 1)
 
-    def make_needle(key: str, value: str) -> list[str]:
+    def write(key: str, value: str) -> list[str]:
         return [first, rest, key, verb, value + end]
+
+    def write_all(needles: Sequence[tuple[str, str]]) -> list[str]:
+        ends = [f"{value}{end}\n{first}" for _, value in needles[:-1]] + [needles[-1][1] + end]
+        return [first, *interleave([rest] * len(ends), [key for key, _ in needles], [verb] * len(ends), ends)]
 
     def draw(number: int, size: int) -> Draw:
         pairs = [(draw_key(rng), [draw_value(rng) for _ in range(values)]) for _ in range(max(keys, queries))]
-        needles = shuffle([make_needle(key, value) for key, values in pairs for value in values], script.seed)
+        needles = shuffle([(key, value) for key, values in pairs for value in values], script.seed)
         if essays:
-            context = hide_in_essays(essays.sentences(size), needles, rng)
+            context = hide_in_essays(essays.sentences(size), [write(*needle) for needle in needles], rng)
+        # The first needle gets the last place (niah.py:179).
+        elif haystack == "needle":
+            lines = [(draw_key(rng), draw_value(rng)) for _ in range(size)]
+            context = write_all(hide(lines, needles[::-1], rng))
         else:
-            lines = [NOISE] * size
-            if haystack == "needle":
-                lines = [make_needle(draw_key(rng), draw_value(rng)) for _ in range(size)]
-            # The first needle gets the last place (niah.py:179).
-            context = hide(lines, needles[::-1], rng)
+            context = join_texts(hide([NOISE] * size, [write(*needle) for needle in reversed(needles)], rng), "\n")
         wanted = [pairs[place] for place in rng.sample(range(len(pairs)), queries)]
         *others, last = (key for key, _ in wanted)
         query = f"{', '.join(others)}, and {last}" if others else last
@@ -240,12 +252,12 @@ def draw_needles(
     return script.draw_all(draw, 500 if essays else 25)
 
 
-def hide(lines: list[list[str]], hidden: Sequence[list[str]], rng: Random) -> list[str]:
+def hide(lines: list[Item], hidden: Sequence[Item], rng: Random) -> list[Item]:
     """Insert lines at random places, in their order."""
     # Each line that was inserted moves the places behind it by one.
     for number, place in enumerate(sorted(rng.sample(range(len(lines)), len(hidden)))):
         lines.insert(place + number, hidden[number])
-    return join_texts(lines, "\n")
+    return lines
 
 
 def hide_in_essays(sentences: list[str], needles: Sequence[Sequence[str]], rng: Random) -> list[str]:
@@ -302,7 +314,7 @@ def draw_chain(rng: Random, letters: int, draw_value: Callable[[], str], size: i
     value = draw_value()
     chain = [[prompts.FIRST_LINK.format(name=names[0], value=value)]]
     chain += [[prompts.LINK.format(name=name, previous=previous)] for previous, name in pairwise(names)]
-    context = hide([NOISE] * size, chain, rng)
+    context = join_texts(hide([NOISE] * size, chain, rng), "\n")
     return Draw({"example": "", "query": value, "num_v": str(HOPS + 1)}, context, names)
 
 
@@ -334,7 +346,7 @@ def list_common_words(script: Script) -> Iterator[Draw]:
 
 
 def _enumerate(words: list[str]) -> list[str]:
-    return [*chain.from_iterable(zip(_labels(len(words)), words, strict=True))]
+    return interleave(_labels(len(words)), words)
 
 
 @lru_cache(maxsize=8)
