@@ -52,6 +52,9 @@ _ZEROS = str.maketrans(digits, "0" * len(digits))
 CUT = "9"
 """Stands where a text without other digits is split."""
 
+_SPACE = re.compile(" (?<=[!-~] )")
+"""A space at which a text can be split, because no token can cross it."""
+
 _HYPHEN = re.compile("-(?<=[A-Za-z]-)")
 
 
@@ -125,7 +128,7 @@ class _WordCounter:
 
     def count(self, *texts: str) -> int:
         """Return the number of tokens of texts joined by spaces, without special tokens."""
-        start, *words = [*_join_open(texts[0].split(" ")), *texts[1:]]
+        start, *words = [*_SPACE.split(texts[0]), *texts[1:]]
         last = words.pop() if words else ""
         total, new = _look_up(self._words, words)
         # Some tokenizers put a space before a text. A space at the start of the text can merge with it.
@@ -149,7 +152,11 @@ class _WordCounter:
         """Count words that are not remembered, and remember those that are likely to come again."""
         # Long numbers and compounds hardly ever repeat, but what they consist of does.
         usual = {word for word in words if len(word) <= SHORT or word.isalpha() or " " in word or not word.isascii()}
-        self._remember(self._words, dict.fromkeys(usual, "a "))
+        # A text of several words is counted by its words, which other texts have, too.
+        longer = {text: _SPACE.split(text) for text in usual if " " in text}
+        single = (usual - longer.keys()).union(*longer.values()).difference(self._words)
+        self._remember(self._words, dict.fromkeys(single, "a "))
+        self._add(self._words, {text: sum(map(self._words.__getitem__, words)) for text, words in longer.items()})
         total, rare = _look_up(self._words, words)
         if rare:
             total += self._count_parts(rare) if self._group else self._count_whole(rare)
@@ -197,19 +204,12 @@ def _look_up(sizes: Mapping[str, int], texts: Sequence[str]) -> tuple[int, list[
     return sum(filter(None, found)), new
 
 
-def _is_open(text: str) -> bool:
-    """Whether the tokens of a text can depend on what follows the space after it."""
-    return text[-1:] not in _GRAPHIC
-
-
-def _join_open(words: list[str]) -> list[str]:
-    """Join each word with the next one if the text cannot be split between them."""
-    if not any(map(_is_open, words)):
-        return words
+def _join_open(texts: Sequence[str]) -> list[str]:
+    """Join each text with the next one if their tokens can depend on each other."""
     joined, waiting = [], []
-    for word in words:
-        waiting.append(word)
-        if not _is_open(word):
+    for text in texts:
+        waiting.append(text)
+        if text[-1:] in _GRAPHIC:
             joined.append(" ".join(waiting))
             waiting = []
     return [*joined, " ".join(waiting)] if waiting else joined
