@@ -128,8 +128,8 @@ class _WordCounter:
 
     def count(self, *texts: str) -> int:
         """Return the number of tokens of texts joined by spaces, without special tokens."""
-        start, *words = [*_SPACE.split(texts[0]), *texts[1:]]
-        last = words.pop() if words else ""
+        words: list[str] = [*_SPACE.split(texts[0]), *texts[1:]]
+        start, last = words.pop(0), words.pop() if words else ""
         total, new = _look_up(self._words, words)
         # Some tokenizers put a space before a text. A space at the start of the text can merge with it.
         if not last or start.startswith(" ") or self._has_added(start, *(words if self._spaced else new), last):

@@ -219,27 +219,19 @@ def draw_needles(
     """
     rng, essays = Random(script.seed), read_essays(script.root) if haystack == "essay" else None
     draw_key, draw_value = DRAW_ITEM[key_kind], DRAW_ITEM[value_kind]
-    start, verb, end = map(str.strip, prompts.NEEDLE.format(type_needle_v=value_kind, key=CUT, value=CUT).split(CUT))
-    first, rest = start.split(" ", 1)
-
-    def write(key: str, value: str) -> list[str]:
-        return [first, rest, key, verb, value + end]
-
-    def write_all(needles: Sequence[tuple[str, str]]) -> list[str]:
-        ends = [f"{value}{end}\n{first}" for _, value in needles[:-1]] + [needles[-1][1] + end]
-        return [first, *interleave([rest] * len(ends), [key for key, _ in needles], [verb] * len(ends), ends)]
 
     def draw(number: int, size: int) -> Draw:
         pairs = [(draw_key(rng), [draw_value(rng) for _ in range(values)]) for _ in range(max(keys, queries))]
         needles = shuffle([(key, value) for key, values in pairs for value in values], script.seed)
         if essays:
-            context = hide_in_essays(essays.sentences(size), [write(*needle) for needle in needles], rng)
+            context = hide_in_essays(essays.sentences(size), [_write([needle], value_kind) for needle in needles], rng)
         # The first needle gets the last place (niah.py:179).
         elif haystack == "needle":
             lines = [(draw_key(rng), draw_value(rng)) for _ in range(size)]
-            context = write_all(hide(lines, needles[::-1], rng))
+            context = _write(hide(lines, needles[::-1], rng), value_kind)
         else:
-            context = join_texts(hide([NOISE] * size, [write(*needle) for needle in reversed(needles)], rng), "\n")
+            hidden = [_write([needle], value_kind) for needle in reversed(needles)]
+            context = join_texts(hide([NOISE] * size, hidden, rng), "\n")
         wanted = [pairs[place] for place in rng.sample(range(len(pairs)), queries)]
         *others, last = (key for key, _ in wanted)
         query = f"{', '.join(others)}, and {last}" if others else last
@@ -250,6 +242,14 @@ def draw_needles(
     # The step is in words of essays, or in lines. The official steps for lengths below 4,096 tokens (niah.py:221) are
     # not needed, because 4k is the shortest length.
     return script.draw_all(draw, 500 if essays else 25)
+
+
+def _write(needles: Sequence[tuple[str, str]], kind: str) -> list[str]:
+    """Write the lines of needles, pairs of a key and a value."""
+    start, verb, end = map(str.strip, prompts.NEEDLE.format(type_needle_v=kind, key=CUT, value=CUT).split(CUT))
+    first, rest = start.split(" ", 1)
+    ends = [f"{value}{end}\n{first}" for _, value in needles[:-1]] + [needles[-1][1] + end]
+    return [first, *interleave([rest] * len(ends), [key for key, _ in needles], [verb] * len(ends), ends)]
 
 
 def hide(lines: list[Item], hidden: Sequence[Item], rng: Random) -> list[Item]:
