@@ -126,8 +126,16 @@ def test_show_finds_a_prompt_by_its_number(command: Command) -> None:
     assert command.out.endswith(f"Question: {question(number)} Answer:")
 
 
+def test_estimate(command: Command) -> None:
+    """The requests and the cost of these runs are estimated like those of ours."""
+    assert command("estimate", RUNS[0], "-m", 5, "--json", "estimate.json") == 0
+    (found,) = read(Path("estimate.json"))
+    assert (found["requests"], found["output_tokens"]["most"]) == (5, 500)
+    assert found["prompt_tokens"]["total"] > 5 * 2000
+
+
 @pytest.mark.parametrize("words", ["estimate", "shard 1/2 --suite t", "batch submit --suite t"])
-def test_commands_for_our_runs_refuse_in_one_line(words: str, command: Command) -> None:
-    assert command(*words.split(), RUNS[0], "-m", 5) != 0
-    assert "only run entries of this package can be" in command.err.splitlines()[-1]
+def test_commands_refuse_other_scenarios_in_one_line(words: str, command: Command) -> None:
+    assert command(*words.split(), "boolq:model=longctx/lexical", "-m", 5) != 0
+    assert "only run entries of this package and HELM's long-context ones can be" in command.err.splitlines()[-1]
     assert "Traceback" not in command.out + command.err

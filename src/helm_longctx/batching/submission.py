@@ -77,7 +77,7 @@ class BatchRunner(LongContextRunner):
             )
 
     def _run_other(self, run_spec: RunSpec) -> None:
-        raise InputError("only run entries of this package can be sent as batches")
+        raise InputError("only run entries of this package and HELM's long-context ones can be sent as batches")
 
     def _make(self, run_spec: RunSpec, run_path: Path) -> None:
         deployment, context = run_spec.adapter_spec.model_deployment, self.executor.context

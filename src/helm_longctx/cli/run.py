@@ -219,7 +219,7 @@ def _print_plan(plan: Plan, estimates: list[Estimate]) -> None:
 
         print_estimates(estimates, f"name a file of prices in {PRICES} or, in the YAML file, in limits.prices")
     if others := len(plan.specs) - len(estimates):
-        print(f"{others} runs of HELM's own scenarios are not in the estimate.")
+        print(f"{others} runs of HELM's other scenarios are not in the estimate.")
 
 
 def _make_runs(plan: Plan) -> InputError | None:

@@ -21,11 +21,11 @@ from helm_longctx.errors import InputError, is_format_error, shorten
 from helm_longctx.helm.command_line import RUNNER, make_run_specs
 from helm_longctx.judging.judge import parse_judges
 from helm_longctx.judging.keys.client import check_credentials
-from helm_longctx.protocol.entry import METHOD
 from helm_longctx.redaction.text import register_environment
 from helm_longctx.running.estimate import Estimate, Rate, estimate_run
 from helm_longctx.running.runner import LongContextRunner, runner_arguments
 from helm_longctx.running.sending import TRIES
+from helm_longctx.running.stand_ins import is_long_context
 
 
 @dataclass(frozen=True)
@@ -55,14 +55,13 @@ class Plan:
         return add + [_run_command(self.config, entries, models) for entries, models in groups if entries]
 
     def estimates(self) -> list[Estimate]:
-        """Estimate the runs of this package. Runs of HELM's own scenarios cannot be estimated.
+        """Estimate the long-context runs. Runs of HELM's other scenarios cannot be estimated.
 
         Raises:
             InputError: data is missing or malformed, or prompts do not fit.
         """
         runner = make_runner(self.config)
-        ours = [spec for spec in self.specs if spec.adapter_spec.method.split("_")[0] == METHOD]
-        return [estimate_run(runner, spec, {}, Rate()) for spec in ours]
+        return [estimate_run(runner, spec, {}, Rate()) for spec in self.specs if is_long_context(spec)]
 
 
 def make_plan(config: RunConfig) -> Plan:

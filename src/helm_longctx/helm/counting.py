@@ -15,7 +15,7 @@ from helm_longctx.errors import InputError, shorten
 from helm_longctx.helm.truncation import Truncator, load_tokenizer
 from helm_longctx.protocol.codec import make_codec
 from helm_longctx.protocol.counting import make_counter
-from helm_longctx.protocol.entry import Entry
+from helm_longctx.protocol.entry import Entry, is_our_method
 from helm_longctx.protocol.task import Settings
 from helm_longctx.sources.fetch import ensure
 from helm_longctx.sources.hub import HubFile
@@ -38,11 +38,14 @@ def settings_with_tokenizer(entry: Entry, root: DataRoot) -> Settings:
 def with_deployments_tokenizer(spec: RunSpec) -> RunSpec:
     """Return a run spec whose scenario counts with the deployment's tokenizer, if the entry names none.
 
-    HELM makes the scenario without the deployment, so the name is put into the scenario's arguments.
+    HELM makes the scenario without the deployment, so the name is put into the scenario's arguments. The spec of a run
+    of HELM's own scenario is returned unchanged.
 
     Raises:
         InputError: the deployment has no tokenizer.
     """
+    if not is_our_method(spec.adapter_spec.method):
+        return spec
     entry = create_scenario(spec.scenario_spec).entry
     if entry.settings.count_with or not entry.counts_tokens:
         return spec

@@ -106,10 +106,10 @@ store_watch: ContextVar[Callable[[OpensStore, str], AbstractContextManager[Any]]
 def _make_our_adapter(theirs: Any) -> Any:
     """HELM's factory is a fixed chain of ifs, so it cannot find an adapter of another package."""
     from helm_longctx.helm.adapter import LongContextAdapter
-    from helm_longctx.protocol.entry import METHOD
+    from helm_longctx.protocol.entry import is_our_method
 
     def get_adapter(adapter_spec: AdapterSpec, tokenizer_service: TokenizerService) -> Adapter:
-        if adapter_spec.method.split("_")[0] == METHOD:
+        if is_our_method(adapter_spec.method):
             return LongContextAdapter(adapter_spec, tokenizer_service)
         adapter: Adapter = theirs(adapter_spec, tokenizer_service)
         return adapter

@@ -178,6 +178,11 @@ class Entry:
         return fetch_command([self], root)
 
 
+def is_our_method(method: str) -> bool:
+    """Whether an adapter method's name, with or without its arguments, is that of this package's adapter."""
+    return method.split("_")[0] == METHOD
+
+
 def digest_own_files(tasks: Iterable[Task], path: str | None) -> str | None:
     """Return the digest of the files that tasks read in the user's folder; None if there are no such files."""
     names = sorted({name for task in tasks for name in task.own_files})

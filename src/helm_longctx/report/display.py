@@ -19,7 +19,7 @@ from helm.benchmark.run_spec import RunSpec
 from helm.common.hierarchical_logger import hwarn
 
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.entry import METHOD
+from helm_longctx.protocol.entry import is_our_method
 from helm_longctx.report.full_texts import FullTexts, file_name
 from helm_longctx.report.pages import OUTPUTS, write_pages
 from helm_longctx.runs.conversation import elide_messages, to_text
@@ -56,7 +56,7 @@ def write_display(run: Path, run_spec: RunSpec, schema: Schema, skip_completed: 
         return
     with tempfile.TemporaryDirectory(prefix=".display-", dir=run) as name:
         folder, lean = Path(name), LeanStates(FullTexts(run))
-        if run_spec.adapter_spec.method.split("_")[0] == METHOD:
+        if is_our_method(run_spec.adapter_spec.method):
             with _helm_lock:
                 statistics = _statistics(run_spec, schema)
             write_pages(run, folder, statistics, lean.change)

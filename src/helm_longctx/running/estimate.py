@@ -15,7 +15,6 @@ from helm.benchmark.adaptation.request_state import RequestState
 from helm.benchmark.model_deployment_registry import DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT as DEPLOYMENTS
 from helm.benchmark.model_deployment_registry import ModelDeployment, get_model_deployment
 from helm.benchmark.run_spec import RunSpec
-from helm.benchmark.scenarios.scenario import create_scenario
 from helm.common.object_spec import get_class_by_name
 from helm.common.request import GeneratedOutput, Request, RequestResult
 
@@ -25,15 +24,14 @@ from helm_longctx.errors import InputError
 from helm_longctx.helm.answer_judge import judge_names, judge_requests, typical_answer
 from helm_longctx.helm.counting import with_deployments_tokenizer
 from helm_longctx.helm.truncation import load_deployment_counter
-from helm_longctx.protocol.entry import METHOD
 from helm_longctx.protocol.sample import Sample
 from helm_longctx.protocol.token_estimate import estimate_tokens, splits_digits
 from helm_longctx.running.follow_up import most_follow_up_tokens
 from helm_longctx.running.prefixes import Beginning, cacheable_beginnings, order_by_prefix, prefix_keys
 from helm_longctx.running.runner import LongContextRunner
-from helm_longctx.running.spool import Spool, prompt_digest, prompt_text, whole_request
+from helm_longctx.running.spool import Spool, prompt_text, whole_request
+from helm_longctx.running.stand_ins import is_long_context, make_scenario, restore, store_prompts
 from helm_longctx.runs.files import STATES, write_json
-from helm_longctx.runs.prompts import instance_names, write_prompts
 
 COUNTED_PROMPTS = 16
 """Number of prompts of each task that are tokenized if the run itself tokenizes none. The other prompts are estimated
@@ -155,15 +153,15 @@ def estimate_run(runner: LongContextRunner, spec: RunSpec, own: Mapping[str, Any
         rate: limits on the speed of sending.
 
     Raises:
-        InputError: the run is not of this package, data is missing or malformed, or prompts do not fit.
+        InputError: the run is of another scenario of HELM, data is missing or malformed, or prompts do not fit.
     """
-    if spec.adapter_spec.method.split("_")[0] != METHOD:
-        raise InputError(f"{spec.name}: only run entries of this package can be estimated")
+    if not is_long_context(spec):
+        raise InputError(f"{spec.name}: only run entries of this package and HELM's long-context ones can be estimated")
     deployment = get_model_deployment(spec.adapter_spec.model_deployment)
     prices = find_prices(deployment.name, own)
     spec = with_deployments_tokenizer(spec)
     with tempfile.TemporaryDirectory() as folder, Spool(Path(folder)) as spool:
-        states = runner.adapt(spec, create_scenario(spec.scenario_spec), spool)
+        states = runner.adapt(spec, make_scenario(spec), spool)
         keys = prefix_keys(prompt_text(state, spool) for state in states)
         disk_bytes = _disk_bytes(states, order_by_prefix(keys), spool, Path(folder))
         counter = load_deployment_counter(deployment.name)
@@ -337,7 +335,6 @@ def _sum(amounts: Iterable[float | None]) -> float | None:
 
 def _disk_bytes(states: Sequence[RequestState], order: Sequence[int], spool: Spool, folder: Path) -> int:
     """Return the size of the files of a run without answers, which are written to a temporary folder."""
-    names = instance_names((state.instance.id, state.instance.sub_split, prompt_digest(state)) for state in states)
-    write_prompts(folder, ((names[number], prompt_text(states[number], spool)) for number in order))
-    write_json(folder / STATES, states)
+    store_prompts(folder, states, order, spool)
+    write_json(folder / STATES, restore(states))
     return sum(path.stat().st_size for path in folder.iterdir()) + RESULT_BYTES * len(states)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import helm.benchmark.runner as helm_runner
+from helm.benchmark.adaptation.adapters.adapter import Adapter
 from helm.benchmark.adaptation.adapters.adapter_factory import AdapterFactory
 from helm.benchmark.adaptation.request_state import RequestState
 from helm.benchmark.adaptation.scenario_state import ScenarioState
@@ -17,7 +18,7 @@ from helm.benchmark.executor import ExecutionSpec
 from helm.benchmark.metrics.metric import PerInstanceStats, Stat, create_metric
 from helm.benchmark.run_spec import RunSpec
 from helm.benchmark.runner import Runner, RunnerError, remove_per_instance_stats_nans, remove_stats_nans
-from helm.benchmark.scenarios.scenario import create_scenario, get_scenario_cache_path
+from helm.benchmark.scenarios.scenario import Scenario, create_scenario, get_scenario_cache_path
 from helm.common.cache import cache_stats
 from helm.common.cache_backend_config import SqliteCacheBackendConfig
 from helm.common.hierarchical_logger import herror, hlog, htrack_block
@@ -31,7 +32,7 @@ from helm_longctx.helm.counting import check_tokenizers, with_deployments_tokeni
 from helm_longctx.helm.patches import apply_patches
 from helm_longctx.helm.scenario import LongContextScenario
 from helm_longctx.locks import lock_run
-from helm_longctx.protocol.entry import METHOD
+from helm_longctx.protocol.entry import is_our_method
 from helm_longctx.running.asking import Asking, Turn, ask_all
 from helm_longctx.running.cache import server_digest, with_digest_cache
 from helm_longctx.running.ending import log_scores
@@ -47,6 +48,15 @@ from helm_longctx.running.spool import (
     prompt_text,
     whole_request,
 )
+from helm_longctx.running.stand_ins import (
+    adapt_for_helm,
+    check_answers,
+    is_long_context,
+    make_scenario,
+    name_helms_errors,
+    restore,
+    store_prompts,
+)
 from helm_longctx.runs import journal as journals
 from helm_longctx.runs.claims import wait_for_shards
 from helm_longctx.runs.files import (
@@ -61,7 +71,6 @@ from helm_longctx.runs.files import (
 )
 from helm_longctx.runs.journal import Journal
 from helm_longctx.runs.ledger import check_nothing_in_batches
-from helm_longctx.runs.prompts import instance_names, write_prompts
 from helm_longctx.sources.root import DataRoot
 
 
@@ -117,7 +126,7 @@ class PreparedRun:
     """
 
     path: Path
-    scenario: LongContextScenario
+    scenario: Scenario
     sender: Sender
     journal: Journal
     spending: Spending
@@ -154,7 +163,8 @@ class LongContextRunner(Runner):
     """HELM's runner for long prompts. It streams prompts, stores them once, and writes each answer to disk at once.
 
     Failed requests are counted. A run with bad input ends with one line, and the other runs continue. HELM's own code
-    makes the runs of other packages, and runs with HELM's flags for dry runs or instances.
+    makes the runs of other scenarios than HELM's long-context ones, and runs with HELM's flags for dry runs or
+    instances.
 
     Args:
         execution_spec, arguments, options: the arguments of HELM's runner.
@@ -186,7 +196,7 @@ class LongContextRunner(Runner):
         if self.logs_scores:
             runs = Path(self.runs_path)
             # A refused run can have the result of an earlier command.
-            made = [spec.name for spec in run_specs if self._streams(spec) and spec.name not in self._refused]
+            made = [spec.name for spec in filter(self._is_ours, run_specs) if spec.name not in self._refused]
             log_scores(Path(self.output_path), runs.name, made)
         if self._refused:
             others = f". {failure}: their errors are in the log" if failure else ""
@@ -201,7 +211,7 @@ class LongContextRunner(Runner):
             InputError: runs need tokenizers that cannot be loaded.
         """
         problems: dict[str, None] = {}
-        for spec in filter(self._streams, run_specs):
+        for spec in filter(self._is_ours, run_specs):
             try:
                 if not (Path(self._get_run_path(spec)) / INSTANCE_STATS).exists():
                     self._check_tokenizer(with_deployments_tokenizer(spec))
@@ -242,8 +252,11 @@ class LongContextRunner(Runner):
     def _streams(self, run_spec: RunSpec) -> bool:
         """Whether this class makes the run; otherwise HELM's own code does."""
         needs_helm = self.skip_instances or self.cache_instances or self.dry_run
-        ours = run_spec.adapter_spec.method.split("_")[0] == METHOD
-        return ours and not needs_helm and not run_spec.data_augmenter_spec.perturbation_specs
+        return is_long_context(run_spec) and not needs_helm and not run_spec.data_augmenter_spec.perturbation_specs
+
+    def _is_ours(self, run_spec: RunSpec) -> bool:
+        """Whether this class makes the run, and its scenario, adapter and metric are of this package."""
+        return self._streams(run_spec) and is_our_method(run_spec.adapter_spec.method)
 
     def _is_run_completed(self, run_path: str) -> bool:
         """Whether the run is complete for HELM, no answers are missing, and no file is cut off."""
@@ -286,9 +299,10 @@ class LongContextRunner(Runner):
         check_nothing_in_batches(run_path)
         wait_for_shards(run_path)
         with self._prepare(run_spec, run_path) as run:
-            self._store_prompts(run)
+            store_prompts(run.path, run.states, run.order(), run.spool)
             states, failed = self._ask(run)
-            state = ScenarioState(run_spec.adapter_spec, states, run_spec.annotators)
+            check_answers(states, run.journal.summary())
+            state = ScenarioState(run_spec.adapter_spec, restore(states), run_spec.annotators)
             state = WholePromptAnnotations(self.annotator_executor, run.whole_request).execute(state)
             self._write_results(run_path, run_spec, run.scenario, state)
             # If the journal stays, the same command sends the failed requests again.
@@ -306,8 +320,9 @@ class LongContextRunner(Runner):
         check_annotators(run_spec.annotators or [], self.annotator_executor.factory.credentials)
         # HELM's own `run_one` sets this global, which HELM's DSPy client reads.
         helm_runner._CURRENT_RUN_SPEC_NAME = run_spec.name
-        scenario = create_scenario(run_spec.scenario_spec)
-        scenario.entry.check_machine()
+        scenario = make_scenario(run_spec)
+        if isinstance(scenario, LongContextScenario):
+            scenario.entry.check_machine()
         # This comes before the data is read, so that a missing package or key ends the run within seconds.
         sender = Sender(self.executor.context, run_spec.adapter_spec.model_deployment)
         journal = self._open_journal(run_spec, run_path)
@@ -317,26 +332,26 @@ class LongContextRunner(Runner):
             states = self.adapt(run_spec, scenario, spool)
             yield PreparedRun(run_path, scenario, sender, journal, spending, spool, states)
 
-    def adapt(self, run_spec: RunSpec, scenario: LongContextScenario, spool: Spool) -> list[RequestState]:
+    def adapt(self, run_spec: RunSpec, scenario: Scenario, spool: Spool) -> list[RequestState]:
         """Make the requests of a run, in HELM's order and with elided prompts.
 
         Raises:
-            InputError: data is missing or malformed, or prompts do not fit.
+            InputError: data is missing or malformed, prompts do not fit, or HELM's own scenario or adapter fails.
         """
-        adapter = AdapterFactory.get_adapter(run_spec.adapter_spec, self.tokenizer_service)
-        instances = scenario.iter_instances(get_scenario_cache_path(self.output_path, scenario.name))
+        folder = get_scenario_cache_path(self.output_path, scenario.name)
+        options = run_spec.adapter_spec.max_eval_instances, self._parallelism, spool, self._selection(spool)
         with htrack_block("prompts"):
-            most, select = run_spec.adapter_spec.max_eval_instances, self._selection(spool)
-            return adapt(instances, adapter, most, self._parallelism, spool, select)
+            if isinstance(scenario, LongContextScenario):
+                return adapt(scenario.iter_instances(folder), self._adapter(run_spec), *options)
+            with name_helms_errors(run_spec):
+                return adapt_for_helm(scenario.get_instances(folder), self._adapter(run_spec), *options)
+
+    def _adapter(self, run_spec: RunSpec) -> Adapter:
+        return AdapterFactory.get_adapter(run_spec.adapter_spec, self.tokenizer_service)
 
     def _selection(self, spool: Spool) -> Callable[[Sequence[str]], Sequence[int]] | None:
         """Return the function that selects the instances whose requests are made (see `adapt`); None for all."""
         return None
-
-    def _store_prompts(self, run: PreparedRun) -> None:
-        states = run.states
-        names = instance_names((state.instance.id, state.instance.sub_split, prompt_digest(state)) for state in states)
-        write_prompts(run.path, ((names[number], prompt_text(states[number], run.spool)) for number in run.order()))
 
     def _ask(self, run: PreparedRun) -> tuple[list[RequestState], int]:
         """Return the states with results, in their order, and the number of requests that failed."""

@@ -98,7 +98,7 @@ def adapt(
     for batch in _split_into_batches(stubs, parallelism):
         whole = [_move_in(instance, spool) for instance in batch]
         try:
-            states += _elide_states(adapter.adapt(whole, parallelism), spool)
+            states += elide_states(adapter.adapt(whole, parallelism), spool)
         except TooLongError as error:  # one error later names the prompts of all batches
             excess += error.excess
     if excess:
@@ -167,7 +167,7 @@ def _move_in(instance: Instance, spool: Spool) -> Instance:
     return replace(instance, input=with_text(replace(instance.input, text=""), text))
 
 
-def _elide_states(states: list[RequestState], spool: Spool) -> list[RequestState]:
+def elide_states(states: list[RequestState], spool: Spool) -> list[RequestState]:
     """Elide the texts of states. The trials of an instance still share one object, which HELM's metrics rely on."""
     instances = {id(state.instance): _elide_instance(state, spool) for state in states}
     return [

@@ -42,7 +42,7 @@ class ShardRunner(LongContextRunner):
         self._owner = owner or self._process
 
     def _run_other(self, run_spec: RunSpec) -> None:
-        raise InputError("only run entries of this package can be divided into shards")
+        raise InputError("only run entries of this package and HELM's long-context ones can be divided into shards")
 
     def _stream_run(self, run_spec: RunSpec) -> None:
         run_path = Path(self._get_run_path(run_spec))
