@@ -102,7 +102,7 @@ def ours(case: Case, root: Path, first: int) -> Outcome:
 
 
 def official(case: Case, checkout: Path, first: int) -> tuple[list[Any], float]:
-    """Generate the first samples with the task's official script. Return them, and the seconds for all, extrapolated."""
+    """Generate the first samples with the task's official script, and return them, with the seconds for all samples."""
     sys.path[:0] = [str(checkout / "scripts/data")]
     from synthetic.constants import TASKS  # type: ignore[import-not-found]
 
