@@ -12,9 +12,10 @@ import pytest
 from nltk.tokenize.punkt import PunktTokenizer
 
 from helm_longctx.benchmarks.ruler import BENCHMARK
-from helm_longctx.benchmarks.ruler.generate import Script, draw_chain, track_variables, write_uuid
+from helm_longctx.benchmarks.ruler.generate import draw_chain, track_variables, write_uuid
 from helm_longctx.benchmarks.ruler.haystacks import ESSAYS, KeyWords, key_words, read_essays
 from helm_longctx.benchmarks.ruler.scoring import score_all, score_any
+from helm_longctx.benchmarks.ruler.search import Script
 from helm_longctx.errors import InputError
 from helm_longctx.protocol import sentences
 from helm_longctx.protocol.loading import load_examples

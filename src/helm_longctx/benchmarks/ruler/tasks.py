@@ -14,6 +14,7 @@ from typing import Any
 from helm_longctx.benchmarks.ruler import generate, haystacks, prompts
 from helm_longctx.benchmarks.ruler.haystacks import COMMIT, ESSAYS, HOTPOTQA, REPOSITORY, SQUAD, WORDS
 from helm_longctx.benchmarks.ruler.scoring import score_all, score_any
+from helm_longctx.benchmarks.ruler.search import Samples, Script
 from helm_longctx.errors import InputError
 from helm_longctx.protocol.baseline import AnswerKind, Baseline
 from helm_longctx.protocol.benchmark import Benchmark, Category, Metric, read_published
@@ -35,7 +36,7 @@ MANY_WORDS = STANDARD["128k"]
 """From this length on, lists of common words need more words than wonderwords has."""
 
 
-def load(task: Task, settings: Settings, root: DataRoot, samples: generate.Samples) -> Iterator[Example]:
+def load(task: Task, settings: Settings, root: DataRoot, samples: Samples) -> Iterator[Example]:
     """Draw the samples of a task.
 
     Raises:
@@ -44,7 +45,7 @@ def load(task: Task, settings: Settings, root: DataRoot, samples: generate.Sampl
     if settings.counter is None:
         raise InputError(f"{task.name}: count_with is missing; allowed: the name or the folder of a tokenizer")
     output = task.output_tokens(settings)
-    script = generate.Script(task.template, settings.counter, settings.level, output, settings.seed, root)
+    script = Script(task.template, settings.counter, settings.level, output, settings.seed, root)
     for number, draw in enumerate(islice(samples(script), task.sample(settings))):
         fields, answers = draw.all_fields, draw.answers
         # Only a single needle has one depth; other tasks have several pieces of evidence.
@@ -53,9 +54,7 @@ def load(task: Task, settings: Settings, root: DataRoot, samples: generate.Sampl
         yield Example(f"{task.name}-{number}", fields, answers, "official", depth=depth)
 
 
-def _task(
-    name: str, title: str, samples: generate.Samples, template: Template, max_tokens: int, *sources: Source
-) -> Task:
+def _task(name: str, title: str, samples: Samples, template: Template, max_tokens: int, *sources: Source) -> Task:
     metric = "string_match_part" if template is QA else "string_match_all"
     return Task(
         name=name,

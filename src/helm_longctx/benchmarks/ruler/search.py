@@ -1,0 +1,130 @@
+"""The search that RULER's scripts share: how many units of haystack fit into a length.
+
+Every draw uses up random numbers, even a draw of the search or of a sample that is too long, so the counts of tokens
+have to be exact.
+
+Source: NVIDIA/RULER at c3f5e3b, scripts/data/synthetic: niah.py, common_words_extraction.py, qa.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import count as numbers
+from typing import NamedTuple
+
+from helm_longctx.errors import InputError
+from helm_longctx.protocol.counting import CountTokens
+from helm_longctx.protocol.template import Template
+from helm_longctx.sources.root import DataRoot
+
+CUT = "\x1f"
+"""Stands for a field of a template where the template is split."""
+
+MOST_DRAWS = 1000
+"""The most draws for one sample. The official scripts never give up if no sample fits."""
+
+
+class Draw(NamedTuple):
+    """A sample.
+
+    Args:
+        fields: the template's fields without the context.
+        context: texts that spaces join. Their tokens are looked up if they come again in other samples.
+        answers: the expected answers.
+    """
+
+    fields: dict[str, str]
+    context: list[str]
+    answers: list[str]
+
+    @property
+    def all_fields(self) -> dict[str, str]:
+        """The values of the template's fields."""
+        return {**self.fields, "context": " ".join(self.context)}
+
+
+DrawSample = Callable[[int, int], Draw]
+"""(number of the sample, size of the haystack) → a sample. Raises ValueError or IndexError if it cannot be made."""
+
+
+@dataclass(frozen=True)
+class Script:
+    """What an official script is called with, and the search that all of them share.
+
+    Args:
+        count: counts the tokens of a text.
+        length: tokens that prompt and output must not exceed.
+        output: tokens of the output.
+    """
+
+    template: Template
+    count: CountTokens
+    length: int
+    output: int
+    seed: int
+    root: DataRoot
+
+    def tokens(self, draw: Draw) -> int:
+        """Count the tokens of a completion prompt and the output."""
+        before, after = self.template.render({**draw.fields, "context": CUT}).text("completion").split(CUT)
+        texts = [*draw.context]
+        texts[0] = before + texts[0]
+        texts[-1] += after
+        return self.count(*texts) + self.output
+
+    def draw_all(self, draw: DrawSample, step: int, size: int = 0) -> Iterator[Draw]:
+        """Yield samples of a size without end; search the size if none is given."""
+        size = size or self.search_size(draw, step)
+        return (self.draw_fitting(draw, number, size, step) for number in numbers())
+
+    def search_size(self, draw: DrawSample, step: int, cwe: bool = False) -> int:
+        """Search the largest haystack with which a sample fits.
+
+        Args:
+            step: the smallest size.
+            cwe: whether the largest size is estimated as in common_words_extraction.py.
+
+        Raises:
+            InputError: a sample cannot be made. The official search then ends with an exception.
+        """
+        probe = 4096 if cwe else step
+        try:
+            # The official search asks the first question in all its draws (qa.py:160, 179).
+            per_unit = (self.tokens(draw(0, probe)) - self.output) / probe
+            # Three times the estimate leaves room for a first draw of long units (niah.py:229).
+            largest = int(self.length // per_unit) * 2 if cwe else int((self.length / per_unit) * 3)
+            low, high = step, max(largest, 2 * step)
+            while low <= high:
+                middle = (low + high) // 2
+                if self.tokens(draw(0, middle)) <= self.length:
+                    low = middle + 1
+                else:
+                    high = middle - 1
+        except (ValueError, IndexError) as error:
+            raise InputError(
+                f"RULER's script fails with this seed and tokenizer ({error}); use another seed"
+            ) from error
+        return max(high, step)
+
+    def draw_fitting(self, draw: DrawSample, number: int, size: int, step: int) -> Draw:
+        """Draw a sample until one fits. The haystack shrinks with every failure.
+
+        Raises:
+            InputError: none fits.
+        """
+        for _ in range(MOST_DRAWS):
+            try:
+                sample = draw(number, size)
+            # The official loop catches whatever fails, and tries again with a smaller haystack (niah.py:271).
+            except (ValueError, IndexError):
+                sample = None
+            if sample and self.tokens(sample) <= self.length:
+                return sample
+            # Another draw of the smallest size can be shorter, so it is tried again (niah.py:272).
+            size -= step if size > step else 0
+        raise InputError(f"no sample of RULER fits into {self.length} tokens of this tokenizer; use a larger length")
+
+
+Samples = Callable[[Script], Iterator[Draw]]
+"""(script) → the samples of a task in the official order."""
