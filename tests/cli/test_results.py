@@ -110,8 +110,9 @@ def test_export(command: Command, suite: Path) -> None:  # noqa: F811
     ]  # fmt: skip
     header, row = (Path("out/scores.csv").read_text("utf-8-sig")).splitlines()
     columns = ["score", "instances", "lacking", "package", "comparability", "judge", "low", "high", "error", "failed"]
+    columns += ["folder"]
     assert header.split(",")[-len(columns) :] == columns
     assert f",longctx_score,1.0,2,,{VERSION},{HELMET.comparability}," in row
-    low, high, error, failed = map(float, row.split(",")[-4:])
+    low, high, error, failed = map(float, row.split(",")[-5:-1])
     assert 0 < low < high == 1
     assert (error, failed) == (0, 0)

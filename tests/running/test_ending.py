@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
+from helm.benchmark.adaptation.adapter_spec import AdapterSpec
+from helm.benchmark.run_spec import RunSpec
+from helm.benchmark.scenarios.scenario import ScenarioSpec
 
 from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.report.suite import notes
@@ -72,6 +74,7 @@ def test_runs_of_other_scenarios(tmp_path: Path, caplog: pytest.LogCaptureFixtur
     caplog.set_level(logging.INFO, "helm")
     runner = make_runner(tmp_path)
     runner.run_one = lambda run_spec: None
-    adapter = SimpleNamespace(method="generation")
-    runner.run_all([SimpleNamespace(name="other", adapter_spec=adapter)])
+    runner.run_all(
+        [RunSpec("other", ScenarioSpec("other.Scenario"), AdapterSpec(method="generation"), metric_specs=[])]
+    )
     assert not any("summarize" in line for line in log_of(caplog))
