@@ -99,7 +99,7 @@ def _count_words(encode: Encode, vocabulary: Collection[str], added: Collection[
         vocabulary: the tokens that merges can make.
         added: other tokens, inside which a text must not be split.
     """
-    pairs = {pair for token in vocabulary for pair in pairwise(token)}
+    pairs = {pair for pair in {*pairwise("\0".join(vocabulary))} if "\0" not in pair}
     if not pairs.isdisjoint(product(_GRAPHIC, _SPACES)):
         return lambda *texts: encode([" ".join(texts)])[0]
     group = _group_digits(vocabulary, encode) if all((a in digits) == (b in digits) for a, b in pairs) else 0
@@ -130,14 +130,15 @@ class _WordCounter:
         """Return the number of tokens of texts joined by spaces, without special tokens."""
         words: list[str] = [*_SPACE.split(texts[0]), *texts[1:]]
         start, last = words.pop(0), words.pop() if words else ""
-        total, new = _look_up(self._words, words)
+        total, rest = _look_up(self._words, words)
+        new = [*dict.fromkeys(rest)]
         # Some tokenizers put a space before a text. A space at the start of the text can merge with it.
         if not last or start.startswith(" ") or self._has_added(start, *(words if self._spaced else new), last):
             return self._encode([" ".join(texts)])[0]
         if not {text[-1:] for text in (start, *new)} <= _GRAPHIC:
             return self.count(*_join_open([start, *words, last]))
         # The ends of a text are not between two spaces, so they are not remembered.
-        total += sum(self._encode([start, f"a {last}"])) - self._before["a"] + self._count_new(new)
+        total += sum(self._encode([start, f"a {last}"])) - self._before["a"] + self._count_new(rest, new)
         if self._bytes > MOST_BYTES:
             self._words.clear()
             self._parts.clear()
@@ -148,10 +149,10 @@ class _WordCounter:
         text = " ".join(texts)
         return any(start in text for start in self._starts) and self._added.search(text) is not None
 
-    def _count_new(self, words: Sequence[str]) -> int:
+    def _count_new(self, words: Sequence[str], distinct: Sequence[str]) -> int:
         """Count words that are not remembered, and remember those that are likely to come again."""
         # Long numbers and compounds hardly ever repeat, but what they consist of does.
-        usual = {word for word in words if len(word) <= SHORT or word.isalpha() or " " in word or not word.isascii()}
+        usual = {word for word in distinct if len(word) <= SHORT or word.isalpha() or " " in word or not word.isascii()}
         # A text of several words is counted by its words, which other texts have, too.
         longer = {text: _SPACE.split(text) for text in usual if " " in text}
         single = (usual - longer.keys()).union(*longer.values()).difference(self._words)
