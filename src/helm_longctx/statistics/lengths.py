@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from statistics import fmean
 from typing import NamedTuple
+
+import numpy as np
 
 from helm_longctx.statistics.intervals import Interval
 
@@ -47,7 +48,7 @@ def length_means(scores: Mapping[int, float]) -> LengthMeans:
     """
     by_length = [scores[length] for length in sorted(scores)]
     weights = range(1, len(scores) + 1)
-    return LengthMeans(fmean(by_length), fmean(by_length, weights), fmean(by_length, weights[::-1]))
+    return LengthMeans(*(float(np.average(by_length, weights=w)) for w in (None, weights, weights[::-1])))
 
 
 def drop(intervals: Mapping[int, Interval]) -> Interval:
