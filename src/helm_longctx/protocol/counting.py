@@ -50,12 +50,13 @@ _SPACES = " Ġ▁"
 _ZEROS = str.maketrans(digits, "0" * len(digits))
 
 CUT = "9"
-"""Stands where a text without other digits is split."""
+"""Replaces each token of a number, and marks other places where a text is split. The text has no other digits then."""
 
 _SPACE = re.compile(" (?<=[!-~] )")
 """A space at which a text can be split, because no token can cross it."""
 
 _HYPHEN = re.compile("-(?<=[A-Za-z]-)")
+"""A hyphen after a letter."""
 
 
 Encode = Callable[[list[str]], list[int]]
