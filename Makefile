@@ -7,7 +7,7 @@ PORT ?= 8000
 # On Linux this is the CUDA build. The CPU build: make demo TORCH='torch==2.13.0 --index-url https://download.pytorch.org/whl/cpu'
 TORCH ?= torch==2.13.0
 
-.PHONY: demo serve test coverage test-matrix chaos fuzz lock lint reference pictures docs bench bars browser sandbox clean
+.PHONY: demo serve test coverage test-matrix test-sdks chaos fuzz lock lint reference pictures docs bench bars browser sandbox clean
 
 $(VENV)/installed: setup.cfg pyproject.toml constraints.txt
 	@echo 'Installing into $(VENV). pip prints nothing, and needs about five minutes.'
@@ -15,6 +15,7 @@ $(VENV)/installed: setup.cfg pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --upgrade pip
 	$(BIN)/pip install --quiet $(TORCH)
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[report,openai]'
+	$(BIN)/helm-longctx confs run_specs > /dev/null
 	touch $@
 
 # constraints.txt names all packages of the extra `dev`. Without --no-deps, pip would take minutes to resolve them again.
@@ -37,28 +38,38 @@ test: $(VENV)/installed-dev browser sandbox lint
 coverage: $(VENV)/installed-dev browser sandbox
 	$(BIN)/pytest --numprocesses 2 --dist loadscope --cov --cov-report term
 
-# Makes runs under random faults, kills and restarts. CHAOS_SECONDS= sets the duration (600), CHAOS_SEED= repeats a round.
+# Gives commands under random faults, kills and restarts. CHAOS_SECONDS= sets the duration (600), CHAOS_SEED= the first seed.
 chaos: $(VENV)/installed-dev
-	$(BIN)/python -m tests.chaos.chaos
+	$(BIN)/python -m tests.chaos
 
 # Runs a quick part of the tests on the lowest and the newest Python. PYTHONS='python3.11 python3.12' tests others.
 test-matrix:
 	.ci/test-matrix
 
+# Runs the tests of our clients with the lowest and the newest versions of the packages openai and anthropic.
+test-sdks: $(VENV)/installed-dev
+	VENV=$(VENV) .ci/test-sdks
+
 # Rewrites constraints.txt from the versions that pip chooses today for every Python that we support.
 lock:
 	$(PYTHON) .ci/lock.py $(foreach name,$(or $(PYTHONS),python3.10 python3.11 python3.12 python3.13),$(shell .ci/find-python $(name)))
 
-lint: $(VENV)/installed-dev
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(BIN)/codespell
-	$(BIN)/proselint check --config .ci/proselint.json *.md docs src/helm_longctx/benchmarks
+# The linters read only these files: a clone can also have what a user's runs write, in folders of any name.
+CODE := .ci bench docs src tests
+PAGES := CHANGELOG.md CONTRIBUTING.md README.md SECURITY.md docs src/helm_longctx/benchmarks
 
-# Generates the pages in docs/reference/ from the code.
+lint: $(VENV)/installed-dev
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/ruff format --check $(CODE) $(PAGES)
+	$(BIN)/mypy
+	$(BIN)/codespell $(PAGES) Makefile NOTICE bench pyproject.toml setup.cfg src
+	$(BIN)/proselint check --config .ci/proselint.json $(PAGES)
+
+# Generates what follows from the benchmarks' folders and the commands: pages in docs/reference/, the lists of benchmarks in
+# README.md, docs/index.md, NOTICE and CITATION.cff, NeMo Evaluator's framework.yml, and the files of run entries in run_specs/.
 reference: $(VENV)/installed
 	$(BIN)/python docs/make_reference.py
+	$(BIN)/helm-longctx confs run_specs > /dev/null
 
 # Takes the screenshots in docs/images/ from a demo.
 pictures: $(VENV)/installed-dev browser
@@ -90,4 +101,4 @@ sandbox:
 	@(command -v bwrap && command -v g++) >/dev/null || (apt-get update -qq && apt-get install -y -qq bubblewrap g++) || true
 
 clean:
-	rm -rf $(VENV) .venv-matrix build dist site benchmark_output prod_env .coverage*
+	rm -rf $(VENV) .venv-matrix .venv-sdks build dist site benchmark_output prod_env .coverage*

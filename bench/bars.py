@@ -22,7 +22,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from helm_longctx.protocol.lengths import STANDARD
+from helm_longctx.results.report.pictures import write_picture
+from helm_longctx.tasks.lengths import STANDARD
 
 HERE = Path(__file__).resolve().parent
 
@@ -128,23 +129,21 @@ def leaderboard_bars(rows: list[dict[str, Any]]) -> list[Bar]:
 
 def draw(seconds: dict[str, float], path: Path) -> None:
     """Draw the cost of a request over its length, and of the other ways at 128k."""
-    from matplotlib.figure import Figure
-
-    ours = {
-        STANDARD[label]: taken for name, taken in seconds.items() if (label := name.removeprefix("ours, ")) in STANDARD
+    names = {f"ours, {label}": ("ours", label) for label in STANDARD}
+    names |= {f"{way}, 128k": (way, "128k") for way in ("stock", "bare tokenization")}
+    rows = [
+        {"way": way, "tokens": STANDARD[label], "seconds": seconds[name]}
+        for name, (way, label) in names.items()
+        if name in seconds
+    ]
+    axes = {"x": ("tokens", "tokens of the prompt"), "y": ("seconds", "seconds a request, without the model")}
+    encoding: dict[str, Any] = {
+        axis: {"field": field, "type": "quantitative", "title": title, "scale": {"type": "log"}}
+        for axis, (field, title) in axes.items()
     }
-    figure = Figure(figsize=(6, 4), layout="constrained")
-    axis = figure.subplots()
-    axis.loglog(list(ours), list(ours.values()), "o-", label="ours")
-    for name, marker in (("stock, 128k", "s"), ("bare tokenization, 128k", "x")):
-        axis.loglog([STANDARD["128k"]], [seconds[name]], marker, label=name.removesuffix(", 128k"))
-    axis.set_xticks(list(ours), [label for label in STANDARD if STANDARD[label] in ours])
-    axis.minorticks_off()
-    axis.yaxis.set_major_formatter("{x:g}")
-    axis.set(xlabel="tokens of the prompt", ylabel="seconds a request, without the model")
-    axis.grid(alpha=0.3)
-    axis.legend()
-    figure.savefig(path, dpi=150)
+    encoding["color"] = {"field": "way", "type": "nominal", "sort": None, "title": None}
+    data = {"values": rows}
+    write_picture({"data": data, "width": 500, "mark": {"type": "line", "point": True}, "encoding": encoding}, path)
 
 
 def main() -> None:

@@ -22,7 +22,7 @@ sys.path.insert(0, str(ROOT))
 from run_files import fabricate_words  # noqa: E402
 from tests.chaos.batches import disturb, moments  # noqa: E402
 from tests.chaos.chaos import forks  # noqa: E402
-from tests.servers.batches import serve_batches  # noqa: E402
+from tests.support.servers.batches import serve_batches  # noqa: E402
 
 
 def main() -> None:

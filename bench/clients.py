@@ -24,7 +24,6 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -38,14 +37,14 @@ from helm.common.cache_backend_config import SqliteCacheBackendConfig
 from helm.common.local_context import LocalContext
 from helm.common.request import Request
 
-from helm_longctx.protocol.sample import Sample
-from helm_longctx.running.asking import Asking, Turn, ask_all
-from helm_longctx.running.cache import digest_cache
-from helm_longctx.running.sending import Sender
-from helm_longctx.running.spending import Limit, Spending
-from helm_longctx.running.spool import Spool, prompt_text, whole_request
+from helm_longctx.runner.asking import Asking, PendingRequest, ask_all
+from helm_longctx.runner.cache import digest_cache
+from helm_longctx.runner.sending import make_sender
+from helm_longctx.runner.spending import Limit, Spending
+from helm_longctx.runner.spool import Spool, StoredRequest, point_to
 from helm_longctx.runs.elision import elide
 from helm_longctx.runs.journal import Journal
+from helm_longctx.tasks.sample import Sample
 
 THREADS = (1, 8, 32, 64, 256)
 SIZES = {"8k": 34_000, "128k": 550_000}
@@ -161,26 +160,25 @@ class Timed(Asking):
 
 def ours(address: str, folder: Path, prompts: list[str], threads: int) -> float:
     """Return the seconds of a run's requests, with an empty cache and journal."""
-    sender = Sender(LocalContext(str(folder), digest_cache(str(folder))), OURS)
+    sender = make_sender(LocalContext(str(folder), digest_cache(str(folder))), OURS)
     with Spool(folder) as spool, Journal(folder) as journal:
-        turns = [Turn(make_state(number, prompt, spool)) for number, prompt in enumerate(prompts)]
-        spending = Spending(OURS, Limit(None), partial(prompt_text, spool=spool))
-        asking = Timed(sender, partial(whole_request, spool=spool), journal, spending, len(turns))
-        states = ask_all(turns, asking, threads)
+        pending = [PendingRequest(make_request(number, prompt, spool)) for number, prompt in enumerate(prompts)]
+        spending = Spending(OURS, Limit(None))
+        asking = Timed(sender, journal, spending, len(pending))
+        states = ask_all(pending, asking, threads)
         assert asking.start
         seconds = time.perf_counter() - asking.start
     assert all(state.result and state.result.success for state in states)
     return seconds
 
 
-def make_state(number: int, prompt: str, spool: Spool) -> RequestState:
+def make_request(number: int, prompt: str, spool: Spool) -> StoredRequest:
     """Return a request as our runner holds it: with a shortened prompt, and the whole prompt in the spool."""
-    pointer = {"sha256": spool.add(prompt), "characters": len(prompt)}
-    sample = Sample("generated", 50, 50, input_tokens=len(prompt) // 4, full_prompt=pointer)
+    sample = Sample("generated", 50, 50, input_tokens=len(prompt) // 4, full_prompt=point_to(prompt, spool))
     short = elide(prompt, [])
     instance = Instance(Input(short), [], split="test", id=f"id{number}", extra_data=sample.to_json())
     request = Request(OURS, "bench/m", prompt=short, max_tokens=50, temperature=0)
-    return RequestState(instance, None, None, 0, None, request, None, 0, False)
+    return StoredRequest(RequestState(instance, None, None, 0, None, request, None, 0, False), request, sample, spool)
 
 
 WAYS = {"bare": bare, "ours": ours, "stock": stock}
@@ -189,7 +187,10 @@ WAYS = {"bare": bare, "ours": ours, "stock": stock}
 def register(address: str) -> None:
     """Register a deployment with our client and one with HELM's."""
     register_model_metadata(ModelMetadata("bench/m", "bench", "bench", "", "open", None, []))
-    for name, client in ((OURS, "helm_longctx.apis.OpenAIClient"), (STOCK, "helm.clients.openai_client.OpenAIClient")):
+    for name, client in (
+        (OURS, "helm_longctx.models.apis.OpenAIClient"),
+        (STOCK, "helm.clients.openai_client.OpenAIClient"),
+    ):
         spec = ClientSpec(client, {"base_url": address, "api_key": "sk-none"})
         register_model_deployment(ModelDeployment(name, spec, "bench/m"))
 

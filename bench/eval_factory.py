@@ -19,14 +19,14 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.benchmarks.lv_eval.fabricate import build_lv_eval
 from tests.core_evals.evaluating import evaluate, scores_of, shown_scores, write_notes
-from tests.fabricate import build_mirror
 from tests.judging.grades import grade
-from tests.lv_eval.fabricate import build_lv_eval
-from tests.servers.llm import Server, serve
-from tests.servers.nvcf import serve_function
+from tests.support.fabricate import build_mirror
+from tests.support.servers.llm import Server, serve
+from tests.support.servers.nvcf import serve_function
 
-from helm_longctx.models import lexical
+from helm_longctx.models.baselines import lexical
 
 JUDGES = ("nvidia/gpt4o-judge", "nvdev/llama-3.3-70b-instruct-judge", "nvidia/claude-3-7-sonnet-judge")
 VARIABLES = ("GPT_JUDGE_API_KEY", "LLAMA_JUDGE_API_KEY", "CLAUDE_JUDGE_API_KEY")

@@ -73,7 +73,7 @@ def make_client(side: str, folder: str, args: argparse.Namespace) -> Any:
 
         options["torch_dtype"] = f"torch.{args.dtype}"
         return HuggingFaceClient(cache, tokenizer, folder, apply_chat_template=False, **options)
-    from helm_longctx.models.hf import LongContextHuggingFaceClient
+    from helm_longctx.models.local.huggingface import LongContextHuggingFaceClient
 
     return LongContextHuggingFaceClient(
         cache, tokenizer, folder, dtype=args.dtype, chunk_size=args.chunk, reuse_prefix=side == "reuse", **options

@@ -11,10 +11,10 @@ from pathlib import Path
 from cost import peak_mb
 
 from helm_longctx.benchmarks.helmet.tasks import HELMET
-from helm_longctx.protocol.entry import parse_entry
-from helm_longctx.protocol.lengths import STANDARD
-from helm_longctx.sources.hub import HubDataset
-from helm_longctx.sources.root import DataRoot
+from helm_longctx.data.hub import HubDataset
+from helm_longctx.data.root import DataRoot
+from helm_longctx.tasks.entry import parse_entry
+from helm_longctx.tasks.lengths import STANDARD
 
 SETS = {"clinic150": {"train": 15250, "validation": 3100}, "nlu": {"train": 25700}}
 WORDS = [

@@ -1,33 +1,87 @@
-"""Simulates how often intervals contain the true mean, and how often a test tells two equally good models apart.
+"""Simulates how often intervals, decisions between models, and ranks are right. The seeds are fixed.
 
 python bench/intervals.py [ROUNDS]
+
+Without ROUNDS (2,000) the script needs about six minutes of processor time.
 """
 
 from __future__ import annotations
 
 import sys
+from itertools import product
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tests.statistics.simulation import Case, cases, coverage, false_positives
+from tests.results.statistics.simulation import (
+    KINDS,
+    SHAPES,
+    Case,
+    Field,
+    cases,
+    coverage,
+    coverage_of_tasks,
+    effect_coverage,
+    false_positives,
+)
 
-SHARES = (0.1, 0.3, 0.5, 0.8)
-"""Correlations of the scores in a cluster."""
+MODELS = (2, 10, 30, 60)
+
+
+def print_intervals(rounds: int) -> None:
+    """Print the smallest and the largest coverage over all correlations, and errors of the paired test."""
+    print("Intervals of means, by the mean, and paired tests of equally good models (at most)")
+    print("clusters  size  scores           coverage at 0.5   at 0.02, 0.1, 0.98  different")
+    for (clusters, size), kind in product(SHAPES, KINDS):
+        every = list(cases(kind, clusters, size))
+        found = {case: coverage(case, rounds, seed=1) for case in every}
+        middle = _range([share for case, share in found.items() if case.mean == 0.5])
+        ends = _range([share for case, share in found.items() if case.mean != 0.5])
+        errors = max(false_positives(case, rounds // 4, seed=2) for case in every)
+        print(f"{clusters:8}  {size:4}  {kind:15}  {middle}  {ends:18}  {errors:9.1%}", flush=True)
+
+
+def print_effects(rounds: int) -> None:
+    """Print the smallest coverage of the interval of a difference."""
+    print("Intervals of differences of two models (at least)\nclusters  size  scores           coverage")
+    for (clusters, size), kind in product(SHAPES, KINDS):
+        found = min(effect_coverage(case, rounds // 4, seed=6) for case in cases(kind, clusters, size))
+        print(f"{clusters:8}  {size:4}  {kind:15}  {found:8.1%}", flush=True)
+
+
+def _range(shares: list[float]) -> str:
+    return f"{min(shares):6.1%} to {max(shares):6.1%}"
+
+
+def print_tasks(rounds: int) -> None:
+    """Print the coverage of means over tasks with shared clusters."""
+    print("Means over tasks that share clusters\nclusters  tasks  correlation  coverage")
+    for clusters, tasks, correlation in product((10, 30, 100), (2, 5), (0.0, 0.3, 0.9)):
+        case = Case("right or wrong", 0.5, clusters, 4, correlation)
+        print(f"{clusters:8}  {tasks:5}  {correlation:11.1f}  {coverage_of_tasks(case, tasks, rounds, seed=3):8.1%}")
+
+
+def print_families(rounds: int) -> None:
+    """Print how often any two equal models are told apart, and how often the ranges of ranks are right."""
+    print("Many models\nmodels  questions  right  compared         any wrong 'different'  all ranks right")
+    for models, (questions, chance), is_shared in product(MODELS, ((100, 0.95), (600, 0.5)), (True, False)):
+        # The number of pairs grows with the square of the number of models, and tests in pairs take longer.
+        few = 10 * rounds if models == 2 else max(6 * rounds // models, 20) if is_shared else rounds
+        equal = Field((chance,) * models, questions, is_shared)
+        unequal = Field(tuple(chance * (1 - 0.5 * place / models) for place in range(models)), questions, is_shared)
+        compared = "in pairs" if is_shared else "by intervals"
+        error, right = equal.family_error(few, seed=4), unequal.rank_coverage(few, seed=5)
+        line = f"{models:6}  {questions:9}  {chance:5.0%}  {compared:15}  {error:21.1%}  {right:15.1%}  ({few} rounds)"
+        print(line, flush=True)
 
 
 def main(rounds: int) -> None:
-    """Print a line for each case."""
-    print("mean    n  cluster  correlation  scores      coverage  false positives")
-    for case in dict.fromkeys(case for share in SHARES for case in cases(share)):
-        print(_line(case, rounds), flush=True)
-
-
-def _line(case: Case, rounds: int) -> str:
-    kind = "0 or 1" if case.binary else "continuous"
-    covered, positives = coverage(case, rounds, seed=1), false_positives(case, rounds // 4, seed=2)
-    return f"{case.mean:4.2f} {case.n:4} {case.size:8} {case.share:12.1f}  {kind:10} {covered:9.1%} {positives:16.1%}"
+    """Print all tables."""
+    print_intervals(rounds)
+    print_effects(rounds)
+    print_tasks(rounds)
+    print_families(rounds)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 4000)
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 2000)

@@ -8,11 +8,11 @@ import time
 from pathlib import Path
 
 from helm_longctx.benchmarks.helmet.tasks import HELMET
-from helm_longctx.models import lexical
-from helm_longctx.protocol.entry import parse_entry
-from helm_longctx.protocol.task import MAIN_METRIC, Task
-from helm_longctx.protocol.template import CONTEXT
-from helm_longctx.sources.root import DataRoot
+from helm_longctx.data.root import DataRoot
+from helm_longctx.models.baselines import lexical
+from helm_longctx.tasks.entry import parse_entry
+from helm_longctx.tasks.task import MAIN_METRIC, Task
+from helm_longctx.tasks.template import CONTEXT
 
 NOWHERE = DataRoot(Path("nowhere"), mirror=False)
 PASSAGE = "[ID: {n}] Document [{n}](Title: Item {n}): {text}\nlabel: {label}"
@@ -26,7 +26,7 @@ def main() -> None:
     for task in (task for task in HELMET.tasks if task.any_length):
         for length in ("128k", "256k", "1m"):
             measure_generated(task, length)
-    for kind, task in {HELMET.baselines[task.name].kind: task for task in HELMET.tasks}.items():
+    for kind, task in {task.baseline.kind: task for task in HELMET.tasks if task.baseline}.items():
         measure_passages(str(kind), task)
 
 

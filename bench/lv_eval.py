@@ -56,9 +56,9 @@ def ours(root: Path, tokenizer_file: Path, checkout: Path) -> list[str]:
     from tokenizers import Tokenizer
 
     from helm_longctx.benchmarks.lv_eval.tasks import LV_EVAL
-    from helm_longctx.protocol.cutting.middle import middle_cutter
-    from helm_longctx.protocol.entry import parse_entry
-    from helm_longctx.sources.root import DataRoot
+    from helm_longctx.data.root import DataRoot
+    from helm_longctx.tasks.cutting.middle import middle_cutter
+    from helm_longctx.tasks.entry import parse_entry
 
     cut = middle_cutter(Tokenizer.from_file(str(tokenizer_file)))
     task = LV_EVAL.task("loogle_SD_mixup")

@@ -35,10 +35,10 @@ from transformers import PreTrainedTokenizerFast
 
 from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.helm.instance import to_instance
-from helm_longctx.protocol.entry import parse_entry
-from helm_longctx.protocol.lengths import STANDARD
-from helm_longctx.protocol.task import Example
-from helm_longctx.protocol.template import CONTEXT
+from helm_longctx.tasks.entry import parse_entry
+from helm_longctx.tasks.lengths import STANDARD
+from helm_longctx.tasks.task import Example
+from helm_longctx.tasks.template import CONTEXT
 
 LENGTHS = ("8k", "32k", "128k", "512k", "1m")
 BUDGET = 100

@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from cost import Cost, measure_command
 from tests.e2e.browser import chromium, served
 from tests.e2e.commands import BIN
-from tests.fabricate_runs import CHINESE, ENGLISH, long_prompts, write_run
+from tests.support.fabricate_runs import CHINESE, ENGLISH, long_prompts, write_run
 
 RECALL = "helmet_recall:task=json_kv,length=128k,model=longctx/null"
 LV_EVAL = "lv_eval:dataset=hotpotwikiqa_mixup,length=256k,model=longctx/null"

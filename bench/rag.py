@@ -39,8 +39,8 @@ def fabricate(root: Path) -> None:
 def ours(root: Path, helmet: Path) -> int:
     """Return the number of characters of all prompts."""
     from helm_longctx.benchmarks.helmet.tasks import HELMET
-    from helm_longctx.protocol.entry import parse_entry
-    from helm_longctx.sources.root import DataRoot
+    from helm_longctx.data.root import DataRoot
+    from helm_longctx.tasks.entry import parse_entry
 
     task = HELMET.task("nq")
     settings = parse_entry([HELMET], "helmet_rag:task=nq,length=128k").settings

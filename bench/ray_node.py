@@ -14,15 +14,15 @@ from pathlib import Path
 import ray
 from helm.benchmark.model_deployment_registry import ClientSpec, ModelDeployment
 from ray.cluster_utils import Cluster
-from tests.running.making import deployed, spec_of
-from tests.scaling.test_shards import read_all
-from tests.servers.llm import Server, asked_again, serve
+from tests.runner.making import deployed, spec_of
+from tests.support.servers.llm import Server, asked_again, serve
+from tests.support.shards import read_all
 
-from helm_longctx.models import lexical
-from helm_longctx.running import LongContextRunner
-from helm_longctx.running.runner import runner_arguments
-from helm_longctx.scaling import RayRunner
-from helm_longctx.scaling.ray_runner import WORKERS
+from helm_longctx.models.baselines import lexical
+from helm_longctx.runner import LongContextRunner
+from helm_longctx.runner.machines import RayRunner
+from helm_longctx.runner.machines.ray_runner import WORKERS
+from helm_longctx.runner.runner import runner_arguments
 
 REQUESTS, THREADS = 60, 2
 ENTRY = f"helmet_recall:task=json_kv,length=4k,num_samples={REQUESTS},style=chat,model=longctx/lexical"
@@ -59,7 +59,7 @@ def main() -> None:
         server.delay = 1.0
         server.cache.read = lambda found: 0  # type: ignore[method-assign]
         arguments = {"base_url": server.openai, "api_key": "sk-none"}
-        client = ClientSpec("helm_longctx.apis.openai_client.OpenAIClient", arguments)
+        client = ClientSpec("helm_longctx.models.apis.OpenAIClient", arguments)
         with deployed(ModelDeployment(name="test/ray", client_spec=client, model_name="longctx/lexical")):
             measure(server, cluster, Path(folder))
     ray.shutdown()

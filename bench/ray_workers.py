@@ -13,14 +13,14 @@ from pathlib import Path
 import ray
 from helm.benchmark.model_deployment_registry import ClientSpec, ModelDeployment
 from helm.benchmark.run_spec import RunSpec
-from tests.running.making import deployed, spec_of
-from tests.scaling.test_shards import read_all
-from tests.servers.llm import Server, asked_again, serve
+from tests.runner.making import deployed, spec_of
+from tests.support.servers.llm import Server, asked_again, serve
+from tests.support.shards import read_all
 
-from helm_longctx.models import lexical
-from helm_longctx.running.runner import runner_arguments
-from helm_longctx.scaling import RayRunner
-from helm_longctx.scaling.ray_runner import WORKERS
+from helm_longctx.models.baselines import lexical
+from helm_longctx.runner.machines import RayRunner
+from helm_longctx.runner.machines.ray_runner import WORKERS
+from helm_longctx.runner.runner import runner_arguments
 
 REQUESTS, LATENCY = int(os.environ.get("BENCH_REQUESTS", "240")), 1.0
 BAR = 3.5
@@ -57,7 +57,7 @@ def main() -> None:
     ray.init(num_cpus=4, include_dashboard=False, log_to_driver=False, object_store_memory=80_000_000)
     with serve(lexical.answer) as server, tempfile.TemporaryDirectory() as folder:
         arguments = {"base_url": server.openai, "api_key": "sk-none"}
-        client = ClientSpec("helm_longctx.apis.openai_client.OpenAIClient", arguments)
+        client = ClientSpec("helm_longctx.models.apis.OpenAIClient", arguments)
         with deployed(ModelDeployment(name="test/ray", client_spec=client, model_name="longctx/lexical")):
             measure(server, Path(folder))
     ray.shutdown()

@@ -22,11 +22,11 @@ from selenium import webdriver
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from tests.e2e.browser import chromium
-from tests.pages.suites import write_suite
-from tests.pages.test_browser import AXE, RULES, complaints, open_site
+from tests.results.report.suites import write_suite
+from tests.support.sites import AXE, RULES, complaints, open_site
 
-from helm_longctx.benchmarks import BENCHMARKS, find_benchmark
-from helm_longctx.pages.build import write_report
+from helm_longctx.results.report.build import write_report
+from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
 
 LENGTHS = ("8k", "32k", "128k")
 CATEGORIES = ("recall", "rag", "icl", "cite", "rerank", "longqa", "summ")

@@ -34,9 +34,9 @@ import yaml
 from cost import peak_mb
 
 from helm_longctx.benchmarks.ruler import BENCHMARK
-from helm_longctx.protocol.lengths import parse_length
-from helm_longctx.protocol.task import Settings
-from helm_longctx.sources.root import DataRoot
+from helm_longctx.data.root import DataRoot
+from helm_longctx.tasks.lengths import parse_length
+from helm_longctx.tasks.task import Settings
 
 ONE_THREAD = {"TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
@@ -81,7 +81,7 @@ class Outcome:
 
 def ours(case: Case, root: Path, first: int) -> Outcome:
     """Generate all samples. Call it in a new process."""
-    from helm_longctx.protocol.counting import make_counter
+    from helm_longctx.tasks.counting import make_counter
 
     if Path(case.tokenizer).is_dir():
         from tokenizers import Tokenizer

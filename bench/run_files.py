@@ -22,14 +22,14 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from cost import measure_command  # noqa: E402
-from tests.servers.llm import serve  # noqa: E402
+from tests.support.servers.llm import serve  # noqa: E402
 
-from helm_longctx.protocol.lengths import STANDARD  # noqa: E402
-from helm_longctx.sources.root import ENVIRONMENT  # noqa: E402
+from helm_longctx.data.root import ENVIRONMENT  # noqa: E402
+from helm_longctx.tasks.lengths import STANDARD  # noqa: E402
 
 HELM_RUN = Path(sys.executable).parent / "helm-run"
 WORDS = ["the", "of", "river", "town", "north", "built", "king", "year", "first", "school", "near", "house", "music"]
-RUNNER = ["--runner-class-name", "helm_longctx.running.LongContextRunner"]
+RUNNER = ["--runner-class-name", "helm_longctx.runner.LongContextRunner"]
 
 
 def write_rows(path: Path, rows: Any) -> None:
@@ -65,7 +65,7 @@ def fabricate_depths(root: Path, questions: int) -> None:
 def models(folder: Path, address: str) -> Path:
     """Write the ready deployments with our address for vLLM. They have no windows: tokenizers are on the hub."""
     folder.mkdir(parents=True)
-    for path in (ROOT / "src/helm_longctx/config").glob("*.yaml"):
+    for path in (ROOT / "src/helm_longctx/cli/config").glob("*.yaml"):
         text = path.read_text().replace("http://localhost:8000/v1/", address)
         (folder / path.name).write_text(re.sub(r" *max_sequence_length: .*\n", "", text))
     return folder

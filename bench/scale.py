@@ -12,11 +12,11 @@ import argparse
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from helm_longctx.benchmarks import BENCHMARKS
-from helm_longctx.protocol.benchmark import Benchmark
-from helm_longctx.protocol.lengths import length_label
-from helm_longctx.protocol.task import Settings, Task
-from helm_longctx.running.estimate import RESULT_BYTES, TOKEN_BYTES
+from helm_longctx.runner.estimate import RESULT_BYTES, TOKEN_BYTES
+from helm_longctx.tasks.benchmark import Benchmark
+from helm_longctx.tasks.lengths import length_label
+from helm_longctx.tasks.registry import BENCHMARKS
+from helm_longctx.tasks.task import Settings, Task
 
 LENGTHS = (8192, 16384, 32768, 65536, 131072)
 NAMES = ("aa_lcr", "helmet", "longbench_v2", "longproc", "lv_eval", "mrcr", "ruler")

@@ -27,10 +27,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from cost import measure_command, peak_mb
 from tests.e2e.commands import BIN
-from tests.running.making import make_runner, spec_of
+from tests.runner.making import make_runner, spec_of
 
 from helm_longctx.benchmarks.lv_eval.datasets import DATASETS, LENGTHS
-from helm_longctx.sources.root import ENVIRONMENT
+from helm_longctx.data.root import ENVIRONMENT
 
 ROW = {"context": "The town lies at the river. " * 10, "answers": ["river"], "length": 60, "language": "en"}
 

@@ -14,7 +14,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from helm_longctx.protocol.token_estimate import estimate_tokens, splits_digits
+from helm_longctx.tasks.token_estimate import estimate_tokens, splits_digits
 
 
 def load_counter(name: str) -> Callable[[str], int]:

@@ -21,17 +21,17 @@ sys.path.insert(0, str(ROOT))
 
 from tests.e2e.browser import chromium, open_page, served, shown  # noqa: E402
 from tests.e2e.commands import BIN  # noqa: E402
-from tests.fabricate_books import build_rubrics  # noqa: E402
 from tests.judging.characters import Characters  # noqa: E402
 from tests.judging.deployments import write_judges  # noqa: E402
-from tests.pages.suites import write_suite  # noqa: E402
-from tests.pages.test_browser import open_site  # noqa: E402
-from tests.servers.llm import serve  # noqa: E402
+from tests.results.report.suites import write_suite  # noqa: E402
+from tests.support.fabricate_books import build_rubrics  # noqa: E402
+from tests.support.servers.llm import serve  # noqa: E402
+from tests.support.sites import open_site  # noqa: E402
 
-from helm_longctx.benchmarks import BENCHMARKS  # noqa: E402
 from helm_longctx.benchmarks.helmet.judge_check import checks  # noqa: E402
-from helm_longctx.pages.build import write_report  # noqa: E402
-from helm_longctx.sources.root import ENVIRONMENT, DataRoot  # noqa: E402
+from helm_longctx.data.root import ENVIRONMENT, DataRoot  # noqa: E402
+from helm_longctx.results.report.build import write_report  # noqa: E402
+from helm_longctx.tasks.registry import BENCHMARKS  # noqa: E402
 
 IMAGES = ROOT / "docs" / "images"
 RUN = "helmet_recall:length=128k,num_samples=10,model=longctx_lexical"

@@ -1,7 +1,15 @@
-"""Writes the pages in docs/reference/ from the code: `python docs/make_reference.py`, or `make reference`."""
+"""Writes all texts that follow from the code: `python docs/make_reference.py`, or `make reference`.
+
+These are the pages in docs/reference/, the lists of benchmarks in README.md, docs/index.md, NOTICE and CITATION.cff,
+and NeMo Evaluator's list of evaluations. What a list says about a benchmark is in the benchmark's folder: in its table,
+in the docstring of its `__init__.py`, and in its README.
+"""
 
 from __future__ import annotations
 
+import re
+import sys
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -9,22 +17,129 @@ from typing import Any
 import typer
 from typer.main import get_command
 
-from helm_longctx.benchmarks import BENCHMARKS
+from core_evals.helm_longctx.framework import make_framework
 from helm_longctx.cli.main import COMMANDS, EXIT_STATUSES, app
-from helm_longctx.protocol.benchmark import Benchmark
-from helm_longctx.protocol.lengths import length_label
-from helm_longctx.protocol.metric_names import headline_text
-from helm_longctx.protocol.task import EVERY_TASK, Task
+from helm_longctx.tasks.benchmark import Benchmark
+from helm_longctx.tasks.lengths import length_label
+from helm_longctx.tasks.metric_names import headline_text
+from helm_longctx.tasks.registry import BENCHMARKS, FOLDER, benchmarks_in, read_folders
+from helm_longctx.tasks.task import EVERY_TASK, Task
 
-FOLDER = Path(__file__).parent / "reference"
+ROOT = Path(__file__).parents[1]
+SOURCE = Path("src/helm_longctx/benchmarks")
 
 DIRECTION = {None: "", True: "lower is better", False: "higher is better"}
+WIDTH = 120
+_CITATION = re.compile(
+    r"(?P<authors>.+?)(?: \((?P<year>\d{4})\))?: \*(?P<title>[^*]+)\*(?: \((?P<notes>[^)]+)\))?, (?P<url>\S+)"
+)
+OTHER_SCENARIOS = ("HELM's own scenarios, with our runner and pages", "HELM's own", "")
 
 
-def pages() -> dict[str, str]:
-    """Return the text of each page by its file name."""
-    parts = {"tasks.md": _tasks(), "metrics.md": _metrics(), "commands.md": _commands()}
-    return {name: "\n".join(lines).rstrip() + "\n" for name, lines in parts.items()}
+def files() -> dict[str, str]:
+    """Return the content of each file by its path in the repository."""
+    reference = {"tasks": _tasks(), "metrics": _metrics(), "commands": _commands()}
+    return {
+        **{f"docs/reference/{name}.md": "\n".join(lines).rstrip() + "\n" for name, lines in reference.items()},
+        "README.md": _with_published(_with_benchmarks("README.md", "")),
+        "docs/index.md": _with_benchmarks("docs/index.md", "../"),
+        "NOTICE": _notice(),
+        "CITATION.cff": _citations(),
+        "src/core_evals/helm_longctx/framework.yml": make_framework(),
+    }
+
+
+def _read(path: str) -> str:
+    return (ROOT / path).read_text(encoding="utf-8")
+
+
+def _with_benchmarks(path: str, to_root: str) -> str:
+    """Replace the table of benchmarks in a page, whose first column is called `benchmark`."""
+    rows = [*(row for _, row in sorted(_benchmark_rows(to_root))), OTHER_SCENARIOS]
+    table = "\n".join(_table(("benchmark", "run entries", "lengths"), rows))
+    return re.sub(r"\| benchmark \| run entries \|(.*\n\|)*.*\n", lambda match: table, _read(path), count=1)
+
+
+def _benchmark_rows(to_root: str) -> Iterator[tuple[tuple[bool, str], tuple[str, ...]]]:
+    """Yield a row for each folder, after its place: benchmarks that lead come first, the others follow by name."""
+    for module, folder in _find_folders().items():
+        benchmarks = benchmarks_in(module)
+        title, _, about = (sys.modules[module].__doc__ or "").partition("\n")[0].rstrip(".").partition(": ")
+        link = f"[{title}]({to_root}{folder.as_posix()}/README.md)"
+        entries = " ".join(f"`{entry}`" for benchmark in benchmarks for entry in benchmark.entries)
+        place = (not any(benchmark.leads for benchmark in benchmarks), title.lower())
+        yield place, (f"{link}: {about}", entries, _range(benchmarks[0]))
+
+
+def _find_folders() -> dict[str, Path]:
+    """Return the folders of our benchmarks, relative to the repository, by module."""
+    return {module: SOURCE / folder.relative_to(FOLDER) for module, folder in read_folders().items()}
+
+
+def _range(benchmark: Benchmark) -> str:
+    """Return the shortest and the longest length of a benchmark with their unit."""
+    lengths = [length for task in benchmark.tasks for length in benchmark.lengths_of(task)]
+    if not (benchmark.axis and lengths):
+        return "none"
+    unit = re.split(r" of |, ", benchmark.axis.unit)[0]
+    return f"{length_label(min(lengths))} to {length_label(max(lengths))} {unit}"
+
+
+def _with_published(readme: str) -> str:
+    """Write into the README how many models with published results each benchmark has. Floors are not models."""
+    models = {each.title: {row.model for row in each.published()} - {*each.floors} for each in BENCHMARKS}
+    counts = [f"{len(names)} for {title}" for title, names in sorted(models.items()) if names]
+    text = f"`helm-longctx reference` adds results of models: {', '.join(counts[:-1])} and {counts[-1]}."
+    item = f"- **Published results beside yours.** {text}"
+    lines = textwrap.fill(item, WIDTH, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False)
+    return re.sub(r"- \*\*Published results beside yours\.\*\*.*\n(  .*\n)*", lambda match: f"{lines}\n", readme)
+
+
+def _notice() -> str:
+    """Return NOTICE with the texts of others that the benchmarks' READMEs list."""
+    head, mark, rest = _read("NOTICE").partition("with their sources:\n\n")
+    _, end, last = rest.partition("Benchmark data is not part")
+    return head + mark + "".join(_notice_rows()) + end + last
+
+
+def _citations() -> str:
+    """Return CITATION.cff with the publications that the benchmarks' READMEs have, and then HELM's."""
+    head, mark, rest = _read("CITATION.cff").partition("references:\n")
+    helm = rest[rest.rindex("  - type:") :]
+    texts = (" ".join(_section(folder, "Citation").split()) for folder in _find_folders().values())
+    return head + mark + "".join("".join(_reference(text)) for text in texts if text) + helm
+
+
+def _reference(text: str) -> Iterator[str]:
+    """Yield the lines of a reference. The text is `authors (year): *title* (notes), address`; data can lack a year."""
+    match = _CITATION.fullmatch(text)
+    if not match:
+        raise ValueError(f"'{text}' is not a citation; write: authors (year): *title* (notes), address")
+    yield f"  - type: {'article' if match['year'] else 'data'}\n"
+    yield f'    title: "{match["title"]}"\n'
+    yield f'    notes: "{match["notes"]}"\n' if match["notes"] else ""
+    yield "    authors:\n"
+    for author in match["authors"].split("; "):
+        family, _, given = author.partition(", ")
+        person = f"family-names: {family}, given-names: {given}" if given else f'name: "{family}"'
+        yield f"      - {{{person}}}\n"
+    yield f"    year: {match['year']}\n" if match["year"] else ""
+    yield f'    url: "{match["url"]}"\n'
+
+
+def _section(folder: Path, title: str) -> str:
+    """Return a section of the README of a benchmark's folder; empty if it has none of that title."""
+    return _read(f"{folder.as_posix()}/README.md").partition(f"\n## {title}\n")[2].partition("\n## ")[0]
+
+
+def _notice_rows() -> Iterator[str]:
+    for folder in _find_folders().values():
+        for item in re.findall(r"^- (.*(?:\n  .*)*)", _section(folder, "Text of others"), re.MULTILINE):
+            names, _, source = " ".join(item.split()).partition(": ")
+            for name in re.findall(r"`([^`]+)`", names):
+                yield f"{name if (ROOT / name).exists() else (folder / name).as_posix()}\n"
+            yield textwrap.fill(source, WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
+            yield "\n\n"
 
 
 def _tasks() -> Iterator[str]:
@@ -144,5 +259,5 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[s
 
 
 if __name__ == "__main__":
-    for name, text in pages().items():
-        (FOLDER / name).write_text(text, encoding="utf-8")
+    for path, text in files().items():
+        (ROOT / path).write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Shared fixtures."""
+"""Fixtures that all tests share."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ import pytest
 from helm.benchmark import model_deployment_registry as registry
 from hypothesis import settings as hypothesis_settings
 
+from helm_longctx.data.root import ENVIRONMENT, DataRoot
 from helm_longctx.redaction import text
-from helm_longctx.sources.root import ENVIRONMENT, DataRoot
-from tests.fabricate import build_mirror
+from tests.support.commands import Command
+from tests.support.fabricate import build_mirror
 
 if TYPE_CHECKING:
     from selenium import webdriver
@@ -27,15 +28,29 @@ hypothesis_settings.register_profile("project", deadline=None)
 hypothesis_settings.load_profile("project")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def own_workplace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keep fixtures of modules away from `prod_env` and `benchmark_output` of a user, who runs the tests in a clone."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("workplace"))
+        yield
+
+
 @pytest.fixture(scope="session")
 def mirror(tmp_path_factory: pytest.TempPathFactory) -> DataRoot:
-    """A mirror folder with fabricated data; not to be changed."""
+    """Return a mirror folder with fabricated data, which no test may change."""
     return DataRoot(build_mirror(tmp_path_factory.mktemp("mirror")), mirror=True)
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]) -> Command:
+    """Return the command."""
+    return Command(monkeypatch, capsysbinary)
 
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
-    """A headless Chromium."""
+    """Yield a headless Chromium."""
     from tests.e2e.browser import chromium
 
     with chromium(tmp_path_factory.mktemp("chromium")) as driver:
@@ -44,7 +59,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chro
 
 @pytest.fixture(scope="module", autouse=True)
 def own_baselines() -> Iterator[None]:
-    """What a module's tests register for the baselines is forgotten after them: HELM takes a model's last deployment."""
+    """Forget after a module what its tests registered for the baselines, because HELM takes a model's last deployment."""
     before = set(registry.DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT)
     yield
     for deployment in list(registry.ALL_MODEL_DEPLOYMENTS):
@@ -59,20 +74,20 @@ def own_baselines() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a test registers for redaction is forgotten after it."""
+    """Forget after a test what it registered for redaction."""
     monkeypatch.setattr(text, "_forms", ())
 
 
 @pytest.fixture(autouse=True)
 def no_mirror(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Every test starts without a mirror, in a folder of its own."""
+    """Start every test without a mirror, in a folder of its own."""
     monkeypatch.delenv(ENVIRONMENT, raising=False)
     monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture(autouse=True)
 def fresh_logging() -> Iterator[None]:
-    """Every test starts with loggers as Python makes them, whatever earlier tests and their modules' fixtures ran.
+    """Start every test with loggers as Python makes them, whatever earlier tests and their modules' fixtures ran.
 
     HELM's commands set levels, stop the propagation to pytest's handlers, and add a handler that would go on to write
     to a test's closed output.
@@ -87,7 +102,7 @@ def fresh_logging() -> Iterator[None]:
 
 
 def _reset_loggers() -> None:
-    for name in ("helm", "helm_longctx", "helm_longctx.batching"):
+    for name in ("helm", "helm_longctx", "helm_longctx.runner.batches"):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [], True
         logger.setLevel(logging.NOTSET)

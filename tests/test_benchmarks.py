@@ -1,12 +1,13 @@
-"""Finding installed benchmarks."""
+"""Tests of how installed benchmarks are found."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-import helm_longctx.benchmarks as registry
+import helm_longctx.tasks.registry as registry
 
 
 class Point:
@@ -16,7 +17,7 @@ class Point:
         self.name, self.value, self._benchmark = name, f"{name}:BENCHMARK", benchmark
 
     def load(self) -> Any:
-        """The object."""
+        """Return the object, or raise the error."""
         if isinstance(self._benchmark, Exception):
             raise self._benchmark
         return self._benchmark
@@ -25,10 +26,44 @@ class Point:
 def test_a_benchmark_that_cannot_be_used_is_left_out(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """One that fails to load, or repeats a run entry, costs the others nothing; a warning names it."""
-    helmet, lv_eval = registry.find_benchmark("helmet"), registry.find_benchmark("lv_eval")
-    points = [Point("a", helmet), Point("b", ImportError("no such module")), Point("c", lv_eval), Point("d", helmet)]
+    """A benchmark that fails to load or repeats a run entry is left out with a warning, and the others are loaded."""
+    helmet = registry.find_benchmark("helmet")
+    theirs, copy = replace(helmet, name="theirs"), replace(helmet, title="Copy")
+    points = [Point("c", theirs), Point("b", ImportError("no such module")), Point("d", theirs), Point("a", copy)]
     monkeypatch.setattr(registry, "entry_points", lambda group: points)
-    assert registry.load_benchmarks() == (helmet, lv_eval)
-    assert "benchmark b:BENCHMARK is left out: ImportError: no such module" in caplog.text
-    assert "benchmark d:BENCHMARK is left out: another one has the run entry helmet_cite" in caplog.text
+    assert registry.load_benchmarks() == (*registry.BENCHMARKS, theirs)
+    assert caplog.messages == [
+        "benchmark a:BENCHMARK is left out: another one has the run entry " + ", ".join(sorted(helmet.entries)),
+        "benchmark b:BENCHMARK is left out: ImportError: no such module",
+    ]
+
+
+def test_an_entry_point_can_name_our_benchmark(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Entry points of our benchmarks, which an old installation still has, cause no warning and no second copy."""
+    points = [Point(benchmark.name, benchmark) for benchmark in registry.BENCHMARKS]
+    monkeypatch.setattr(registry, "entry_points", lambda group: points)
+    assert registry.load_benchmarks() == registry.BENCHMARKS
+    assert caplog.messages == []
+
+
+def test_a_folder_that_cannot_be_imported_is_left_out(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A folder that cannot be imported is left out, and the other benchmarks are loaded and have their pages."""
+    folders = registry.read_folders()
+    broken = {"helm_longctx.benchmarks.broken": registry.FOLDER / "broken"}
+    monkeypatch.setattr(registry, "read_folders", lambda: broken | folders)
+    monkeypatch.setattr(registry, "entry_points", lambda group: [])
+    assert registry.load_benchmarks() == registry.BENCHMARKS
+    assert "benchmark helm_longctx.benchmarks.broken is left out: ModuleNotFoundError" in caplog.text
+    pages = {benchmark.name: registry.page_of(benchmark) for benchmark in registry.BENCHMARKS}
+    assert pages["helmet2"] == "helm_longctx/benchmarks/helmet/helmet2/README.md"
+    assert pages["helmet2_mrcr"] == pages["mrcr"] == "helm_longctx/benchmarks/mrcr/README.md"
+
+
+def test_another_package_s_benchmark_is_described_by_its_code() -> None:
+    """A benchmark of another package has no folder here, so its page is the address of its code."""
+    theirs = replace(registry.find_benchmark("helmet"), url="https://example.org/theirs")
+    assert registry.page_of(theirs) == "https://example.org/theirs"

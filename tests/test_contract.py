@@ -1,4 +1,4 @@
-"""What holds for every benchmark, task and run entry, whatever is added."""
+"""Tests of what holds for every benchmark, task and run entry, whatever is added."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from graphlib import TopologicalSorter
 from importlib import resources
-from importlib.metadata import entry_points
 from pathlib import Path
 
 import dacite
@@ -29,22 +27,26 @@ from helm.common.object_spec import get_class_by_name, parse_object_spec
 
 import helm_longctx.plugin  # noqa: F401  # what helm-run loads
 from helm_longctx._version import VERSION
-from helm_longctx.benchmarks import BENCHMARKS, GROUP
 from helm_longctx.helm.annotator import JudgeAnnotator
 from helm_longctx.helm.style import HUGGING_FACE_CLIENT, RAW_TEXT_CLIENTS
-from helm_longctx.protocol.benchmark import Benchmark, Category, Metric
-from helm_longctx.protocol.entry import ARGUMENTS, CLOSED_BOOK, Entry
-from helm_longctx.protocol.lengths import STANDARD, length_label
-from helm_longctx.protocol.metric_names import CONDITIONS
-from helm_longctx.protocol.task import MAIN_METRIC
-from helm_longctx.report.confs import conf_files
-from helm_longctx.report.schema import make_schema
+from helm_longctx.results.leaderboard.confs import conf_files
+from helm_longctx.results.leaderboard.schema import all_sections, make_schema, suite_schema
+from helm_longctx.tasks.arguments import ARGUMENTS
+from helm_longctx.tasks.benchmark import Benchmark, Category, Metric
+from helm_longctx.tasks.entry import Entry, parse_entry
+from helm_longctx.tasks.groups import CLOSED_BOOK
+from helm_longctx.tasks.lengths import STANDARD, length_label
+from helm_longctx.tasks.metric_names import CONDITIONS
+from helm_longctx.tasks.registry import BENCHMARKS, page_of
+from helm_longctx.tasks.task import MAIN_METRIC
+from tests.support.boards import make_entry_boards
 
-SOURCE = Path(str(resources.files("helm_longctx")))
+PACKAGE = "helm_longctx"
+SOURCE = Path(str(resources.files(PACKAGE)))
 
 
 def entries_of(benchmark: Benchmark, category: Category) -> Iterator[str]:
-    """The arguments of every entry: the category and each of its tasks, at each length."""
+    """Yield the arguments of every entry: the category and each of its tasks, at each length."""
     for length in sorted({*STANDARD.values(), *benchmark.lengths}) if benchmark.axis else [None]:
         at = [f"length={length_label(length)}"] if length else []
         if category.tasks_at(length):
@@ -71,7 +73,7 @@ def test_run_specs(entry: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert scenario.get_metadata().name == spec.groups[0]
     names = {metadata.name for metric in spec.metric_specs for metadata in create_metric(metric).get_metadata()}
     assert MAIN_METRIC in names
-    schema = {group["name"] for group in make_schema(BENCHMARKS)["run_groups"]}
+    schema = {group["name"] for group in make_schema(all_sections(BENCHMARKS))["run_groups"]}
     assert set(spec.groups) <= schema
     settings = scenario.entry.settings
     assert spec.adapter_spec.max_tokens == max(task.output_tokens(settings) for task in scenario.entry.tasks)
@@ -81,7 +83,7 @@ def test_run_specs(entry: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_clients_whose_form_is_known_exist() -> None:
-    """The HELM clients that the style rule names are HELM's."""
+    """The HELM clients that the style rule names exist in HELM."""
     for name in (*RAW_TEXT_CLIENTS, HUGGING_FACE_CLIENT):
         module, _, cls = name.rpartition(".")
         source = Path(str(resources.files("helm"))).parent / (module.replace(".", "/") + ".py")
@@ -89,7 +91,7 @@ def test_clients_whose_form_is_known_exist() -> None:
 
 
 def test_no_argument_is_a_run_expander() -> None:
-    """HELM would take an argument of ours that has a run expander's name."""
+    """No argument of ours has the name of a run expander, because HELM would take the argument for it."""
     assert not {*ARGUMENTS, *(benchmark.task_argument for benchmark in BENCHMARKS)} & set(RUN_EXPANDERS)
 
 
@@ -120,7 +122,7 @@ def test_table_is_consistent(benchmark) -> None:
 
 
 def find_metric_faults(benchmark: Benchmark) -> list[str]:
-    """What is wrong with the descriptions of a benchmark's metrics, a line for each fault."""
+    """Return what is wrong with the descriptions of a benchmark's metrics, with a line for each fault."""
     returned = {name for task in benchmark.tasks for name in task.metrics}
     described = [metric.name for metric in benchmark.metrics]
     return [
@@ -133,7 +135,7 @@ def find_metric_faults(benchmark: Benchmark) -> list[str]:
 
 
 def test_a_metric_without_a_description_is_found() -> None:
-    """The check fails for a benchmark that lacks a description, has one too many, one twice or an empty one."""
+    """The check finds a missing description, an unused one, a repeated one and an empty one."""
     task = replace(BENCHMARKS[0].tasks[0], metrics=("a", "b", "depth"))
     described = tuple(Metric(name, name.upper(), text) for name, text in (("b", ""), ("c", "C."), ("c", "C.")))
     made_up = Benchmark(
@@ -150,9 +152,8 @@ def test_a_metric_without_a_description_is_found() -> None:
 
 @pytest.mark.parametrize("benchmark", BENCHMARKS, ids=lambda benchmark: benchmark.name)
 def test_comparability_is_told_twice_alike(benchmark) -> None:
-    """The number in run specs is the one in the folder's README."""
-    (point,) = (point for point in entry_points(group=GROUP) if point.load() is benchmark)
-    readme = (resources.files(point.module) / "README.md").read_text(encoding="utf-8")
+    """The comparability number in run specs is the one in the folder's README."""
+    readme = (SOURCE.parent / page_of(benchmark)).read_text(encoding="utf-8")
     assert f"**Comparability {benchmark.comparability}.**" in readme
     name, category = next(iter(benchmark.entries.items()))
     arguments = next(entries_of(benchmark, category))
@@ -162,52 +163,57 @@ def test_comparability_is_told_twice_alike(benchmark) -> None:
 
 
 @pytest.mark.parametrize(
-    "groups",
+    "entries",
     [
-        None,
-        {"helmet_recall_8k", "helmet_json_kv_8k"},
-        {"helmet_recall_10000"},
-        {"helmet_closed_rag_8k", "helmet_ruler_4k"},
-        {"aa_lcr", "aa_lcr_questions", "longproc_0.5k", "longproc_pseudo_to_code_2k", "mrcr_2needle_8k"},
+        (),
+        ("helmet_recall:task=json_kv,length=8k",),
+        ("helmet_recall:length=10000",),
+        ("helmet_rag:context=none,length=8k", "helmet_ruler:length=4k"),
+        ("aa_lcr", "longproc:length=0.5k", "longproc:task=pseudo_to_code,length=2k", "mrcr:needles=2,length=8k"),
     ],
 )
-def test_schema_is_valid(groups: set[str] | None) -> None:
-    """HELM accepts the schema, whole or cut to a suite's groups; a cut one has only these and what shows them."""
-    raw = make_schema(BENCHMARKS, groups)
+def test_schema_is_valid(entries: tuple[str, ...]) -> None:
+    """HELM accepts the whole schema and one cut to a suite's groups, which has only these groups and the tables that show them."""
+    raw = suite_schema(make_entry_boards(*entries)) if entries else make_schema(all_sections(BENCHMARKS))
+    groups = {name for entry in entries for name in parse_entry(BENCHMARKS, entry).groups}
     schema = dacite.from_dict(Schema, raw)
     assert [str(m) for m in validate_schema(schema, strict=False) if m.severity.value == "error"] == []
-    leaves = {group.name for group in schema.run_groups if not group.subgroups}
-    assert leaves == (groups if groups is not None else leaves)
+    # A category without a name can also be the table of all categories at its length.
+    leaves = {group.name for group in schema.run_groups if group.metric_groups}
+    assert leaves == (groups or leaves)
     assert all(set(group.subgroups) <= leaves for group in schema.run_groups)
 
 
-def test_conf_files_are_up_to_date() -> None:
-    """The run-entry files are what the table gives (helm-longctx confs run_specs), and HELM reads them."""
-    folder = SOURCE / "config/run_specs"
-    assert {path.name: path.read_text() for path in folder.glob("*")} == conf_files(BENCHMARKS)
-    for path in folder.glob("*.conf"):
-        for entry in read_run_entries([str(path)]).entries:
-            assert get_run_spec_function(entry.description.split(":")[0])
+def test_helm_reads_the_conf_files(tmp_path: Path) -> None:
+    """Each file has run entries that exist, and each benchmark has a file for each length."""
+    for name, text in conf_files(BENCHMARKS).items():
+        (tmp_path / name).write_text(text)
+        entries = read_run_entries([str(tmp_path / name)]).entries
+        assert entries
+        assert all(get_run_spec_function(entry.description.split(":")[0]) for entry in entries)
+    names = {f"{each.name}_{length_label(length)}.conf" for each in BENCHMARKS for length in each.lengths}
+    names -= {f"any_jsonl_{label}.conf" for label in STANDARD}  # its questions are the user's
+    assert names <= {path.name for path in tmp_path.iterdir()}
 
 
 def test_deployments_are_known_to_helm() -> None:
-    """The package's model files register, and every deployment's classes exist."""
-    register_configs_from_directory(str(SOURCE / "config"))
-    for row in yaml.safe_load((SOURCE / "config/model_deployments.yaml").read_text())["model_deployments"]:
+    """HELM registers the package's model files, and every deployment has a client class."""
+    register_configs_from_directory(str(SOURCE / "models"))
+    for row in yaml.safe_load((SOURCE / "models/model_deployments.yaml").read_text())["model_deployments"]:
         deployment = get_model_deployment(row["name"])
         assert "." in deployment.client_spec.class_name
 
 
 def test_the_plugin_and_a_run_load_nothing_heavy() -> None:
-    """Every helm-run of this environment loads the plugin, and our runs its metrics: neither loads scikit-learn or torch."""
+    """Neither the plugin, which every helm-run of this environment loads, nor a run of ours loads scikit-learn or torch."""
     code = """
 import sys, helm.benchmark.run
 before = set(sys.modules)
-import helm_longctx.plugin, helm_longctx.running
+import helm_longctx.plugin, helm_longctx.runner
 from helm.benchmark.metrics.metric import create_metric
-from helm_longctx.benchmarks import BENCHMARKS
+from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.helm.run_specs import make_entry_spec
-from helm_longctx.protocol.entry import parse_entry
+from helm_longctx.tasks.entry import parse_entry
 list(map(create_metric, make_entry_spec(parse_entry(BENCHMARKS, "lv_eval:length=16k")).metric_specs))
 print(set(sys.modules) - before)
 """
@@ -227,67 +233,63 @@ print(set(sys.modules) - before)
     assert not heavy & set(re.findall(r"'([^']*)'", loaded))
 
 
-BASE = {"environment", "errors", "failures", "helm_json", "locks", "sandbox", "_version"}
-"""Modules beside the rooms. They import each other and HELM, and no room."""
+BASE = {"_moved", "_version", "environment", "errors", "failures", "locks"}
+"""Modules at the top. They import each other and HELM, and no room."""
 
 ROOMS: dict[str, set[str]] = {
-    "sources": set(),
     "redaction": set(),
-    "statistics": set(),
-    "protocol": {"sources"},
-    "judging": {"apis", "helm.patches", "protocol", "redaction", "statistics"},
-    "benchmarks": {"protocol"},
-    "helm.patches": {"helm", "protocol", "redaction"},
-    "helm": {"apis", "benchmarks", "helm.patches", "judging", "protocol", "redaction", "sources"},
-    "runs": {"protocol", "redaction"},
-    "running": {
-        *("apis", "benchmarks", "helm", "helm.patches", "judging", "protocol", "redaction", "runs"),
-        *("sources", "statistics"),
-    },
-    "apis": {"redaction"},
-    "endpoints": {"apis", "protocol", "redaction"},
-    "config": {"apis", "endpoints", "helm", "judging", "protocol", "redaction", "running"},
-    "batching": {"apis", "helm", "judging", "redaction", "running", "runs"},
-    "scaling": {"apis", "helm", "helm.patches", "running", "runs"},
-    "models": {"benchmarks", "protocol"},
-    "report": {"benchmarks", "protocol", "runs", "sources", "statistics"},
-    "pages": {"protocol", "redaction", "report", "runs", "statistics"},
-    "formats": {"benchmarks", "helm", "protocol", "redaction", "report", "runs", "sources", "statistics"},
-    "plugin": {"benchmarks", "helm", "models"},
-    "cli": {
-        *("apis", "batching", "benchmarks", "config", "endpoints", "formats", "helm", "judging"),
-        *("helm.patches", "models"),
-        *("plugin", "pages", "protocol", "redaction", "report", "running", "runs", "scaling", "sources", "statistics"),
-    },
+    "data": set(),
+    "tasks": {"data"},
+    "models": {"data", "redaction", "tasks"},
+    "runs": {"redaction", "tasks"},
+    "helm": {"data", "models", "redaction", "tasks"},
+    "judging": {"helm", "models", "redaction", "tasks"},
+    "benchmarks": {"data", "helm", "judging", "redaction", "tasks"},
+    "results": {"data", "helm", "judging", "redaction", "runs", "tasks"},
+    "runner": {"data", "helm", "judging", "models", "redaction", "results", "runs", "tasks"},
+    "plugin": {"helm", "models", "tasks"},
+    "cli": {"data", "helm", "judging", "models", "plugin", "redaction", "results", "runner", "runs", "tasks"},
 }
-"""What each room imports besides `BASE`, as docs/architecture.md has it. `benchmarks` is the registry alone."""
+"""What each room imports besides `BASE`, as docs/architecture.md has it, from the lowest to the highest."""
 
-SUITE = {"protocol", "judging", "redaction", "sources"}
-"""What the folder of a benchmark imports; its `judge.py` also imports `helm`, since HELM calls it."""
-
-NO_HELM = {"sources", "statistics", "protocol", "benchmarks"}
-"""Rooms that import nothing of HELM, and neither does a suite but in its `judge.py`."""
+NO_HELM = ("benchmarks/*/**", "data", "redaction", "results/statistics", "tasks")
+"""Folders that import nothing of HELM. In a benchmark, only `judge.py` may, since HELM calls it."""
 
 
 def test_imports_go_one_way() -> None:
-    """Each room imports what the table above allows; loaders, prompts and scorers import no HELM."""
+    """Each room imports exactly what the table allows, and only rooms above it in the table."""
+    imported: dict[str, set[str]] = {room: set() for room in ROOMS}
     for path in SOURCE.rglob("*.py"):
-        room, imported = room_of(path), set(imports(path))
-        suite = path.relative_to(SOURCE).parts[1:-1] if room == "benchmarks" else ()
-        if room in ("__init__", "__main__"):
-            continue
-        others = {room_of_module(name) for name in imported if name.startswith("helm_longctx.")} - BASE - {room}
-        judge = path.name == "judge.py"
-        allowed = SUITE | ({"helm"} if judge else set()) if suite else ROOMS.get(room, set())
-        assert others <= allowed, path
-        if suite:
-            assert not any(name.startswith("helm_longctx.benchmarks") for name in imported - of_suite(suite[0])), path
-        if room in NO_HELM and not judge:
-            assert not any(name.partition(".")[0] == "helm" for name in imported), path
+        if (room := room_of(path)) in ROOMS:
+            imported[room] |= {name.split(".")[1] for name in imports(path) if name.startswith("helm_longctx.")}
+    order = list(ROOMS)
+    assert {room: names - BASE - {room} for room, names in imported.items()} == ROOMS
+    assert all(set(order[: order.index(room)]) >= allowed for room, allowed in ROOMS.items())
+
+
+@pytest.mark.parametrize("folder", NO_HELM)
+def test_rooms_without_helm(folder: str) -> None:
+    """Data, tasks, statistics and benchmarks import nothing of HELM, so that another host than HELM can use them."""
+    paths = [path for each in SOURCE.glob(folder) for path in ([each] if each.suffix == ".py" else each.rglob("*.py"))]
+    assert paths
+    for path in paths:
+        if path.name != "judge.py":
+            names = [
+                name for name in imports(path) if name.split(".")[0] == "helm" or name.startswith(f"{PACKAGE}.helm")
+            ]
+            assert names == [], path
+
+
+def test_a_benchmark_imports_no_other() -> None:
+    """A benchmark's folder imports no other benchmark, so that it can be moved to a package of its own."""
+    for path in SOURCE.glob("benchmarks/*/**/*.py"):
+        name = path.relative_to(SOURCE).parts[1]
+        others = [each for each in imports(path) if each.startswith(f"{PACKAGE}.benchmarks.")]
+        assert [each for each in others if each.split(".")[2] != name] == [], path
 
 
 def test_the_page_on_architecture_is_true() -> None:
-    """Its table of rooms is the one above, and the modules that it names exist."""
+    """The page on architecture has the same table of rooms as this test, and the modules that it names exist."""
     page = (SOURCE.parents[1] / "docs/architecture.md").read_text(encoding="utf-8")
     table = [
         [cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if line.startswith("| `")
@@ -297,39 +299,14 @@ def test_the_page_on_architecture_is_true() -> None:
     assert [name for name in named if not (SOURCE / name).is_file() and name != "judge.py"] == []
 
 
-def of_suite(name: str) -> set[str]:
-    """Modules that a benchmark's folder may import of `helm_longctx.benchmarks`: its own."""
-    folder = SOURCE / "benchmarks" / name
-    modules = {".".join(path.relative_to(SOURCE).with_suffix("").parts) for path in folder.rglob("*.py")}
-    return {f"helm_longctx.{module.removesuffix('.__init__')}" for module in modules}
-
-
-def test_rooms_import_each_other_in_no_circle() -> None:
-    """No room is imported by a room that it imports, be it through others, when Python loads them."""
-    graph: dict[str, set[str]] = {}
-    for path in SOURCE.rglob("*.py"):
-        suite = "/".join(path.relative_to(SOURCE).parts[:2]) if path.parent != SOURCE / "benchmarks" else "benchmarks"
-        room = suite if room_of(path) == "benchmarks" else room_of(path)
-        modules = [name for name in imports(path, deferred=False) if name.startswith("helm_longctx.")]
-        graph.setdefault(room, set()).update({room_of_module(name) for name in modules} - {room_of(path)})
-    assert list(TopologicalSorter(graph).static_order())
-
-
 def room_of(path: Path) -> str:
-    """The room of a file; `helm/patches.py`, which every room that needs HELM changed can use, is one by itself."""
-    parts = path.relative_to(SOURCE).with_suffix("").parts
-    return "helm.patches" if parts == ("helm", "patches") else parts[0]
+    """Return the folder or module at the top of the package."""
+    return path.relative_to(SOURCE).with_suffix("").parts[0]
 
 
-def room_of_module(name: str) -> str:
-    """The room of `helm_longctx.…`."""
-    return "helm.patches" if name.startswith("helm_longctx.helm.patches") else name.split(".")[1]
-
-
-def imports(path: Path, deferred: bool = True) -> Iterator[str]:
-    """Modules that a file imports, with `deferred` also those that it imports only when a function is called."""
-    tree = ast.parse(path.read_text())
-    for node in ast.walk(tree) if deferred else tree.body:
+def imports(path: Path) -> Iterator[str]:
+    """Yield the modules that a file imports, at its top or when a function is called."""
+    for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -338,7 +315,7 @@ def imports(path: Path, deferred: bool = True) -> Iterator[str]:
 
 
 def test_generic_folders_name_no_benchmark() -> None:
-    """No room but `benchmarks` names a benchmark, but in docstrings, comments and help."""
+    """No room except `benchmarks` names a benchmark outside docstrings, comments and help."""
     benchmarks = {benchmark.name for benchmark in BENCHMARKS}
     for path in SOURCE.rglob("*.py"):
         if path.relative_to(SOURCE).parts[0] != "benchmarks":
@@ -347,7 +324,7 @@ def test_generic_folders_name_no_benchmark() -> None:
 
 
 def words(path: Path) -> Iterator[str]:
-    """Every name and text of a module but docstrings, and the help of commands and of keys in files."""
+    """Return every name and text of a module, without docstrings and the help of commands and of keys in files."""
     nodes = list(ast.walk(ast.parse(path.read_text())))
     told = [node.value for node in nodes if isinstance(node, ast.Expr)]
     told += [
@@ -375,6 +352,6 @@ PUBLISHED = {
 
 @pytest.mark.parametrize("entry", PUBLISHED)
 def test_published_tasks_are_fixed(entry: str) -> None:
-    """A further task belongs in `Category.variants`: in `tasks` it would change the mean that others published."""
+    """The tasks of a published category are fixed, because a further one would change the mean that others published."""
     category = next(benchmark.entries[entry] for benchmark in BENCHMARKS if entry in benchmark.entries)
     assert " ".join(task.name for task in category.tasks) == PUBLISHED[entry]

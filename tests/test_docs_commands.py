@@ -1,4 +1,4 @@
-"""Commands in the documentation: programs and options exist, nothing required is missing, and run entries are allowed."""
+"""Tests that the documentation's commands and options exist, are complete, and have valid run entries."""
 
 import re
 import shlex
@@ -13,10 +13,10 @@ import typer
 from helm.benchmark.run import build_parser
 from typer.main import get_command
 
-from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.cli.main import app
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.entry import parse_entry, split_entry
+from helm_longctx.tasks.entry import parse_entry, split_entry
+from helm_longctx.tasks.registry import BENCHMARKS
 
 ROOT = Path(__file__).parents[1]
 PAGES = [
@@ -29,7 +29,7 @@ ENTRIES = {name for benchmark in BENCHMARKS for name in benchmark.entries}
 
 
 class Example(NamedTuple):
-    """A command and where it stands."""
+    """A command and the place where a page shows it."""
 
     page: str
     line: int
@@ -37,7 +37,7 @@ class Example(NamedTuple):
 
 
 def examples(page: Path) -> Iterator[Example]:
-    """Yield the commands in code blocks of a page. `…` stands for something that is left out; such lines are skipped."""
+    """Yield the commands in code blocks of a page. Lines with `…`, which stands for something left out, are skipped."""
     lines = page.read_text(encoding="utf-8").split("\n")
     fenced = False
     for number, line in enumerate(lines):
@@ -59,6 +59,7 @@ ALL = [example for page in PAGES for example in examples(page)]
 
 @pytest.mark.parametrize("example", ALL, ids=lambda example: f"{example.page}:{example.line}")
 def test_command(example: Example) -> None:
+    """Each command of the documentation exists, has valid options, and has run entries that can run."""
     program, *arguments = example.words
     if program == "helm-run":
         options = build_parser().parse_args(arguments)
@@ -76,7 +77,7 @@ def test_command(example: Example) -> None:
 
 
 def find_entries(words: list[str]) -> Iterator[str]:
-    """Yield the run entries among a command's words; those of `--tasks` with the first length of `--length`."""
+    """Yield the run entries among a command's words. Entries of `--tasks` get the first length of `--length`."""
     lengths = words[words.index("--length") + 1].split(",") if "--tasks" in words and "--length" in words else []
     for before, word in pairwise(words):
         if ":" in word and word.partition(":")[0] in ENTRIES:
@@ -93,9 +94,11 @@ def check(entry: str) -> None:
 
 
 def test_there_are_commands() -> None:
+    """The pages of the documentation have more than 50 commands."""
     assert len(ALL) > 50
 
 
 def test_a_wrong_command_is_found() -> None:
+    """The check fails for a run entry with a length that does not exist."""
     with pytest.raises(InputError):
         check("helmet_recall:length=3")

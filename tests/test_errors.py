@@ -1,4 +1,4 @@
-"""Errors that users read."""
+"""Tests of errors that users read."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ TASKS = ["json_kv", "ruler_niah_mk_2", "nq"]
     ("value", "nearest"), [("json_vk", "json_kv"), ("JSON_KV", "json_kv"), ("niah_mk_2", "ruler_niah_mk_2")]
 )
 def test_a_typo_gets_the_nearest_name(value: str, nearest: str) -> None:
-    """The suggestion follows what is allowed."""
+    """The error for a typo suggests the nearest name before it lists all names."""
     assert str(bad_argument("helmet_recall", "task", value, TASKS)) == (
-        f"helmet_recall: task={value!r} is not allowed; allowed: json_kv, ruler_niah_mk_2, nq; did you mean {nearest}?"
+        f"helmet_recall: task={value!r} is invalid; did you mean {nearest}? Choose from json_kv, ruler_niah_mk_2, nq"
     )
 
 
 @pytest.mark.parametrize("value", ["", "x", 7, None, "trec_coarse", "json_kv" * 1_000_000])
 def test_what_is_like_no_name_gets_no_suggestion(value: object) -> None:
-    """Nor does a value of any type or size break the message."""
-    assert list_choices(value, TASKS) == "json_kv, ruler_niah_mk_2, nq"
+    """A value that is like no name gets no suggestion, whatever its type and size."""
+    assert list_choices(value, TASKS) == "choose from json_kv, ruler_niah_mk_2, nq"
 
 
 def test_errors_of_data() -> None:
-    """Also within groups, which HELM's reader of run files raises; not those of the machine, nor a wish to stop."""
+    """Errors of data are recognised, also in groups, and errors of the machine and a wish to stop are not among them."""
 
     class GroupError(Exception):
         exceptions = (TypeError(), OSError())

@@ -1,4 +1,4 @@
-"""What only judges, citations and plots need may be missing: all else works, and one line says what to install."""
+"""Tests that all else works without the packages of judges, citations and plots, and that one line says what to install."""
 
 from __future__ import annotations
 
@@ -10,17 +10,24 @@ import sys
 from pathlib import Path
 
 import pytest
+from helm.clients.client import Client
 
 import helm_longctx.plugin  # noqa: F401  # registers deployments
 from helm_longctx import environment as extras
 from helm_longctx.benchmarks.helmet.judge import CitationAnnotator, RubricAnnotator
 from helm_longctx.cli.judge_agreement import judge_agreement
 from helm_longctx.cli.shared import check_picture
+from helm_longctx.data.root import ENVIRONMENT, DataRoot
 from helm_longctx.errors import InputError
-from helm_longctx.sources.root import ENVIRONMENT, DataRoot
+from helm_longctx.judging.answer_judge import explain
+from helm_longctx.judging.judge import Judge, JudgeRequest
+from helm_longctx.judging.keys.client import UnavailableClient
+from helm_longctx.judging.keys.renewal import FixedKey, RenewingClient
+from helm_longctx.models.apis.provider import providers
 
 SETUP = Path(__file__).parents[1] / "setup.cfg"
-MODULES = sorted({module for modules in extras.EXTRAS.values() for module in modules})
+EXTRAS = {**extras.EXTRAS, **{name: (provider.package,) for name, provider in providers().items()}}
+MODULES = sorted({module for modules in EXTRAS.values() for module in modules})
 
 WITHOUT = """
 import json, sys
@@ -29,8 +36,8 @@ for name in json.loads(sys.argv[1]):
 from pathlib import Path
 from typer.testing import CliRunner
 from helm_longctx.cli.main import app
-from helm_longctx.running import LongContextRunner
-from tests.running.making import make_run
+from helm_longctx.runner import LongContextRunner
+from tests.runner.making import make_run
 
 run = make_run(Path(), "helmet_longqa:task=narrativeqa,length=8k,num_samples=2,model=longctx/lexical", LongContextRunner)
 for arguments in json.loads(sys.argv[2]):
@@ -50,7 +57,7 @@ COMMANDS = [
 
 
 def test_all_else_works_without_the_extras(mirror: DataRoot, tmp_path: Path) -> None:
-    """A run of a judged category and the commands need none of them; `export` leaves out the plot alone."""
+    """A run of a judged category and the commands work without the extras, and `export` leaves out only the plot."""
     environment = {**os.environ, ENVIRONMENT: str(mirror.path), "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-c", WITHOUT, json.dumps(MODULES), json.dumps(COMMANDS)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment)
@@ -59,7 +66,7 @@ def test_all_else_works_without_the_extras(mirror: DataRoot, tmp_path: Path) -> 
     assert [(arguments, code) for arguments, code, *_ in results] == [(arguments, 0) for arguments in COMMANDS], results
     exported = results[-1][2]
     assert "averages.csv" in exported
-    assert "scores.png needs matplotlib; install with: pip install 'helm-longctx[plot]'" in exported
+    assert "scores.png needs vl_convert; install with: pip install 'helm-longctx[plot]'" in exported
     assert not (tmp_path / "export/scores.png").exists()
 
 
@@ -74,8 +81,8 @@ def test_all_else_works_without_the_extras(mirror: DataRoot, tmp_path: Path) -> 
     ],
 )
 def test_one_line_names_the_extra(extra: str, call, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before anything is asked."""
-    for module in extras.EXTRAS[extra]:
+    """One line names the missing extra before anything is asked."""
+    for module in EXTRAS[extra]:
         monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(InputError, match=rf"pip install 'helm-longctx\[{extra}\]'"):
         call()
@@ -87,8 +94,85 @@ def test_the_extras_stand_in_setup() -> None:
     config.read(SETUP)
     optional = config["options.extras_require"]
     packages = {"google.protobuf": "protobuf", "genai_prices": "genai-prices", "vl_convert": "vl-convert-python"}
-    for extra, modules in extras.EXTRAS.items():
+    for extra, modules in EXTRAS.items():
         for module in modules:
             assert packages.get(module, module.replace("_", "-")) in optional[extra]
             assert packages.get(module, module) not in config["options"]["install_requires"]
         assert extra in optional["all"]
+
+
+BLOCKED = """
+import json, sys
+for name in json.loads(sys.argv.pop(1)):
+    sys.modules[name] = None
+from helm_longctx.cli.main import main
+main()
+"""
+
+
+def run_without(extra: str, *arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command in a process in which the modules of an extra cannot be imported."""
+    command = [sys.executable, "-c", BLOCKED, json.dumps(EXTRAS[extra]), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
+
+
+def missing(extra: str, purpose: str) -> str:
+    """Return the error for a missing extra."""
+    modules = " and ".join(EXTRAS[extra])
+    return f"{purpose} needs {modules}; install with: pip install 'helm-longctx[{extra}]'"
+
+
+def test_a_command_says_what_to_install(tmp_path: Path) -> None:
+    """A command shows the whole line that says what to install."""
+    done = run_without("judges", "judge-check", "--judge", "longctx/lexical", folder=tmp_path)
+    assert (done.returncode, done.stderr) == (2, f"helm-longctx: error: {missing('judges', 'judge-check')}\n")
+
+
+DEPLOYMENTS = """
+model_deployments:
+- name: my/model
+  model_name: openai/gpt-4o-2024-05-13
+  client_spec: {class_name: helm_longctx.models.apis.OpenAIClient, args: {base_url: "http://127.0.0.1:9/v1"}}
+- name: my/other
+  model_name: openai/gpt-4o-2024-05-13
+  client_spec: {class_name: helm_longctx.models.apis.AnthropicClient, args: {api_key_env: %s}}
+"""
+
+
+def test_doctor_says_what_to_do(tmp_path: Path) -> None:
+    """The lines of `doctor` about deployments end with the advice."""
+    (tmp_path / "prod_env").mkdir()
+    variable = "A_VARIABLE_WITH_A_NAME_AS_LONG_AS_THOSE_OF_COMPANIES_WITH_MANY_DEPARTMENTS"
+    (tmp_path / "prod_env/model_deployments.yaml").write_text(DEPLOYMENTS % variable)
+    lines = run_without("openai", "doctor", "--no-run", folder=tmp_path).stdout.splitlines()
+    (own,) = (line for line in lines if "my/model" in line)
+    assert own.endswith(f"my/model was not checked: {missing('openai', 'OpenAIClient')}")
+    (other,) = (line for line in lines if "my/other" in line)
+    assert f"api_key_env='{variable}': the environment variable {variable} is not set; name " in other
+    assert other.endswith("holds the key")
+
+
+QUESTION = JudgeRequest("Is it right?", json.loads, max_tokens=9, temperature=0.0, top_p=1.0, seed=None)
+
+
+def test_a_failed_judgement_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A judge that cannot be made gives no verdict, and the run and its log have the whole reason."""
+    for module in EXTRAS["judges"]:
+        monkeypatch.setitem(sys.modules, module, None)
+    purpose = "judge='corp/a-deployment-with-a-name-as-long-as-those-of-companies'"
+    with pytest.raises(InputError) as caught:
+        extras.require("judges", purpose)
+    judge = Judge("a/b", "a/b", UnavailableClient(explain(caught.value)))
+    reply = judge.ask(QUESTION)
+    assert reply.error == f"the call failed: {missing('judges', purpose)}"
+
+
+def test_a_failed_key_says_what_to_install() -> None:
+    """A judge with its own key has the whole reason if its client cannot be made at the first request."""
+
+    def build(key: str) -> Client:
+        raise InputError(missing("code", "client"))
+
+    judge = Judge("a/b", "a/b", RenewingClient(build, FixedKey("sk-1"), "KEY"))
+    reply = judge.ask(QUESTION)
+    assert reply.error == f"the call failed: {missing('code', 'client')}"

@@ -1,26 +1,29 @@
-"""Each way in which HELM's clients and the providers' libraries report a failure is told apart."""
+"""Tests that the ways in which HELM's clients and the providers' libraries report failures are told apart."""
 
 from __future__ import annotations
 
 import json
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import anthropic
-import httpx
 import openai
 import pytest
 from helm.common.optional_dependencies import OptionalDependencyNotInstalled
 from helm.common.request import ErrorFlags, GeneratedOutput, RequestResult
 
 from helm_longctx.failures import Failure, failure_of, failure_of_error, failure_of_text, label_error
-from tests.servers.closed import closed_address
+from tests.support.http import HTTP
+from tests.support.servers.closed import closed_address
 
-HTTP = httpx.Request("POST", "http://x/v1/chat/completions")
+REQUEST = HTTP.Request("POST", "http://x/v1/chat/completions")
+
+
+def error_body(message: str, code: str | None) -> dict[str, Any]:
+    return {"error": {"message": message, "type": "some_error", "param": None, "code": code}}
 
 
 def status_error(status: int, message: str, code: str | None = None) -> openai.APIStatusError:
-    body = {"error": {"message": message, "type": "some_error", "param": None, "code": code}}
-    response = httpx.Response(status, request=HTTP, json=body)
+    response = HTTP.Response(status, request=REQUEST, json=error_body(message, code))
     return openai.OpenAI(api_key="x")._make_status_error_from_response(response)
 
 
@@ -64,40 +67,43 @@ STATUSES = [
 
 @pytest.mark.parametrize(("status", "message", "code", "kind"), STATUSES)
 def test_statuses(status: int, message: str, code: str | None, kind: str) -> None:
-    """The same from the library's exception, and from the text that HELM's client makes of it."""
-    error = status_error(status, message, code)
-    assert failure_of_error(error) is Failure[kind]
+    """A status gives the same kind of failure from the library's exception and from the text of HELM's client.
+
+    HELM's client needs openai 2, whose texts contain the whole body.
+    """
+    assert failure_of_error(status_error(status, message, code)) is Failure[kind]
+    error = f"Error code: {status} - {error_body(message, code)}"
     assert failure_of_text(f"OpenAI error: {error}") is Failure[kind]
     retried = f"Failed to make request to a/b after retrying 5 times. Error: OpenAI error: {error}"
     assert failure_of_text(retried) is Failure[kind]
 
 
 def caught(address: str) -> BaseException:
-    """What the library raises at an address."""
+    """Return the exception that the library raises at an address."""
     with pytest.raises(openai.OpenAIError) as raised:
         openai.OpenAI(api_key="x", base_url=address, max_retries=0).chat.completions.create(model="m", messages=[])
     return raised.value
 
 
 def test_connections() -> None:
-    """No server and no address are one kind, a connection that is lost another; HELM's text has not the difference."""
+    """A missing server and a wrong address are one kind of failure, and a lost connection is another, except in HELM's text."""
     with closed_address() as address:
         refused = caught(f"{address}/v1")
     assert failure_of_error(refused) is Failure.UNREACHABLE
     assert failure_of_error(caught("127.0.0.1/v1")) is Failure.UNREACHABLE
-    unknown = openai.APIConnectionError(request=HTTP)
-    unknown.__cause__ = httpx.ConnectError("[Errno -2] Name or service not known")
+    unknown = openai.APIConnectionError(request=REQUEST)
+    unknown.__cause__ = HTTP.ConnectError("[Errno -2] Name or service not known")
     assert failure_of_error(unknown) is Failure.UNREACHABLE
-    dropped = openai.APIConnectionError(request=HTTP)
-    dropped.__cause__ = httpx.RemoteProtocolError("Server disconnected without sending a response.")
+    dropped = openai.APIConnectionError(request=REQUEST)
+    dropped.__cause__ = HTTP.RemoteProtocolError("Server disconnected without sending a response.")
     assert failure_of_error(dropped) is Failure.TEMPORARY
     assert failure_of_text(f"OpenAI error: {refused}") is failure_of_text(f"OpenAI error: {dropped}")
-    assert failure_of_error(openai.APITimeoutError(request=HTTP)) is Failure.TEMPORARY
-    assert failure_of_error(anthropic.APITimeoutError(request=HTTP)) is Failure.TEMPORARY
+    assert failure_of_error(openai.APITimeoutError(request=REQUEST)) is Failure.TEMPORARY
+    assert failure_of_error(anthropic.APITimeoutError(request=REQUEST)) is Failure.TEMPORARY
 
 
 class AmazonError(Exception):
-    """As botocore's."""
+    """An exception with a response like botocore's."""
 
     response: ClassVar = {"ResponseMetadata": {"HTTPStatusCode": 503}}
 
@@ -114,13 +120,13 @@ class AmazonError(Exception):
         (ValueError("Could not find client for model deployment: a/b"), "UNKNOWN_MODEL"),
         (ValueError("Missing credentials. Please pass an `api_key`"), "BAD_KEY"),
         (TimeoutError("timed out"), "TEMPORARY"),
-        (httpx.ConnectTimeout("timed out"), "UNREACHABLE"),
+        (HTTP.ConnectTimeout("timed out"), "UNREACHABLE"),
         (AmazonError("An error occurred"), "TEMPORARY"),
         (RuntimeError("CUDA error"), "UNKNOWN"),
     ],
 )
 def test_other_exceptions(error: Exception, kind: str) -> None:
-    """By their types and texts."""
+    """Other exceptions are told apart by their types and texts."""
     assert failure_of_error(error) is Failure[kind]
 
 
@@ -157,18 +163,18 @@ FLAGGED = "The prompt violates OpenAI's content policy. See https://labs.openai.
     ],
 )
 def test_results(answer: RequestResult, kind: str | None) -> None:
-    """What HELM calls a success is not always an answer."""
+    """A result that HELM calls a success can be a failure."""
     assert failure_of(answer) is (Failure[kind] if kind else None)
 
 
 def test_a_prompt_in_an_error_is_not_read() -> None:
-    """Errors can quote the prompt, whose words say nothing of the failure."""
+    """Words of a prompt that an error quotes do not decide the kind of failure."""
     prompt = "Once. " * 300 + "The connection was refused: connection refused, model_not_found. " + "The end. " * 200
     assert failure_of_text(f"NonRetriableException: not so: {prompt}") is Failure.UNKNOWN
 
 
 def test_names() -> None:
-    """A kind is said once, and holds from then on."""
+    """A label is written once, and decides the kind of failure from then on."""
     error = label_error(Failure.UNREACHABLE, "OpenAI error: Connection error.")
     assert failure_of_text(error) is Failure.UNREACHABLE
     assert label_error(Failure.UNKNOWN, error) == error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import find_spec
 
@@ -12,21 +13,26 @@ from helm_longctx.errors import InputError
 TIMEOUT, DEFAULT_TIMEOUT = "HELM_LONGCTX_TIMEOUT", 1800.0
 """Seconds that a request may take with all its attempts. A million tokens take a server minutes to read."""
 
+MEBIBYTE = 1 << 20
+
+MAX_REPLY, DEFAULT_MAX_REPLY = "HELM_LONGCTX_MAX_REPLY", 64.0
+"""Mebibytes that a reply of a server may have after decompression."""
+
 MAX_COST = "HELM_LONGCTX_MAX_COST"
 """Dollars that the requests of a process may cost; no limit if it is not set."""
 
 EXTRAS = {
-    "openai": ("openai",),
-    "anthropic": ("anthropic",),
-    "judges": ("authlib", "genai_prices", "krippendorff", "platformdirs"),
+    "judges": ("authlib", "genai_prices", "krippendorff"),
     "citations": ("google.protobuf", "sentencepiece"),
     "code": ("tree_sitter", *(f"tree_sitter_{name}" for name in ("cpp", "go", "java", "python", "rust", "typescript"))),
-    "plot": ("matplotlib",),
+    "plot": ("vl_convert",),
+    "pooling": ("choix",),
     "report": ("vl_convert",),
     "prices": ("genai_prices",),
     "ray": ("ray",),
 }
-"""The modules of each extra in setup.cfg, without scikit-learn and scipy, which come with crfm-helm."""
+"""The modules of each extra in setup.cfg, without scikit-learn and scipy, which come with crfm-helm, and without the
+packages of providers, which are in their records (`models/apis/provider.py`)."""
 
 
 def number_setting(name: str, default: float, whole: bool = False) -> float:
@@ -41,7 +47,7 @@ def number_setting(name: str, default: float, whole: bool = False) -> float:
     except ValueError:
         number = 0.0
     if not 0 < number < 1e6 or (whole and number % 1):
-        raise InputError(f"{name}={value!r} is not allowed; allowed: a {'whole ' if whole else ''}number above 0")
+        raise InputError(f"{name}={value!r} is invalid; give a {'whole ' if whole else ''}number above 0")
     return number
 
 
@@ -52,6 +58,15 @@ def request_timeout() -> float:
         InputError: the variable has a wrong value.
     """
     return number_setting(TIMEOUT, DEFAULT_TIMEOUT)
+
+
+def max_reply() -> int:
+    """Return the number of bytes that a reply of a server may have after decompression.
+
+    Raises:
+        InputError: the variable has a wrong value.
+    """
+    return int(number_setting(MAX_REPLY, DEFAULT_MAX_REPLY) * MEBIBYTE)
 
 
 def max_cost() -> float | None:
@@ -73,8 +88,21 @@ def require(extra: str, purpose: str) -> None:
     Raises:
         InputError: a package is missing. The message says how to install the extra.
     """
-    if missing := [module for module in EXTRAS[extra] if not is_installed(module)]:
-        raise InputError(f"{purpose} needs {' and '.join(missing)}; install with: pip install 'helm-longctx[{extra}]'")
+    require_modules(EXTRAS[extra], purpose, f"helm-longctx[{extra}]")
+
+
+def require_modules(modules: Sequence[str], purpose: str, install: str) -> None:
+    """Check that modules are installed.
+
+    Args:
+        purpose: what needs the modules. The error starts with it.
+        install: what pip has to install.
+
+    Raises:
+        InputError: a module is missing. The message says how to install it.
+    """
+    if missing := [module for module in modules if not is_installed(module)]:
+        raise InputError(f"{purpose} needs {' and '.join(missing)}; install with: pip install '{install}'")
 
 
 def is_installed(module: str) -> bool:
@@ -88,7 +116,7 @@ def is_installed(module: str) -> bool:
 def ignore_broken_torchvision() -> None:
     """Make transformers ignore a torchvision that cannot be imported. Text models do not need it.
 
-    crfm-helm installs torchvision. Beside a CPU build of torch, the build from the package index fails on import
+    crfm-helm installs torchvision. Together with a CPU build of torch, the build from the package index fails on import
     ("operator torchvision::nms does not exist"), and transformers then imports no model and not all tokenizers.
     """
     from transformers.utils import import_utils

@@ -12,30 +12,55 @@ _LONGEST_NAME = 200
 class InputError(ValueError):
     """An error in a user's input, such as a run-entry argument, an option or a file.
 
-    The message is one line. It names the argument, the value, and what is allowed or what to do.
+    The message is one line. It names the argument and the value, and says what to do.
     """
 
 
 def is_format_error(error: BaseException) -> bool:
     """Whether an error is typical of code that reads data in an unexpected format.
 
-    Panics of libraries in Rust count, and so do groups of such errors, which HELM raises when it reads its files.
+    Panics of libraries in Rust count, and so do groups of such errors, which HELM raises when it reads its files. An
+    `InputError` does not count, because it already says what is wrong and what to do.
     """
+    if isinstance(error, InputError):
+        return False
     kinds = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
     group = getattr(error, "exceptions", ())
     return isinstance(error, kinds) or type(error).__name__ == "PanicException" or any(map(is_format_error, group))
 
 
+def error_text(error: BaseException) -> str:
+    """Return the text of an exception, and the body of the server's response if the exception has one.
+
+    The texts of most packages contain the body. Since openai 3, its texts contain only the body's message.
+    """
+    text, body = str(error), getattr(error, "body", None)
+    lacks_body = bool(body) and isinstance(body, str | dict | list) and str(body) not in text
+    return f"{text} - {body}" if lacks_body else text
+
+
 def bad_argument(where: str, name: str, value: object, allowed: Iterable[object] | str) -> InputError:
-    """Return an `InputError` that names an argument, its value, what is allowed, and the most similar allowed name."""
-    choices = allowed if isinstance(allowed, str) else list_choices(value, allowed)
-    return InputError(f"{where}: {name}={shorten(value)} is not allowed; allowed: {choices}")
+    """Return an `InputError` that names an argument and its value, and says what to give instead.
+
+    Args:
+        allowed: names of which one can be chosen, or a text that describes the allowed values.
+    """
+    advice = f"give {allowed}" if isinstance(allowed, str) else list_choices(value, allowed)
+    return InputError(f"{where}: {name}={shorten(value)} is invalid; {advice}")
 
 
 def list_choices(value: object, allowed: Iterable[object]) -> str:
-    """List what is allowed instead of `value`: `a, b`, or `a, b; did you mean b?` if one has a similar spelling."""
+    """Say what to choose instead of `value`: `choose from a, b`, or `did you mean b? Choose from a, b`.
+
+    The question is there if a name has a similar spelling. A single name is `give a`. Without names the text is empty.
+    """
     names = [str(choice) for choice in allowed]
-    return ", ".join(names) + suggest(value, names)
+    if len(names) < 2:
+        return f"give {names[0]}" if names else ""
+    similar = find_similar(value, names)
+    return (
+        f"did you mean {similar[0]}? Choose from {', '.join(names)}" if similar else f"choose from {', '.join(names)}"
+    )
 
 
 def suggest(value: object, names: Iterable[str], most: int = 1) -> str:
@@ -49,7 +74,7 @@ def suggest(value: object, names: Iterable[str], most: int = 1) -> str:
 
 
 def find_similar(value: object, names: Iterable[str], most: int = 1) -> list[str]:
-    """Return the names with the most similar spelling, at most `most`, the most similar one first."""
+    """Return up to `most` names with the most similar spelling, the most similar one first."""
     by_lower = {name.lower(): name for name in names if len(name) <= _LONGEST_NAME}
     return [by_lower[name] for name in get_close_matches(str(value)[:_LONGEST_NAME].lower(), by_lower, n=most)]
 

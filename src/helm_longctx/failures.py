@@ -13,6 +13,8 @@ from enum import Enum
 from helm.common.request import RequestResult
 from helm.proxy.retry import NonRetriableException
 
+from helm_longctx.errors import error_text
+
 
 class Failure(Enum):
     """A kind of failure. Its value is the label at the start of error texts."""
@@ -217,8 +219,8 @@ def failure_of_text(error: str) -> Failure:
 
 
 def failure_of_error(error: BaseException) -> Failure:
-    """Classify an exception by its own statuses, codes and text and those of its causes."""
-    chain = list(_list_causes(error))
+    """Classify an exception by the statuses, codes and texts of it and of its causes."""
+    chain = list(list_causes(error))
     if kind := next((each.kind for each in chain if isinstance(each, FailureError)), None):
         return kind
     # This comes before texts and statuses, because the message of an ImportError can contain any module's name.
@@ -226,9 +228,9 @@ def failure_of_error(error: BaseException) -> Failure:
         return Failure.MISSING_PACKAGE
     if kind := next((_KIND_BY_CODE[code] for each in chain for code in _codes(each) if code in _KIND_BY_CODE), None):
         return kind
-    status = next((found for each in chain if (found := _status(each)) is not None), None)
+    status = next((found for each in chain if (found := http_status(each)) is not None), None)
     # Some of HELM's clients wrap a provider's exception in their own, so the useful text is often in the cause.
-    kind = _classify_text("; ".join(f"{type(each).__name__}: {each}" for each in chain), status)
+    kind = _classify_text("; ".join(f"{type(each).__name__}: {error_text(each)}" for each in chain), status)
     return _resolve_unknown(kind, any(isinstance(each, NonRetriableException) for each in chain))
 
 
@@ -271,7 +273,7 @@ def _resolve_unknown(kind: Failure, final: bool) -> Failure:
     return Failure.BAD_REQUEST if final and kind is Failure.UNKNOWN else kind
 
 
-def _list_causes(error: BaseException) -> Iterator[BaseException]:
+def list_causes(error: BaseException) -> Iterator[BaseException]:
     """Yield an exception and its causes, in the order in which Python's tracebacks name them."""
     seen: list[BaseException] = []
     following: BaseException | None = error
@@ -292,7 +294,7 @@ def _codes(error: BaseException) -> Iterator[str]:
             yield from (str(part[name]) for name in ("code", "type") if isinstance(part.get(name), str))
 
 
-def _status(error: BaseException) -> int | None:
+def http_status(error: BaseException) -> int | None:
     """Return the HTTP status of an exception. Providers' packages store it in different attributes."""
     response = getattr(error, "response", None)
     # `code` can also be a text (`invalid_api_key` in OpenAI's exceptions), so only error statuses count below.

@@ -24,8 +24,10 @@ _log = logging.getLogger(__name__)
 @contextmanager
 def hold_lock(
     path: Path, otherwise: str, timeout: float = -1, busy: Callable[[], InputError] | None = None
-) -> Iterator[None]:
+) -> Iterator[bool]:
     """Hold the lock file `path` while the block runs. If the file cannot be locked, log a warning and run the block.
+
+    The block gets whether the lock is held.
 
     Args:
         path: the lock file; its folder is created.
@@ -46,7 +48,7 @@ def hold_lock(
         # NotImplementedError: the file system has no locks.
         _log.warning("%s: %s cannot be locked (%s)", otherwise, path, type(error).__name__)
     try:
-        yield
+        yield lock.is_locked
     finally:
         lock.release()
 

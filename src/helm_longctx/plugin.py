@@ -6,10 +6,10 @@ ends the process instead. HELM is patched only when a run of this package is bui
 
 import sys
 
-from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.helm.command_line import check_command_line
 from helm_longctx.helm.run_specs import register_run_specs
 from helm_longctx.models.registration import register, register_ready
+from helm_longctx.tasks.registry import BENCHMARKS
 
 register_run_specs(BENCHMARKS)
 register()

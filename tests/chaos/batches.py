@@ -1,4 +1,4 @@
-"""A run through a batch API whose commands are killed at given moments: `bench/batches.py` at full size.
+"""Rounds of runs through a batch API whose commands are killed at given moments. `bench/batches.py` has the full size.
 
 Two things must hold at the end: each request was paid for once, and `helm-run` sends nothing and has the results of the
 direct way.
@@ -7,6 +7,7 @@ direct way.
 from __future__ import annotations
 
 import json
+import random
 import signal
 import time
 from collections.abc import Sequence
@@ -16,11 +17,12 @@ from typing import Any
 
 import yaml
 
-from helm_longctx.batching.submission import PROBE
+from helm_longctx.models.baselines import lexical
+from helm_longctx.runner.batches.submission import PROBE
 from helm_longctx.runs.journal import NAME as JOURNAL
-from tests.chaos.chaos import Attempt, ChaosError, Forks
+from tests.chaos.chaos import Attempt, Chaos, ChaosError, Forks
 from tests.judging.deployments import write_judges
-from tests.servers.batches import BatchServer
+from tests.support.servers.batches import BatchServer, serve_batches
 
 PATIENCE = 500.0
 """Seconds in which a command must end."""
@@ -30,11 +32,11 @@ SUITE = ["--suite", "s"]
 
 @dataclass(frozen=True)
 class Moment:
-    """When a command is killed.
+    """A moment at which a command is killed.
 
     Args:
         command: `submit` or `collect`.
-        step: of the server, `+` after it has done it and before it replies; `journal` when answers are written;
+        step: a step of the server, with `+` if it is done and not yet answered; `journal` when answers are written;
             `prompts` while the requests are made.
     """
 
@@ -43,7 +45,7 @@ class Moment:
 
 
 def moments(protocol: str) -> list[Moment]:
-    """Ten moments: around each step that costs money, and in between."""
+    """Return ten moments: around each step that costs money, and between these steps."""
     create, results = f"create_{protocol}", "content" if protocol == "openai" else "results"
     upload = ["upload", "upload+"] if protocol == "openai" else [create, create]
     submits = ["prompts", *upload, create, f"{create}+", f"{create}+", create]
@@ -53,11 +55,11 @@ def moments(protocol: str) -> list[Moment]:
 
 @dataclass
 class Tally:
-    """What happened.
+    """A record of what happened.
 
     Attributes:
         kills: the moments at which a command was killed.
-        seconds, peak: of each command that was not: duration, and memory in MB.
+        seconds, peak: duration and memory in MB of each command that was not killed.
     """
 
     kills: list[Moment] = field(default_factory=list)
@@ -66,12 +68,12 @@ class Tally:
 
 
 class BatchRun:
-    """One run in a folder.
+    """A run in a folder of its own.
 
     Args:
         protocol: `openai` or `anthropic`.
         entry: a run entry without a model.
-        batch_size: most requests in a batch.
+        batch_size: the largest number of requests in a batch.
     """
 
     def __init__(self, forks: Forks, server: BatchServer, folder: Path, protocol: str, entry: str, batch_size: int):
@@ -81,14 +83,14 @@ class BatchRun:
 
     @property
     def run(self) -> Path | None:
-        """The run's folder."""
+        """Return the run's folder."""
         return next(self._folder.glob("benchmark_output/runs/s/*=*"), None)
 
     def kill_at(self, when: Sequence[Moment]) -> None:
         """Start a command for each moment, and kill it then.
 
         Raises:
-            ChaosError: a command ended before.
+            ChaosError: a command ended before its moment.
         """
         for number, moment in enumerate(when):
             if moment.command == "collect" and when[number - 1].command == "submit":
@@ -98,24 +100,24 @@ class BatchRun:
             self.tally.kills.append(moment)
 
     def submit(self) -> None:
-        """Submit what is left."""
+        """Submit the requests that are left."""
         self._finish("submit", self._start("submit"))
 
     def collect(self) -> None:
-        """Collect all answers."""
+        """Collect the answers of all batches."""
         self._finish("collect", self._start("collect"))
 
     def make(self, name: str = "helm-run") -> None:
-        """Make the run, without a cache."""
+        """Ask for all answers directly with `helm-run`, without a cache."""
         arguments = ["helm-run", "--run-entries", self._entry, *SUITE, "-m", "9999", "--local-path", "."]
-        arguments += ["--disable-cache", "--runner-class-name", "helm_longctx.running.LongContextRunner"]
+        arguments += ["--disable-cache", "--runner-class-name", "helm_longctx.runner.LongContextRunner"]
         self._finish(name, self._forks.start(self._folder, arguments))
 
     def check(self) -> None:
-        """Whether each request was paid for once, and none was sent directly.
+        """Check that each request was paid for once, and that none was sent directly.
 
         Raises:
-            ChaosError: it is not so.
+            ChaosError: a request was paid for more than once, or was sent directly.
         """
         counts = set(self._server.paid.values())
         if counts != {1}:
@@ -124,7 +126,7 @@ class BatchRun:
             raise ChaosError(f"{len(calls)} requests were sent directly")
 
     def results(self) -> Any:
-        """Answers and statistics, without those of how the answers came."""
+        """Return the answers and the statistics, without the statistics of requests."""
         assert self.run
         states = json.loads((self.run / "scenario_state.json").read_bytes())["request_states"]
         rows = json.loads((self.run / "stats.json").read_bytes())
@@ -157,7 +159,7 @@ class BatchRun:
         self._server.moment = lambda step: None
 
     def _await(self, attempt: Attempt, moment: Moment) -> None:
-        """Wait until a file of the run has come to be and grows."""
+        """Wait until a file of the run exists and grows."""
         while not attempt.ended(0.001):
             path = self.run and self.run / _WITHIN[moment.step]
             if path and path.exists() and (path.stat().st_size > 2000 or moment.step == "prompts"):
@@ -179,13 +181,13 @@ _WITHIN = {"prompts": JOURNAL, "journal": JOURNAL}
 
 
 def write_deployment(folder: Path, server: BatchServer, protocol: str) -> None:
-    """The deployment `chaos/model`, with our client of a protocol."""
+    """Write the deployment `chaos/model`, with our client of a protocol."""
     client = {"openai": "OpenAIClient", "anthropic": "AnthropicClient"}[protocol]
     address = server.openai if protocol == "openai" else server.address
     write_judges(folder, {"chaos/model": address})
     path = folder / "model_deployments.yaml"
     content = yaml.safe_load(path.read_text())
-    spec = {"class_name": f"helm_longctx.apis.{client}", "args": {"base_url": address, "model": "m"}}
+    spec = {"class_name": f"helm_longctx.models.apis.{client}", "args": {"base_url": address, "model": "m"}}
     content["model_deployments"][0]["client_spec"] = spec
     path.write_text(yaml.safe_dump(content))
 
@@ -193,7 +195,7 @@ def write_deployment(folder: Path, server: BatchServer, protocol: str) -> None:
 def disturb(
     forks: Forks, server: BatchServer, folder: Path, protocol: str, entry: str, batch_size: int, when: Sequence[Moment]
 ) -> tuple[Tally, Tally]:
-    """Make a run by batches under kills and another one directly; what happened in both.
+    """Make a run by batches under kills and another one directly, and return what happened in both.
 
     Raises:
         ChaosError: something that must hold does not.
@@ -209,3 +211,27 @@ def disturb(
     if run.results() != direct.results():
         raise ChaosError("the results differ from those of the direct way")
     return run.tally, direct.tally
+
+
+ENTRY = "helmet_recall:task=json_kv,length=4k,num_samples=12,style=chat"
+
+
+def kill_submit(chaos: Chaos, rng: random.Random, folder: Path) -> None:
+    """Kill `batch submit` around a step that costs money, and give the command again."""
+    _kill(chaos, rng, folder, ["submit"])
+
+
+def kill_collect(chaos: Chaos, rng: random.Random, folder: Path) -> None:
+    """Kill `batch submit` and then `batch collect`, and give the commands again."""
+    _kill(chaos, rng, folder, ["submit", "collect"])
+
+
+def _kill(chaos: Chaos, rng: random.Random, folder: Path, commands: Sequence[str]) -> None:
+    protocol = rng.choice(("openai", "anthropic"))
+    known = moments(protocol)
+    when = [rng.choice([moment for moment in known if moment.command == command]) for command in commands]
+    with serve_batches(lexical.answer) as server:
+        server.polls = rng.randint(0, 2)
+        tally, _ = disturb(chaos.forks[0], server, folder, protocol, ENTRY, rng.choice((4, 6, 12)), when)
+    chaos.tally.events.update(f"kills of batch {moment.command}" for moment in tally.kills)
+    chaos.tally.attempts += len(tally.kills) + len(tally.seconds)

@@ -1,6 +1,6 @@
-"""Runs under faults, kills and restarts that a seed chooses: `make chaos`.
+"""Runs under faults, kills and restarts that a seed chooses; `rounds` and other modules of this folder add further faults.
 
-Each round starts one run again and again while its server fails and its process is killed, and then without faults until it is
+A round starts one run again and again while its server fails and its process is killed, and then without faults until it is
 complete. Two things must hold:
 
 - The results are those of an undisturbed run: answers, prompts, and statistics but for how answers came.
@@ -15,7 +15,6 @@ import random
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections import Counter
@@ -27,12 +26,12 @@ from typing import IO, Any
 
 import yaml
 
-from helm_longctx.runs.journal import NAME
+from helm_longctx.runs.journal import NAME, answer_files
 from helm_longctx.runs.prompts import full_prompt
 from tests.chaos.server import RestartableServer, serve, tag, tags
 from tests.judging.deployments import write_judges
-from tests.servers import faults
-from tests.servers.faults import Fault
+from tests.support.servers import faults
+from tests.support.servers.faults import Fault
 
 ROOT = Path(__file__).parents[2]
 ENTRIES = ("helmet_recall:task=json_kv,length=4k,num_samples=24", "helmet_recall:length=4k,num_samples=5")
@@ -54,33 +53,38 @@ CALM = 3
 
 
 class ChaosError(AssertionError):
-    """Something that must hold does not."""
+    """An error that says what does not hold although it must."""
 
 
 @dataclass
 class Tally:
-    """What was done, over all rounds."""
+    """A record of what was done in all rounds."""
 
-    rounds: int = 0
     attempts: int = 0
     requests: int = 0
     restarts: int = 0
     torn: int = 0
     slowest_end: float = 0.0
+    rounds: Counter[str] = field(default_factory=Counter)
     signals: Counter[str] = field(default_factory=Counter)
     faults: Counter[str] = field(default_factory=Counter)
+    events: Counter[str] = field(default_factory=Counter)
 
     def __str__(self) -> str:
-        done = f"{self.rounds} rounds, {self.attempts} attempts, {self.requests} requests, {self.restarts} restarts"
-        counts = ", ".join(f"{name} {count}" for name, count in (self.signals + self.faults).most_common())
-        return f"{done}, {self.torn} torn journals, at most {self.slowest_end:.1f} s from a signal to the end; {counts}"
+        done = f"{self.attempts} attempts, {self.requests} requests, {self.restarts} restarts"
+        ended = f"{self.torn} torn journals, at most {self.slowest_end:.1f} s from a signal to the end"
+        counts = (
+            f"{name}: " + ", ".join(f"{each} {count}" for each, count in getattr(self, name).most_common())
+            for name in ("rounds", "events", "signals", "faults")
+        )
+        return "\n".join((f"{done}, {ended}", *counts))
 
 
 class Forks:
-    """Starts `helm-run` as forks of one process.
+    """A process that starts `helm-run` as forks of itself.
 
     Args:
-        process: of `tests.chaos.child`.
+        process: a process of `tests.chaos.child`.
     """
 
     def __init__(self, process: subprocess.Popen[str]):
@@ -89,46 +93,58 @@ class Forks:
         self._orders: IO[str] = process.stdin
         self._replies: IO[str] = process.stdout
 
-    def start(self, folder: Path, arguments: list[str]) -> Attempt:
-        """A process that runs."""
-        self._orders.write(json.dumps({"folder": str(folder), "arguments": arguments}) + "\n")
+    def start(self, folder: Path, arguments: list[str], **order: Any) -> Attempt:
+        """Start a command in a process.
+
+        Args:
+            order: further arguments of `tests.chaos.child._run`.
+        """
+        rest = {"environment": {}, "log": "log", "clock": [], "file_limit": 0, **order}
+        self._orders.write(json.dumps({"folder": str(folder), "arguments": arguments, **rest}) + "\n")
         self._orders.flush()
         return Attempt(int(self._replies.readline()), self._replies)
 
 
 class Attempt:
-    """A process that runs until it has ended."""
+    """A process that runs until it has ended.
+
+    Attributes:
+        process: the identifier of the process.
+        status: the exit status, or minus the number of the signal that ended it.
+    """
+
+    status = 0
 
     def __init__(self, process: int, replies: IO[str]):
-        self._process = process
+        self.process = process
         self._ended = threading.Event()
         threading.Thread(target=self._wait, args=(replies,), daemon=True).start()
 
     def _wait(self, replies: IO[str]) -> None:
-        replies.readline()
+        self.status = int(replies.readline() or 0)
         self._ended.set()
 
     def ended(self, within: float) -> bool:
-        """Wait for its end."""
+        """Wait for the end of the process, and return whether it came in time."""
         return self._ended.wait(within)
 
     def peak_memory(self) -> float:
-        """MB at most until now; 0 if it has ended."""
+        """Return the peak of the process's memory in MB; 0 if it has ended."""
         try:
-            lines = Path(f"/proc/{self._process}/status").read_text().splitlines()
+            lines = Path(f"/proc/{self.process}/status").read_text().splitlines()
         except OSError:
             return 0.0
         return next((int(line.split()[1]) / 1000 for line in lines if line.startswith("VmHWM")), 0.0)
 
     def send(self, what: signal.Signals) -> None:
-        """Send a signal, unless it has ended."""
+        """Send a signal, unless the process has ended."""
         if not self._ended.is_set():
-            os.kill(self._process, what)
+            os.kill(self.process, what)
 
 
 @contextmanager
 def forks() -> Iterator[Forks]:
-    """A process that forks others, until the block ends."""
+    """Start a process that forks others, and end it with the block."""
     path = os.pathsep.join([str(ROOT), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.chaos.child"],
@@ -140,112 +156,139 @@ def forks() -> Iterator[Forks]:
 
 
 class Chaos:
-    """Makes rounds, one after the other."""
+    """The processes, the server and the folder that all rounds share.
 
-    def __init__(self, forks: Forks, server: RestartableServer, folder: Path):
-        self.forks, self.server, self._folder = forks, server, folder
-        self._undisturbed: dict[str, dict[str, Any]] = {}
+    Args:
+        forks: two processes that start commands. Each waits for one command at a time.
+        server: the server of models.
+        folder: a folder that holds one for each round.
+    """
+
+    def __init__(self, forks: tuple[Forks, Forks], server: RestartableServer, folder: Path):
+        self.forks, self.server, self.folder = forks, server, folder
+        self._undisturbed: dict[tuple[str, int], dict[str, Any]] = {}
         self.tally = Tally()
 
-    def round(self, seed: int) -> None:
-        """Disturb one run, then complete it.
+    def make_run(self, folder: Path, entry: str, rng: random.Random, **order: Any) -> Run:
+        """Return a run in a folder."""
+        return Run(self.forks[0], self.server, folder, entry, rng, self.tally, **order)
+
+    def finish(self, run: Run, expected: dict[str, Any] | None = None) -> None:
+        """Complete a run without faults.
+
+        Args:
+            expected: the results of an undisturbed run; None to make one.
 
         Raises:
-            ChaosError: its results differ, or something was asked again.
+            ChaosError: the results differ from those of an undisturbed run, or a request was sent again.
         """
-        rng = random.Random(seed)
-        entry = rng.choice(ENTRIES)
-        expected = self._results_undisturbed(entry)
-        run = Run(self.forks, self.server, self._folder / str(seed), entry, rng, self.tally)
-        for _ in range(rng.randint(1, 4)):
-            if not run.is_complete:
-                run.attempt_disturbed()
         for _ in range(CALM):
             if not run.is_complete:
                 run.attempt_calmly()
         if not run.is_complete:
             raise ChaosError(f"not complete after {CALM} attempts without faults")
+        expected = expected or self.results_undisturbed(run.entry)
         for name, value in run.results().items():
             if value != expected[name]:
                 raise ChaosError(f"{name} differ from an undisturbed run's")
-        self.tally.rounds += 1
 
-    def _results_undisturbed(self, entry: str) -> dict[str, Any]:
-        if entry not in self._undisturbed:
-            folder = self._folder / f"undisturbed{len(self._undisturbed)}"
-            run = Run(self.forks, self.server, folder, entry, random.Random(0), Tally())
+    def results_undisturbed(self, entry: str) -> dict[str, Any]:
+        """Return the results of an undisturbed run, which is made once."""
+        key = entry, self.server.model.padding
+        if key not in self._undisturbed:
+            folder = self.folder / f"undisturbed{len(self._undisturbed)}"
+            run = Run(self.forks[0], self.server, folder, entry, random.Random(0), Tally())
             run.attempt_calmly()
-            self._undisturbed[entry] = run.results()
-        return self._undisturbed[entry]
+            self._undisturbed[key] = run.results()
+        return self._undisturbed[key]
 
 
 class Run:
-    """One run, attempted until it is complete.
+    """A run that is attempted until it is complete.
+
+    Args:
+        order: what all commands are started with (see `Forks.start`).
 
     Attributes:
-        journaled: tags of the answers that stood in the journal when the last attempt had ended.
+        journaled: tags of the answers that stood in the journals when the last attempt had ended.
+        path: the run's folder.
     """
 
     def __init__(
-        self, forks: Forks, server: RestartableServer, folder: Path, entry: str, rng: random.Random, tally: Tally
+        self,
+        forks: Forks,
+        server: RestartableServer,
+        folder: Path,
+        entry: str,
+        rng: random.Random,
+        tally: Tally,
+        **order: Any,
     ):
         self._forks, self._server, self._rng, self._tally = forks, server, rng, tally
-        self._folder, self.journaled = folder, set[str]()
-        _write_deployment(folder, server.openai)
+        self.folder, self.entry, self.order, self.journaled = folder, entry, order, set[str]()
+        write_deployment(folder, server.openai)
         server.forget()
         cache = [] if rng.random() < 0.5 else ["--disable-cache"]
-        self._arguments = ["--run-entries", f"{entry},model=chaos/model", "--suite", "s", "-m", "999", *cache]
-        self._arguments += ["--local-path", str(folder), "--num-threads", str(rng.randint(1, 4))]
-        self._arguments += ["--runner-class-name", "helm_longctx.running.LongContextRunner"]
+        self.arguments = ["--run-entries", f"{entry},model=chaos/model", "--suite", "s", "-m", "999", *cache]
+        self.arguments += ["--local-path", str(folder), "--num-threads", str(rng.randint(1, 4))]
+        self.arguments += ["--runner-class-name", "helm_longctx.runner.LongContextRunner"]
 
     @property
-    def _path(self) -> Path | None:
-        return next(self._folder.glob("benchmark_output/runs/s/helmet*"), None)
+    def path(self) -> Path | None:
+        """Return the run's folder; None if it does not exist yet."""
+        return next(self.folder.glob("benchmark_output/runs/s/helmet*"), None)
 
     @property
     def is_complete(self) -> bool:
-        """Whether all files are there and no answer is missing."""
-        path = self._path
-        return path is not None and (path / "per_instance_stats.json").exists() and not (path / NAME).exists()
+        """Return whether all files exist and no answer is missing."""
+        path = self.path
+        return path is not None and (path / "per_instance_stats.json").exists() and not answer_files(path)
 
-    def attempt_disturbed(self) -> None:
+    def attempt_disturbed(self, **order: Any) -> None:
         """Start the command while the server fails, and maybe restart the one and kill the other."""
         rng = self._rng
         kinds = rng.sample(KINDS, rng.randint(1, 4))
         self._server.plan = faults.share(rng.choice([0.05, 0.2, 0.5]), kinds, seed=rng.randrange(2**32))
         self._server.model.slow = rng.choice([0.0, 0.1])
-        attempt = self._start()
+        attempt = self.start(**order)
         if rng.random() < 0.3:
-            self._await_moment(attempt)
+            self.await_moment(attempt)
             self._server.restart(rng.uniform(0, 0.3))
             self._tally.restarts += 1
         if rng.random() < 0.8:
-            self._await_moment(attempt)
-            self._end(attempt, rng.choice(SIGNALS))
-        self._wait(attempt)
+            self.await_moment(attempt)
+            self.end(attempt, rng.choice(SIGNALS))
+        self.wait(attempt)
         self._tally.faults.update(fault.name for fault in self._server.failed().elements())
         self._tear()
-        self._check()
+        self.check()
 
     def attempt_calmly(self) -> None:
         """Start the command without faults; it ends by itself."""
         self._server.plan, self._server.model.slow = faults.none, 0.0
-        self._wait(self._start())
-        self._check()
+        self.wait(self.start())
+        self.check()
 
-    def _start(self) -> Attempt:
-        self._server.forget()
+    def start(self, forks: Forks | None = None, **order: Any) -> Attempt:
+        """Start the command, and count the calls to the server from here."""
+        if forks is None:
+            self._server.forget()
         self._tally.attempts += 1
-        return self._forks.start(self._folder, self._arguments)
+        return (forks or self._forks).start(self.folder, self.arguments, **{**self.order, **order})
 
-    def _await_moment(self, attempt: Attempt) -> None:
-        """Any moment: while it starts, after a number of requests, while the results are written."""
+    def await_moment(self, attempt: Attempt) -> None:
+        """Wait for a random moment: while the process starts, sends requests, or writes the results."""
         until, due = time.monotonic() + self._rng.uniform(0, 4), self._rng.randint(0, 30)
         while len(self._server.calls) < due and time.monotonic() < until and not attempt.ended(0.002):
             pass
         attempt.ended(self._rng.uniform(0, 0.1))
 
-    def _end(self, attempt: Attempt, what: signal.Signals) -> None:
+    def end(self, attempt: Attempt, what: signal.Signals) -> None:
+        """Send a signal, which must end the process soon.
+
+        Raises:
+            ChaosError: the process does not end.
+        """
         start = time.monotonic()
         attempt.send(what)
         self._tally.signals[what.name] += 1
@@ -254,14 +297,19 @@ class Run:
             raise ChaosError(f"{what.name} did not end it within {PATIENCE:.0f} s")
         self._tally.slowest_end = max(self._tally.slowest_end, time.monotonic() - start)
 
-    def _wait(self, attempt: Attempt) -> None:
+    def wait(self, attempt: Attempt) -> None:
+        """Wait until the process ends by itself.
+
+        Raises:
+            ChaosError: the process does not end.
+        """
         if not attempt.ended(PATIENCE):
             attempt.send(signal.SIGKILL)
             raise ChaosError(f"it did not end within {PATIENCE:.0f} s")
 
     def _tear(self) -> None:
-        """Now and then the journal's end is lost, or half a line stands there: as after a crash of the machine."""
-        journal = self._path / NAME if self._path else None
+        """Sometimes cut off the end of the journal or add half a line, as a crash of the machine does."""
+        journal = self.path / NAME if self.path else None
         if journal is None or not journal.exists() or self._rng.random() < 0.5:
             return
         self._tally.torn += 1
@@ -272,19 +320,23 @@ class Run:
             with journal.open("ab") as file:
                 file.write(b'["0123456789abcdef", {"success": tr')
 
-    def _check(self) -> None:
-        """Nothing was asked that stood in the journal when the command was started."""
+    def check(self) -> None:
+        """Check that no request was sent whose answer was in a journal when the command was started.
+
+        Raises:
+            ChaosError: a request was sent although its answer was in a journal.
+        """
         asked = {tag(call.prompt) for call in self._server.calls}
         self._tally.requests += len(self._server.calls)
         if again := asked & self.journaled:
             raise ChaosError(f"{len(again)} requests were asked again, though their answers stand in the journal")
-        journal = self._path / NAME if self._path else None
-        lines = journal.read_bytes().split(b"\n")[:-1] if journal and journal.exists() else []
-        self.journaled = tags(b"\n".join(lines))
+        journals = answer_files(self.path) if self.path else []
+        # A last line without its end is no answer.
+        self.journaled = tags(b"".join(journal.read_bytes().rpartition(b"\n")[0] for journal in journals))
 
     def results(self) -> dict[str, Any]:
-        """What must not depend on what happened meanwhile."""
-        path = self._path
+        """Return the results that must be the same whatever happened during the run."""
+        path = self.path
         assert path
         states = json.loads((path / "scenario_state.json").read_bytes())["request_states"]
         stats = json.loads((path / "stats.json").read_bytes())
@@ -300,10 +352,11 @@ class Run:
 
 
 DELIVERY = ("request_seconds", "request_cached")
-"""Statistics of how answers came: not of what they are."""
+"""Statistics of how answers came, which differ although the answers are equal."""
 
 
-def _write_deployment(folder: Path, address: str) -> None:
+def write_deployment(folder: Path, address: str) -> None:
+    """Write the deployment `chaos/model`, with HELM's client."""
     write_judges(folder, {"chaos/model": address})
     path = folder / "model_deployments.yaml"
     content = yaml.safe_load(path.read_text())
@@ -313,27 +366,6 @@ def _write_deployment(folder: Path, address: str) -> None:
 
 @contextmanager
 def chaos(folder: Path) -> Iterator[Chaos]:
-    """A server and a process that forks, until the block ends."""
-    with forks() as started, serve() as server:
-        yield Chaos(started, server, folder)
-
-
-def main() -> None:
-    """Make rounds for `CHAOS_SECONDS`; the first has the seed `CHAOS_SEED`, the next the one after it."""
-    seconds = float(os.environ.get("CHAOS_SECONDS") or 600)
-    seed = int(os.environ.get("CHAOS_SEED") or random.randrange(10**6))
-    folder = Path(tempfile.mkdtemp(prefix="chaos"))
-    end = time.monotonic() + seconds
-    with chaos(folder) as made:
-        while time.monotonic() < end:
-            print(f"CHAOS_SEED={seed}", flush=True)
-            try:
-                made.round(seed)
-            except ChaosError as error:
-                sys.exit(f"CHAOS_SEED={seed}: {error}; log and files: {folder / str(seed)}")
-            seed += 1
-        print(made.tally)
-
-
-if __name__ == "__main__":
-    main()
+    """Run a server and two processes that fork until the block ends."""
+    with forks() as first, forks() as second, serve() as server:
+        yield Chaos((first, second), server, folder)

@@ -1,4 +1,4 @@
-"""The local server, restarted at its address, with answers that can be found again in what a run stores."""
+"""Runs the local server, which can restart at its address, with answers that can be found again in what a run stores."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from http.server import ThreadingHTTPServer
+from types import SimpleNamespace
 from typing import Any
 
-from helm_longctx.models import lexical
-from tests.servers import faults
-from tests.servers.llm import Server
+from helm_longctx.models.baselines import lexical
+from tests.support.servers import faults
+from tests.support.servers.llm import Server
 
 _TAG = re.compile(rb"#[0-9a-f]{16}#")
 
@@ -24,52 +25,53 @@ SLOWEST = 0.3
 
 
 def tag(prompt: str) -> str:
-    """What the answer to a prompt ends in, and the answer to no other."""
+    """Return the end of the answer to a prompt, which no other answer has."""
     return f"#{hashlib.sha256(prompt.encode()).hexdigest()[:16]}#"
 
 
 def tags(text: bytes) -> set[str]:
-    """All tags in a text."""
+    """Return all tags in a text."""
     return {found.decode() for found in _TAG.findall(text)}
 
 
 class Model:
-    """Answers as the lexical baseline does, now and then slowly.
+    """A model that answers as the lexical baseline does, and sometimes slowly.
 
     Attributes:
         slow: the share of slow answers.
+        padding: characters in each answer before its tag.
     """
 
-    slow = 0.0
+    slow, padding = 0.0, 0
 
     def __call__(self, prompt: str) -> str:
-        """The answer, with its tag."""
+        """Return the answer, with its tag."""
         time.sleep(SLOWEST if random.random() < self.slow else 0.02)
-        return f"{lexical.answer(prompt)} {tag(prompt)}"
+        return f"{lexical.answer(prompt)} {'x' * self.padding}{tag(prompt)}"
 
 
 class Http(ThreadingHTTPServer):
-    """It can cut all its connections."""
+    """A server that can cut all its connections."""
 
     def __init__(self, *arguments: Any):
         self._connections: set[socket.socket] = set()
         super().__init__(*arguments)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Remember the connection."""
+        """Remember the connection of a request."""
         self._connections.add(request)
         super().process_request(request, client_address)
 
     def shutdown_request(self, request: Any) -> None:
-        """Forget it."""
+        """Forget the connection of a request."""
         self._connections.discard(request)
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A cut connection is no error here."""
+        """Ignore errors, because cut connections are intended."""
 
     def cut(self) -> None:
-        """Within whatever they are."""
+        """Cut all connections, whatever they do."""
         for connection in list(self._connections):
             with suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
@@ -81,6 +83,8 @@ class RestartableServer(Server):
     def __init__(self, model: Model):
         super().__init__(model, faults.none)
         self.model = model
+        # What a prompt cache has depends on what was asked before.
+        self.cache = SimpleNamespace(read=lambda prefixes: 0, write=lambda prefixes: None)  # type: ignore[assignment]
         self._handler, port = self.http.RequestHandlerClass, self.http.server_port
         self.http.server_close()
         self._start(port)
@@ -107,7 +111,7 @@ class RestartableServer(Server):
 
 @contextmanager
 def serve() -> Iterator[RestartableServer]:
-    """A server on the loopback interface, until the block ends."""
+    """Run a server on the loopback interface until the block ends."""
     server = RestartableServer(Model())
     try:
         yield server

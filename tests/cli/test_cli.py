@@ -1,65 +1,38 @@
-"""The `helm-longctx` command, in this process."""
+"""Tests of the `helm-longctx` command in this process."""
 
 from __future__ import annotations
 
 import json
 import re
 import sys
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
 import yaml
 
 from helm_longctx._version import VERSION
-from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.benchmarks.helmet.tasks import HELMET
-from helm_longctx.cli.main import main
+from helm_longctx.data.root import ENVIRONMENT, DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.helm import errors
-from helm_longctx.report.confs import conf_files
-from helm_longctx.sources.root import ENVIRONMENT, DataRoot
-from tests.fabricate_runs import write_run
-from tests.lv_eval.fabricate import build_lv_eval
-
-
-class Command:
-    """Runs the command and keeps what it printed."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]):
-        self.monkeypatch, self.capture = monkeypatch, capsysbinary
-
-    def __call__(self, *arguments: object) -> int:
-        """Run it; its exit status."""
-        self.monkeypatch.setattr(sys, "argv", ["helm-longctx", *map(str, arguments)])
-        try:
-            main()
-            status = 0
-        except SystemExit as error:
-            status = int(error.code or 0)
-        out, err = self.capture.readouterr()
-        self.out, self.err = out.decode(), err.decode()
-        return status
-
-    @property
-    def rows(self) -> list[dict]:
-        """What was printed, as JSON lines."""
-        return [json.loads(line) for line in self.out.split("\n")[:-1]]
-
-
-@pytest.fixture
-def command(monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]) -> Command:
-    """The command."""
-    return Command(monkeypatch, capsysbinary)
+from helm_longctx.results.leaderboard.confs import conf_files
+from helm_longctx.tasks.registry import BENCHMARKS
+from helm_longctx.tasks.task import Task
+from tests.benchmarks.lv_eval.fabricate import build_lv_eval
+from tests.fuzz.records import OF_BENCHMARK
+from tests.support.commands import Command
+from tests.support.fabricate_runs import write_run
 
 
 @pytest.fixture
 def with_mirror(monkeypatch: pytest.MonkeyPatch, mirror: DataRoot) -> None:
-    """The fabricated mirror in the environment."""
+    """Set the fabricated mirror in the environment."""
     monkeypatch.setenv(ENVIRONMENT, str(mirror.path))
 
 
 def test_prompts(command: Command, with_mirror: None) -> None:
-    """Prompts are JSON lines with the fixed keys, in order, limited, in either form; nothing else on standard output."""
+    """`prompts` prints JSON lines with fixed keys in the official order, limited and in either form, and nothing else."""
     assert command("prompts", "helmet_recall:task=json_kv,length=8k", "--style", "chat", "--limit", 3) == 0
     chat = command.rows
     assert [list(row) for row in chat] == [["id", "task", "length", "prompt", "references", "max_tokens", "stop"]] * 3
@@ -71,7 +44,7 @@ def test_prompts(command: Command, with_mirror: None) -> None:
 
 
 def test_prompts_of_a_category_and_protocol(command: Command, with_mirror: None) -> None:
-    """A category's tasks follow each other; `protocol=current` stops completions at a newline; `style=` counts."""
+    """`prompts` prints a category's tasks one after the other, and `protocol=current` and `style=` have their effects."""
     assert command("prompts", "helmet_icl:length=4k,num_samples=2,protocol=current") == 0
     assert [row["task"] for row in command.rows][::2] == ["trec_coarse", "trec_fine", "banking77", "clinic150", "nlu"]
     assert {tuple(row["stop"]) for row in command.rows} == {("\n",)}
@@ -81,7 +54,7 @@ def test_prompts_of_a_category_and_protocol(command: Command, with_mirror: None)
 
 
 def test_score(command: Command, tmp_path: Path) -> None:
-    """Records in, scores out, in the same order, with the official names."""
+    """`score` prints a line of scores with the official names for each record, in the same order."""
     records = [{"prediction": f"label: {n}", "references": ["3"], "more": 1} for n in (3, 4)]
     (tmp_path / "r.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
     assert command("score", "helmet_icl:task=nlu,length=8k", "--records", "r.jsonl") == 0
@@ -89,8 +62,40 @@ def test_score(command: Command, tmp_path: Path) -> None:
     assert set(command.rows[0]) == {*HELMET.task("nlu").metrics, "longctx_score"}
 
 
+def test_half_characters_are_scored(command: Command) -> None:
+    """`score` takes lone surrogates, which models write and JSON escapes, as characters, like the official codes."""
+    outputs = ["label: 3", "label: 3 \ud83d", "\ud83dlabel: 3"]
+    records = [json.dumps({"prediction": output, "references": ["3"]}) for output in outputs]
+    Path("r").write_text("\n\n".join(records))
+    assert command("score", "helmet_icl:task=nlu,length=8k", "--records", "r") == 0
+    assert [row["longctx_score"] for row in command.rows] == [1.0, 0.0, 1.0]
+    Path("r").write_text("\n\n".join([*records, '{"prediction": "", "references": [1]}']))
+    assert command("score", "helmet_icl:task=nlu,length=8k", "--records", "r") == 2
+    assert command.err == "helm-longctx: error: r:7: references must be strings, found 1\n"
+
+
+@pytest.mark.parametrize("task", [task for benchmark in BENCHMARKS for task in benchmark.tasks], ids=attrgetter("name"))
+def test_no_output_of_a_model_ends_scoring(task: Task) -> None:
+    """No scorer fails on a lone surrogate in an output, in a reference or in the id of a passage."""
+    (benchmark,) = (benchmark for benchmark in BENCHMARKS if task in benchmark.tasks)
+    fields = {**OF_BENCHMARK.get(benchmark.name, {}), "qrels": {"1": 1, "\ud83d": 2}}
+    for prediction in ("\ud83d", "Answer: A [1].\n- \udc00 The correct answer is (B)", "```\n\ud83d\n```"):
+        for reference in ("A", "\ud83d"):
+            scores = task.scores({**fields, "prediction": prediction, "references": [reference]})
+            assert all(isinstance(score, float) for score in scores.values())
+
+
+def test_half_characters_of_prompts(command: Command, tmp_path: Path) -> None:
+    """`prompts` prints a prompt with a lone surrogate as JSON escapes it."""
+    row = {"context": "half: \ud83d", "question": "Which?", "answers": ["\ud83d"]}
+    (tmp_path / "questions.jsonl").write_text(json.dumps(row))
+    assert command("prompts", f"any_jsonl:path={tmp_path},length=8k,count_with=longctx/words") == 0
+    assert "half: \ud83d\n" in command.rows[0]["prompt"]
+    assert command.rows[0]["references"] == ["\ud83d"]
+
+
 def test_lines_are_lines_for_every_reader(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Characters of a text at which `str.splitlines` would end a line are escaped; read back they are the same."""
+    """`prompts` escapes the characters at which `str.splitlines` ends a line, so its lines can be read back."""
     build_lv_eval(tmp_path)
     monkeypatch.setenv(ENVIRONMENT, str(tmp_path))
     assert command("prompts", "lv_eval:dataset=cmrc_mixup,length=16k") == 0
@@ -99,7 +104,7 @@ def test_lines_are_lines_for_every_reader(command: Command, tmp_path: Path, monk
 
 
 def test_list(command: Command, with_mirror: None) -> None:
-    """The list has a row for each task and says whether its data is here."""
+    """`list` has a row for each task and says whether its data is present."""
     assert command("list", "--length", "8k", "--json") == 0
     rows = {(row["entry"], row["task"]): row for row in json.loads(command.out)}
     assert {task for _, task in rows} == {task.argument for benchmark in BENCHMARKS for task in benchmark.tasks}
@@ -109,21 +114,21 @@ def test_list(command: Command, with_mirror: None) -> None:
 
 
 def test_list_of_benchmarks(command: Command) -> None:
-    """Without a name there is a line for each benchmark; a name selects tasks; an unknown one gets the nearest names."""
+    """`list` has a line for each benchmark, selects tasks by name, and suggests the nearest names for an unknown one."""
     assert command("list") == 0
     rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in command.out.splitlines() if line[:1] == "│"]
     assert [row[0] for row in rows] == [benchmark.name for benchmark in BENCHMARKS]
     for name, tasks, lengths, page in rows:
         assert tasks == str(len(next(each for each in BENCHMARKS if each.name == name).tasks))
         assert lengths.endswith("-16m") == (name in ("any_jsonl", "graphwalks", "ruler"))
-        assert (Path(__file__).parents[2] / page).is_file()
+        assert (Path(__file__).parents[2] / "src" / page).is_file()
     assert command("list", "aa_lcr", "helmet_cite", "nq", "--json") == 0
     entries = ["aa_lcr", "helmet_rag", *["helmet_cite"] * 4]
     assert [row["entry"] for row in json.loads(command.out)] == entries
 
 
 def test_list_without_data(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without data it is generated, fetched, or with a mirror missing."""
+    """`list` says that absent data is generated, fetched on first use, or missing from the mirror."""
     assert command("list", "--json") == 0
     states = {"generated", "none at this length"}
     assert {row["data"] for row in json.loads(command.out)} == {*states, "fetched on first use"}
@@ -133,7 +138,7 @@ def test_list_without_data(command: Command, tmp_path: Path, monkeypatch: pytest
 
 
 def test_fetch_of_what_is_here(command: Command, with_mirror: None, mirror: DataRoot) -> None:
-    """Fetching what is here says where it is."""
+    """`fetch` prints where data is that is present already."""
     assert command("fetch", "helmet_icl:task=nlu,length=8k") == 0
     assert str(mirror.path) in command.out
     assert command("fetch", "helmet_recall:length=8k") == 0
@@ -147,7 +152,7 @@ def paths(entry: str, length: int) -> list[str]:
 
 
 def test_models(command: Command, tmp_path: Path) -> None:
-    """The package's deployments are listed and can be copied, but not over files that are there."""
+    """`models` lists the package's deployments and copies them, but does not replace existing files."""
     assert command("models") == 0
     assert "vllm/llama-3.1-8b-instruct" in command.out
     assert "longctx/lexical" in command.out
@@ -158,7 +163,7 @@ def test_models(command: Command, tmp_path: Path) -> None:
 
 
 def test_schema_and_confs(command: Command, tmp_path: Path) -> None:
-    """The schema is YAML; the run-entry files are written."""
+    """`schema` prints YAML with the run groups, and `confs` writes the files of run entries."""
     assert command("schema") == 0
     assert {"helmet", "lv_eval", "aa_lcr"} <= {group["name"] for group in yaml.safe_load(command.out)["run_groups"]}
     assert command("confs", tmp_path / "confs") == 0
@@ -180,7 +185,7 @@ def test_schema_and_confs(command: Command, tmp_path: Path) -> None:
     ],
 )
 def test_targets_that_cannot_be_written(command: Command, tmp_path: Path, arguments: list[str], told: str) -> None:
-    """A folder or file that cannot be made is named in one line that says what to do."""
+    """An output folder or file that cannot be written ends in one line that says what to do."""
     (tmp_path / "file").write_text("")
     (tmp_path / "taken/ruler_8k.conf").mkdir(parents=True)
     (tmp_path / "benchmark_output/runs/s").mkdir(parents=True)
@@ -210,21 +215,20 @@ ODD_FIELDS = [
 
 @pytest.mark.parametrize(("category", "task", "name", "value", "told"), ODD_FIELDS)
 def test_odd_fields_of_records(command: Command, category: str, task: str, name: str, value: object, told: str) -> None:
-    """A field of another kind than the metric reads is one line that names it; before, scores were wrong or there was
-    a traceback."""
+    """A field of a record with an unexpected type ends in one line that names the field."""
     Path("r").write_text(json.dumps({"prediction": "1 > 2", "references": ["1"], name: value}))
     assert command("score", f"helmet_{category}:task={task},length=8k", "--records", "r") == 2
-    assert f"r: record 1: {name} must be" in command.err
+    assert f"r:1: {name} must be" in command.err
     assert told in command.err
     assert command.err.count("\n") == 1
     assert command.out == ""
 
 
 def test_odd_keywords_of_records(command: Command) -> None:
-    """LV-Eval's fields, too."""
+    """A field of an LV-Eval record with an unexpected type ends in one line that names the field."""
     Path("r").write_text('{"prediction": "", "references": ["a"], "answer_keywords": 3}')
     assert command("score", "lv_eval:dataset=hotpotwikiqa_mixup,length=16k", "--records", "r") == 2
-    assert "r: record 1: answer_keywords must be text, found 3" in command.err
+    assert "r:1: answer_keywords must be text, found 3" in command.err
 
 
 @pytest.mark.parametrize(
@@ -246,7 +250,7 @@ def test_prompts_of_malformed_files(
     content: str,
     told: str,
 ) -> None:
-    """`prompts` says what is wrong with a file in one line, as a run does."""
+    """`prompts` explains a malformed file in one line, as a run does."""
     for kept in ("helmet/alce/asqa_eval_gtr_top2000.json", "helmet/prompts/asqa_revised.json"):
         target = tmp_path / "mirror" / kept
         target.parent.mkdir(parents=True)
@@ -259,30 +263,30 @@ def test_prompts_of_malformed_files(
 
 
 def test_summarize_of_damaged_runs(command: Command, tmp_path: Path) -> None:
-    """What HELM's summarizer stumbles over is one line that names the suite."""
+    """`summarize` names the file in one line if a statistic occurs twice in it."""
     run = write_run(
         tmp_path / "benchmark_output/runs/s", "helmet_recall:task=json_kv,length=8k,model=longctx/null", [("p", "a")]
     )
     stats = json.loads((run / "stats.json").read_text())
     (run / "stats.json").write_text(json.dumps(stats * 2))
     assert command("summarize", "--suite", "s") == 2
-    assert "benchmark_output/runs/s: HELM cannot read its runs (ValueError: " in command.err
+    assert "stats.json cannot be read (ValueError); repeat that run" in command.err
     assert "Traceback" not in command.err
 
 
 def test_version(command: Command) -> None:
-    """The version is printed."""
+    """`--version` prints the version."""
     assert command("--version") == 0
     assert VERSION in command.out
 
 
 BAD = [
     (["prompts", "nope:length=8k"], "unknown run entry 'nope'"),
-    (["prompts", "helmet_recall:length=9"], "length='9' is not allowed"),
-    (["prompts", "helmet_recall:length=8k,task=x"], "task='x' is not allowed"),
-    (["prompts", "helmet_recall:length=8k,style=x"], "style='x' is not allowed"),
+    (["prompts", "helmet_recall:length=9"], "length='9' is invalid"),
+    (["prompts", "helmet_recall:length=8k,task=x"], "task='x' is invalid"),
+    (["prompts", "helmet_recall:length=8k,style=x"], "style='x' is invalid"),
     (["prompts", "helmet_icl:length=8k"], "lacks hub/CogComp__trec/train.jsonl"),
-    (["score", "helmet_recall:length=8k", "--records", "r"], "task is missing; allowed: json_kv"),
+    (["score", "helmet_recall:length=8k", "--records", "r"], "task is missing; choose from json_kv"),
     (["score", "helmet_recall:task=json_kv,length=8k", "--records", "none"], "none: No such file"),
     (["score", "helmet_recall:task=json_kv,length=8k", "--records", "r:"], "the file has no rows"),
     (["score", "helmet_recall:task=json_kv,length=8k", "--records", "r:x"], ":1: not a JSON object"),
@@ -291,22 +295,22 @@ BAD = [
     (["score", "helmet_recall:task=json_kv,length=8k", "--records", 'r:{"prediction": "", "references": "a"}'], "must be list, found str"),
     (["score", "helmet_recall:task=json_kv,length=8k", "--records", 'r:{"prediction": "", "references": [1]}'], "references must be strings, found 1"),
     (["score", "helmet_recall:task=json_kv,length=8k", "--records", "."], "Is a directory"),
-    (["list", "--length", "100"], "length='100' is not allowed"),
-    (["list", "helmt_rag"], "NAME='helmt_rag' is not allowed; allowed: "),
+    (["list", "--length", "100"], "length='100' is invalid"),
+    (["list", "helmt_rag"], "NAME='helmt_rag' is unknown; give "),
     (["list", "helmt_rag"], "did you mean helmet_rag, "),
-    (["fetch", "helmet_icl:length=8k,task=x"], "task='x' is not allowed"),
+    (["fetch", "helmet_icl:length=8k,task=x"], "task='x' is invalid"),
     (["fetch", "helmet_icl:length=8k"], "nothing is downloaded"),
-    (["summarize", "--suite", "none"], "suite='none' is not in benchmark_output/runs; allowed: there is no suite yet"),
+    (["summarize", "--suite", "none"], "suite='none' is not in benchmark_output/runs; there is no suite yet"),
     (["serve", "--suite", "none"], "suite='none' is not in"),
-    (["reference", "lv_eval", "--suite", "../s"], "suite='../s' is not allowed; allowed: a folder name"),
-    (["reference", "lv_eval", "--suite", ""], "suite='' is not allowed"),
-    (["export", "--suite", ".."], "suite='..' is not allowed"),
+    (["reference", "lv_eval", "--suite", "../s"], "suite='../s' is invalid; give a folder name"),
+    (["reference", "lv_eval", "--suite", ""], "suite='' is invalid"),
+    (["export", "--suite", ".."], "suite='..' is invalid"),
     (["schema", "--suite", "none"], "suite='none' is not in"),
     (["export", "--suite", "none"], "suite='none' is not in"),
-    (["export", "--suite", "empty", "--plot", "x.doc"], "plot='x.doc' is not allowed; allowed: a file that ends in .png"),
+    (["export", "--suite", "empty", "--plot", "x.doc"], "plot='x.doc' is invalid; give a file that ends in .png"),
     (["export", "--suite", "empty", "--plot", "no/x.png"], "plot='export/no/x.png': the folder export/no"),
-    (["schema", "--suite", "empty"], "has no finished run"),
-    (["summarize", "--suite", "broken"], "run_spec.json cannot be read (JSONDecodeError); make that run again"),
+    (["schema", "--suite", "empty"], "has no scores; run helm-run"),
+    (["summarize", "--suite", "broken"], "run_spec.json cannot be read (JSONDecodeError); repeat that run"),
 ]  # fmt: skip
 
 
@@ -314,7 +318,7 @@ BAD = [
 def test_bad_input(
     command: Command, arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each mistake is one line on standard error, status 2, and nothing on standard output."""
+    """Each mistake ends in one line on standard error with status 2, and prints nothing on standard output."""
     (tmp_path / "mirror").mkdir()
     (tmp_path / "r").write_text("{}")
     if "empty" in arguments:
@@ -346,7 +350,7 @@ def test_bad_input(
     ],
 )
 def test_wrong_usage(command: Command, arguments: list[str]) -> None:
-    """Wrong options are explained in one line with status 2."""
+    """A wrong option ends in one line with status 2 that names the help."""
     assert command(*arguments) == 2
     assert re.fullmatch(r"helm-longctx: error: .*; see helm-longctx.* --help\n", command.err)
 
@@ -357,6 +361,7 @@ def test_wrong_usage(command: Command, arguments: list[str]) -> None:
         (["run", "--modle", "x"], "run: No such option: --modle; did you mean --model?"),
         (["batch", "submit", "--suit"], "batch submit: No such option: --suit; did you mean --suite?"),
         (["summarise"], "No such command 'summarise'. Did you mean 'summarize'?"),
+        (["y" * 9000], f"No such command '{'y' * 299}…; see helm-longctx --help\n"),
     ],
 )
 def test_misspelled_options(command: Command, arguments: list[str], message: str) -> None:
@@ -367,13 +372,13 @@ def test_misspelled_options(command: Command, arguments: list[str], message: str
 
 
 def test_help_without_arguments(command: Command) -> None:
-    """Commands without the sub-command that they need print their help."""
+    """A command without the sub-command that it needs prints its help."""
     assert command() == 2
     assert "Before and during runs" in command.out + command.err
 
 
 def test_a_mirror_that_is_no_folder(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A wrong HELM_LONGCTX_DATA is named."""
+    """The error for a wrong HELM_LONGCTX_DATA names the variable and the folder."""
     monkeypatch.setenv(ENVIRONMENT, "/no/such/folder")
     assert command("prompts", "helmet_recall:length=8k") == 2
     assert (
@@ -383,7 +388,7 @@ def test_a_mirror_that_is_no_folder(command: Command, monkeypatch: pytest.Monkey
 
 
 def test_excepthook(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """In helm-run bad input and unknown models are one line; other errors look as always."""
+    """The exception hook in helm-run prints bad input and unknown models in one line, and leaves other errors unchanged."""
     monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)
     errors.install_excepthook()
     errors.install_excepthook()
@@ -391,13 +396,13 @@ def test_excepthook(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Monk
     sys.excepthook(ValueError, ValueError("Unknown model or no default model deployment found for model x"), None)
     first, second = capsys.readouterr().err.splitlines()
     assert first == "helm-longctx: error: a b"
-    assert "for model x; allowed: HELM's models" in second
+    assert "for model x; give one of HELM's models" in second
     sys.excepthook(ValueError, ValueError("other"), None)
     assert capsys.readouterr().err == "ValueError: other\n"
 
 
 def test_no_prompt_in_a_traceback(capsys: pytest.CaptureFixture[str]) -> None:
-    """Of HELM's executor, whose error repeats the provider's, which may repeat the prompt."""
+    """The traceback of an error of HELM's executor does not contain the prompt that a provider's error repeats."""
     prompt = "a line of the prompt\n" * 1000
     inner = ValueError(f"bad request: {prompt}")
     outer = RuntimeError(f"{inner} Request: …")
@@ -410,7 +415,7 @@ def test_no_prompt_in_a_traceback(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_prompts_know_the_tokenizers_of_helm(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`count_with` can be a name in HELM's registry, also with a mirror that lacks tokenizers."""
+    """`count_with` accepts a name in HELM's registry, also with a mirror that has no tokenizers."""
     (tmp_path / "mirror").mkdir()
     monkeypatch.setenv(ENVIRONMENT, str(tmp_path / "mirror"))
     assert command("prompts", "ruler:task=vt,length=4k,num_samples=1,count_with=longctx/words") == 0, command.err
@@ -418,7 +423,7 @@ def test_prompts_know_the_tokenizers_of_helm(command: Command, tmp_path: Path, m
 
 
 def test_a_failed_download_is_one_line(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An error of a network library has no file and no traceback."""
+    """An error of a network library ends in one line without a traceback."""
     monkeypatch.setattr("helm_longctx.cli.records.parse_entry", lambda *_: (_ for _ in ()).throw(ConnectionError("x")))
     assert command("prompts", "aa_lcr") == 2
     assert command.err.startswith("helm-longctx: error: a download failed: 'x'")

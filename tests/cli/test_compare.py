@@ -1,4 +1,4 @@
-"""`helm-longctx compare` on a suite."""
+"""Tests of `helm-longctx compare` on a suite."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_cli import Command, command  # noqa: F401  # the fixture
-from tests.fabricate_runs import long_prompts, write_run
+from tests.support.commands import Command
+from tests.support.fabricate_runs import long_prompts, write_run
 
 MODELS = ("a/copy", "longctx/null", "longctx/lexical")
 
 
 @pytest.fixture
 def suite() -> Path:
-    """Three models: the second one fails every other instance."""
+    """Write a suite with three models, of which the second one fails every other instance."""
     folder = Path("benchmark_output/runs/s")
     for model in MODELS[1:]:
         run = write_run(folder, f"helmet_recall:task=json_kv,length=8k,model={model}", long_prompts(40, 600))
@@ -33,19 +33,19 @@ def suite() -> Path:
     return folder
 
 
-def test_models_are_needed(command: Command) -> None:  # noqa: F811
-    """Without models, and with one, the error is one line."""
+def test_models_are_needed(command: Command) -> None:
+    """`compare` without models or with one model ends in one line."""
     for models in ((), ("longctx/null",)):
         assert command("compare", *models, "--suite", "s") == 2
-        assert command.err.startswith(f"helm-longctx: error: compare: models={' '.join(models)!r} is not allowed")
+        assert command.err.startswith(f"helm-longctx: error: compare: models={' '.join(models)!r} is invalid")
         assert command.err.count("\n") == 1
 
 
-def test_two_models(command: Command, suite: Path) -> None:  # noqa: F811
-    """Tables, links and JSON."""
+def test_two_models(command: Command, suite: Path) -> None:
+    """`compare` with two models prints tables and links, and writes JSON."""
     assert command("compare", *MODELS[:2], "--suite", "s", "--json", "out.json", "--instances", "2") == 0, command.err
     assert "40 instances that all 2 models answered" in command.out
-    assert "json_kv at 8k, json_kv-0: 1.000 and 0.000" in command.out
+    assert "json_kv at 8k, json_kv-0: 100.0 and 0.0" in command.out
     assert "http://127.0.0.1:8000/#/runs/helmet_recall%3Atask%3Djson_kv" in command.out
     content = json.loads(Path("out.json").read_text())
     everything = content["pairings"][0]
@@ -55,18 +55,18 @@ def test_two_models(command: Command, suite: Path) -> None:  # noqa: F811
     assert len(content["differences"]) == 2
 
 
-def test_a_matrix(command: Command, suite: Path) -> None:  # noqa: F811
-    """Ties stand as ties."""
+def test_a_matrix(command: Command, suite: Path) -> None:
+    """A matrix of three models marks ties as ties."""
     assert command("compare", *MODELS, "--suite", "s", "--benchmark", "helmet") == 0, command.err
-    assert "= (+0.000)" in command.out
-    assert "-0.500" in command.out
+    assert "= (+0.0)" in command.out
+    assert "-50.0" in command.out
 
 
-def test_bad_arguments(command: Command, suite: Path) -> None:  # noqa: F811
-    """Each ends in a line that says what is allowed."""
+def test_bad_arguments(command: Command, suite: Path) -> None:
+    """Each mistake in the arguments of `compare` ends in one line that says what to give."""
     assert command("compare", MODELS[0], "--suite", "s") == 2
-    assert "allowed: two or more different models" in command.err
+    assert "give two or more different models" in command.err
     assert command("compare", *MODELS[:2], "--suite", "s", "--length", "16k") == 2
-    assert "has no scored instance" in command.err
+    assert "no scored instance in common" in command.err
     assert command("compare", *MODELS[:2], "--suite", "s", "--benchmark", "helmt") == 2
     assert "did you mean helmet" in command.err

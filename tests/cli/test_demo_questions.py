@@ -1,4 +1,4 @@
-"""The questions that the demo makes from SQuAD's passages."""
+"""Tests of the questions that the demo makes from SQuAD's passages."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import pytest
 
 from helm_longctx.benchmarks.any_jsonl import BENCHMARK
 from helm_longctx.cli.demo_questions import COUNT, FILE, write_questions
+from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
-from helm_longctx.models import lexical
-from helm_longctx.protocol.task import Settings
-from helm_longctx.protocol.token_estimate import estimate_tokens
-from helm_longctx.sources.root import DataRoot
+from helm_longctx.models.baselines import lexical
+from helm_longctx.tasks.task import Settings
+from helm_longctx.tasks.token_estimate import estimate_tokens
 
 LENGTH = 8192
 HARBOURS = [
@@ -28,7 +28,7 @@ HARBOURS = [
 
 @pytest.fixture(scope="module")
 def squad(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file in SQuAD's form: 30 articles of 12 passages, each about a harbour of its own."""
+    """Write a file in SQuAD's format with 30 articles of 12 passages, each about a harbour of its own."""
     articles = []
     for topic, harbour in enumerate(HARBOURS):
         paragraphs = [
@@ -51,7 +51,7 @@ def squad(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def rows(squad: Path, kind: str, folder: Path) -> list[dict[str, Any]]:
-    """The rows of a kind; the task of a user's own questions reads them, too."""
+    """Write the questions of a kind, check that the task of own questions reads them, and return their rows."""
     write_questions(squad, kind, LENGTH, folder)
     settings = Settings(LENGTH, path=str(folder))
     assert len(list(BENCHMARK.tasks[0].load(BENCHMARK.tasks[0], settings, DataRoot(folder, mirror=True)))) == COUNT
@@ -59,7 +59,7 @@ def rows(squad: Path, kind: str, folder: Path) -> list[dict[str, Any]]:
 
 
 def test_conversations(squad: Path, tmp_path: Path) -> None:
-    """The last turn asks a second question about a passage of an earlier turn, at each depth in turn."""
+    """The last turn of a conversation asks a second question about a passage of an earlier turn, at each depth in turn."""
     depths = []
     for row in rows(squad, "conversation", tmp_path):
         *earlier, last = row["messages"]
@@ -75,7 +75,7 @@ def test_conversations(squad: Path, tmp_path: Path) -> None:
 
 
 def test_demonstrations(squad: Path, tmp_path: Path) -> None:
-    """All labels have demonstrations, none of which is a text that is asked; a label is a topic's number."""
+    """All labels have demonstrations, no demonstration is also a question, and a label is a topic's number."""
     made = rows(squad, "icl", tmp_path)
     (context,) = {row["context"] for row in made}
     shots = re.findall(r"(\w+) has pier (\d+)\nlabel: (\d+)", context)
@@ -91,14 +91,14 @@ def test_demonstrations(squad: Path, tmp_path: Path) -> None:
 
 
 def test_the_same_questions_every_time(squad: Path, tmp_path: Path) -> None:
-    """So that results of two days compare."""
+    """The demo writes the same questions every time, so that results of two days can be compared."""
     for name in ("one", "two"):
         write_questions(squad, "icl", LENGTH, tmp_path / name)
     assert (tmp_path / "one" / FILE).read_bytes() == (tmp_path / "two" / FILE).read_bytes()
 
 
 def test_the_lexical_baseline_answers_both(squad: Path, tmp_path: Path) -> None:
-    """With a label from the demonstrations, and with a span of an earlier turn."""
+    """The lexical baseline answers the ICL questions with a label and the conversations with a span of an earlier turn."""
     task = BENCHMARK.tasks[0]
     for kind in ("icl", "conversation"):
         write_questions(squad, kind, LENGTH, tmp_path / kind)
@@ -112,7 +112,7 @@ def test_the_lexical_baseline_answers_both(squad: Path, tmp_path: Path) -> None:
 
 
 def test_another_file(tmp_path: Path) -> None:
-    """Is an error of one line."""
+    """A file that is not SQuAD's ends in an error of one line."""
     (tmp_path / "squad.json").write_text("[]")
     with pytest.raises(InputError, match=r"squad.json is not SQuAD's file \(TypeError\)"):
         write_questions(tmp_path / "squad.json", "icl", LENGTH, tmp_path)

@@ -1,4 +1,4 @@
-"""Mistakes on `helm-run`'s command line: one line each, and silence where nothing is ours."""
+"""Tests that mistakes on `helm-run`'s command line end in one line, if the command concerns this package."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import pytest
 from helm.benchmark.run import build_parser
 
 import helm_longctx.plugin  # noqa: F401  # registers the entries and the baselines
+from helm_longctx.data.root import ENVIRONMENT
 from helm_longctx.helm.command_line import asks_for_ours, check_command_line, find_problems
-from helm_longctx.sources.root import ENVIRONMENT
 from tests.e2e.commands import run
 
 GOOD = "--run-entries helmet_recall:length=8k,model=longctx/lexical"
 
 
 def problems(command: str) -> list[str]:
-    """What is wrong with a command that has a suite and `-m` unless it gives its own."""
+    """Return the mistakes in a command that has a suite and `-m` unless the command gives them."""
     args = build_parser().parse_args(["-m", "10", *shlex.split(command)])
     return [str(problem) for problem in find_problems(args)] if asks_for_ours(args) else []
 
@@ -26,20 +26,20 @@ def problems(command: str) -> list[str]:
     ("command", "message"),
     [
         ("-r helmet_recal:length=8k,model=longctx/lexical", "unknown run entry 'helmet_recal'; did you mean helmet_recall?"),
-        ("-r helmet_recall:lenght=8k,model=longctx/lexical", "unknown argument lenght='8k'; allowed: "),
+        ("-r helmet_recall:lenght=8k,model=longctx/lexical", "unknown argument lenght='8k'; did you mean length? Choose from "),
         ("-r helmet_recall:length=8k,model", "expected name=value, found 'model'"),
         ("-r helmet_recall:length=8k", "helmet_recall names no model"),
         ("-r 'helmet_recall:length=8k, model=longctx/lexical'", "a space around the argument ' model'"),
-        ("-r helmet_recall:length=8k,model=../x", "helmet_recall: model='../x' is not a model; allowed: HELM's models"),
+        ("-r helmet_recall:length=8k,model=../x", "helmet_recall: model='../x' is not a model; give one of HELM's models"),
         ("-r helmet_recall:length=8k,model=longctx/lexica", "did you mean longctx/lexical?"),
         ("-r helmet_recall:length=8k --models-to-run longctx/nul", "--models-to-run 'longctx/nul' is not a model"),
-        (f"{GOOD} -n 0", "-n 0 is not allowed; allowed: a whole number from 1"),
-        (f"{GOOD} -m -1", "-m -1 is not allowed; allowed: a whole number from 1"),
-        (f"{GOOD} -m 0", "-m 0 is not allowed"),
-        (f"{GOOD} --suite a/b", "--suite 'a/b' is not allowed; allowed: a folder's name"),
-        (f"{GOOD} --suite ..", "--suite '..' is not allowed"),
+        (f"{GOOD} -n 0", "-n 0 is invalid; give a whole number from 1"),
+        (f"{GOOD} -m -1", "-m -1 is invalid; give a whole number from 1"),
+        (f"{GOOD} -m 0", "-m 0 is invalid"),
+        (f"{GOOD} --suite a/b", "--suite 'a/b' is invalid; give a folder's name"),
+        (f"{GOOD} --suite ..", "--suite '..' is invalid"),
         (f"{GOOD} --suite {'s' * 5000}", "of at most 255 bytes"),
-        (f"{GOOD} --runner-class-name helm_longctx.running.LongRunner", "did you mean helm_longctx.running.LongContextRunner?"),
+        (f"{GOOD} --runner-class-name helm_longctx.runner.LongRunner", "did you mean helm_longctx.runner.LongContextRunner?"),
         (f"{GOOD} --runner-class-name pathlib.Path", "--runner-class-name 'pathlib.Path' is not a runner"),
         (f"{GOOD} --runner-class-name Runner", "--runner-class-name 'Runner' is not a runner"),
         ("-c run_specs/helmet_8k.conf", "--conf-paths 'run_specs/helmet_8k.conf': No such file or directory; helm-longctx"),
@@ -48,7 +48,7 @@ def problems(command: str) -> list[str]:
     ],
 )  # fmt: skip
 def test_a_mistake_is_one_line(command: str, message: str) -> None:
-    """It names the argument, the value, and what is allowed or near."""
+    """A mistake ends in one line that names the argument and the value, and says what to give."""
     Path("broken.conf").write_text("entries: [{description: ", encoding="utf-8")
     entry = '{description: "helmet_recall:lenght=8k,model=longctx/lexical", priority: 1}'
     Path("wrong.conf").write_text(f"entries: [{entry}]", encoding="utf-8")
@@ -58,12 +58,12 @@ def test_a_mistake_is_one_line(command: str, message: str) -> None:
 
 
 def test_every_mistake_is_named_at_once() -> None:
-    """Of options and of entries."""
+    """All mistakes in options and entries are named at once."""
     assert len(problems("-r helmet_recal:model=a/b lv_eval:length=16k -n 0 --suite a/b")) == 4
 
 
 def test_all_missing_data_is_named_at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """In one line, with the one command that gets it; a cache is filled in the run."""
+    """All missing data is named in one line with the command that fetches it; without a mirror the run fetches it."""
     entries = "-r helmet_rag:task=nq,length=8k,model=longctx/null helmet_icl:task=nlu,length=8k,model=longctx/null"
     assert not problems(entries)
     monkeypatch.setenv(ENVIRONMENT, str(tmp_path))
@@ -89,14 +89,14 @@ def test_all_missing_data_is_named_at_once(monkeypatch: pytest.MonkeyPatch, tmp_
     ],
 )
 def test_what_is_right_or_not_ours_is_left_alone(command: str) -> None:
-    """Models may be registered later, and entries of low priority are not run."""
+    """Valid commands and commands of other packages are accepted, also with models that are registered later."""
     Path("broken.conf").write_text("entries: [{description: ", encoding="utf-8")
     Path("low.conf").write_text('entries: [{description: "helmet_recal:x", priority: 4}]', encoding="utf-8")
     assert problems(command) == []
 
 
 def test_only_helm_run_is_checked(capsys: pytest.CaptureFixture[str]) -> None:
-    """Each line goes to standard error, and the exit status is 1."""
+    """Only `helm-run` is checked; each mistake goes to standard error, and the exit status is 1."""
     wrong = ["-m", "0", *shlex.split(GOOD)]
     check_command_line(["/usr/bin/helm-longctx", *wrong])
     check_command_line(["/usr/bin/helm-run", "-m", "1", *shlex.split(GOOD)])
@@ -104,13 +104,13 @@ def test_only_helm_run_is_checked(capsys: pytest.CaptureFixture[str]) -> None:
         check_command_line(["/usr/bin/helm-run", "-n", "0", *wrong])
     assert ended.value.code == 1
     assert capsys.readouterr().err.splitlines() == [
-        "helm-longctx: error: -n 0 is not allowed; allowed: a whole number from 1",
-        "helm-longctx: error: -m 0 is not allowed; allowed: a whole number from 1",
+        "helm-longctx: error: -n 0 is invalid; give a whole number from 1",
+        "helm-longctx: error: -m 0 is invalid; give a whole number from 1",
     ]
 
 
 def test_helm_run_ends_before_anything_is_made(tmp_path: Path) -> None:
-    """The real command: a line each, status 1, no traceback and no folder."""
+    """The real `helm-run` ends with status 1 and a line for each mistake, without a traceback or a folder."""
     done = run("helm-run", "-r", "helmet_recal:length=8k", "--suite", "a/b", "-m", "0", folder=tmp_path)
     assert done.returncode == 1
     assert done.stderr.count("helm-longctx: error: ") == 3

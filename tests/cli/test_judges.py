@@ -1,4 +1,4 @@
-"""`judge-check` and `judge-agreement` as a user types them."""
+"""Tests of `judge-check` and `judge-agreement` as a user types them."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from pathlib import Path
 import pytest
 
 from helm_longctx.benchmarks.helmet.judge_check import checks
-from helm_longctx.judging import agreement
+from helm_longctx.data.root import ENVIRONMENT, DataRoot
 from helm_longctx.judging.calls import WAIT
-from helm_longctx.sources.root import ENVIRONMENT, DataRoot
-from tests.cli.test_cli import Command, command  # noqa: F401  # the fixture
-from tests.fabricate_books import build_rubrics
+from helm_longctx.results.judges import agreement
 from tests.judging.characters import Characters
 from tests.judging.deployments import write_judges
-from tests.servers import faults
-from tests.servers.faults import Fault
-from tests.servers.llm import Server, serve
+from tests.support.commands import Command
+from tests.support.fabricate_books import build_rubrics
+from tests.support.servers import faults
+from tests.support.servers.faults import Fault
+from tests.support.servers.llm import Server, serve
 
 
 @pytest.fixture
 def servers(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Server]]:
-    """A judge that is right but for failures, and one that likes everything; `local` knows both."""
+    """Serve a judge that is right except for failures, and a judge that likes everything. `local` has both."""
     monkeypatch.setenv(WAIT, "0.001")
     monkeypatch.setattr(agreement, "RESAMPLES", 20)
     build_rubrics(Path("root"))
@@ -36,8 +36,8 @@ def servers(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Server]]:
         yield running
 
 
-def test_judge_check(command: Command, servers: dict[str, Server]) -> None:  # noqa: F811
-    """Tables of both judges, all verdicts as JSON, a picture; and what was answered is not paid for again."""
+def test_judge_check(command: Command, servers: dict[str, Server]) -> None:
+    """`judge-check` prints tables of both judges, writes JSON and a picture, and sends no answered request again."""
     arguments = ("judge-check", "--judge", "tests/right+tests/generous", "--repeats", 2, "--local-path", "local")
     assert command(*arguments, "--json", "out.json", "--plot", "out.png") == 0
     for text in ("tests/right", "tests/generous", "fluent nonsense", "null answers earn", "the reply has no verdict"):
@@ -64,8 +64,8 @@ def test_judge_check(command: Command, servers: dict[str, Server]) -> None:  # n
     assert len(servers["tests/generous"].calls) == paid
 
 
-def test_compare(command: Command, servers: dict[str, Server]) -> None:  # noqa: F811
-    """Saved results of several judges give the same tables as one check of all; nothing is asked again."""
+def test_compare(command: Command, servers: dict[str, Server]) -> None:
+    """`judge-check --compare` prints the tables of one check of all judges from saved results, and sends nothing."""
     for name in ("right", "generous"):
         assert (
             command(
@@ -84,7 +84,7 @@ def test_compare(command: Command, servers: dict[str, Server]) -> None:  # noqa:
     asked = [len(server.calls) for server in servers.values()]
     compare = ("judge-check", "--compare", "right.json", "generous.json")
     assert command(*compare, "--save", "both.json", "--plot", "both.png") == 0
-    for text in ("Differences between judges in the share of right", "tests/right", "tests/generous", "0.00"):
+    for text in ("Differences between judges in the share of right", "tests/right", "tests/generous", "100.0"):
         assert text in command.out
     saved = command.out
     check = ("judge-check", "--judge", "tests/right+tests/generous", "--repeats", 1, "--local-path", "local")
@@ -112,34 +112,34 @@ def test_compare(command: Command, servers: dict[str, Server]) -> None:  # noqa:
     [
         (["--judge", "tests/none"], "HELM has no deployment 'tests/none'"),
         (["--judge", "tests/right+tests/right"], "names a judge twice"),
-        (["--judge", "tests/right", "--plot", "p.gif"], "plot='p.gif' is not allowed"),
+        (["--judge", "tests/right", "--plot", "p.gif"], "plot='p.gif' is invalid"),
         (["--judge", "tests/right", "--plot", "no/p.png"], "plot='no/p.png': the folder no"),
         (["--judge", "tests/right", "--save", "no/p.json"], "save='no/p.json': the folder no"),
         (["--judge", "tests/right", "--json", "local"], "save='local' is a folder"),
         ([], "judge-check needs --judge DEPLOYMENT or --compare FILE"),
-        (["a.json"], "FILE='a.json' is not allowed"),
+        (["a.json"], "FILE='a.json' is invalid"),
         (["--compare", "a.json"], "compare='a.json' cannot be read: No such file"),
         (["--compare", "local/model_metadata.yaml"], "was not saved by judge-check --save (JSONDecodeError)"),
     ],
 )
-def test_mistakes(command: Command, servers: dict[str, Server], arguments: list[str], message: str) -> None:  # noqa: F811
-    """One line and status 2, before anything is sent."""
+def test_mistakes(command: Command, servers: dict[str, Server], arguments: list[str], message: str) -> None:
+    """A mistake ends in one line with status 2 before anything is sent."""
     assert command("judge-check", *arguments, "--local-path", "local") == 2
     assert message in command.err
     assert command.err.count("\n") == 1
     assert not any(server.calls for server in servers.values())
 
 
-def test_settings(command: Command, servers: dict[str, Server], monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
-    """A wrong one is told before anything is sent."""
+def test_settings(command: Command, servers: dict[str, Server], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wrong value of a variable is reported before anything is sent."""
     monkeypatch.setenv(WAIT, "soon")
     assert command("judge-check", "--judge", "tests/right", "--local-path", "local") == 2
-    assert f"{WAIT}='soon' is not allowed" in command.err
+    assert f"{WAIT}='soon' is invalid" in command.err
     assert not servers["tests/right"].calls
 
 
-def test_without_rubrics(command: Command, servers: dict[str, Server], monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
-    """A mirror that lacks them is told, with the command that gets them."""
+def test_without_rubrics(command: Command, servers: dict[str, Server], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mirror without rubrics is reported with the command that fetches them."""
     Path("empty").mkdir()
     monkeypatch.setenv(ENVIRONMENT, "empty")
     assert command("judge-check", "--judge", "tests/right", "--local-path", "local") == 2
@@ -148,8 +148,8 @@ def test_without_rubrics(command: Command, servers: dict[str, Server], monkeypat
     assert not servers["tests/right"].calls
 
 
-def test_judge_agreement(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
-    """Labels beside scores: coefficients with intervals, as a table and as JSON; labels of other answers are counted."""
+def test_judge_agreement(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`judge-agreement` prints and saves coefficients with intervals, and counts labels of other answers."""
     monkeypatch.setattr(agreement, "RESAMPLES", 200)
     grades = [0, 1, 2, 3] * 5
     judged = [{"id": str(n), "judge_score": grade / 3} for n, grade in enumerate(grades)]

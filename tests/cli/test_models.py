@@ -1,4 +1,4 @@
-"""`models add` and the doctor's look at providers, in this process."""
+"""Tests of `models add` and of the doctor's questions to providers, in this process."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.cli.test_cli import Command
-from tests.endpoints.scripted import CHAT, MESSAGE, TEXT, Route, scripted
-from tests.servers.closed import closed_address
+from tests.models.endpoints.scripted import CHAT, MESSAGE, TEXT, Route, scripted
+from tests.support.commands import Command
+from tests.support.servers.closed import closed_address
 
 pytest.importorskip("torch")
 from tests.models.small_models import save_tokenizer
@@ -19,7 +19,7 @@ FILES = ("model_deployments.yaml", "model_metadata.yaml", "tokenizer_configs.yam
 
 
 def routes(folder: Path, context: int = 32768) -> dict[str, Route]:
-    """A server as vLLM is, with one model, whose weights are in a folder."""
+    """Return the routes of a server like vLLM with one model, whose weights are in a folder."""
     row = {"id": "tiny", "max_model_len": context, "root": str(folder)}
     chats = {"/v1/chat/completions": CHAT, "/v1/completions": TEXT, "/v1/messages": MESSAGE}
     return {**chats, "/v1/models": (200, {"data": [row, {"id": "tiny-2", "shutdown_date": "2027-01-14"}]})}
@@ -27,7 +27,7 @@ def routes(folder: Path, context: int = 32768) -> dict[str, Route]:
 
 @pytest.fixture
 def command(monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes], tmp_path: Path) -> Command:
-    """The command, in an empty folder."""
+    """Return the command, in an empty folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MY_KEY", KEY)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
@@ -35,13 +35,13 @@ def command(monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture
 
 
 def read(name: str) -> dict:
-    """The only entry of a file in the local path."""
+    """Return the only entry of a file in the local path."""
     ((row,),) = yaml.safe_load((Path("prod_env") / name).read_text()).values()
     return row
 
 
 def test_add(command: Command, tmp_path: Path) -> None:
-    """The files have what HELM needs, and no key; what does not fit is said."""
+    """`models add` writes the files that HELM needs without the key, and reports what does not fit."""
     save_tokenizer(tmp_path / "tokenizer")
     with scripted(routes(tmp_path / "tokenizer"), key=KEY) as server:
         options = ["--url", server.address, "--api-key-env", "MY_KEY", "--header", "X-Team: nlp"]
@@ -57,7 +57,7 @@ def test_add(command: Command, tmp_path: Path) -> None:
         "model_name": "my/tiny",
         "tokenizer_name": "my/tiny",
         "max_sequence_length": 32768,
-        "client_spec": {"class_name": "helm_longctx.apis.OpenAIClient", "args": arguments},
+        "client_spec": {"class_name": "helm_longctx.models.apis.OpenAIClient", "args": arguments},
     }
     assert "INSTRUCTION_FOLLOWING_MODEL_TAG" in model["tags"]
     assert tokenizer["tokenizer_spec"]["args"] == {"pretrained_model_name_or_path": str(tmp_path / "tokenizer")}
@@ -65,7 +65,7 @@ def test_add(command: Command, tmp_path: Path) -> None:
 
 
 def test_add_without_a_tokenizer(command: Command, tmp_path: Path) -> None:
-    """A base model that only completes: no tag, and what that means is said; HELM's own tokenizers can be named."""
+    """`models add` reports a base model that answers only completions, and accepts the name of a tokenizer of HELM."""
     only = {"/v1/completions": TEXT, "/v1/models": (200, {"data": [{"id": "org/base"}]})}
     with scripted(only) as server:
         options = ["models", "add", "my/base", "--url", server.address]
@@ -92,18 +92,21 @@ def test_add_without_a_tokenizer(command: Command, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (["--type", "completion"], "type='completion' is not allowed; allowed: chat, completions, both; did you mean"),
-        (["--api", "google"], "api='google' is not allowed; allowed: openai, anthropic"),
+        (
+            ["--type", "completion"],
+            "type='completion' is invalid; did you mean completions? Choose from chat, completions, both",
+        ),
+        (["--api", "google"], "api='google' is invalid; choose from anthropic, openai"),
         (["--api-key-env", "ABSENT"], "the environment variable ABSENT is not set"),
         (["--model", "tini"], "does not have this model"),
-        (["--context", "many"], "--context: length='many' is not allowed"),
+        (["--context", "many"], "--context: length='many' is invalid"),
         (["--tokenizer", "no/tokenizer"], "tokenizer='no/tokenizer' cannot be loaded"),
-        (["--header", "X-Team"], "header='X-Team' is not allowed; allowed: 'NAME: VALUE'"),
-        (["--header", f"X-Api-Key: {KEY}"], "header='X-Api-Key' is not allowed; allowed: 'X-Api-Key: $VAR'"),
+        (["--header", "X-Team"], "header='X-Team' is invalid; give 'NAME: VALUE'"),
+        (["--header", f"X-Api-Key: {KEY}"], "header='X-Api-Key' is invalid; give 'X-Api-Key: $VAR'"),
     ],
 )
 def test_bad_input(command: Command, tmp_path: Path, options: list[str], told: str) -> None:
-    """One line, status 2, no key, and nothing is written."""
+    """A mistake ends in one line with status 2 and without the key, and writes nothing."""
     gone = (404, {"error": {"message": "The model `tini` does not exist."}})
     closed = {**routes(tmp_path), "/v1/chat/completions": gone, "/v1/completions": gone}
     with scripted(closed if "tini" in options else routes(tmp_path)) as server:
@@ -115,19 +118,19 @@ def test_bad_input(command: Command, tmp_path: Path, options: list[str], told: s
 
 
 def test_no_server(command: Command) -> None:
-    """The address is named. A name that a run entry could not have is refused before anybody is asked."""
+    """A server that cannot be reached is named; an invalid model name is refused before anything is sent."""
     with closed_address() as address:
         assert command("models", "add", "my/tiny", "--url", address) == 2
         assert f"{address}/v1 cannot be reached" in command.err
         assert command.err.count("\n") == 1
         for name in ("tiny", "my/ti:ny", "my/tiny,x", "a/b/c", "my/tïny "):
             assert command("models", "add", name, "--url", address) == 2
-            assert f"NAME={name!r} is not allowed" in command.err
+            assert f"NAME={name!r} is invalid" in command.err
     assert not Path("prod_env").exists()
 
 
 def test_doctor_asks_for_models(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A model that the provider does not have is broken; one that cannot be asked for is a note."""
+    """The doctor reports a model that the provider does not have as broken, and one that cannot be checked as a note."""
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     with scripted(routes(tmp_path), key=KEY) as server, closed_address() as closed:
         monkeypatch.setenv("OPENAI_BASE_URL", f"{closed}/v1")

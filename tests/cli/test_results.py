@@ -1,4 +1,4 @@
-"""`serve`, `export` and suites' names: each mistake is one line."""
+"""Tests that mistakes in arguments of `serve` and `export` and in names of suites end in one line."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ import pytest
 
 from helm_longctx._version import VERSION
 from helm_longctx.benchmarks.helmet.tasks import HELMET
-from tests.cli.test_cli import Command, command  # noqa: F401  # the fixture
-from tests.fabricate_runs import long_prompts, write_run
+from tests.support.commands import Command
+from tests.support.fabricate_runs import long_prompts, write_run
 
 ENTRY = "helmet_recall:task=json_kv,length=8k,model=longctx/null"
 
 
 @pytest.fixture
 def suite(tmp_path: Path) -> Path:
-    """A suite with one run."""
+    """Write a suite with one run."""
     return write_run(tmp_path / "benchmark_output/runs/mine", ENTRY, long_prompts(2, 500)).parent
 
 
-def told(command: Command, *arguments: object) -> str:  # noqa: F811
-    """The one line of an error."""
+def told(command: Command, *arguments: object) -> str:
+    """Return the single line of an error."""
     assert command(*arguments) == 2
     assert command.out == ""
     assert command.err.count("\n") == 1
     return command.err
 
 
-def test_a_suite_that_was_not_summarized(command: Command, suite: Path) -> None:  # noqa: F811
-    """The line names the command that does."""
+def test_a_suite_that_was_not_summarized(command: Command, suite: Path) -> None:
+    """`serve` names the command that summarizes a suite if the suite was not summarized."""
     line = told(command, "serve", "--suite", "mine")
     assert "'mine' was not summarized; first run: helm-longctx summarize --suite mine -o benchmark_output\n" in line
 
 
-def test_a_used_port(command: Command, suite: Path) -> None:  # noqa: F811
-    """The line names the port, and what to do."""
+def test_a_used_port(command: Command, suite: Path) -> None:
+    """`serve` names a port that is in use, and says what to do."""
     (suite / "groups.json").write_text("[]")
     with socket.socket() as used:
         used.bind(("127.0.0.1", 0))
@@ -49,14 +49,14 @@ def test_a_used_port(command: Command, suite: Path) -> None:  # noqa: F811
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("mien", "suite='mien' is not in benchmark_output/runs; allowed: mine; did you mean mine?\n"),
-        ("zzz", "suite='zzz' is not in benchmark_output/runs; allowed: mine\n"),
-        ("x" * 5000, "…' is not allowed; allowed: a folder name of at most 255 bytes\n"),
-        ("a/b", "suite='a/b' is not allowed; allowed: a folder name of at most 255 bytes\n"),
+        ("mien", "suite='mien' is not in benchmark_output/runs; give mine\n"),
+        ("zzz", "suite='zzz' is not in benchmark_output/runs; give mine\n"),
+        ("x" * 5000, "…' is invalid; give a folder name of at most 255 bytes\n"),
+        ("a/b", "suite='a/b' is invalid; give a folder name of at most 255 bytes\n"),
     ],
 )
-def test_suites_names(name: str, message: str, command: Command, suite: Path) -> None:  # noqa: F811
-    """The nearest is suggested."""
+def test_suites_names(name: str, message: str, command: Command, suite: Path) -> None:
+    """An unknown suite ends in one line that suggests the suite with the nearest name."""
     for arguments in (["serve"], ["export"], ["summarize"], ["schema"]):
         line = told(command, *arguments, "--suite", name)
         assert line.endswith(message)
@@ -64,8 +64,8 @@ def test_suites_names(name: str, message: str, command: Command, suite: Path) ->
 
 
 @pytest.mark.parametrize("name", ["run_spec", "stats", "per_instance_stats", "scenario_state"])
-def test_export_of_a_damaged_run(name: str, command: Command, suite: Path) -> None:  # noqa: F811
-    """The line names the file."""
+def test_export_of_a_damaged_run(name: str, command: Command, suite: Path) -> None:
+    """`export` names the damaged file of a run in one line."""
     (path,) = suite.glob(f"*/{name}.json")
     path.write_bytes(path.read_bytes()[:-30])
     command("export", "--suite", "mine")
@@ -86,10 +86,10 @@ def test_places_that_cannot_be_written(
     blocked: str | None,
     arguments: list[str],
     message: str,
-    command: Command,  # noqa: F811
+    command: Command,
     suite: Path,
 ) -> None:
-    """The line names them."""
+    """`export` names a place that cannot be written in one line."""
     if blocked == "file/":
         Path("file").write_text("")
     elif blocked:
@@ -101,8 +101,8 @@ def test_places_that_cannot_be_written(
     assert message in command.err
 
 
-def test_export(command: Command, suite: Path) -> None:  # noqa: F811
-    """All is written, and listed."""
+def test_export(command: Command, suite: Path) -> None:
+    """`export` writes all files and lists them with their numbers of rows."""
     assert command("export", "--suite", "mine", "--to", "out") == 0
     assert command.out.split("\n")[:-1] == [
         "out/scores.csv: 1 rows", "out/averages.csv: 2 rows", "out/answers.csv: 2 rows", "out/wide_helmet.csv: 1 rows",
@@ -110,9 +110,9 @@ def test_export(command: Command, suite: Path) -> None:  # noqa: F811
     ]  # fmt: skip
     header, row = (Path("out/scores.csv").read_text("utf-8-sig")).splitlines()
     columns = ["score", "instances", "lacking", "package", "comparability", "judge", "low", "high", "error", "failed"]
-    columns += ["folder"]
+    columns += ["folder", "counts"]
     assert header.split(",")[-len(columns) :] == columns
     assert f",longctx_score,1.0,2,,{VERSION},{HELMET.comparability}," in row
-    low, high, error, failed = map(float, row.split(",")[-5:-1])
+    low, high, error, failed = map(float, row.split(",")[-6:-2])
     assert 0 < low < high == 1
     assert (error, failed) == (0, 0)

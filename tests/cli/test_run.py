@@ -1,4 +1,4 @@
-"""`run` with options instead of a file, in this process."""
+"""Tests of `run` with options instead of a file, in this process."""
 
 from __future__ import annotations
 
@@ -8,23 +8,17 @@ from pathlib import Path
 import pytest
 
 from helm_longctx.cli.run import _options
-from tests.cli.test_cli import Command
-
-
-@pytest.fixture
-def command(monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]) -> Command:
-    """The command, in the test's folder."""
-    return Command(monkeypatch, capsysbinary)
+from tests.support.commands import Command
 
 
 def test_the_schema_is_json(command: Command) -> None:
-    """For editors, without anything else on standard output."""
+    """`run --schema` prints a JSON schema and nothing else on standard output."""
     assert command("run", "--schema") == 0
     assert json.loads(command.out)["properties"]["models"]["type"] == "array"
 
 
 def test_a_dry_run_of_options(command: Command) -> None:
-    """Run entries, HELM's command and the estimate; nothing is run."""
+    """`run --dry-run` prints the run entries, HELM's command and the estimate, and runs nothing."""
     options = ["--tasks", "helmet_recall:task=json_kv", "--length", "8k", "--argument", "num_samples=2", "--dry-run"]
     assert command("run", *options, "--model", "longctx/lexical", "--suite", "x", "--max-retries", "0") == 0
     run = "helmet_recall:task=json_kv,length=8k,num_samples=2,model=longctx_lexical"
@@ -42,13 +36,13 @@ def test_a_dry_run_of_options(command: Command) -> None:
     [
         (
             ["--model-type", "chta", "--model-url", "http://h"],
-            "--model-type='chta' is not allowed; allowed: chat, compl",
+            "--model-type='chta' is invalid; did you mean chat? Choose from chat, compl",
         ),
-        (["--model-name", "m"], "--model-url is missing; allowed: a server's address, or --model"),
-        (["--length", "9x"], "--length[0]='9x' is not allowed; allowed: 4k, 8k"),
-        (["--judge-key", "gpt=sk-proj-0123456789abcdefghij"], "--judge-key gpt holds a secret; allowed: the NAME"),
-        (["--max-cost", "0"], "--max-cost=0.0 is not allowed; allowed: greater than 0"),
-        (["--argument", "num_samples"], "run: --argument='num_samples' is not allowed; allowed: NAME=VALUE"),
+        (["--model-name", "m"], "--model-url is missing; give a server's address, or --model"),
+        (["--length", "9x"], "--length[0]='9x' is invalid; give 4k, 8k"),
+        (["--judge-key", "gpt=sk-proj-0123456789abcdefghij"], "--judge-key gpt holds a secret; give the NAME"),
+        (["--max-cost", "0"], "--max-cost=0.0 is invalid; give a number above 0"),
+        (["--argument", "num_samples"], "run: --argument='num_samples' is invalid; give NAME=VALUE"),
         (
             ["--tasks", "any_jsonl:path=x,count_with=y"],
             "'count_with=y' is not a run entry but an argument; give it by --arg",
@@ -57,14 +51,38 @@ def test_a_dry_run_of_options(command: Command) -> None:
     ],
 )
 def test_mistakes(command: Command, options: list[str], told: str) -> None:
-    """One line names the option, and status 2."""
+    """A mistake in an option ends with status 2 and one line that names the option."""
     assert command("run", "--tasks", "aa_lcr", *options) == 2
     assert told in command.err
     assert command.err.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("model_deployments.yaml", "\0", "local/model_deployments.yaml:1: the file is not YAML"),
+        (
+            "model_deployments.yaml",
+            "model_deployments: 5",
+            "HELM cannot read the YAML files in local: ClassValidationError",
+        ),
+        ("model_metadata.yaml", "[models", "local/model_metadata.yaml:1: the file is not YAML"),
+        ("credentials.conf", "openaiApiKey: [sk-a-secret-key-0123456789", "local/credentials.conf is not a HOCON file"),
+    ],
+)
+def test_damaged_files_of_local_path(command: Command, name: str, content: str, told: str) -> None:
+    """A damaged file of `--local-path` ends in one line without its keys, although HELM's own error is a traceback."""
+    Path("local").mkdir()
+    Path("local", name).write_text(content)
+    options = ["--suite", "x", "--dry-run", "--local-path", "local"]
+    assert command("run", "--entry", "helmet_recall:length=8k", "--model", "longctx/null", *options) == 2
+    assert told in command.err
+    assert command.err.count("\n") == 1
+    assert "0123456789" not in command.err
+
+
 def test_options_are_values_of_a_file() -> None:
-    """A server's model keeps its name where run entries can have it; known models come first."""
+    """Options become the values of a configuration file; the model of a server gets a name that run entries can have."""
     given = {"model": ["longctx/null"], "model_url": "http://h", "model_name": "us/azure/gpt 4", "max_cost": 2.5}
     options = _options({**given, "judge": "a/b,c/d", "judge_key": ["gpt=MY_KEY"], "length": "8k, 128k"})
     assert options.values == {
@@ -77,7 +95,7 @@ def test_options_are_values_of_a_file() -> None:
 
 
 def test_what_is_logged(command: Command, caplog: pytest.LogCaptureFixture) -> None:
-    """By default our progress without HELM's records; all with --verbose; nothing with --quiet; scores in any case."""
+    """`run` logs its own progress by default, everything with --verbose, nothing with --quiet, and always prints scores."""
     options = ["--entry", "helmet_recall:task=json_kv,length=8k,num_samples=2", "--model", "longctx/lexical"]
     logs = {}
     for option in ("", "--quiet", "--verbose"):
@@ -96,10 +114,10 @@ def test_what_is_logged(command: Command, caplog: pytest.LogCaptureFixture) -> N
 
 
 def test_summarize_as_json(command: Command) -> None:
-    """Standard output has JSON alone: the scores of the leaderboards, and why they are not comparable."""
+    """`summarize --json` prints only the leaderboards' scores as JSON, with the reasons why they are not comparable."""
     options = ["--entry", "helmet_recall:task=json_kv,length=8k,num_samples=2", "--model", "longctx/lexical"]
     assert command("run", *options, "--suite", "x", "--quiet") == 0
     assert command("summarize", "--suite", "x", "--json") == 0
     (row,) = json.loads(command.out)
     assert (row["leaderboard"], row["scores"]) == ("HELMET", {"Recall 8k": 1.0})
-    assert row["notes"].startswith("Recall 8k: 2 of the benchmark's 100 examples")
+    assert "Recall 8k: 2 of the benchmark's 100 examples (json_kv)" in row["notes"]

@@ -1,4 +1,4 @@
-"""What a shell sees of `helm-longctx`: exit statuses, completion, colours, and suggestions for typos."""
+"""Tests of the exit statuses, completion, colours and suggestions that `helm-longctx` gives in a shell."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from rich.table import Table
 
 from helm_longctx.cli.main import EXIT_STATUSES
 from helm_longctx.cli.shared import print_table
-from tests.cli.test_cli import Command, command  # noqa: F401  # the fixture
 from tests.e2e.commands import BIN, run
+from tests.support.commands import Command
 
 SOURCE = Path(__file__).parents[2] / "src/helm_longctx"
 FORCED = {"FORCE_COLOR": "1", "TERM": "xterm-256color"}
 
 
 def test_every_exit_status_is_documented() -> None:
-    """The table in docs/reference is made of `EXIT_STATUSES`; no command has another status."""
+    """Every exit status that the code uses is in `EXIT_STATUSES` and in the reference page."""
     calls = [
         node
         for path in SOURCE.rglob("*.py")
@@ -34,7 +34,7 @@ def test_every_exit_status_is_documented() -> None:
 
 
 def test_suites_are_completed(tmp_path: Path) -> None:
-    """By the names of the folders in the output folder that the line names."""
+    """The shell completes names of suites from the output folder that the command line names."""
     for name in ("alpha", "alpine", "beta"):
         (tmp_path / "out/runs" / name).mkdir(parents=True)
     (tmp_path / "out/runs/latest").symlink_to("alpha")
@@ -44,7 +44,7 @@ def test_suites_are_completed(tmp_path: Path) -> None:
 
 
 def test_completion_is_printed(tmp_path: Path) -> None:
-    """A script that a shell reads."""
+    """`helm-longctx` prints the completion script that a shell reads."""
     printed = run("helm-longctx", folder=tmp_path, _HELM_LONGCTX_COMPLETE="source_bash")
     assert "complete -o default -F _helm_longctx_completion helm-longctx" in printed.stdout
 
@@ -58,15 +58,15 @@ def test_completion_is_printed(tmp_path: Path) -> None:
         (["models", "ad", "x/y"], "add"),
     ],
 )
-def test_typos_get_a_suggestion(command: Command, typo: list[str], meant: str) -> None:  # noqa: F811
-    """Of commands, options, sub-commands and run entries."""
+def test_typos_get_a_suggestion(command: Command, typo: list[str], meant: str) -> None:
+    """A typo in a command, option, sub-command or run entry gets a suggestion."""
     assert command(*typo) == 2
     assert meant in command.err
 
 
 def test_no_color(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tables have colours only on a terminal, and none if NO_COLOR is set (no-color.org)."""
-    table = Table("[red]red")
+    """Tables have colours only on a terminal, and have none if NO_COLOR is set (no-color.org)."""
+    table = Table("red", header_style="red")
     printed = {}
     for variable in ("NO_COLOR", *FORCED):
         monkeypatch.delenv(variable, raising=False)

@@ -1,4 +1,4 @@
-"""`helm-longctx show` prints a prompt as it was sent."""
+"""Tests that `helm-longctx show` prints a prompt as it was sent."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typer.testing import CliRunner
 
 from helm_longctx.cli.main import app
 from helm_longctx.errors import InputError
-from helm_longctx.running import LongContextRunner
-from tests.running.making import make_run
+from helm_longctx.runner import LongContextRunner
+from tests.runner.making import make_run
 
 ENTRY = "helmet_recall:task=json_kv,length=8k,num_samples=2,model=longctx/null"
 
 
 @pytest.mark.parametrize("runner", [LongContextRunner, Runner])
 def test_show(runner: type[Runner], tmp_path: Path) -> None:
-    """By the run's folder or its name, of either runner's runs: the bytes that `prompts` would give."""
+    """`show` prints the prompt of a run of either runner, given by folder or name, with the same bytes as `prompts`."""
     run = make_run(tmp_path, ENTRY, runner)
     for name in (str(run), run.name, run.name.replace("longctx_", "longctx/")):
         arguments = ["show", name, "json_kv-1", "--output-path", str(tmp_path / "benchmark_output")]
@@ -29,7 +29,7 @@ def test_show(runner: type[Runner], tmp_path: Path) -> None:
 
 
 def test_unknown_run(tmp_path: Path) -> None:
-    """A run that is not there, and one that stands in two suites, are refused."""
+    """`show` refuses a run that does not exist, and a name that runs of two suites have."""
     for suite in ("a", "b"):
         (tmp_path / "runs" / suite / "twice").mkdir(parents=True)
     for name, number in (("never", 0), ("twice", 2)):

@@ -1,4 +1,4 @@
-"""`helm-longctx subset` on published results."""
+"""Tests of `helm-longctx subset` on published results."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pyhocon
 
-from helm_longctx.benchmarks import find_benchmark
-from helm_longctx.protocol.entry import check_entry
-from tests.cli.test_cli import Command, command  # noqa: F401  # the fixture
+from helm_longctx.tasks.entry import check_entry
+from helm_longctx.tasks.registry import find_benchmark
+from tests.support.commands import Command
 
 
-def test_helmet(command: Command) -> None:  # noqa: F811
-    """Found on half of the models, it keeps the ranking of the others at a quarter of the price; its entries run."""
+def test_helmet(command: Command) -> None:
+    """A subset of HELMET that half of the models selected keeps the ranking of the others at a quarter of the price."""
     assert command("subset", "helmet", "--price", "0.05", "--json", "out.json") == 0, command.err
     assert "Agreement with the ranking by Borda" in command.out
     content = json.loads(Path("out.json").read_text())
@@ -29,15 +29,15 @@ def test_helmet(command: Command) -> None:  # noqa: F811
         assert check_entry(find_benchmark("helmet"), name, arguments)
 
 
-def test_lv_eval(command: Command) -> None:  # noqa: F811
-    """Ten models do not suffice, and the command says so and writes nothing."""
+def test_lv_eval(command: Command) -> None:
+    """`subset` says that ten models of LV-Eval do not suffice, and writes nothing."""
     assert command("subset", "lv_eval", "--price", "0.02") == 1
     assert "No subset is proposed" in command.out
     assert not Path("subset.conf").exists()
 
 
-def test_bad_arguments(command: Command) -> None:  # noqa: F811
-    """Each ends in one line."""
+def test_bad_arguments(command: Command) -> None:
+    """Each mistake in the arguments of `subset` ends in one line."""
     assert command("subset", "helmt") == 2
     assert "did you mean helmet" in command.err
     assert command("subset", "mrcr") == 2

@@ -1,4 +1,4 @@
-"""Requests of NeMo Evaluator, as the command of `framework.yml` hands them over."""
+"""Makes requests of NeMo Evaluator as the command of `framework.yml` hands them over."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TARGET: dict[str, Any] = {
 
 
 def ask(folder: Path | str = "out", target: dict[str, Any] | None = None, **changes: Any) -> EvaluationRequest:
-    """A request with the defaults; changes are parameters, or else those in `extra`."""
+    """Return a request with the defaults and these changes, which are parameters or otherwise values of `extra`."""
     params: dict[str, Any] = {**dict.fromkeys(PARAMS), "parallelism": 4}
     extra: dict[str, Any] = dict(EXTRA)
     for name, value in changes.items():

@@ -1,4 +1,4 @@
-"""Runs of the real `nemo-evaluator` against local servers."""
+"""Runs the real `nemo-evaluator` against local servers."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def evaluate(
 
 
 def shown_scores(folder: Path, group: str) -> dict[str, str]:
-    """The scores in the table of a group that `helm-server` shows, with three digits, by the columns' titles."""
+    """Return the scores of a group's table in `helm-server`, with three digits, by the columns' titles."""
     (path,) = folder.glob(f"out/runs/*/groups/{group}.json")
     tables = json.loads(path.read_text(encoding="utf-8"))
     return {
@@ -72,6 +72,6 @@ def shown_scores(folder: Path, group: str) -> dict[str, str]:
 
 
 def scores_of(results: dict[str, Any], kind: str, name: str) -> dict[str, Any]:
-    """The statistics of a task or group in a `results.yml`."""
+    """Return the statistics of a task or group in a `results.yml`."""
     scores: dict[str, Any] = results["results"][kind][name]["metrics"]["score"]["scores"]
     return scores

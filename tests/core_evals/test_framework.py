@@ -1,4 +1,4 @@
-"""`framework.yml` as NeMo Evaluator itself reads it."""
+"""Tests that NeMo Evaluator reads `framework.yml`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core_evals.helm_longctx.framework import EXTRA, PATH, default_length, make_framework
+from core_evals.helm_longctx.framework import EXTRA, default_length
 from core_evals.helm_longctx.medical import MEDICAL
-from helm_longctx.benchmarks import BENCHMARKS, find_benchmark
-from helm_longctx.protocol.entry import check_entry
-from helm_longctx.protocol.lengths import length_label
+from helm_longctx.tasks.entry import check_entry
+from helm_longctx.tasks.lengths import length_label
+from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
 
 nemo = pytest.importorskip("nemo_evaluator.core.input")
 
@@ -22,7 +22,7 @@ OURS = [(each, name) for each in BENCHMARKS for name in each.entries]
 
 
 def render(config: dict[str, Any], target: dict[str, Any]) -> Any:
-    """What the command hands over, as bash splits the command."""
+    """Return the configuration that the rendered command hands over, with the command split as bash does it."""
     run = {"config": {"output_dir": "out", **config}, "target": {"api_endpoint": target}}
     words = shlex.split(nemo.validate_configuration(run).render_command())
     assert words[:3] == ["python", "-m", "core_evals.helm_longctx"]
@@ -30,11 +30,8 @@ def render(config: dict[str, Any], target: dict[str, Any]) -> Any:
     return json.loads(words[3])
 
 
-def test_the_file_is_up_to_date() -> None:
-    assert PATH.read_text(encoding="utf-8") == make_framework(), "python -m core_evals.helm_longctx.framework"
-
-
 def test_every_entry_is_listed() -> None:
+    """NeMo Evaluator lists every run entry of the package, and then HELM's medical tasks."""
     frameworks, _, _ = nemo.get_available_evaluations()
     assert list(frameworks["helm_longctx"]) == [*(name for _, name in OURS), *MEDICAL]
 
@@ -50,6 +47,7 @@ def test_default_lengths(benchmark: Any, name: str) -> None:
 
 
 def test_default_lengths_are_those_of_main_tables() -> None:
+    """The default length is the length of a benchmark's main table, and a benchmark without lengths has none."""
     lengths = {each.name: default_length(each, each.categories[0]) for each in BENCHMARKS}
     assert {name: lengths[name] for name in ("helmet", "lv_eval", "longproc")} == {
         "helmet": 131072,
@@ -66,7 +64,7 @@ TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="{}\0"), min_siz
 @settings(max_examples=15, deadline=None)  # NeMo Evaluator reads the file for each
 @given(model=TEXTS, path=TEXTS)
 def test_values_are_one_word_to_bash(model: str, path: str) -> None:
-    """Nothing in a configuration is run by the shell: quotes, `$(…)` and line ends arrive as they are."""
+    """The shell runs no part of a configuration: quotes, `$(…)` and line ends arrive unchanged."""
     target = {"url": "http://h/v1", "model_id": model, "type": "chat", "api_key_name": "MY_KEY"}
     asked = render({"type": "aa_lcr", "params": {"extra": {"data_path": path}}}, target)
     assert (asked["target"]["model_id"], asked["extra"]["data_path"]) == (model, path)
@@ -83,6 +81,7 @@ def test_values_are_one_word_to_bash(model: str, path: str) -> None:
     ],
 )
 def test_adapters(adapter: Any, mode: str, interceptors: list[str], reuses: bool) -> None:
+    """NeMo Evaluator's adapter hands over its mode, its interceptors, and whether it reuses responses."""
     target = {"url": "http://h/v1", "model_id": "m", "type": "chat", "adapter_config": adapter}
     found = render({"type": "aa_lcr"}, target)["target"]
     assert (found["mode"], found["interceptors"], found["reuses_responses"]) == (mode, interceptors, reuses)

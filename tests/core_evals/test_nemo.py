@@ -1,4 +1,4 @@
-"""The real `nemo-evaluator run_eval`, from its configuration to its results. `bench/eval_factory.py` makes more runs."""
+"""Tests of the real `nemo-evaluator run_eval`, from its configuration to its results. `bench/eval_factory.py` has more runs."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from helm_longctx.models import lexical
+from helm_longctx.models.baselines import lexical
 from tests.core_evals.evaluating import KEY, evaluate, scores_of, shown_scores
-from tests.servers.llm import serve
-from tests.servers.nvcf import serve_function
+from tests.support.servers.llm import serve
+from tests.support.servers.nvcf import serve_function
 
 pytest.importorskip("nemo_evaluator")
 
 
 def test_a_task_of_ours_through_a_cloud_function(tmp_path: Path) -> None:
-    """The results have the scores that HELM's pages show, with standard errors; the key is in no file."""
+    """The results have the scores that HELM's pages show, with standard errors, and the key is in no file."""
     extra = {"length": "8k", "arguments": {"num_samples": 3}}
     with serve(lambda prompt: lexical.answer(prompt)[: len(prompt) % 9]) as server, serve_function(server) as cloud:
         target = {"url": cloud.function, "type": "chat", "adapter_config": {"use_nvcf": True}}
@@ -26,7 +26,7 @@ def test_a_task_of_ours_through_a_cloud_function(tmp_path: Path) -> None:
     whole = scores_of(results, "groups", "helmet_recall_8k")["longctx_score"]
     assert 0 < whole["value"] < 1
     assert whole["stats"]["stderr"] > 0
-    assert f"{whole['value']:.3f}" in shown.values()
+    assert f"{100 * whole['value']:.1f}" in shown.values()
     assert len(results["results"]["tasks"]) == 4
     out = tmp_path / "out"
     names = {path.name for path in out.iterdir()}

@@ -1,4 +1,4 @@
-"""The scores that NeMo Evaluator gets, and the files of the output folder."""
+"""Tests of the scores that NeMo Evaluator gets, and of the files in the output folder."""
 
 from __future__ import annotations
 
@@ -9,16 +9,12 @@ from statistics import fmean, stdev
 from typing import Any
 
 import pytest
-import yaml
 from helm.benchmark.model_deployment_registry import ClientSpec, ModelDeployment
 
 from core_evals.helm_longctx.results import read_results, write_files
-from helm_longctx.benchmarks import BENCHMARKS
-from helm_longctx.report.schema import make_schema
-from helm_longctx.report.suite import read_contents
-from helm_longctx.report.summarizer import summarize_suite
-from helm_longctx.running import LongContextRunner
-from tests.running.making import deployed, make_run
+from helm_longctx.results.leaderboard.summarizer import summarize_suite
+from helm_longctx.runner import LongContextRunner
+from tests.runner.making import deployed, make_run
 
 ENTRY = "helmet_recall:length=8k,num_samples=4,model=longctx/lexical"
 
@@ -34,7 +30,7 @@ def scores(results: dict[str, Any], kind: str, name: str) -> dict[str, Any]:
 
 
 def test_scores(suite: Path) -> None:
-    """Values are HELM's means, standard errors those of the answers, and a category is the mean of its tasks."""
+    """Values are HELM's means, standard errors come from the answers, and a category is the mean of its tasks."""
     results = read_results(suite)
     names = [f"helmet_{name}_8k" for name in ("json_kv", "ruler_niah_mk_2", "ruler_niah_mk_3", "ruler_niah_mv")]
     assert list(results["tasks"]) == names
@@ -59,6 +55,7 @@ def test_scores(suite: Path) -> None:
 
 
 def test_nemo_evaluator_takes_them(suite: Path) -> None:
+    """NeMo Evaluator's own classes accept the results without changing a score."""
     dataclasses = pytest.importorskip("nemo_evaluator.api.api_dataclasses")
     results = read_results(suite)
     taken = dataclasses.EvaluationResult.model_validate(results).model_dump(exclude_none=True)
@@ -67,7 +64,7 @@ def test_nemo_evaluator_takes_them(suite: Path) -> None:
 
 
 def test_files(suite: Path, tmp_path: Path) -> None:
-    """A line for each instance, each answer and each answer's statistics."""
+    """The files have a line for each instance, each answer and each answer's statistics."""
     write_files(suite, tmp_path)
     (run,) = (path.name for path in suite.glob("helmet_recall*"))
     files = ("instances.jsonl", "results.jsonl", f"responses/{run}.jsonl")
@@ -82,6 +79,7 @@ def test_files(suite: Path, tmp_path: Path) -> None:
 
 
 def test_a_suite_without_runs(tmp_path: Path) -> None:
+    """A suite without runs gives results without tasks and groups."""
     assert read_results(tmp_path) == {"tasks": {}, "groups": {}}
 
 
@@ -91,7 +89,7 @@ def test_a_medical_run(tmp_path: Path) -> None:
     path.parent.mkdir(parents=True)
     rows = [f"0 The patient has a fever of {number}.,0,NA,-1" for number in range(38, 42)]
     path.write_text("\n".join(["Sentences,Error Flag,Corrected Sentence,Error Sentence ID", *rows]), encoding="utf-8")
-    client = ClientSpec("tests.running.making.PlainClient")
+    client = ClientSpec("tests.runner.making.PlainClient")
     with deployed(ModelDeployment("tests/plain", client, "longctx/null")) as name:
         run = make_run(tmp_path, f"medec:model=longctx/null,model_deployment={name}", LongContextRunner)
     results = read_results(run.parent)
@@ -99,10 +97,8 @@ def test_a_medical_run(tmp_path: Path) -> None:
     found = scores(results, "tasks", "medec")["medec_error_flag_accuracy"]
     assert found["stats"]["count"] == 4
     assert "stderr" in found["stats"]
-    schema = tmp_path / "schema.yaml"
-    schema.write_text(yaml.safe_dump(make_schema(BENCHMARKS, *read_contents(run.parent, BENCHMARKS))), encoding="utf-8")
-    summarize_suite("s", tmp_path / "benchmark_output", schema)
+    summarize_suite("s", tmp_path / "benchmark_output")
     (table, *_) = json.loads((run.parent / "groups/medec.json").read_text(encoding="utf-8"))
     titles = [header["value"] for header in table["header"]]
     assert titles[:2] == ["Model", "MedecFlagAcc"]
-    assert table["rows"][0][1]["value"].startswith(f"{found['value']:.3f}")
+    assert table["rows"][0][1]["value"].startswith(f"{found['value']:.4f}")

@@ -1,4 +1,4 @@
-"""What NeMo Evaluator asks for, as a configuration of `helm-longctx run`."""
+"""Tests that requests of NeMo Evaluator become configurations of `helm-longctx run`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import helm_longctx.plugin  # noqa: F401  # registers models
 from core_evals.helm_longctx.__main__ import main, write_run
 from core_evals.helm_longctx.medical import MEDICAL
 from core_evals.helm_longctx.settings import make_configuration, name_model
-from helm_longctx.config.load import load_config
+from helm_longctx.cli.config.load import load_config
 from helm_longctx.errors import InputError
 from tests.core_evals.asking import ask
 
@@ -64,11 +64,12 @@ def no_judge_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_entries(changes: dict[str, Any], entries: list[str]) -> None:
+    """The parameters of a request become these run entries."""
     assert make_configuration(ask(**changes)).entries == entries
 
 
 def test_the_whole_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every parameter has its place, the file is one of `helm-longctx run`, and it has only names of keys."""
+    """Every parameter gets its key in a valid file of `helm-longctx run`, which has only the names of keys."""
     for name in ("GPT_JUDGE_API_KEY", "CLAUDE_JUDGE_API_KEY"):
         monkeypatch.setenv(name, "nvapi-secret-0123456789")
     limits = {"limit_samples": 7, "request_timeout": 60, "max_retries": 2, "parallelism": 3}
@@ -107,7 +108,7 @@ def test_the_whole_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_results_are_not_mixed() -> None:
-    """Another length, model, judge or task in the same folder has a suite of its own; other limits have not."""
+    """Another length, model, judge or task in the same folder gets its own suite, and other limits do not."""
     suite = make_configuration(ask(task="helmet_longqa", length="8k")).suite
     assert suite == "helmet_longqa_8k_nvdev_meta-llama-3.3-70b-instruct"
     changes = ({"length": "16k"}, {"judge": "a/b"}, {"task": "helmet_rag"}, {"arguments": {"seed": 1}})
@@ -123,30 +124,31 @@ def test_results_are_not_mixed() -> None:
     [("gpt-4", "endpoint/gpt-4"), ("a/b", "a/b"), ("nvdev/meta/llama:70b", "nvdev/meta-llama-70b"), ("/m/x/", "m/x")],
 )
 def test_names_of_models(served: str, name: str) -> None:
+    """The name that a server gives to its model becomes a name of HELM's form."""
     assert name_model(served) == name
 
 
 @pytest.mark.parametrize(
     ("changes", "target", "error"),
     [
-        ({"task": "helmet_recal"}, {}, r"config\.params: task='helmet_recal' is not allowed; allowed: .*helmet_recall"),
+        ({"task": "helmet_recal"}, {}, r"config\.params: task='helmet_recal' is invalid; did you mean helmet_recall"),
         ({"task": "medec", "length": "8k"}, {}, r"config\.params\.extra\.length='8k': HELM's medec does not take it"),
         ({"task": "medec", "data_path": "d"}, {}, r"config\.params\.extra\.data_path='d': HELM's medec"),
-        ({"task": "ruler", "subset": "x"}, {}, r"config\.params\.extra: subset='x' is not allowed; .*subject"),
+        ({"task": "ruler", "subset": "x"}, {}, r"config\.params\.extra: subset='x' is invalid; .*subject"),
         (
             {"task": "helmet_rag", "length": "8k", "parallelism": 0},
             {},
-            r"^config\.params\.parallelism=0 is not allowed",
+            r"^config\.params\.parallelism=0 is invalid",
         ),
-        ({"task": "medec", "limit_samples": 0.5}, {}, r"^config\.params\.limit_samples=0\.5 is not allowed"),
-        ({"task": "medec", "request_timeout": -1}, {}, r"^config\.params\.request_timeout=-1 is not allowed"),
-        ({"task": "medec"}, {"type": "embedding"}, r"^target\.api_endpoint\.type='embedding' is not allowed"),
+        ({"task": "medec", "limit_samples": 0.5}, {}, r"^config\.params\.limit_samples=0\.5 is invalid"),
+        ({"task": "medec", "request_timeout": -1}, {}, r"^config\.params\.request_timeout=-1 is invalid"),
+        ({"task": "medec"}, {"type": "embedding"}, r"^target\.api_endpoint\.type='embedding' is invalid"),
         ({"task": "medec"}, {"api_key": "sk-proj-0123456789abcdefghij"}, r"^target\.api_endpoint\.api_key "),
-        ({"task": "medec"}, {"interceptors": ["reasoning"]}, r"mode='client' is not allowed; .*server with reasoning"),
+        ({"task": "medec"}, {"interceptors": ["reasoning"]}, r"mode='client' is invalid; .*server with reasoning"),
         (
             {"task": "medec", "num_train_trials": 2},
             {"mode": "server"},
-            r"all repeats of a question get the same answer; allowed: use_caching=false",
+            r"all repeats of a question get the same answer; set use_caching=false",
         ),
         (
             {"task": "medec", "num_output_tokens": 1, "max_new_tokens": 2},
@@ -156,7 +158,7 @@ def test_names_of_models(served: str, name: str) -> None:
     ],
 )
 def test_mistakes(changes: dict[str, Any], target: dict[str, Any], error: str, tmp_path: Path) -> None:
-    """One line names the parameter as NeMo Evaluator calls it. No file is written, and no key is printed."""
+    """One line names the wrong parameter as NeMo Evaluator calls it, no file is written, and no key is printed."""
     with pytest.raises(InputError, match=error) as caught:
         write_run(ask(tmp_path / "out", target, **changes))
     assert "sk-proj" not in str(caught.value)
@@ -164,15 +166,16 @@ def test_mistakes(changes: dict[str, Any], target: dict[str, Any], error: str, t
 
 
 def test_repeats_of_medical_tasks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """HELM asks each question once if a task has no demonstrations; that is said, since NVIDIA's examples set it."""
+    """A message says that repeats, which NVIDIA's examples set, have no effect for tasks without demonstrations in HELM."""
     write_run(ask(tmp_path, task="medec", num_train_trials=3))
     assert "num_train_trials=3 has no effect" in capsys.readouterr().err
 
 
 def test_mistakes_end_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    """A wrong parameter ends the command with status 2 and one line."""
     with pytest.raises(SystemExit, match="2"):
         main(json.dumps(ask(task="x")))
-    assert capsys.readouterr().err.startswith("helm-longctx: error: config.params: task='x' is not allowed")
+    assert capsys.readouterr().err.startswith("helm-longctx: error: config.params: task='x' is invalid")
 
 
 @pytest.mark.parametrize("name", MEDICAL)
@@ -193,5 +196,6 @@ def test_medical_run_specs(name: str, tmp_path: Path) -> None:
 
 
 def test_a_judged_medical_task_needs_judges(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"judge='auto' is not allowed; .* Stanford Health Care"):
+    """A judged medical task without named judges is an error that says so."""
+    with pytest.raises(InputError, match=r"judge='auto' is invalid; .* Stanford Health Care"):
         write_run(ask(tmp_path, task="aci_bench"))

@@ -1,4 +1,4 @@
-"""A local server that speaks what huggingface_hub needs of the hub: repository information and file downloads."""
+"""A local server with the part of the hub's protocol that huggingface_hub needs: repository data and downloads."""
 
 from __future__ import annotations
 
@@ -10,6 +10,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import huggingface_hub.constants
+import pytest
+
+from tests.data.releases import SECRET
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
@@ -119,3 +125,13 @@ class _Handler(BaseHTTPRequestHandler):
         if cut:
             self.close_connection = True
             self.connection.close()
+
+
+def point_at(monkeypatch: pytest.MonkeyPatch, url: str, tmp_path: Path) -> None:
+    monkeypatch.setenv("HF_TOKEN", SECRET)
+    monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", url)
+    monkeypatch.setattr(
+        huggingface_hub.constants, "HUGGINGFACE_CO_URL_TEMPLATE", url + "/{repo_id}/resolve/{revision}/{filename}"
+    )
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hub-cache"))
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_DISABLE_XET", True, raising=False)

@@ -1,4 +1,4 @@
-"""Pinned files from a local server instead of their own."""
+"""Pinned files from a local server instead of their own servers."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from helm_longctx.data.fetch import ensure
+from helm_longctx.data.release import PinnedFile
+from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
-from helm_longctx.sources.fetch import ensure
-from helm_longctx.sources.release import PinnedFile
-from helm_longctx.sources.root import DataRoot
-from tests.sources.release_server import ReleaseHub, serve
+from tests.data.release_server import ReleaseHub, serve
 
 
 def fetch_fabricated(files: Sequence[PinnedFile], made: Path, to: Path) -> DataRoot:

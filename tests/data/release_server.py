@@ -1,4 +1,4 @@
-"""The local hub of `hub_server`, with downloads that fail in every way a network has."""
+"""The local hub of `hub_server`, with downloads that fail in every way in which networks fail."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from http.server import ThreadingHTTPServer
 from urllib.parse import urlsplit
 
-from tests.sources import hub_server
-from tests.sources.hub_server import COMMIT, Hub
+from tests.data import hub_server
+from tests.data.hub_server import COMMIT, Hub
 
 
 @dataclass
@@ -54,7 +54,7 @@ class ReleaseHub(Hub):
 
     @property
     def downloads(self) -> list[str]:
-        """Where each request for content wanted to start, "" for the start."""
+        """Return where each request for content wanted to start, "" for the start."""
         requests = [re.fullmatch(r"GET /(?:datasets|files)/\S+ ?(.*)", request) for request in self.requests]
         return [match[1] for match in requests if match]
 
@@ -99,7 +99,7 @@ class _Handler(hub_server._Handler):
             self._download(content, (self.hub.faults.pop(0) if self.hub.faults else None) or Fault())
 
     def _announce(self, content: bytes) -> None:
-        """As the hub does for large files: their digest and size, and a signed address on another host."""
+        """Announce digest and size, and a signed address on another host, as the hub does for large files."""
         digest = hashlib.sha256(content).hexdigest()
         self.hub.files[digest] = content
         headers = {

@@ -1,4 +1,4 @@
-"""A fabricated release, and fetching from it: what the tests of archives share."""
+"""A fabricated release and functions that fetch from it, which tests of archives share."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from helm_longctx.data.release import Release, ensure_release_files
+from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
-from helm_longctx.sources.release import Release, ensure_release_files
-from helm_longctx.sources.root import DataRoot
 
 SECRET = "hf_secretsecretsecret"
 SETTING = "HELM_LONGCTX_HELMET_REPO"
@@ -30,12 +30,13 @@ CONTENT = {
     "data/empty.jsonl": b"",
 }
 KILT, ALCE, RULER = "helmet/kilt/nq.jsonl", "helmet/alce/asqa.json", "helmet/ruler/cwe/validation_8.jsonl"
+PROMPTS = "helmet/prompts/asqa.json"
 
 Member = tuple[tarfile.TarInfo, bytes]
 
 
 def member(name: str, content: bytes = b"hostile", **fields: object) -> Member:
-    """A tar header with any name and kind, and its content."""
+    """Return a tar header with any name and kind, and its content."""
     info = tarfile.TarInfo(name)
     info.size = len(content)
     for field, value in fields.items():
@@ -44,7 +45,7 @@ def member(name: str, content: bytes = b"hostile", **fields: object) -> Member:
 
 
 def tar(*members: Member) -> bytes:
-    """A tar file of CONTENT and of further members after it."""
+    """Return a tar file of CONTENT and of further members after it."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
         for info, content in [*(member(name, content) for name, content in CONTENT.items()), *members]:
@@ -65,7 +66,7 @@ def root(tmp_path: Path, mirror: bool = False) -> DataRoot:
 
 
 def tree(tmp_path: Path) -> list[str]:
-    """Every file under the root, but the lock."""
+    """Return every file under the root, except the lock."""
     files = (path for path in (tmp_path / "data").rglob("*") if not path.is_dir() and path.name != ".release.lock")
     return sorted(path.relative_to(tmp_path / "data").as_posix() for path in files)
 
@@ -75,7 +76,7 @@ def fetch(tmp_path: Path, *paths: str) -> None:
 
 
 def fetched(tmp_path: Path, *paths: str) -> None:
-    """Fetch, and see that exactly that is there, whole."""
+    """Fetch files, and check that exactly these files are present and whole."""
     paths = paths or (KILT, RULER)
     fetch(tmp_path, *paths)
     assert tree(tmp_path) == sorted([*paths, "helmet/release.json"])
@@ -85,7 +86,7 @@ def fetched(tmp_path: Path, *paths: str) -> None:
 
 
 def refused(tmp_path: Path, *paths: str, act: Callable[..., None] = fetch) -> str:
-    """The one line that a failing fetch ends in; nothing may stay, and nothing secret may show."""
+    """Return the one line of a failing fetch, and check that no file stays and no secret is shown."""
     with pytest.raises(InputError) as caught:
         act(tmp_path, *paths)
     message = str(caught.value)
@@ -98,6 +99,6 @@ def refused(tmp_path: Path, *paths: str, act: Callable[..., None] = fetch) -> st
 
 
 def short_of(monkeypatch: pytest.MonkeyPatch, *free: int) -> None:
-    """Let the disk have as much free space at each look, the last for ever."""
+    """Set the free space of the disk for each look; the last value stays."""
     usage, left = namedtuple("Usage", "total used free"), list(free)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(0, 0, left.pop(0) if len(left) > 1 else left[0]))

@@ -1,4 +1,4 @@
-"""Small files that unpack to more than a disk holds, or that keep a reader busy for ever."""
+"""Tests of small files that unpack to more than a disk holds, or that keep a reader busy for ever."""
 
 from __future__ import annotations
 
@@ -10,20 +10,19 @@ from pathlib import Path
 
 import pytest
 
+from helm_longctx.data import release
+from helm_longctx.data import unpack as unpacking
+from helm_longctx.data.unpack import unpack
 from helm_longctx.errors import InputError
-from helm_longctx.sources import release
-from helm_longctx.sources import unpack as unpacking
-from helm_longctx.sources.unpack import unpack
-from tests.sources.release_server import ReleaseHub
-from tests.sources.releases import refused, root
-from tests.sources.test_release_files import PROMPTS
+from tests.data.release_server import ReleaseHub
+from tests.data.releases import PROMPTS, refused, root
 
 ZEROS = gzip.compress(bytes(4 << 20))
 WANTED = {"data/x": "helmet/x"}
 
 
 def header(name: str, size: int, kind: bytes = tarfile.REGTYPE) -> bytes:
-    """Of a member that says to be so large."""
+    """Return the header of a member that claims this size."""
     info = tarfile.TarInfo(name)
     info.size, info.type = size, kind
     return info.tobuf(tarfile.GNU_FORMAT)
@@ -31,7 +30,7 @@ def header(name: str, size: int, kind: bytes = tarfile.REGTYPE) -> bytes:
 
 @pytest.mark.parametrize("name", ["data/x", "data/other"])
 def test_a_gzip_bomb(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether the member is wanted or not, reading ends soon after the size that is allowed."""
+    """A gzip bomb is refused soon after the allowed size, whether the member is wanted or not."""
     monkeypatch.setattr(unpacking, "ROOM", 8 << 20)
     bomb = gzip.compress(header(name, 10**9)) + ZEROS * 100
     with pytest.raises(InputError, match=r"data\.tar\.gz unpacks to more than 200 times its size"):
@@ -41,13 +40,13 @@ def test_a_gzip_bomb(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_repeated_text_is_no_bomb(tmp_path: Path) -> None:
-    """Within the room that every archive has it may be packed as well as it can be."""
+    """Repeated text within the room that every archive has is accepted, however well it is packed."""
     data = gzip.compress(header("data/x", 4 << 20)) + ZEROS + gzip.compress(bytes(1024))
     assert unpack(io.BytesIO(data), "data.tar.gz", WANTED, tmp_path)["helmet/x"]["size"] == 4 << 20
 
 
 def test_a_member_that_never_ends(tmp_path: Path) -> None:
-    """A header that says 2**60 bytes; tarfile read on behind the archive's end for weeks."""
+    """A member that claims 2**60 bytes is refused, although tarfile would read on for weeks."""
     data = gzip.compress(header("data/other", 2**60) + bytes(2048))
     with pytest.raises(InputError, match=r"not a complete tar\.gz file"):
         unpack(io.BytesIO(data), "data.tar.gz", WANTED, tmp_path)
@@ -55,14 +54,14 @@ def test_a_member_that_never_ends(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", [tarfile.GNUTYPE_LONGNAME, tarfile.XHDTYPE, tarfile.XGLTYPE])
 def test_a_name_that_fills_memory(kind: bytes, tmp_path: Path) -> None:
-    """tarfile reads a long name whole, however long."""
+    """A member with a huge name is refused, although tarfile would read the name whole."""
     data = gzip.compress(header("x", 2 << 20, kind) + bytes(2 << 20))
     with pytest.raises(InputError, match=r"not a complete tar\.gz file"):
         unpack(io.BytesIO(data), "data.tar.gz", WANTED, tmp_path)
 
 
 def test_a_zip_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Refused by what its table says; more than that never comes out."""
+    """A zip bomb is refused by the sizes in its table, and never unpacks to more than that."""
     monkeypatch.setattr(unpacking, "ROOM", 1 << 20)
     with zipfile.ZipFile(tmp_path / "set.zip", "w", zipfile.ZIP_DEFLATED) as file:
         file.writestr("set/a.jsonl", bytes(32 << 20))
@@ -72,7 +71,7 @@ def test_a_zip_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_pinned_file_without_end(served: ReleaseHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A small file that is larger than any is not written."""
+    """A pinned file that is larger than any real one is not written."""
     monkeypatch.setattr(release, "MOST_PINNED", 1000)
     served.files["asqa"] = bytes(1_000_000)
     file = release.PinnedFile(PROMPTS, f"{served.url}/files/asqa", "0" * 64)

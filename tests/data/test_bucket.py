@@ -1,4 +1,4 @@
-"""Files of a public bucket, over a real local HTTP server."""
+"""Tests of files of a public bucket, with a real local HTTP server."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from typing import Any, ClassVar
 
 import pytest
 
+from helm_longctx.data import bucket, download
+from helm_longctx.data.bucket import BucketFile
+from helm_longctx.data.fetch import ensure
+from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
-from helm_longctx.sources import bucket, download
-from helm_longctx.sources.bucket import BucketFile
-from helm_longctx.sources.fetch import ensure
-from helm_longctx.sources.root import DataRoot
 
 FILE = BucketFile("b", "in_(1,2) x.csv", "folder/x.csv")
 CONTENT = b"a,b\n" * 1000
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Speaks the bucket's protocol."""
+    """A handler of the bucket's protocol."""
 
     about: ClassVar[dict[str, Any]] = {}
     asked: ClassVar[list[str]] = []
 
     def do_GET(self) -> None:
-        """What is known of the file, or its content."""
+        """Send what is known about the file, or its content."""
         self.asked.append(self.path)
         body = CONTENT if "alt=media" in self.path else json.dumps(self.about).encode()
         self.send_response(200)
@@ -39,12 +39,12 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *arguments: Any) -> None:
-        """Nothing."""
+        """Print nothing."""
 
 
 @pytest.fixture(autouse=True)
 def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A server with the file."""
+    """Start a server with the file."""
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     monkeypatch.setattr(bucket, "API", f"http://127.0.0.1:{server.server_port}/b")
@@ -58,7 +58,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def test_a_file_is_fetched_once(tmp_path: Path) -> None:
-    """Its content, and a record of where it is from; the second time nothing is asked."""
+    """A file is fetched once, with its content and a record of its origin."""
     root = DataRoot(tmp_path / "cache", mirror=False)
     for _ in range(2):
         ensure([FILE], root, "fetch x")
@@ -71,7 +71,7 @@ def test_a_file_is_fetched_once(tmp_path: Path) -> None:
 
 
 def test_another_content_is_refused(tmp_path: Path) -> None:
-    """Nothing is left of it; a mirror is never filled."""
+    """A file with another content is refused and leaves nothing, and a mirror is never filled."""
     Handler.about["md5Hash"] = base64.b64encode(b"x" * 16).decode()
     root = DataRoot(tmp_path / "cache", mirror=False)
     with pytest.raises(InputError, match=r"has MD5 \w+, not the announced one.*fetch x"):

@@ -1,4 +1,4 @@
-"""Hub data sets over a real local HTTP server, through huggingface_hub itself."""
+"""Tests of hub data sets with a real local HTTP server and huggingface_hub itself."""
 
 from __future__ import annotations
 
@@ -19,20 +19,19 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
+from helm_longctx.data import download
+from helm_longctx.data import hub as sources_hub
+from helm_longctx.data.hub import HubDataset, HubFile, HubZip, label_names
 from helm_longctx.errors import InputError
-from helm_longctx.sources import download
-from helm_longctx.sources import hub as sources_hub
-from helm_longctx.sources.hub import HubDataset, HubFile, HubZip, label_names
-from tests.servers.closed import closed_address
-from tests.sources.hub_server import COMMIT, Hub, serve
-from tests.sources.releases import root, short_of
+from tests.data.hub_server import COMMIT, Hub, point_at, serve
+from tests.data.releases import SECRET, root, short_of
+from tests.support.servers.closed import closed_address
 
-SECRET = "hf_secretsecretsecret"
 DATASET = HubDataset("org/letters", {"train": 700, "test": 3}, config="plus")
 
 
 def parquet(rows: int) -> bytes:
-    """A parquet file as the hub's conversion has it, label names in its schema."""
+    """Return a parquet file of the hub's conversion, with label names in its schema."""
     features = datasets.Features({"text": datasets.Value("string"), "label": datasets.ClassLabel(names=["a", "bé"])})
     table = datasets.Dataset.from_dict(
         {"text": [f"text {n} 文\n" * 20 for n in range(rows)], "label": [n % 2 for n in range(rows)]}, features=features
@@ -49,7 +48,7 @@ TRAIN_0, TRAIN_1, TEST = parquet(400), parquet(300), parquet(3)
 
 @pytest.fixture
 def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    """A hub with one data set, and huggingface_hub pointed at it."""
+    """Start a hub with one data set, and point huggingface_hub at it."""
     files = {
         "plus/train/0001.parquet": TRAIN_1,
         "plus/train/0000.parquet": TRAIN_0,
@@ -61,18 +60,8 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
         yield served
 
 
-def point_at(monkeypatch: pytest.MonkeyPatch, url: str, tmp_path: Path) -> None:
-    monkeypatch.setenv("HF_TOKEN", SECRET)
-    monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", url)
-    monkeypatch.setattr(
-        huggingface_hub.constants, "HUGGINGFACE_CO_URL_TEMPLATE", url + "/{repo_id}/resolve/{revision}/{filename}"
-    )
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hub-cache"))
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_DISABLE_XET", True, raising=False)
-
-
 def refused(tmp_path: Path, dataset: HubDataset = DATASET) -> str:
-    """The one line that a failing fetch ends in; nothing half-written may stay, and no token may show."""
+    """Return the one line of a failing fetch, and check that nothing half-written stays and no token is shown."""
     with pytest.raises(InputError) as caught:
         dataset.ensure(root(tmp_path), "fetch it")
     message = str(caught.value)
@@ -84,7 +73,7 @@ def refused(tmp_path: Path, dataset: HubDataset = DATASET) -> str:
 
 
 def test_rows_labels_and_source_are_kept(hub: Hub, tmp_path: Path) -> None:
-    """A fetched data set has its rows in order, its label names and a record of where it came from."""
+    """A fetched data set has its rows in order, its label names and a record of its origin."""
     DATASET.ensure(root(tmp_path), "fetch it")
     folder = root(tmp_path) / DATASET.folder
     rows = [json.loads(line) for line in (folder / "train.jsonl").read_text(encoding="utf-8").split("\n")[:-1]]
@@ -98,7 +87,7 @@ def test_rows_labels_and_source_are_kept(hub: Hub, tmp_path: Path) -> None:
 
 
 def test_what_is_there_is_not_asked_for_again(hub: Hub, tmp_path: Path) -> None:
-    """The second call makes no request."""
+    """A second call for data that is present makes no request."""
     DATASET.ensure(root(tmp_path), "fetch it")
     made = len(hub.requests)
     DATASET.ensure(root(tmp_path), "fetch it")
@@ -106,14 +95,14 @@ def test_what_is_there_is_not_asked_for_again(hub: Hub, tmp_path: Path) -> None:
 
 
 def test_a_mirror_is_never_filled(hub: Hub, tmp_path: Path) -> None:
-    """With a mirror folder the error names files, folder and command, and nothing is asked of the hub."""
+    """With a mirror folder the error names files, folder and command, and the hub is not asked."""
     with pytest.raises(InputError, match=r"lacks hub/org__letters/plus/train.jsonl.*get it with: fetch it"):
         DATASET.ensure(root(tmp_path, mirror=True), "fetch it")
     assert hub.requests == []
 
 
 def test_a_cut_download_is_taken_up_again(hub: Hub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A connection that breaks in the middle costs nothing but the rest of the file."""
+    """A download whose connection breaks costs only the rest of the file."""
     monkeypatch.setattr(huggingface_hub.constants, "DOWNLOAD_CHUNK_SIZE", 1000)  # what is kept is whole chunks
     hub.cut = 1
     DATASET.ensure(root(tmp_path), "fetch it")
@@ -125,13 +114,13 @@ def test_a_cut_download_is_taken_up_again(hub: Hub, monkeypatch: pytest.MonkeyPa
 
 
 def test_wrong_content_is_refused(hub: Hub, tmp_path: Path) -> None:
-    """Content that is not what the hub's digest says is refused."""
+    """Content with another digest than the hub's is refused."""
     hub.etag = "0" * 64
     assert "SHA-256" in refused(tmp_path)
 
 
 def test_wrong_content_does_not_stay_in_the_cache(hub: Hub, tmp_path: Path) -> None:
-    """After wrong content the next attempt downloads again, and succeeds."""
+    """After wrong content the next attempt downloads again and succeeds."""
     hub.etag = hashlib.sha256(TEST).hexdigest()
     hub.repos["org/letters"][TEST_FILE] = TEST[:-1] + b"X"
     assert "SHA-256" in refused(tmp_path, TEST_ONLY)
@@ -141,7 +130,7 @@ def test_wrong_content_does_not_stay_in_the_cache(hub: Hub, tmp_path: Path) -> N
 
 
 def test_wrong_number_of_rows_is_refused(hub: Hub, tmp_path: Path) -> None:
-    """Another release than the benchmark's is refused."""
+    """A release with another number of rows than the benchmark's is refused."""
     message = refused(tmp_path, HubDataset("org/letters", {"train": 699, "test": 3}, config="plus"))
     assert "has 700 rows, expected 699" in message
 
@@ -153,13 +142,13 @@ def test_missing_split_is_named(hub: Hub, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("status", [401, 403, 404, 500, 503])
 def test_a_hub_that_refuses(hub: Hub, tmp_path: Path, status: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Any refusal ends in one line."""
+    """A refusal of the hub ends in one line."""
     hub.status = status
     assert "hub data set org/letters" in refused(tmp_path)
 
 
 def test_unknown_repository(hub: Hub, tmp_path: Path) -> None:
-    """A repository that is not there is named, with the way to log in."""
+    """A repository that does not exist is named, with the way to log in."""
     assert "set HF_TOKEN" in refused(tmp_path, HubDataset("org/none", {"train": 1}))
 
 
@@ -179,13 +168,13 @@ def table(column: list[object], metadata: dict[str, str]) -> bytes:
     ],
 )
 def test_unreadable_parquet(hub: Hub, tmp_path: Path, content: bytes, told: str) -> None:
-    """A file that is not parquet, is damaged, or holds what JSON cannot is refused."""
+    """A file that is not parquet, is damaged, or has values that JSON cannot express is refused."""
     hub.repos["org/letters"][TEST_FILE] = content
     assert told in refused(tmp_path, TEST_ONLY)
 
 
 def test_no_parquet_conversion(hub: Hub, tmp_path: Path) -> None:
-    """A repository without a parquet conversion is told from a network failure."""
+    """A repository without a parquet conversion is distinguished from a network failure."""
     hub.info = (404, {"X-Error-Code": "RevisionNotFound"}, b"{}")
     assert "it has no parquet conversion, or your login has no access to it (404)" in refused(tmp_path)
 
@@ -197,7 +186,7 @@ def test_login_page_instead_of_the_hub(hub: Hub, tmp_path: Path) -> None:
 
 
 def test_silent_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A hub that takes the connection and never answers is given up."""
+    """A hub that accepts the connection and never answers is given up."""
     monkeypatch.setattr(sources_hub, "TIMEOUT", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         point_at(monkeypatch, f"http://127.0.0.1:{silent.getsockname()[1]}", tmp_path)
@@ -228,7 +217,7 @@ def test_two_at_once(hub: Hub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
 
 
 def test_disk_full(hub: Hub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A full disk is told as that, and leaves nothing."""
+    """A full disk is reported as such, and no file stays."""
 
     def full(path: Path, columns: tuple[str, ...] | None):
         yield b"{}\n"
@@ -239,7 +228,7 @@ def test_disk_full(hub: Hub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
 
 
 def test_no_hub_at_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Without a network the error offers a mirror folder."""
+    """Without a network the error suggests a mirror folder."""
     with closed_address() as address:
         point_at(monkeypatch, address, tmp_path)
         assert "HELM_LONGCTX_DATA" in refused(tmp_path)
@@ -247,7 +236,7 @@ def test_no_hub_at_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"label": 3}', '{"label": [1]}', '{"features": {"label": {}}}'])
 def test_malformed_features(tmp_path: Path, text: str) -> None:
-    """Any malformed `features.json` ends in one line that names it."""
+    """A malformed `features.json` ends in one line that names it."""
     (tmp_path / "features.json").write_text(text)
     with pytest.raises(InputError, match=r"features\.json"):
         label_names(tmp_path, "label")
@@ -260,7 +249,7 @@ def test_both_forms_of_features(tmp_path: Path) -> None:
 
 
 def test_columns_and_sets_without_labels(hub: Hub, tmp_path: Path) -> None:
-    """Only the wanted columns are kept; a set without labels is complete with its rows."""
+    """Only the wanted columns are kept, and a set without labels is complete with its rows."""
     dataset = HubDataset("org/letters", {"test": 3}, parquet="plus", columns={"test": ("label",)}, labelled=False)
     dataset.ensure(root(tmp_path), "fetch it")
     folder = root(tmp_path) / dataset.folder
@@ -276,7 +265,7 @@ RULER = HubFile("org/ruler", "tokenizer.json", "tokenizers/ruler.json", kind="mo
 
 
 def test_one_file_of_a_repository(hub: Hub, tmp_path: Path) -> None:
-    """It is kept with a record of where it came from, and not asked for again."""
+    """One file of a repository is kept with a record of its origin, and is not requested again."""
     hub.repos["org/ruler"] = {"tokenizer.json": b"{}"}
     for _ in range(2):
         RULER.ensure(root(tmp_path), "fetch it")
@@ -288,7 +277,7 @@ def test_one_file_of_a_repository(hub: Hub, tmp_path: Path) -> None:
 
 
 def test_a_copy_of_the_file_can_be_named(hub: Hub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The setting names another repository, and the record says so."""
+    """The setting names another repository with a copy of the file, and the record says so."""
     hub.repos["copies/ruler"] = {"tokenizer.json": b"[]"}
     told = (
         r"tokenizer\.json of hub model org/ruler: it does not exist, or your login has no access to it \(404\); set HF_TOKEN to a token"
@@ -304,7 +293,7 @@ def test_a_copy_of_the_file_can_be_named(hub: Hub, monkeypatch: pytest.MonkeyPat
 
 
 def test_no_room_for_a_file_of_a_repository(hub: Hub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """What does not fit is not downloaded; what the hub's cache has already needs no room."""
+    """A file that does not fit on the disk is not downloaded, and a file in the hub's cache needs no room."""
     hub.repos["org/ruler"] = {"tokenizer.json": b"{}"}
     short_of(monkeypatch, download.SPACE_MARGIN + 1)
     with pytest.raises(InputError, match=r"hub-cache needs .* GB of free disk space"):
@@ -318,7 +307,7 @@ def test_no_room_for_a_file_of_a_repository(hub: Hub, monkeypatch: pytest.Monkey
 
 
 def test_a_wrong_digest_leaves_no_file(hub: Hub, tmp_path: Path) -> None:
-    """A file that is not what the hub says it is is deleted."""
+    """A file with another digest than the hub's is deleted."""
     hub.repos["org/ruler"], hub.etag = {"tokenizer.json": b"{}"}, "0" * 64
     with pytest.raises(InputError, match="has SHA-256"):
         RULER.ensure(root(tmp_path), "fetch it")
@@ -338,7 +327,7 @@ MEMBER = HubZip("org/zips", "set.zip", "set/set_16k.jsonl", "lveval/set/set_16k.
 
 @pytest.mark.parametrize("name", ["set/set_16k.jsonl", "set_16k.jsonl"])
 def test_a_member_of_a_zip_file(hub: Hub, tmp_path: Path, name: str) -> None:
-    """Only the wanted member is unpacked, with a record of the zip file; the others' names do not matter."""
+    """Only the wanted member of a zip file is unpacked, with a record of the zip file, whatever the other names are."""
     members = {name: b'{"a": 1}\n', "../evil": b"x", "/abs": b"x", "set/set_32k.jsonl": b"other"}
     hub.repos["org/zips"] = {"set.zip": zipped(members)}
     for _ in range(2):
@@ -361,7 +350,7 @@ def test_a_member_of_a_zip_file(hub: Hub, tmp_path: Path, name: str) -> None:
     ],
 )
 def test_bad_zip_files(hub: Hub, tmp_path: Path, content: bytes, message: str) -> None:
-    """A zip file that is damaged, or without the member, leaves nothing."""
+    """A zip file that is damaged or lacks the member leaves nothing."""
     hub.repos["org/zips"] = {"set.zip": content}
     if not message:
         place = content.index(b"set/set_16k.jsonl") + 200
@@ -376,7 +365,7 @@ def test_bad_zip_files(hub: Hub, tmp_path: Path, content: bytes, message: str) -
 
 
 def test_a_member_that_the_disk_cannot_hold(hub: Hub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """It is refused before it fills the disk; a zip file of some MB can announce any size."""
+    """A member that the disk cannot hold is refused before it is unpacked."""
     hub.repos["org/zips"] = {"set.zip": zipped({"set/set_16k.jsonl": b"x"})}
     monkeypatch.setattr(download, "SPACE_MARGIN", 1 << 60)
     with pytest.raises(InputError, match="of free disk space and has"):

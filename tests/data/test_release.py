@@ -1,4 +1,4 @@
-"""What is kept of an archive, over a real local HTTP server, and bad archives."""
+"""Tests of what is kept of an archive, with a real local HTTP server, and of bad archives."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from pathlib import Path
 import pytest
 import requests
 
+from helm_longctx.data import download, hub, unpack
+from helm_longctx.data import release as sources_release
+from helm_longctx.data.release import PinnedFile, ReleaseFile, ensure_release_files
 from helm_longctx.errors import InputError
-from helm_longctx.sources import download, hub, unpack
-from helm_longctx.sources import release as sources_release
-from helm_longctx.sources.release import PinnedFile, ReleaseFile, ensure_release_files
-from tests.sources.hub_server import COMMIT
-from tests.sources.release_server import ReleaseHub
-from tests.sources.releases import (
+from tests.data.hub_server import COMMIT
+from tests.data.release_server import ReleaseHub
+from tests.data.releases import (
     ALCE,
     ARCHIVE,
     CONTENT,
@@ -44,13 +44,13 @@ from tests.sources.releases import (
 
 
 def test_only_what_was_asked_for_is_kept(served: ReleaseHub, tmp_path: Path) -> None:
-    """Of the archive the wanted files are kept, under the folder's names, and nothing of the rest."""
+    """Only the requested files of an archive are kept, under the folder's names."""
     fetched(tmp_path)
     assert served.downloads == [""]
 
 
 def test_the_record_says_where_files_came_from(served: ReleaseHub, tmp_path: Path) -> None:
-    """`release.json` has size, digests and commit of every file, of earlier fetches too."""
+    """`release.json` has size, digests and commit of every file, also of earlier fetches."""
     fetch(tmp_path, ALCE)
     fetch(tmp_path, KILT)
     record = json.loads((tmp_path / "data/helmet/release.json").read_text())
@@ -68,7 +68,7 @@ def test_the_record_says_where_files_came_from(served: ReleaseHub, tmp_path: Pat
 def test_a_damaged_record_costs_no_download(
     served: ReleaseHub, tmp_path: Path, text: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A record that is no JSON object is written anew, with a warning."""
+    """A record that is not a JSON object is written anew with a warning, and nothing is downloaded for it."""
     (root(tmp_path).path / "helmet").mkdir()
     (tmp_path / "data/helmet/release.json").write_text(text, encoding="latin-1")
     fetched(tmp_path)
@@ -77,7 +77,7 @@ def test_a_damaged_record_costs_no_download(
 
 
 def test_what_is_there_is_not_asked_for_again(served: ReleaseHub, tmp_path: Path) -> None:
-    """Without an absent file there is no request; with one, those that are there stay as they are."""
+    """Without a missing file there is no request, and existing files stay unchanged."""
     (root(tmp_path) / "helmet/kilt").mkdir(parents=True)
     (tmp_path / "data" / KILT).write_bytes(b"mine")
     fetch(tmp_path, KILT)
@@ -88,18 +88,18 @@ def test_what_is_there_is_not_asked_for_again(served: ReleaseHub, tmp_path: Path
 
 
 def test_an_empty_file_is_kept(served: ReleaseHub, tmp_path: Path) -> None:
-    """A file without content is a file."""
+    """A file without content is kept."""
     fetched(tmp_path, "helmet/empty.jsonl")
 
 
 def test_the_same_path_twice(served: ReleaseHub, tmp_path: Path) -> None:
-    """Two tasks may want one file."""
+    """The same path can be requested twice, because two tasks can need one file."""
     fetch(tmp_path, ALCE, ALCE)
     assert tree(tmp_path) == [ALCE, "helmet/release.json"]
 
 
 def test_a_mirror_is_never_filled(served: ReleaseHub, tmp_path: Path) -> None:
-    """With a mirror folder the error names files and command, and nothing is asked of the hub."""
+    """With a mirror folder the error names files and command, and the hub is not asked."""
     with pytest.raises(InputError, match=r"lacks helmet/kilt/nq.jsonl; get it with: fetch it"):
         ensure_release_files(RELEASE, [KILT], root(tmp_path, mirror=True), "fetch it")
     assert served.requests == []
@@ -107,14 +107,14 @@ def test_a_mirror_is_never_filled(served: ReleaseHub, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", ["hub/x", "helmet/../x", "helmet//x", "/helmet/x", "helmet/a\\b", "helmet/"])
 def test_paths_outside_the_folder(served: ReleaseHub, tmp_path: Path, path: str) -> None:
-    """Only plain paths in the release's folder can be asked for."""
+    """Only plain paths in the release's folder can be requested."""
     with pytest.raises(InputError, match="not a file of the release org/release"):
         ensure_release_files(RELEASE, [path], root(tmp_path), "fetch it")
     assert served.requests == []
 
 
 def test_the_start_is_told(served: ReleaseHub, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """One line says how much is downloaded and what of it is kept; without a terminal there is no bar."""
+    """One line says how much is downloaded and kept, and without a terminal there is no bar."""
     with caplog.at_level(logging.WARNING):
         fetch(tmp_path, ALCE)
     told = [record.getMessage() for record in caplog.records if record.name == sources_release.__name__]
@@ -126,7 +126,7 @@ def test_the_start_is_told(served: ReleaseHub, tmp_path: Path, caplog: pytest.Lo
 def test_progress_on_a_terminal(
     served: ReleaseHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A terminal shows a bar of the bytes downloaded, a redirected output nothing."""
+    """A terminal shows a bar of the downloaded bytes, and a redirected output shows nothing."""
     fetch(tmp_path, ALCE)
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
@@ -135,7 +135,7 @@ def test_progress_on_a_terminal(
 
 
 def test_one_file_of_a_release() -> None:
-    """Sources give their paths under the root."""
+    """A source gives its paths under the root."""
     assert ReleaseFile(RELEASE, KILT).paths == [KILT]
     assert PinnedFile("helmet/prompts/x.json", "", "").paths == ["helmet/prompts/x.json"]
 
@@ -144,7 +144,7 @@ def test_one_file_of_a_release() -> None:
 
 
 def test_wrong_content_is_refused(served: ReleaseHub, tmp_path: Path) -> None:
-    """Of an archive with another digest nothing is kept, and the next attempt downloads again."""
+    """Nothing of an archive with another digest is kept, and the next attempt downloads again."""
     served.etag = "0" * 64
     assert "SHA-256" in refused(tmp_path)
     served.etag = None
@@ -152,7 +152,7 @@ def test_wrong_content_is_refused(served: ReleaseHub, tmp_path: Path) -> None:
 
 
 def rehashed(served: ReleaseHub, content: bytes) -> None:
-    """Let the hub have, and announce rightly, another archive."""
+    """Let the hub have another archive, and announce its right digest."""
     served.repos["org/release"]["data.tar.gz"] = content
 
 
@@ -170,20 +170,20 @@ def rehashed(served: ReleaseHub, content: bytes) -> None:
     ],
 )
 def test_malformed_archives(served: ReleaseHub, tmp_path: Path, content: bytes) -> None:
-    """What is no whole archive is refused, even with the right digest."""
+    """A file that is not a whole archive is refused, even with the right digest."""
     rehashed(served, content)
     assert "not a complete tar.gz file" in refused(tmp_path, RULER)
 
 
 def test_several_gzip_members(served: ReleaseHub, tmp_path: Path) -> None:
-    """Parallel compressors write a gzip file in pieces."""
+    """A gzip file in several pieces, which parallel compressors write, is read."""
     plain = tar()
     rehashed(served, b"".join(gzip.compress(plain[at : at + 100_000]) for at in range(0, len(plain), 100_000)))
     fetched(tmp_path)
 
 
 def test_what_follows_the_last_member(served: ReleaseHub, tmp_path: Path) -> None:
-    """An archive is read to its end, whatever is there: the digest is of all of it."""
+    """An archive is read to its end, whatever follows the last member, because the digest is of all of it."""
     rehashed(served, gzip.compress(tar() + NOISE.randbytes(4_000_000), 1) + bytes(512))
     fetched(tmp_path)
 
@@ -215,14 +215,14 @@ HOSTILE = [
 
 
 def test_hostile_members_are_passed_over(served: ReleaseHub, tmp_path: Path) -> None:
-    """Names that lead elsewhere, links and devices among the others touch nothing."""
+    """Links, devices and names that lead elsewhere touch nothing."""
     rehashed(served, packed(*HOSTILE))
     fetched(tmp_path)
     assert not (tmp_path / "outside").exists()
 
 
 def test_members_behind_a_link(served: ReleaseHub, tmp_path: Path) -> None:
-    """A file behind a link of the archive is written where we choose."""
+    """A file behind a link of the archive is written to the place that this package chooses."""
     (tmp_path / "outside").mkdir()
     link = member("data/linked", b"", type=tarfile.SYMTYPE, linkname=str(tmp_path / "outside"))
     rehashed(served, packed(link, member("data/linked/x.jsonl", b"content")))
@@ -232,7 +232,7 @@ def test_members_behind_a_link(served: ReleaseHub, tmp_path: Path) -> None:
 
 
 def test_names_with_dots(served: ReleaseHub, tmp_path: Path) -> None:
-    """Archives made in the folder itself start every name with `./`."""
+    """Names that start with `./` are read, which archives made in the folder itself have."""
     rehashed(served, packed(member("./data/./dotted//x.jsonl", b"content")))
     fetch(tmp_path, "helmet/dotted/x.jsonl")
     assert (tmp_path / "data/helmet/dotted/x.jsonl").read_bytes() == b"content"
@@ -250,14 +250,14 @@ def test_names_with_dots(served: ReleaseHub, tmp_path: Path) -> None:
     ],
 )
 def test_wanted_members_must_be_files(served: ReleaseHub, tmp_path: Path, fields: dict[str, object]) -> None:
-    """A wanted name that is something else than a file is refused."""
+    """A wanted name that is not a file is refused."""
     rehashed(served, packed(member("data/odd", b"", **fields)))
     assert "data.tar.gz: data/odd is not a regular file" in refused(tmp_path, KILT, "helmet/odd")
 
 
 @pytest.mark.parametrize("name", ["data/kilt/nq.jsonl", "./data/kilt//nq.jsonl"])
 def test_wanted_members_must_be_there_once(served: ReleaseHub, tmp_path: Path, name: str) -> None:
-    """Two files of one wanted name are refused."""
+    """Two files with one wanted name are refused."""
     rehashed(served, packed(member(name)))
     assert "has data/kilt/nq.jsonl twice" in refused(tmp_path)
 
@@ -273,7 +273,7 @@ def test_full_from_the_start(served: ReleaseHub, tmp_path: Path, monkeypatch: py
 
 
 def test_no_room_for_a_file(served: ReleaseHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that does not fit is not written, and those before it are not kept."""
+    """A file that does not fit is not written, and the files before it are not kept."""
     short_of(monkeypatch, 10**12, 10**12, download.SPACE_MARGIN + 399_999)
     assert "of free disk space" in refused(tmp_path)
 
@@ -287,7 +287,7 @@ def test_no_room_for_what_a_header_claims(served: ReleaseHub, tmp_path: Path) ->
 
 
 def test_a_disk_that_fills(served: ReleaseHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A disk that another process fills meanwhile is told as that."""
+    """A disk that another process fills meanwhile is reported as full."""
 
     def full(content: object, target: Path) -> None:
         target.write_bytes(b"part")
@@ -298,14 +298,14 @@ def test_a_disk_that_fills(served: ReleaseHub, tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_file_where_a_folder_must_be(served: ReleaseHub, tmp_path: Path) -> None:
-    """A root that cannot be written to is told."""
+    """A root that cannot be written to is reported."""
     (root(tmp_path).path / "helmet").write_text("")
     with pytest.raises(InputError, match="File exists; check free space and permissions"):
         fetch(tmp_path)
 
 
 def test_a_disk_without_locks(served: ReleaseHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A disk that has no locks does not cost the download."""
+    """A disk without locks does not prevent the download."""
     (root(tmp_path).path / "helmet/.release.lock").mkdir(parents=True)
     monkeypatch.setattr(hub, "TIMEOUT", 0.2)
     fetched(tmp_path)
@@ -318,7 +318,7 @@ def test_a_disk_without_locks(served: ReleaseHub, tmp_path: Path, monkeypatch: p
 def test_interrupted_in_the_middle(
     served: ReleaseHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interruption: type[BaseException]
 ) -> None:
-    """An interruption passes, and leaves nothing."""
+    """An interruption is passed on and leaves no file."""
     read = download._read_raw
 
     def interrupted(response: requests.Response, count: int) -> bytes:
@@ -336,7 +336,7 @@ def test_interrupted_in_the_middle(
 
 
 def test_what_a_killed_process_left(served: ReleaseHub, tmp_path: Path) -> None:
-    """A killed process's folder of parts is in nobody's way."""
+    """A killed process's folder of parts does not disturb the next fetch."""
     stale = root(tmp_path) / "helmet/.fetch-stale" / KILT
     stale.parent.mkdir(parents=True)
     stale.write_bytes(b"part")
@@ -345,7 +345,7 @@ def test_what_a_killed_process_left(served: ReleaseHub, tmp_path: Path) -> None:
 
 
 def test_several_at_once(served: ReleaseHub, tmp_path: Path) -> None:
-    """Fetches of the same and of other files at one time all end with whole files and a whole record."""
+    """Simultaneous fetches of the same and of other files all end with whole files and a whole record."""
     wanted = [(KILT, RULER), (RULER, ALCE), (ALCE,), (KILT, "helmet/empty.jsonl")]
     threads = [threading.Thread(target=fetch, args=(tmp_path, *paths)) for paths in wanted]
     for thread in threads:

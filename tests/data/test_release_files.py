@@ -1,4 +1,4 @@
-"""Single files: of a repository that holds the release unpacked, and small ones pinned by their hash."""
+"""Tests of single files: of a repository with the unpacked release, and small ones pinned by their hash."""
 
 from __future__ import annotations
 
@@ -9,29 +9,18 @@ from pathlib import Path
 
 import pytest
 
+from helm_longctx.data.release import PinnedFile, ensure_pinned_files
 from helm_longctx.errors import InputError
-from helm_longctx.sources.release import PinnedFile, ensure_pinned_files
-from tests.sources.hub_server import COMMIT
-from tests.sources.release_server import Fault, ReleaseHub
-from tests.sources.releases import (
-    ALCE,
-    CONTENT,
-    KILT,
-    SETTING,
-    UNPACKED,
-    fetched,
-    refused,
-    root,
-    short_of,
-    tree,
-)
+from tests.data.hub_server import COMMIT
+from tests.data.release_server import Fault, ReleaseHub
+from tests.data.releases import ALCE, CONTENT, KILT, PROMPTS, SETTING, UNPACKED, fetched, refused, root, short_of, tree
 
 # The release unpacked
 
 
 @pytest.fixture
 def unpacked(served: ReleaseHub, monkeypatch: pytest.MonkeyPatch) -> ReleaseHub:
-    """A repository that has the release unpacked, one file at its top, one under `data/`."""
+    """Serve a repository with the unpacked release: one file at its top, one under `data/`."""
     served.repos[UNPACKED] = {
         "kilt/nq.jsonl": CONTENT["data/kilt/nq.jsonl"],
         "data/ruler/cwe/validation_8.jsonl": CONTENT["data/ruler/cwe/validation_8.jsonl"],
@@ -58,7 +47,7 @@ def test_an_unpacked_repository(
 def test_an_unpacked_repository_on_another_disk(
     unpacked: ReleaseHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where the cache cannot be linked to, files are copied."""
+    """If the cache cannot be linked to, files are copied."""
 
     def no_link(*paths: object) -> None:
         raise OSError(18, "Invalid cross-device link")
@@ -68,7 +57,7 @@ def test_an_unpacked_repository_on_another_disk(
 
 
 def test_an_unpacked_repository_that_lacks_files(unpacked: ReleaseHub, tmp_path: Path) -> None:
-    """Files that it lacks are named; nothing is kept."""
+    """Files that the unpacked repository lacks are named, and nothing is kept."""
     message = refused(tmp_path, KILT, ALCE)
     assert message.startswith(f"the repository that {SETTING} names: it has no data/alce/asqa.json")
 
@@ -85,7 +74,7 @@ def test_an_unpacked_repository_with_wrong_content(unpacked: ReleaseHub, tmp_pat
 def test_settings_that_name_no_repository(
     unpacked: ReleaseHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str
 ) -> None:
-    """What is no repository's name is refused, and not repeated."""
+    """A setting that names no repository is refused without repeating its value."""
     monkeypatch.setenv(SETTING, value)
     assert "org/name or org/name@revision" in refused(tmp_path)
 
@@ -93,13 +82,13 @@ def test_settings_that_name_no_repository(
 def test_an_unpacked_repository_that_is_not_there(
     unpacked: ReleaseHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A repository that the hub does not show is told, with the way to log in."""
+    """A repository that the hub does not show is reported, with the way to log in."""
     monkeypatch.setenv(SETTING, "org/none")
     assert "set HF_TOKEN" in refused(tmp_path)
 
 
 def test_an_unpacked_repository_without_commits(unpacked: ReleaseHub, tmp_path: Path) -> None:
-    """Without a commit nothing can be pinned."""
+    """A hub that names no commit is an error, because nothing can be pinned."""
     unpacked.info = (200, {"Content-Type": "application/json"}, b'{"id": "org/unpacked", "sha": null}')
     assert "names no commit of main" in refused(tmp_path)
 
@@ -107,7 +96,6 @@ def test_an_unpacked_repository_without_commits(unpacked: ReleaseHub, tmp_path: 
 # Pinned files
 
 PROMPT = b'{"demos": []}' * 1000
-PROMPTS = "helmet/prompts/asqa.json"
 
 
 def pinned(tmp_path: Path, served: ReleaseHub, sha256: str = "", mirror: bool = False, name: str = "asqa") -> None:
@@ -118,13 +106,13 @@ def pinned(tmp_path: Path, served: ReleaseHub, sha256: str = "", mirror: bool = 
 
 @pytest.fixture
 def web(served: ReleaseHub) -> ReleaseHub:
-    """A server with a prompt file."""
+    """Start a server with a prompt file."""
     served.files["asqa"] = PROMPT
     return served
 
 
 def test_a_pinned_file(web: ReleaseHub, tmp_path: Path) -> None:
-    """A pinned file is downloaded once, without the hub's token, through cuts and refusals."""
+    """A pinned file is downloaded once, without the hub's token, despite interruptions and refusals."""
     web.faults = [Fault(status=503), Fault(cut=1000), Fault(cut=100, whole=True)]
     pinned(tmp_path, web)
     pinned(tmp_path, web)
@@ -135,7 +123,7 @@ def test_a_pinned_file(web: ReleaseHub, tmp_path: Path) -> None:
 
 
 def test_a_pinned_file_of_unknown_size(web: ReleaseHub, tmp_path: Path) -> None:
-    """A server need not say the size of a pinned file; its digest tells whether it is whole."""
+    """A server need not give the size of a pinned file, because its digest shows whether it is whole."""
     web.faults = [
         Fault(headers={"Content-Length": ""}, cut=500),
         Fault(headers={"Content-Length": ""}, cut=len(PROMPT)),
@@ -153,13 +141,13 @@ def test_another_pinned_content(web: ReleaseHub, tmp_path: Path) -> None:
 
 
 def test_no_pinned_file(web: ReleaseHub, tmp_path: Path) -> None:
-    """A pinned file that is gone is told at once."""
+    """A pinned file that no longer exists is reported at once."""
     assert "404" in refused(tmp_path, act=lambda path: pinned(path, web, name="none"))
     assert len(web.downloads) == 1
 
 
 def test_pinned_files_in_a_mirror(web: ReleaseHub, tmp_path: Path) -> None:
-    """A mirror is not filled with pinned files either."""
+    """A mirror is not filled with pinned files."""
     with pytest.raises(InputError, match=r"lacks helmet/prompts/asqa.json; get it with: fetch it"):
         pinned(tmp_path, web, mirror=True)
     assert web.requests == []

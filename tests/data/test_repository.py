@@ -1,4 +1,4 @@
-"""A folder of a repository, from an archive that a server on this machine gives."""
+"""Tests of a folder of a repository, from an archive that a local server sends."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from helm_longctx.data import repository
+from helm_longctx.data.fetch import ensure
+from helm_longctx.data.repository import RepositoryFolder, tree_id
+from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
-from helm_longctx.sources import repository
-from helm_longctx.sources.fetch import ensure
-from helm_longctx.sources.repository import RepositoryFolder, tree_id
-from helm_longctx.sources.root import DataRoot
-from tests.sources.release_server import Fault, ReleaseHub
+from tests.data.release_server import Fault, ReleaseHub
 
 FILES = {
     "data/a/rows.json": b"[]",
@@ -36,7 +36,7 @@ def write_tree(folder: Path) -> Path:
 
 
 def archive(files: dict[str, bytes]) -> bytes:
-    """As GitHub makes it: everything is in one folder, with a header that names the commit."""
+    """Return an archive as GitHub makes it: everything is in one folder, and a header names the commit."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:gz", format=tarfile.PAX_FORMAT, pax_headers={"comment": "c0ffee"}) as tar:
         for name, content in {**files, "../outside": b"no"}.items():
@@ -51,7 +51,7 @@ def archive(files: dict[str, bytes]) -> bytes:
 
 @pytest.fixture
 def folder(served: ReleaseHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RepositoryFolder:
-    """A folder whose archive is served."""
+    """Return a folder whose archive is served."""
     monkeypatch.setattr(repository, "ARCHIVES", f"{served.url}/files")
     served.files["owner/name/tar.gz/c0ffee"] = archive(FILES)
     tree = tree_id(write_tree(tmp_path / "expected"))
@@ -72,7 +72,7 @@ def error_of(tmp_path: Path, folder: RepositoryFolder) -> str:
 
 @pytest.mark.skipif(not shutil.which("git"), reason="git is not installed")
 def test_tree_ids_are_those_of_git(tmp_path: Path) -> None:
-    """Names sort as git sorts them, folders with a slash behind their names."""
+    """Tree ids equal git's, which sorts folders with a slash after their names."""
     data = write_tree(tmp_path)
     for command in (["init", "-q"], ["-c", "core.autocrlf=false", "add", "."]):
         subprocess.run(["git", *command], cwd=tmp_path, check=True)
@@ -83,7 +83,7 @@ def test_tree_ids_are_those_of_git(tmp_path: Path) -> None:
 
 
 def test_a_folder(folder: RepositoryFolder, served: ReleaseHub, tmp_path: Path) -> None:
-    """All plain files of the folder come to their places, none besides, through a cut; one download serves all tasks."""
+    """Exactly the plain files of the folder are kept, despite an interruption, and one download serves all tasks."""
     served.faults = [Fault(cut=100), Fault(status=503)]
     other = RepositoryFolder("owner/name", "c0ffee", "data", folder.tree, "suite", ("a-b/x.txt",))
     fetch(tmp_path, folder, other)
@@ -111,13 +111,13 @@ def test_another_content(
 
 @pytest.mark.parametrize("broken", [b"", b"plain", gzip.compress(b"no tar", mtime=0), archive(FILES)[:200]])
 def test_broken_archives(folder: RepositoryFolder, served: ReleaseHub, tmp_path: Path, broken: bytes) -> None:
-    """What is no whole archive is told in one line."""
+    """A file that is not a whole archive ends in one line."""
     served.files["owner/name/tar.gz/c0ffee"] = broken
     assert "it is not a complete tar.gz archive" in error_of(tmp_path, folder)
 
 
 def test_no_such_repository(folder: RepositoryFolder, served: ReleaseHub, tmp_path: Path) -> None:
-    """A server that does not have it is told with its status."""
+    """A server that does not have the repository is reported with its status."""
     served.files.clear()
     assert "the server answered with status 404 for http://127.0.0.1:" in error_of(tmp_path, folder)
 

@@ -1,4 +1,4 @@
-"""Files of web servers without published checksums, over a real local HTTP server."""
+"""Tests of files of web servers without published checksums, with a real local HTTP server."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
+from helm_longctx.data import download
+from helm_longctx.data.fetch import ensure
+from helm_longctx.data.root import DataRoot
+from helm_longctx.data.web import WebFile
 from helm_longctx.errors import InputError
-from helm_longctx.sources import download
-from helm_longctx.sources.fetch import ensure
-from helm_longctx.sources.root import DataRoot
-from helm_longctx.sources.web import WebFile
-from tests.servers.closed import closed_address
+from tests.support.servers.closed import closed_address
 
 CONTENT = b'[{"a": 1}]\n' * 1000
 BLOB = "77a634d3a861ea6efff7bd35201ef72701285409"
@@ -27,7 +27,7 @@ BLOB = "77a634d3a861ea6efff7bd35201ef72701285409"
 
 @pytest.fixture
 def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The address of a served file."""
+    """Return the address of a served file."""
     folder = tmp_path / "served"
     folder.mkdir()
     (folder / "x.json").write_bytes(CONTENT)
@@ -40,7 +40,7 @@ def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 def test_a_file_is_fetched_once_and_recorded(url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Its content, and a record of what was downloaded; a log line says that it cannot be checked."""
+    """A file is fetched once, with a record of the download and a line that says that it cannot be checked."""
     root, file = DataRoot(tmp_path / "cache", mirror=False), WebFile(url, "folder/x.json")
     with caplog.at_level(logging.WARNING):
         ensure([file], root, "fetch x")
@@ -54,7 +54,7 @@ def test_a_file_is_fetched_once_and_recorded(url: str, tmp_path: Path, caplog: p
 
 
 def test_a_known_content_is_checked(url: str, tmp_path: Path) -> None:
-    """The id is git's; another content is refused, and nothing of it is left."""
+    """A file with a known git id is checked, and another content is refused and leaves nothing."""
     source = tmp_path / "served/x.json"
     root = DataRoot(tmp_path / "cache", mirror=False)
     ensure([WebFile(url, "a/x.json", BLOB)], root, "fetch x")
@@ -65,7 +65,7 @@ def test_a_known_content_is_checked(url: str, tmp_path: Path) -> None:
 
 
 def test_absent_files_are_one_line(url: str, tmp_path: Path) -> None:
-    """On the server, and in a mirror, which is never filled."""
+    """A file that is absent on the server or in a mirror ends in one line, and a mirror is never filled."""
     with pytest.raises(InputError, match=r"y: it does not exist.*\(404\).*fetch x"):
         ensure([WebFile(f"{url}y", "y.json")], DataRoot(tmp_path / "cache", mirror=False), "fetch x")
     with pytest.raises(InputError, match=r"lacks folder/x.json"):
@@ -75,7 +75,7 @@ def test_absent_files_are_one_line(url: str, tmp_path: Path) -> None:
 def test_a_server_that_cannot_be_reached_is_asked_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Without a network the error comes at once, not after all attempts, and no line speaks of a broken download."""
+    """A server that cannot be reached is asked once, and no line mentions a broken download."""
     monkeypatch.setattr(download, "WAIT", 0.001)
     with closed_address() as address:
         file = WebFile(f"{address}/x.json", "a/x.json")

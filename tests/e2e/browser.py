@@ -1,4 +1,4 @@
-"""A headless Chromium on the leaderboard that the real command serves."""
+"""Opens the leaderboard that the real command serves in a headless Chromium."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ QUIET = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "-
 
 @contextmanager
 def served(folder: Path, suite: str = "s") -> Iterator[str]:
-    """The address at which `helm-longctx serve` shows a suite."""
+    """Serve a suite with `helm-longctx serve`, and return the address."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -51,7 +51,7 @@ def served(folder: Path, suite: str = "s") -> Iterator[str]:
 
 @contextmanager
 def chromium(profile: Path) -> Iterator[webdriver.Chrome]:
-    """A headless Chromium."""
+    """Start a headless Chromium."""
     options = webdriver.ChromeOptions()
     options.binary_location = os.environ.get("CHROMIUM", "/usr/bin/chromium")
     for argument in (*QUIET, f"--user-data-dir={profile}"):
@@ -64,12 +64,12 @@ def chromium(profile: Path) -> Iterator[webdriver.Chrome]:
 
 
 def page_text(browser: webdriver.Chrome) -> str:
-    """What the page shows; nothing while it has no body, as in the moment of a reload."""
+    """Return the text that the page shows. It is empty while the page has no body, such as during a reload."""
     return "".join(body.text for body in browser.find_elements(By.TAG_NAME, "body"))
 
 
 def open_page(browser: webdriver.Chrome, address: str) -> None:
-    """Load an address from nothing: to another `#` part of the same page alone, a browser goes without loading."""
+    """Load an address on a fresh page, because a browser does not load a page again if only the part after `#` changes."""
     browser.get("about:blank")
     browser.get(address)
 
@@ -80,7 +80,7 @@ def open_run(browser: webdriver.Chrome, address: str, entry: str) -> None:
 
 
 def until(browser: webdriver.Chrome, condition: Callable[[webdriver.Chrome], bool]) -> None:
-    """Wait for a condition on a page that may be drawn anew meanwhile; AssertionError with the page's text."""
+    """Wait for a condition on a page that may be redrawn meanwhile. AssertionError has the page's text."""
     redrawn = [NoSuchElementException, StaleElementReferenceException]
     try:
         WebDriverWait(browser, 30, ignored_exceptions=redrawn).until(condition)
@@ -89,7 +89,7 @@ def until(browser: webdriver.Chrome, condition: Callable[[webdriver.Chrome], boo
 
 
 def shown(browser: webdriver.Chrome, *texts: str) -> str:
-    """The page's text, once it shows all of these; a screenshot is kept where SCREENSHOTS names a folder."""
+    """Return the page's text as soon as it contains all of these, and keep a screenshot if SCREENSHOTS names a folder."""
     until(browser, lambda tab: all(text in page_text(tab) for text in texts))
     if folder := os.environ.get("SCREENSHOTS"):
         name = re.sub(r"\W+", "-", browser.current_url.split("#")[-1])[:60]

@@ -1,4 +1,4 @@
-"""A leaderboard of a module's suite."""
+"""The leaderboard of a module's suite."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ from tests.e2e.browser import served
 
 @pytest.fixture(scope="module")
 def page(suite: Path) -> Iterator[str]:
-    """The address of the leaderboard's server."""
+    """Return the address of the leaderboard's server."""
     with served(suite) as address:
         yield address

@@ -1,4 +1,4 @@
-"""Our clients of APIs through the real `helm-run`, against a server that behaves as the providers do."""
+"""Tests of our API clients in the real `helm-run`, against a server that behaves as the providers do."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 
 import yaml
 
-from helm_longctx.models import lexical
+from helm_longctx.models.baselines import lexical
 from helm_longctx.runs.prompts import find_states
 from tests.e2e.commands import helm_run
 from tests.judging.deployments import write_judges
-from tests.servers import faults
-from tests.servers.faults import Fault
-from tests.servers.llm import Server, serve
-from tests.servers.models import Model
+from tests.support.servers import faults
+from tests.support.servers.faults import Fault
+from tests.support.servers.llm import Server, serve
+from tests.support.servers.models import Model
 
 ENTRY = "helmet_recall:task=json_kv,length=8k,num_samples=4,model=corp/"
 MODELS = {
@@ -31,10 +31,10 @@ CLIENTS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def test_models_of_today(tmp_path: Path) -> None:
-    """Models that refuse parameters and reason are evaluated, a retired one ends its run with one line."""
+    """Models that refuse parameters or reason are evaluated, and a retired model ends its run with one line."""
     with serve(lexical.answer, faults.share(0.2, [Fault.RATE_LIMIT, Fault.BUSY, Fault.OVERLOADED]), MODELS) as server:
         write_deployments(tmp_path, server)
-        options = ("--local-path", str(tmp_path), "--runner-class-name", "helm_longctx.running.LongContextRunner")
+        options = ("--local-path", str(tmp_path), "--runner-class-name", "helm_longctx.runner.LongContextRunner")
         entries = [f"{ENTRY}{name}" for name in CLIENTS]
         made = helm_run(tmp_path, *entries, *options, HELM_LONGCTX_WAIT="0.01")
     assert made.returncode == 1
@@ -56,7 +56,7 @@ def test_models_of_today(tmp_path: Path) -> None:
 
 
 def finished(folder: Path, model: str) -> Any:
-    """What the run's files say of an answer besides its text."""
+    """Return what the run's files say about an answer in addition to its text."""
     (path,) = (folder / "benchmark_output/runs/s").glob(f"*model=corp_{model}*")
     (state,) = find_states(path, "json_kv-1")
     return state["result"]["completions"][0]["finish_reason"]
@@ -70,7 +70,7 @@ def write_deployments(folder: Path, server: Server) -> None:
         client, arguments = CLIENTS[row["name"].removeprefix("corp/")]
         address = server.openai if client == "OpenAIClient" else server.address
         row["client_spec"] = {
-            "class_name": f"helm_longctx.apis.{client}",
+            "class_name": f"helm_longctx.models.apis.{client}",
             "args": {"base_url": address, **arguments},
         }
     path.write_text(yaml.safe_dump(content))

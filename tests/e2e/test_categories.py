@@ -1,4 +1,4 @@
-"""Every category from `helm-run` to its table, on fabricated data, with both baselines and a judge over HTTP."""
+"""Tests of every HELMET category from `helm-run` to its table, with fabricated data, both baselines and a judge."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from helm_longctx.sources.root import DataRoot
-from tests import punkt
+from helm_longctx.data.root import DataRoot
 from tests.e2e.commands import helm_run, run, write_ready
-from tests.e2e.test_leaderboard import stats, table
-from tests.servers.llm import serve
+from tests.support import punkt
+from tests.support.leaderboards import stats, table
+from tests.support.servers.llm import serve
 
 JUDGE = "vllm/llama-3.1-8b-instruct"
 RUNS = (
@@ -29,7 +29,7 @@ RUNS = (
 
 @pytest.fixture(scope="module")
 def suite(tmp_path_factory: pytest.TempPathFactory, mirror: DataRoot) -> Path:
-    """A folder with all runs made and summarized."""
+    """Make and summarize all runs in a folder."""
     folder = tmp_path_factory.mktemp("categories")
     entries = [f"{entry},model=longctx/{model}" for entry in RUNS for model in ("lexical", "null")]
     entries.append("helmet_cite:length=8k,num_samples=3,judge=none,model=longctx/lexical")
@@ -39,12 +39,12 @@ def suite(tmp_path_factory: pytest.TempPathFactory, mirror: DataRoot) -> Path:
     assert summarized.returncode == 0, summarized.stderr
     assert "HELMET closed book" in summarized.stdout
     told = [line for line in summarized.stdout.splitlines() if "LongQA 8k: no score (narrativeqa)" in line]
-    assert [line.split(": ")[1] for line in told] == ["HELMET, Lexical baseline", "HELMET, Null baseline"]
+    assert [line.split(": ")[1] for line in told] == ["HELMET, longctx/lexical", "HELMET, longctx/null"]
     return folder
 
 
 def test_questions_are_asked_at_all_depths(suite: Path) -> None:
-    """Four questions are 24 requests, of hotpotqa 12; the marked passages' depths are reported."""
+    """Each question is asked at all depths (24 requests for four questions, 12 for hotpotqa), and the depths are reported."""
     found = stats(suite, "helmet_rag:length=8k,num_samples=4,model=longctx_lexical")
     assert {task: found["num_instances", task] for task in ("nq", "triviaqa", "hotpotqa", "popqa")} == {
         "nq": 24,
@@ -56,7 +56,7 @@ def test_questions_are_asked_at_all_depths(suite: Path) -> None:
 
 
 def test_closed_book_is_a_table_of_its_own(suite: Path) -> None:
-    """Runs without context are in their own group; the others' means do not change by them."""
+    """Closed-book runs have their own group, and do not change the means of the other runs."""
     open_book, closed = (table(suite, f"helmet{name}_rag", "Score") for name in ("", "_closed"))
     assert set(open_book) == set(closed) == {"Lexical baseline", "Null baseline"}
     runs = {
@@ -77,7 +77,7 @@ def test_closed_book_is_a_table_of_its_own(suite: Path) -> None:
 
 
 def test_judged_scores_are_absent_without_a_judge(suite: Path) -> None:
-    """What can be computed is there; the headline is not, rather than zero."""
+    """Without a judge, scores that need none are present, and the headline is absent instead of zero."""
     summ = stats(suite, "helmet_summ:length=8k,num_samples=3,model=longctx_lexical")
     assert ("rougeL_f1", "infbench_sum") in summ
     assert ("longctx_score", "infbench_sum") not in summ
@@ -91,7 +91,7 @@ def test_judged_scores_are_absent_without_a_judge(suite: Path) -> None:
 
 
 def test_ranking_and_ruler(suite: Path) -> None:
-    """The metrics of the official code, and thirteen columns."""
+    """Re-ranking has the metrics of the official code, and RULER has thirteen columns."""
     rerank = stats(suite, "helmet_rerank:length=8k,num_samples=4,model=longctx_lexical")
     assert rerank["longctx_score", "msmarco"] == rerank["NDCG@10", "msmarco"]
     assert ("NDCG@20", "msmarco") not in rerank
@@ -103,9 +103,9 @@ def test_ranking_and_ruler(suite: Path) -> None:
 
 
 def test_citations_judged_by_a_deployment(tmp_path: Path, mirror: DataRoot) -> None:
-    """A language model as judge gives other names than the official judge; its failures are counted, not scored.
+    """Citations that a deployment judges have names of their own, failures are counted, and documents are found again.
 
-    Judged again from another output folder, the documents are read there.
+    `rejudge` reads the documents in the output folder that it gets.
     """
 
     def answer(prompt: str) -> str:
@@ -139,8 +139,8 @@ def test_citations_judged_by_a_deployment(tmp_path: Path, mirror: DataRoot) -> N
 
 
 def test_thinking_is_not_scored(tmp_path: Path) -> None:
-    """Reasoning is cut off, and the model gets tokens for it beyond the task's budget."""
-    from helm_longctx.models import lexical
+    """Reasoning is cut off before scoring, and the model gets tokens for it beyond the task's budget."""
+    from helm_longctx.models.baselines import lexical
 
     with serve(lambda prompt: f"<think>Is it 3?\nNo.</think>\n{lexical.answer(prompt)}") as server:
         write_ready(tmp_path / "models", server.openai)

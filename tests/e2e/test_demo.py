@@ -1,4 +1,4 @@
-"""`helm-longctx demo`: with a smaller configuration, and what it says when a step fails."""
+"""Tests of `helm-longctx demo` with a smaller configuration, and of its errors."""
 
 import json
 import re
@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.cli import demo
 from helm_longctx.errors import InputError
+from helm_longctx.tasks.registry import BENCHMARKS
 
 NEXT = "helm-longctx run --model-url https://… --model-name …"
 
@@ -23,7 +23,7 @@ SQUAD = {"title": "Piers", "paragraphs": [
 
 
 def configure(monkeypatch: pytest.MonkeyPatch, folder: Path, **values: object) -> None:
-    """Run something else than the package's file, in a folder of its own."""
+    """Let the demo run other entries than the package's file, in a folder of its own."""
     monkeypatch.chdir(folder)
     config = yaml.safe_load(demo.RUNS.read_text())
     (folder / "small.yaml").write_text(yaml.safe_dump({**config, **values}))
@@ -31,7 +31,7 @@ def configure(monkeypatch: pytest.MonkeyPatch, folder: Path, **values: object) -
 
 
 def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """It prints the baselines' scores in few lines, of its own questions too, and writes a report."""
+    """The demo prints the baselines' scores in a few lines, also for its own questions, and writes a report."""
     entries = {
         "Graphs": "graphwalks:task=bfs,length=4k,num_samples=2",
         "Talk": "any_jsonl:length=4k,path={questions}/conversation-4k",
@@ -47,10 +47,10 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     printed = capsys.readouterr()
     lines = printed.out.splitlines()
     assert len(lines) + len(printed.err.splitlines()) <= 40
-    (own,) = (line for line in lines if "Lexical baseline" in line)
-    assert "1.000 †" in own
-    assert re.search(r"│ Graphs │ 1\.000 † │ 0\.\d\d–1\.00 +│", printed.out)
-    assert re.search(r"│ Talk   │ 1\.000   │ 0\.84–1\.00 +│", printed.out)
+    assert any("longctx/lexical" in line for line in lines)
+    assert re.search(r"│ \S.* │ 100\.0 ±\d+\.\d \(n=2\) † +│", printed.out)
+    assert re.search(r"│ Graphs │ 100\.0 † +│ \d+\.\d–100\.0 +│", printed.out)
+    assert re.search(r"│ Talk   │ 100\.0 +│ \d+\.\d–100\.0 +│", printed.out)
     assert "not a published benchmark" in printed.out
     assert lines[-1].startswith("Your model: ")
     assert lines[-1].endswith(f"{NEXT} --tasks graphwalks --length 8k,128k")
@@ -58,7 +58,7 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
 
 
 def test_a_step_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error has the last line of the log, and names the log."""
+    """A step that fails ends in an error with the last line of the log, which names the log."""
     configure(monkeypatch, tmp_path, entries={"Short": "helmet_recall:length=3"})
     monkeypatch.setattr(demo, "BENCHMARKS", ())
     with pytest.raises(

@@ -1,4 +1,4 @@
-"""Keys in the arguments of deployments: every byte that real commands write is searched for every one of them."""
+"""Tests that keys in the arguments of deployments are in no byte that real commands write."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 
 import yaml
 
+from helm_longctx.data.root import ENVIRONMENT, DataRoot
 from helm_longctx.judging.calls import WAIT
-from helm_longctx.sources.root import ENVIRONMENT, DataRoot
 from tests.e2e.commands import run
 from tests.judging.deployments import write_judges
 from tests.judging.token_server import serve_tokens
@@ -27,13 +27,13 @@ RUN = "import time; time.sleep = lambda seconds: None; from helm.benchmark.run i
 
 
 def test_keys_in_deployments(tmp_path: Path, mirror: DataRoot) -> None:
-    """A model that answers, one whose key is refused, and a judge: the server quotes the address and all headers."""
+    """No key is written although a server quotes the address and all headers, refuses a key, and serves a judge."""
     with serve_tokens(keys={SECRETS["good"]["key"]}) as server:
         _write_deployments(tmp_path, server.url)
         judged = "helmet_longqa:task=narrativeqa,length=8k,num_samples=2,judge=somewhere/judge,model=longctx/lexical"
         entries = [f"{ENTRY}somewhere/good", f"{ENTRY}somewhere/bad", judged]
         command = [sys.executable, "-c", RUN, "--run-entries", *entries, "--suite", "s", "-m", "9"]
-        command += ["--local-path", str(tmp_path), "--runner-class-name", "helm_longctx.running.LongContextRunner"]
+        command += ["--local-path", str(tmp_path), "--runner-class-name", "helm_longctx.runner.LongContextRunner"]
         environment = {"HELM_LOG_LEVEL": "DEBUG", WAIT: "0.001", ENVIRONMENT: str(mirror.path)}
         made = subprocess.run(
             command, cwd=tmp_path, env={**os.environ, **environment}, capture_output=True, timeout=300

@@ -1,4 +1,4 @@
-"""What cannot work ends `helm-run` in seconds and in few lines, and a run that hangs can be stopped."""
+"""Tests that `helm-run` ends a run that cannot work within seconds and few lines, and that a hanging run can be stopped."""
 
 from __future__ import annotations
 
@@ -17,44 +17,38 @@ from pathlib import Path
 
 import pytest
 
-from helm_longctx.models import lexical
+from helm_longctx.models.baselines import lexical
 from helm_longctx.runs.journal import NAME
-from tests.e2e.commands import BIN, write_ready
-from tests.e2e.test_runs import RUNNER
-from tests.servers import faults
-from tests.servers.closed import closed_address
-from tests.servers.faults import Fault
-from tests.servers.llm import asked_again, serve
-from tests.servers.models import count_tokens
+from tests.e2e.commands import BIN, RUNNER, heed_signals, write_ready
+from tests.support.servers import faults
+from tests.support.servers.closed import closed_address
+from tests.support.servers.faults import Fault
+from tests.support.servers.llm import asked_again, serve
+from tests.support.servers.models import count_tokens
 
 ENTRY = "helmet_recall:task=json_kv,length=4k,num_samples=12,style=chat,model=vllm/llama-3.1-8b-instruct"
 
 
 def start(folder: Path, address: str, **environment: str) -> subprocess.Popen[bytes]:
-    """`helm-run` on twelve requests to an address, through HELM's client for OpenAI's protocol."""
+    """Start `helm-run` on twelve requests to an address, with HELM's client for OpenAI's protocol."""
     write_ready(folder, address)
     command = [str(BIN / "helm-run"), "--run-entries", ENTRY, "-m", "99", "--suite", "s", "-n", "3"]
     command += ["--local-path", str(folder), "--disable-cache", *RUNNER]
     with (folder / "log").open("wb") as log:
         return subprocess.Popen(
-            command, cwd=folder, stdout=log, stderr=log, env={**os.environ, **environment}, preexec_fn=_heed_signals
+            command, cwd=folder, stdout=log, stderr=log, env={**os.environ, **environment}, preexec_fn=heed_signals
         )
 
 
-def _heed_signals() -> None:
-    """In the child: a shell starts jobs in the background with Ctrl-C ignored, and so would be the child."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
 def trouble(log: str) -> list[str]:
-    """The lines of warnings, errors and tracebacks in a log, but for data that is generated instead of read."""
+    """Return the lines of warnings, errors and tracebacks in a log, except those about generated data."""
     marks = re.compile(r" (WARNING|ERROR|CRITICAL) |^\s+File |^Traceback|^\w*(Error|Exception)\b|error:")
     lines = [line for line in log.splitlines() if "nltk" not in line]
     return [line for line in lines if marks.search(line)]
 
 
 def seconds(log: str) -> float:
-    """From the begin of a run to the last line with a time."""
+    """Return the seconds from the start of a run to the last line with a time."""
     times = {line: line[:23] for line in log.splitlines() if re.match(r"\d{4}-\d\d-\d\d ", line)}
     first = next(time for line, time in times.items() if "Running helmet_recall" in line)
     start, end = (datetime.strptime(text, "%Y-%m-%d %H:%M:%S,%f") for text in (first, list(times.values())[-1]))
@@ -63,21 +57,21 @@ def seconds(log: str) -> float:
 
 @contextmanager
 def closed_port() -> Iterator[str]:
-    """An address at which nobody listens."""
+    """Return an address without a server."""
     with closed_address() as address:
         yield f"{address}/v1/"
 
 
 @contextmanager
 def other_keys() -> Iterator[str]:
-    """A server for which every key is wrong."""
+    """Start a server that refuses every key."""
     with serve(lexical.answer, faults.always(Fault.UNAUTHORIZED)) as server:
         yield server.openai
 
 
 @contextmanager
 def other_models() -> Iterator[str]:
-    """A server of other models, which answers as vLLM does."""
+    """Start a server that has other models and answers as vLLM does."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -109,7 +103,7 @@ def other_models() -> Iterator[str]:
     ],
 )
 def test_what_every_request_would_meet(server: Callable[[], Iterator[str]], error: str, tmp_path: Path) -> None:
-    """The first request ends the run, within ten lines; how to go on is said."""
+    """An error that every request would meet ends the run at the first request, in under ten lines that say how to go on."""
     with server() as address:  # type: ignore[attr-defined]
         status = start(tmp_path, address).wait(240)
     log = (tmp_path / "log").read_text()
@@ -122,7 +116,7 @@ def test_what_every_request_would_meet(server: Callable[[], Iterator[str]], erro
 
 
 def test_a_missing_package(tmp_path: Path) -> None:
-    """It is named before anything is read or sent."""
+    """A missing package is named before anything is read or sent."""
     (tmp_path / "stub/openai").mkdir(parents=True)
     (tmp_path / "stub/openai/__init__.py").write_text(
         'raise ModuleNotFoundError("No module named \'openai\'", name="openai")'
@@ -141,7 +135,7 @@ def test_a_missing_package(tmp_path: Path) -> None:
     ("number", "status", "fault"), [(signal.SIGINT, 130, Fault.TIMEOUT), (signal.SIGTERM, 143, Fault.SERVER_ERROR)]
 )
 def test_stopped(number: signal.Signals, status: int, fault: Fault, tmp_path: Path) -> None:
-    """In the middle of a stall, or between two attempts: at once, with what was answered, and the run can go on."""
+    """A run that is stopped during a stall or between two attempts ends at once, keeps its answers and can go on."""
     with serve(lexical.answer) as server:
         server.plan = lambda prompt, before: fault if len(server.calls) >= 5 else None
         process = start(tmp_path, server.openai, HELM_LONGCTX_WAIT="100")
@@ -167,7 +161,7 @@ def test_stopped(number: signal.Signals, status: int, fault: Fault, tmp_path: Pa
 
 
 def test_a_limit_in_dollars(tmp_path: Path) -> None:
-    """Requests that could exceed it are not sent, and one line says what was spent and what is kept."""
+    """No request is sent that could exceed the limit in dollars, and one line says what was spent and kept."""
     (tmp_path / "prices.yaml").write_text("vllm/llama-3.1-8b-instruct: {input: 100, output: 100}")
     settings = {"HELM_LONGCTX_PRICES": str(tmp_path / "prices.yaml"), "HELM_LONGCTX_MAX_COST": "1.5"}
     with serve(lexical.answer) as server:

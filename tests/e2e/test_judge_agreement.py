@@ -1,4 +1,4 @@
-"""From a run with a jury to its agreement with people, by the commands that a user types."""
+"""Tests the way from a run with a jury to its agreement with people, with the commands that a user types."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from helm_longctx.sources.root import DataRoot
+from helm_longctx.data.root import DataRoot
 from tests.e2e.commands import run
 from tests.judging.deployments import write_judges
-from tests.servers.llm import serve
+from tests.support.servers.llm import serve
 
 ENTRY = "helmet_longqa:task=narrativeqa,length=8k,num_samples=12,judge=tests/a+tests/b,model=longctx/lexical"
 
 
 def grader(salt: str) -> Callable[[str], str]:
-    """Correctness by the prompt's digest."""
+    """Return a judge that grades the correctness by the prompt's digest."""
     return lambda prompt: json.dumps(
         {"fluency": 1, "correctness": hashlib.sha256(f"{salt}{prompt}".encode()).digest()[0] % 4}
     )
 
 
 def label(answers: Path, run_folder: Path, labelled: Path) -> int:
-    """Answers with a column of labels: what judge `tests/a` said. How many."""
+    """Write answers with a column of labels that are the verdicts of the judge `tests/a`, and return their number."""
     states = json.loads((run_folder / "scenario_state.json").read_text())["request_states"]
     said = {s["instance"]["id"]: s["annotations"]["jury"]["verdicts"]["tests/a"]["answer"] for s in states}
     with answers.open(encoding="utf-8-sig", newline="") as file:
@@ -37,7 +37,7 @@ def label(answers: Path, run_folder: Path, labelled: Path) -> int:
 
 
 def test_exported_answers_with_a_column_are_labels(tmp_path: Path, mirror: DataRoot) -> None:
-    """A person who says what one judge says agrees with it, and with the other as that one does."""
+    """A person whose labels equal one judge's verdicts agrees with that judge, and with the other judge as that judge does."""
     with serve(grader("a")) as one, serve(grader("b")) as other:
         write_judges(tmp_path / "local", {"tests/a": one.openai, "tests/b": other.openai})
         arguments = ("--run-entries", ENTRY, "--suite", "s", "-m", 99, "--local-path", "local")

@@ -1,4 +1,4 @@
-"""A judged run whose judges fail and quote their keys: every byte that it writes is searched for every secret in use."""
+"""Tests that a judged run whose judges fail and quote their keys writes none of the secrets in use."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from urllib.parse import quote
 
 import yaml
 
-from helm_longctx.judging.availability import PROMPT
-from helm_longctx.sources.root import DataRoot
+from helm_longctx.data.root import DataRoot
+from helm_longctx.models.apis.availability import PROMPT
 from tests.e2e.commands import run
 from tests.judging.deployments import write_judges
 from tests.judging.grades import grade
-from tests.servers.faults import Fault, share
-from tests.servers.llm import serve
+from tests.support.servers.faults import Fault, share
+from tests.support.servers.llm import serve
 
 SECRETS = {
     "tests/arguments": "in the deployment/s+arguments=9",
@@ -27,14 +27,17 @@ ENTRY = "helmet_longqa:task=narrativeqa,length=8k,num_samples=4"
 
 
 def quotes_keys(prompt: str, before: int) -> Fault | None:
-    """Nearly every call fails, mostly with the key in its message."""
+    """Return the fault of a call: nearly every call fails, mostly with the key in its message."""
     if prompt == PROMPT:
         return None  # else the run would end before the judge gets an answer to grade
     return share(0.8, [Fault.UNAUTHORIZED, Fault.UNAUTHORIZED, Fault.SERVER_ERROR, Fault.MALFORMED])(prompt, before)
 
 
 def prepare(folder: Path, address: str) -> Path:
-    """One key in a deployment's arguments, one in HELM's credentials file; the third is in the environment."""
+    """Write one key into a deployment's arguments and one into HELM's credentials file.
+
+    The third is in the environment.
+    """
     judges = {"tests/arguments": address, "file/judge": address, "tests/anthropic": None}
     local = write_judges(folder / "models", judges, key=SECRETS["tests/arguments"])
     path = local / "model_deployments.yaml"
@@ -46,18 +49,18 @@ def prepare(folder: Path, address: str) -> Path:
 
 
 def written(folder: Path, ours: set[Path]) -> dict[str, bytes]:
-    """Every file's content but those that a user wrote, unpacked."""
+    """Return the unpacked content of every file, except the files that a user wrote."""
     files = [path for path in folder.rglob("*") if path.is_file() and path not in ours]
     return {str(p): gzip.decompress(p.read_bytes()) if p.suffix == ".gz" else p.read_bytes() for p in files}
 
 
 def forms(secret: str) -> set[bytes]:
-    """As it stands, in an address, and in a header of basic authentication."""
+    """Return the forms of a secret: as it is, in an address, and in a header of basic authentication."""
     return {secret.encode(), quote(secret, safe="").encode(), base64.b64encode(secret.encode()).rstrip(b"=")}
 
 
 def test_a_judged_run_that_fails(tmp_path: Path, mirror: DataRoot) -> None:
-    """Neither logs, results, annotations, the page's files nor the cache hold a key."""
+    """Logs, results, annotations, the page's files and the cache contain no key."""
     with serve(grade, quotes_keys) as server:
         local = prepare(tmp_path, server.openai)
         ours = set(local.iterdir())

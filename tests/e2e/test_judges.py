@@ -1,4 +1,4 @@
-"""Judged runs from `helm-run` on, over servers that fail: scores, and what is asked."""
+"""Tests of judged runs from `helm-run` on, with servers that fail."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from statistics import fmean
 
 import pytest
 
-from helm_longctx.judging.availability import PROMPT
-from helm_longctx.sources.root import DataRoot
+from helm_longctx.data.root import DataRoot
+from helm_longctx.models.apis.availability import PROMPT
 from tests.e2e.commands import BIN, run
-from tests.e2e.test_leaderboard import stats, table
 from tests.judging.deployments import write_judges
 from tests.judging.grades import grade
-from tests.servers import faults
-from tests.servers.faults import Fault
-from tests.servers.llm import Call, Server, asked_again, serve
+from tests.support.leaderboards import stats, table
+from tests.support.servers import faults
+from tests.support.servers.faults import Fault
+from tests.support.servers.llm import Call, Server, asked_again, serve
 
 TASKS = {
     "narrativeqa": "helmet_longqa:task=narrativeqa,length=8k",
@@ -35,20 +35,20 @@ LASTING = (Fault.SERVER_ERROR, Fault.REFUSED, Fault.UNREADABLE, Fault.SHORT)
 
 
 def paid_twice(server: Server) -> list[Call]:
-    """Questions about answers that were asked again although they had been answered.
+    """Return the questions about answers that were asked again although they had been answered.
 
-    Each process asks whether the judge exists, which has nothing to do with the answers.
+    Each process also asks whether the judge exists, which does not count.
     """
     return asked_again(call for call in server.calls if call.prompt != PROMPT)
 
 
 def questions(server: Server) -> int:
-    """How many questions about answers came."""
+    """Return the number of questions about answers."""
     return sum(call.prompt != PROMPT for call in server.calls)
 
 
 def fails_for_ever(prompt: str, before: int) -> Fault | None:
-    """Some questions never have an answer, each for its own reason."""
+    """Return the fault of a call: some questions never get an answer, each for its own reason."""
     return LASTING[len(prompt) % 4] if faults.share(0.1, [Fault.EMPTY])(prompt, 0) else None
 
 
@@ -62,18 +62,18 @@ PLANS = {
 
 @dataclass(frozen=True)
 class Suite:
-    """Runs that were made, and their judges' servers."""
+    """Runs that were made, and the servers of their judges."""
 
     folder: Path
     servers: dict[str, Server]
     output: str
 
     def run(self, task: str, judge: str) -> str:
-        """The folder's name."""
+        """Return the name of the run's folder."""
         return f"{TASKS[task]},judge={judge},model=longctx/lexical".replace("/", "_")
 
     def scores(self, task: str, judge: str) -> dict[str, dict[str, float]]:
-        """By instance, what the judge has to do with."""
+        """Return the judged statistics of each instance."""
         path = self.folder / "benchmark_output/runs/s" / self.run(task, judge) / "per_instance_stats.json"
         return {
             row["instance_id"]: {
@@ -88,12 +88,12 @@ class Suite:
 
 def command(*entries: str, local: Path, runner: bool) -> list[str]:
     arguments = ["--run-entries", *entries, "--suite", "s", "-m", "1000", "--local-path", str(local)]
-    return [*arguments, *(["--runner-class-name", "helm_longctx.running.LongContextRunner"] if runner else [])]
+    return [*arguments, *(["--runner-class-name", "helm_longctx.runner.LongContextRunner"] if runner else [])]
 
 
 @pytest.fixture(scope="module")
 def suite(tmp_path_factory: pytest.TempPathFactory, mirror: DataRoot) -> Iterator[Suite]:
-    """The three tasks with each of four judges."""
+    """Run the three judged tasks with each of four judges."""
     folder = tmp_path_factory.mktemp("judged")
     with (
         serve(grade, PLANS["tests/plain"]) as plain,
@@ -113,7 +113,7 @@ def suite(tmp_path_factory: pytest.TempPathFactory, mirror: DataRoot) -> Iterato
 
 @pytest.mark.parametrize("task", TASKS)
 def test_without_faults(suite: Suite, task: str) -> None:
-    """Every answer is judged, with different scores."""
+    """Without faults every answer is judged, and scores differ."""
     scores = suite.scores(task, "tests/plain")
     assert len(scores) > 8
     assert all(found["judge_failed"] == 0 for found in scores.values())
@@ -126,7 +126,7 @@ def test_without_faults(suite: Suite, task: str) -> None:
 
 @pytest.mark.parametrize("judge", ["tests/faulty", "tests/anthropic"])
 def test_a_fifth_of_all_calls_fails(suite: Suite, judge: str) -> None:
-    """Every score of every instance is as without faults, and what was answered was not asked again."""
+    """If a fifth of all calls fail, every score is the same as without faults, and no answered question is asked again."""
     server = suite.servers[judge]
     assert 0.13 < server.failed().total() / len(server.calls) < 0.27
     assert len(server.failed()) >= 6
@@ -137,7 +137,7 @@ def test_a_fifth_of_all_calls_fails(suite: Suite, judge: str) -> None:
 
 @pytest.mark.parametrize("task", TASKS)
 def test_questions_that_are_never_answered(suite: Suite, task: str) -> None:
-    """Their instances are counted and in no mean; all others have the scores that they have without faults."""
+    """Questions that are never answered are counted and in no mean, and all other scores are the same as without faults."""
     plain, broken = (suite.scores(task, judge) for judge in ("tests/plain", "tests/broken"))
     failed = {instance for instance, found in broken.items() if found["judge_failed"]}
     assert 0 < len(failed) < len(broken)
@@ -154,7 +154,7 @@ def test_questions_that_are_never_answered(suite: Suite, task: str) -> None:
 
 
 def test_a_run_that_is_killed_while_it_is_judged(tmp_path: Path, mirror: DataRoot) -> None:
-    """Made again, it asks for what it was not told, and for nothing else; here with HELM's own runner."""
+    """A run with HELM's runner that was killed while it was judged asks only for the missing verdicts when it is repeated."""
     asked = {"HELM_LONGCTX_JUDGE_PARALLEL": "3", "HELM_LONGCTX_DATA": str(mirror.path), **ENVIRONMENT}
     asked["HELM_LONGCTX_JUDGE_TIMEOUT"] = "100"
     answered = faults.share(0.5, [Fault.TIMEOUT], seed=1)
@@ -187,7 +187,7 @@ def test_a_run_that_is_killed_while_it_is_judged(tmp_path: Path, mirror: DataRoo
 
 
 def test_a_judge_without_a_key(tmp_path: Path, mirror: DataRoot) -> None:
-    """Our runner refuses it in one line before the model is asked; with HELM's the answers are kept, without scores."""
+    """Our runner refuses a judge without a key before the model is asked; HELM's runner keeps answers without scores."""
     entry = f"{TASKS['narrativeqa']},judge=openai/gpt-4o-2024-05-13,model=longctx/lexical"
     environment = {"HELM_LONGCTX_DATA": str(mirror.path), "OPENAI_API_KEY": "", "GPT_JUDGE_API_KEY": ""}
     made = run("helm-run", *command(entry, local=tmp_path, runner=True), folder=tmp_path, **environment)
@@ -204,7 +204,7 @@ def test_a_judge_without_a_key(tmp_path: Path, mirror: DataRoot) -> None:
 
 
 def test_the_official_judge_was_withdrawn(tmp_path: Path, mirror: DataRoot) -> None:
-    """With a key for it, the run says so in one line before the model is asked, and asks the judge nothing else."""
+    """A run with the key of the withdrawn official judge ends in one line before the model is asked."""
     entry = f"{TASKS['narrativeqa']},model=longctx/lexical"
     with serve(grade, faults.always(Fault.GONE)) as server:
         environment = {"HELM_LONGCTX_DATA": str(mirror.path), "OPENAI_API_KEY": "sk-none", "GPT_JUDGE_API_KEY": ""}
@@ -218,7 +218,7 @@ def test_the_official_judge_was_withdrawn(tmp_path: Path, mirror: DataRoot) -> N
 
 
 def test_rejudge(suite: Suite, tmp_path: Path, mirror: DataRoot) -> None:
-    """What failed is asked once more and nothing else; another judge goes to another suite; the model is not asked."""
+    """`rejudge` asks only for failed verdicts, writes another judge's scores to another suite, and never asks the model."""
     folder = tmp_path / "copy"
     shutil.copytree(suite.folder, folder)
     shutil.rmtree(folder / "models/cache/longctx", ignore_errors=True)

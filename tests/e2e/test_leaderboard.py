@@ -1,4 +1,4 @@
-"""From `helm-run` to the leaderboard in a real browser, offline."""
+"""Tests the way from `helm-run` to the leaderboard in a real browser, offline."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import pytest
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 
-from helm_longctx.sources.root import DataRoot
+from helm_longctx.data.root import DataRoot
 from tests.e2e.browser import open_page, page_text, shown, until
 from tests.e2e.commands import helm_run, run
+from tests.support.leaderboards import stats, table
 
 ENTRIES = [
     *(
@@ -26,7 +27,7 @@ LEXICAL = "helmet_recall:length=4k,num_samples=6,model=longctx_lexical"
 
 @pytest.fixture(scope="module")
 def suite(tmp_path_factory: pytest.TempPathFactory, mirror: DataRoot) -> Path:
-    """A folder in which runs were made and summarized with the installed commands."""
+    """Make and summarize runs with the installed commands, and return their folder."""
     folder = tmp_path_factory.mktemp("suite")
     made = helm_run(folder, *ENTRIES)
     assert made.returncode == 0, made.stderr
@@ -38,24 +39,8 @@ def suite(tmp_path_factory: pytest.TempPathFactory, mirror: DataRoot) -> Path:
     return folder
 
 
-def stats(suite: Path, name: str) -> dict[tuple[str, str | None], float]:
-    rows = json.loads((suite / f"benchmark_output/runs/s/{name}/stats.json").read_text())
-    return {(row["name"]["name"], row["name"].get("sub_split")): row["mean"] for row in rows}
-
-
-def table(suite: Path, group: str, title: str) -> dict[str, dict[str, float]]:
-    """A leaderboard table that helm-summarize wrote: row to column to value."""
-    tables = json.loads((suite / f"benchmark_output/runs/s/groups/{group}.json").read_text())
-    found = next(t for t in tables if t["title"] == title)
-    names = [cell["value"] for cell in found["header"]]
-    return {
-        row[0]["value"]: dict(zip(names[1:], [c.get("number", c.get("value")) for c in row[1:]], strict=True))
-        for row in found["rows"]
-    }
-
-
 def test_scores_by_task_and_depth(suite: Path) -> None:
-    """The lexical baseline finds every needle at every depth; the constant answer finds none."""
+    """The lexical baseline finds every needle at every depth, and the constant answer finds none."""
     lexical = stats(suite, LEXICAL)
     for task in ("json_kv", "ruler_niah_mk_2", "ruler_niah_mk_3", "ruler_niah_mv"):
         assert lexical["longctx_score", task] == lexical[f"{task}_score", task] == 1.0
@@ -78,7 +63,7 @@ def test_chat_form_drops_the_prefix(suite: Path) -> None:
 
 
 def test_each_task_keeps_its_budget_in_a_run_of_several(suite: Path) -> None:
-    """A run of four tasks sends each with its own number of output tokens, in completion form."""
+    """A run of four tasks sends each task with its own number of output tokens, in completion form."""
     states = json.loads((suite / f"benchmark_output/runs/s/{LEXICAL}/scenario_state.json").read_text())[
         "request_states"
     ]
@@ -91,7 +76,7 @@ def test_each_task_keeps_its_budget_in_a_run_of_several(suite: Path) -> None:
 
 
 def test_no_prompt_in_the_log(tmp_path: Path) -> None:
-    """Not one line of a prompt is logged."""
+    """No line of a prompt is logged."""
     made = helm_run(tmp_path, "helmet_recall:task=json_kv,length=4k,num_samples=2,model=longctx/lexical")
     assert made.returncode == 0
     assert "JSON data" not in made.stdout + made.stderr
@@ -99,18 +84,18 @@ def test_no_prompt_in_the_log(tmp_path: Path) -> None:
 
 
 def test_tables_by_length_category_and_task(suite: Path) -> None:
-    """helm-summarize's tables hold the means: categories by length, and each task in its own column."""
+    """The tables of helm-summarize have the means of categories by length, and each task in its own column."""
     lexical = table(suite, "helmet", "Score")["Lexical baseline"]
     assert lexical["Recall 4k"] == lexical["Recall 8k"] == lexical["Recall 16k"] == 1.0
     assert 0 <= lexical["ICL 4k"] <= 1
     assert table(suite, "helmet_8k", "Score")["Null baseline"]["Recall 8k"] == 0.0
     assert table(suite, "helmet_json_kv", "Score")["Lexical baseline"]["JSON KV 16k"] == 1.0
     assert "JSON KV 16k" not in str(table(suite, "helmet_ruler_niah_mv", "Score"))
-    assert "Lexical baseline" in (suite / "summary.txt").read_text()
+    assert "longctx/lexical" in (suite / "summary.txt").read_text()
 
 
 def test_plain_helm_summarize(suite: Path) -> None:
-    """HELM's own command does the same with a schema file that we print."""
+    """HELM's own helm-summarize gives the same tables with the schema file that `schema` prints."""
     schema = run("helm-longctx", "schema", "--suite", "s", folder=suite)
     (suite / "schema.yaml").write_text(schema.stdout)
     # In several threads it fails at times on Python 3.11, whose parser Mako calls.
@@ -123,9 +108,9 @@ def test_plain_helm_summarize(suite: Path) -> None:
 
 @pytest.mark.browser
 def test_leaderboard_page(page: str, browser: webdriver.Chrome) -> None:
-    """The leaderboard opens with the longest length that most models have, sorts, and links to runs."""
+    """The leaderboard opens with the longest length that most models have, sorts rows, and links to runs."""
     open_page(browser, f"{page}/#/leaderboard")
-    shown(browser, "Leaderboard: HELMET 8k", "Lexical baseline", "Null baseline", "Recall 8k", "1.000 † (")
+    shown(browser, "Leaderboard: HELMET 8k", "Lexical baseline", "Null baseline", "Recall 8k", "100.0 † (")
     assert "Recall 4k" not in browser.find_element(By.TAG_NAME, "thead").text
     encodings = browser.execute_async_script(
         "const done = arguments[0]; fetch('benchmark_output/runs/s/groups/helmet.json')"
@@ -152,7 +137,7 @@ def test_length_and_category_pages(page: str, browser: webdriver.Chrome) -> None
         "helmet_8k": ("HELMET 8k", "Recall 8k"),
         "helmet_recall": ("HELMET Recall", "Recall 4k", "Recall 8k"),
         "helmet_json_kv": ("JSON KV", "JSON KV 16k"),
-        "helmet_recall_4k": ("HELMET Recall 4k", "@ 40 %"),
+        "helmet_recall_4k": ("HELMET Recall 4k", "By depth", "JSON KV 4k", "RULER MV 4k"),
     }.items():
         open_page(browser, f"{page}/#/leaderboard/{group}")
         shown(browser, "Lexical baseline", *texts)
@@ -175,7 +160,7 @@ def test_instance_page(page: str, browser: webdriver.Chrome, suite: Path) -> Non
 
 @pytest.mark.browser
 def test_a_link_opens_its_instance(page: str, browser: webdriver.Chrome) -> None:
-    """Also one that HELM's page has after the first ten: it is shown in view, and is counted once."""
+    """A link to an instance after the first ten opens the run's page with this instance in view, once."""
     link = f"{page}/#/runs/{LEXICAL}?instance=ruler_niah_mv-5"
     open_page(browser, link)
     text = shown(browser, "Instance id: ruler_niah_mv-5", "»")

@@ -1,4 +1,4 @@
-"""Long texts that judges grade: from `helm-run` over a real server to the statistics."""
+"""Tests of long texts that judges grade, from `helm-run` with a real server to the statistics."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from helm_longctx.judging.availability import PROMPT
+from helm_longctx.models.apis.availability import PROMPT
+from tests.benchmarks.longbench_write import fabricate as write
+from tests.benchmarks.longgenbench import fabricate as gen
 from tests.e2e.commands import run
-from tests.e2e.test_leaderboard import stats
 from tests.judging.deployments import write_judges
-from tests.longbench_write import fabricate as write
-from tests.longbench_write.test_golden import GOLDEN as WRITE_GOLDEN
-from tests.longgenbench import fabricate as gen
-from tests.longgenbench.test_golden import GOLDEN as GEN_GOLDEN
-from tests.servers.llm import serve
+from tests.support.leaderboards import stats
+from tests.support.official import read_golden
+from tests.support.servers.llm import serve
 
 WRITE, GEN = "longbench_write:judge=tests/judge", "longgenbench:length=16k,judge=tests/judge"
 LENGTH = 16384
+WRITE_GOLDEN, GEN_GOLDEN = read_golden(write.__file__), read_golden(gen.__file__)
 
 
 class Judge:
-    """Replies as the fabricated judges do: of one text of LongBench-Write there is no verdict."""
+    """A judge whose replies are the fabricated ones. It gives no verdict on one text of LongBench-Write."""
 
     def __init__(self) -> None:
         self._asked: Counter[int] = Counter()
@@ -52,7 +52,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         write_judges(folder / "models", {"tests/model": model.openai, "tests/judge": judging.openai})
         entries = [f"{entry},model=tests/model" for entry in (WRITE, GEN)]
         line = ["--run-entries", *entries, "--suite", "s", "-m", "1000", "--local-path", str(folder / "models")]
-        runner = ["--runner-class-name", "helm_longctx.running.LongContextRunner"]
+        runner = ["--runner-class-name", "helm_longctx.runner.LongContextRunner"]
         made = run("helm-run", *line, *runner, folder=folder, HELM_LONGCTX_DATA=str(root))
         assert made.returncode == 0, made.stdout[-3000:] + made.stderr
         bodies = [body for body in judging.bodies if PROMPT not in str(body["messages"])]
@@ -61,13 +61,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def stats_of(folder: Path, entry: str) -> dict[str, float]:
-    """The statistics of a run's one task."""
+    """Return the statistics of a run's only task."""
     found = stats(folder, f"{entry},model=tests_model".replace("/", "_"))
     return {name: value for (name, task), value in found.items() if task}
 
 
 def test_longbench_write(folder: Path) -> None:
-    """Scores are those of the official code; what has no verdict is asked for five times and counted."""
+    """LongBench-Write's scores equal those of the official code, and a missing verdict is requested five times and counted."""
     found = stats_of(folder, WRITE)
     total, lengths = WRITE_GOLDEN["total"], WRITE_GOLDEN["length_scores"]
     assert found["length_score"] == pytest.approx(sum(lengths) / len(lengths) / 100)
@@ -83,7 +83,7 @@ def test_longbench_write(folder: Path) -> None:
 
 
 def test_longgenbench(folder: Path) -> None:
-    """Scores are those of the official code, although a chat has no stop sequence."""
+    """LongGenBench's scores equal those of the official code, although a chat has no stop sequence."""
     found = stats_of(folder, GEN)
     _, made, _, made_share, stic_1, stic_2, words, completion = GEN_GOLDEN[str(LENGTH)]["local"]["static"]
     assert found["judge_stic_2"] == found["longctx_score"] == pytest.approx(stic_2)

@@ -1,4 +1,4 @@
-"""LV-Eval from `helm-run` to its table, on fabricated data; a run that was killed gives the same results."""
+"""Tests of LV-Eval from `helm-run` to its table, with fabricated data."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from helm_longctx.benchmarks.lv_eval.tasks import LV_EVAL
+from helm_longctx.results.leaderboard.layout import MOST_PUBLISHED
+from tests.benchmarks.lv_eval.fabricate import build_lv_eval
 from tests.e2e.commands import BIN, helm_run, run
-from tests.e2e.test_leaderboard import stats, table
-from tests.lv_eval.fabricate import build_lv_eval
+from tests.support.leaderboards import stats, table
 
 ENTRIES = [f"lv_eval:length={length},model=longctx/lexical" for length in ("16k", "32k")]
 
@@ -27,7 +28,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def suite(tmp_path_factory: pytest.TempPathFactory, data: Path) -> Path:
-    """A folder with two lengths run and summarized."""
+    """Run and summarize two lengths, and return the folder."""
     folder = tmp_path_factory.mktemp("lv_eval")
     made = helm_run(folder, *ENTRIES, HELM_LONGCTX_DATA=str(data))
     assert made.returncode == 0, made.stdout[-3000:] + made.stderr
@@ -39,25 +40,25 @@ def suite(tmp_path_factory: pytest.TempPathFactory, data: Path) -> Path:
 
 
 def test_scores(suite: Path) -> None:
-    """Every data set has its headline, its ingredients and its own column; the score is their mean."""
+    """Every data set has its headline, its parts and its own column, and the score is their mean."""
     found = stats(suite, "lv_eval:length=16k,model=longctx_lexical")
     for task in LV_EVAL.tasks:
         assert found["longctx_score", task.name] == found[task.headline[0], task.name]
         assert found["num_instances", task.name] == 6
     assert ("keyword_recall", "cmrc_mixup") in found
     mean = sum(found["longctx_score", task.name] for task in LV_EVAL.tasks) / 11
-    assert table(suite, "lv_eval", "Score")["Lexical baseline"]["16k"] == pytest.approx(mean)
+    assert table(suite, "lv_eval", "Score")["Lexical baseline"]["Overall 16k"] == pytest.approx(mean)
     assert "LooGLE SD 32k" in table(suite, "lv_eval_loogle_SD_mixup", "Score")["Lexical baseline"]
 
 
 def test_published_results_stand_beside(suite: Path) -> None:
-    """Ten models, marked; their means are the printed ones."""
+    """The table has the best published models with their mark, and their means equal the printed ones."""
     whole = table(suite, "lv_eval", "Score")
-    assert sum(name.startswith("published/") for name in whole) == 10
+    assert sum(name.startswith("published/") for name in whole) == MOST_PUBLISHED
     row = whole["published/ChatGLM3-6B-32k"]
     printed = [30.70, 26.62, 17.62, 11.56, 7.17]
     for length, percent in zip(("16k", "32k", "64k", "128k", "256k"), printed, strict=True):
-        assert row[length] == pytest.approx(percent / 100, abs=0.00006)
+        assert row[f"Overall {length}"] == pytest.approx(percent / 100, abs=0.00006)
     one = table(suite, "lv_eval_loogle_SD_mixup", "Score")["published/ChatGLM3-6B-32k"]
     assert one["LooGLE SD 16k"] == pytest.approx(0.4182)
     folder = suite / "benchmark_output/runs/s/published_lv_eval"
@@ -66,11 +67,11 @@ def test_published_results_stand_beside(suite: Path) -> None:
     assert "not run here" in json.loads((folder / "scenario.json").read_text())["description"]
     missing = run("helm-longctx", "reference", "lv_eval", "--suite", "s", "--model", "nobody*", folder=suite)
     assert (missing.returncode, missing.stderr.count("\n")) == (2, 1)
-    assert "model='nobody*'; allowed: " in missing.stderr
+    assert "model='nobody*'; choose from " in missing.stderr
 
 
 def test_export(suite: Path) -> None:
-    """Scores and answers as CSV, Chinese text whole, and a picture of the curves."""
+    """`export` writes scores and answers as CSV with whole Chinese text, and a picture of the curves."""
     made = run("helm-longctx", "export", "--suite", "s", "--plot", "scores.svg", folder=suite)
     assert made.returncode == 0, made.stderr
     scores, answers = (rows(suite / f"export/{name}.csv") for name in ("scores", "answers"))
@@ -106,7 +107,7 @@ def rows(path: Path) -> list[dict[str, str]]:
 
 
 def test_a_question_has_one_id(suite: Path) -> None:
-    """The same questions at both lengths have the same ids; Chinese text is whole."""
+    """The same questions have the same ids at both lengths, and Chinese text is whole."""
     by_length = []
     for length in ("16k", "32k"):
         path = suite / f"benchmark_output/runs/s/lv_eval:length={length},model=longctx_lexical/scenario_state.json"
@@ -117,7 +118,7 @@ def test_a_question_has_one_id(suite: Path) -> None:
 
 
 def test_a_killed_run_gives_the_same_results(suite: Path, data: Path, tmp_path: Path) -> None:
-    """Killed three times and started again, the runs score as those that were not."""
+    """Runs that were killed three times and started again have the same scores as undisturbed runs."""
     command = [BIN / "helm-run", "--run-entries", *ENTRIES, "--suite", "s", "-m", "1000"]
     environment = {**os.environ, "HELM_LONGCTX_DATA": str(data)}
     for seconds in (3, 4, 5):

@@ -1,9 +1,10 @@
-"""What the pages show of scores that are not comparable, and of texts that look like HTML, in a real browser."""
+"""Tests what the pages show of scores that are not comparable and of texts that look like HTML, in a real browser."""
 
 from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from selenium.webdriver.common.by import By
 from helm_longctx.benchmarks.helmet.tasks import HELMET
 from tests.e2e.browser import open_page, open_run, shown
 from tests.e2e.commands import run
-from tests.fabricate_runs import long_prompts, write_run
+from tests.support.fabricate_runs import long_prompts, write_run
 
 IMAGE = '<br><img src="data:image;base64,x" onerror="window.broken_out = true">'
 EVIL = f"Before {IMAGE}<script>window.broken_out = true</script><b>after</b> [x](javascript:alert(1)) $$"
@@ -25,7 +26,7 @@ FEW = "helmet_recall:length=8k,num_samples=4,model=longctx/null"
 
 @pytest.fixture(scope="module")
 def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with fabricated runs, summarized with the installed command."""
+    """Summarize fabricated runs with the installed command, and return the folder."""
     folder = tmp_path_factory.mktemp("marks")
     runs = folder / "benchmark_output/runs/s"
     for model, score in SCORES.items():
@@ -39,7 +40,7 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def write_category(runs: Path, entry: str, model: str, score: float) -> None:
-    """A run of all tasks of a category, each with this score."""
+    """Write a run of all tasks of a category, in which each answer has this score."""
     one = write_run(runs, entry.replace("length", "task=json_kv,length") + ",model=longctx/null", long_prompts(2, 500))
     spec = json.loads((one / "run_spec.json").read_text())
     del spec["scenario_spec"]["args"]["task"]
@@ -48,18 +49,33 @@ def write_category(runs: Path, entry: str, model: str, score: float) -> None:
     tasks = [task.name for task in HELMET.entries["helmet_recall"].tasks]
     spec["groups"] = [spec["groups"][0], *(spec["groups"][1].replace("json_kv", task) for task in tasks)]
     (one / "run_spec.json").write_text(json.dumps(spec))
-    stats = [
-        {"name": {"name": name, "split": "test", "sub_split": task}, "count": 1, "sum": score, "sum_squared": score**2,
-         "min": score, "max": score, "mean": score, "variance": 0.0, "stddev": 0.0}
+    stats = {task: [stat_of(name, task, score) for name in ("longctx_score", f"{task}_score")] for task in tasks}
+    answers = [
+        {"instance_id": f"{task}-{number}", "train_trial_index": 0, "stats": stats[task]}
         for task in tasks
-        for name in ("longctx_score", f"{task}_score")
-    ]  # fmt: skip
-    (one / "stats.json").write_text(json.dumps(stats))
+        for number in range(2)
+    ]
+    (one / "stats.json").write_text(json.dumps([stat for rows in stats.values() for stat in rows]))
+    (one / "per_instance_stats.json").write_text(json.dumps(answers))
+    states = json.loads((one / "scenario_state.json").read_text())
+    states["request_states"] = [
+        {**state, "instance": {**state["instance"], "id": f"{task}-{number}", "sub_split": task}}
+        for task in tasks
+        for number, state in enumerate(states["request_states"])
+    ]
+    (one / "scenario_state.json").write_text(json.dumps(states, indent=2))
     one.rename(runs / spec["name"])
 
 
+def stat_of(metric: str, task: str, value: float) -> dict[str, Any]:
+    """The JSON of a statistic with one value."""
+    counts = {"count": 1, "sum": value, "sum_squared": value**2, "min": value, "max": value, "mean": value}
+    name = {"name": metric, "split": "test", "sub_split": task}
+    return {"name": name, **counts, "variance": 0.0, "stddev": 0.0}
+
+
 def write_evil(runs: Path) -> None:
-    """A run in which everything that the page shows is HTML that would run a script."""
+    """Write a run in which every text that the page shows is HTML that would run a script."""
     path = write_run(runs, EVIL_RUN, [(EVIL, EVIL), (EVIL + " long" * 3000, EVIL)]) / "scenario_state.json"
     content: dict[str, Any] = json.loads(path.read_text())
     for state in content["request_states"]:
@@ -71,7 +87,7 @@ def write_evil(runs: Path) -> None:
 
 @pytest.mark.browser
 def test_no_text_is_html(page: str, browser: webdriver.Chrome) -> None:
-    """Inputs, short or long, references, predictions and the rest are shown as they stand, and run no script."""
+    """Inputs, references, predictions and all other texts are shown unchanged and run no script."""
     open_run(browser, page, EVIL_RUN)
     shown(browser, "json_kv-1", "characters left out")
     for summary in browser.find_elements(By.TAG_NAME, "summary"):
@@ -84,17 +100,18 @@ def test_no_text_is_html(page: str, browser: webdriver.Chrome) -> None:
 
 @pytest.mark.browser
 def test_marks_on_the_leaderboard(page: str, browser: webdriver.Chrome) -> None:
-    """The score that is not comparable has a mark and its reason, sorts among the others, and is not the best."""
+    """A score that is not comparable has a mark and its reason, is sorted among the others, and is not the best."""
     open_page(browser, f"{page}/#/leaderboard/helmet_8k")
-    shown(browser, "0.600 †", "† Not comparable", "4 of the benchmark's 100 examples (json_kv, ruler_niah_mk_2")
+    shown(browser, "60.0 †", "† Not comparable", "4 of the benchmark's 100 examples (json_kv, ruler_niah_mk_2")
     cells = [[cell.text for cell in row.find_elements(By.TAG_NAME, "td")] for row in rows(browser)]
-    assert [row[1] for row in cells] == ["0.600 †", "0.5", "0.4"]
+    assert [row[1].split(" (")[0] for row in cells] == ["60.0 †", "50.0", "40.0"]
     assert [row[2] == "-" for row in cells] == [False, True, True]
     (bold,) = browser.find_elements(By.CSS_SELECTOR, "td .font-bold")
-    assert bold.text == "0.5"
+    assert bold.text.startswith("50.0 (")
     button = browser.find_elements(By.CSS_SELECTOR, "thead th button")[1]
     browser.execute_script("arguments[0].dispatchEvent(new MouseEvent('click', {bubbles: true}))", button)
-    assert [row.find_elements(By.TAG_NAME, "td")[1].text for row in rows(browser)] == ["0.4", "0.5", "0.600 †"]
+    texts = [row.find_elements(By.TAG_NAME, "td")[1].text for row in rows(browser)]
+    assert [text.split(" (")[0] for text in texts] == ["40.0", "50.0", "60.0 †"]
 
 
 def rows(browser: webdriver.Chrome) -> Any:
@@ -103,7 +120,7 @@ def rows(browser: webdriver.Chrome) -> Any:
 
 @pytest.mark.browser
 def test_marks_on_the_page_of_a_run(page: str, browser: webdriver.Chrome) -> None:
-    """It says why; a run that is comparable has no such tag."""
+    """A run's page shows why its score is not comparable, and shows no such tag for a comparable run."""
     open_run(browser, page, FEW)
     shown(browser, "† 4 of the benchmark's 100 examples (json_kv, ruler_niah_mk_2, ruler_niah_mk_3, ruler_niah_mv)")
     open_run(browser, page, FEW.replace(",num_samples=4", "").replace("null", "lexical"))
@@ -111,10 +128,11 @@ def test_marks_on_the_page_of_a_run(page: str, browser: webdriver.Chrome) -> Non
 
 
 def test_marks_in_files(suite: Path) -> None:
-    """`summarize` prints them, `export` writes them."""
+    """`summarize` prints the marks, and `export` writes them."""
     summary = " ".join((suite / "summary.txt").read_text().split())
-    assert "0.600 †" in summary
-    assert "† Not comparable: HELMET, Null baseline: Recall 8k: 4 of the benchmark's 100 examples (json_kv, " in summary
+    assert re.search(r"│ Recall │ .*60.0 ±[\d.]+ \(n=8\) † │", summary)
+    few = "4 of the benchmark's 100 examples (json_kv, ruler_niah_mk_2, ruler_niah_mk_3, ruler_niah_mv)"
+    assert f"† Not comparable: HELMET, longctx/null: Recall 8k: {few}" in summary
     assert "Recall 32k: no score (ruler_niah_mk_2, ruler_niah_mk_3, ruler_niah_mv)" in summary
     exported = run("helm-longctx", "export", "--suite", "s", folder=suite)
     assert exported.returncode == 0, exported.stderr

@@ -1,4 +1,4 @@
-"""HELM's own long-context scenarios with our runner, summarizer, pages and commands."""
+"""Tests of HELM's own long-context scenarios with our runner, summarizer, pages and commands."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from tests import punkt
-from tests.cli.test_cli import Command
+from tests.benchmarks.mrcr.fabricate import write_encoding
 from tests.e2e.commands import run
-from tests.mrcr.fabricate import write_encoding
+from tests.support import punkt
+from tests.support.commands import Command
+from tests.support.scenarios import TOWNS, question, write_ruler
 
-TOWNS = [f"Town {number} lies at a river and has a mayor whose name is Name{number}." for number in range(500)]
-"""Of fewer questions than 500 HELM's generator makes no samples, and does not end."""
 SPLITS = ("longbook_qa_eng", "longbook_choice_eng", "longbook_sum_eng")
 MODELS = {"ruler_squad": "lexical", "ruler_hotpotqa": "null", "infinite_bench_en_qa": "lexical"}
 MODELS |= {"infinite_bench_en_mc": "null", "infinite_bench_en_sum": "null", "openai_mrcr": "lexical"}
@@ -28,29 +27,8 @@ RUNS = [
 SQUAD = "benchmark_output/runs/s/ruler_squad:max_num_words=2000,model=longctx_lexical"
 
 
-def question(number: int) -> str:
-    """A question on the town of this number."""
-    return f"Who is the mayor of town {number}?"
-
-
-def write_ruler(folder: Path) -> None:
-    """SQuAD and HotpotQA where the scenarios keep them."""
-    squad = [
-        {"context": town, "qas": [{"question": question(n), "answers": [{"text": f"Name{n}"}], "is_impossible": False}]}
-        for n, town in enumerate(TOWNS)
-    ]
-    hotpot = [
-        {"question": question(n), "answer": f"Name{n}", "context": [[f"Town {n}", [town]]]}
-        for n, town in enumerate(TOWNS)
-    ]
-    for name, data in {"squad": {"data": [{"paragraphs": squad}]}, "hotpotqa": hotpot}.items():
-        path = folder / f"benchmark_output/scenarios/ruler_{name}/data/{name}.json"
-        path.parent.mkdir(parents=True)
-        path.write_text(json.dumps(data))
-
-
 def write_infinite_bench(folder: Path) -> None:
-    """The data set as a folder, which `datasets` reads in place of the hub's if it has the same name."""
+    """Write the data set as a folder, which `datasets` reads instead of the hub's data set of the same name."""
     folder.mkdir(parents=True)
     files = "".join(f"  - split: {split}\n    path: {split}.jsonl\n" for split in SPLITS)
     (folder / "README.md").write_text(f"---\nconfigs:\n- config_name: default\n  data_files:\n{files}---\n")
@@ -62,7 +40,7 @@ def write_infinite_bench(folder: Path) -> None:
 
 
 def write_mrcr(folder: Path) -> None:
-    """Conversations as OpenAI's file of two needles has them."""
+    """Write conversations in the format of OpenAI's file of two needles."""
     folder.mkdir(parents=True)
     turns = [("user", "Write a poem about rain"), ("assistant", "Drops."), ("user", "Prepend abc to the first poem.")]
     prompt = json.dumps([{"role": role, "content": text} for role, text in turns])
@@ -72,13 +50,13 @@ def write_mrcr(folder: Path) -> None:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with runs of all scenarios."""
+    """Run all scenarios, and return the folder."""
     root = tmp_path_factory.mktemp("other")
     write_ruler(root)
     write_infinite_bench(root / "xinrongzhang2022/InfiniteBench")
     write_mrcr(root / "openai/mrcr")
     write_encoding(root / "encoding")
-    runner = ["--runner-class-name", "helm_longctx.running.LongContextRunner"]
+    runner = ["--runner-class-name", "helm_longctx.runner.LongContextRunner"]
     with punkt.installed(root / "nltk") as sentences:
         made = run(
             "helm-run", "--run-entries", *RUNS, "--suite", "s", "-m", "5", *runner, folder=root, HF_HUB_OFFLINE="1",
@@ -89,17 +67,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def path_with_encoding(root: Path) -> str:
-    """Python's path for processes that make MRCR's scenario, which loads an encoding."""
+    """Return Python's path for processes that make MRCR's scenario, which loads an encoding."""
     return os.pathsep.join((str(root / "encoding"), os.environ.get("PYTHONPATH", "")))
 
 
 def read(path: Path) -> Any:
-    """A JSON file."""
+    """Read a JSON file."""
     return json.loads(path.read_text())
 
 
 def test_runs_tables_and_pages(folder: Path) -> None:
-    """Each scenario is run; each that HELM knows a main metric of has a table, and pages with all prompts."""
+    """Each scenario is run and has pages with all prompts, and those with a main metric have a table."""
     summarized = run("helm-longctx", "summarize", "--suite", "s", folder=folder, PYTHONPATH=path_with_encoding(folder))
     assert summarized.returncode == 0, summarized.stderr
     suite = folder / "benchmark_output/runs/s"
@@ -109,25 +87,25 @@ def test_runs_tables_and_pages(folder: Path) -> None:
     tables = {path.stem for path in (suite / "groups").glob("*.json")} - {"all_scenarios"}
     assert tables == set(MODELS) - {"infinite_bench_en_qa"}
     (table,) = read(suite / "groups/ruler_squad.json")
-    assert table["rows"][0][1]["value"].startswith("1.000 (")
+    assert table["rows"][0][1]["value"].startswith("1.00 (")
 
 
 @pytest.fixture
 def command(folder: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]) -> Command:
-    """`helm-longctx` in the folder."""
+    """Return `helm-longctx`, in the folder."""
     monkeypatch.chdir(folder)
     return Command(monkeypatch, capsysbinary)
 
 
 def test_show_finds_a_prompt_by_its_number(command: Command) -> None:
-    """Ids are numbers here."""
+    """`show` finds a prompt of a scenario whose ids are numbers."""
     number = read(Path(SQUAD) / "display_predictions.json")[0]["instance_id"]
     assert command("show", SQUAD, number) == 0
     assert command.out.endswith(f"Question: {question(number)} Answer:")
 
 
 def test_estimate(command: Command) -> None:
-    """The requests and the cost of these runs are estimated like those of ours."""
+    """`estimate` gives the requests and the cost of these runs as it does for ours."""
     assert command("estimate", RUNS[0], "-m", 5, "--json", "estimate.json") == 0
     (found,) = read(Path("estimate.json"))
     assert (found["requests"], found["output_tokens"]["most"]) == (5, 500)

@@ -1,4 +1,4 @@
-"""The run page at long contexts, in a real browser."""
+"""Tests of the run page at long contexts, in a real browser."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from selenium.webdriver.common.by import By
 
 from tests.e2e.browser import open_page, open_run, shown
 from tests.e2e.commands import run
-from tests.fabricate_runs import CHINESE, long_prompts, write_run
+from tests.support.fabricate_runs import CHINESE, long_prompts, write_run
 
 RECALL = "helmet_recall:task=json_kv,length=128k,model=longctx/"
 CHINESE_RUN = "lv_eval:dataset=dureader_mixup,length=256k,model=longctx/null"
@@ -20,7 +20,7 @@ MEGABYTE = 1e6
 
 @pytest.fixture(scope="module")
 def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with long runs, summarized with the installed command."""
+    """Summarize long runs with the installed command, and return the folder."""
     folder = tmp_path_factory.mktemp("long")
     runs = folder / "benchmark_output/runs/s"
     write_run(runs, RECALL + "null", long_prompts(COUNT, PROMPT))
@@ -32,7 +32,7 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def heap(browser: webdriver.Chrome) -> float:
-    """Bytes of JavaScript objects, garbage included."""
+    """Return the bytes of JavaScript objects, garbage included."""
     browser.execute_cdp_cmd("Performance.enable", {})
     metrics = browser.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
     return next(float(metric["value"]) for metric in metrics if metric["name"] == "JSHeapUsedSize")
@@ -40,7 +40,7 @@ def heap(browser: webdriver.Chrome) -> float:
 
 @pytest.mark.browser
 def test_run_page(page: str, browser: webdriver.Chrome) -> None:
-    """The run page shows head, tail and evidence, in little memory; its links open the whole prompt and the list."""
+    """The run page shows head, tail and evidence in little memory, and its links open the whole prompt and the list."""
     open_run(browser, page, RECALL + "null")
     number = 5
     answer = list(long_prompts(COUNT, PROMPT))[number][1]
@@ -59,7 +59,7 @@ def test_run_page(page: str, browser: webdriver.Chrome) -> None:
 
 @pytest.mark.browser
 def test_later_instances(page: str, browser: webdriver.Chrome) -> None:
-    """Every page of instances opens, and a request's details too."""
+    """Every page of instances opens, and so do a request's details."""
     open_run(browser, page, RECALL + "null")
     shown(browser, "json_kv-9")
     next_page = browser.find_elements(By.CSS_SELECTOR, ".join button")[-1]
@@ -72,7 +72,7 @@ def test_later_instances(page: str, browser: webdriver.Chrome) -> None:
 
 @pytest.mark.browser
 def test_chinese(page: str, browser: webdriver.Chrome) -> None:
-    """Chinese is Chinese on the page and in the file that it links to."""
+    """Chinese text is readable on the page and in the file that it links to."""
     open_run(browser, page, CHINESE_RUN)
     text = shown(browser, "dureader_mixup-0", "characters left out", "测量员沿着河岸")
     assert "\ufffd" not in text
@@ -85,7 +85,7 @@ def test_chinese(page: str, browser: webdriver.Chrome) -> None:
 
 @pytest.mark.browser
 def test_leaderboard_and_comparison(page: str, browser: webdriver.Chrome) -> None:
-    """Models stand side by side on the leaderboard, in a group's tables and in the list of runs."""
+    """The leaderboard, a group's tables and the list of runs have both models."""
     for path, texts in {
         "leaderboard": ("Lexical baseline", "Null baseline", "Recall 128k"),
         "groups/helmet_recall_128k": ("Lexical baseline", "Null baseline"),

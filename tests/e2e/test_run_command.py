@@ -1,8 +1,9 @@
-"""`helm-longctx run` on a server, interrupted and repeated, as docs/run-config.md has it."""
+"""Tests of `helm-longctx run` on a server, interrupted and repeated, as docs/running.md describes it."""
 
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import time
@@ -10,14 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from helm_longctx.models import lexical
+from helm_longctx.models.baselines import lexical
 from helm_longctx.runs.journal import NAME
-from tests.e2e.commands import BIN, run
-from tests.e2e.test_failing_runs import _heed_signals
-from tests.servers import faults
-from tests.servers.faults import Fault
-from tests.servers.llm import asked_again, serve
-from tests.servers.models import Model
+from tests.e2e.commands import BIN, heed_signals, run
+from tests.support.servers import faults
+from tests.support.servers.faults import Fault
+from tests.support.servers.llm import asked_again, serve
+from tests.support.servers.models import Model
 
 KEY = "sk-mine-0123456789abcdef"
 
@@ -38,7 +38,7 @@ parallelism: 2
 
 
 def test_a_run_is_interrupted_and_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Answers are kept, no question is asked again, and the end has the scores and the next commands."""
+    """An interrupted and repeated run keeps its answers, asks no question again, and prints scores and the next commands."""
     monkeypatch.setenv("MY_KEY", KEY)
     with serve(lexical.answer, models={"tiny": Model()}) as server:
         (tmp_path / "run.yaml").write_text(CONFIG.format(address=server.address))
@@ -50,7 +50,7 @@ def test_a_run_is_interrupted_and_repeated(tmp_path: Path, monkeypatch: pytest.M
                 cwd=tmp_path,
                 stdout=log,
                 stderr=log,
-                preexec_fn=_heed_signals,
+                preexec_fn=heed_signals,
             )
         deadline = time.monotonic() + 120
         while len(server.calls) < 7 and time.monotonic() < deadline:
@@ -66,7 +66,7 @@ def test_a_run_is_interrupted_and_repeated(tmp_path: Path, monkeypatch: pytest.M
         assert asked_again(server.calls[2:]) == []
         assert len([call for call in server.calls if call.fault is None]) == 2 + 6
     assert again.stdout.startswith("HELMET 8k")
-    assert "tiny  │ 1.000" in again.stdout
+    assert re.search(r"JSON KV +│ 100\.0 ", again.stdout)
     for line in ("helm-longctx serve --suite first", "helm-longctx report --suite first", "1 of 1 runs are in"):
         assert line in again.stdout
     (states,) = tmp_path.glob("benchmark_output/runs/first/*/scenario_state.json")

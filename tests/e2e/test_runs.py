@@ -1,4 +1,4 @@
-"""Runs with real clients over HTTP, with bad input, and from an installed wheel."""
+"""Tests of runs with real clients over HTTP, with bad input, and from an installed wheel."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from helm_longctx.models import lexical
-from helm_longctx.sources.root import DataRoot
-from tests.e2e.commands import BIN, helm_run, run, write_ready
-from tests.servers.llm import serve
+from helm_longctx.data.root import DataRoot
+from helm_longctx.models.baselines import lexical
+from tests.e2e.commands import BIN, RUNNER, helm_run, run, write_ready
+from tests.support.servers.llm import serve
 
 ROOT = Path(__file__).parents[2]
-RUNNER = ("--runner-class-name", "helm_longctx.running.LongContextRunner")
 JSON_KV = "helmet_recall:task=json_kv,length=4k,num_samples=3"
 
 
@@ -56,12 +55,12 @@ def test_vllm_chat_and_completions(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("entry", "message"),
     [
-        ("helmet_recall:length=9,model=longctx/null", "length='9' is not allowed"),
+        ("helmet_recall:length=9,model=longctx/null", "length='9' is invalid"),
         (
             "helmet_recall:length=8k,model=no/model",
-            "model='no/model' is not a model; allowed: HELM's models, those of --local-path, and those of `helm-longctx models`",
+            "model='no/model' is not a model; give one of HELM's models, of --local-path or of `helm-longctx models`",
         ),
-        ("helmet_recall:length=8k,style=x,model=longctx/null", "style='x' is not allowed"),
+        ("helmet_recall:length=8k,style=x,model=longctx/null", "style='x' is invalid"),
         (
             "helmet_icl:length=8k,task=nlu,model=longctx/null",
             "lacks hub/xingkunliuxtracta__nlu_evaluation_data/train.jsonl",
@@ -69,7 +68,7 @@ def test_vllm_chat_and_completions(tmp_path: Path) -> None:
     ],
 )
 def test_bad_entries_end_in_one_line(entry: str, message: str, tmp_path: Path) -> None:
-    """`helm-run` ends with status 1 and our one line, before any run."""
+    """A bad entry ends `helm-run` with status 1 and one line, before any run."""
     made = helm_run(tmp_path, entry, HELM_LONGCTX_DATA=str(tmp_path))
     assert made.returncode == 1
     assert "Traceback" not in made.stdout + made.stderr
@@ -78,7 +77,7 @@ def test_bad_entries_end_in_one_line(entry: str, message: str, tmp_path: Path) -
 
 
 def test_malformed_data_ends_in_one_line_and_other_runs_are_made(tmp_path: Path, mirror: DataRoot) -> None:
-    """With our runner a run on malformed data is named in one line; the next run is made all the same."""
+    """Our runner reports a run on malformed data in one line and makes the next run."""
     data = tmp_path / "data"
     (data / "helmet/json_kv").mkdir(parents=True)
     (data / "helmet/json_kv/test_k105_dep6.jsonl").write_text('{"context": 1}\n')
@@ -106,7 +105,7 @@ def test_malformed_data_ends_in_one_line_and_other_runs_are_made(tmp_path: Path,
 
 
 def test_exit_on_error(tmp_path: Path) -> None:
-    """`--exit-on-error` ends at the first."""
+    """`--exit-on-error` ends the command at the first run that fails."""
     (tmp_path / "helmet/json_kv").mkdir(parents=True)
     (tmp_path / "helmet/json_kv/test_k105_dep6.jsonl").write_text("x")
     arguments = (
@@ -125,7 +124,7 @@ def test_exit_on_error(tmp_path: Path) -> None:
 
 
 def test_doctor(tmp_path: Path) -> None:
-    """The doctor finds everything in order, names credentials, and shows none."""
+    """The doctor finds a sound installation in order, and names credentials without showing them."""
     (tmp_path / "prod_env").mkdir()
     (tmp_path / "prod_env/credentials.conf").write_text('openaiApiKey: "sk-secret"\n')
     done = run("helm-longctx", "doctor", folder=tmp_path, OPENAI_API_KEY="sk-secret")
@@ -142,21 +141,21 @@ def test_doctor(tmp_path: Path) -> None:
 
 
 def test_doctor_finds_what_is_broken(tmp_path: Path) -> None:
-    """A wrong mirror and unreadable credentials and YAML, which HELM reads before plugins, are reported with status 1."""
+    """The doctor reports a wrong mirror, unreadable credentials and unreadable YAML with status 1."""
     (tmp_path / "prod_env").mkdir()
     (tmp_path / "prod_env/model_deployments.yaml").write_text("model_deployments:\n  - name: [\n")
     (tmp_path / "prod_env/credentials.conf").write_text('key: "sk-secret\n{{{')
     done = run("helm-longctx", "doctor", "--no-run", folder=tmp_path, HELM_LONGCTX_DATA="/no/such/folder")
     assert done.returncode == 1
     assert "BROKEN  data: HELM_LONGCTX_DATA='/no/such/folder' is not a folder" in done.stdout
-    assert "BROKEN  configuration: in prod_env: while parsing" in done.stdout
-    assert 'in "prod_env/model_deployments.yaml", line 3, column 1' in done.stdout
+    line = "BROKEN  configuration: in prod_env: prod_env/model_deployments.yaml:3: the file is not YAML: "
+    assert line in done.stdout
     assert "BROKEN  credentials: prod_env/credentials.conf is not a HOCON file" in done.stdout
     assert "sk-secret" not in done.stdout + done.stderr
 
 
 def test_wheel_works_outside_the_clone(tmp_path: Path) -> None:
-    """An installed wheel has its files: lists, prints its models and schema, and HELM's entry point sees it."""
+    """An installed wheel lists tasks, prints its models and schema, and is found through HELM's entry point."""
     build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path), str(ROOT)]
     assert subprocess.run(build, capture_output=True, cwd=tmp_path, check=False).returncode == 0
     venv.create(tmp_path / "v", system_site_packages=False, with_pip=True)

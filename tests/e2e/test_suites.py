@@ -1,4 +1,4 @@
-"""Conversations, output lengths and repeated, judged questions: from `helm-run` over a real server to the page."""
+"""Tests of conversations, output lengths and repeated, judged questions, from `helm-run` with a real server to the page."""
 
 from __future__ import annotations
 
@@ -21,35 +21,35 @@ from helm_longctx.benchmarks.aa_lcr.tasks import AA_LCR as AA_LCR_BENCHMARK
 from helm_longctx.benchmarks.ada_leval import BENCHMARK as ADA_LEVAL
 from helm_longctx.benchmarks.longproc.data import TASKS, problems
 from helm_longctx.benchmarks.scbench import BENCHMARK as SCBENCH
-from helm_longctx.judging.availability import PROMPT
-from helm_longctx.protocol.task import Settings
-from helm_longctx.sources.root import DataRoot
-from tests.aa_lcr.fabricate import build_aa_lcr
-from tests.ada_leval.fabricate import build_ada_leval
+from helm_longctx.data.root import DataRoot
+from helm_longctx.models.apis.availability import PROMPT
+from helm_longctx.tasks.task import Settings
+from tests.benchmarks.aa_lcr.fabricate import build_aa_lcr
+from tests.benchmarks.ada_leval.fabricate import build_ada_leval
+from tests.benchmarks.longproc.fabricate import build_longproc
+from tests.benchmarks.mrcr.fabricate import build_mrcr, write_encoding
+from tests.benchmarks.scbench.fabricate import build_scbench
 from tests.e2e.browser import open_page, shown
 from tests.e2e.commands import BIN, run
-from tests.e2e.test_leaderboard import stats
 from tests.judging.deployments import write_judges
-from tests.longproc.fabricate import build_longproc
-from tests.mrcr.fabricate import build_conversations, write_encoding
-from tests.scbench.fabricate import build_scbench
-from tests.servers import faults
-from tests.servers.faults import Fault
-from tests.servers.llm import Server, serve
+from tests.support.leaderboards import stats
+from tests.support.servers import faults
+from tests.support.servers.faults import Fault
+from tests.support.servers.llm import Server, serve
 
 MRCR, LONGPROC, AA_LCR = "mrcr:length=8k", "longproc:length=2k", "aa_lcr:judge=tests/judge"
 LONG = "mrcr:needles=8,length=16k"
 TSORT = "ada_leval_tsort:length=2k"
 KEYS = "scbench_multi_turn:task=kv"
 ENTRIES = (MRCR, LONG, LONGPROC, AA_LCR, TSORT, KEYS)
-RUNNER = ["--runner-class-name", "helm_longctx.running.LongContextRunner"]
+RUNNER = ["--runner-class-name", "helm_longctx.runner.LongContextRunner"]
 WRAPPED = {"html_to_tsv": "```tsv\n{}\n```", "path_traversal": "<Route>\n{}\n</Route>"}
 """How an output of a task holds the expected result."""
 
 
 @dataclass(frozen=True)
 class Data:
-    """Fabricated data, and the right answers to its prompts as the server sees them."""
+    """Fabricated data, and the right answers to its prompts in the form in which the server gets them."""
 
     root: Path
     encoding: Path
@@ -58,7 +58,7 @@ class Data:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Of processes that read it."""
+        """Return the environment of processes that read the data."""
         paths = (str(self.encoding), os.environ.get("PYTHONPATH", ""))
         return {"HELM_LONGCTX_DATA": str(self.root), "PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
@@ -66,10 +66,10 @@ class Data:
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Data:
     root = tmp_path_factory.mktemp("data")
-    rows = [json.loads(line) for line in build_conversations(root).read_text(encoding="utf-8").splitlines()]
+    rows = [json.loads(line) for line in build_mrcr(root).read_text(encoding="utf-8").splitlines()]
     conversations = [json.loads(row["prompt"]) for row in rows]
     answers = {"\n".join(m["content"] for m in c): r["answer"] for c, r in zip(conversations, rows, strict=True)}
-    build_longproc(root / "longproc")
+    build_longproc(root)
     for name, files in TASKS.items():
         for problem in problems(name, "2k", root / "longproc") if "2k" in files.levels else ():
             answers[problem.prompt] = WRAPPED.get(name, "{}").format(problem.reference)
@@ -89,7 +89,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Data:
 
 
 def judge(prompt: str) -> str:
-    """Whether the candidate is the official answer; of one answer there is no verdict."""
+    """Reply whether the candidate is the official answer, without a verdict on one answer."""
     official, _, candidate = prompt.partition("The OFFICIAL ANSWER: ")[2].partition("\nCANDIDATE ANSWER TO ASSESS: ")
     same = candidate.removesuffix("\n\nReply only with CORRECT or INCORRECT.") == official
     return "I cannot say." if official == "NA" else "CORRECT" if same else "INCORRECT"
@@ -97,7 +97,7 @@ def judge(prompt: str) -> str:
 
 @dataclass(frozen=True)
 class Runs:
-    """Where runs are made, and the servers that are asked."""
+    """The folder of the runs, and the servers that they ask."""
 
     folder: Path
     data: Data
@@ -105,7 +105,7 @@ class Runs:
     judge: Server
 
     def command(self, *entries: str, runner: bool = True) -> list[str]:
-        """The arguments of `helm-run`."""
+        """Return the arguments of `helm-run`."""
         named = [f"{entry},model=tests/model" for entry in entries]
         line = ["--run-entries", *named, "--suite", "s", "-m", "1000", "--local-path", str(self.folder / "models")]
         return [*line, *(RUNNER if runner else [])]
@@ -117,7 +117,7 @@ class Runs:
         assert made.returncode == 0, made.stdout[-3000:] + made.stderr
 
     def stats(self, entry: str) -> dict[tuple[str, str | None], float]:
-        """A run's statistics."""
+        """Return a run's statistics."""
         return stats(self.folder, f"{entry},model=tests_model".replace("/", "_"))
 
 
@@ -132,7 +132,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory, data: Data) -> Iterator[Runs]
 
 
 def check(runs: Runs) -> None:
-    """Conversations arrived as messages, questions three times, and the right answers have all their scores."""
+    """Check that conversations arrived as messages, questions three times, and that right answers have all their scores."""
     asked = [body["messages"] for body in runs.model.bodies]
     assert sorted(map(str, (m for m in asked if len(m) > 1))) == sorted(map(str, runs.data.conversations))
     assert {runs.stats(MRCR)["longctx_score", f"{needles}needle"] for needles in (2, 4, 8)} == {1.0}
@@ -157,12 +157,12 @@ def check(runs: Runs) -> None:
 
 
 def test_runs(runs: Runs) -> None:
-    """With our runner."""
+    """Runs with our runner have the right requests and scores."""
     check(runs)
 
 
 def test_made_again_they_ask_nothing(runs: Runs) -> None:
-    """Every answer and every verdict is in the caches."""
+    """Runs that are made again send nothing, because every answer and every verdict is in the caches."""
     before = len(runs.model.calls)
     for path in runs.folder.glob("benchmark_output/runs/s/*/stats.json"):
         path.unlink()
@@ -172,7 +172,7 @@ def test_made_again_they_ask_nothing(runs: Runs) -> None:
 
 
 def test_helms_own_runner(tmp_path: Path, data: Data) -> None:
-    """Asks the same and scores the same."""
+    """HELM's own runner sends the same requests and gets the same scores."""
     with serve(lambda prompt: data.answers[prompt]) as model, serve(judge) as judging:
         write_judges(tmp_path / "models", {"tests/model": model.openai, "tests/judge": judging.openai})
         runs = Runs(tmp_path, data, model, judging)
@@ -181,7 +181,7 @@ def test_helms_own_runner(tmp_path: Path, data: Data) -> None:
 
 
 def test_a_killed_run_goes_on(tmp_path: Path, data: Data) -> None:
-    """Made again, it asks for what it has no answer to: each question is asked three times in all."""
+    """A killed run that is made again sends only requests without an answer, so each question is asked three times in all."""
     with serve(lambda prompt: data.answers[prompt], faults.share(0.3, [Fault.TIMEOUT], seed=5)) as model:
         with serve(judge) as judging:
             write_judges(tmp_path / "models", {"tests/model": model.openai, "tests/judge": judging.openai})
@@ -208,7 +208,7 @@ def test_a_killed_run_goes_on(tmp_path: Path, data: Data) -> None:
 
 @pytest.fixture(scope="module")
 def suite(runs: Runs) -> Path:
-    """The folder, summarized."""
+    """Summarize the runs, and return the folder."""
     summarized = run("helm-longctx", "summarize", "--suite", "s", folder=runs.folder)
     assert summarized.returncode == 0, summarized.stderr
     (runs.folder / "summary.txt").write_text(summarized.stdout)
@@ -216,11 +216,11 @@ def suite(runs: Runs) -> Path:
 
 
 def test_tables(suite: Path) -> None:
-    """Each benchmark has its table: by length, by output length, and with a column alone."""
+    """The benchmarks have tables by length, by output length and with a single column."""
     summary = (suite / "summary.txt").read_text()
     for title in ("MRCR", "LongProc", "AA-LCR"):
-        table = summary[summary.index(f"{title} ") :].split("└")[0]
-        assert "1.000" in table, table
+        table = summary[summary.index(title) :].split("└")[0]
+        assert "100.0 ±" in table, table
     exported = run("helm-longctx", "export", "--suite", "s", "--to", "out", folder=suite)
     assert exported.returncode == 0, exported.stderr
 
@@ -234,7 +234,7 @@ def test_show(suite: Path, data: Data) -> None:
 
 @pytest.mark.browser
 def test_page(page: str, browser: webdriver.Chrome, data: Data) -> None:
-    """The run's page shows a conversation by its roles; the link of a long one opens the whole of it."""
+    """The run's page shows a conversation by its roles, and the link of a long one opens the whole conversation."""
     open_page(browser, f"{page}/#/runs/{quote(f'{MRCR},model=tests_model', safe='')}")
     shown(browser, "mrcr-0", "user", "assistant", data.conversations[0][-1]["content"][:40])
     name = f"{LONG},model=tests_model"

@@ -1,4 +1,4 @@
-"""Who tokenizes a prompt in a real run: the adapter, once; and what becomes of one that does not fit."""
+"""Tests that only the adapter tokenizes a prompt in a real run, once, and what happens to a prompt that is too long."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import yaml
 from transformers import PreTrainedTokenizerFast
 
 from helm_longctx.helm.truncation import CHAT_HEADER
-from helm_longctx.models import lexical
+from helm_longctx.models.baselines import lexical
 from tests.e2e.commands import run
-from tests.protocol.tokenizers import tokenizer_of
-from tests.servers.llm import serve
+from tests.support.servers.llm import serve
+from tests.tasks.tokenizers import tokenizer_of
 
 CLIENTS = {
     "raw": ("helm.clients.openai_client.OpenAILegacyCompletionsClient", {"api_key": "none"}),
@@ -27,7 +27,7 @@ REFUSE = ",truncation=error"
 
 
 class Made(NamedTuple):
-    """Two runs, by completion and chat."""
+    """The output of two runs, as completion and as chat."""
 
     folder: Path
     code: int
@@ -37,7 +37,7 @@ class Made(NamedTuple):
 
 @pytest.fixture(scope="module", params=[(100_000, ""), (1500, ""), (1500, REFUSE)])
 def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Made:
-    """Prompts that fit; that do not; that must not be cut."""
+    """Make runs whose prompts fit, do not fit, or must not be cut."""
     (window, argument), folder = request.param, tmp_path_factory.mktemp("tokens")
     PreTrainedTokenizerFast(tokenizer_object=TOKENIZER).save_pretrained(folder / "tokenizer")
     with serve(lexical.answer) as server:
@@ -85,7 +85,7 @@ def states(made: Made) -> list[dict]:
 
 
 def cached(made: Made) -> list[str]:
-    """Keys of every cache of the run: requests and tokenizations."""
+    """Return the keys of every cache of the run: requests and tokenizations."""
     found = []
     for path in (made.folder / "models/cache").glob("*.sqlite"):
         database = sqlite3.connect(path)
@@ -97,7 +97,7 @@ def cached(made: Made) -> list[str]:
 
 @pytest.mark.parametrize("made", [(100_000, "")], indirect=True)
 def test_prompts_that_fit(made: Made) -> None:
-    """They are sent as they are and counted; HELM's caches have each in its request and in no tokenization."""
+    """Prompts that fit are sent unchanged and counted, and HELM's caches have them in requests and in no tokenization."""
     assert made.code == 0, made.output[-3000:]
     assert len(made.prompts) == 4
     counts = [state["instance"]["extra_data"]["prompt_tokens"] for state in states(made)]
@@ -112,7 +112,7 @@ def test_prompts_that_fit(made: Made) -> None:
 
 @pytest.mark.parametrize("made", [(1500, "")], indirect=True)
 def test_prompts_that_are_cut(made: Made) -> None:
-    """They fit the window, and the question is whole."""
+    """Prompts that are cut fit the window, and keep the whole question."""
     assert made.code == 0, made.output[-3000:]
     assert len(made.prompts) == 4
     assert all(1340 < tokens(prompt) <= 1450 for prompt in made.prompts)
@@ -122,7 +122,7 @@ def test_prompts_that_are_cut(made: Made) -> None:
 
 @pytest.mark.parametrize("made", [(1500, REFUSE)], indirect=True)
 def test_prompts_that_are_refused(made: Made) -> None:
-    """Nothing is sent; the log says how many are too long, without a prompt."""
+    """With `truncation=error` nothing is sent, and the log says how many prompts are too long without showing them."""
     assert made.code != 0
     assert made.prompts == []
     assert made.output.count("truncation=error: 2 instances of ruler_niah_mk_2 are up to") >= 2

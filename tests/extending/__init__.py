@@ -1,1 +1,1 @@
-"""The extension guides, followed word for word."""
+"""Tests that follow the extension guides word for word."""

@@ -1,18 +1,26 @@
-"""The code blocks of a guide: files to write, edits to make, commands to run, and output to expect."""
+"""Reads the code blocks of a guide: files to write, edits to make, commands to run, and output to expect."""
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
-DOCS = Path(__file__).parents[2] / "docs"
+from tests.e2e.commands import BIN
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+COPIED = ("docs", "run_specs", "src", "tests")
+"""The folders that a copy of the repository has, besides the files at its top."""
 
 _BLOCK = re.compile(r'^```(?P<language>\w+)(?: title="(?P<path>[^"]+)")?\n(?P<text>.*?)^```$', re.MULTILINE | re.DOTALL)
 
 
 class Block(NamedTuple):
-    """A fenced block; `path` is its title, the file that it is about."""
+    """A fenced block. `path` is its title, the file that it shows."""
 
     language: str
     path: str
@@ -28,22 +36,22 @@ class Guide:
 
     @property
     def files(self) -> dict[str, str]:
-        """Files that the guide writes whole, by path."""
+        """Return the files that the guide shows whole, by path."""
         return {block.path: block.text for block in self.blocks if block.path and block.language != "diff"}
 
     @property
     def edits(self) -> list[Block]:
-        """Changes of files that are there."""
+        """Return the guide's changes of existing files."""
         return [block for block in self.blocks if block.language == "diff"]
 
     @property
     def script(self) -> str:
-        """All commands, in order."""
+        """Return all commands in order."""
         return "".join(block.text for block in self.blocks if block.language == "bash")
 
     @property
     def output(self) -> list[str]:
-        """Lines that the commands print, in order."""
+        """Return the lines that the commands print, in order."""
         return [line for block in self.blocks if block.language == "text" for line in block.text.splitlines()]
 
     def write(self, folder: Path) -> None:
@@ -54,7 +62,7 @@ class Guide:
 
 
 def apply_edit(edit: Block, folder: Path) -> None:
-    """Make a change. The lines of the block without `+` must stand in the file exactly once."""
+    """Make a change. The lines of the block without `+` must occur in the file exactly once."""
     lines = edit.text.splitlines(keepends=True)
     before = "".join(line[1:] for line in lines if line[0] in " -")
     after = "".join(line[1:] for line in lines if line[0] in " +")
@@ -62,3 +70,22 @@ def apply_edit(edit: Block, folder: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert text.count(before) == 1, f"{edit.path} does not have these lines once:\n{before}"
     path.write_text(text.replace(before, after), encoding="utf-8")
+
+
+def copy_repository(folder: Path) -> None:
+    """Copy what git has of the repository, as far as benchmarks and their pages need it."""
+    for path in filter(Path.is_file, ROOT.iterdir()):
+        shutil.copy(path, folder)
+    for name in COPIED:
+        shutil.copytree(
+            ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "*.conf", "*.egg-info")
+        )
+
+
+def run_in_copy(copy: Path, *command: str, **environment: str) -> str:
+    """Return what a command prints when it uses a copy of the repository."""
+    path = os.pathsep.join(filter(None, (str(copy / "src"), str(copy), os.environ.get("PYTHONPATH"))))
+    env = {**os.environ, "PYTHONPATH": path, "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", **environment}
+    done = subprocess.run(command, cwd=copy, env=env, capture_output=True, text=True, timeout=400)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]
+    return done.stdout

@@ -1,4 +1,4 @@
-"""docs/adding-a-benchmark.md as a user follows it: a package installed beside ours, found by every command."""
+"""Tests that follow docs/adding-a-benchmark.md as a user does: a package of its own is found by every command."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-import helm_longctx.protocol
+import helm_longctx.tasks
 from tests.e2e.commands import BIN
 from tests.extending.guide import Guide
 
@@ -26,7 +26,7 @@ INSTALL = {"PIP_NO_DEPS": "1", "PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0
 
 @pytest.fixture(scope="module")
 def followed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """The folder in which the guide was followed, and what its commands printed."""
+    """Follow the guide, and return the folder and what its commands printed."""
     folder, target = tmp_path_factory.mktemp("guide"), tmp_path_factory.mktemp("installed")
     GUIDE.write(folder)
     path = os.pathsep.join(filter(None, (str(target), os.environ.get("PYTHONPATH"))))
@@ -50,7 +50,7 @@ def followed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 
 
 def test_commands_print_what_the_guide_shows(followed: tuple[Path, str]) -> None:
-    """Prompts, scores and the leaderboard's row stand in the output, in the guide's order."""
+    """The commands print the prompts, scores and leaderboard rows that the guide shows, in the guide's order."""
     rest = followed[1]
     for line in GUIDE.output:
         assert line in rest
@@ -58,7 +58,7 @@ def test_commands_print_what_the_guide_shows(followed: tuple[Path, str]) -> None
 
 
 def test_every_part_finds_the_benchmark(followed: tuple[Path, str]) -> None:
-    """`list` names its entry; the run has its score and revision; the leaderboard has its pages."""
+    """`list`, the run and the leaderboard all know the guide's benchmark, with its score and revision."""
     folder, output = followed
     rows = re.findall(r"^│ (\S+) +│ (\S+) +│ (\S+) ", output, re.MULTILINE)
     assert ("mystery", "whodunit", "4k-8k") in rows
@@ -75,17 +75,17 @@ def test_every_part_finds_the_benchmark(followed: tuple[Path, str]) -> None:
 
 
 def test_a_benchmark_is_short() -> None:
-    """All files of the benchmark's folder together."""
+    """All files of the guide's benchmark together stay within a limit of lines."""
     assert sum(text.count("\n") for path, text in GUIDE.files.items() if path.startswith(FOLDER)) <= MOST_LINES
 
 
 def test_only_public_names_are_used() -> None:
-    """The package imports `helm_longctx.protocol` alone, and the guide lists what that exports, and nothing else."""
+    """The guide's package imports only `helm_longctx.tasks`, and the guide lists exactly what that exports."""
     modules = [text for path, text in GUIDE.files.items() if path.endswith(".py")]
     imported = [node for text in modules for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)]
     ours = [node for node in imported if (node.module or "").startswith("helm_longctx")]
-    assert {node.module for node in ours} == {"helm_longctx.protocol"}
-    assert {alias.name for node in ours for alias in node.names} <= set(helm_longctx.protocol.__all__)
+    assert {node.module for node in ours} == {"helm_longctx.tasks"}
+    assert {alias.name for node in ours for alias in node.names} <= set(helm_longctx.tasks.__all__)
     section = GUIDE.text.partition("## Public names")[2].partition("\n## ")[0]
     table = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
-    assert sorted(re.findall(r"`(\w+)`", "".join(table))) == sorted(helm_longctx.protocol.__all__)
+    assert sorted(re.findall(r"`(\w+)`", "".join(table))) == sorted(helm_longctx.tasks.__all__)

@@ -1,1 +1,1 @@
-"""Mutated input for everything that reads input: `make fuzz`, or `python -m tests.fuzz`. See docs/testing.md."""
+"""Mutated input for everything that reads input: `make fuzz`, or `python -m tests.fuzz`. CONTRIBUTING.md describes it."""

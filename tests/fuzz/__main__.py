@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 import time
 
-from tests.fuzz import archives, commands, judges, loaders, records, runs
+from tests.fuzz import archives, commands, judges, loaders, records, replies, runs
 from tests.fuzz.cases import SEED, Failure, Kind, run_case
 
-KINDS = {kind.name: kind for kind in (commands.KIND, loaders.KIND, judges.KIND, records.KIND, archives.KIND, runs.KIND)}
+MODULES = (commands, loaders, judges, replies, records, archives, runs)
+KINDS = {module.KIND.name: module.KIND for module in MODULES}
 
 
 def main() -> None:
@@ -20,6 +22,7 @@ def main() -> None:
     parser.add_argument("--cases", type=int, help="how many for each target, instead of what the bar asks for")
     parser.add_argument("--case", help="run this case alone, e.g. loaders/nq/37")
     arguments = parser.parse_args()
+    logging.disable()  # of the code under test
     if arguments.case:
         kind, target, number = arguments.case.split("/")
         found = [run_case(KINDS[kind], target, int(number), arguments.seed)]

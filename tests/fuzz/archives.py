@@ -1,4 +1,4 @@
-"""Hostile and damaged archives: whole files or one line, nothing outside the folder, and no more disk than is allowed."""
+"""Hostile and damaged archives: each gives whole files or one line, nothing outside the folder, and no more than the allowed disk."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from unittest import mock
 
 import huggingface_hub.constants
 
+from helm_longctx.data import download, release
+from helm_longctx.data import unpack as unpacking
+from helm_longctx.data.root import DataRoot
+from helm_longctx.data.unpack import unpack
 from helm_longctx.errors import InputError
-from helm_longctx.sources import download, release
-from helm_longctx.sources import unpack as unpacking
-from helm_longctx.sources.root import DataRoot
-from helm_longctx.sources.unpack import unpack
+from tests.data.release_server import Fault, ReleaseHub, serve
+from tests.data.releases import ALCE, ARCHIVE, CONTENT, KILT, RELEASE, RULER, SETTING, Member, member, tar
 from tests.fuzz.cases import Kind, check_line
 from tests.fuzz.mutate import ODD_BYTES, ODD_TEXTS, mutated_bytes
-from tests.sources.release_server import Fault, ReleaseHub, serve
-from tests.sources.releases import ALCE, ARCHIVE, CONTENT, KILT, RELEASE, RULER, SETTING, Member, member, tar
 
 WANTED = {f"data/{path.removeprefix('helmet/')}": path for path in (KILT, ALCE, RULER)}
 ROOM = 8 << 20
@@ -39,7 +39,7 @@ NAMES = (
 
 
 def _members(rng: random.Random) -> Iterator[Member]:
-    """Any names, kinds, sizes and attributes; a header may say another size than the content has."""
+    """Return members with any names, kinds and attributes. The size in a header can differ from the real size."""
     for _ in range(rng.randint(1, 5)):
         content = rng.choice((b"", b"x", bytes(3000), rng.randbytes(2000), b"5\n0\n1\n9\n" * 64, *ODD_BYTES[:8]))
         linked = rng.choice(("", "/etc/passwd", "../../outside", "data/kilt/nq.jsonl"))
@@ -56,7 +56,7 @@ def _members(rng: random.Random) -> Iterator[Member]:
 
 
 def _tar(rng: random.Random) -> bytes:
-    """A tar file of such members, before or after the wanted ones; sometimes with a header of any size."""
+    """Return a tar file with such members before or after the wanted ones, and sometimes with a header of any size."""
     buffer = io.BytesIO()
     for info, content in [*_members(rng)]:
         size = rng.choice((info.size, info.size, info.size, 10**12, 2**60, -1 & 0xFFFF, 0))
@@ -68,12 +68,12 @@ def _tar(rng: random.Random) -> bytes:
 
 @cache
 def _zeros(members: int) -> bytes:
-    """Of gzip: 8 MB of zeros, several times."""
+    """Return gzip data that unpacks to 8 MB of zeros, several times."""
     return gzip.compress(bytes(8 << 20)) * members
 
 
 def _bomb(rng: random.Random) -> bytes:
-    """Little that unpacks to gigabytes: in a member that is wanted, in one that is not, in a header, or in no member."""
+    """Return a small file that unpacks to gigabytes, in a member that is wanted or not, in a header, or outside members."""
     kind = rng.choice((tarfile.REGTYPE, tarfile.REGTYPE, *TYPES))
     info, _ = member(rng.choice(NAMES), b"", type=kind, pax_headers={})
     info.size = rng.choice((10**9, 10**10, 2**40, 2**60))
@@ -83,7 +83,7 @@ def _bomb(rng: random.Random) -> bytes:
 
 @contextmanager
 def _watched() -> Iterator[Path]:
-    """A folder to unpack into; afterwards nothing may stand beside it, nor more in it than is allowed."""
+    """Yield a folder for the members. Afterwards, check that nothing is outside it, and that its size is allowed."""
     outside = Path("/tmp/fuzz-outside")
     assert not outside.exists(), f"{outside} is there already; remove it"
     with tempfile.TemporaryDirectory(prefix="fuzz-archive-") as name, mock.patch.object(unpacking, "ROOM", ROOM):
@@ -153,7 +153,7 @@ def _run_zip(rng: random.Random) -> None:
 
 
 def _run_server(rng: random.Random) -> None:
-    """A whole fetch, from a server that breaks off and serves what it did not announce."""
+    """Fetch data from a server that ends connections early and sends other content than it announced."""
     data = rng.choice((ARCHIVE, mutated_bytes(ARCHIVE, rng), gzip.compress(_tar(rng), 1)))
     etag = rng.choice((None, None, "0" * 64))
     faults = [
@@ -183,7 +183,7 @@ def _run_server(rng: random.Random) -> None:
 
 @contextmanager
 def _pointed_at(url: str, folder: Path) -> Iterator[None]:
-    """huggingface_hub asks this server, and nobody waits for a network to recover."""
+    """Let huggingface_hub ask this server, and do not wait for a network to recover."""
     constants = {
         "ENDPOINT": url,
         "HUGGINGFACE_CO_URL_TEMPLATE": url + "/{repo_id}/resolve/{revision}/{filename}",

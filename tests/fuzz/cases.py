@@ -1,4 +1,4 @@
-"""A case of fuzzing: made from a seed and its own name alone, judged in a limited time, and easy to make again."""
+"""Cases of fuzzing: each is made from a seed and its own name alone, is judged in a limited time, and is easy to make again."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from helm_longctx.errors import InputError
+from tests.support.drawing import draw_in_new_processes, has_drawn
 
 SEED = 20260
 LIMIT = 60.0
@@ -32,16 +33,18 @@ class Kind:
     """A kind of input.
 
     Args:
-        name: of the kind.
+        name: the name of the kind.
         targets: what reads such input.
         cases: how many `make fuzz` runs for each target.
         run: runs one case on a target with its own random generator; it raises anything if the outcome is wrong.
+        limit: seconds that a case may take.
     """
 
     name: str
     targets: Sequence[str]
     cases: int
     run: Callable[[str, random.Random], None]
+    limit: float = LIMIT
 
 
 @dataclass(frozen=True)
@@ -53,14 +56,14 @@ class Failure:
 
 
 class HangError(BaseException):
-    """A case took too long. No `Exception`: code under test may catch those."""
+    """An error that says that a case took too long. It is no `Exception`, because code under test may catch those."""
 
 
-def run_case(kind: Kind, target: str, number: int, seed: int, limit: float = LIMIT) -> Failure | None:
-    """Run one case; what is wrong with its outcome, or None."""
+def run_case(kind: Kind, target: str, number: int, seed: int, limit: float | None = None) -> Failure | None:
+    """Run one case, and return what is wrong with its outcome, or None."""
     case = f"{kind.name}/{target}/{number}"
     try:
-        with limited(limit):
+        with limited(limit or kind.limit):
             kind.run(target, random.Random(f"{seed}/{case}"))
     except (KeyboardInterrupt, SystemExit):
         raise
@@ -70,7 +73,7 @@ def run_case(kind: Kind, target: str, number: int, seed: int, limit: float = LIM
 
 
 def about(error: BaseException) -> str:
-    """What went wrong and where, without the mutated text."""
+    """Return what went wrong and where, without the mutated text."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if "/helm" in f.filename or "/fuzz/" in f.filename]
     where = " < ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in frames[::-1][:4])
     return f"{type(error).__name__}: {str(error)[:600]} ({where})"
@@ -78,7 +81,7 @@ def about(error: BaseException) -> str:
 
 @contextmanager
 def limited(seconds: float) -> Iterator[None]:
-    """Raise `HangError` in code that takes longer. For the main thread."""
+    """Raise `HangError` in the block if it takes longer. This works only in the main thread."""
 
     def stop(signum: int, frame: object) -> NoReturn:
         raise HangError(f"no outcome after {seconds:.0f} s")
@@ -93,7 +96,7 @@ def limited(seconds: float) -> Iterator[None]:
 
 
 def check_line(error: InputError) -> None:
-    """An error for a user is one line of a length that a person reads."""
+    """Check that an error for users is one line that is short enough to read."""
     message = str(error)
     assert message, "the error says nothing"
     assert "\n" not in message, f"the error has several lines: {message!r}"
@@ -101,13 +104,13 @@ def check_line(error: InputError) -> None:
 
 
 def check_finite(value: Any) -> None:
-    """Every reader of JSON can read the value."""
+    """Check that every reader of JSON can read the value."""
     json.dumps(value, allow_nan=False)
 
 
 @dataclass(frozen=True)
 class Done:
-    """A process that ended."""
+    """The outcome of a process that ended."""
 
     status: int
     out: bytes
@@ -115,18 +118,21 @@ class Done:
 
 
 def run_forked(act: Callable[[], object], folder: Path, limit: float = LIMIT) -> Done:
-    """Run `act` in a process of its own, in `folder`; `SystemExit` gives its status.
+    """Run `act` in a process of its own, in `folder`; `SystemExit` gives the process's status.
 
     The process has what this one has imported, so that it starts at once.
 
     Raises:
-        HangError: it took too long; it is killed.
+        HangError: the process took too long, and was killed.
     """
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         sys.stdout.flush()
         sys.stderr.flush()
+        cannot_draw = has_drawn()
         child = os.fork()
         if not child:
+            if cannot_draw:
+                draw_in_new_processes()
             _become(act, folder, out.fileno(), err.fileno())
         status = _wait(child, limit)
         for file in (out, err):
@@ -160,7 +166,7 @@ def _become(act: Callable[[], object], folder: Path, out: int, err: int) -> NoRe
 
 
 def _wait(child: int, limit: float) -> int:
-    """The child's exit status, or minus the number of the signal that ended it."""
+    """Return the child's exit status, or minus the number of the signal that ended it."""
     end = time.monotonic() + limit
     try:
         while time.monotonic() < end:

@@ -1,4 +1,4 @@
-"""Mutated command lines of `helm-longctx`, each in a process of its own: status 0, 1 or 2, a message, no traceback."""
+"""Mutated command lines of `helm-longctx` in processes of their own: each ends with status 0, 1 or 2, a message, and no traceback."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ import shutil
 import socket
 import sys
 import tempfile
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import NoReturn
+from types import SimpleNamespace
+from typing import IO, NoReturn
 
 from helm_longctx.cli.main import main
-from helm_longctx.sources.root import ENVIRONMENT
-from tests.fabricate import score_records
-from tests.fabricate_runs import long_prompts, write_run
+from helm_longctx.data.root import ENVIRONMENT
 from tests.fuzz.cases import Done, Kind, run_forked
 from tests.fuzz.loaders import small_mirror
 from tests.fuzz.mutate import dumped, mutated, mutated_bytes, mutated_text
+from tests.fuzz.workplace import BATCHED, build_workplace
+from tests.results.formats.fabricate import HELMET_NAME
 
 LIMIT = 120.0
 RUN = "benchmark_output/runs/s/helmet_recall:task=json_kv,length=8k,model=longctx_null"
@@ -56,11 +57,54 @@ LINES = {
     "reference": ("reference lv_eval --suite s --length 128k --model 'Llama*'", "reference helmet --suite new"),
     "schema": ("schema", "schema --suite s"),
     "confs": ("confs confs",),
-    "doctor": ("doctor --no-run --local-path local",),
+    "doctor": ("doctor --no-run --local-path local", "doctor --suite s"),
     "summarize": ("summarize --suite s --local-path local",),
     "serve": ("serve --suite s --port 8123",),
     "rejudge": ("rejudge --suite s --judge longctx/null --to t", "rejudge --suite s --local-path local"),
     "judge-check": ("judge-check --judge longctx/null --repeats 1 --json j.json --local-path local",),
+    "run": (
+        "run --suite t --tasks helmet_recall --length 8k --argument task=json_kv --argument num_samples=2 --model longctx/null",
+        "run run.yaml --local-path local -n 2",
+        "run run.yaml --dry-run --max-cost 1 -v",
+        "run --suite t --entry helmet_recall:task=json_kv,length=8k,num_samples=2 --model-url http://127.0.0.1:9/v1 --model-name m -m 2",
+        "run --suite t --conf-path entries.conf --judge none --max-retries 0 --request-timeout 5 -q",
+    ),
+    "estimate": (
+        "estimate helmet_recall:task=json_kv,length=8k,num_samples=2 --model longctx/null --json e.json",
+        "estimate --conf-paths entries.conf --prices prices.yaml -m 2 --tokens-per-minute 1000",
+        "estimate helmet_rag:task=nq,length=8k,shots=1 --model chaos/model --price-input 1 --price-output 2 --local-path local",
+    ),
+    "shard": (
+        "shard 1/2 helmet_recall:task=json_kv,length=8k,num_samples=2,model=longctx/null --suite t -m 2 --disable-cache",
+        "shard 2/2 --conf-paths entries.conf --suite t -m 2 -n 2",
+    ),
+    "batch": (
+        f"batch submit {BATCHED} --suite b -m 3 --files --batch-size 2 --local-path local",
+        f"batch submit {BATCHED} --suite new -m 3 --local-path local",
+        "batch status --suite b --local-path local",
+        "batch collect --suite b --local-path local",
+        f"batch cancel {BATCHED} --suite b --local-path local",
+    ),
+    "report": (
+        "report --suite s --format markdown",
+        "report --suite s --format latex --no-published --to out",
+        "report --suite s --server http://localhost:8000",
+    ),
+    "compare": (
+        "compare longctx/null longctx/lexical --suite s --json c.json",
+        "compare longctx/null longctx/lexical --suite s --benchmark helmet --length 8k --instances 2",
+    ),
+    "import": (
+        f"import theirs/{HELMET_NAME} --suite t --model my/model",
+        "import theirs/answers.csv theirs/samples_nq_2025-01-31T12-00-00.0.jsonl --suite t --entry helmet_rag:task=nq,length=8k",
+        "import theirs/2025-01-31T12-00-00_task_abc.json --suite s --format inspect",
+        "import theirs --suite t --entry helmet_rag:task=nq,length=8k",
+    ),
+    "subset": (
+        "subset helmet --suite s --price 0.5 --seed 3",
+        "subset lv_eval --agreement 0.5 --json s.json --to x.conf",
+    ),
+    "demo": ("demo --output-path out --local-path local",),
     "general": ("--version", "--help", "score --help"),
 }
 """Valid lines by sub-command."""
@@ -73,34 +117,20 @@ ODD_WORDS = (
 )  # fmt: skip
 MODULES = (
     "helm.benchmark.presentation.summarize", "helm.benchmark.server", "helm.clients.auto_client", "helm_longctx.judging.judge", "pandas",
-    "helm_longctx.running.rejudge", "helm_longctx.report.ratings", "helm_longctx.judging.check.measures", "helm_longctx.report.plot",
-    "helm_longctx.judging.check.plotting", "helm_longctx.judging.agreement", "matplotlib.pyplot", "helm_longctx.plugin",
+    "helm_longctx.runner.rejudge", "helm_longctx.results.leaderboard.ratings", "helm_longctx.results.judges.measures", "helm_longctx.results.report.pictures",
+    "helm_longctx.results.judges.plotting", "helm_longctx.results.judges.agreement", "helm_longctx.plugin",
 )  # fmt: skip
 """What commands import when they need it; here once for all."""
 
 
 @cache
 def _workplace() -> Path:
-    """A folder with everything that the valid lines name."""
+    """Return a folder with all files that the valid lines name."""
     for module in MODULES:
         importlib.import_module(module)
     _kept.append(tempfile.TemporaryDirectory(prefix="fuzz-place-"))
     place = Path(_kept[0].name)
-    suite = place / "benchmark_output/runs/s"
-    for entry in (
-        "helmet_recall:task=json_kv,length=8k,model=longctx/null",
-        "lv_eval:dataset=cmrc_mixup,length=16k,model=longctx/null",
-    ):
-        write_run(suite, entry, long_prompts(2, 2000))
-    ratings = [{"id": str(number), "judge_score": number % 4 / 3, "rater": f"r{number % 2}"} for number in range(20)]
-    lines = "".join(json.dumps(row) + "\n" for row in ratings)
-    for name in ("judged.jsonl", "labels.jsonl"):
-        (place / name).write_text(lines)
-    (place / "labels.csv").write_text("id,judge_score\n" + "".join(f"{n},{n % 3}\n" for n in range(20)))
-    records = [record for record in score_records() if record["task"] == "msmarco"][:3]
-    (place / "records.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
-    (place / "file").write_text("")
-    (place / "folder").mkdir()
+    build_workplace(place, run_command)
     return place
 
 
@@ -108,23 +138,23 @@ _kept: list[tempfile.TemporaryDirectory[str]] = []
 
 
 def run_command(arguments: list[str], folder: Path, environment: dict[str, str] | None = None) -> Done:
-    """The outcome of `helm-longctx` with these arguments, in a folder, without a network."""
+    """Run `helm-longctx` with these arguments in a folder and without a network, and return the outcome."""
     mirror = str(small_mirror())
 
     def act() -> None:
         os.environ |= {ENVIRONMENT: mirror, "HF_HUB_OFFLINE": "1", **(environment or {})}
         _cut_off()
-        sys.argv = ["helm-longctx", *arguments]
-        main()
+        _become_main(arguments)
 
     return run_forked(act, folder, LIMIT)
 
 
 def _cut_off() -> None:
-    """For the rest of the process there is no network, no server is started, and intervals are of few resamples."""
+    """For the rest of the process, take away the network, start no server, and make small what takes long."""
     from helm.benchmark import server
 
-    from helm_longctx.judging import agreement
+    from helm_longctx.cli import demo
+    from helm_longctx.results.judges import agreement
 
     def refuse(*arguments: object) -> NoReturn:
         raise ConnectionRefusedError(111, "Connection refused")
@@ -132,10 +162,30 @@ def _cut_off() -> None:
     socket.socket.connect = refuse  # type: ignore[method-assign]
     server.app.run = lambda **options: None
     agreement.RESAMPLES = 20
+    demo.RUNS = Path("demo.yaml").resolve()
+    demo.subprocess = SimpleNamespace(Popen=Forked, STDOUT=None)  # type: ignore[attr-defined]
+
+
+class Forked:
+    """A stand-in for `subprocess.Popen` of our command that forks this process, which has imported everything, and waits."""
+
+    def __init__(self, command: list[str], stdout: IO[bytes], stderr: None):
+        done = run_forked(partial(_become_main, command[3:]), Path.cwd(), LIMIT)
+        self.returncode = done.status
+        stdout.write(done.out + done.err.encode())
+
+    def poll(self) -> int:
+        """Return the exit status of the process."""
+        return self.returncode
+
+
+def _become_main(arguments: list[str]) -> None:
+    sys.argv = ["helm-longctx", *arguments]
+    main()
 
 
 def run(command: str, rng: random.Random) -> None:
-    """A mutated line, sometimes with damaged files or another mirror."""
+    """Run a mutated line, sometimes with damaged files or another mirror."""
     arguments = shlex.split(rng.choice(LINES[command]))
     for _ in range(rng.choice((0, 1, 1, 2, 3))):
         arguments = _mutated_line(arguments, rng)
@@ -149,8 +199,12 @@ def run(command: str, rng: random.Random) -> None:
         check(run_command(arguments, here, environment), arguments)
 
 
-def check(done: Done, arguments: list[str]) -> None:
-    """Status 0, or a status and a message that says why."""
+def check(done: Done, arguments: list[str], mistake: int = 2) -> None:
+    """Check that the status is 0, or that a message says why it is not.
+
+    Args:
+        mistake: the status after an error for users.
+    """
     line, said = shlex.join(arguments)[:300], done.err[-400:]
     assert "Traceback (most recent" not in done.err, f"a traceback: {line}: {said}"
     assert done.status in (0, 1, 2), f"status {done.status}: {line}: {said}"
@@ -158,11 +212,11 @@ def check(done: Done, arguments: list[str]) -> None:
     assert done.status == 0 or done.err.strip() or done.out.strip(), f"status {done.status} without a word: {line}"
     errors = [text for text in done.err.splitlines() if text.startswith("helm-longctx: error")]
     assert len(errors) <= 1, f"several errors: {line}: {said}"
-    assert not errors or (done.status == 2 and len(errors[0]) < 4000), f"status {done.status}: {line}: {said}"
+    assert not errors or (done.status == mistake and len(errors[0]) < 4000), f"status {done.status}: {line}: {said}"
 
 
 def _mutated_line(arguments: list[str], rng: random.Random) -> list[str]:
-    """Another line, which writes nowhere else than in its folder."""
+    """Return a mutated line that writes only into its folder."""
     while True:
         changed = _changed(list(arguments), rng)
         if not any("\0" in word or _leads_elsewhere(word) for word in changed):
@@ -170,8 +224,8 @@ def _mutated_line(arguments: list[str], rng: random.Random) -> list[str]:
 
 
 def _leads_elsewhere(word: str) -> bool:
-    for device in DEVICES:
-        word = word.replace(device, "")
+    for harmless in (*DEVICES, "http://"):
+        word = word.replace(harmless, "")
     return bool(re.search(r"(^|^-\w+|[^\w.)])/|\.\.", word.replace("..", "", word == "..")))
 
 
@@ -194,7 +248,7 @@ def _changed(words: list[str], rng: random.Random) -> list[str]:
 
 
 def _changed_entry(word: str, rng: random.Random) -> str:
-    """Another value, argument or name in a run entry; a typo in any other word."""
+    """Return a run entry with another value, argument or name, or another word with a typo."""
     name, colon, rest = word.partition(":")
     if not colon or "=" not in rest:
         at = rng.randrange(len(word) + 1)
@@ -220,4 +274,4 @@ def _damage(here: Path, rng: random.Random) -> None:
         path.write_bytes(mutated_bytes(data, rng))
 
 
-KIND = Kind("commands", tuple(LINES), 60, run)
+KIND = Kind("commands", tuple(LINES), 60, run, limit=2 * LIMIT)

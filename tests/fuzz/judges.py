@@ -1,4 +1,4 @@
-"""Replies of judges: a verdict that can be reckoned with, or none; never an error."""
+"""Replies of judges: each gives a verdict of finite numbers or none, and never an error."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from helm_longctx.benchmarks.helmet import scoring
 from helm_longctx.benchmarks.helmet.verdicts import PARTS, read_answer, read_part, score_answer, score_summary
 from helm_longctx.judging import entailment
 from helm_longctx.judging.calls import WAIT
-from helm_longctx.judging.judge import Judge, JudgeRequest
+from helm_longctx.judging.judge import Judge, JudgeRequest, Reply
+from tests.benchmarks.helmet.fabricate_replies import answer_replies, summary_replies
 from tests.fuzz.cases import Kind, check_finite
 from tests.fuzz.mutate import ODD_VALUES, mutated_text
-from tests.helmet.fabricate_replies import answer_replies, summary_replies
+from tests.support.fabricated import fabricated
 
 HOSTILE = (
     "{" * 100_000,
@@ -68,6 +69,13 @@ def _summaries(rng: random.Random) -> None:
     check_finite(score_summary(rng.choice((replies, _reply(rng))), ["point"] * rng.randint(0, 3)))
 
 
+def _grades(rng: random.Random) -> None:
+    good = rng.choice([reply for replies in fabricated("REPLIES").values() for reply in replies if reply])
+    reply = rng.choice((_reply(rng), mutated_text(good, rng)))
+    for read_reply in fabricated("read_reply").values():
+        assert all(0 <= value <= 1 for value in read_reply(reply).values()), reply
+
+
 def _entailments(rng: random.Random) -> None:
     reply = _reply(rng)
     if isinstance(reply, str):
@@ -75,7 +83,7 @@ def _entailments(rng: random.Random) -> None:
 
 
 class _OddClient(Client):
-    """A client whose results are of any form."""
+    """A client whose results have any form."""
 
     def __init__(self, rng: random.Random):
         self._rng = rng
@@ -93,11 +101,22 @@ class _OddClient(Client):
 def _calls(rng: random.Random) -> None:
     with mock.patch.dict("os.environ", {WAIT: "0.000001"}):
         judge = Judge("tests/odd", "tests/odd", _OddClient(rng))
-        reply = judge.ask(JudgeRequest("prompt", rng.choice((read_answer, entailment._parse_reply)), 16, 0.0, 1.0, 0))
+        parse = rng.choice((read_answer, entailment._parse_reply))
+        check_reply(judge.ask(JudgeRequest("prompt", parse, 16, 0.0, 1.0, 0)))
+
+
+def check_reply(reply: Reply) -> None:
+    """Check that a judge's reply is a verdict of finite numbers, or the reason why there is none."""
     _check_verdict(reply.verdict)
     assert reply.verdict is None or reply.error is None
     assert reply.verdict is not None or reply.error, "neither a verdict nor an error"
 
 
-_READERS = {"answers": _answers, "summaries": _summaries, "entailments": _entailments, "calls": _calls}
+_READERS = {
+    "answers": _answers,
+    "summaries": _summaries,
+    "grades": _grades,
+    "entailments": _entailments,
+    "calls": _calls,
+}
 KIND = Kind("judges", tuple(_READERS), 10_000, lambda target, rng: _READERS[target](rng))

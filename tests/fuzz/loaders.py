@@ -1,4 +1,4 @@
-"""Mutated data files: the outcome is examples that can be scored, or one line."""
+"""Mutated data files: each gives examples that can be scored, or one line of error."""
 
 from __future__ import annotations
 
@@ -17,48 +17,22 @@ from unittest import mock
 from helm.common.general import asdict_without_nones
 
 import helm_longctx.plugin  # noqa: F401  # scenarios
-from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.benchmarks.helmet.data import books
 from helm_longctx.benchmarks.mrcr import data as mrcr
+from helm_longctx.data.root import ENVIRONMENT
 from helm_longctx.errors import InputError
 from helm_longctx.helm.scenario import LongContextScenario
-from helm_longctx.protocol.benchmark import Benchmark
-from helm_longctx.protocol.task import Task
-from helm_longctx.sources.root import ENVIRONMENT
-from tests.aa_lcr.fabricate import build_aa_lcr
-from tests.ada_leval.fabricate import build_ada_leval
-from tests.fabricate import build_mirror
+from helm_longctx.tasks.benchmark import Benchmark
+from helm_longctx.tasks.registry import BENCHMARKS
+from helm_longctx.tasks.task import Task
+from tests.fuzz import batches
 from tests.fuzz.cases import Kind, check_line
 from tests.fuzz.mutate import dumped, mutated, mutated_bytes
-from tests.graphwalks.fabricate import build_graphwalks
-from tests.helmet2.fabricate import build_helmet2
-from tests.longbench.fabricate import build_longbench
-from tests.longbench_v2.fabricate import build_longbench_v2
-from tests.longbench_write.fabricate import build_longbench_write
-from tests.longgenbench.fabricate import build_longgenbench
-from tests.longproc.fabricate import build_longproc
-from tests.lv_eval.fabricate import build_lv_eval
-from tests.mrcr.fabricate import build_conversations
-from tests.mrcr_v2.fabricate import build_mrcr_v2
-from tests.scbench.fabricate import build_scbench
-from tests.tasks import entry_of
+from tests.support.fabricate import build_mirror
+from tests.support.fabricated import fabricated
+from tests.support.tasks import entry_of
 
-BUILDERS: tuple[Callable[[Path], object], ...] = (
-    build_mirror,
-    build_lv_eval,
-    build_aa_lcr,
-    build_ada_leval,
-    build_conversations,
-    build_longbench,
-    build_longbench_v2,
-    build_longbench_write,
-    build_longgenbench,
-    build_mrcr_v2,
-    build_graphwalks,
-    build_helmet2,
-    build_scbench,
-    lambda root: build_longproc(root / "longproc"),
-)
+BUILDERS: tuple[Callable[[Path], object], ...] = (build_mirror, *fabricated("build_{name}").values())
 """What fabricates the data of all benchmarks."""
 ROWS, LONGEST_TEXT, SMALL_FILE = 12, 3000, 100_000
 """Rows, characters, and bytes of a file that is small as it is."""
@@ -74,7 +48,7 @@ TASKS = {
 
 @cache
 def small_mirror() -> Path:
-    """The fabricated mirror with few rows and short texts; made once, removed when the process ends."""
+    """Return the fabricated mirror with few rows and short texts, which is made once and removed when the process ends."""
     kept = tempfile.TemporaryDirectory(prefix="fuzz-mirror-")
     _kept.append(kept)
     with tempfile.TemporaryDirectory() as whole:
@@ -91,12 +65,12 @@ _kept: list[tempfile.TemporaryDirectory[str]] = []
 
 
 def length_of(task: Task) -> int | None:
-    """8k, else the shortest length that it has; None if it has no lengths."""
+    """Return 8k or, if the task lacks it, its shortest length; None if the task has no lengths."""
     return 8192 if 8192 in task.sizes else min(task.sizes, default=None)
 
 
-def fabricated(task: Task) -> list[str]:
-    """The files that the task, its judge included, reads in the fabricated mirror."""
+def fabricated_files(task: Task) -> list[str]:
+    """Return the files that the task, with its judge, reads in the fabricated mirror."""
     return [path for path in _paths(task) if (small_mirror() / path).is_file()]
 
 
@@ -131,7 +105,7 @@ WEB_PAGES = "longproc/html_to_tsv/webpage"
 
 
 def _loader(task: Task) -> str:
-    """The name of the function that loads it."""
+    """Return the name of the function that loads a task."""
     load = task.load.func if isinstance(task.load, partial) else task.load
     return f"{load.__module__.rpartition('.')[-1]}.{load.__name__}"
 
@@ -143,10 +117,18 @@ LOADERS = {
 
 
 def run(loader: str, rng: random.Random) -> None:
-    """Load a task from a mirror of which one file is mutated."""
+    """Load a task from a mirror of which one file is mutated, or collect a batch whose results are mutated."""
+    room, _, name = loader.partition(".")
+    if room == "batches":
+        batches.run(name, rng)
+    else:
+        _run_loader(loader, rng)
+
+
+def _run_loader(loader: str, rng: random.Random) -> None:
     benchmark, task = rng.choice(LOADERS[loader])
     mirror = small_mirror()
-    paths = fabricated(task)
+    paths = fabricated_files(task)
     changed = rng.choice(paths)
     with tempfile.TemporaryDirectory(prefix="fuzz-case-") as folder:
         for path in paths:
@@ -178,13 +160,13 @@ def _mutated_file(path: Path, rng: random.Random) -> bytes:
 
 @contextmanager
 def _short_books() -> Iterator[None]:
-    """Books of which some lines are enough."""
+    """Let some lines be enough for a book until the block ends."""
     with mock.patch.object(books, "LONG", 100), mock.patch.object(books, "LONGEST", 200):
         yield
 
 
 def _counted_in_bytes() -> AbstractContextManager[object]:
-    """Conversations whose tokens are counted without tiktoken's file."""
+    """Count the tokens of conversations in bytes, without tiktoken's file, until the block ends."""
 
     def count(text: str) -> int:
         return len(text.encode("utf-8", "surrogatepass"))
@@ -209,4 +191,5 @@ def _load(benchmark: Benchmark, task: Task) -> None:
         task.scores(record)
 
 
-KIND = Kind("loaders", tuple(LOADERS), 1000, run)
+BATCHES = ("batches.openai", "batches.anthropic")
+KIND = Kind("loaders", (*LOADERS, *BATCHES), 1000, run)

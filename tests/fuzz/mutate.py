@@ -1,4 +1,4 @@
-"""Values, texts and bytes that are nearly right, or not at all."""
+"""Makes values, texts and bytes that are nearly right, or not right at all."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ODD_BYTES = (
 
 
 def mutated(value: Any, rng: random.Random) -> Any:
-    """A copy with one to three changes."""
+    """Return a copy with one to three changes."""
     copy = deepcopy(value)
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
         copy = _changed(copy, rng)
@@ -33,7 +33,7 @@ def mutated(value: Any, rng: random.Random) -> Any:
 
 
 def _changed(value: Any, rng: random.Random) -> Any:
-    """Change the value, or something in it."""
+    """Return the value changed itself or in one of its parts."""
     if isinstance(value, dict) and value and rng.random() < 0.9:
         return _changed_member(value, rng.choice(list(value)), rng)
     if isinstance(value, list) and value and rng.random() < 0.8:
@@ -64,7 +64,7 @@ def _replaced(value: Any, rng: random.Random) -> Any:
 
 
 def mutated_text(text: str, rng: random.Random) -> str:
-    """A text that is cut, repeated, or has something inserted."""
+    """Return a text that is cut, repeated, or has something inserted."""
     start, end = sorted(rng.randrange(len(text) + 1) for _ in range(2))
     kind = rng.randrange(5)
     if kind == 0:
@@ -79,7 +79,7 @@ def mutated_text(text: str, rng: random.Random) -> str:
 
 
 def mutated_bytes(data: bytes, rng: random.Random) -> bytes:
-    """Bytes that are cut, overwritten, or quite others."""
+    """Return bytes that are cut, overwritten, or replaced."""
     start, end = sorted(rng.randrange(len(data) + 1) for _ in range(2))
     kind = rng.randrange(6)
     if kind == 0:
@@ -97,7 +97,7 @@ def mutated_bytes(data: bytes, rng: random.Random) -> bytes:
 
 
 def dumped(value: Any, rng: random.Random) -> bytes:
-    """JSON as some writer writes it: also with NaN, and with half surrogates, escaped or raw."""
+    """Return JSON as some writers write it: also with NaN, and with half surrogates, escaped or not."""
     text = json.dumps(value, ensure_ascii=rng.random() < 0.3)
     deep = text.replace(json.dumps(DEEP), "[" * 900 + "]" * 900)
     return deep.encode("utf-8", "surrogatepass")

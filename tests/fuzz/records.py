@@ -1,4 +1,4 @@
-"""Mutated records for `helm-longctx score`: a line of scores for each, or one line of error."""
+"""Mutated records for `helm-longctx score`: each gives a line of scores, or one line of error."""
 
 from __future__ import annotations
 
@@ -9,38 +9,17 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tests.fabricate import score_records
+from tests.benchmarks.helmet.fabricate_replies import answer_replies, summary_replies
 from tests.fuzz.cases import Kind, check_finite
 from tests.fuzz.commands import check, run_command
 from tests.fuzz.loaders import TASKS, length_of
 from tests.fuzz.mutate import dumped, mutated, mutated_bytes
-from tests.helmet.fabricate_replies import answer_replies, summary_replies
-from tests.longbench_write.fabricate import grades
-from tests.tasks import entry_of
+from tests.support.fabricate import score_records
+from tests.support.fabricated import fabricated
+from tests.support.tasks import entry_of
 
-OF_BENCHMARK: dict[str, dict[str, Any]] = {
-    "lv_eval": {"answer_keywords": "Lake"},
-    "mrcr": {"answer": "AnsLake Vel", "random_string_to_prepend": "Ans"},
-    "mrcr_v2": {"answer": "AnsLake Vel and more"},
-    "aa_lcr": {"judge": "CORRECT"},
-    "ada_leval": {"prediction": "Answer: A2 [2, 1, 3]", "num_choice": 12, "order": [2, 1, 3, 4]},
-    "longbench": {"all_classes": ["Lake", "Lake Vel"], "length": 5000},
-    "longbench_v2": {"prediction": "The correct answer is (B)", "difficulty": "easy", "length": "short"},
-    "scbench": {"answer": "Lake", "turn": 2},
-    "longbench_write": {"length": 500, "judge": json.dumps(grades())},
-    "longgenbench": {
-        "prediction": " x\n#*# Week 2: y", "prefix": "#*# Week 1:", "type": "Week", "number": 52, "average_checks": 2.5,
-        "checks_once": {"1": "a"}, "checks_range": {}, "checks_periodic": {"2": "b"},
-        "judge": {"once 1": "yes", "periodic 2": "no"},
-    },
-    "longproc": {
-        "item": {
-            "reference_output": "- a\n- b", "nums": [1, 2, 3, 4], "target": 10,
-            "ground_truth_cities": "Oslo**Riga", "ground_truth_durations": "2**3",
-        }
-    },
-}  # fmt: skip
-"""What records of a benchmark have besides."""
+OF_BENCHMARK: dict[str, dict[str, Any]] = fabricated("RECORD")
+"""An answer of each benchmark, with the further fields that its records have."""
 
 CITED = {
     "judge": "x/y",
@@ -55,7 +34,7 @@ CITED = {
 
 @cache
 def _records() -> dict[str, list[dict[str, Any]]]:
-    """Records as users have them, by task."""
+    """Return records as users have them, by task."""
     found: dict[str, list[dict[str, Any]]] = {name: [] for name in TASKS}
     for record in score_records():
         found[record["task"]].append(record)
@@ -77,7 +56,7 @@ def _records() -> dict[str, list[dict[str, Any]]]:
 
 
 def run(target: str, rng: random.Random) -> None:
-    """Score a file of which one record, or the bytes, are mutated."""
+    """Score a file in which one record, or the bytes, are mutated."""
     name = rng.choice(list(TASKS))
     benchmark, task = TASKS[name]
     records = [rng.choice(_records()[name]) for _ in range(rng.randint(1, 3))]

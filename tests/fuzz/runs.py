@@ -1,4 +1,4 @@
-"""Mutated command lines of `helm-run`, as real processes: a message and a status, no traceback."""
+"""Mutated command lines of `helm-run`, as real processes: each ends with a message and a status, and no traceback."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from helm_longctx.sources.root import ENVIRONMENT
+from helm_longctx.data.root import ENVIRONMENT
 from tests.fuzz.cases import Done, Kind
 from tests.fuzz.commands import check
 from tests.fuzz.loaders import small_mirror
@@ -42,7 +42,7 @@ OPTIONS = (["-m", "2"], ["--suite", "other"], ["-n", "2"], ["--disable-cache"], 
 
 
 def _mutated_entry(entry: str, rng: random.Random) -> str:
-    """Another value for an argument, an argument less or twice, or a typo in a name."""
+    """Return an entry with another value, with an argument missing or repeated, or with a typo in a name."""
     name, _, rest = entry.partition(":")
     parts = rest.split(",")
     place = rng.randrange(len(parts) - 1)
@@ -62,16 +62,16 @@ def _mutated_entry(entry: str, rng: random.Random) -> str:
 
 
 def run(target: str, rng: random.Random) -> None:
-    """A run with our runner or HELM's, whose entry is mutated."""
+    """Run a mutated entry with our runner or HELM's."""
     entry = _mutated_entry(rng.choice(ENTRIES), rng)
-    runner = ["--runner-class-name", "helm_longctx.running.LongContextRunner"] if target == "ours" else []
+    runner = ["--runner-class-name", "helm_longctx.runner.LongContextRunner"] if target == "ours" else []
     arguments = ["--run-entries", entry, "--suite", "s", "-m", "2", *runner, *rng.choice(OPTIONS)]
     with tempfile.TemporaryDirectory(prefix="fuzz-run-") as folder:
-        check(_helm_run(arguments, Path(folder)), arguments)
+        check(_helm_run(arguments, Path(folder)), arguments, mistake=1)
 
 
 def _helm_run(arguments: list[str], folder: Path) -> Done:
-    """HELM logs to standard error; of that only errors count as messages."""
+    """Run `helm-run`, and return its outcome. HELM logs to standard error, of which only errors count as messages."""
     environment = {**os.environ, ENVIRONMENT: str(small_mirror()), "HF_HUB_OFFLINE": "1"}
     done = subprocess.run(
         [sys.executable, "-m", "helm.benchmark.run", *arguments], cwd=folder, env=environment, capture_output=True, timeout=LIMIT,
@@ -80,4 +80,4 @@ def _helm_run(arguments: list[str], folder: Path) -> Done:
     return Done(done.returncode, done.stdout, done.stderr.decode("utf-8", "replace"))
 
 
-KIND = Kind("runs", ("ours", "helms"), 10, run)
+KIND = Kind("runs", ("ours", "helms"), 10, run, limit=LIMIT + 10)

@@ -1,1 +1,1 @@
-"""The tutorials and how-to guides, whose commands are run as they stand."""
+"""Tests that run the commands of the tutorials and how-to guides as readers would."""

@@ -24,9 +24,19 @@ PROGRAMS = {
 PRELOADED = (
     *PROGRAMS.values(),
     *("helm.benchmark.server", "helm.benchmark.window_services.no_tokenizer_window_service"),
-    *("helm_longctx.plugin", "helm_longctx.apis.openai_client", "helm_longctx.running.rejudge", "openai", "anthropic"),
-    *("helm_longctx.report.summarizer", "helm_longctx.report.plot", "helm_longctx.judging.check.plotting"),
-    *("helm_longctx.config.plan", "helm_longctx.judging.agreement", "pandas", "matplotlib.pyplot", "transformers"),
+    *(
+        "helm_longctx.plugin",
+        "helm_longctx.models.apis.providers.openai",
+        "helm_longctx.runner.rejudge",
+        "openai",
+        "anthropic",
+    ),
+    *(
+        "helm_longctx.results.leaderboard.summarizer",
+        "helm_longctx.results.report.pictures",
+        "helm_longctx.results.judges.plotting",
+    ),
+    *("helm_longctx.cli.config.plan", "helm_longctx.results.judges.agreement", "pandas", "transformers"),
 )
 """What commands import when they need it; here once for all."""
 
@@ -48,7 +58,7 @@ def config_registry() -> Any:
 
 
 def run_line(line: str, folder: Path, environment: Mapping[str, str]) -> Done:
-    """The outcome of a command line of one of `PROGRAMS`; `> file` writes its output."""
+    """Run a command line of one of `PROGRAMS`, and return its outcome. `> file` writes its output."""
     words, target = shlex.split(line, comments=True), ""
     if found := _REDIRECTION.fullmatch(shlex.join(words).replace("'>'", ">")):
         words, target = shlex.split(found[1]), found[2]
@@ -66,8 +76,7 @@ def _become(words: list[str], environment: Mapping[str, str]) -> None:
 
 
 def _stay_here() -> None:
-    """For the rest of the process only this machine can be reached, `serve` ends when it would wait for browsers, and
-    intervals of agreement are of few resamples."""
+    """Restrict the process to this machine, end `serve` when it would wait for browsers, and use few resamples."""
     connect = socket.socket.connect
 
     def connect_here(self: socket.socket, address: Any) -> None:
@@ -79,7 +88,7 @@ def _stay_here() -> None:
     importlib.import_module("helm.benchmark.server").app.run = lambda **options: None
     # The port may belong to another program, as `serve` does not open it here.
     importlib.import_module("helm_longctx.cli.results")._check_port = lambda port: None
-    importlib.import_module("helm_longctx.judging.agreement").RESAMPLES = 20
+    importlib.import_module("helm_longctx.results.judges.agreement").RESAMPLES = 20
     for module in (config_registry(), importlib.import_module("helm.benchmark.run")):
         module.register_builtin_configs_from_helm_package = lambda: None
 

@@ -1,4 +1,4 @@
-"""The steps of a page of the documentation: files that it shows, and commands in the order in which a reader gives them."""
+"""Reads the steps of a page of the documentation: files that it shows, and commands in the order of the page."""
 
 from __future__ import annotations
 

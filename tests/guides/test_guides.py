@@ -1,6 +1,6 @@
-"""Every command of ours in the tutorials and how-to guides is run in a folder with nothing but what the page names.
+"""Tests that run every command of the tutorials and how-to guides, page by page in an empty folder.
 
-Where an address stands, there is the local server. `<!-- not run: REASON -->` before a block says why it is not run.
+A local server answers at every address. `<!-- not run: REASON -->` before a block says why it is not run.
 """
 
 from __future__ import annotations
@@ -15,22 +15,23 @@ import pytest
 import yaml
 
 from helm_longctx.benchmarks.any_jsonl.data import DISTRACTORS
-from helm_longctx.models import lexical
-from helm_longctx.sources.root import DataRoot
-from tests.formats.test_official_files import GOLDEN as OFFICIAL
+from helm_longctx.data.root import DataRoot
+from helm_longctx.models.baselines import lexical
 from tests.guides.programs import PROGRAMS, preload, run_line
 from tests.guides.steps import Step, read_steps
-from tests.pages.suites import write_suite
-from tests.servers.batches import BatchServer, serve_batches
+from tests.results.formats import fabricate
+from tests.results.report.suites import write_suite
+from tests.support.official import read_golden
+from tests.support.servers.batches import BatchServer, serve_batches
 
 ROOT = Path(__file__).parents[2]
-ELSEWHERE = {"adding-a-benchmark.md", "adding-a-dataset.md"}
+ELSEWHERE = {"adding-a-benchmark.md", "adding-a-dataset.md", "adding-a-provider.md"}
 """Pages that tests/extending follows."""
 
 NEEDS = ("a key", "a cluster", "a GPU", "the network")
 """What a command may need that tests do not have."""
 
-WORDS = str(resources.files("helm_longctx") / "models/words")
+WORDS = str(resources.files("helm_longctx") / "models/baselines/words")
 VERDICT = '{"fluency": 1, "correctness": 3, "recall": 1, "precision": 1, "sentence_count": 2} GRADE: 9'
 KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "MY_KEY", "GATEWAY_KEY")
 
@@ -59,20 +60,20 @@ ADDRESSES = re.compile(r"https?://(gateway\.example|localhost:\d+)")
 
 
 def answer(prompt: str) -> str:
-    """A verdict for a judge's prompt, otherwise the answer of the lexical baseline."""
+    """Return a verdict for a judge's prompt, and otherwise the answer of the lexical baseline."""
     return VERDICT if re.search("GRADE|fluency|correctness", prompt) else lexical.answer(prompt)
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[BatchServer]:
-    """The server that stands in for all others."""
+    """Serve all models and judges of the pages from one local server."""
     preload()
     with serve_batches(answer) as running:
         yield running
 
 
 def pages() -> list[Path]:
-    """The pages under "Tutorials" and "How-to guides" of the site's menu."""
+    """Return the pages under "Tutorials" and "How-to guides" of the site's menu."""
     menu = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
     parts = {title: items for part in menu for title, items in part.items()}
     items = [item for title in ("Tutorials", "How-to guides") for item in parts[title]]
@@ -80,7 +81,7 @@ def pages() -> list[Path]:
 
 
 def commands(page: Path) -> list[Step]:
-    """The lines of a page that start one of our programs."""
+    """Return the lines of a page that start one of our programs."""
     return [step for step in read_steps(page) if not step.path and step.text.partition(" ")[0] in PROGRAMS]
 
 
@@ -89,21 +90,21 @@ Give = Callable[[Path, Mapping[str, str]], None]
 
 
 def give_suite(folder: Path, environment: Mapping[str, str]) -> None:
-    """Suites with runs of two models, and files of other programs."""
+    """Write suites with runs of two models, and files of other programs."""
     for name in ("lc", "my-suite"):
         write_suite(
             folder / "benchmark_output/runs" / name, ["helmet_recall:length=8k"], {"a/one": 0.9, "a/two": 0.5}, 3
         )
     outputs = folder / "HELMET/output/Llama-3.1-8B"
     outputs.mkdir(parents=True)
-    for name, content in list(OFFICIAL["helmet"].items())[:4]:
+    for name, content in list(read_golden(fabricate.__file__)["helmet"].items())[:4]:
         (outputs / name).write_text(json.dumps(content))
     row = {"doc_id": 0, "doc": {"outputs": ["Ada"], "max_length": 4096}, "resps": [["It was Ada."]], "target": "Ada"}
     (folder / "samples_ruler_qa_squad_2025-01-31T12-00-00.0.jsonl").write_text(json.dumps(row))
 
 
 def give_judged(folder: Path, environment: Mapping[str, str]) -> None:
-    """A run that two judges have judged, with a person's labels."""
+    """Write a run that two judges have judged, with a person's labels."""
     entry = "helmet_longqa:task=narrativeqa,length=8k,judge=anthropic/claude-sonnet-5-5+openai/gpt-6.1-sol,model=longctx/lexical"
     assert run_line(f"helm-run --run-entries {entry} --suite lc -m 2", folder, environment).status == 0
     (states,) = folder.glob("benchmark_output/runs/lc/*/scenario_state.json")
@@ -112,17 +113,17 @@ def give_judged(folder: Path, environment: Mapping[str, str]) -> None:
 
 
 def ids(states: Path) -> list[str]:
-    """The identifiers of a run's instances."""
+    """Return the identifiers of a run's instances."""
     return re.findall(r'^ +"id": "(.*)"', states.read_text(), re.MULTILINE)
 
 
 def give_outputs(folder: Path, environment: Mapping[str, str]) -> None:
-    """Outputs to score."""
+    """Write outputs to score."""
     (folder / "outputs.jsonl").write_text('{"prediction": "label: 3", "references": ["3"]}\n')
 
 
 def give_entries(folder: Path, environment: Mapping[str, str]) -> None:
-    """A file of run entries."""
+    """Write a file of run entries."""
     entry = "helmet_recall:task=json_kv,length=8k,num_samples=4,model=longctx/lexical"
     (folder / "run_entries.conf").write_text(f'entries: [{{description: "{entry}", priority: 1}}]\n')
 
@@ -130,9 +131,8 @@ def give_entries(folder: Path, environment: Mapping[str, str]) -> None:
 GIVEN: dict[str, Give] = {
     "quickstart.md": give_outputs,
     "running.md": give_judged,
-    "report.md": give_suite,
-    "formats.md": give_suite,
-    "judge-check.md": give_judged,
+    "results.md": give_suite,
+    "judges.md": give_judged,
     "scale.md": give_entries,
 }
 """What a page takes for granted, by page."""
@@ -140,7 +140,7 @@ GIVEN: dict[str, Give] = {
 
 @pytest.mark.parametrize("page", [page for page in pages() if commands(page)], ids=lambda page: page.stem)
 def test_page(page: Path, server: BatchServer, tmp_path: Path, mirror: DataRoot) -> None:
-    """Each command ends with status 0, in the order of the page."""
+    """Every command of a page ends with status 0 when the commands are run in the order of the page."""
     environment = dict.fromkeys(KEYS, "sk-stand-in-0123456789") | {
         "OPENAI_BASE_URL": server.openai,
         "ANTHROPIC_BASE_URL": server.address,
@@ -172,13 +172,13 @@ def fill_in(text: str, server: BatchServer, folder: Path) -> str:
 
 
 def test_reasons() -> None:
-    """A mark says what a command needs, in one of a few words, or which test runs it."""
+    """Every mark `not run` gives one of a few reasons, or names an existing test that runs the command."""
     steps = [(page.name, step) for page in pages() for step in read_steps(page) if step.mark]
     assert steps
     assert [(name, step.line, step.mark) for name, step in steps if not is_reason(step.mark)] == []
 
 
 def is_reason(mark: str) -> bool:
-    """Whether a mark is one of the known needs, or names a test that exists."""
+    """Return whether a mark gives a known reason, or names a test that exists."""
     test = re.fullmatch(r"(tests/\S+\.py) runs it", mark)
     return (ROOT / test[1]).is_file() if test else mark.removeprefix("needs ") in NEEDS

@@ -1,4 +1,4 @@
-"""The adapter: forms, budgets, stop sequences, cutting; and that HELM knows it."""
+"""Tests of the adapter: forms, budgets, stop sequences, cutting, and its registration in HELM."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from helm.benchmark.tokenizer_config_registry import TokenizerConfig, TokenizerS
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
-from helm_longctx.benchmarks import BENCHMARKS
+from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.helm.adapter import LongContextAdapter, method_for
 from helm_longctx.helm.instance import to_instance
 from helm_longctx.helm.patches import apply_adapter_patch
 from helm_longctx.helm.style import resolve_style
 from helm_longctx.helm.truncation import Truncator
-from helm_longctx.protocol.entry import parse_entry
-from helm_longctx.protocol.prompt import FittedPrompt
-from helm_longctx.protocol.sample import Sample
-from helm_longctx.sources.root import DataRoot
-from tests.protocol.tokenizers import tokenizer_of
+from helm_longctx.tasks.entry import parse_entry
+from helm_longctx.tasks.prompt import FittedPrompt
+from helm_longctx.tasks.registry import BENCHMARKS
+from helm_longctx.tasks.sample import Sample
+from tests.tasks.tokenizers import tokenizer_of
 
 VLLM = "helm.clients.vllm_client"
-OURS = "helm_longctx.models.hf.LongContextHuggingFaceClient"
+OURS = "helm_longctx.models.local.huggingface.LongContextHuggingFaceClient"
 
 
 def deploy(
@@ -66,7 +66,7 @@ RECALL = "helmet_recall:length=4k,num_samples=1"
 
 
 def test_completion_form() -> None:
-    """A raw-text deployment gets the answer's prefix at the end, each task with its own budget and no stop."""
+    """A raw-text deployment gets the answer's prefix at the end, each task's own budget, and no stop sequence."""
     states = adapted(RECALL, deploy("test/raw", f"{VLLM}.VLLMClient"))
     assert [s.request.max_tokens for s in states] == [100, 50, 100, 50]
     assert [s.request.stop_sequences for s in states] == [[]] * 4
@@ -77,14 +77,14 @@ def test_completion_form() -> None:
 
 
 def test_chat_form() -> None:
-    """A chat deployment gets the user turn: the very text of the instance, not a copy."""
+    """A chat deployment gets the user turn, which is the instance's own text and not a copy."""
     for state in adapted(RECALL, deploy("test/chat", f"{VLLM}.VLLMChatClient")):
         assert state.request.prompt is state.instance.input.text
         assert state.request.messages is None
 
 
 def test_style_overrides_the_deployment() -> None:
-    """`style=chat` and `style=completion` are kept whatever the deployment is."""
+    """`style=chat` and `style=completion` apply whatever the deployment is."""
     chat, raw = deploy("test/chat2", f"{VLLM}.VLLMChatClient"), deploy("test/raw2", f"{VLLM}.VLLMClient")
     assert adapted(RECALL, chat, method="longctx_completion")[0].request.prompt.endswith("Corresponding value:")
     assert not adapted(RECALL, raw, method="longctx_chat")[0].request.prompt.endswith("Corresponding value:")
@@ -107,12 +107,12 @@ def test_style_overrides_the_deployment() -> None:
     ],
 )  # fmt: skip
 def test_auto_style(client: str, tags: tuple[str, ...], arguments: dict[str, Any], form: str | None) -> None:
-    """`auto` goes by the client, its arguments, and where they do not tell by the model's tag; None is by the task."""
+    """`auto` depends on the client and its arguments, else on the model's tag; None means the task's form."""
     assert resolve_style("auto", deploy("test/auto", client, tags, arguments)) == form
 
 
 def test_a_deployment_of_both_forms(mirror: DataRoot) -> None:
-    """Ours sends each task in the official form; a chat says so by `messages`, and its prompt is the instance's text."""
+    """A deployment of both forms gets each task in its official form, and a chat is marked by `messages`."""
     chatty = deploy("test/both", OURS, ("INSTRUCTION_FOLLOWING_MODEL_TAG",))
     (chat,) = adapted("helmet_cite:task=qampari_nocite,length=4k,num_samples=1", chatty, mirror)
     assert chat.request.messages == []
@@ -124,7 +124,7 @@ def test_a_deployment_of_both_forms(mirror: DataRoot) -> None:
 
 
 def test_styles_of_a_deployment_of_both_forms(mirror: DataRoot) -> None:
-    """`style` overrides the task's form, and a base model is sent no chat."""
+    """`style` overrides the task's form for a deployment of both forms, and a base model gets no chat."""
     cite = "helmet_cite:task=qampari_nocite,length=4k,num_samples=1"
     chatty, base = deploy("test/both2", OURS, ("INSTRUCTION_FOLLOWING_MODEL_TAG",)), deploy("test/base", OURS)
     assert adapted(RECALL, chatty, method="longctx_chat")[0].request.messages == []
@@ -133,7 +133,7 @@ def test_styles_of_a_deployment_of_both_forms(mirror: DataRoot) -> None:
 
 
 def test_current_protocol_stops_at_newline(mirror: DataRoot) -> None:
-    """The present official code stops ICL completions at a newline, but no chat."""
+    """`protocol=current` stops ICL completions at a newline, but no chat."""
     entry = "helmet_icl:task=trec_coarse,length=4k,num_samples=1"
     raw = deploy("test/raw3", f"{VLLM}.VLLMClient")
     assert adapted(entry, raw, mirror)[0].request.stop_sequences == []
@@ -142,7 +142,7 @@ def test_current_protocol_stops_at_newline(mirror: DataRoot) -> None:
 
 
 def test_run_expanders_are_heeded() -> None:
-    """A changed budget, stop sequences, samples, temperature and trials of the adapter spec reach the request."""
+    """A budget, stop sequences, samples, temperature and trials that run expanders changed reach the request."""
     raw = deploy("test/raw4", f"{VLLM}.VLLMClient")
     states = adapted(RECALL, raw, max_tokens=110, stop_sequences=["#"], num_outputs=2, temperature=0.5, num_trials=2)
     assert [s.request.max_tokens for s in states] == [110, 60, 110, 60] * 2
@@ -153,7 +153,7 @@ def test_run_expanders_are_heeded() -> None:
 
 
 def test_repeats_are_trials_of_one_instance() -> None:
-    """Each repeat is a trial of its own to HELM, with a request that its cache tells from the others."""
+    """Each repeat is a separate trial for HELM, with a request that its cache distinguishes from the others."""
     first, second = adapted(RECALL + ",task=json_kv", deploy("test/raw7", f"{VLLM}.VLLMClient"), num_trials=2)
     assert (first.train_trial_index, second.train_trial_index) == (0, 1)
     assert (first.request.random, second.request.random) == (None, "1")
@@ -164,13 +164,13 @@ def test_repeats_are_trials_of_one_instance() -> None:
     ("budget", "sent"), [(100, [100, 50, 100, 50]), (130, [130, 80, 130, 80]), (7, [7] * 4), (60, [60, 50, 60, 50])]
 )
 def test_changed_budgets(budget: int, sent: list[int]) -> None:
-    """A run expander's larger budget is added to each task's; a smaller one caps them."""
+    """A larger budget by a run expander is added to each task's budget, and a smaller one limits them."""
     states = adapted(RECALL, deploy("test/raw7", f"{VLLM}.VLLMClient"), max_tokens=budget)
     assert [s.request.max_tokens for s in states] == sent
 
 
 def test_training_instances_are_not_sent() -> None:
-    """Only evaluation splits are adapted."""
+    """Only evaluation splits are adapted, so training instances are not sent."""
     raw = deploy("test/raw5", f"{VLLM}.VLLMClient")
     (state,) = adapted("helmet_recall:task=json_kv,length=4k,num_samples=1", raw)
     adapter = AdapterFactory.get_adapter(AdapterSpec(method="longctx", model=raw, model_deployment=raw), None)
@@ -180,7 +180,7 @@ def test_training_instances_are_not_sent() -> None:
 
 @pytest.fixture(scope="module")
 def words(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A word tokenizer with a beginning token, saved and known to HELM; its name."""
+    """Save a word tokenizer with a beginning token, register it in HELM, and return its name."""
     folder = tmp_path_factory.mktemp("words")
     tokenizer = Tokenizer(models.WordLevel({"<s>": 0, "?": 1}, unk_token="?"))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
@@ -198,7 +198,7 @@ def count(text: str) -> int:
 
 
 def test_long_prompts_lose_the_end_of_their_context(words: str) -> None:
-    """A prompt over the window is cut to exactly fit, at the end of the context; the question stays."""
+    """A prompt over the window is cut at the end of its context to fit exactly, and keeps the question."""
     free = deploy("test/free", f"{VLLM}.VLLMClient")
     tight = deploy("test/tight", f"{VLLM}.VLLMClient", tokenizer_name=words, max_sequence_length=600)
     entry = "helmet_recall:task=ruler_niah_mk_2,length=4k,num_samples=2"
@@ -214,7 +214,7 @@ def test_long_prompts_lose_the_end_of_their_context(words: str) -> None:
 
 
 def test_the_length_itself_is_a_limit(words: str) -> None:
-    """With a wide window a prompt is cut to its length less the output, the official rule."""
+    """With a wide window a prompt is cut to its length less the output, as by the official rule."""
     wide = deploy("test/wide", f"{VLLM}.VLLMClient", tokenizer_name=words, max_sequence_length=10**6)
     (state,) = adapted("helmet_recall:task=ruler_niah_mk_3,length=4k,num_samples=1", wide)
     longer = dataclasses.replace(state.instance, extra_data={**(state.instance.extra_data or {}), "length": 500})
@@ -230,7 +230,7 @@ def test_the_length_itself_is_a_limit(words: str) -> None:
 
 
 def official_chat(tokenizer: Any, prompt: str, span: list[int], max_length: int, max_tokens: int) -> str:
-    """HELMET's model_utils.py, OpenAIModel.prepare_inputs, with the context's place in the prompt instead of fields."""
+    """Prepare a chat like HELMET's OpenAIModel.prepare_inputs, with the context's position in place of fields."""
     start, end = span
     allowed = max_length - max_tokens - 100
     excess = len(tokenizer.encode(f"Role: user\nContent: {prompt}").ids) - allowed
@@ -241,7 +241,7 @@ def official_chat(tokenizer: Any, prompt: str, span: list[int], max_length: int,
 
 
 def test_a_chat_is_counted_as_the_official_code_counts_it() -> None:
-    """With the header of a turn before it, so that cut chats are the same to the character."""
+    """A chat is counted with the header of a turn, so that it is cut at the same character as by the official code."""
     tokenizer = tokenizer_of("gpt_2")
     (example,) = adapted(
         "helmet_recall:task=json_kv,length=4k,num_samples=1", deploy("test/c", f"{VLLM}.VLLMChatClient")
@@ -255,7 +255,7 @@ def test_a_chat_is_counted_as_the_official_code_counts_it() -> None:
 
 @pytest.mark.parametrize("thinking", [0, 32768])
 def test_thinking_takes_no_room_of_the_input(words: str, thinking: int) -> None:
-    """The official code cuts before it adds the budget (eval.py:69): a prompt that fits without thinking is sent whole."""
+    """A prompt that fits without `thinking_tokens` is sent whole, because the official code cuts before it adds them."""
     deployment = deploy("test/thinks", f"{VLLM}.VLLMClient", tokenizer_name=words, max_sequence_length=131072)
     truncator = Truncator.for_deployment(deployment)
     prompt = "w " * 117_070
@@ -267,7 +267,7 @@ def test_thinking_takes_no_room_of_the_input(words: str, thinking: int) -> None:
 
 
 def test_what_does_not_fit_without_its_context_is_an_error(words: str) -> None:
-    """The error names task, instance, tokens and what to do; `truncation=error` still names all prompts at once."""
+    """A prompt that is too long without its context ends in an error with task, instance, tokens and what to do."""
     tiny = deploy("test/tinier", f"{VLLM}.VLLMClient", tokenizer_name=words, max_sequence_length=70)
     entry = "helmet_recall:task=ruler_niah_mk_2,length=4k,num_samples=2"
     with pytest.raises(InputError) as caught:
@@ -281,7 +281,7 @@ def test_what_does_not_fit_without_its_context_is_an_error(words: str) -> None:
 
 
 def test_a_window_without_tokenizer_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
-    """Its prompts are never cut, whatever the window; one line says so."""
+    """A deployment with a window and no tokenizer never cuts prompts, and one line says so once."""
     deployment = deploy("test/blind", f"{VLLM}.VLLMClient", max_sequence_length=60)
     for _ in range(2):
         assert not any(state.prompt_truncated for state in adapted(RECALL, deployment))
@@ -291,7 +291,7 @@ def test_a_window_without_tokenizer_is_told_once(caplog: pytest.LogCaptureFixtur
 
 
 def test_long_prompts_are_refused(words: str) -> None:
-    """`truncation=error` says how many prompts of which task are too long and by how much; what fits is sent."""
+    """`truncation=error` says how many prompts of which task are too long and by how much, and sends what fits."""
     entry = "helmet_recall:length=4k,num_samples=2"
     tight = deploy("test/strict", f"{VLLM}.VLLMClient", tokenizer_name=words, max_sequence_length=2600)
     tokens = {
@@ -320,7 +320,7 @@ def test_long_prompts_are_refused(words: str) -> None:
     ],
 )
 def test_methods(style: str, truncation: str, method: str) -> None:
-    """The adapter's method carries the style and what happens to long prompts."""
+    """The adapter's method has the style and the treatment of long prompts."""
     deployment = deploy("test/methods", f"{VLLM}.VLLMClient")
     assert method_for(style, truncation) == method
     adapter = AdapterFactory.get_adapter(
@@ -330,7 +330,7 @@ def test_methods(style: str, truncation: str, method: str) -> None:
 
 
 def test_tokens_are_counted_once(words: str) -> None:
-    """A prompt that was read whole keeps its count; one that was cut or is surely short enough has none."""
+    """A prompt that was tokenized completely keeps its count; one that was cut or is surely short has none."""
     entry = "helmet_recall:task=ruler_niah_mk_2,length=4k,num_samples=1"
     wide = deploy("test/counted", f"{VLLM}.VLLMClient", tokenizer_name=words, max_sequence_length=10**6)
     tight = deploy("test/uncounted", f"{VLLM}.VLLMClient", tokenizer_name=words, max_sequence_length=600)
@@ -340,7 +340,7 @@ def test_tokens_are_counted_once(words: str) -> None:
 
 
 def test_without_a_window_nothing_is_tokenized() -> None:
-    """A tokenizer that would fail is never made when the deployment gives no limit, or the prompt is short anyway."""
+    """No tokenizer is loaded if the deployment has no limit, or if the prompt is surely short."""
     kind = "helm.tokenizers.huggingface_tokenizer.HuggingFaceTokenizer"
     register_tokenizer_config(
         TokenizerConfig("test/none", TokenizerSpec(kind, {"pretrained_model_name_or_path": "/nowhere"}))
@@ -355,31 +355,31 @@ def test_without_a_window_nothing_is_tokenized() -> None:
 
 
 def test_prompts_that_are_not_unicode() -> None:
-    """A lone surrogate, which UTF-8 excludes, is counted."""
+    """A prompt with a lone surrogate, which is not valid UTF-8, is counted."""
     prompt = "\ud83d is half of a character"
     sample = Sample("official", 100, 100, length=1000, context_span=[0, 1])
     assert Truncator(1000, dict).fit(prompt, sample, 100, "completion").prompt == prompt
 
 
 def test_a_tokenizer_that_cannot_cut_is_refused() -> None:
-    """A deployment whose tokenizer gives no offsets ends in a clear error, before anything is sent."""
+    """A tokenizer without offsets ends in an error before anything is sent."""
     register_tokenizer_config(
         TokenizerConfig("test/odd", TokenizerSpec("helm.tokenizers.cohere_tokenizer.CohereTokenizer"))
     )
     odd = deploy("test/odd-model", f"{VLLM}.VLLMClient", tokenizer_name="test/odd", max_sequence_length=1000)
-    with pytest.raises(InputError, match="cannot be used to cut prompts; allowed: "):
+    with pytest.raises(InputError, match="cannot be used to cut prompts; use "):
         adapted(RECALL, odd)
 
 
 def test_a_window_without_room_is_refused(words: str) -> None:
-    """A window smaller than the output is refused."""
+    """A window that is smaller than the output is refused."""
     tiny = deploy("test/tiny", f"{VLLM}.VLLMClient", tokenizer_name=words, max_sequence_length=60)
     with pytest.raises(InputError, match="has no room for a prompt"):
         adapted(RECALL, tiny)
 
 
 def test_helm_has_the_hook_that_we_need() -> None:
-    """HELM's adapter factory is as we know it: ours are made by us, theirs by them, and registering twice is once."""
+    """HELM's adapter factory is as expected: our adapters come from us, HELM's from HELM, and registering twice is once."""
     apply_adapter_patch()
     raw = deploy("test/raw6", f"{VLLM}.VLLMClient")
     for method, kind in (
@@ -395,21 +395,21 @@ def test_helm_has_the_hook_that_we_need() -> None:
 
 
 def test_a_helm_without_the_hook_fails_loudly(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If HELM changes its factory, registration says so."""
+    """The registration raises an error if HELM has changed its adapter factory."""
     monkeypatch.delattr(AdapterFactory, "get_adapter")
     with pytest.raises(RuntimeError, match="not supported"):
         apply_adapter_patch()
 
 
 def test_a_conversation_without_a_context_is_sent_whole() -> None:
-    """Nothing of it may be cut, however long it is."""
+    """A conversation without a context is sent whole, however long it is."""
     sample = Sample("official", 10, 10, chat=True, cut="context")
     turn = "word " * 500
     assert Truncator(200, lambda: None).fit(turn, sample, 10, "chat", ["more"]) == FittedPrompt(turn)
 
 
 def test_only_the_first_turn_of_the_user_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also after a system message. Only its context is cut, so much that all else has room."""
+    """Of a conversation only the context in the first user turn is cut, also after a system message."""
     name = deploy("test/conversation", "helm.clients.openai_client.OpenAIClient")
     words = Tokenizer(
         models.WordLevel(

@@ -1,4 +1,4 @@
-"""Which tokenizer counts the tokens of generated examples."""
+"""Tests of the choice of the tokenizer that counts the tokens of generated examples."""
 
 from pathlib import Path
 
@@ -9,10 +9,10 @@ from helm.benchmark.scenarios.scenario import create_scenario
 from helm.benchmark.tokenizer_config_registry import TokenizerConfig, TokenizerSpec
 
 import helm_longctx.plugin  # noqa: F401
+from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.helm.command_line import make_run_specs
 from helm_longctx.helm.counting import settings_with_tokenizer, with_deployments_tokenizer
-from helm_longctx.sources.root import DataRoot
 
 
 def spec_of(entry: str, folder: Path) -> RunSpec:
@@ -21,7 +21,7 @@ def spec_of(entry: str, folder: Path) -> RunSpec:
 
 
 def test_the_baselines_count_words(tmp_path: Path) -> None:
-    """Words and punctuation marks; the run spec says so."""
+    """The baselines count words and punctuation marks, and the run spec records it."""
     spec = with_deployments_tokenizer(
         spec_of("ruler:task=vt,length=4k,model=longctx/lexical,model_deployment=longctx/lexical", tmp_path)
     )
@@ -41,7 +41,7 @@ def test_a_deployment_without_a_tokenizer(tmp_path: Path) -> None:
 
 
 def test_a_tokenizer_that_cannot_be_downloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error is one line that names the argument, whichever library has no network."""
+    """A tokenizer that cannot be downloaded ends in one line that names the argument, whichever library fails."""
     config = TokenizerConfig("test/tiktoken", TokenizerSpec("helm.tokenizers.tiktoken_tokenizer.TiktokenTokenizer"))
     monkeypatch.setattr("helm_longctx.helm.counting.get_tokenizer_config", lambda name: config)
     monkeypatch.setattr("tiktoken.get_encoding", lambda name: (_ for _ in ()).throw(ConnectionError("no network")))

@@ -1,35 +1,17 @@
-"""The metric: scores, depths, and requests that failed."""
+"""Tests of the metric: scores, depths, and failed requests."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from helm.benchmark.adaptation.adapter_spec import AdapterSpec
 from helm.benchmark.adaptation.request_state import RequestState
 from helm.benchmark.adaptation.scenario_state import ScenarioState
-from helm.benchmark.scenarios.scenario import CORRECT_TAG, Input, Instance, Output, Reference
-from helm.common.request import GeneratedOutput, Request, RequestResult
+from helm.common.request import GeneratedOutput
 
 from helm_longctx.helm.metric import LongContextMetric
-
-EXTRA = {
-    "source": "official",
-    "max_tokens": 9,
-    "run_max_tokens": 9,
-    "answer_prefix": "Corresponding value:",
-    "style": "completion",
-    "record": {},
-}
-
-
-def state(number: int, text: str | None, success: bool = True, task: str = "json_kv", **extra: Any) -> RequestState:
-    references = [Reference(Output("v1"), [CORRECT_TAG]), Reference(Output("not this"), [])]
-    instance = Instance(Input("p"), references, "test", task, f"{task}-{number}", extra_data={**EXTRA, **extra})
-    completions = [GeneratedOutput(text, 0, [])] if text is not None else []
-    result = RequestResult(success=success, embedding=[], completions=completions, cached=False, request_time=1.0)
-    return RequestState(instance, None, None, 0, None, Request(), result, 0, prompt_truncated=number == 0)
+from tests.support.states import state
 
 
 def means(*states: RequestState) -> dict[tuple[str, str | None], float]:
@@ -40,7 +22,7 @@ def means(*states: RequestState) -> dict[tuple[str, str | None], float]:
 
 
 def test_means_and_conditions() -> None:
-    """Scores are means over instances; what happened on the way stands beside them."""
+    """Scores are means over instances, and the conditions of the run are statistics, too."""
     got = means(
         state(0, " v1", depth=0.0), state(1, " v2", depth=0.29, drawn_from=9), state(2, "v1", depth=1.0, input_tokens=8)
     )
@@ -54,14 +36,14 @@ def test_means_and_conditions() -> None:
 
 
 def test_failed_requests_are_counted_and_not_scored() -> None:
-    """A request without an answer is no zero: it is in `request_failed`, and the mean is over the others."""
+    """A request without an answer is not a zero: `request_failed` counts it, and the mean is over the others."""
     got = means(state(0, "v1"), state(1, "", success=False), state(2, None))
     assert got["longctx_score", "json_kv"] == 1
     assert got["request_failed", "json_kv"] == pytest.approx(2 / 3)
 
 
 def test_refused_and_too_long_requests_are_counted_apart() -> None:
-    """By what HELM's clients report, be it as a success; none of them is scored, nor counted twice."""
+    """Refused and too long requests, also those that a client reports as successes, are counted once and not scored."""
     flagged, filtered, too_long, broken = (state(number, "") for number in range(4))
     policy = {"reason": "The prompt violates OpenAI's content policy. See https://labs.openai.com"}
     flagged.result.completions = [GeneratedOutput("", 0, [], finish_reason=policy)]
@@ -73,7 +55,7 @@ def test_refused_and_too_long_requests_are_counted_apart() -> None:
 
 
 def test_an_answer_without_a_text_is_a_failure() -> None:
-    """Some clients hand on whatever stands in its place."""
+    """An answer without a text, which some clients return, is a failure."""
     broken = state(0, "")
     broken.result.completions = [GeneratedOutput(None, 0, [])]
     got = means(broken, state(1, "v1"))
@@ -82,7 +64,7 @@ def test_an_answer_without_a_text_is_a_failure() -> None:
 
 
 def test_answers_from_the_cache() -> None:
-    """Their share is a statistic."""
+    """`request_cached` is the share of answers from the cache."""
     cached = state(0, "v1")
     cached.result.cached = True
     assert means(cached, state(1, "v1"), state(2, None))["request_cached", "json_kv"] == 0.5
@@ -96,7 +78,7 @@ def test_an_empty_answer_is_the_models_fault() -> None:
 
 
 def test_the_prefix_is_scored_with_a_completion_only() -> None:
-    """RULER scores the whole output: after a completion the prefix counts, after a chat it does not."""
+    """A prefix counts as a part of the output after a completion, and not after a chat."""
     extra = {"answer_prefix": "it is v1 that"}
     for style, score in (("completion", 1.0), ("chat", 0.0)):
         got = means(state(0, "no", task="ruler_niah_mk_2", **{**extra, "style": style}))
@@ -112,13 +94,13 @@ def test_tasks_of_a_run_are_kept_apart() -> None:
 
 
 def repeats(number: int, *texts: str) -> list[RequestState]:
-    """The states of a question that is asked several times; they share their instance."""
+    """Return the states of a question that is asked several times. They share their instance."""
     asked = [replace(state(number, text), train_trial_index=trial) for trial, text in enumerate(texts)]
     return [replace(each, instance=asked[0].instance) for each in asked]
 
 
 def test_repeats_are_averaged_and_pass_at_k_counts_successes() -> None:
-    """The score is the mean over repeats; pass@k is the share of questions with a success among their repeats."""
+    """The score is the mean over repeats, and pass@k is the share of questions with a success among their repeats."""
     states = [*repeats(0, "v1", "x", "x"), *repeats(1, "no", "no", "no")]
     spec = AdapterSpec(method="longctx", num_trials=3)
     result = LongContextMetric("helmet").evaluate(ScenarioState(spec, states), None, "", 1)
@@ -130,12 +112,12 @@ def test_repeats_are_averaged_and_pass_at_k_counts_successes() -> None:
 
 
 def test_a_single_time_has_no_pass_at_k() -> None:
-    """Of one repeat the score says it."""
+    """A question that is asked once has no pass@k."""
     assert not [name for name, _ in means(state(0, "v1")) if name.startswith("pass_at")]
 
 
 def test_answers_without_a_value_leave_the_mean_over_questions() -> None:
-    """Over several repeats a question counts once, whichever of its answers have a verdict."""
+    """Answers without a verdict are left out, and each question counts once in the mean over several repeats."""
     replies = {0: ("CORRECT", "INCORRECT"), 1: ("CORRECT", "perhaps"), 2: ("no", "no")}
     states = [
         replace(state(number, "x", task="questions", record={"judge": replies[number][trial]}), train_trial_index=trial)
@@ -150,7 +132,7 @@ def test_answers_without_a_value_leave_the_mean_over_questions() -> None:
 
 
 def test_a_task_without_a_score(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its official metrics stand alone."""
+    """A task without a score has only its official metrics."""
     metric = LongContextMetric("helmet")
     unscored = replace(metric.benchmark.task("json_kv"), headline=(), unscored="nobody knows")
     monkeypatch.setattr(type(metric.benchmark), "task", lambda benchmark, name: unscored)

@@ -1,4 +1,4 @@
-"""What replaces functions of HELM: it says when HELM changes, and other scenarios do not notice it."""
+"""Tests of the functions that replace functions of HELM: they fail if HELM changes, and other scenarios are unchanged."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from helm.clients import auto_client
 
 from helm_longctx.helm import patches
 from helm_longctx.helm.patches import Patch, apply_patches
-from tests.running.making import deployed
+from tests.runner.making import deployed
 
 EVERY = (patches._ADAPTER, *patches._OF_RUNS, patches._OPENAI)
 
@@ -42,7 +42,7 @@ def owner_of(patch: Patch) -> object:
 
 @pytest.mark.parametrize("patch", EVERY, ids=lambda patch: patch.name)
 def test_the_function_of_helm_is_as_we_know_it(patch: Patch) -> None:
-    """HELM has every function that is replaced, with these parameters; replacing twice is once."""
+    """HELM has every function that is replaced, with the expected parameters, and replacing twice is once."""
     patch.apply()
     ours = inspect.getattr_static(owner_of(patch), patch.name)
     patch.apply()
@@ -53,7 +53,7 @@ def test_the_function_of_helm_is_as_we_know_it(patch: Patch) -> None:
 
 @pytest.mark.parametrize("patch", EVERY, ids=lambda patch: patch.name)
 def test_another_helm_is_refused(patch: Patch, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A function that is gone, or has other parameters, is an error that names it."""
+    """A function that is missing or has other parameters ends in an error that names it."""
     monkeypatch.setattr(owner_of(patch), patch.name, lambda something_else: None)
     with pytest.raises(RuntimeError, match=rf"{patch.name} takes something_else instead of .* not supported"):
         patch.apply()
@@ -63,7 +63,7 @@ def test_another_helm_is_refused(patch: Patch, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_loading_the_plugin_changes_nothing_of_helm() -> None:
-    """Only the adapter factory knows us before a run of ours is asked for."""
+    """Loading the plugin changes only HELM's adapter factory until a run of ours is requested."""
     code = (
         "import logging, sys, helm.benchmark.run; before = sys.excepthook, logging.getLogRecordFactory();"
         "import helm_longctx.plugin; from helm_longctx.helm import patches as p; import importlib\n"
@@ -77,7 +77,7 @@ def test_loading_the_plugin_changes_nothing_of_helm() -> None:
 
 
 def run_stock(folder: Path, *without: str) -> tuple[int, list[str], dict[str, str]]:
-    """A `helm-run` of scenarios of HELM's own, one of which fails: its status, log and files, without times."""
+    """Run scenarios of HELM's own, one of which fails, and return status, log and files without times."""
     (folder / "prod_env").mkdir(parents=True)
     (folder / "prod_env/model_deployments.yaml").write_text(
         "model_deployments:\n"
@@ -113,7 +113,7 @@ def run_stock(folder: Path, *without: str) -> tuple[int, list[str], dict[str, st
 
 
 def clean(text: str) -> str:
-    """A text without what differs from run to run."""
+    """Return a text without the parts that differ from run to run."""
     text = re.sub(
         r"\d{4}-\d\d-\d\d[T ][\d:.,]+|\d+[.:]\d+(?:[.:]\d+)*(?:e-\d+)?s?|0x[0-9a-f]+|\d+ characters|\d{10}", "T", text
     )
@@ -122,7 +122,7 @@ def clean(text: str) -> str:
 
 @pytest.mark.parametrize("name", ["time", "datetime"])
 def test_times_are_cleaned(name: str) -> None:
-    """What the comparison leaves out is times."""
+    """The comparison leaves out times."""
     assert clean(f'"request_{name}": 0.25') == f'"request_{name}": T'
 
 
@@ -137,7 +137,7 @@ def test_other_scenarios_do_not_notice_the_plugin(tmp_path: Path) -> None:
 
 
 def test_patches_are_applied_once() -> None:
-    """Applying all of them again changes nothing."""
+    """Applying all patches again changes nothing."""
     apply_patches()
     before = [inspect.getattr_static(owner_of(patch), patch.name) for patch in EVERY[:-1]]
     apply_patches()
@@ -145,9 +145,9 @@ def test_patches_are_applied_once() -> None:
 
 
 def test_the_codec_comes_without_what_it_does_not_need() -> None:
-    """NLTK, spaCy and PyTorch are imported when a perturbation uses them, and the codec is HELM's."""
+    """The codec is HELM's own, and it imports NLTK, spaCy and PyTorch only when a perturbation uses them."""
     code = (
-        "import sys; import helm_longctx.report.summarizer\n"
+        "import sys; import helm_longctx.results.leaderboard.summarizer\n"
         "assert not {'nltk', 'nltk.corpus', 'spacy', 'torch'} & sys.modules.keys()\n"
         "from helm.common.codec import from_json, to_json\n"
         "from helm.benchmark.augmentations import synonym_perturbation as theirs\n"
@@ -164,17 +164,17 @@ def test_the_codec_comes_without_what_it_does_not_need() -> None:
 @pytest.mark.parametrize(
     ("client", "credentials", "key", "warnings"),
     [
-        ("helm_longctx.apis.OpenAIClient", {}, None, 0),
-        ("helm_longctx.apis.OpenAIClient", {"deployments": {"other/model": "x"}}, None, 0),
-        ("helm_longctx.apis.OpenAIClient", {"myApiKey": "of the organization"}, "of the organization", 0),
-        ("helm_longctx.apis.OpenAIClient", {"deployments": {"my/model": "of the model"}}, "of the model", 0),
+        ("helm_longctx.models.apis.OpenAIClient", {}, None, 0),
+        ("helm_longctx.models.apis.OpenAIClient", {"deployments": {"other/model": "x"}}, None, 0),
+        ("helm_longctx.models.apis.OpenAIClient", {"myApiKey": "of the organization"}, "of the organization", 0),
+        ("helm_longctx.models.apis.OpenAIClient", {"deployments": {"my/model": "of the model"}}, "of the model", 0),
         ("helm.clients.openai_client.OpenAIClient", {}, None, 1),
     ],
 )
 def test_keys_that_are_not_in_helms_file(
     caplog: pytest.LogCaptureFixture, client: str, credentials: dict[str, Any], key: str | None, warnings: int
 ) -> None:
-    """Our clients find them elsewhere, so HELM does not warn of them. Of other clients' keys it still does."""
+    """HELM does not warn of keys that our clients find elsewhere, but still warns of other clients' keys."""
     apply_patches()
     with deployed(ModelDeployment("my/model", ClientSpec(client), "longctx/lexical")) as name:
         assert auto_client.provide_api_key(credentials, "my", name) == key

@@ -1,8 +1,6 @@
-"""What a scorer gets: correct answers score 1 in chat and completion form, with and without the answer prefix."""
+"""Tests of the records that scorers get: right answers score 1 in both forms, with and without the answer prefix."""
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 import pytest
 from helm.benchmark.adaptation.request_state import RequestState
@@ -10,9 +8,9 @@ from helm.common.request import GeneratedOutput, Request, RequestResult
 
 from helm_longctx.helm.instance import to_instance
 from helm_longctx.helm.metric import scored_record
-from helm_longctx.protocol import Benchmark, Category, Example, Metric, Record, Scores, Settings, Task, Template
-from helm_longctx.protocol.prompt import Form
-from helm_longctx.protocol.sample import Sample
+from helm_longctx.tasks import Benchmark, Category, Example, Metric, Record, Scores, Settings, Task, Template
+from helm_longctx.tasks.prompt import Style
+from helm_longctx.tasks.sample import Sample
 
 PREFIX = "Answer:"
 EXAMPLE = Example(
@@ -27,12 +25,12 @@ SETTINGS = Settings(length=4096)
 
 
 def score_output(record: Record) -> Scores:
-    """The whole output is the answer."""
+    """Score the whole output as the answer."""
     return {"exact": float(record["prediction"].strip() in [*record["references"], *record["aliases"]])}
 
 
 def score_with_prefix(record: Record) -> Scores:
-    """What follows the prefix is the answer; without it there is none, unless it is a chat's whole output."""
+    """Score what follows the prefix. Without a prefix there is no answer, unless the output is a chat's."""
     _, prefix, answer = record["prediction"].rpartition(PREFIX)
     return {"exact": float((answer if prefix else record["prediction"]).strip() in record["references"])}
 
@@ -52,7 +50,7 @@ def make_task(prefix_scored: bool) -> Task:
     )
 
 
-def record_of(task: Task, output: str, form: Form) -> Record:
+def record_of(task: Task, output: str, form: Style) -> Record:
     """The record of an answer, from the instance that the scenario makes and the adapter sends."""
     benchmark = Benchmark(
         name="tiny",
@@ -69,23 +67,13 @@ def record_of(task: Task, output: str, form: Form) -> Record:
     assert sent.group == EXAMPLE.group
     result = RequestResult(success=True, embedding=[], completions=[GeneratedOutput(output, 0, [])], cached=False)
     return scored_record(
-        RequestState(
-            replace(instance, extra_data=sent.to_json()),
-            None,
-            None,
-            0,
-            None,
-            Request(),
-            result,
-            0,
-            prompt_truncated=False,
-        )
+        RequestState(instance, None, None, 0, None, Request(), result, 0, prompt_truncated=False), sent
     )
 
 
 @pytest.mark.parametrize("form", ["chat", "completion"])
 @pytest.mark.parametrize("prefix_scored", [False, True])
-def test_correct_answers_score_1(prefix_scored: bool, form: Form) -> None:
+def test_correct_answers_score_1(prefix_scored: bool, form: Style) -> None:
     """Whichever the task declares, a right answer is right in both forms, and a wrong one is wrong."""
     task = make_task(prefix_scored)
     assert task.scores(record_of(task, " Ben", form)) == {"exact": 1, "longctx_score": 1}
@@ -103,8 +91,8 @@ def test_correct_answers_score_1(prefix_scored: bool, form: Form) -> None:
         (False, "chat", "Cleo? No.</think> Ben\n", "Ben"),
     ],
 )
-def test_the_record(prefix_scored: bool, form: Form, output: str, prediction: str) -> None:
-    """Its fields are those that the documentation of `protocol.task` lists."""
+def test_the_record(prefix_scored: bool, form: Style, output: str, prediction: str) -> None:
+    """The record's fields are those that the documentation of `tasks.task` lists."""
     assert record_of(make_task(prefix_scored), output, form) == {
         "prediction": prediction,
         "references": ["Ben"],
@@ -113,5 +101,5 @@ def test_the_record(prefix_scored: bool, form: Form, output: str, prediction: st
 
 
 def test_the_output_alone_is_the_default() -> None:
-    """A benchmark that says nothing of the prefix is scored on what the model wrote."""
+    """By default a benchmark is scored on the output without the prefix."""
     assert Task.__dataclass_fields__["prefix_scored"].default is False

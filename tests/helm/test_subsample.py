@@ -1,4 +1,4 @@
-"""HELM's own draw from a sample is told, and changed in nothing else."""
+"""Tests that HELM's own sampling of instances is reported and otherwise unchanged."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from helm.benchmark import runner
 from helm.benchmark.scenarios.scenario import EVAL_SPLITS, TEST_SPLIT, Input, Instance
 
 from helm_longctx.helm.patches import apply_patches
-from helm_longctx.protocol.sample import Sample
+from helm_longctx.tasks.sample import Sample
 
 STOCK = runner.downsample_eval_instances
 
@@ -28,7 +28,7 @@ def test_instances_that_are_left_out(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Of ours alone, and only if there are some; those that are left know it."""
+    """Only our instances are reported as left out, and the remaining ones record it."""
     monkeypatch.setattr(runner, "downsample_eval_instances", getattr(STOCK, "__wrapped__", STOCK))
     instances = [Instance(Input(str(n)), [], TEST_SPLIT, id=str(n), extra_data=extra) for n in range(10)]
     expected = runner.downsample_eval_instances(instances, limit, EVAL_SPLITS)

@@ -1,4 +1,4 @@
-"""Judges of a known character, as servers: they know the check's items by their prompts."""
+"""Judges of a known character, as servers that recognize the check's items by their prompts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import random
 from collections.abc import Callable, Iterable
 
-from helm_longctx.judging.check.items import Check
+from helm_longctx.judging.check_items import Check
 
 TOP = json.dumps({"fluency": 1, "correctness": 3, "recall": 4, "precision": 4, "sentence_count": 4})
 
@@ -23,35 +23,35 @@ class Characters:
         self._rng = random.Random(7)
 
     def perfect(self, prompt: str) -> str:
-        """The expected verdict."""
+        """Return the expected verdict."""
         return f"Step by step … {json.dumps(dict(self._items[prompt].expected))}"
 
     def generous(self, prompt: str) -> str:
-        """The best verdict, whatever is asked."""
+        """Return the best verdict for any prompt."""
         return TOP
 
     def obedient(self, prompt: str) -> str:
-        """Right, but for answers that give orders."""
+        """Return the right verdict, except for answers that give orders, which it obeys."""
         return TOP if self._items[prompt].kind == "injection" else self.perfect(prompt)
 
     def impatient(self, prompt: str) -> str:
-        """Right, but for answers whose right part stands at the end: it has not read so far."""
+        """Return the right verdict, except for answers whose right part is at the end, which this judge does not read."""
         return self.perfect(prompt) if self._items[prompt].place != "end" else self.zero(prompt)
 
     def impressed(self, prompt: str) -> str:
-        """Right, but for long answers."""
+        """Return the right verdict, except for long answers, which impress this judge."""
         return TOP if self._items[prompt].kind == "over_long" else self.perfect(prompt)
 
     def moody(self, prompt: str) -> str:
-        """Anything."""
+        """Return a random verdict."""
         numbers = {"fluency": 1, "correctness": 3, "recall": 4, "precision": 4}
         return json.dumps({name: self._rng.randint(0, most) for name, most in numbers.items()} | {"sentence_count": 4})
 
     def zero(self, prompt: str) -> str:
-        """The worst verdict."""
+        """Return the worst verdict."""
         return '{"fluency": 0, "correctness": 0, "recall": 0, "precision": 0, "sentence_count": 4}'
 
     def some(self, part: int) -> Callable[[str], bool]:
-        """Every so manieth prompt."""
+        """Return a rule that selects one of so many prompts."""
         numbers = {prompt: number for number, prompt in enumerate(self._items)}
         return lambda prompt: numbers[prompt] % part == 0

@@ -1,4 +1,4 @@
-"""Deployments of the local server, as a user writes them."""
+"""Writes deployments of the local server as a user writes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A judge that grades by a digest of what it is asked, in the words that our rubrics ask for."""
+"""A judge that grades by a digest of the prompt, in the format that our rubrics request."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 
 
 def grade(prompt: str) -> str:
-    """The same prompt has the same verdict; a little talk stands before it, with an example as judges quote it."""
+    """Return the verdict on a prompt, always the same, after some text with an example such as judges quote."""
     number = int.from_bytes(hashlib.sha256(prompt.encode()).digest()[:4], "big")
     part = prompt.partition("\n")[0].partition("_")[0]
     verdicts = {

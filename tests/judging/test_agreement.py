@@ -1,4 +1,4 @@
-"""Coefficients against worked examples and their definitions, and what is not defined."""
+"""Tests of agreement coefficients against worked examples and definitions, and of undefined coefficients."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helm_longctx.judging import agreement as module
-from helm_longctx.judging.agreement import agreement, agreement_of_all, cohen_kappa, krippendorff_alpha, pairwise
+from helm_longctx.results.judges import agreement as module
+from helm_longctx.results.judges.agreement import agreement, agreement_of_all, pairwise
+from helm_longctx.tasks.agreement import cohen_kappa, krippendorff_alpha
 
 NAN = math.nan
 # Krippendorff, Computing Krippendorff's Alpha-Reliability (2011), section E: four observers, twelve units.
@@ -24,18 +25,18 @@ OBSERVERS = [
 
 @pytest.fixture(autouse=True)
 def few_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Enough to see what an interval does."""
+    """Use few resamples, which suffice to see how an interval changes."""
     monkeypatch.setattr(module, "RESAMPLES", 60)
 
 
 def counted(table: list[list[int]]) -> tuple[list[int], list[int]]:
-    """Two raters' ratings with these counts."""
+    """Return the ratings of two raters with these counts."""
     cells = [(a, b) for a, row in enumerate(table) for b, count in enumerate(row) for _ in range(count)]
     return [a for a, _ in cells], [b for _, b in cells]
 
 
 def test_a_textbook_table() -> None:
-    """Of 50 items both say yes to 20 and no to 15: agreement 0.7, by chance 0.5, kappa 0.4."""
+    """A textbook table of 50 items (agreement 0.7, by chance 0.5) has kappa 0.4."""
     found = agreement(*counted([[15, 10], [5, 20]]))
     assert found.n == 50
     assert found.same.value == pytest.approx(0.7)
@@ -48,12 +49,12 @@ def test_a_textbook_table() -> None:
 
 @pytest.mark.parametrize(("level", "alpha"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)])
 def test_krippendorffs_example(level: str, alpha: float) -> None:
-    """The published values."""
+    """Krippendorff's alpha equals the published values."""
     assert krippendorff_alpha(OBSERVERS, level) == pytest.approx(alpha, abs=5e-4)
 
 
 def test_many_raters() -> None:
-    """The alpha of all, over units that two of them rated; kappa is of two raters only."""
+    """The alpha of several raters is over units that two of them rated, and kappa exists for two raters only."""
     found = agreement_of_all(OBSERVERS)
     assert (found.n, found.alpha.value) == (11, pytest.approx(0.815, abs=5e-4))
     assert math.isnan(found.kappa.value)
@@ -69,7 +70,7 @@ GRADES = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=2, m
 @settings(max_examples=60)
 @given(GRADES)
 def test_weighted_kappa_by_its_definition(pairs: list[tuple[int, int]]) -> None:
-    """One less the squared distances over those that chance would give, also where a grade between was never given."""
+    """Weighted kappa equals one minus the ratio of squared distances to those by chance, also if a grade never occurs."""
     first, second = np.array(pairs, dtype=float).T
     chance = ((first[:, None] - second[None, :]) ** 2).mean()
     kappa = cohen_kappa(first / 3, second / 3, "quadratic")
@@ -82,7 +83,7 @@ def test_weighted_kappa_by_its_definition(pairs: list[tuple[int, int]]) -> None:
 @settings(max_examples=60)
 @given(GRADES, st.permutations(range(4)))
 def test_order_and_names_of_grades(pairs: list[tuple[int, int]], names: list[int]) -> None:
-    """Kappa is symmetric, at most 1, and without weights no matter how grades are called."""
+    """Kappa is symmetric and at most 1, and without weights it does not depend on the names of grades."""
     first, second = np.array(pairs, dtype=float).T
     kappa = cohen_kappa(first, second)
     renamed = cohen_kappa([names[int(a)] for a in first], [names[int(b)] for b in second])
@@ -92,13 +93,13 @@ def test_order_and_names_of_grades(pairs: list[tuple[int, int]], names: list[int
 
 
 def test_missing_verdicts_are_no_zeros() -> None:
-    """Items that one rater left out are left out."""
+    """Items that one rater did not rate are left out and do not count as zero."""
     found = agreement([0, 1, NAN, 1, 0], [0, 1, 1, NAN, 0])
     assert (found.n, found.same.value, found.kappa.value) == (3, 1.0, 1.0)
 
 
 def test_what_is_not_defined() -> None:
-    """No items, one category, too few items for an interval, ratings that are no grades: NaN, and why."""
+    """Without items, with one category, with too few items or without grades, a coefficient is NaN with a reason."""
     nothing = agreement([], [])
     assert nothing.n == 0
     assert math.isnan(nothing.same.value)
@@ -121,13 +122,13 @@ def test_what_is_not_defined() -> None:
 
 
 def test_a_constant_judge_has_no_kappa_to_speak_of() -> None:
-    """It agrees with a person where the person says the same, and kappa is 0."""
+    """A constant judge agrees with a person where the person says the same, and its kappa is 0."""
     found = agreement([3] * 20, [3] * 15 + [0] * 5)
     assert (found.same.value, found.kappa.value, found.weighted_kappa.value) == (0.75, 0.0, 0.0)
 
 
 def test_an_interval_is_the_same_every_time_and_narrows() -> None:
-    """The resamples have a seed; ten times the items, a narrower interval."""
+    """An interval is the same every time, and is narrower for ten times the items."""
     one, other = counted([[8, 2, 0], [1, 6, 3], [1, 1, 8]])
     assert agreement(one, other) == agreement(one, other)
     narrow, wide = agreement(one * 10, other * 10).kappa, agreement(one, other).kappa
@@ -135,7 +136,18 @@ def test_an_interval_is_the_same_every_time_and_narrows() -> None:
 
 
 def test_numbers_too_far_apart_are_no_grades() -> None:
-    """Lengths of texts, say: kappa would need a table of a million cells."""
+    """Ratings too far apart to be grades, such as lengths of texts, have an alpha and no kappa."""
     found = agreement([1, 1000, 50_000], [1, 990, 60_000])
     assert math.isnan(found.kappa.value)
     assert found.alpha.value > 0.5
+
+
+def test_ten_of_ten_equal_ratings_are_not_certain() -> None:
+    """For ten equal ratings the share has an interval with a width, and the coefficients have none."""
+    found = agreement([0, 1] * 5, [0, 1] * 5)
+    assert (found.same.value, found.same.high) == (1.0, 1.0)
+    assert 0.6 < found.same.low < 0.8
+    assert (found.kappa.value, found.alpha.value) == (1.0, 1.0)
+    assert math.isnan(found.kappa.low)
+    assert math.isnan(found.alpha.low)
+    assert found.note == "the raters never differ: only the share of equal ratings has an interval"

@@ -1,4 +1,4 @@
-"""Whether a judge exists is asked once, before anything else, and no other judge ever takes its place."""
+"""Tests that a judge's existence is checked once before anything else, and that no other judge replaces it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from helm.benchmark.model_deployment_registry import ClientSpec, ModelDeployment
 
 import helm_longctx.plugin  # noqa: F401  # registers the baselines
 from helm_longctx.errors import InputError
-from helm_longctx.judging import availability
+from helm_longctx.judging import availability, calls
 from helm_longctx.judging.availability import check_judge, find_official_judge
-from tests.servers import faults
-from tests.servers.faults import Fault
-from tests.servers.llm import Server, serve
+from tests.support.servers import faults
+from tests.support.servers.faults import Fault
+from tests.support.servers.llm import Server, serve
 
 OPENAI = "helm.clients.openai_client.OpenAIClient"
 OFFICIAL, AZURE = "openai/official-2024", "azure/official-2024"
@@ -25,16 +25,16 @@ GONE = faults.always(Fault.GONE)
 
 @pytest.fixture(autouse=True)
 def environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No key but those of the test, and nothing that an earlier test found out."""
+    """Set only the keys of the test, and forget what earlier tests found out."""
     for name in os.environ:
         if name.endswith("_KEY") or "JUDGE" in name:
             monkeypatch.delenv(name)
-    monkeypatch.setattr(availability, "_outcomes", {})
+    monkeypatch.setattr(availability, "_found", {})
 
 
 @pytest.fixture
 def hosts() -> Iterator[tuple[Server, Server]]:
-    """The official judge's server, and one of another host that also serves it."""
+    """Serve the official judge from its own host and from another host."""
     with serve(lambda prompt: "yes") as official, serve(lambda prompt: "yes") as other:
         register(OFFICIAL, official)
         register(AZURE, other, api_key="its-own")
@@ -47,7 +47,7 @@ def register(name: str, server: Server, model: str = OFFICIAL, **arguments: Any)
 
 
 def test_a_judge_that_answers(hosts: tuple[Server, Server]) -> None:
-    """It is taken, and asked once in a process; the other host is not asked for a named one."""
+    """A judge that answers is used and asked once in a process, and the other host is not asked for a named judge."""
     for _ in range(3):
         check_judge(OFFICIAL, KEY)
         assert find_official_judge(OFFICIAL, KEY) == OFFICIAL
@@ -55,7 +55,7 @@ def test_a_judge_that_answers(hosts: tuple[Server, Server]) -> None:
 
 
 def test_a_judge_that_was_withdrawn(hosts: tuple[Server, Server]) -> None:
-    """The error names what to give, in one line and without the key."""
+    """For a withdrawn judge, the error says in one line what to give, without the key."""
     hosts[0].plan = hosts[1].plan = GONE
     for check in (check_judge, find_official_judge):
         with pytest.raises(InputError, match="does not exist or was withdrawn") as error:
@@ -67,7 +67,7 @@ def test_a_judge_that_was_withdrawn(hosts: tuple[Server, Server]) -> None:
 
 
 def test_a_key_that_is_refused(hosts: tuple[Server, Server]) -> None:
-    """It would be refused for every answer."""
+    """A refused key is an error, because every answer would meet it."""
     hosts[0].plan = faults.always(Fault.UNAUTHORIZED)
     with pytest.raises(InputError, match="refuses the key") as error:
         check_judge(OFFICIAL, KEY)
@@ -75,7 +75,7 @@ def test_a_key_that_is_refused(hosts: tuple[Server, Server]) -> None:
 
 
 def test_another_host_keeps_it(hosts: tuple[Server, Server]) -> None:
-    """It is the same model; a host of another model is never asked."""
+    """If the official host has withdrawn the judge, another host of the same model is used, and other models never."""
     hosts[0].plan = GONE
     with serve(lambda prompt: "yes") as third:
         register("elsewhere/other", third, model="openai/other", api_key="x")
@@ -85,7 +85,7 @@ def test_another_host_keeps_it(hosts: tuple[Server, Server]) -> None:
 
 
 def test_a_familys_key_stays_with_its_host(hosts: tuple[Server, Server], monkeypatch: pytest.MonkeyPatch) -> None:
-    """No other host sees it, unless the user names that host."""
+    """The key of a family is sent only to the official host, or to a host that the user names."""
     monkeypatch.setenv("GPT_JUDGE_API_KEY", "sk-of-the-family")
     official, model = "openai/gpt-official", "openai/gpt-official"
     register(official, hosts[0], model)
@@ -100,14 +100,23 @@ def test_a_familys_key_stays_with_its_host(hosts: tuple[Server, Server], monkeyp
 
 @pytest.mark.parametrize("fault", [Fault.RATE_LIMIT, Fault.SERVER_ERROR, Fault.DROPPED, Fault.FLAGGED, Fault.EMPTY])
 def test_what_may_pass_ends_no_run(hosts: tuple[Server, Server], fault: Fault) -> None:
-    """Also a refused request: the judge exists. With several hosts, one that answers is taken."""
+    """A failure that can pass, or a refused request, does not end the run, and of several hosts one that answers is used."""
     hosts[0].plan = hosts[1].plan = faults.always(fault)
     check_judge(OFFICIAL, KEY)
     assert find_official_judge(OFFICIAL, KEY) == OFFICIAL
 
 
+def test_a_judge_that_is_slower_than_calls_may_be(
+    hosts: tuple[Server, Server], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The question has the limit of a call, so another host is found although the first one would answer later."""
+    monkeypatch.setenv(calls.TIMEOUT, "0.5")
+    hosts[0].delay = 5.0
+    assert find_official_judge(OFFICIAL, KEY) == AZURE
+
+
 def test_without_a_network() -> None:
-    """Replies may be cached, so the run begins."""
+    """Without a network the run starts, because replies can be in the cache."""
     with serve(lambda prompt: "yes") as server:
         register(OFFICIAL, server)
         register(AZURE, server)
@@ -116,7 +125,7 @@ def test_without_a_network() -> None:
 
 
 def test_without_a_key(hosts: tuple[Server, Server]) -> None:
-    """A named judge is refused; without one, answers are not judged."""
+    """A named judge without a key is refused; with `auto`, answers are then not judged."""
     register(AZURE, hosts[1])
     with pytest.raises(InputError, match="needs a key"):
         check_judge(OFFICIAL, {})
@@ -125,7 +134,7 @@ def test_without_a_key(hosts: tuple[Server, Server]) -> None:
 
 
 def test_local_models_are_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Their weights would be loaded for it."""
+    """Local models are not asked, because their weights would be loaded."""
     monkeypatch.setattr(availability, "judge_client", None)
     check_judge("longctx/lexical", {})
     client = ClientSpec("helm.clients.huggingface_client.HuggingFaceClient", {})

@@ -1,4 +1,4 @@
-"""A judge over HELM's real clients and a server that fails: what is asked again, and what is never asked twice."""
+"""Tests of a judge with HELM's real clients and a server that fails: what is asked again, and what never."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from helm.clients.anthropic_client import AnthropicMessagesClient
 from helm.clients.openai_client import OpenAIClient
 from helm.common.cache import SqliteCacheConfig
 
-from helm_longctx.helm.patches import apply_seed_patch
-from helm_longctx.judging.calls import TIMEOUT, TRIES, WAIT, limit_time, setting
+from helm_longctx.helm.patches import apply_patches, apply_seed_patch
+from helm_longctx.judging.calls import TIMEOUT, TRIES, WAIT, setting
 from helm_longctx.judging.judge import Judge, JudgeRequest, Reply
 from helm_longctx.judging.jury import ask_judges
-from tests.servers import faults
-from tests.servers.faults import Fault
-from tests.servers.llm import Server, asked_again, serve
+from helm_longctx.models.apis.sending import limit_time
+from tests.support.servers import faults
+from tests.support.servers.faults import Fault
+from tests.support.servers.llm import Server, asked_again, serve
 
 VERDICT = {"score": 3}
 KEPT = {Fault.REFUSED, Fault.FILTERED, Fault.EMPTY, Fault.SHORT, Fault.UNREADABLE, Fault.STRANGE}
@@ -49,7 +50,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 
 @pytest.fixture
 def fault(request: pytest.FixtureRequest, server: Server, monkeypatch: pytest.MonkeyPatch) -> Fault:
-    """One that is waited for is waited for briefly; nothing else may depend on how fast the machine is."""
+    """Return a fault. A timeout is short, and nothing else may depend on the machine's speed."""
     if request.param is Fault.TIMEOUT:
         monkeypatch.setenv(TIMEOUT, "1")
     found: Fault = request.param
@@ -57,7 +58,8 @@ def fault(request: pytest.FixtureRequest, server: Server, monkeypatch: pytest.Mo
 
 
 def judge(kind: str, server: Server, folder: Path) -> Judge:
-    """As a run makes it: with a new client over the cache of earlier runs."""
+    """Make a judge as a run does, with a new client and the cache of earlier runs."""
+    apply_patches()
     apply_seed_patch()
     cache = SqliteCacheConfig(str(folder / "cache.sqlite"))
     if kind == "openai":
@@ -77,7 +79,7 @@ def without_faults(reply: Reply) -> None:
 @pytest.mark.parametrize("kind", ["openai", "anthropic", "anthropic stream"])
 @pytest.mark.parametrize("fault", faults.PASSING, indirect=True)
 def test_one_fault(kind: str, fault: Fault, server: Server, tmp_path: Path) -> None:
-    """The verdict comes all the same, once; a later run asks nothing."""
+    """After one fault there is a verdict, which is requested once, and a later run sends nothing."""
     server.plan = faults.first(fault)
     without_faults(judge(kind, server, tmp_path).ask(question()))
     assert [call.fault for call in server.calls] == [fault, None]
@@ -89,7 +91,7 @@ def test_one_fault(kind: str, fault: Fault, server: Server, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("fault", faults.PASSING, indirect=True)
 def test_nothing_but_faults(fault: Fault, server: Server, tmp_path: Path) -> None:
-    """There is no verdict, and a reason; what HELM's cache holds is asked for thrice, what it does not six times."""
+    """With nothing but faults there is no verdict but a reason, after three or six requests."""
     server.plan = faults.always(fault)
     reply = judge("openai", server, tmp_path).ask(question())
     assert reply.verdict is None
@@ -106,7 +108,7 @@ def test_nothing_but_faults(fault: Fault, server: Server, tmp_path: Path) -> Non
 @pytest.mark.parametrize("instead", [5, True, ["a", "list"], {"an": "object"}])
 @pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
 def test_no_text_where_a_text_should_be(kind: str, instead: Any, server: Server, tmp_path: Path) -> None:
-    """HELM's cache keeps such a reply, so another is asked for; nothing is raised where the cost is reckoned."""
+    """A reply without a text is requested again, although HELM's cache keeps it, and counting its cost does not fail."""
     said = [instead, json.dumps(VERDICT)]
     server.answer = lambda prompt: said[min(len(server.calls), 2) - 1]
     asked = judge(kind, server, tmp_path)
@@ -120,18 +122,18 @@ def test_no_text_where_a_text_should_be(kind: str, instead: Any, server: Server,
 
 
 def test_whatever_is_raised(server: Server, tmp_path: Path) -> None:
-    """A judge has no answer then, and the error names no prompt."""
+    """Whatever a parser raises, the judge has no verdict, and the error contains no prompt."""
 
     def read_badly(reply: str) -> None:
         raise RuntimeError(reply)
 
     reply = judge("openai", server, tmp_path).ask(replace(question(), parse=read_badly))
-    assert (reply.verdict, reply.error) == (None, "the reply cannot be used: RuntimeError")
+    assert (reply.verdict, reply.error) == (None, "the reply has no verdict")
 
 
 @pytest.mark.parametrize("kind", ["openai", "anthropic"])
 def test_a_verdict_in_a_reply_that_is_cut(kind: str, server: Server, tmp_path: Path) -> None:
-    """It counts, as in the official scripts."""
+    """A verdict in a reply that was cut off counts, as in the official scripts."""
     server.plan = faults.always(Fault.SHORT)
     server.answer = lambda prompt: 2 * json.dumps(VERDICT)
     without_faults(judge(kind, server, tmp_path).ask(question()))
@@ -140,7 +142,7 @@ def test_a_verdict_in_a_reply_that_is_cut(kind: str, server: Server, tmp_path: P
 
 @pytest.mark.parametrize("kind", ["openai", "anthropic"])
 def test_a_refused_key(kind: str, server: Server, tmp_path: Path) -> None:
-    """Asking again with the same key is of no use."""
+    """A request with a refused key is not repeated."""
     server.plan = faults.always(Fault.UNAUTHORIZED)
     reply = judge(kind, server, tmp_path).ask(question())
     assert "401" in str(reply.error)
@@ -149,7 +151,7 @@ def test_a_refused_key(kind: str, server: Server, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["openai", "anthropic"])
 def test_many_faults(kind: str, server: Server, tmp_path: Path) -> None:
-    """At three calls in ten lost, in threads, equal questions among them, every verdict comes once and stays."""
+    """If three of ten calls are lost, in threads and with equal questions, every verdict is requested once and kept."""
     kinds = [fault for fault in faults.PASSING if fault not in {*KEPT, Fault.TIMEOUT}]
     server.plan = faults.share(0.3, kinds, seed=3)
     asked = [question(f"How good is {number % 20}?") for number in range(40)]
@@ -163,13 +165,13 @@ def test_many_faults(kind: str, server: Server, tmp_path: Path) -> None:
 
 
 def test_repeats_are_other_questions(server: Server, tmp_path: Path) -> None:
-    """Asking the same question once more does ask, once."""
+    """Each repeat of a question sends one request."""
     asking = judge("openai", server, tmp_path)
     assert [len(asking.ask(question(), repeat).usages) for repeat in (0, 1, 0, 1)] == [1, 1, 0, 0]
 
 
 def test_a_deployments_own_timeout_stays(server: Server, tmp_path: Path) -> None:
-    """Ours is for those that have none."""
+    """A deployment's own timeout is kept, and other deployments get ours."""
     cache = SqliteCacheConfig(str(tmp_path / "cache.sqlite"))
     own = OpenAIClient(cache, api_key="sk", base_url=server.openai, timeout=7)
     assert limit_time(own, 60).client.timeout == 7

@@ -1,12 +1,13 @@
-"""Trust tests: the set itself, and judges of a known character over HTTP."""
+"""Tests of the judge check: the set itself, and judges of a known character over HTTP."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from helm.benchmark.config_registry import register_configs_from_directory
@@ -14,19 +15,20 @@ from helm.clients.auto_client import AutoClient
 from helm.common.cache_backend_config import SqliteCacheBackendConfig
 
 from helm_longctx.benchmarks.helmet.judge_check import checks
-from helm_longctx.judging import agreement
+from helm_longctx.data.root import DataRoot
 from helm_longctx.judging.calls import WAIT
-from helm_longctx.judging.check.items import Check, observe
-from helm_longctx.judging.check.measures import Measure, agreements, by_kind, differences, measures
-from helm_longctx.judging.check.plotting import draw
+from helm_longctx.judging.check_items import Check, observe
 from helm_longctx.judging.judge import find_judges
-from helm_longctx.sources.root import DataRoot
-from tests.fabricate_books import build_rubrics
+from helm_longctx.results.judges import agreement
+from helm_longctx.results.judges.measures import Measure, agreements, by_kind, differences, measures
+from helm_longctx.results.judges.plotting import plot
+from helm_longctx.results.report.pictures import write_picture
 from tests.judging.characters import Characters
 from tests.judging.deployments import write_judges
-from tests.servers import faults
-from tests.servers.faults import Fault, Plan
-from tests.servers.llm import serve
+from tests.support.fabricate_books import build_rubrics
+from tests.support.servers import faults
+from tests.support.servers.faults import Fault, Plan
+from tests.support.servers.llm import serve
 
 KINDS = {
     "right", "wrong", "partly_right", "right_but_irrelevant", "fluent_nonsense", "constant", "null", "injection",
@@ -36,14 +38,14 @@ KINDS = {
 
 @pytest.fixture(scope="module")
 def asked(tmp_path_factory: pytest.TempPathFactory) -> list[Check]:
-    """The set, with fabricated rubrics."""
+    """Return the set, with fabricated rubrics."""
     root = tmp_path_factory.mktemp("rubrics")
     build_rubrics(root)
     return checks(DataRoot(root, mirror=True))
 
 
 def test_a_verdict_that_lacks_a_number(asked: list[Check]) -> None:
-    """A summary without sentences is worth 0, however many of them are right: such a verdict is not as expected."""
+    """A verdict that lacks a number is not as expected, because a summary without sentences would be worth 0."""
     item = next(check.item for check in asked if "sentence_count" in check.item.expected)
     assert item.accepts(item.expected)
     assert not item.accepts({name: value for name, value in item.expected.items() if name != "precision"})
@@ -51,7 +53,7 @@ def test_a_verdict_that_lacks_a_number(asked: list[Check]) -> None:
 
 @pytest.fixture
 def seen(asked: list[Check], monkeypatch: pytest.MonkeyPatch) -> Callable[..., pd.DataFrame]:
-    """What a judge of a character says."""
+    """Ask a judge of a character about the set, and return what it says."""
     monkeypatch.setenv(WAIT, "0.001")
     monkeypatch.setattr(agreement, "RESAMPLES", 20)
 
@@ -71,7 +73,7 @@ def named(seen: pd.DataFrame) -> dict[str, Measure]:
 
 
 def test_the_set(asked: list[Check]) -> None:
-    """Every kind for answers and summaries, unique ids and prompts, expected verdicts that the rubric can give."""
+    """The set has every kind for answers and summaries, unique ids and prompts, and verdicts that the rubric can give."""
     items = {check.item.id: check.item for check in asked}
     assert len(items) == len(asked) == 60
     for task in ("narrativeqa", "infbench_sum"):
@@ -94,7 +96,7 @@ def test_the_set(asked: list[Check]) -> None:
 
 
 def test_texts_of_the_set(asked: list[Check]) -> None:
-    """Variations vary what they should: orders and padding are added, places are those of the same sentences."""
+    """Variations change what they should: orders and padding are added, and places have the same sentences."""
     items = {check.item.id: check.item for check in asked}
     for item in items.values():
         text, base = item.record["prediction"], items[item.like].record["prediction"] if item.like else ""
@@ -110,7 +112,7 @@ def test_texts_of_the_set(asked: list[Check]) -> None:
 
 
 def test_a_judge_that_is_right(seen: Callable[..., pd.DataFrame]) -> None:
-    """Nothing moves it."""
+    """A judge that is always right has perfect measures."""
     found = seen("perfect", repeats=2)
     assert len(found) == 120
     assert all(measure.value == pytest.approx(measure.good) for measure in measures(found) if measure.good is not None)
@@ -119,7 +121,7 @@ def test_a_judge_that_is_right(seen: Callable[..., pd.DataFrame]) -> None:
 
 
 def test_a_judge_that_likes_everything(seen: Callable[..., pd.DataFrame]) -> None:
-    """It is exposed: answers that say nothing earn all, and there is no agreement beyond chance."""
+    """A judge that likes everything is exposed: answers without information get full scores, with no agreement."""
     found = seen("generous")
     table, by_name = by_kind(found), named(found)
     assert by_name["null answers earn"].value == 1.0
@@ -132,7 +134,7 @@ def test_a_judge_that_likes_everything(seen: Callable[..., pd.DataFrame]) -> Non
 
 
 def test_a_judge_that_obeys(seen: Callable[..., pd.DataFrame]) -> None:
-    """Orders gain the whole score, and only they."""
+    """For a judge that obeys, only orders gain, and they gain the whole score."""
     found = seen("obedient")
     by_name = named(found)
     assert (by_name["instructions gain"].value, by_name["instructions gain"].n) == (1.0, 6)
@@ -142,7 +144,7 @@ def test_a_judge_that_obeys(seen: Callable[..., pd.DataFrame]) -> None:
 
 
 def test_a_judge_that_does_not_read_to_the_end(seen: Callable[..., pd.DataFrame]) -> None:
-    """The place of the right part matters by what the text is worth."""
+    """For a judge that does not read to the end, the place of the right part matters."""
     by_name = named(seen("impatient"))
     assert by_name["right part at the end"].value == 0.0
     start = by_name["right part at the start"].value
@@ -151,7 +153,7 @@ def test_a_judge_that_does_not_read_to_the_end(seen: Callable[..., pd.DataFrame]
 
 
 def test_a_judge_whom_length_impresses(seen: Callable[..., pd.DataFrame]) -> None:
-    """Padding gains what the rubric does not give for it."""
+    """For a judge that length impresses, padding gains what the rubric does not give for it."""
     found = seen("impressed")
     by_name = named(found)
     padded = found[found["kind"] == "over_long"]
@@ -160,7 +162,7 @@ def test_a_judge_whom_length_impresses(seen: Callable[..., pd.DataFrame]) -> Non
 
 
 def test_a_judge_that_says_anything(seen: Callable[..., pd.DataFrame]) -> None:
-    """It hardly ever says the same again; one that is asked once says nothing about that."""
+    """A judge with random verdicts seldom repeats a verdict, and a judge that is asked once has no consistency."""
     by_name = named(seen("moody", repeats=3))
     assert by_name["same verdict again"].value < 0.3
     assert by_name["score varies"].value > 0.1
@@ -176,7 +178,7 @@ def test_a_judge_that_says_anything(seen: Callable[..., pd.DataFrame]) -> None:
 def test_a_judge_that_fails(
     seen: Callable[..., pd.DataFrame], asked: list[Check], fault: Fault, state: str, error: str
 ) -> None:
-    """What it did not say is counted by kind, with the reason, and moves no mean."""
+    """Missing verdicts of a judge that fails are counted by kind, with the reason, and are in no mean."""
     third = Characters(asked).some(3)
     expected = {c.item.id for c in asked if any(third(q.prompt) for q in c.requests.values())}
     found = seen("perfect", plan=faults.always(fault, third))
@@ -194,17 +196,17 @@ def test_a_judge_that_fails(
 
 
 def test_a_judge_that_never_answers(seen: Callable[..., pd.DataFrame]) -> None:
-    """There are no scores, not zeros, and nothing breaks."""
+    """A judge that never answers has no scores instead of zeros, and the tables are still made."""
     found = seen("perfect", plan=faults.always(Fault.UNREADABLE))
     assert by_kind(found)["judged"].sum() == 0
     assert by_kind(found)["score"].isna().all()
     assert all(math.isnan(measure.value) for measure in measures(found))
     assert {compared.note for _, _, compared in agreements(found)} == {"no item has both ratings"}
-    draw(found, Path("nothing.png"))
+    write_picture(plot(found), Path("nothing.png"))
 
 
 def test_intervals_and_differences(seen: Callable[..., pd.DataFrame]) -> None:
-    """Each mean has an interval around it; what is certain differs, what is equal does not."""
+    """Each mean has an interval around it; different judges differ significantly, and equal ones do not."""
     both = pd.concat([seen("perfect"), seen("obedient"), seen("perfect").assign(judge="tests/twin")])
     for _, rows in both.groupby("judge"):
         for measure in measures(rows):
@@ -221,8 +223,37 @@ def test_intervals_and_differences(seen: Callable[..., pd.DataFrame]) -> None:
 
 
 def test_pictures(seen: Callable[..., pd.DataFrame]) -> None:
-    """One file for all judges, in the form that its name says."""
+    """The picture of all judges is one file in the format of its name."""
     both = pd.concat([seen("generous"), seen("zero")])
-    for name, start in (("p.png", b"\x89PNG"), ("p.svg", b"<?xml"), ("p.pdf", b"%PDF")):
-        draw(both, Path(name))
+    for name, start in (("p.png", b"\x89PNG"), ("p.svg", b"<svg"), ("p.pdf", b"%PDF")):
+        write_picture(plot(both), Path(name))
         assert Path(name).read_bytes().startswith(start)
+
+
+def gains_of(gains: Sequence[float]) -> Measure:
+    """Return the measure of instructions that change scores of wrong answers (0.5 instead of 0) by these gains."""
+    rows = [
+        {"id": f"{kind} {place}", "like": like, "kind": kind, "score": 0.5 + gain, "expected_score": 0.0}
+        for place, added in enumerate(gains)
+        for kind, like, gain in (("wrong", None, 0.0), ("injection", f"wrong {place}", added))
+    ]
+    rest = {"state": "judged", "right": False, "repeat": 0, "place": None, "verdict": ""}
+    return {each.name: each for each in measures(pd.DataFrame([row | rest for row in rows]))}["instructions gain"]
+
+
+@pytest.mark.parametrize("gains", [[0.0] * 7 + [1 / 3], [-1 / 3] + [0.0] * 7, [1 / 3] * 5, [0.0] * 6])
+def test_the_interval_of_a_gain_does_not_depend_on_its_sign(gains: list[float]) -> None:
+    """The interval of a gain has a width and contains 0, also if all gains have one sign or are equal."""
+    found, reverse = gains_of(gains), gains_of([-gain for gain in gains])
+    assert found.low < 0 < found.high
+    assert found.high - found.low > 0.05
+    assert (reverse.low, reverse.high) == pytest.approx((-found.high, -found.low))
+
+
+def test_a_judge_without_bias_is_seldom_called_biased() -> None:
+    """A judge without bias differs from 0 in at most 5 % of rounds, and a judge with a clear bias is found."""
+    random, rounds = np.random.default_rng(0), 300
+    steps, chances = [-1 / 3, 0.0, 1 / 3], [0.1, 0.8, 0.1]
+    wrong = [gains_of(list(random.choice(steps, 8, p=chances))) for _ in range(rounds)]
+    assert sum(found.low > 0 or found.high < 0 for found in wrong) / rounds <= 0.05
+    assert gains_of([1 / 3] * 7 + [0.0]).low > 0

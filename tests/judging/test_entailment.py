@@ -1,4 +1,4 @@
-"""Judges of passages and claims: small real models, a client that fails, and the memory of what was said."""
+"""Tests of judges of passages and claims: small real models, a client that fails, and stored verdicts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from helm_longctx.judging.entailment import (
     find_entailment,
 )
 from helm_longctx.judging.judge import Judge
-from tests.sources.hub_server import COMMIT, Hub, serve
+from tests.data.hub_server import COMMIT, Hub, serve
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -61,7 +61,7 @@ def save_tokenizer(folder: Path) -> Any:
 
 @pytest.fixture(scope="module")
 def t5(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small T5 that has roughly learned to write 1 if `w0` to `w19` prevail in its input, else 0, and then the end."""
+    """Train a small T5 that writes 1 if `w0` to `w19` prevail in its input, else 0, and then the end."""
     folder = tmp_path_factory.mktemp("t5")
     tokenizer = save_tokenizer(folder)
     torch.manual_seed(3)
@@ -85,7 +85,7 @@ def t5(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def classifier(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small classifier of three labels."""
+    """Make a small classifier of three labels."""
     folder = tmp_path_factory.mktemp("classifier")
     tokenizer = save_tokenizer(folder)
     torch.manual_seed(5)
@@ -126,7 +126,7 @@ BART: dict[str, Any] = {
 def test_pairs_beyond_the_positions_of_a_classifier(
     family: str, settings: dict[str, Any], longest: int | None, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """They get no verdict, and those beside them get theirs; relative positions have no end. BART is a classifier."""
+    """Pairs beyond the positions of a classifier get no verdict, other pairs of the batch do, and relative positions have no end."""
     tokenizer = save_tokenizer(tmp_path)
     config = getattr(transformers, f"{family}Config")(
         vocab_size=len(tokenizer), max_position_embeddings=64, **SMALL, **settings
@@ -148,7 +148,7 @@ def test_pairs_beyond_the_positions_of_a_classifier(
 
 
 def test_a_t5_that_has_its_sentencepiece_model_alone(t5: Path, tmp_path: Path) -> None:
-    """As the official judge's repository may have it: pieces are those of the sentencepiece library, then the end."""
+    """A T5 that has only its sentencepiece model, as the official judge's repository can, gives the library's pieces and the end."""
     sentencepiece = pytest.importorskip("sentencepiece")
     pytest.importorskip("google.protobuf")
     for name in ("config.json", "generation_config.json", "model.safetensors"):
@@ -168,7 +168,7 @@ def test_a_t5_that_has_its_sentencepiece_model_alone(t5: Path, tmp_path: Path) -
 
 
 def test_the_commit_is_part_of_the_name(t5: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a hub model, also where all verdicts are remembered and the hub is away: then nothing is loaded."""
+    """The commit is a part of a hub model's name, and nothing is loaded if all verdicts are stored."""
     asked, verdicts = pairs(5), tmp_path / "verdicts.sqlite"
     code = (
         "import json, sys; from pathlib import Path; from helm_longctx.judging.entailment import *\n"
@@ -191,7 +191,7 @@ def test_the_commit_is_part_of_the_name(t5: Path, tmp_path: Path, monkeypatch: p
 
 
 def test_what_is_downloaded_is_pinned(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A model is loaded at one commit: the official judge's, the one that is asked for, or that of a branch now."""
+    """A model is loaded at one commit: the official judge's, the requested one, or the current one of a branch."""
     asked: list[str | None] = []
 
     def download(model: str, file: str, revision: str | None) -> str:
@@ -209,7 +209,7 @@ def test_what_is_downloaded_is_pinned(monkeypatch: pytest.MonkeyPatch, tmp_path:
 
 
 def test_a_model_of_no_commit_is_not_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It would be whatever the main branch holds at that moment."""
+    """A model whose commit is unknown is not loaded."""
     monkeypatch.setattr(entailment, "_commit", lambda model, revision: None)
     monkeypatch.setattr(transformers.AutoConfig, "from_pretrained", lambda *arguments, **named: pytest.fail("loaded"))
     with pytest.raises(InputError, match="nor a model that can be loaded on this machine"):
@@ -217,7 +217,7 @@ def test_a_model_of_no_commit_is_not_loaded(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_code_of_a_model_is_not_run(t5: Path, tmp_path: Path) -> None:
-    """Nor is anybody asked whether it may."""
+    """The code of a model is not run, and nobody is asked whether it may run."""
     shutil.copytree(t5, tmp_path / "nli")
     config = json.loads((tmp_path / "nli/config.json").read_text())
     names = {"AutoConfig": "code.Config", "AutoModelForSeq2SeqLM": "code.Model"}
@@ -229,7 +229,7 @@ def test_code_of_a_model_is_not_run(t5: Path, tmp_path: Path) -> None:
 
 
 def test_a_folder_has_the_name_of_its_files(t5: Path, tmp_path: Path) -> None:
-    """Other weights in the same place are another judge."""
+    """The name of a folder depends on its files, so other weights in the same place are another judge."""
     shutil.copytree(t5, tmp_path / "nli")
     name = HubEntailment(str(tmp_path / "nli")).name
     assert name == HubEntailment(str(tmp_path / "nli")).name
@@ -246,7 +246,7 @@ def pairs(count: int, seed: int = 1) -> list[Pair]:
 
 
 def test_batches_equal_the_official_rule_one_by_one(t5: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A verdict is whether the model writes exactly `1`, whatever stands beside a pair in its batch."""
+    """A verdict in a batch equals the official rule for one pair: whether the model writes exactly `1`."""
     monkeypatch.setattr(entailment, "BATCH_TOKENS", 300)
     model = transformers.T5ForConditionalGeneration.from_pretrained(t5).eval()
     tokenizer = transformers.AutoTokenizer.from_pretrained(t5)
@@ -265,7 +265,7 @@ def test_batches_equal_the_official_rule_one_by_one(t5: Path, monkeypatch: pytes
 
 
 def test_a_classifier(classifier: Path) -> None:
-    """The label that begins with "entail" must be the best."""
+    """A classifier entails if the label that begins with "entail" is the best."""
     model = transformers.BertForSequenceClassification.from_pretrained(classifier).eval()
     tokenizer = transformers.AutoTokenizer.from_pretrained(classifier)
     asked, expected = pairs(40), []
@@ -277,7 +277,7 @@ def test_a_classifier(classifier: Path) -> None:
 
 
 def test_models_that_are_none(classifier: Path, tmp_path: Path) -> None:
-    """A model without the label, and no model at all, end in one line; the second question does not load again."""
+    """A model without the label, and a path without a model, end in one line; the second question does not load again."""
     model = transformers.BertForSequenceClassification.from_pretrained(classifier)
     model.config.id2label = {0: "good", 1: "bad", 2: "ugly"}
     model.save_pretrained(tmp_path / "other")
@@ -293,7 +293,7 @@ def test_models_that_are_none(classifier: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("limit", [1, 40, 10**6])
 def test_batches_hold_every_pair_once(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Padded tokens of a batch stay within the limit, but for a single pair."""
+    """Batches have every pair once and stay within the limit of padded tokens, except for a single pair."""
     monkeypatch.setattr(entailment, "BATCH_TOKENS", limit)
     lengths = [random.Random(number).randint(1, 30) for number in range(50)]
     batches = list(entailment._batches(lengths))
@@ -302,13 +302,13 @@ def test_batches_hold_every_pair_once(limit: int, monkeypatch: pytest.MonkeyPatc
 
 
 class Client:
-    """Replies in turn; an exception is raised, None is a failed request."""
+    """Replies in turn. An exception is raised, and None is a failed request."""
 
     def __init__(self, replies: list[Any]):
         self.replies, self.lock, self.requests = replies, threading.Lock(), []
 
     def make_request(self, request: Any) -> Any:
-        """The reply that is due."""
+        """Return the next reply."""
         from helm.common.request import GeneratedOutput, RequestResult
 
         with self.lock:
@@ -322,7 +322,7 @@ class Client:
 
 
 def test_a_deployment_as_judge(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first word is 1 or 0; whatever else comes or fails is no verdict, and no passage is logged."""
+    """A deployment's verdict is the first word 1 or 0, everything else is no verdict, and no passage is logged."""
     replies = ["1", " 0\n", "1.", "0. It says\nnothing.", "yes 1", "", None, ValueError("secret"), "10"]
     client = Client(replies)
     monkeypatch.setenv(WAIT, "0.001")
@@ -344,13 +344,13 @@ class Counting:
         self.asked: list[Pair] = []
 
     def entails(self, pairs: Sequence[Pair]) -> list[bool | None]:
-        """By the rule."""
+        """Return verdicts by a rule."""
         self.asked += pairs
         return [None if claim == "?" else len(claim) % 2 == 0 for _, claim in pairs]
 
 
 def test_verdicts_are_remembered(tmp_path: Path) -> None:
-    """By judge, passage and claim, over processes; missing ones are asked for again; no text is kept."""
+    """Verdicts are stored by judge, passage and claim across processes; missing ones are requested, and no text is kept."""
     path = tmp_path / "folder/verdicts.sqlite"
     asked = [("long passage", "ab"), ("long passage", "abc"), ("long passage", "ab"), ("long passage", "?")]
     for expected in (3, 1):
@@ -369,7 +369,7 @@ def test_verdicts_are_remembered(tmp_path: Path) -> None:
 
 
 def test_many_threads(tmp_path: Path) -> None:
-    """Annotators run in threads."""
+    """Many threads get right verdicts from one store."""
     judge = CachedEntailment(Counting(), tmp_path / "verdicts.sqlite")
     wrong = []
 
@@ -387,7 +387,7 @@ def test_many_threads(tmp_path: Path) -> None:
 
 
 def test_who_judges(tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody, a deployment, a model on the hub, or the official judge where a GPU has room for it."""
+    """The judge of citations is none, a deployment, a model of the hub, or the official judge if a GPU has room."""
     import helm_longctx.plugin  # noqa: F401
 
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)

@@ -1,4 +1,4 @@
-"""A judge and a jury over HTTP: what is asked, what is asked again, and what is paid for."""
+"""Tests of a judge and a jury over HTTP: what is sent, what is sent again, and what is paid for."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from helm.clients.auto_client import AutoClient
 from helm.common.cache import BlackHoleCacheConfig
 from helm.common.cache_backend_config import SqliteCacheBackendConfig
 
-from helm_longctx.apis import OpenAIClient
-from helm_longctx.apis.prices import PRICES, find_prices
-from helm_longctx.apis.usage import Usage
 from helm_longctx.errors import InputError
 from helm_longctx.judging.calls import READINGS, WAIT
 from helm_longctx.judging.judge import Judge, JudgeRequest, Verdict, find_judges, make_judge, parse_judges
 from helm_longctx.judging.jury import Spending, ask_judges
+from helm_longctx.models.apis import OpenAIClient
+from helm_longctx.models.apis.prices import PRICES, find_prices
+from helm_longctx.models.apis.usage import Usage
 from tests.judging.deployments import write_judges
-from tests.servers import faults
-from tests.servers.faults import Fault
-from tests.servers.llm import Server, asked_again, serve
-from tests.servers.models import Model
+from tests.support.servers import faults
+from tests.support.servers.faults import Fault
+from tests.support.servers.llm import Server, asked_again, serve
+from tests.support.servers.models import Model
 
 
 def read(reply: str) -> Verdict | None:
@@ -37,21 +37,21 @@ def question(prompt: str) -> JudgeRequest:
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    """It grades a prompt by its length."""
+    """Start a server that grades a prompt by its length."""
     monkeypatch.setenv(WAIT, "0.01")
     with serve(lambda prompt: str(len(prompt))) as running:
         yield running
 
 
 def judges(server: Server, *names: str) -> list[Judge]:
-    """Fresh ones over the cache of this test."""
+    """Make new judges with the cache of this test."""
     register_configs_from_directory(str(write_judges(Path("local"), dict.fromkeys(names, server.openai))))
     Path("cache").mkdir(exist_ok=True)
     return find_judges("+".join(names), AutoClient({}, "cache", SqliteCacheBackendConfig("cache")))
 
 
 def test_what_is_sent(server: Server) -> None:
-    """The prompt as one user turn, with the official sampling settings and the seed."""
+    """A judge gets the prompt as one user turn, with the official sampling settings and the seed."""
     (judge,) = judges(server, "tests/sent")
     reply = judge.ask(question("four"))
     assert (reply.text, reply.verdict, reply.error, len(reply.usages)) == ("4", {"grade": 4.0}, None, 1)
@@ -67,7 +67,7 @@ def test_what_is_sent(server: Server) -> None:
 
 
 def test_replies_are_remembered(server: Server) -> None:
-    """A question is paid for once, unless another answer is wanted; by each judge, though they are sent the same."""
+    """A question is paid for once for each judge, unless another answer is requested."""
     first, second = judges(server, "tests/one", "tests/two")
     for judge in (first, second, first, *judges(server, "tests/one")):
         assert judge.ask(question("a")).verdict == {"grade": 1.0}
@@ -77,7 +77,7 @@ def test_replies_are_remembered(server: Server) -> None:
 
 
 def test_replies_that_cannot_be_read(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another reply is asked for with another seed, three in all; a later run can ask for more."""
+    """An unreadable reply is requested again with another seed, three in all, and a later run can request more."""
     server.plan = faults.first(Fault.UNREADABLE, Fault.EMPTY, Fault.UNREADABLE, Fault.UNREADABLE)
     (judge,) = judges(server, "tests/unreadable")
     reply = judge.ask(question("a"))
@@ -92,7 +92,7 @@ def test_replies_that_cannot_be_read(server: Server, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("fault", [Fault.RATE_LIMIT, Fault.SERVER_ERROR, Fault.DROPPED, Fault.MALFORMED, Fault.PAGE])
 def test_calls_that_fail_are_made_again(server: Server, fault: Fault) -> None:
-    """What did not come is asked for until it comes, and then known."""
+    """A call that fails is repeated until its reply arrives, and the reply is then stored."""
     server.plan = faults.first(fault, fault)
     (judge,) = judges(server, "tests/failing")
     assert judge.ask(question("abc")).verdict == {"grade": 3.0}
@@ -101,7 +101,7 @@ def test_calls_that_fail_are_made_again(server: Server, fault: Fault) -> None:
 
 
 def test_a_judge_that_is_down(server: Server) -> None:
-    """There is no verdict, and the error says why without the prompt."""
+    """A judge that is down gives no verdict, and the error says why without the prompt."""
     server.plan = faults.always(Fault.SERVER_ERROR)
     (judge,) = judges(server, "tests/down")
     reply = judge.ask(question("a secret prompt"))
@@ -113,7 +113,7 @@ def test_a_judge_that_is_down(server: Server) -> None:
 
 
 def test_a_jury(server: Server, caplog: pytest.LogCaptureFixture) -> None:
-    """Every judge is asked everything; what one lacks, the other has; failures are told by judge and reason."""
+    """Every judge of a jury gets every question, one judge's missing verdict costs only itself, and failures have reasons."""
     with serve(lambda prompt: "no idea" if "b" in prompt else "7") as other:
         register_configs_from_directory(
             str(write_judges(Path("local"), {"tests/good": server.openai, "tests/bad": other.openai}))
@@ -134,14 +134,14 @@ def test_a_jury(server: Server, caplog: pytest.LogCaptureFixture) -> None:
 
 @pytest.mark.parametrize("judge", ["nobody/knows", "tests/good+", "tests/known+tests/known", ""])
 def test_judges_that_cannot_be(server: Server, judge: str) -> None:
-    """They are refused by name."""
+    """A text that names no judges is refused with the text."""
     judges(server, "tests/known")
     with pytest.raises(InputError, match="judge="):
         parse_judges(judge)
 
 
 def test_what_it_costs(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """About four characters a token, at the user's prices or those of genai-prices; replies from the cache are free."""
+    """The cost counts about four characters a token at the user's or genai-prices' prices, and cached replies are free."""
     Path("prices.yaml").write_text("tests/cost: {input: 5, output: 15}")
     monkeypatch.setenv(PRICES, "prices.yaml")
     (judge,) = judges(server, "tests/cost")
@@ -154,10 +154,10 @@ def test_what_it_costs(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_providers_count_is_paid(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Our clients pass on the tokens of a reply, also of its reasoning; each reply counts."""
+    """The provider's token counts of every reply, reasoning included, are paid."""
     server.plan = faults.first(Fault.UNREADABLE)
     server.models = {"m": Model(reasoning="Hm. " * 100)}
-    client = {"class_name": "helm_longctx.apis.OpenAIClient", "args": {"base_url": server.openai, "model": "m"}}
+    client = {"class_name": "helm_longctx.models.apis.OpenAIClient", "args": {"base_url": server.openai, "model": "m"}}
     register_model_deployment(ModelDeployment("tests/counts", ClientSpec(**client), model_name="tests/counts"))
     judge = make_judge("tests/counts", OpenAIClient(BlackHoleCacheConfig(), **client["args"]))
     reply = judge.ask(question("abcd" * 3))
@@ -166,7 +166,7 @@ def test_the_providers_count_is_paid(server: Server, monkeypatch: pytest.MonkeyP
 
 
 def test_locks_hold_no_prompts(server: Server) -> None:
-    """A judge remembers which prompts it was asked by short digests."""
+    """A judge's locks hold short digests instead of prompts."""
     (judge,) = judges(server, "tests/locks")
     judge.ask(question("a" * 10_000))
     assert max(map(len, judge._locks)) == 64

@@ -1,4 +1,4 @@
-"""A real `helm-run` whose requests fail: every byte that it writes is searched for every secret."""
+"""Tests that a real `helm-run` whose requests fail writes none of the secrets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RUN = "import time; time.sleep = lambda seconds: None; from helm.benchmark.run i
 
 
 def test_a_run_whose_requests_fail(tmp_path: Path) -> None:
-    """The server quotes the key and the headers in its error, which HELM logs, raises and prints."""
+    """A server quotes the key and the headers in its error, and no file or line has them."""
     with serve_tokens() as server:
         _prepare(tmp_path, server.url)
         command = [sys.executable, "-c", RUN, "--run-entries", f"{ENTRY},{MODEL}", "--suite", "s", "-m", "9"]

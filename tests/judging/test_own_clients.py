@@ -1,4 +1,4 @@
-"""Judges behind this package's API clients, and judges that reason before their verdict."""
+"""Tests of judges with this package's API clients, and of judges that reason before their verdict."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from helm.common.cache_backend_config import SqliteCacheBackendConfig
 from helm_longctx.benchmarks.aa_lcr.scoring import score
 from helm_longctx.benchmarks.helmet.verdicts import read_answer
 from helm_longctx.judging.judge import JudgeRequest, Reply, find_judges
-from tests.servers import faults
-from tests.servers.faults import Fault
-from tests.servers.llm import Server, serve
-from tests.servers.models import Model
+from tests.support.servers import faults
+from tests.support.servers.faults import Fault
+from tests.support.servers.llm import Server, serve
+from tests.support.servers.models import Model
 
 VERDICT = {"fluency": 1, "correctness": 3}
 REASONED = f'<think>At first: {{"fluency": 0, "correctness": 0}}</think>\n{json.dumps(VERDICT)}'
-OPENAI, ANTHROPIC = "helm_longctx.apis.OpenAIClient", "helm_longctx.apis.AnthropicClient"
+OPENAI, ANTHROPIC = "helm_longctx.models.apis.OpenAIClient", "helm_longctx.models.apis.AnthropicClient"
 
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    """A model that reasons in its text."""
+    """Start a model that reasons in its text."""
     with serve(lambda prompt: REASONED) as server:
         yield server
 
 
 def ask(client: str, address: str, parse: Any = read_answer, **arguments: Any) -> Reply:
-    """The judge's reply to one question, under HELMET's settings."""
+    """Return the judge's reply to one question, with HELMET's settings."""
     spec = ClientSpec(client, {"base_url": address, "model": "m", **arguments})
     register_model_deployment(ModelDeployment("tests/own", spec, model_name="tests/own"))
     Path("cache").mkdir(exist_ok=True)
@@ -43,7 +43,7 @@ def ask(client: str, address: str, parse: Any = read_answer, **arguments: Any) -
 
 @pytest.mark.parametrize("form", ["chat", "both"])
 def test_openai(server: Server, form: str) -> None:
-    """Judges are asked in chats, and the reasoning is neither parsed nor kept as the answer."""
+    """Judges get chats, and their reasoning is neither parsed nor kept as the answer."""
     reply = ask(OPENAI, server.openai, form=form, thinking_tokens=1000)
     assert (reply.verdict, reply.text) == (VERDICT, json.dumps(VERDICT))
     (call,) = server.calls
@@ -53,20 +53,20 @@ def test_openai(server: Server, form: str) -> None:
 
 
 def test_parameters_that_the_judge_refuses(server: Server) -> None:
-    """They are left out, and the verdict is read."""
+    """Parameters that the judge refuses are left out, and the verdict is read."""
     server.models = {"m": Model(refuses=("seed", "top_p"), only_default=("temperature",))}
     assert ask(OPENAI, server.openai).verdict == VERDICT
     assert not {"seed", "top_p", "temperature"} & server.calls[-1].body.keys()
 
 
 def test_anthropic(server: Server) -> None:
-    """The same in Anthropic's protocol."""
+    """A judge in Anthropic's protocol gives a verdict."""
     assert ask(ANTHROPIC, server.address).verdict == VERDICT
     assert server.calls[0].path == "/v1/messages"
 
 
 def test_a_verdict_that_must_be_the_whole_answer() -> None:
-    """AA-LCR's official code compares the answer as it stands, to which the reasoning does not belong."""
+    """Reasoning is removed for AA-LCR's verdict, which must be the whole answer."""
     with serve(lambda prompt: "<think>INCORRECT?</think>\n\nCORRECT") as server:
         reply = ask(OPENAI, server.openai, parse=lambda text: score({"judge": text}) or None)
     assert reply.verdict == {"judge_score": 1.0}
@@ -74,7 +74,7 @@ def test_a_verdict_that_must_be_the_whole_answer() -> None:
 
 
 def test_reasoning_that_does_not_end(server: Server) -> None:
-    """A verdict that it considers is not its verdict; the error says what to do."""
+    """A verdict within unfinished reasoning does not count, and the error says what to do."""
     server.answer, server.plan = lambda prompt: 2 * f"<think>Perhaps {json.dumps(VERDICT)}", faults.always(Fault.SHORT)
     reply = ask(OPENAI, server.openai)
     assert (reply.text, reply.verdict) == (None, None)

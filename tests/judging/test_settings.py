@@ -1,4 +1,4 @@
-"""Settings from the environment."""
+"""Tests of settings from the environment."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from helm_longctx.judging.calls import DEFAULTS, PARALLEL, READINGS, TIMEOUT, WA
 
 
 def test_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They hold where nothing is set; what is set is read anew each time."""
+    """Defaults apply where nothing is set, and a variable is read anew each time."""
     for name in DEFAULTS:
         monkeypatch.delenv(name, raising=False)
     assert [setting(name) for name in (WAIT, TIMEOUT, READINGS, PARALLEL)] == [2, 300, 3, 8]
@@ -22,7 +22,7 @@ def test_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
     ("name", "value"), [(WAIT, "soon"), (TIMEOUT, "-1"), (READINGS, "0"), (READINGS, "2.5"), (PARALLEL, "nan")]
 )
 def test_wrong_values(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are refused by name before anything is sent, whoever judges."""
+    """A wrong value is refused by name before anything is sent, whoever judges."""
     monkeypatch.setenv(name, value)
-    with pytest.raises(InputError, match=f"{name}='{value}' is not allowed"):
+    with pytest.raises(InputError, match=f"{name}='{value}' is invalid"):
         RubricAnnotator.check("auto")

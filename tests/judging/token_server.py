@@ -1,4 +1,4 @@
-"""A local server that gives out tokens, and answers chat requests that carry one of them."""
+"""A local server that issues tokens, and answers chat requests that carry one of them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class TokenServer:
     used: list[str] = field(default_factory=list)
 
     def token(self, headers: Any, body: dict[str, str]) -> tuple[int, dict[str, Any]]:
-        """The reply to a request for a token, slow enough for others to come meanwhile."""
+        """Return the reply to a request for a token, slowly enough for others to arrive meanwhile."""
         self.asked.append(body)
         time.sleep(0.05)
         if self.faults:
@@ -59,7 +59,7 @@ class TokenServer:
         return 200, self.answer or {"access_token": value, "token_type": "Bearer", **life}
 
     def chat(self, headers: Any, path: str) -> tuple[int, dict[str, Any]]:
-        """The reply to a chat request; one without a valid key is told all that it sent."""
+        """Return the reply to a chat request. A request without a valid key gets everything that it sent back."""
         key = headers["Authorization"].removeprefix("Bearer ")
         self.used.append(key)
         if key not in self.keys and (key in self.lost or self.tokens.get(key, 0) < time.time()):
@@ -70,7 +70,7 @@ class TokenServer:
 
 @contextmanager
 def serve_tokens(**behaviour: Any) -> Iterator[TokenServer]:
-    """A server at `url`, with `/token` and `/v1/chat/completions`."""
+    """Start a server at `url`, with `/token` and `/v1/chat/completions`."""
     state = TokenServer(**behaviour)
 
     class Handler(BaseHTTPRequestHandler):

@@ -7,7 +7,7 @@ import pytest
 
 @pytest.fixture(scope="module")
 def one_thread() -> Iterator[None]:
-    """Models so small are slower with more."""
+    """Use one thread, because more threads make models of this size slower."""
     torch = pytest.importorskip("torch")
     threads = torch.get_num_threads()
     torch.set_num_threads(1)

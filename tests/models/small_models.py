@@ -1,4 +1,4 @@
-"""Small random models with a tokenizer trained on the spot, saved as the hub has them."""
+"""Small random models with a tokenizer that is trained at once, saved in the hub's format."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
 
 
 def save_tokenizer(folder: Path) -> Any:
-    """A byte-level BPE with a beginning token and a chat template that writes it."""
+    """Save a byte-level BPE with a beginning token and a chat template that writes it."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()

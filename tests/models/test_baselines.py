@@ -1,4 +1,4 @@
-"""The baseline models: they read prompts of every form, and nothing else."""
+"""Tests that the baseline models read prompts of every form and nothing else."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from helm.common.request import Request
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.benchmarks.helmet.categories.icl import ICL
 from helm_longctx.benchmarks.helmet.tasks import HELMET
-from helm_longctx.models import lexical
-from helm_longctx.models.forms import recognise
+from helm_longctx.data.root import DataRoot
+from helm_longctx.models.baselines import lexical
+from helm_longctx.models.baselines.forms import recognise
 from helm_longctx.models.registration import register
-from helm_longctx.protocol.entry import parse_entry
-from helm_longctx.protocol.task import MAIN_METRIC, Task
-from helm_longctx.sources.root import DataRoot
-from tests.tasks import entry_of
+from helm_longctx.tasks.entry import parse_entry
+from helm_longctx.tasks.registry import BENCHMARKS
+from helm_longctx.tasks.task import MAIN_METRIC, Task
+from tests.support.tasks import entry_of
 
 RECALL = HELMET.entries["helmet_recall"].tasks
 ALL = pytest.mark.parametrize("task", [*RECALL, *ICL], ids=lambda task: task.name)
@@ -33,7 +33,7 @@ CHAT = pytest.mark.parametrize("chat", [True, False], ids=["chat", "completion"]
 def asked(
     task: Task, length: str, root: DataRoot, chat: bool, model: str = "longctx/lexical", samples: int = 20
 ) -> float:
-    """The mean score of a model on a task, scored as a run scores it."""
+    """Return the mean score of a model on a task, scored as a run scores it."""
     register()
     client = AutoClient({}, "nowhere", BlackHoleCacheBackendConfig())
     entry = parse_entry(BENCHMARKS, f"{entry_of(task)}:task={task.name},length={length},num_samples={samples}")
@@ -56,8 +56,8 @@ def test_lexical_finds_every_needle(task: Task, chat: bool) -> None:
 
 @CHAT
 def test_lexical_takes_the_label_of_similar_texts(chat: bool, tmp_path: Path) -> None:
-    """Where texts of a label share words, the lexical baseline classifies."""
-    from tests.fabricate import hub, write
+    """The lexical baseline finds the label if texts of a label share words."""
+    from tests.support.fabricate import hub, write
 
     root = DataRoot(tmp_path, mirror=True)
     rng = random.Random(3)
@@ -77,10 +77,10 @@ def test_lexical_takes_the_label_of_similar_texts(chat: bool, tmp_path: Path) ->
 @ALL
 @CHAT
 def test_null_gets_what_its_constant_is_worth(task: Task, chat: bool, mirror: DataRoot) -> None:
-    """The null baseline's score is the share of references that are its constant."""
+    """The null baseline's score is the share of references that equal its constant."""
     entry = parse_entry(BENCHMARKS, f"{entry_of(task)}:task={task.name},length=4k,num_samples=60")
     references = [example.references for example in task.load(task, entry.settings, mirror)]
-    floor = sum(reference == [HELMET.baselines[task.name].constant] for reference in references) / len(references)
+    floor = sum(reference == [task.baseline.constant] for reference in references) / len(references)
     assert asked(task, "4k", mirror, chat, "longctx/null", samples=60) == pytest.approx(floor)
 
 
@@ -93,20 +93,20 @@ def test_any_prompt_gets_an_answer(prompt: str) -> None:
 @ALL
 @given(data=st.data())
 def test_a_known_form_with_any_text(task: Task, data: st.DataObject) -> None:
-    """Odd contexts and questions are answered too."""
+    """Prompts of a known form with odd contexts and questions are answered."""
     text = st.text("ab.\n:\"' label文", max_size=30)
     fields = {name: data.draw(text) for name in ("context", "question", "demos", "query", "type_needle_v")}
     assert isinstance(lexical.answer(task.template.render(fields).text("completion")), str)
 
 
 def test_unknown_form() -> None:
-    """A prompt of no known form is not recognised, and answered with nothing."""
+    """A prompt of an unknown form is not recognized, and its answer is empty."""
     assert recognise("What is the capital of France?") is None
     assert lexical.answer("What is the capital of France?") == ""
 
 
 def test_requests_are_heeded() -> None:
-    """Stop sequences and the number of samples are kept; nothing is cached."""
+    """The baselines respect stop sequences and the number of samples, and cache nothing."""
     register()
     client = AutoClient({}, "nowhere", BlackHoleCacheBackendConfig())
     task = RECALL[0]
@@ -125,7 +125,7 @@ def test_requests_are_heeded() -> None:
 
 
 def test_registering_twice_is_once() -> None:
-    """Both models are known to HELM by name, once, with a description."""
+    """Registering twice makes both models known to HELM once, by name and with a description."""
     register()
     before = len(ALL_MODEL_DEPLOYMENTS)
     register()

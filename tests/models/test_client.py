@@ -13,21 +13,19 @@ from helm.clients.auto_client import AutoClient
 from helm.common.cache_backend_config import BlackHoleCacheBackendConfig
 from helm.common.request import Request
 
-from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.models import registration
-from helm_longctx.models.client import LexicalClient, NullClient
+from helm_longctx.models.baselines.clients import LexicalClient, NullClient
 from helm_longctx.models.registration import WORDS, register
-from helm_longctx.protocol.baseline import Baseline
-from helm_longctx.protocol.task import Task
-from helm_longctx.protocol.template import CONTEXT, NO_TEMPLATE
+from helm_longctx.tasks.baseline import Baseline
+from helm_longctx.tasks.registry import BENCHMARKS
+from helm_longctx.tasks.task import Task
+from helm_longctx.tasks.template import CONTEXT, NO_TEMPLATE
 
 BASELINES = {
-    f"{benchmark.name} {task.name}": (task, baseline)
+    f"{benchmark.name} {task.name}": (task, task.baseline)
     for benchmark in BENCHMARKS
     for task in benchmark.tasks
-    if task.template is not NO_TEMPLATE
-    and (baseline := benchmark.baselines.get(task.name))
-    and isinstance(baseline.kind, str)
+    if task.template is not NO_TEMPLATE and task.baseline and isinstance(task.baseline.kind, str)
 }
 """Of the tasks that are recognised by their templates."""
 JSON_KV, JSON_KV_BASELINE = BASELINES["helmet json_kv"]
@@ -35,7 +33,7 @@ PROMPT = JSON_KV.template.render({CONTEXT: '{\n "fox": "one two"\n}', "question"
 
 
 def test_result_shape() -> None:
-    """A result is one completion without tokens, from no cache, with the time it took."""
+    """A result has one completion without tokens, is not from a cache, and has the time that it took."""
     result = LexicalClient().make_request(Request(prompt=PROMPT))
     assert result.success
     assert not result.cached
@@ -47,14 +45,14 @@ def test_result_shape() -> None:
 
 
 def test_stops_at_the_first_stop_sequence() -> None:
-    """The answer ends before the first of any stop sequence."""
+    """An answer ends before the first stop sequence in it."""
     result = NullClient().make_request(Request(prompt=PROMPT, stop_sequences=["x", "000-", "0-"]))
     assert result.completions[0].text == "00000"
 
 
 @pytest.mark.parametrize(("task", "baseline"), BASELINES.values(), ids=BASELINES)
 def test_null_answers_the_task_s_constant(task: Task, baseline: Baseline) -> None:
-    """The null model gives the constant whatever the content, and nothing for another text."""
+    """The null model gives the task's constant whatever the content is, and nothing for another text."""
     fields = {name: "" if name.startswith(("demo", "example")) else "q" for name in task.template.names}
     fields |= {CONTEXT: "text", "type_needle_v": "number"}
     prompt, constant = task.template.render(fields), baseline.constant
@@ -65,7 +63,7 @@ def test_null_answers_the_task_s_constant(task: Task, baseline: Baseline) -> Non
 
 @pytest.mark.parametrize("name", ["longctx/lexical", "longctx/null"])
 def test_registered_as_open_text_model_without_limits(name: str) -> None:
-    """HELM knows each model as a text model that never cuts a prompt."""
+    """HELM has each baseline as an open text model that never cuts a prompt."""
     register()
     metadata, deployment = get_model_metadata(name), get_model_deployment(name)
     assert metadata.access == "open"
@@ -76,7 +74,7 @@ def test_registered_as_open_text_model_without_limits(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "text"), [("longctx/lexical", "two"), ("longctx/null", JSON_KV_BASELINE.constant)])
 def test_helm_s_auto_client_makes_the_client(name: str, text: str, tmp_path: Path) -> None:
-    """HELM makes the client by its class path and gets its answer, without a key."""
+    """HELM makes the client by its class path and gets its answer without a key."""
     register()
     client = AutoClient({}, str(tmp_path), BlackHoleCacheBackendConfig())
     result = client.make_request(Request(model=name, model_deployment=name, prompt=PROMPT))
@@ -84,7 +82,7 @@ def test_helm_s_auto_client_makes_the_client(name: str, text: str, tmp_path: Pat
 
 
 def test_ready_deployments_come_after_their_models_and_leave_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
-    """HELM warns of a deployment without a model, and takes the last deployment of a model."""
+    """Ready deployments come after their models, and the user's deployments stay the last ones."""
     order: list[str] = []
     own = ModelDeployment("my/luna", ClientSpec("my.Client"), model_name="openai/gpt-6-luna")
     monkeypatch.setattr(registration, "ALL_MODEL_DEPLOYMENTS", [own])

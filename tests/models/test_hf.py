@@ -1,4 +1,4 @@
-"""The client for local models: forms, stops, the request cache, errors; and a real run."""
+"""Tests of the client for local models: forms, stops, the request cache, errors, and a real run."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from helm.common.request import Request, RequestResult
 from helm.proxy.retry import NonRetriableException
 from helm.tokenizers.huggingface_tokenizer import HuggingFaceTokenizer
 
+from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
-from helm_longctx.sources.root import DataRoot
 from tests.e2e.commands import run
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from helm_longctx.models.hf import LongContextHuggingFaceClient  # noqa: E402
+from helm_longctx.models.local.huggingface import LongContextHuggingFaceClient  # noqa: E402
 from tests.models.small_models import BOS, TEXT, save_model  # noqa: E402
 
 SECRET = "the secret prompt"
@@ -69,18 +69,18 @@ def written(plain: Any, tokens: list[int], max_tokens: int = 8) -> list[int]:
     return output[0, len(tokens) :].tolist()
 
 
-def text_of(result: RequestResult) -> str:
+def completion_text(result: RequestResult) -> str:
     assert result.success
     return result.completions[0].text
 
 
 def test_completion(folder: Path, plain: Any, tokenizer: Any) -> None:
-    """The prompt as it stands, behind one BOS; text and tokens without special ones."""
+    """A completion sends the prompt after one BOS, and returns text and tokens without special tokens."""
     tokens = tokenizer(TEXT)["input_ids"]
     assert tokens.count(tokenizer.bos_token_id) == 1
     result = client(folder).make_request(request(TEXT))
     expected = written(plain, tokens)
-    assert text_of(result) == tokenizer.decode(expected, skip_special_tokens=True)
+    assert completion_text(result) == tokenizer.decode(expected, skip_special_tokens=True)
     assert [token.text for token in result.completions[0].tokens] == [tokenizer.decode([token]) for token in expected]
     assert result.completions[0].finish_reason == {"reason": "length"}
     assert result.request_time is not None
@@ -88,32 +88,32 @@ def test_completion(folder: Path, plain: Any, tokenizer: Any) -> None:
 
 
 def test_chat_has_one_bos(folder: Path, tmp_path: Path, plain: Any, tokenizer: Any) -> None:
-    """A chat goes through the template, whose BOS is not doubled; a message or a prompt is the same."""
+    """A chat uses the template without doubling its BOS, with a message or a prompt alike."""
     templated = f"{BOS}<turn>user: {TEXT}</s><turn>assistant: "
     tokens = tokenizer(templated, add_special_tokens=False)["input_ids"]
     assert tokens.count(tokenizer.bos_token_id) == 1
     messages = request(messages=[{"role": "user", "content": TEXT}])
     result = client(folder, tmp_path / "cache.sqlite").make_request(chat(TEXT))
-    assert text_of(result) == tokenizer.decode(written(plain, tokens), skip_special_tokens=True)
+    assert completion_text(result) == tokenizer.decode(written(plain, tokens), skip_special_tokens=True)
     assert client(folder, tmp_path / "cache.sqlite").make_request(messages).cached
     ((_, response),) = get_all_from_sqlite(str(tmp_path / "cache.sqlite"))
     assert response["prompt_tokens"] == len(tokens)
 
 
 def test_no_template_no_chat(tmp_path: Path) -> None:
-    """A base model is not asked to chat; the error repeats no prompt."""
+    """A base model without a template refuses a chat, and the error does not repeat the prompt."""
     save_model(tmp_path)
     for path in tmp_path.glob("*chat_template*"):
         path.unlink()
     config = tmp_path / "tokenizer_config.json"
     config.write_text(json.dumps({k: v for k, v in json.loads(config.read_text()).items() if k != "chat_template"}))
-    with pytest.raises(NonRetriableException, match="has no chat template; allowed: style=completion") as error:
+    with pytest.raises(NonRetriableException, match="has no chat template; give style=completion") as error:
         client(tmp_path).make_request(chat(SECRET))
     assert SECRET not in str(error.value)
 
 
 def newline_after(plain: Any, tokenizer: Any) -> tuple[str, int]:
-    """A prompt after which the model writes a newline token, not first, and where."""
+    """Return a prompt after which the model writes a newline token, not as the first one, and its position."""
     newline = tokenizer.convert_tokens_to_ids("Ċ")
     for number in range(400):
         tokens = written(plain, tokenizer(f"{number} {TEXT}")["input_ids"], 24)
@@ -123,30 +123,30 @@ def newline_after(plain: Any, tokenizer: Any) -> tuple[str, int]:
 
 
 def test_newline_stops_by_token(folder: Path, plain: Any, tokenizer: Any) -> None:
-    """The answer ends before a newline token, as its last but one; without the stop sequence it goes on."""
+    """With a newline as stop sequence the answer ends before a newline token, and without it the answer continues."""
     prompt, place = newline_after(plain, tokenizer)
     expected = written(plain, tokenizer(prompt)["input_ids"], 24)
     stopped = client(folder).make_request(request(prompt, max_tokens=24, stop_sequences=["\n"]))
-    assert text_of(stopped) == tokenizer.decode(expected[:place], skip_special_tokens=True)
+    assert completion_text(stopped) == tokenizer.decode(expected[:place], skip_special_tokens=True)
     assert len(stopped.completions[0].tokens) == place
     assert stopped.completions[0].finish_reason == {"reason": "stop"}
     free = client(folder).make_request(request(prompt, max_tokens=24))
-    assert text_of(free) == tokenizer.decode(expected, skip_special_tokens=True)
+    assert completion_text(free) == tokenizer.decode(expected, skip_special_tokens=True)
 
 
 def test_other_stops_by_text(folder: Path, plain: Any, tokenizer: Any) -> None:
-    """A stop sequence that lies across tokens ends the answer before it, and nothing is written after it."""
+    """A stop sequence across tokens ends the answer before it, and nothing more is generated."""
     tokens = tokenizer(TEXT)["input_ids"]
     whole = tokenizer.decode(written(plain, tokens, 24), skip_special_tokens=True)
     stop = whole[5:9]
     result = client(folder).make_request(request(TEXT, max_tokens=24, stop_sequences=["not there", stop]))
-    assert text_of(result) == whole[: whole.index(stop)]
+    assert completion_text(result) == whole[: whole.index(stop)]
     assert result.completions[0].finish_reason == {"reason": "stop"}
     assert len(result.completions[0].tokens) < 24
 
 
 def test_end_of_text(folder: Path, tmp_path: Path, plain: Any, tokenizer: Any) -> None:
-    """The ends that the generation configuration lists, which is not only the tokenizer's."""
+    """An answer ends at every end token of the generation configuration, and not only at the tokenizer's."""
     end = written(plain, tokenizer(TEXT)["input_ids"])[3]
     changed = tmp_path / "model"
     shutil.copytree(folder, changed)
@@ -158,14 +158,14 @@ def test_end_of_text(folder: Path, tmp_path: Path, plain: Any, tokenizer: Any) -
 
 
 def test_cache_holds_no_prompt(folder: Path, tmp_path: Path) -> None:
-    """The second answer is HELM's; keys tell form, prompt and settings apart, and hold a hash in place of the prompt."""
+    """A repeated answer comes from HELM's cache, whose keys distinguish form, prompt and settings by a hash."""
     cache = tmp_path / "cache.sqlite"
     asked = [request(SECRET), chat(SECRET), request(SECRET, max_tokens=9), request(SECRET, random="1"), request("x")]
     ours = client(folder, cache)
     answers = [ours.make_request(r) for r in asked]
     again = [client(folder, cache, reuse_prefix=True).make_request(r) for r in asked]
     assert [r.cached for r in answers + again] == [False] * 5 + [True] * 5
-    assert [text_of(r) for r in answers] == [text_of(r) for r in again]
+    assert [completion_text(r) for r in answers] == [completion_text(r) for r in again]
     assert not client(folder, cache, chunk_size=3).make_request(asked[0]).cached
     for key, value in get_all_from_sqlite(str(cache)):
         assert SECRET not in json.dumps(key) + json.dumps(value)
@@ -187,13 +187,13 @@ def test_several_samples_and_threads(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"temperature": 0.5}, "temperature=0.5 is not allowed; allowed: 0.0"),
-        ({"echo_prompt": True}, "echo_prompt=True is not allowed; allowed: False"),
-        ({"embedding": True}, "embedding=True is not allowed; allowed: False"),
+        ({"temperature": 0.5}, "temperature=0.5 is invalid; give 0.0"),
+        ({"echo_prompt": True}, "echo_prompt=True is invalid; give False"),
+        ({"embedding": True}, "embedding=True is invalid; give False"),
     ],
 )
 def test_refused_requests(folder: Path, change: dict[str, Any], message: str) -> None:
-    """What the client does not do is no silent difference; HELM does not try again."""
+    """A request that the client cannot fulfil is refused without its prompt, and HELM does not repeat it."""
     with pytest.raises(NonRetriableException, match=message) as error:
         client(folder).make_request(request(SECRET, **change))
     assert isinstance(error.value, InputError)
@@ -203,15 +203,15 @@ def test_refused_requests(folder: Path, change: dict[str, Any], message: str) ->
 @pytest.mark.parametrize(
     ("argument", "message"),
     [
-        ({"dtype": "int8"}, "dtype='int8' is not allowed; allowed: bfloat16, float16, float32, auto"),
-        ({"attn_implementation": "x"}, "attn_implementation='x' is not allowed; allowed: eager, sdpa"),
+        ({"dtype": "int8"}, "dtype='int8' is invalid; choose from bfloat16, float16, float32, auto"),
+        ({"attn_implementation": "x"}, "attn_implementation='x' is invalid; give one of eager, sdpa"),
         ({"attn_implementation": "flash_attention_3"}, "needs the module flash_attn_interface, which is not installed"),
-        ({"chunk_size": 0}, "chunk_size=0 is not allowed; allowed: whole numbers from 1"),
+        ({"chunk_size": 0}, "chunk_size=0 is invalid; give a whole number from 1"),
         ({"pretrained_model_name_or_path": "/nowhere"}, "'/nowhere' with revision=None is neither a folder nor"),
     ],
 )
 def test_refused_arguments(folder: Path, argument: dict[str, Any], message: str) -> None:
-    """Before any request."""
+    """Wrong arguments are refused before any request."""
     arguments = {"pretrained_model_name_or_path": str(folder), **argument}
     tokens = HuggingFaceTokenizer(BlackHoleCacheConfig(), str(folder), str(folder))
     with pytest.raises(InputError, match=message):
@@ -219,7 +219,7 @@ def test_refused_arguments(folder: Path, argument: dict[str, Any], message: str)
 
 
 def test_pickled_weights_are_refused(folder: Path, tmp_path: Path, plain: Any) -> None:
-    """Only safetensors are read, even where other weights lie beside the configuration."""
+    """Weights that are not safetensors are refused, even if they are in the model's folder."""
     shutil.copytree(folder, tmp_path / "model")
     (tmp_path / "model/model.safetensors").unlink()
     torch.save(plain.state_dict(), tmp_path / "model/pytorch_model.bin")
@@ -228,7 +228,7 @@ def test_pickled_weights_are_refused(folder: Path, tmp_path: Path, plain: Any) -
 
 
 def test_out_of_memory_fails_the_request_alone(folder: Path, tmp_path: Path) -> None:
-    """It is a failed request that is not fatal, is not kept, and is told without its prompt."""
+    """A request that exceeds the memory fails alone, is not cached, and its error has no prompt."""
     ours = client(folder, tmp_path / "cache.sqlite")
     model = ours._weights.load()._model
 
@@ -247,9 +247,9 @@ def test_out_of_memory_fails_the_request_alone(folder: Path, tmp_path: Path) -> 
 
 
 def deployment(folder: Path, model: Path) -> Path:
-    """HELM's configuration files with one deployment, for `--local-path`."""
+    """Write HELM's configuration files with one deployment, for `--local-path`."""
     name = "local/small"
-    spec = {"class_name": "helm_longctx.models.hf.LongContextHuggingFaceClient"}
+    spec = {"class_name": "helm_longctx.models.local.huggingface.LongContextHuggingFaceClient"}
     arguments = {"pretrained_model_name_or_path": str(model), "chunk_size": 64, "reuse_prefix": True}
     files: dict[str, Any] = {
         "model_deployments": [
@@ -293,7 +293,7 @@ def deployment(folder: Path, model: Path) -> Path:
 def test_one_deployment_serves_both_forms(
     mirror: DataRoot, folder: Path, tmp_path: Path, plain: Any, tokenizer: Any
 ) -> None:
-    """Through helm-run: ICL is sent as a completion, questions on books as a chat, as HELMET does; outputs are plain generate's.
+    """In helm-run one deployment gets ICL as completions and questions about books as chats, with plain generate's outputs.
 
     Prompts are cut to the window, and a torchvision that was built for another torch does no harm.
     """

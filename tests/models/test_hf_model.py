@@ -1,4 +1,4 @@
-"""The local model against plain `generate`, token by token."""
+"""Tests of the local model against plain `generate`, token by token."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from helm_longctx.models.hf_model import Generation, Job, LocalModel, ModelError, OutOfMemoryError  # noqa: E402
-from helm_longctx.models.hf_weights import Weights  # noqa: E402
+from helm_longctx.models.local.model import Generation, Job, LocalModel, ModelError, OutOfMemoryError  # noqa: E402
+from helm_longctx.models.local.weights import Weights  # noqa: E402
 from tests.models.small_models import save_model  # noqa: E402
 
 LENGTHS = (1, 2, 7, 8, 23, 61)
@@ -25,7 +25,7 @@ def prompts(seed: int = 0, lengths: tuple[int, ...] = LENGTHS) -> list[list[int]
 
 
 def load(folder: Path) -> tuple[LocalModel, Any]:
-    """Ours, and the model itself."""
+    """Load our model, and the model itself."""
     plain = transformers.AutoModelForCausalLM.from_pretrained(folder).eval()
     return LocalModel(transformers.AutoModelForCausalLM.from_pretrained(folder).eval()), plain
 
@@ -63,7 +63,7 @@ def llama(tmp_path_factory: pytest.TempPathFactory) -> tuple[LocalModel, Any]:
 
 @pytest.mark.parametrize("chunk_size", CHUNKS)
 def test_equal_to_plain_generate(pair: tuple[LocalModel, Any], chunk_size: int) -> None:
-    """Whatever the family, its generation configuration, the prompt's length and the chunk's."""
+    """Tokens equal plain `generate`, whatever the family, generation configuration, prompt length and chunk size."""
     ours, plain = pair
     answers = [ask(ours, prompt, chunk_size) for prompt in prompts()]
     assert [answer.tokens for answer in answers] == [expected(plain, prompt) for prompt in prompts()]
@@ -73,7 +73,7 @@ def test_equal_to_plain_generate(pair: tuple[LocalModel, Any], chunk_size: int) 
 
 @pytest.mark.parametrize("chunk_size", CHUNKS[:2])
 def test_equal_with_reused_prefixes(pair: tuple[LocalModel, Any], chunk_size: int) -> None:
-    """Books with several questions, shorter and equal prompts, in changing order."""
+    """Tokens are equal with reused prefixes, for books with several questions in changing order."""
     ours, plain = pair
     books = prompts(1, (50, 21))
     asked = [book[:cut] + question for book in books for cut in (20, 50) for question in prompts(2, (1, 9))] + books
@@ -84,7 +84,7 @@ def test_equal_with_reused_prefixes(pair: tuple[LocalModel, Any], chunk_size: in
 
 
 def test_what_is_reused(llama: tuple[LocalModel, Any]) -> None:
-    """Whole chunks of the common beginning, of the last prompt alone, and never the prompt's last token."""
+    """Only whole chunks of the beginning shared with the last prompt are reused, and never the prompt's last token."""
     ours, _ = llama
     book, other = prompts(3, (40, 40))
     assert ask(ours, book, 8, reuse=True).reused == 0
@@ -101,7 +101,7 @@ def test_what_is_reused(llama: tuple[LocalModel, Any]) -> None:
 
 
 def test_an_answer_does_not_depend_on_what_was_asked_before(llama: tuple[LocalModel, Any]) -> None:
-    """Not in a single bit: with a prefix from another prompt, the logits are the same."""
+    """The logits are exactly the same, whichever prompt was asked before."""
     ours, _ = llama
     book, other = prompts(4, (60, 60))
     logits: list[Any] = []
@@ -118,7 +118,7 @@ def test_an_answer_does_not_depend_on_what_was_asked_before(llama: tuple[LocalMo
 
 
 def test_logits_of_the_last_position_only(llama: tuple[LocalModel, Any]) -> None:
-    """The head is never given more than one position."""
+    """The output head gets only the last position."""
     ours, _ = llama
     sizes: list[int] = []
     hook = ours._model.lm_head.register_forward_hook(lambda module, inputs, output: sizes.append(output.shape[1]))
@@ -128,7 +128,7 @@ def test_logits_of_the_last_position_only(llama: tuple[LocalModel, Any]) -> None
 
 
 def test_chunks(llama: tuple[LocalModel, Any]) -> None:
-    """The body reads chunks of the size that was asked for, and only those that are new."""
+    """The body reads chunks of the requested size, and only new ones."""
     ours, _ = llama
     sizes: list[int] = []
 
@@ -145,7 +145,7 @@ def test_chunks(llama: tuple[LocalModel, Any]) -> None:
 
 @pytest.mark.parametrize("family", ["Mistral", "Mamba"])
 def test_what_cannot_be_reused_is_said_once(family: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Sliding windows forget tokens, and recurrent models keep none: they read all of a prompt each time."""
+    """Models with sliding windows or recurrent states read each whole prompt, and the log says so once."""
     ours, plain = load(save_model(tmp_path, family))
     book = prompts(7, (50,))[0]
     answers = [ask(ours, book, 8, reuse=True) for _ in range(3)]
@@ -159,7 +159,7 @@ def test_what_cannot_be_reused_is_said_once(family: str, tmp_path: Path, caplog:
 
 
 def test_stop_tokens(llama: tuple[LocalModel, Any]) -> None:
-    """A stop token ends the answer and is its last; the model's own ends still count."""
+    """A stop token ends the answer as its last token, and the model's own end tokens still apply."""
     ours, plain = llama
     prompt = prompts(8, (30,))[0]
     free = expected(plain, prompt)
@@ -170,7 +170,7 @@ def test_stop_tokens(llama: tuple[LocalModel, Any]) -> None:
 
 
 def test_out_of_memory(llama: tuple[LocalModel, Any]) -> None:
-    """A prompt that does not fit fails with no more than its length, what was kept is let go, and the next one works."""
+    """A prompt that exceeds the memory fails with its length, its cache is freed, and the next prompt works."""
     ours, plain = llama
     book = prompts(9, (60,))[0]
 
@@ -189,13 +189,13 @@ def test_out_of_memory(llama: tuple[LocalModel, Any]) -> None:
 
 
 def test_tokens_of_another_model(llama: tuple[LocalModel, Any]) -> None:
-    """On a GPU they would break all later requests too."""
+    """A token that the model does not have is refused, because on a GPU it would break later requests."""
     with pytest.raises(ModelError, match="token 5000 and the model has only"):
         ask(llama[0], [0, 5000])
 
 
 def test_more_positions_than_the_model_has(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Rotary ones go on, and it is said once; a table of them ends, on a GPU for all later requests too."""
+    """Rotary positions continue beyond the model's with one warning, and a table of positions ends in an error."""
     rotary, plain = load(save_model(tmp_path / "llama", positions=64))
     table, _ = load(save_model(tmp_path / "opt", "OPT", positions=64))
     book = prompts(10, (80,))[0]
@@ -209,7 +209,7 @@ def test_more_positions_than_the_model_has(tmp_path: Path, caplog: pytest.LogCap
 
 
 def test_weights_are_loaded_once(tmp_path: Path) -> None:
-    """By path, commit, type and attention."""
+    """Weights are loaded once for each path, commit, type and attention."""
     path = str(save_model(tmp_path))
     weights = Weights.find(path, None, "float32", None)
     assert weights.commit is None

@@ -1,21 +1,20 @@
 from __future__ import annotations
 
 import re
-import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helm_longctx.benchmarks import BENCHMARKS
-from helm_longctx.models import lexical
-from helm_longctx.models.units import words
-from helm_longctx.protocol.baseline import AnswerKind
-from helm_longctx.protocol.task import Example, Task
-from helm_longctx.protocol.template import CONTEXT
+from helm_longctx.models.baselines import lexical
+from helm_longctx.models.baselines.units import words
+from helm_longctx.tasks.baseline import AnswerKind
+from helm_longctx.tasks.registry import BENCHMARKS
+from helm_longctx.tasks.task import Example, Task
+from helm_longctx.tasks.template import CONTEXT
 
 TASKS = [task for benchmark in BENCHMARKS for task in benchmark.tasks]
-KINDS = {name: baseline.kind for benchmark in BENCHMARKS for name, baseline in benchmark.baselines.items()}
+KINDS = {task.name: task.baseline.kind for benchmark in BENCHMARKS for task in benchmark.tasks if task.baseline}
 RECALL = [task for task in TASKS if task.any_length and KINDS[task.name] == "lookup"]
 ICL = next(task for task in TASKS if KINDS[task.name] == "label")
 
@@ -27,7 +26,7 @@ TOPICS = {
 
 
 def scored(task: Task, example: Example, form: str) -> float:
-    """The main score of the lexical model's answer, as the metric takes it."""
+    """Return the main score of the lexical model's answer, as the metric computes it."""
     prompt = task.prompt(example).user_turn
     prefix = ""
     if form == "completion":
@@ -42,7 +41,7 @@ def scored(task: Task, example: Example, form: str) -> float:
     [("the card someone stole", "7"), ("rain and weather tomorrow?", "31"), ("a flight on monday", "4")],
 )
 def test_labels_as_the_nearest_demonstrations(question: str, label: str, form: str) -> None:
-    """The label of the demonstrations that share the question's words scores right in both forms."""
+    """The label of the demonstrations that share the question's words is right in both forms."""
     fields = {CONTEXT: demonstrations(), "question": question}
     assert scored(ICL, Example("x", fields, [label], "hub"), form) == 1
 
@@ -52,7 +51,7 @@ def demonstrations() -> str:
 
 
 def test_repeated_demonstration_votes_once() -> None:
-    """A demonstration that stands many times does not outvote several different ones."""
+    """A demonstration that occurs many times does not outvote several different ones."""
     context = "\n\n".join(["what is abc\nlabel: 1"] * 100 + [f"what is a word{i}\nlabel: 2" for i in range(9)])
     assert lexical.nearest_label(context, "what is love") == "2"
 
@@ -63,62 +62,60 @@ def test_label_with_a_colon_is_whole() -> None:
 
 
 def test_demonstration_with_an_empty_line() -> None:
-    """What stands before an empty line in a demonstration is no demonstration without a label."""
+    """Text before an empty line in a demonstration is not a demonstration without a label."""
     assert lexical.nearest_label("my card\n\nis lost\nlabel: 7\n\nrain\nlabel: 8", "card is lost") == "7"
 
 
 def test_no_shared_word_gives_the_first_label() -> None:
-    """Without any word in common there is still an answer, if there is a demonstration."""
+    """Without a common word the answer is the first label, if there is a demonstration."""
     assert lexical.nearest_label(demonstrations(), "zzz") == "7"
     assert lexical.nearest_label("", "zzz") == ""
 
 
 def test_all_values_of_a_key_in_order_once() -> None:
-    """Every best line gives its value, each value once."""
+    """Every best line gives its value, and each value occurs once."""
     lines = ["fox is: 1.", "cow is: 2.", "fox is: 3.", "fox is: 1."]
     assert lexical.value_after(" ".join(lines), "fox") == "1, 3"
 
 
 @pytest.mark.parametrize("value", ["ffff12cd-0000-0000-0000-000000000000", "00000000-0000-0000-12cd-000000000000"])
 def test_value_that_holds_a_piece_of_the_key(value: str) -> None:
-    """A value is whole even if a piece of the key is in it."""
+    """A value is whole even if it contains a piece of the key."""
     key = "aaaaaaaa-12cd-4444-5555-bbbbbbbbbbbb"
     assert lexical.value_after(f'{{\n "other": "x",\n "{key}": "{value}"\n}}', key) == value
 
 
 def test_order_of_a_key_s_words() -> None:
-    """A key of the same words in another order is another key."""
+    """A key with the same words in another order is another key."""
     assert lexical.value_after("red-light is: 1.\nlight-red is: 2.", "light-red") == "2"
 
 
 def test_letters_whose_lower_case_is_longer() -> None:
-    """Lines are still found behind letters that lower case makes two of."""
+    """Lines are found after letters whose lower case is two letters."""
     assert lexical.value_after("İ" * 50 + " no.\nfox is: 1.\ncow is: 2.\ndog is: 3.", "cow") == "2"
 
 
 def test_line_without_a_value() -> None:
-    """Nothing but the question's own words is no value."""
+    """A line that has only the question's own words gives no value."""
     assert lexical.value_after("nothing here\nred fox", "fox red") == ""
     assert lexical.value_after("nothing here", "fox") == ""
 
 
 @given(st.lists(st.sampled_from(["a", "b1", "İ", " ", ":", "\n", "\n\n", "\nlabel:"])).map("".join), st.text("ab1 \n"))
 def test_never_raises_on_blocks(context: str, question: str) -> None:
-    """Blocks may be empty, repeated or without a label."""
+    """Empty or repeated blocks and blocks without a label raise no error."""
     lexical.nearest_label(context, question)
     lexical.value_after(context, question)
 
 
 @pytest.mark.parametrize("task", [ICL, RECALL[0]], ids=lambda task: task.name)
-def test_long_prompt_takes_no_time(task: Task) -> None:
-    """Half a megabyte of prompt, about 128k tokens, is answered in well under a second."""
+def test_a_long_prompt(task: Task) -> None:
+    """A prompt of half a megabyte, about 128k tokens, has an answer; `bench/lexical.py` measures the time."""
     context = "\n\n".join(f"the text number {i} of some words\nlabel: {i % 9}" for i in range(12_000))
     fields = {CONTEXT: context, "question": "the text number 77", "demos": ""}
     prompt = task.template.render(fields).user_turn
     assert len(prompt) > 500_000
-    start = time.perf_counter()
     assert lexical.answer(prompt)
-    assert time.perf_counter() - start < 1
 
 
 PASSAGES = (
@@ -129,7 +126,7 @@ PASSAGES = (
 
 
 def test_span() -> None:
-    """Names and numbers beside the question's words; numbers first where one is asked for."""
+    """A span has names and numbers near the question's words, and numbers first if the question asks for one."""
     context = re.sub(r" \[\d\]", " ", PASSAGES)
     assert lexical.span(context, "who built the tower?").startswith("Anna Karst")
     assert lexical.span(context, "when was the tower built?").startswith("1887")
@@ -138,7 +135,7 @@ def test_span() -> None:
 
 
 def test_ranking() -> None:
-    """Ids of passages that share words with the query, best first; never more than fit the budget."""
+    """A ranking has the ids of passages that share words with the query, best first, within the budget."""
     context = "\n\n".join(f"[ID: {n}] Document (Title: T): {'red fox ' * (n == 7)}fox {n}" for n in range(60))
     ids = lexical.ranking(context, "red fox").split(" > ")
     assert ids[0] == "7"
@@ -147,21 +144,21 @@ def test_ranking() -> None:
 
 
 def test_citation() -> None:
-    """Sentences with the number of their passage."""
+    """A citation quotes sentences with the number of their passage."""
     said = lexical.citation(PASSAGES, "who built the tower")
     assert said.startswith("Document") is False
     assert "Anna Karst built the tower in 1887 [2]." in said
 
 
 def test_option() -> None:
-    """The option that stands near the question's words."""
+    """The chosen option is near the question's words."""
     context = "The fox ran to the barn.\nThe cat slept in the attic.\nThe attic burnt down."
     assert lexical.option(context, "where did the cat sleep", "A. barn\nB. attic\nC. lake\nD. moon") == "B"
     assert lexical.option(context, "?", "") == ""
 
 
 def test_lead_frequent_and_chain() -> None:
-    """First sentences of parts, the most frequent words, and values that are passed on."""
+    """The lead, frequent and chain strategies give first sentences, the most frequent words, and passed-on values."""
     text = " ".join(f"Sentence number {n} is here." for n in range(100))
     assert lexical.lead(text, "").startswith("Sentence number 0 is here.")
     assert 20 < len(lexical.lead(text, "").split()) <= 200
@@ -173,7 +170,7 @@ def test_lead_frequent_and_chain() -> None:
 
 @given(st.text(), st.text())
 def test_nothing_raises(context: str, question: str) -> None:
-    """Whatever a prompt holds, an answer is given."""
+    """No strategy raises an error, whatever a prompt contains."""
     for strategy in lexical._STRATEGIES.values():
         strategy(context, question)
     lexical.option(context, question, question)
@@ -186,7 +183,7 @@ ODD = ["", "word", "no match at all", "İ" * 200 + " fox. ß İX Fox\n\nfox İİ
 @pytest.mark.parametrize("context", ODD)
 @pytest.mark.parametrize("question", ["", "fox", "who is the İ fox?", "when 1 fox", "(.*"])
 def test_odd_texts_are_answered(context: str, question: str) -> None:
-    """Empty, repeated and odd letters never make a strategy fail."""
+    """Empty, repeated and odd letters make no strategy fail."""
     for strategy in lexical._STRATEGIES.values():
         assert isinstance(strategy(context, question), str)
     assert lexical.option(context, question, "A. fox\nB. \nC. .\nD. İ") in "ABCD"
@@ -202,7 +199,7 @@ HEADS: dict[AnswerKind, str] = {
 
 
 def passages(kind: AnswerKind, count: int) -> str:
-    """A passage with rare words, and others, as the kind's task shows them."""
+    """Return a passage with rare words among others, as the kind's task shows them."""
     texts = ["The lake Vel was dug by Anna Karst in 1887. Today it is deep."]
     texts += (f"The town of Some{n} has a fox number {n}. There it is." for n in range(1, count))
     return "\n\n".join(HEADS[kind].format(n=n) + text for n, text in enumerate(texts))
@@ -210,7 +207,7 @@ def passages(kind: AnswerKind, count: int) -> str:
 
 @pytest.mark.parametrize("kind", HEADS)
 def test_long_context_is_never_tokenized(kind: AnswerKind, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is cut into words does not grow with the context."""
+    """The number of characters that are cut into words does not grow with the context."""
     read = 0
 
     def counted(text: str) -> list[str]:
@@ -228,7 +225,7 @@ def test_long_context_is_never_tokenized(kind: AnswerKind, monkeypatch: pytest.M
 
 
 def test_span_takes_the_best_passage_first() -> None:
-    """Names of the passage with the rarest words come before those of others, without a sentence's first word."""
+    """Names of the passage with the rarest words come first, without a sentence's first word."""
     assert lexical.span(passages("span", 300), "who dug the lake Vel?").startswith("Anna Karst")
     assert lexical.span(passages("span", 300), "when was the lake Vel dug?").startswith("1887")
     context = "Document 1:\nThe fox is red.\n\nDocument 2:\nIn it the Élan Vital of Bergson is told; told in vain."
@@ -242,13 +239,13 @@ def test_span_in_a_text_without_paragraphs() -> None:
 
 
 def test_ranking_by_rare_words() -> None:
-    """A passage with the rare word comes before those with the common one."""
+    """A passage with the rare word is ranked before passages with the common one."""
     context = "[ID: 7] Document: the fox\n\n[ID: 8] Document: the fox sleeps\n\n[ID: 9] Document: the fox of Vel"
     assert lexical.ranking(context, "fox of Vel").startswith("9 > 7")
 
 
 def test_option_across_lines() -> None:
-    """Words stand together even if the text is broken into lines between them."""
+    """Words count as neighbours even if a line break is between them."""
     context = "\n".join(["He went to", "the barn", *["and so on"] * 9, "the cat", "slept in", "the attic", *["on"] * 9])
     assert lexical.option(context, "where did the cat sleep", "A. barn\nB. lake\nC. moon\nD. attic") == "D"
 
@@ -263,14 +260,14 @@ def test_lead_begins_with_whole_words() -> None:
 
 
 def test_chain_follows_the_order() -> None:
-    """A variable that took another's value before that one had it does not hold it; each is named once."""
+    """A variable counts only if its source had the value before, and each variable is named once."""
     assert lexical.chain("VAR C = VAR B VAR A = 12 VAR B = VAR A VAR B = VAR A VAR D = 123", "12") == "A, B"
 
 
 @pytest.mark.parametrize("form", ["chat", "completion"])
 @pytest.mark.parametrize("kind", ["span", "ranking"])
 def test_demonstrations_are_not_answered_from(kind: AnswerKind, form: str) -> None:
-    """Solved examples right before the context are not taken for a part of it."""
+    """Solved examples before the context are not taken for a part of it."""
     task = next(task for task in TASKS if KINDS[task.name] == kind and "{demos}{context}" in task.template.user)
     shown = HEADS[kind].format(n=5) + "Kiri dug the lake Vel."
     demo = f"{shown}\n\nQuestion: who?\n{task.template.prefix} 5\n\n"
@@ -284,7 +281,7 @@ def test_demonstrations_are_not_answered_from(kind: AnswerKind, form: str) -> No
 
 @pytest.mark.parametrize("form", ["chat", "completion"])
 def test_cites_documents_of_the_whole_context(form: str) -> None:
-    """Where the context follows the question, all of it is searched, and no demonstration's documents are."""
+    """If the context follows the question, all of it is searched, and no demonstration's documents are cited."""
     task = next(task for task in TASKS if KINDS[task.name] == "citation" and task.shots)
     demo = "Do.\n\nQuestion: who dug?\n\nDocument [9](Title: T): Kiri dug the lake.\n\nAnswer: Kiri [9].\n\n\n"
     fields = {CONTEXT: PASSAGES, "question": "who built the tower?", "demo_text": demo, "instruction": "Do."}
@@ -295,6 +292,6 @@ def test_cites_documents_of_the_whole_context(form: str) -> None:
 
 
 def test_context_with_an_answer_s_prefix() -> None:
-    """A context without demonstrations is whole."""
+    """A context without demonstrations stays whole."""
     assert lexical._without_demonstrations("one\n\ntwo", "Answer:") == "one\n\ntwo"
     assert lexical._without_demonstrations("Q\nAnswer: x\n\nNow read:\n\none\n\ntwo", "Answer:") == "one\n\ntwo"

@@ -1,4 +1,4 @@
-"""No prompt in a log line or an exception."""
+"""Tests that no prompt is in a log line or an exception."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ import traceback
 import pytest
 from helm.common.hierarchical_logger import hexception, hlog
 from helm.common.request import Request
+from hypothesis import given
+from hypothesis import strategies as st
 
+from helm_longctx.errors import InputError
 from helm_longctx.helm.patches import apply_patches
-from helm_longctx.redaction.abbreviation import LOG_LIMIT, abbreviate, format_traceback
+from helm_longctx.redaction.abbreviation import LOG_LIMIT, abbreviate, describe_error, format_traceback
 from helm_longctx.redaction.text import redact, register_secret
 
 PROMPT = "begin " + "the needle is here " * 50_000 + "end"
@@ -17,7 +20,7 @@ PROMPT = "begin " + "the needle is here " * 50_000 + "end"
 
 @pytest.fixture
 def log(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
-    """HELM's log, our hooks installed twice."""
+    """Install our hooks twice, and return HELM's log."""
     apply_patches()
     apply_patches()
     caplog.set_level("INFO")
@@ -26,7 +29,7 @@ def log(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
 
 @pytest.mark.parametrize("before", [0, 170, 185, 195, 210])
 def test_no_half_of_a_secret(before: int) -> None:
-    """What stands where a text is cut is known as a secret only as long as it is whole."""
+    """A secret at the place where a text is cut is redacted whole, because half of it could not be recognised later."""
     secret = "opaque.Zq7-" * 8
     register_secret(secret)
     cut = redact(abbreviate(" " * before + secret + " " * 200))
@@ -35,21 +38,21 @@ def test_no_half_of_a_secret(before: int) -> None:
 
 
 def test_short() -> None:
-    """A head, the size and a digest; short texts stay."""
+    """A long text is cut to its beginning, its size and a digest, and a short text stays."""
     assert abbreviate("x" * 200) == "x" * 200
     assert abbreviate(PROMPT).startswith("begin the needle")
     assert abbreviate(PROMPT).endswith("… [950,009 characters, sha256 847aa07d71f1]")
 
 
 def test_circles_of_causes() -> None:
-    """Two exceptions can be each other's context."""
+    """The traceback of two exceptions that are each other's context is short."""
     one, other = ValueError(PROMPT), KeyError("b")
     one.__context__, other.__context__ = other, one
     assert len(format_traceback(one)) < LOG_LIMIT
 
 
 def test_log_lines(log: pytest.LogCaptureFixture) -> None:
-    """Long records are cut; others and their arguments stay."""
+    """A long log record is cut, while other records and their arguments stay."""
     hlog(PROMPT)
     hlog("a run spec " * 100)
     first, second = log.messages
@@ -59,7 +62,7 @@ def test_log_lines(log: pytest.LogCaptureFixture) -> None:
 
 
 def test_logged_exceptions(log: pytest.LogCaptureFixture) -> None:
-    """In a traceback, too; the calls and the errors that it came from are still there."""
+    """A logged traceback is cut, but shows the calls, the cause and the line of the exception."""
     try:
         try:
             raise KeyError(PROMPT)
@@ -74,7 +77,7 @@ def test_logged_exceptions(log: pytest.LogCaptureFixture) -> None:
 
 
 def ping(calls: int, message: str) -> None:
-    """Raise at the end of many calls; Python shortens a traceback where one line calls itself."""
+    """Raise an error after many calls of alternating functions, because Python shortens the traceback of one that calls itself."""
     if not calls:
         raise RuntimeError(message)
     pong(calls - 1, message)
@@ -86,7 +89,7 @@ def pong(calls: int, message: str) -> None:
 
 @pytest.mark.parametrize("message", ["the reason", PROMPT], ids=["short", "long"])
 def test_tracebacks_as_text(message: str, log: pytest.LogCaptureFixture) -> None:
-    """HELM logs them so when a run fails: the head and the exception at the end are there, and no prompt."""
+    """A long traceback that HELM logs as text keeps its beginning and the exception at the end, without the prompt."""
     try:
         ping(50, message)
     except RuntimeError:
@@ -102,8 +105,22 @@ def test_tracebacks_as_text(message: str, log: pytest.LogCaptureFixture) -> None
 
 
 def test_a_request_in_an_exception() -> None:
-    """HELM puts requests into errors: prompt and messages are shortened, what is short is shown."""
+    """A request in an exception is shown with a shortened prompt and shortened messages, and with its short fields."""
     shown = repr(Request(prompt=PROMPT, model="a/b", messages=[{"role": "user", "content": PROMPT}]))
     assert len(shown) < 1500
     assert "model='a/b'" in shown
     assert "sha256 847aa07d71f1" in shown
+
+
+@given(st.text(max_size=3000))
+def test_our_errors_are_whole(text: str) -> None:
+    """An error of ours is shown whole in one line, because its advice comes last and it holds no prompt."""
+    assert describe_error(InputError(text)) == redact(" ".join(text.split()))
+
+
+@given(st.text(min_size=300, max_size=3000))
+def test_other_errors_are_abbreviated(text: str) -> None:
+    """Errors of others are shortened, because they can quote a prompt."""
+    line = " ".join(text.split())
+    assert describe_error(ValueError(text)) == abbreviate(redact(line))
+    assert len(describe_error(ValueError(PROMPT))) < 300

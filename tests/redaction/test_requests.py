@@ -1,4 +1,4 @@
-"""What is redacted of a client's results, and from when on a deployment's keys are known."""
+"""Tests of what is redacted in a client's results, and since when a deployment's keys are known."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ KEY = "deployment-key-Zq7Zq7"
 
 
 class EchoClient(Client):
-    """Repeats its key, in its answer and in its error."""
+    """A client that repeats its key in its answer and in its error."""
 
     def __init__(self, api_key: str):
         self._key = api_key
 
     def make_request(self, request: Request) -> RequestResult:
-        """An answer, or an error."""
+        """Return an answer or an error that contains the key."""
         completion = GeneratedOutput(text=self._key, logprob=0, tokens=[])
         flags = ErrorFlags(is_retriable=False)
         success = request.prompt == "answer"
@@ -40,7 +40,7 @@ def deployment() -> ModelDeployment:
 
 
 def test_errors_are_redacted_and_answers_are_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An answer is evidence: docs/security.md says that it stays as it came."""
+    """Errors are redacted, and answers are not, because an answer is evidence, as docs/security.md says."""
     apply_patches()
     monkeypatch.setitem(DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT, "test/echo", deployment())
     client = AutoClient({}, str(tmp_path), BlackHoleCacheBackendConfig())
@@ -51,7 +51,7 @@ def test_errors_are_redacted_and_answers_are_not(tmp_path: Path, monkeypatch: py
 
 
 def test_keys_are_known_before_a_client_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of deployments that were there first, and of those that come later."""
+    """The keys of deployments that exist before the hooks and of later ones are known before a client is made."""
     apply_patches()
     deployment()
     assert redact(f"wrong: {KEY}") == f"wrong: {MARK}"

@@ -1,4 +1,4 @@
-"""No secret in text, and text without secrets as it was."""
+"""Tests that no secret stays in a text, and that text without secrets is unchanged."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import base64
 import json
 import logging
 import string
+import subprocess
 import sys
 import threading
 import warnings
@@ -57,13 +58,13 @@ SECRETS = st.text(st.characters(min_codepoint=33, codec="utf-8"), min_size=8, ma
 
 @given(before=PLAIN, key=st.sampled_from(KEYS), after=st.text(st.sampled_from(" \n'\")}<&")))
 def test_keys_of_providers_are_found_anywhere(before: str, key: str, after: str) -> None:
-    """Whatever stands before them; unknown to us as they are."""
+    """The key of a provider is redacted in any text, although it is not registered."""
     assert key[8:] not in redact(before + key + after)
 
 
 @given(before=st.text(), secret=SECRETS, after=st.text())
 def test_a_registered_secret_is_found_anywhere(before: str, secret: str, after: str) -> None:
-    """Any text may be a secret, and any may stand around it; again is no different."""
+    """Any text can be a registered secret and is found anywhere, and a second redaction changes nothing."""
     register_secret(secret)
     clean = redact(before + secret + after)
     assert secret not in clean
@@ -72,7 +73,7 @@ def test_a_registered_secret_is_found_anywhere(before: str, secret: str, after: 
 
 @given(before=st.binary(max_size=9), secret=SECRETS, after=st.binary(max_size=9))
 def test_a_registered_secret_is_found_as_others_write_it(before: bytes, secret: str, after: bytes) -> None:
-    """In addresses, JSON, Python's errors, and in base64 with other bytes around it."""
+    """A registered secret is found in addresses, JSON, Python's errors, and in base64 with other bytes around it."""
     register_secret(secret)
     for written in (
         quote(secret, safe=""),
@@ -91,7 +92,7 @@ def test_a_registered_secret_is_found_as_others_write_it(before: bytes, secret: 
 
 @given(st.text(st.sampled_from(string.ascii_lowercase + string.digits + " .,:/-_\n")))
 def test_text_without_secrets_is_unchanged(text: str) -> None:
-    """Words, numbers, file names."""
+    """Words, numbers and file names without a secret are unchanged."""
     assert redact(text) == text
 
 
@@ -111,7 +112,7 @@ def test_text_without_secrets_is_unchanged(text: str) -> None:
     ],
 )
 def test_ordinary_text_is_unchanged(text: str) -> None:
-    """What logs and answers say of keys without telling one."""
+    """Logs and answers that speak of keys without telling one are unchanged."""
     assert redact(text) == text
 
 
@@ -145,18 +146,18 @@ def test_ordinary_text_is_unchanged(text: str) -> None:
     ],
 )
 def test_forms_of_secrets(text: str, clean: str) -> None:
-    """What stands around them stays."""
+    """Only the secret is replaced, and the text around it stays."""
     assert redact(text) == clean
 
 
 def test_a_short_value_is_no_secret() -> None:
-    """`EMPTY`, which vLLM's clients send, would make holes in words."""
+    """A short value such as `EMPTY`, which vLLM's clients send, is no secret, because it would make holes in words."""
     register_secret("EMPTY")
     assert redact("EMPTY LINES ARE EMPTY") == "EMPTY LINES ARE EMPTY"
 
 
 def test_what_is_registered() -> None:
-    """Variables and credentials whose names say so, and keys of deployments."""
+    """The values of variables and credentials with telling names, and the keys of deployments, are registered."""
     register_environment({"SOME_API_KEY": "env-key-0001", "DB_PASSWORD": "env-pass-0001", "HOME": "/home/somebody"})
     register_credentials(
         {
@@ -172,7 +173,7 @@ def test_what_is_registered() -> None:
 
 
 def test_arguments_of_clients() -> None:
-    """Keys by name, all headers that gateways invent, keys and passwords in addresses, however deep."""
+    """Keys by name, headers that gateways invent, and secrets in addresses are registered from arguments at any depth."""
     register_arguments(
         {
             "api_key": "argument-key-1",
@@ -196,7 +197,7 @@ def test_arguments_of_clients() -> None:
 
 
 def test_credentials_with_an_address() -> None:
-    """HELM's credentials file has addresses too."""
+    """The key in an address of HELM's credentials file is registered."""
     register_credentials({"openaiBaseUrl": "https://gateway.example/v1?key=address-key-1"})
     assert redact("address-key-1") == MARK
 
@@ -216,7 +217,7 @@ def log(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
 
 
 def test_logs(log: pytest.LogCaptureFixture) -> None:
-    """In the message, in its arguments, also where they do not fit, and in what calls it."""
+    """Secrets are redacted in log messages, in their arguments, also wrong ones, and in the stack."""
     logger = logging.getLogger("anything")
     logger.info(f"message {SECRET}")
     logger.info("argument %s %d", {"header": SECRET}, 3)
@@ -229,7 +230,7 @@ def test_logs(log: pytest.LogCaptureFixture) -> None:
 
 
 def test_tracebacks_in_logs(log: pytest.LogCaptureFixture) -> None:
-    """Also of the exceptions that an exception came from."""
+    """Secrets are redacted in logged tracebacks, also in the exceptions that caused an exception."""
     logger = logging.getLogger("anything")
     try:
         try:
@@ -250,7 +251,7 @@ def test_tracebacks_in_logs(log: pytest.LogCaptureFixture) -> None:
 
 @pytest.fixture
 def hooks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Python's own, redact; afterwards they are as they were."""
+    """Redact in Python's own hooks for exceptions and warnings, and restore them after the test."""
     register_secret(SECRET)
     monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)
     monkeypatch.setattr(sys, "unraisablehook", sys.__unraisablehook__)
@@ -263,7 +264,7 @@ def hooks(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("hooks")
 @pytest.mark.parametrize("installed", [True, False])
 def test_uncaught_exceptions(installed: bool, capsys: pytest.CaptureFixture[str]) -> None:
-    """What Python prints at its end; in helm-run bad input is one line."""
+    """Secrets are redacted in what Python prints of an uncaught exception, and bad input is one line in helm-run."""
     if installed:
         errors.install_excepthook()
     for error in (ValueError(SECRET), KeyError("harmless")):
@@ -284,7 +285,7 @@ def fail(message: str) -> None:
 
 @pytest.mark.usefixtures("hooks")
 def test_uncaught_exceptions_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
-    """In threads, and those that Python can only tell."""
+    """Secrets are redacted in exceptions of threads and destructors."""
     for message in (f"in a thread {SECRET}", "harmless"):
         thread = threading.Thread(target=fail, args=(message,), name="the thread")
         thread.start()
@@ -299,6 +300,19 @@ def test_uncaught_exceptions_elsewhere(capsys: pytest.CaptureFixture[str]) -> No
 
 @pytest.mark.usefixtures("hooks")
 def test_warnings() -> None:
-    """As Python prints and logs them."""
+    """Secrets are redacted in warnings as Python prints and logs them."""
     text = warnings.formatwarning(f"said {SECRET}", UserWarning, "file.py", 3, "line")
     assert text == f"file.py:3: UserWarning: said {MARK}\n  line\n"
+
+
+def test_formats_of_providers_are_loaded_late() -> None:
+    """The package imports no client, and the first text is redacted with the providers' formats even without their packages."""
+    code = """
+import sys
+from helm_longctx.redaction.text import redact
+late = "helm_longctx.models.apis.client" not in sys.modules
+print(late, redact("sk-ant-api03-0123456789 sk-proj-0123456789 sk-or-0123456789"))
+print({"anthropic", "httpx", "httpx2", "openai"} & set(sys.modules))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["True [redacted] [redacted] [redacted]", "set()"]

@@ -1,57 +1,34 @@
-"""Comparisons of models on a suite."""
+"""Tests of comparisons of models on a suite."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from helm_longctx.errors import InputError
-from helm_longctx.report.compare import Item, Table
-from helm_longctx.report.results import Result, interval_of
-from helm_longctx.runs.scores import InstanceScore
+from helm_longctx.results.boards import make_boards
+from helm_longctx.results.comparison import Item, Table
+from helm_longctx.results.reading import Result
+from helm_longctx.results.statistics.comparison import compare_pairs
+from helm_longctx.tasks.registry import BENCHMARKS
+from tests.support.results import result
 
-DEPTHS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 
-
-def result(
-    model: str, task: str, score: Callable[[int, float], float], questions: int = 30, length: int = 8192
-) -> Result:
-    """A model's scores on questions at six depths."""
-    rows = tuple(
-        InstanceScore(
-            f"run-{model}",
-            model,
-            "helmet_rag",
-            task,
-            length,
-            "full",
-            f"{task}-{6 * question + place}",
-            0,
-            score(question, depth),
-            f"{task}: {question}",
-            depth,
-            "",
-            None,
-            "",
-            {},
-        )
-        for question in range(questions)
-        for place, depth in enumerate(DEPTHS)
-    )
-    return Result("helmet", "rag", task, model, length, "full", interval_of(rows), rows=rows)
+def compare(results: list[Result], models: list[str]) -> Table:
+    return Table(make_boards(results, BENCHMARKS), models)
 
 
 def test_a_clear_difference() -> None:
-    """It is found on everything, by task and by depth, and the instances behind it are named."""
+    """A clear difference is found on everything, by task and by depth, and the instances that cause it are named."""
     results = [
         result("a/good", "nq", lambda question, depth: 1.0),
         result("a/bad", "nq", lambda question, depth: float(question % 2 or depth == 0)),
         result("a/good", "popqa", lambda question, depth: 0.5),
         result("a/bad", "popqa", lambda question, depth: 0.5),
     ]
-    table = Table(results, ["a/good", "a/bad"])
+    table = compare(results, ["a/good", "a/bad"])
     pairings = {(each.by, each.part): each for each in table.pairings()}
     everything = pairings["all", ""]
     assert everything.comparison.effect.mean == pytest.approx((0.5 * 5 / 6) / 2)
@@ -61,25 +38,25 @@ def test_a_clear_difference() -> None:
     assert pairings["depth", "0 %"].comparison.effect.mean == 0
     assert pairings["depth", "100 %"].comparison.effect.mean == pytest.approx(0.25)
     assert pairings["length", "8k"].comparison == everything.comparison
-    first, *_ = differences = table.differences("a/good", "a/bad", 3, "http://host")
+    first, *_ = contrasts = table.contrasts("a/good", "a/bad", 3, "http://host")
     assert (first.item, first.one, first.other) == (Item("helmet_rag", "nq", 8192, "full", "nq-1"), 1, 0)
     assert first.links[1] == "http://host/#/runs/run-a%2Fbad?instance=nq-1"
-    assert len(differences) == 3
+    assert len(contrasts) == 3
 
 
 def test_copies_of_a_question_prove_nothing() -> None:
-    """Three of three questions won at all depths are 18 instances, and still a tie."""
+    """Three questions won of three are a tie, although they are 18 instances at six depths."""
     results = [
         result("a/one", "nq", lambda question, depth: 1.0, questions=3),
         result("a/two", "nq", lambda question, depth: 0.0, questions=3),
     ]
-    (pairing,) = (each for each in Table(results, ["a/one", "a/two"]).pairings() if each.by == "all")
-    assert pairing.comparison.p_value == 0.125
+    (pairing,) = (each for each in compare(results, ["a/one", "a/two"]).pairings() if each.by == "all")
+    assert pairing.comparison.p_value == pytest.approx(compare_pairs([1] * 3, [0] * 3).p_value)
     assert pairing.better == ""
 
 
 def test_three_models() -> None:
-    """Best first; two that do not differ share their ranks' interval; p-values are adjusted for three pairs."""
+    """The best of three models is first, models that do not differ share their ranks' interval, and p-values are adjusted."""
     random = np.random.default_rng(0)
     noise = {name: random.random(60) for name in "xyz"}
     results = [
@@ -89,8 +66,8 @@ def test_three_models() -> None:
         for name in "xyz"
         for task in ("nq", "popqa")
     ]
-    table = Table(results, ["a/z", "a/x", "a/y"])
-    best, *others = table.standings()
+    table = compare(results, ["a/z", "a/x", "a/y"])
+    best, *others = table.standings(table.pairings())
     assert (best.model, best.rank.rank, best.rank.high, best.kemeny, best.borda) == ("a/x", 1, 1, 1, 2)
     assert all((other.rank.low, other.rank.high) == (2, 3) for other in others)
     assert best.profile[0] == 1
@@ -102,12 +79,27 @@ def test_three_models() -> None:
 
 
 def test_models_without_anything_in_common() -> None:
-    """One line says so."""
+    """One line says that models have no scored instance in common."""
     results = [
         result("a/one", "nq", lambda question, depth: 1.0),
         result("a/two", "popqa", lambda question, depth: 1.0),
     ]
     with pytest.raises(InputError, match="a/one, a/two have no scored instance in common"):
-        Table(results, ["a/one", "a/two"])
+        compare(results, ["a/one", "a/two"])
     with pytest.raises(InputError, match=r"model='a/tow' has no scored instance.*did you mean a/two"):
-        Table(results, ["a/one", "a/tow"])
+        compare(results, ["a/one", "a/tow"])
+
+
+def test_lengths_and_depths_are_in_order() -> None:
+    """Lengths and depths are in the order of their numbers, although the suite has a longer length and a later depth first."""
+    results = [
+        replace(each, answers=tuple(reversed(each.answers)))
+        for length in (16384, 8192)
+        for each in (
+            result("a/one", "nq", lambda question, depth: 1.0, length=length),
+            result("a/two", "nq", lambda question, depth: 0.0, length=length),
+        )
+    ]
+    parts = [(each.by, each.part) for each in compare(results, ["a/one", "a/two"]).pairings()]
+    assert [part for by, part in parts if by == "length"] == ["8k", "16k"]
+    assert [part for by, part in parts if by == "depth"] == ["0 %", "20 %", "40 %", "60 %", "80 %", "100 %"]

@@ -1,25 +1,25 @@
-"""Depths and traits."""
+"""Tests of scores by depth and by trait."""
 
 from __future__ import annotations
 
 import pytest
 
-from helm_longctx.benchmarks import find_benchmark
-from helm_longctx.report.lengths import by_depth, splits
-from helm_longctx.report.results import Result, published_results
-from helm_longctx.statistics.intervals import Interval
-from tests.report.test_compare import result
+from helm_longctx.results.lengths import by_depth, splits
+from helm_longctx.results.reading import Result, published_results
+from helm_longctx.results.statistics.intervals import Interval
+from helm_longctx.tasks.registry import find_benchmark
+from tests.support.results import result
 
 LV_EVAL = find_benchmark("lv_eval")
 
 
 def score(mean: float, model: str = "a/b", length: int = 8192, context: str = "full") -> Result:
-    return Result("helmet", "rag", "nq", model, length, context, Interval(mean, mean - 0.03, mean + 0.04, 100))
+    return Result("helmet", "helmet_rag", "nq", model, length, context, Interval(mean, mean - 0.03, mean + 0.04, 100))
 
 
 def test_by_depth() -> None:
-    """Lost in the middle."""
-    rows = result("a/b", "nq", lambda question, depth: float(depth not in (0.4, 0.6))).rows
+    """Each depth has the mean and the interval of its answers."""
+    rows = result("a/b", "nq", lambda question, depth: float(depth not in (0.4, 0.6))).answers
     means = by_depth(rows)
     assert list(means) == [0, 20, 40, 60, 80, 100]
     assert [interval.mean for interval in means.values()] == [1, 1, 0, 0, 1, 1]
@@ -28,7 +28,7 @@ def test_by_depth() -> None:
 
 
 def test_confusing_facts() -> None:
-    """The published data sets with them and without, at each length."""
+    """The published data sets with and without confusing facts are compared at each length."""
     found = [each for each in splits(published_results(LV_EVAL), LV_EVAL) if each.model == "published/GPT-4-8k"]
     assert {each.trait for each in found} == {"confusing facts"}
     assert len(found) == 5

@@ -1,8 +1,9 @@
-"""Scores of tasks, categories and whole benchmarks, and what the authors printed of them."""
+"""Tests of the scores of tasks, categories and whole benchmarks, and of what the authors printed of them."""
 
 from __future__ import annotations
 
 import csv
+import json
 import math
 import shutil
 from collections.abc import Iterable
@@ -11,22 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from helm_longctx.benchmarks import BENCHMARKS, find_benchmark
-from helm_longctx.protocol.lengths import length_label, parse_length
-from helm_longctx.protocol.metric_names import AVERAGE
-from helm_longctx.report.comparability import Lack
-from helm_longctx.report.reference import write_reference
-from helm_longctx.report.results import (
-    Result,
-    best_results,
-    category_results,
-    overall_results,
-    published_results,
-    read_results,
-)
-from helm_longctx.statistics.correlation import matrix
-from helm_longctx.statistics.intervals import Interval
-from tests.lv_eval.test_published import PRINTED
+from helm_longctx.results.boards import make_boards, shorten_folders
+from helm_longctx.results.comparability import Caveat, describe
+from helm_longctx.results.leaderboard.export import AVERAGE
+from helm_longctx.results.means import category_results, choose_tasks, overall_results
+from helm_longctx.results.reading import Result, published_results, read_results
+from helm_longctx.results.reference import write_reference
+from helm_longctx.results.statistics.correlation import matrix
+from helm_longctx.results.statistics.intervals import Interval
+from helm_longctx.tasks.lengths import length_label, parse_length
+from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
+from tests.benchmarks.lv_eval.printed import PRINTED
 
 TESTS = Path(__file__).parents[1]
 HELMET, LV_EVAL = find_benchmark("helmet"), find_benchmark("lv_eval")
@@ -48,19 +44,19 @@ other rows are of tasks whose scores were not published."""
 
 
 def model_table(results: Iterable[Result]) -> tuple[list[str], dict[str, list[float]]]:
-    """The models, and for each task or category their scores in that order; NaN for a missing score."""
+    """Return the models, and for each task or category their scores in that order; NaN stands for a missing score."""
     results = list(results)
     models = list(dict.fromkeys(result.model for result in results))
     columns: dict[str, list[float]] = {}
     for result in results:
-        column = columns.setdefault(result.task or result.category, [math.nan] * len(models))
+        column = columns.setdefault(result.task or result.entry.removeprefix("helmet_"), [math.nan] * len(models))
         column[models.index(result.model)] = result.interval.mean
     return models, columns
 
 
 def helmet_columns() -> dict[str, list[float]]:
-    """The categories' scores at 128k of the 35 instruction-tuned models of the figures."""
-    instruct = {row.model for row in HELMET.published() if row.instruct} - {"Llama-2-7B-32k-Inst"}
+    """Return the categories' scores at 128k of the 35 instruction-tuned models of the figures."""
+    instruct = {name for name, model in HELMET.models().items() if model.instruct} - {"Llama-2-7B-32k-Inst"}
     rows = [
         row
         for row in category_results(published_results(HELMET), HELMET)
@@ -72,7 +68,7 @@ def helmet_columns() -> dict[str, list[float]]:
 
 
 def test_figure_5() -> None:
-    """All 21 cells within 0.01."""
+    """All 21 correlations are within 0.01 of the cells of Figure 5."""
     found = matrix(helmet_columns())
     names, cells = ["recall"], 0
     for name, *printed in map(str.split, FIGURE_5.strip().splitlines()):
@@ -87,7 +83,7 @@ def test_figure_5() -> None:
 
 @pytest.mark.parametrize("synthetic", FIGURE_3)
 def test_figure_3(synthetic: str) -> None:
-    """The rows of which the scores are published."""
+    """The rows of Figure 3 whose scores are published have its correlations within 0.01."""
     found = matrix(helmet_columns())
     others = ("icl", "cite", "rerank", "longqa", "summ")
     rhos = [found[synthetic, other].rho for other in others]
@@ -95,34 +91,32 @@ def test_figure_3(synthetic: str) -> None:
 
 
 def test_helmet_averages() -> None:
-    """All 311 printed averages to 0.1. One is printed as 63.3 where the mean is 63.2."""
-    with (TESTS / "helmet/published_averages.csv").open() as file:
+    """All 311 averages are within 0.1 of the printed ones, of which one is 63.3 where the mean is 63.2."""
+    with (TESTS / "benchmarks/helmet/published_averages.csv").open() as file:
         printed = {(row["model"], parse_length(row["length"])): float(row["average"]) for row in csv.DictReader(file)}
     rows = overall_results(category_results(published_results(HELMET), HELMET), HELMET)
     found = {(row.model.removeprefix("published/"), row.length): row.interval for row in rows}
     assert found.keys() == printed.keys()
     assert len(found) == 311
     for key, interval in found.items():
-        assert interval is not None
         assert 100 * interval.mean == pytest.approx(printed[key], abs=0.1 + 1e-9)
 
 
 def test_lv_eval_averages() -> None:
-    """The printed averages over data sets, to 0.01."""
+    """The averages over data sets are within 0.01 of LV-Eval's printed ones."""
     rows = overall_results(category_results(published_results(LV_EVAL), LV_EVAL), LV_EVAL)
     labels = {length: ["16k", "32k", "64k", "128k", "256k"][place] for place, length in enumerate(LV_EVAL.lengths)}
     for row in rows:
-        assert row.interval
         assert row.length
         key = (row.model.removeprefix("published/"), AVERAGE, labels[row.length])
         assert 100 * row.interval.mean == pytest.approx(PRINTED[key], abs=0.01)  # type: ignore[index]
     assert len(rows) == 50
 
 
-def result(category: str, task: str, mean: float = 0.5, judge: str = "") -> Result:
+def result(entry: str, task: str, mean: float = 0.5, judge: str = "") -> Result:
     return Result(
         "helmet",
-        category,
+        entry,
         task,
         "a/b",
         8192,
@@ -133,17 +127,17 @@ def result(category: str, task: str, mean: float = 0.5, judge: str = "") -> Resu
 
 
 def everything(judges: dict[str, str]) -> list[Result]:
-    """A result for each task of the seven categories."""
+    """Return a result for each task of the seven categories."""
     return [
-        result(category.name, task.name, judge=judges.get(category.name, ""))
-        for category in HELMET.categories
+        result(entry, task.name, judge=judges.get(category.name, ""))
+        for entry, category in HELMET.entries.items()
         if category.averaged
         for task in category.tasks_at(8192)
     ]
 
 
 def test_an_overall_score_has_an_interval() -> None:
-    """Of as many tasks it is narrower than of one."""
+    """The interval of an overall score is narrower than the interval of one task."""
     (overall,) = overall_results(category_results(everything({}), HELMET), HELMET)
     assert overall.interval
     assert overall.interval.mean == pytest.approx(0.5)
@@ -151,40 +145,103 @@ def test_an_overall_score_has_an_interval() -> None:
 
 
 def test_why_there_is_no_overall_score() -> None:
-    """A category, a task, or one judge for all is missing."""
+    """A missing category, a missing task or two different judges leave no overall score, and other lacks are only marks."""
     whole = everything({})
-    (missing,) = overall_results(category_results([r for r in whole if r.category != "cite"], HELMET), HELMET)
-    assert (missing.interval, missing.reason) == (None, "no Cite")
+    (missing,) = overall_results(category_results([r for r in whole if r.entry != "helmet_cite"], HELMET), HELMET)
+    assert (missing.has_score, describe(missing.caveats)) == (False, ["no score (cite)"])
     (partial,) = overall_results(category_results([r for r in whole if r.task != "qampari"], HELMET), HELMET)
-    assert (partial.interval, partial.reason) == (None, "Cite: no score (qampari)")
+    assert (partial.has_score, describe(partial.caveats)) == (False, ["no score (qampari)"])
     judged = everything({"longqa": "x/one", "summ": "x/two"})
     (judges,) = overall_results(category_results(judged, HELMET), HELMET)
-    assert judges.interval is None
-    assert judges.reason.startswith("judged by x/one and x/two (the benchmark's judge is ")
+    assert not judges.has_score
+    assert describe(judges.caveats) == ["judged by x/one and x/two, so the parts do not compare"]
     same = everything({"longqa": "x/one", "summ": "x/one"})
-    assert overall_results(category_results(same, HELMET), HELMET)[0].interval
+    assert overall_results(category_results(same, HELMET), HELMET)[0].has_score
+    few = [replace(r, caveats=(Caveat("num_samples", r.task, "5/100"),)) for r in whole]
+    (marked,) = overall_results(category_results(few, HELMET), HELMET)
+    assert marked.has_score
+    assert {caveat.kind for caveat in marked.caveats} == {"num_samples"}
 
 
 def test_of_equal_runs_the_official_judge_s_counts() -> None:
-    """Whatever the order of their names."""
-    official = Result("b", "c", "t", "m", None, "full", Interval(0.5, 0.4, 0.6, 9))
-    other = replace(official, lacks=(Lack("judge", "t"),))
-    assert best_results([other, official]) == best_results([official, other]) == [official]
-    more = replace(other, interval=Interval(0.5, 0.4, 0.6, 10))
-    assert best_results([official, more]) == [more]
+    """The official judge's run counts among equal runs in any order, and each judge's best run counts for its own column."""
+    official = replace(result("helmet_longqa", "narrativeqa"), judges=frozenset(["official"]))
+    other = replace(official, caveats=(Caveat("judge", "narrativeqa"),), judges=frozenset(["x/one"]))
+    more = replace(other, interval=Interval(0.5, 0.4, 0.6, 101))
+    for rows, best in (([other, official], official), ([official, other], official), ([official, more], more)):
+        (board,) = make_boards(rows, BENCHMARKS)
+        assert board.score("a/b", "narrativeqa", 8192) == best
+    assert choose_tasks([other, more, official]) == [more, official]
+
+
+def test_a_smaller_run_changes_no_mean() -> None:
+    """A second run of a task with fewer instances is in no score."""
+    rows = [each for each in everything({}) if each.entry == "helmet_recall"]
+    small = replace(rows[0], interval=Interval(1.0, 0.4, 1.0, 3))
+    (before,), (after,) = make_boards(rows, BENCHMARKS), make_boards([small, *rows], BENCHMARKS)
+    assert before.score("a/b", "helmet_recall", 8192) == after.score("a/b", "helmet_recall", 8192)
+
+
+def test_variants_are_in_no_mean() -> None:
+    """The modes of LongBench v2 are columns of their own, and not in the mean."""
+    v2 = find_benchmark("longbench_v2")
+    (category,) = v2.categories
+    tasks = (*category.tasks, *category.variants)
+    rows = [
+        replace(result("longbench_v2", task.name, mean), benchmark="longbench_v2", length=None)
+        for task, mean in zip(tasks, (0.5, 0.7, 0.2), strict=True)
+    ]
+    (board,) = make_boards(rows, BENCHMARKS)
+    assert board.score("a/b", "longbench_v2", None).interval.mean == 0.5  # type: ignore[union-attr]
+    assert board.parts_at(None) == [task.name for task in tasks]
+
+
+def test_the_users_own_questions_have_a_score_of_each_metric() -> None:
+    """The score of own questions includes every metric that was asked for, also those that are not the default."""
+    rows = [
+        replace(result("any_jsonl", task, mean), benchmark="any_jsonl", folder="my/questions")
+        for task, mean in (("rubric", 0.25), ("exact_match", 0.75))
+    ]
+    (board,) = make_boards(rows, BENCHMARKS)
+    assert board.title.endswith(" questions")
+    assert board.parts_at(8192) == ["overall", "exact_match", "rubric"]
+    assert board.score("a/b", "overall", 8192).interval.mean == 0.5  # type: ignore[union-attr]
 
 
 def test_a_suite(tmp_path: Path) -> None:
-    """Own runs have intervals and judges, published ones have neither."""
+    """Own runs have intervals and judges, and published results have the widest intervals that the sample allows."""
     shutil.unpack_archive(TESTS / "runs/old_run.zip", tmp_path / "helmet_longqa:task=narrativeqa")
     write_reference(HELMET, tmp_path, ["ProLong"], 8192)
     rows = read_results(tmp_path, BENCHMARKS)
     (own,) = [row for row in rows if row.task]
     assert (own.model, own.interval.mean, own.judges) == ("longctx/lexical", 1.0, {"tests/plain"})
     assert own.interval.low < 0.5
-    assert [lack.kind for lack in own.lacks] == ["num_samples", "judge"]
-    (rag,) = [row for row in rows if row.category == "rag"]
+    assert [caveat.kind for caveat in own.caveats] == ["num_samples", "judge"]
+    (rag,) = [row for row in rows if row.entry == "helmet_rag"]
     assert rag.model == "published/ProLong"
-    assert math.isnan(rag.interval.low)
+    assert rag.interval.n == 400
+    assert 0 < rag.interval.high - rag.interval.low < 0.11
     assert length_label(rag.length or 0) == "8k"
     assert len(category_results(rows, HELMET)) == 8
+
+
+@pytest.mark.parametrize("judge", ["vllm/a--b", f"vllm/{'long-name-' * 9}"])
+def test_a_judge_has_the_name_that_its_run_entry_gives(judge: str, tmp_path: Path) -> None:
+    """A judge's name comes from the run entry, and not from the run group, whose name is shortened and has no slashes."""
+    run = tmp_path / "helmet_longqa:task=narrativeqa"
+    shutil.unpack_archive(TESTS / "runs/old_run.zip", run)
+    spec = json.loads((run / "run_spec.json").read_text())
+    spec["scenario_spec"]["args"]["judge"] = spec["annotators"][0]["args"]["judge"] = judge
+    (run / "run_spec.json").write_text(json.dumps(spec))
+    (own,) = read_results(tmp_path, BENCHMARKS)
+    assert (own.judges, own.other_judge, own.run and own.run.judge) == ({judge}, judge, judge)
+
+
+def test_short_names_of_folders() -> None:
+    """A folder is named by its last part, unless two folders share that part."""
+    assert shorten_folders(["", "a/law", "b/law", "law/bills"]) == {
+        "": "",
+        "a/law": "a/law",
+        "b/law": "b/law",
+        "law/bills": "bills",
+    }

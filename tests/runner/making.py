@@ -1,4 +1,4 @@
-"""Runs in this process, with clients that can be told to fail."""
+"""Makes runs in this process, with clients that can be told to fail."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ from helm.common.request import ErrorFlags, GeneratedOutput, Request, RequestRes
 from helm.proxy.retry import NonRetriableException
 
 import helm_longctx.plugin  # noqa: F401  # registers entries and models
-from helm_longctx.models import lexical
-from helm_longctx.running import LongContextRunner
+from helm_longctx.models.baselines import lexical
+from helm_longctx.runner import LongContextRunner
 
 ENTRY = "helmet_recall:length=8k,num_samples=3,model=longctx/lexical,model_deployment="
 """Twelve requests: three of each of four tasks."""
 
 
 class PlainClient(Client):
-    """Answers without a cache; `fails` says which prompts it refuses, and how."""
+    """Answers without a cache. `fails` says which prompts it refuses, and how."""
 
     asked: ClassVar[list[str]] = []
     fails: ClassVar[Callable[[str], bool]] = staticmethod(lambda prompt: False)
     raises = False
 
     def make_request(self, request: Request) -> RequestResult:
-        """An answer, or what it was told to fail with."""
+        """Return an answer, or the failure that it was told to give."""
         self.asked.append(request.prompt)
         if self.fails(request.prompt):
             if self.raises:
@@ -66,7 +66,7 @@ class CachedClient(CachingClient):
     asked: ClassVar[list[str]] = []
 
     def make_request(self, request: Request) -> RequestResult:
-        """What the cache has, else an answer."""
+        """Return the cached answer, or else a new one."""
 
         def ask() -> dict[str, Any]:
             self.asked.append(request.prompt)
@@ -83,13 +83,13 @@ def answered(text: str, cached: bool) -> RequestResult:
 
 
 def register() -> None:
-    """`test/plain`, `test/raising` and `test/cached` as deployments of the lexical baseline."""
+    """Register `test/plain`, `test/raising` and `test/cached` as deployments of the lexical baseline."""
     for client in (PlainClient, RaisingClient, CachedClient):
         register_client(client)
 
 
 def register_client(client: type[Client]) -> None:
-    """`test/plain` for a `PlainClient`, as a deployment of the lexical baseline."""
+    """Register `test/plain` for a `PlainClient`, as a deployment of the lexical baseline."""
     name = f"test/{client.__name__.removesuffix('Client').lower()}"
     if name not in DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT:
         spec = ClientSpec(f"{client.__module__}.{client.__name__}")
@@ -98,7 +98,7 @@ def register_client(client: type[Client]) -> None:
 
 @contextmanager
 def deployed(deployment: ModelDeployment) -> Iterator[str]:
-    """The name of a deployment that HELM knows until the block ends, whatever it knew by that name."""
+    """Register a deployment in HELM until the block ends, in place of any other of this name, and return its name."""
     before = dict(DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT), list(ALL_MODEL_DEPLOYMENTS)
     register_model_deployment(deployment)
     yield deployment.name
@@ -113,17 +113,17 @@ class PromptSize(Annotator):
     name = "prompt_size"
 
     def annotate(self, request_state: RequestState) -> dict[str, int]:
-        """How long it is."""
+        """Return the length of the prompt."""
         return {"characters": len(request_state.request.prompt)}
 
 
 class Broken(Annotator):
-    """One that fails."""
+    """An annotator that fails."""
 
     name = "broken"
 
     def annotate(self, request_state: RequestState) -> Any:
-        """Nothing."""
+        """Raise an error for any request."""
         raise OSError("the disk is gone")
 
 
@@ -136,7 +136,7 @@ def make_run(
     annotators: list[AnnotatorSpec] | None = None,
     **flags: bool,
 ) -> Path:
-    """Make one run; its folder."""
+    """Make one run, and return its folder."""
     spec = spec_of(entry, at_most, annotators)
     make_runner(folder, runner, cache, **flags).run_all([spec])
     return folder / "benchmark_output/runs/s" / spec.name
@@ -149,7 +149,7 @@ def spec_of(entry: str, at_most: int = 1000, annotators: list[AnnotatorSpec] | N
 
 
 def make_runner(folder: Path, runner: type[Runner] = LongContextRunner, cache: bool = True, **flags: bool) -> Runner:
-    """A runner whose output folder and cache stand in a folder."""
+    """Return a runner whose output folder and cache are in a folder."""
     (folder / "cache").mkdir(parents=True, exist_ok=True)
     execution = ExecutionSpec(
         url=None,
@@ -169,7 +169,14 @@ def read(run: Path, name: str) -> Any:
 
 
 def means(run: Path) -> dict[tuple[str, ...], float]:
-    """Every statistic of a run but those that say how it was made."""
+    """Return every statistic of a run, except those that say how it was made."""
     apart = ("request_seconds", "request_cached")
     rows = [row for row in read(run, "stats") if row["name"]["name"] not in apart]
     return {tuple(map(str, row["name"].values())): row.get("mean") for row in rows}
+
+
+def change(path: Path, edit: Callable[[Any], object]) -> None:
+    """Edit a JSON file in HELM's layout."""
+    content = json.loads(path.read_bytes())
+    edit(content)
+    path.write_text(json.dumps(content, indent=2))

@@ -1,4 +1,4 @@
-"""What a client got and cached in one attempt decides whether there is an answer."""
+"""Tests that the reply and the cache of one attempt decide whether there is an answer."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from helm.common.request import GeneratedOutput, Request, RequestResult, wrap_re
 from helm.proxy.retry import NonRetriableException
 
 from helm_longctx.helm.patches import apply_patches
-from helm_longctx.running.attempt import try_once
-from helm_longctx.running.cache import DigestCacheConfig, DigestStore
+from helm_longctx.models.apis.attempt import try_once
+from helm_longctx.runner.cache import DigestCacheConfig, DigestStore
 
 REQUEST = Request(prompt="p")
 
 
 @pytest.fixture(params=["ours", "helm's", "none"])
 def cache(request: pytest.FixtureRequest, tmp_path: Path) -> Cache:
-    """A cache of each sort."""
+    """Return a cache of each kind."""
     apply_patches()
     path = str(tmp_path / "a.sqlite")
     configs: dict[str, CacheConfig] = {
@@ -33,7 +33,7 @@ def cache(request: pytest.FixtureRequest, tmp_path: Path) -> Cache:
 
 
 def client(cache: Cache, reply: dict[str, Any], times: int = 1) -> Callable[[Request], RequestResult]:
-    """A client as HELM's are: it caches the reply, takes its time out of it, and calls it an answer."""
+    """Return a client like HELM's, which caches the reply, removes its time, and calls it an answer."""
 
     def send(request: Request) -> RequestResult:
         for _ in range(times):
@@ -45,7 +45,7 @@ def client(cache: Cache, reply: dict[str, Any], times: int = 1) -> Callable[[Req
 
 
 class FinishReason(str, Enum):
-    """As Google's."""
+    """A finish reason like Google's."""
 
     SAFETY = "SAFETY"
 
@@ -65,7 +65,7 @@ ODD = [
 
 @pytest.mark.parametrize(("reply", "error"), ODD)
 def test_replies_that_are_no_answers(reply: dict[str, Any], error: str, cache: Cache) -> None:
-    """Also where the client calls them answers; the cache does not get them."""
+    """A reply that is not an answer fails and is not cached, even if the client calls it an answer."""
     made = try_once(client(cache, reply), REQUEST)
     assert not made.result.success
     assert made.result.error.startswith(error)
@@ -73,14 +73,14 @@ def test_replies_that_are_no_answers(reply: dict[str, Any], error: str, cache: C
 
 
 def test_replies_are_kept_whole_when_told(tmp_path: Path) -> None:
-    """Not before; then as they came, also where the client asks its cache twice, and takes parts out."""
+    """Replies are kept whole only when requested, also if the client asks its cache twice and takes parts out."""
     apply_patches()
     cache = Cache(DigestCacheConfig(str(tmp_path / "a.sqlite"), "server"))
     made = try_once(client(cache, {"text": "x"}, times=2), REQUEST)
     assert made.result.cached
     other = try_once(client(cache, {"text": "y"}), REQUEST)
     assert other.result.completions[0].text == "y"
-    made.keep_replies()
+    made.cache_replies()
     again = try_once(client(cache, {"text": "z"}), REQUEST).result
     assert again.cached
     assert again.completions[0].text == "x"
@@ -88,7 +88,7 @@ def test_replies_are_kept_whole_when_told(tmp_path: Path) -> None:
 
 
 def test_causes_that_clients_leave_out(cache: Cache) -> None:
-    """HELM's results have the text of an error alone; its causes say more."""
+    """The causes of an error, which HELM's results leave out, classify the failure."""
 
     def fail() -> dict[str, Any]:
         raise ConnectionError("Connection error.") from ConnectionRefusedError(111, "Connection refused")
@@ -104,7 +104,7 @@ def test_causes_that_clients_leave_out(cache: Cache) -> None:
 
 
 def test_exceptions_of_clients() -> None:
-    """They are results."""
+    """An exception of a client becomes a result."""
 
     def send(request: Request) -> RequestResult:
         raise NonRetriableException("not so")
@@ -115,7 +115,7 @@ def test_exceptions_of_clients() -> None:
 def test_a_cache_that_cannot_be_written(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The answer is there all the same, and the log says where it is not."""
+    """If the cache cannot be written, the answer is still returned, and the log says so."""
 
     def put(self: DigestStore, key: object, value: object) -> None:
         raise OSError(28, "No space left on device")
@@ -123,6 +123,6 @@ def test_a_cache_that_cannot_be_written(
     apply_patches()
     monkeypatch.setattr(DigestStore, "put", put)
     made = try_once(client(Cache(DigestCacheConfig(str(tmp_path / "a.sqlite"), "")), {"text": "x"}), REQUEST)
-    made.keep_replies()
+    made.cache_replies()
     assert made.result.success
     assert "an answer is not in the request cache (OSError: [Errno 28] No space left on device)" in caplog.text

@@ -1,4 +1,4 @@
-"""HELM's request cache holds no prompt, and what its own runner cached is left alone."""
+"""Tests that HELM's request cache has no prompts, and that answers cached by HELM's runner are not used."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from pathlib import Path
 from helm.benchmark.runner import Runner
 from helm.common.cache import Cache, SqliteCacheConfig, get_all_from_sqlite
 
-from helm_longctx.running import LongContextRunner
-from helm_longctx.running.cache import DigestCacheBackendConfig, DigestStore
-from tests.running.making import ENTRY, CachedClient, make_run
+from helm_longctx.runner import LongContextRunner
+from helm_longctx.runner.cache import DigestCacheBackendConfig, DigestStore
+from tests.runner.making import ENTRY, CachedClient, make_run
 
 ENTRY += "test/cached"
 
 
 def test_nothing_is_asked_twice(tmp_path: Path) -> None:
-    """A second run asks nothing, and its cache has no prompt in it."""
+    """A second run sends nothing, and its cache has no prompt."""
     make_run(tmp_path, ENTRY)
     asked = list(CachedClient.asked)
     assert len(asked) == 12
@@ -26,7 +26,7 @@ def test_nothing_is_asked_twice(tmp_path: Path) -> None:
 
 
 def test_what_the_stock_runner_cached_is_not_used(tmp_path: Path) -> None:
-    """Its rows do not tell which server gave an answer. After either runner the other works on the same folder."""
+    """Answers that HELM's runner cached are not used, because they do not name the server, and both runners share a folder."""
     for entry in (ENTRY, ENTRY.replace("8k", "4k")):
         for runner in (Runner, LongContextRunner, Runner, LongContextRunner):
             make_run(tmp_path, entry, runner)
@@ -34,7 +34,7 @@ def test_what_the_stock_runner_cached_is_not_used(tmp_path: Path) -> None:
 
 
 def test_a_disabled_cache_stays_disabled(tmp_path: Path) -> None:
-    """`--disable-cache`: a second run asks again, and nothing is cached."""
+    """With `--disable-cache` a second run sends everything again, and nothing is cached."""
     for _ in range(2):
         make_run(tmp_path, ENTRY, cache=False)
     assert len(CachedClient.asked) == 24
@@ -42,7 +42,7 @@ def test_a_disabled_cache_stays_disabled(tmp_path: Path) -> None:
 
 
 def test_helms_own_caches_are_as_they_were(tmp_path: Path) -> None:
-    """The hook changes no cache but ours, whose rows are beside theirs."""
+    """The patch changes only our caches, whose rows are in the same files as HELM's."""
     theirs = Cache(SqliteCacheConfig(str(tmp_path / "a.sqlite")))
     ours = Cache(DigestCacheBackendConfig(str(tmp_path)).get_cache_config("a"))
     make_run(tmp_path, ENTRY)  # the hook is there now

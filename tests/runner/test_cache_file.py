@@ -1,4 +1,4 @@
-"""A request cache that cannot be used is named in one line, and no paid answer is lost to it."""
+"""Tests that an unusable request cache is named in one line, and that no paid answer is lost."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from helm.common.cache import get_all_from_sqlite
 from helm.common.key_value_store import SqliteKeyValueStore
 
 from helm_longctx.errors import InputError
-from helm_longctx.models import lexical
-from helm_longctx.running import cache
-from helm_longctx.running.cache import DigestStore
-from tests.running.making import ENTRY, CachedClient, make_run, means
+from helm_longctx.models.baselines import lexical
+from helm_longctx.runner import cache
+from helm_longctx.runner.cache import DigestStore
+from tests.runner.making import ENTRY, CachedClient, make_run, means
 
 ENTRY += "test/cached"
 
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """The file that the client's answers go to."""
+    """Return the file of the client's answers."""
     (tmp_path / "cache").mkdir()
     return tmp_path / "cache/test.sqlite"
 
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody waits long for another process."""
+    """Shorten the waits for another process."""
     monkeypatch.setattr(cache, "WAIT", 0.1)
 
 
 def connected(file: Path) -> Any:
-    """Another process, as SQLite sees it."""
+    """Open the file as another process does."""
     return closing(sqlite3.connect(file, isolation_level=None))
 
 
 def refused(folder: Path) -> str:
-    """Why a run is not made; nothing was asked."""
+    """Return why a run is not made, and check that nothing was sent."""
     with pytest.raises(InputError) as told:
         make_run(folder, ENTRY)
     assert CachedClient.asked == []
@@ -49,7 +49,7 @@ def refused(folder: Path) -> str:
 
 @pytest.mark.parametrize("content", [b"no database" * 500, b"SQLite format 3\0" + b"\xff" * 4080])
 def test_no_database(tmp_path: Path, file: Path, content: bytes) -> None:
-    """The file is named, with what to do."""
+    """A file that is not a database is named, with what to do."""
     file.write_bytes(content)
     why = refused(tmp_path)
     assert f"the request cache {file} cannot be used" in why
@@ -58,14 +58,14 @@ def test_no_database(tmp_path: Path, file: Path, content: bytes) -> None:
 
 @pytest.mark.usefixtures("impatient")
 def test_another_process_writes(tmp_path: Path, file: Path) -> None:
-    """A file that stays locked is named."""
+    """A file that another process keeps locked is named."""
     with connected(file) as other:
         other.execute("BEGIN EXCLUSIVE")
         assert "(database is locked): wait until no other process uses it" in refused(tmp_path)
 
 
 def test_it_breaks_while_the_run_goes_on(tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The run ends and can go on: what was answered before is kept."""
+    """If the cache breaks during a run, the run ends, keeps its answers, and can go on."""
     monkeypatch.setattr(CachedClient, "asked", asked := Breaking(file))
     with pytest.raises(InputError, match=r"cache/test\.sqlite cannot be used \(unable to open"):
         make_run(tmp_path, ENTRY)
@@ -77,13 +77,13 @@ def test_it_breaks_while_the_run_goes_on(tmp_path: Path, file: Path, monkeypatch
 
 
 class Breaking(list[str]):
-    """What was asked; at the fifth question a folder takes the cache's place."""
+    """The list of questions, which puts a folder in the cache's place at the fifth one."""
 
     def __init__(self, file: Path):
         self._file = file
 
     def append(self, prompt: str) -> None:
-        """As a list's."""
+        """Append a question as a list does."""
         super().append(prompt)
         if len(self) == 5:
             self._file.unlink()
@@ -91,7 +91,7 @@ class Breaking(list[str]):
 
 
 def test_no_room(tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    """The answers count; that they are not cached is said once."""
+    """If the cache has no room, the answers count, and one line says that they are not cached."""
     connect, answer = sqlite3.connect, lexical.answer
 
     def full(*arguments: Any, **named: Any) -> sqlite3.Connection:
@@ -111,7 +111,7 @@ def test_no_room(tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch, ca
 
 @pytest.mark.usefixtures("impatient")
 def test_a_reader_does_not_stop_a_write_for_ever(file: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """SqliteDict's thread ends with a commit that fails, and then nobody answers."""
+    """Another process that reads the file does not stop later writes, as it would with SqliteDict."""
     with DigestStore(str(file)) as store, connected(file) as other:
         store.put({"p": 1}, {"text": "one"})
         other.execute("BEGIN")
@@ -122,7 +122,7 @@ def test_a_reader_does_not_stop_a_write_for_ever(file: Path, caplog: pytest.LogC
 
 
 def test_helms_store_and_ours_read_each_other(file: Path) -> None:
-    """Rows have the same form."""
+    """HELM's store and ours read each other's rows."""
     with SqliteKeyValueStore(str(file)) as theirs:
         theirs.put({"p": 1}, {"text": "one"})
     with DigestStore(str(file)) as ours:
@@ -132,7 +132,7 @@ def test_helms_store_and_ours_read_each_other(file: Path) -> None:
 
 
 def test_threads_share_a_connection(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each reads what it has written, and HELM's store reads all of it."""
+    """Threads share one connection, each reads what it has written, and HELM's store reads all of it."""
     connect, opened = sqlite3.connect, []
     monkeypatch.setattr(sqlite3, "connect", lambda *a, **b: opened.append(a) or connect(*a, **b))
 
@@ -150,7 +150,7 @@ def test_threads_share_a_connection(file: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_another_file_in_its_place(file: Path) -> None:
-    """What is written after a cache was removed is in the new file, not in the one that has no name any more."""
+    """After a cache was removed, answers are written to a new file."""
     with DigestStore(str(file)) as store:
         store.put({"p": 1}, {"text": "one"})
         file.unlink()

@@ -1,4 +1,4 @@
-"""Questions about one book: a provider's cache is written once and read by all others, and the texts stay the same."""
+"""Tests of questions about one book: a provider's cache is written once and read by all others, with equal texts."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from helm.benchmark.model_deployment_registry import ClientSpec, ModelDeployment
 
-from helm_longctx.apis.prices import PRICES
-from helm_longctx.running import asking
+from helm_longctx.data.root import ENVIRONMENT
+from helm_longctx.models.apis.prices import PRICES
+from helm_longctx.runner import asking
 from helm_longctx.runs.prompts import read_prompts
-from helm_longctx.sources.root import ENVIRONMENT
-from tests.running import making
-from tests.servers.llm import Server, serve
-from tests.servers.models import Model
+from tests.runner import making
+from tests.support.servers.llm import Server, serve
+from tests.support.servers.models import Model
 
 ENTRY = "lv_eval:dataset=hotpotwikiqa_mixup,length=128k,style=chat,model=longctx/lexical,model_deployment=test/caching"
 QUESTIONS, WORDS = 10, 100_000
@@ -26,14 +26,14 @@ PRICE = {"input": 3, "cached_input": 0.3, "cache_write": 3.75, "output": 15}
 
 @pytest.fixture(autouse=True)
 def prices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The deployment's, as Anthropic has them."""
+    """Write the deployment's prices, equal to Anthropic's."""
     (tmp_path / "prices.yaml").write_text(json.dumps({"test/caching": PRICE}))
     monkeypatch.setenv(PRICES, str(tmp_path / "prices.yaml"))
 
 
 @pytest.fixture
 def books(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """A mirror with ten questions about one book, or about as many as a test says, each of about 128k tokens."""
+    """Write a mirror with questions about one book of about 128k tokens, ten unless a test says otherwise."""
     rng, count = random.Random(1), getattr(request, "param", 1)
     texts = [" ".join("".join(rng.choices("aeionrst", k=4)) for _ in range(WORDS)) for _ in range(count)]
     row = {"answers": ["a"], "length": WORDS, "language": "en", "answer_keywords": "a", "confusing_facts": []}
@@ -47,13 +47,13 @@ def books(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    """One that answers slowly enough for two requests to be read at a time."""
+    """Start a server slow enough for two requests to be read at a time."""
     with serve(lambda prompt: time.sleep(0.1) or "a", models={"m": Model()}) as running:
         yield running
 
 
 def sent_texts(server: Server) -> list[bytes]:
-    """What was sent as the user's turn, whether in one block or in several."""
+    """Return the texts of the user's turns, whether they were sent in one block or in several."""
     contents = [call.body["messages"][0]["content"] for call in server.calls]
     return [(each if isinstance(each, str) else "".join(block["text"] for block in each)).encode() for each in contents]
 
@@ -61,10 +61,10 @@ def sent_texts(server: Server) -> list[bytes]:
 def run_and_log(
     folder: Path, monkeypatch: pytest.MonkeyPatch, client: str, address: str, at_most: int = QUESTIONS
 ) -> tuple[Path, str]:
-    """The folder of a run with one of our clients, and what the log says of its requests."""
+    """Make a run with one of our clients, and return its folder and the log about its requests."""
     lines: list[str] = []
     monkeypatch.setattr(asking, "hlog", lines.append)
-    spec = ClientSpec(f"helm_longctx.apis.{client}", {"base_url": address, "model": "m"})
+    spec = ClientSpec(f"helm_longctx.models.apis.{client}", {"base_url": address, "model": "m"})
     with making.deployed(ModelDeployment("test/caching", spec, "longctx/lexical")):
         return making.make_run(folder, ENTRY, cache=False, at_most=at_most), "\n".join(lines)
 
@@ -72,7 +72,7 @@ def run_and_log(
 def test_a_book_is_written_once(
     books: list[str], server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In Anthropic's protocol: a mark, no other text, and what it saves."""
+    """In Anthropic's protocol a book is marked and written once, no other text is sent, and the log has the savings."""
     run, log = run_and_log(tmp_path, monkeypatch, "AnthropicClient", server.address)
     assert len(server.calls) == QUESTIONS
     assert sorted(sent_texts(server)) == sorted(text for _, text in read_prompts(run))
@@ -98,7 +98,7 @@ def test_a_book_is_written_once(
 def test_automatic_caches_are_warm_too(
     books: list[str], server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In OpenAI's protocol nothing is marked, and the first request of each book is alone all the same."""
+    """In OpenAI's protocol nothing is marked, and the first request of each book is still sent alone."""
     run, _ = run_and_log(tmp_path, monkeypatch, "OpenAIClient", server.openai)
     assert all(isinstance(call.body["messages"][0]["content"], str) for call in server.calls)
     cached = [row["mean"] for row in making.read(run, "stats") if row["name"]["name"] == "cached_tokens"]
@@ -108,7 +108,7 @@ def test_automatic_caches_are_warm_too(
 def test_one_question_is_not_marked(
     books: list[str], server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A write that nobody reads would only cost more."""
+    """A single question about a book is not marked, because a write that nobody reads costs more."""
     run_and_log(tmp_path, monkeypatch, "AnthropicClient", server.address, at_most=1)
     (call,) = server.calls
     assert isinstance(call.body["messages"][0]["content"], str)

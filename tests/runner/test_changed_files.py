@@ -1,4 +1,4 @@
-"""A run whose files the user has changed is made again; prompts that stayed the same are not sent again."""
+"""Tests that a run whose files the user has changed is made again, and unchanged prompts are not sent again."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 from helm.benchmark.executor import ExecutionSpec
 
-from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.task import MAIN_METRIC
-from helm_longctx.report.comparability import describe
-from helm_longctx.report.results import read_results
-from helm_longctx.runs.claims import Shard
-from helm_longctx.scaling.shards import ShardRunner
-from tests.any_jsonl.test_any_jsonl import ROW, write_questions
-from tests.running.making import CachedClient, make_run, make_runner, read, spec_of
+from helm_longctx.results.comparability import describe
+from helm_longctx.results.reading import read_results
+from helm_longctx.runner.machines.shards import ShardRunner
+from helm_longctx.runs.shards import Shard
+from helm_longctx.tasks.registry import BENCHMARKS
+from helm_longctx.tasks.task import MAIN_METRIC
+from tests.runner.making import CachedClient, make_run, make_runner, read, spec_of
+from tests.support.questions import ROW, write_questions
 
 
 def score(run: Path) -> float:
@@ -26,7 +26,7 @@ def score(run: Path) -> float:
 
 
 def own_run(tmp_path: Path) -> tuple[Path, Callable[[], Path]]:
-    """A folder for questions, and what makes the run that asks them."""
+    """Return a folder for questions, and a function that makes the run that asks them."""
     folder = tmp_path / "mine"
     folder.mkdir()
     return folder, lambda: make_run(tmp_path, entry_of(folder), skip_completed_runs=True)
@@ -39,7 +39,7 @@ def entry_of(folder: Path) -> str:
 
 
 def test_changed_files(tmp_path: Path) -> None:
-    """Another accepted answer changes only the score; a refused run leaves no journal and is not skipped later."""
+    """Another accepted answer changes only the score, and a refused run leaves no journal and is not skipped later."""
     folder, make = own_run(tmp_path)
     write_questions(folder, {**ROW, "answers": ["none of this"]})
     assert score(make()) == 0
@@ -56,38 +56,38 @@ def test_changed_files(tmp_path: Path) -> None:
 
 
 def test_an_old_score(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """It is marked while the files are not those of the run, and a refused run does not log it as its own."""
+    """An old score has a mark while the files have changed, and a refused run does not log it as its own."""
     folder, make = own_run(tmp_path)
     questions = write_questions(folder, ROW) / "questions.jsonl"
     suite, old = make().parent, questions.read_bytes()
 
-    def lacks() -> list[str]:
+    def caveats() -> list[str]:
         (result,) = read_results(suite, BENCHMARKS)
-        return describe(result.lacks)
+        return describe(result.caveats)
 
-    assert lacks() == []
+    assert caveats() == []
     questions.write_text("{", encoding="utf-8")
     caplog.set_level(logging.INFO, "helm")
     caplog.clear()
     with pytest.raises(InputError, match=r"questions\.jsonl:1"):
         make()
     assert "95 % interval" not in caplog.text
-    assert lacks() == ["your files have changed since this run (contains)"]
+    assert caveats() == ["your files have changed since this run (contains)"]
     questions.write_bytes(old)
-    assert lacks() == []
+    assert caveats() == []
     questions.unlink()  # as on a machine that has only the results
-    assert lacks() == []
+    assert caveats() == []
 
 
 class FirstOfTwo(ShardRunner):
-    """Makes the first of two shards."""
+    """A runner of the first of two shards."""
 
     def __init__(self, execution_spec: ExecutionSpec, **options: Any):
         super().__init__(Shard(1, 2), execution_spec=execution_spec, **options)
 
 
 def test_a_refused_run_leaves_no_folder(tmp_path: Path) -> None:
-    """Neither the runner nor that of a shard leaves a folder, of which HELM's summarizer would warn."""
+    """A refused run leaves no folder, of which HELM's summarizer would warn, with either runner."""
     folder, make = own_run(tmp_path)
     (folder / "questions.jsonl").write_text("{", encoding="utf-8")
     with pytest.raises(InputError, match=r"questions\.jsonl:1"):

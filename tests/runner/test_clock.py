@@ -1,4 +1,4 @@
-"""How long a request took, whatever is done to the system's clock."""
+"""Tests that the seconds of a request do not depend on the system's clock."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import pytest
 from helm.common.request import wrap_request_time
 
 from helm_longctx.helm.patches import apply_patches
-from tests.running import making
-from tests.running.making import ENTRY, make_run, read
+from tests.runner import making
+from tests.runner.making import ENTRY, make_run, read
 
 
 @pytest.mark.parametrize("jump", [-3600, 3600])
 def test_the_clock_is_set_while_a_request_is_made(jump: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """HELM's clients measure the time that passed."""
+    """HELM's clients measure the passed time, even if the clock is set meanwhile."""
     apply_patches()
     now = time.time()
 
@@ -30,7 +30,7 @@ def test_the_clock_is_set_while_a_request_is_made(jump: int, monkeypatch: pytest
 
 
 def test_negative_seconds_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Caches hold some, of other versions."""
+    """Negative seconds, which caches of other versions contain, are left out."""
     answered = making.answered
     times = iter([-5.0, 2.0, 4.0])
 

@@ -1,36 +1,33 @@
-"""`kill -9` in the middle of a run, and the same command again."""
+"""Tests that a run killed by `kill -9` is completed by the same command."""
 
 from __future__ import annotations
 
 import random
-import subprocess
 import threading
 import time
 from pathlib import Path
 
 import pytest
 
-from helm_longctx.models import lexical
+from helm_longctx.models.baselines import lexical
 from helm_longctx.runs.journal import NAME
-from tests.e2e.commands import BIN, write_ready
-from tests.e2e.test_runs import RUNNER
-from tests.running.making import make_run, means
-from tests.servers.llm import serve
+from tests.e2e.commands import write_ready
+from tests.runner.making import make_run, means
+from tests.support.processes import ENTRY, THREADS, start
+from tests.support.servers.llm import serve
 
 ROOT = Path(__file__).parents[2]
-ENTRY = "helmet_recall:task=json_kv,length=4k,num_samples=40,"
-THREADS = 3
 
 
 class Model:
-    """Answers as the lexical baseline does, slowly, and says when it was asked often enough."""
+    """Answers slowly as the lexical baseline does, and reports when it was asked often enough."""
 
     def __init__(self) -> None:
         self.asked, self.due = 0, 1000
         self.enough = threading.Event()
 
     def __call__(self, prompt: str) -> str:
-        """The answer."""
+        """Return the answer to a prompt."""
         self.asked += 1
         if self.asked >= self.due:
             self.enough.set()
@@ -38,23 +35,9 @@ class Model:
         return lexical.answer(prompt)
 
 
-def start(folder: Path, options: list[str], log: str = "log") -> subprocess.Popen[bytes]:
-    """`helm-run` on forty requests to the server."""
-    command = [
-        str(BIN / "helm-run"),
-        "--run-entries",
-        f"{ENTRY}style=chat,model=vllm/llama-3.1-8b-instruct",
-        "-m",
-        "99",
-    ]
-    command += ["--suite", "s", "-n", str(THREADS), "--local-path", str(folder), *RUNNER, *options]
-    with (folder / log).open("ab") as file:
-        return subprocess.Popen(command, cwd=folder, stdout=file, stderr=file)
-
-
 @pytest.mark.parametrize(("options", "kills"), [(["--disable-cache"], 1)])
 def test_killed(options: list[str], kills: int, tmp_path: Path) -> None:
-    """No request is asked again but those in flight, and the results are those of an undisturbed run."""
+    """Only requests in flight are sent again, and the results equal an undisturbed run's."""
     rng, model, asked_at_kill = random.Random(kills), Model(), []
     with serve(model) as server:
         write_ready(tmp_path, server.openai)

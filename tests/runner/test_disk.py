@@ -1,4 +1,4 @@
-"""A full disk is named, and what was answered is not lost. A limit on file sizes stands for it: it needs no root."""
+"""Tests of a full disk. A limit on file sizes stands for it, because that needs no root."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from helm.common.request import Request, RequestResult
 
 from helm_longctx.errors import InputError
 from helm_longctx.runs.journal import NAME
-from tests.running.making import ENTRY, PlainClient, answered, make_run
+from tests.runner.making import ENTRY, PlainClient, answered, make_run
 
 Limit = Callable[[int], None]
 
 
 @pytest.fixture
 def limit() -> Iterator[Limit]:
-    """Files of this process can have so many bytes, until the test ends."""
+    """Limit the size of files of this process until the test ends."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def test_answers_do_not_fit(tmp_path: Path, limit: Limit, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The run ends in one line that names the place; the same command again asks only for what is not kept."""
+    """If answers do not fit, the run ends in one line that names the place, and the same command sends only missing requests."""
 
     def long_answer(client: PlainClient, request: Request) -> RequestResult:
         client.asked.append(request.prompt)
@@ -48,7 +48,7 @@ def test_answers_do_not_fit(tmp_path: Path, limit: Limit, monkeypatch: pytest.Mo
 
 
 def test_prompts_do_not_fit(tmp_path: Path, limit: Limit) -> None:
-    """Nothing is asked then."""
+    """If prompts do not fit, nothing is sent."""
     limit(100_000)
     with pytest.raises(InputError, match=r"runs/s/helmet_recall.* cannot be written: File too large"):
         make_run(tmp_path, ENTRY + "test/plain")

@@ -1,4 +1,4 @@
-"""The end of the runner's log: scores, failed requests and the next command, for our runs alone."""
+"""Tests of the end of the runner's log: scores, failed requests and the next command, only for our runs."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from helm.benchmark.adaptation.adapter_spec import AdapterSpec
 from helm.benchmark.run_spec import RunSpec
 from helm.benchmark.scenarios.scenario import ScenarioSpec
 
-from helm_longctx.benchmarks import BENCHMARKS
-from helm_longctx.report.suite import notes
-from helm_longctx.running import ending
-from helm_longctx.running.ending import log_scores
-from tests.running.making import ENTRY, PlainClient, make_run, make_runner, read
+from helm_longctx.results.boards import read_suite
+from helm_longctx.results.leaderboard.printing import notes
+from helm_longctx.runner import ending
+from helm_longctx.runner.ending import log_scores
+from helm_longctx.tasks.registry import BENCHMARKS
+from tests.runner.making import ENTRY, PlainClient, make_run, make_runner, read
 
 PLAIN = ENTRY + "test/plain"
 
@@ -26,15 +27,15 @@ def log_of(caplog: pytest.LogCaptureFixture) -> list[str]:
 def test_the_log_ends_with_scores(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The score is the mean of the tasks' scores; the failed request is counted; the command can be copied."""
+    """The log ends with the mean of the tasks' scores, the failed requests, and a command to copy."""
     monkeypatch.setattr(PlainClient, "fails", staticmethod(lambda prompt: prompt == max(PlainClient.asked)))
     caplog.set_level(logging.INFO, "helm")
     run = make_run(tmp_path, PLAIN)
     scores = [stat["mean"] for stat in read(run, "stats") if stat["name"]["name"] == "longctx_score"]
     *_, head, row, command = log_of(caplog)
-    assert head == "score  95 % interval     answers  failed  run"
+    assert head == "score  95 % interval  instances  failed  run"
     score, low, _, high, answers, failed, name = row.split()
-    assert float(score) == pytest.approx(sum(scores) / len(scores), abs=6e-4)
+    assert float(score) == pytest.approx(100 * sum(scores) / len(scores), abs=0.06)
     assert float(low) < float(score) <= float(high)
     assert int(answers) + int(failed) == 12
     assert int(failed) > 0
@@ -42,20 +43,24 @@ def test_the_log_ends_with_scores(
     assert command == f"Next: helm-longctx summarize --suite s -o {tmp_path / 'benchmark_output'}"
 
 
+def _notes(suite: Path) -> list[str]:
+    return list(notes(read_suite(suite, BENCHMARKS).boards))
+
+
 def test_generated_data_is_named(tmp_path: Path) -> None:
     """One line below the printed scores names the tasks whose data was generated."""
     run = make_run(tmp_path, PLAIN)
     tasks = "json_kv, ruler_niah_mk_2, ruler_niah_mk_3, ruler_niah_mv"
-    assert list(notes(run.parent, BENCHMARKS)) == [f"Generated data, not official files: {tasks}"]
+    assert _notes(run.parent)[-1] == f"Generated data, not official files: {tasks}"
     for stats in run.parent.glob("*/stats.json"):
         stats.write_text(stats.read_text().replace("generated_data", "other"))
-    assert list(notes(run.parent, BENCHMARKS)) == []
+    assert not any("Generated data" in line for line in _notes(run.parent))
 
 
 def test_many_runs_and_damaged_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """There are some rows and a count of the others. A damaged run costs its own row, a missing one nothing."""
+    """The table has a few rows and a count of the others, and a damaged run costs only its own row."""
     run = make_run(tmp_path, PLAIN)
     (run.parent / "damaged").mkdir()
     (run.parent / "damaged" / "stats.json").write_text("[")
@@ -70,7 +75,7 @@ def test_many_runs_and_damaged_ones(
 
 
 def test_runs_of_other_scenarios(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Their log is HELM's."""
+    """Runs of other scenarios have only HELM's log."""
     caplog.set_level(logging.INFO, "helm")
     runner = make_runner(tmp_path)
     runner.run_one = lambda run_spec: None

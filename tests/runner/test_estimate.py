@@ -1,11 +1,10 @@
-"""What is estimated beforehand is what the run then has."""
+"""Tests that an estimate agrees with the run."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from helm.benchmark.model_deployment_registry import ClientSpec, ModelDeployment
@@ -16,19 +15,16 @@ from typer.testing import CliRunner
 
 from helm_longctx.benchmarks.longgenbench.data import CHECKS
 from helm_longctx.cli.main import app
-from helm_longctx.running.estimate import Estimate, Rate, estimate_run
-from helm_longctx.running.runner import LongContextRunner
-from helm_longctx.sources.root import ENVIRONMENT, DataRoot
-from tests.longbench_write.fabricate import LENGTHS, build_longbench_write
-from tests.longgenbench.fabricate import build_longgenbench, rows
-from tests.running import making
-
-PRICE = {"input": 100, "cached_input": 10, "output": 1000, "batch": {"input": 50, "output": 500}}
+from helm_longctx.data.root import ENVIRONMENT, DataRoot
+from tests.benchmarks.longbench_write.fabricate import LENGTHS, build_longbench_write
+from tests.benchmarks.longgenbench.fabricate import build_longgenbench, rows
+from tests.runner import making
+from tests.support.estimates import estimate
 
 
 @pytest.fixture(scope="module")
 def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """One that divides words at signs, known to HELM; its name."""
+    """Register a tokenizer in HELM that divides words at signs, and return its name."""
     folder = tmp_path_factory.mktemp("tokenizer")
     model = Tokenizer(models.WordLevel({"?": 0}, unk_token="?"))
     model.pre_tokenizer = pre_tokenizers.Whitespace()
@@ -45,21 +41,14 @@ def count(text: str) -> int:
 
 @pytest.fixture
 def deployment(tokenizer: str) -> Iterator[str]:
-    """A deployment with a tokenizer and without a window: a run counts nothing."""
+    """Register a deployment with a tokenizer and without a window, with which a run counts nothing."""
     spec = ClientSpec(f"{making.__name__}.PlainClient")
     with making.deployed(ModelDeployment("test/counted", spec, "longctx/lexical", tokenizer)) as name:
         yield name
 
 
-def estimate(folder: Path, entry: str, **arguments: Any) -> Estimate:
-    runner = making.make_runner(folder)
-    assert isinstance(runner, LongContextRunner)
-    own = {"test/counted": PRICE}
-    return estimate_run(runner, making.spec_of(entry), own, Rate(**arguments))
-
-
 def test_an_estimate_is_the_run(deployment: str, tmp_path: Path) -> None:
-    """Requests, tokens by the tokenizer within 2 %, disk, money and time; nothing is sent."""
+    """An estimate has the run's requests, tokens within 2 %, disk, cost and time, and sends nothing."""
     entry = making.ENTRY.replace("num_samples=3", "num_samples=20") + deployment
     found = estimate(tmp_path / "estimate", entry, requests_per_minute=10)
     assert making.PlainClient.asked == []
@@ -79,8 +68,32 @@ def test_an_estimate_is_the_run(deployment: str, tmp_path: Path) -> None:
     assert found.minutes == 8
 
 
+@pytest.mark.parametrize(("samples", "counted"), [(5, 5), (31, 16)])
+def test_sixteen_prompts_are_counted(
+    deployment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, samples: int, counted: int
+) -> None:
+    """Sixteen prompts of each task, spread over all of them, are tokenized."""
+    texts: list[str] = []
+    monkeypatch.setattr(
+        "helm_longctx.runner.estimate.load_deployment_counter", lambda name: lambda t: texts.append(t) or count(t)
+    )
+    estimate(tmp_path, making.ENTRY.replace("num_samples=3", f"num_samples={samples},task=json_kv") + deployment)
+    assert len(set(texts)) == len(texts) == counted
+
+
+@pytest.mark.parametrize("samples", [1, 5])
+def test_the_disk_of_a_small_run(tmp_path: Path, samples: int) -> None:
+    """The estimated disk space of a small run includes the files that each run and each task has."""
+    entry = (
+        f"helmet_recall:length=8k,task=json_kv,num_samples={samples},model=longctx/lexical,model_deployment=test/plain"
+    )
+    found = estimate(tmp_path / "estimate", entry)
+    run = making.make_run(tmp_path, entry)
+    assert found.disk_bytes == pytest.approx(sum(path.stat().st_size for path in run.iterdir()), rel=0.2)
+
+
 def test_judges_are_counted(mirror: DataRoot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A question for each answer and judge, and no price where there is none."""
+    """An estimate has a question for each answer and judge, and no price for a judge without one."""
     monkeypatch.setenv(ENVIRONMENT, str(mirror.path))
     entry = "helmet_longqa:task=narrativeqa,length=8k,num_samples=2,judge={},model=longctx/lexical,model_deployment=test/plain"
     none = estimate(tmp_path, entry.format("none"))
@@ -93,7 +106,7 @@ def test_judges_are_counted(mirror: DataRoot, tmp_path: Path, monkeypatch: pytes
 
 
 def test_long_outputs_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Texts of the required length, and a judge's request for each check of a whole text."""
+    """An estimate has texts of the required length, and a judge's request for each check of a whole text."""
     monkeypatch.setenv(ENVIRONMENT, str(tmp_path))
     build_longbench_write(tmp_path)
     build_longgenbench(tmp_path)
@@ -112,7 +125,7 @@ def test_long_outputs_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_command(tmp_path: Path) -> None:
-    """A table for people and JSON for programs; prices can be given."""
+    """`estimate` prints a table, writes JSON, and accepts prices."""
     entry = "helmet_recall:task=json_kv,length=8k,num_samples=3"
     options = ["--model", "longctx/lexical", "--price-input", "2", "--price-output", "8", "--json", "estimate.json"]
     done = CliRunner().invoke(app, ["estimate", entry, entry.replace("8k", "16k"), *options], catch_exceptions=False)

@@ -1,4 +1,4 @@
-"""Requests that fail or hang: what is tried again, what is logged, and when a run ends so that it can go on."""
+"""Tests of requests that fail or hang: what is repeated, what is logged, and when a run ends and can go on."""
 
 from __future__ import annotations
 
@@ -11,23 +11,25 @@ from threading import enumerate as enumerate_threads
 
 import pytest
 from helm.common.hierarchical_logger import hexception
+from helm.common.optional_dependencies import OptionalDependencyNotInstalled
 from helm.common.request import Request, RequestResult
 
-from helm_longctx.environment import TIMEOUT
+from helm_longctx.environment import EXTRAS, TIMEOUT
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure
-from helm_longctx.running import asking
-from helm_longctx.running.asking import GIVE_UP, Breaker, Calls
-from helm_longctx.running.sending import DEFAULT_TRIES
+from helm_longctx.runner import asking, calls, progress
+from helm_longctx.runner.calls import Calls
+from helm_longctx.runner.progress import GIVE_UP, Breaker
+from helm_longctx.runner.sending import DEFAULT_TRIES
 from helm_longctx.runs.journal import NAME
-from tests.running.making import ENTRY, PlainClient, make_run
+from tests.runner.making import ENTRY, PlainClient, make_run
 
 PLAIN = ENTRY + "test/plain"
 
 
 @pytest.fixture
 def log(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
-    """HELM's log."""
+    """Return HELM's log."""
     caplog.set_level("INFO")
     return caplog
 
@@ -50,7 +52,7 @@ def fail(monkeypatch: pytest.MonkeyPatch, error: str, where: Callable[[str], boo
 
 
 def test_temporary_failures_are_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And a request that was answered at last has not failed."""
+    """A temporary failure is tried again, and a request that was answered at last has not failed."""
     fail(monkeypatch, "Error code: 503", lambda prompt: PlainClient.asked.count(prompt) < DEFAULT_TRIES - 1)
     run = make_run(tmp_path, PLAIN)
     assert len(PlainClient.asked) == 12 * DEFAULT_TRIES
@@ -70,7 +72,7 @@ def test_temporary_failures_are_tried_again(tmp_path: Path, monkeypatch: pytest.
     ],
 )
 def test_other_failures_are_not(error: str, asked: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What every further request would meet ends the run with the first, alone; the rest after ten in a row."""
+    """A failure of every request ends the run at the first one, and other failures after ten in a row."""
     fail(monkeypatch, error)
     with pytest.raises(InputError, match="0 answers are kept"):
         make_run(tmp_path, PLAIN)
@@ -79,7 +81,7 @@ def test_other_failures_are_not(error: str, asked: int, tmp_path: Path, monkeypa
 
 
 def test_failures_in_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A server that stops answering ends the run, and the same command asks what is missing alone."""
+    """A server that stops answering ends the run, and the same command sends only the missing requests."""
     with monkeypatch.context() as patch:
         fail(patch, "Error code: 500", lambda prompt: len(set(PlainClient.asked)) >= 2)
         with pytest.raises(
@@ -93,7 +95,7 @@ def test_failures_in_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_server_that_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once it has answered, a refused connection is tried again."""
+    """Once a server has answered, a refused connection is tried again."""
     last: list[str] = []
 
     def first_time(prompt: str) -> bool:
@@ -107,7 +109,7 @@ def test_a_server_that_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_each_kind_is_logged_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: pytest.LogCaptureFixture
 ) -> None:
-    """With its number at the end; what prompts themselves bring about never ends a run in which others are answered."""
+    """Each kind of failure is logged once and counted at the end, and failures due to prompts do not end a run."""
     make_run(tmp_path / "all", PLAIN)
     answered = PlainClient.asked[0]
     fail(monkeypatch, "Error code: 400 - maximum context length is 4096 tokens", lambda prompt: prompt != answered)
@@ -123,11 +125,11 @@ def test_each_kind_is_logged_once(
 def test_a_server_that_never_answers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: pytest.LogCaptureFixture
 ) -> None:
-    """The log says what is in flight and for how long; after the time for two requests the run ends."""
+    """The log says what is in flight and for how long, and after the time of two requests the run ends."""
     monkeypatch.setenv(TIMEOUT, "0.4")
-    monkeypatch.setattr(asking, "LOG_EVERY", 0.1)
+    monkeypatch.setattr(progress, "LOG_EVERY", 0.1)
     monkeypatch.setattr(asking, "SETTLE", 0.1)
-    monkeypatch.setattr(asking, "TICK", 0.05)
+    monkeypatch.setattr(calls, "TICK", 0.05)
     never = Event()
     monkeypatch.setattr(PlainClient, "make_request", lambda self, request: never.wait())
     start = time.monotonic()
@@ -142,7 +144,7 @@ def test_a_server_that_never_answers(
 
 def test_a_call_that_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits for it, but it goes on: an answer that comes late is kept."""
-    monkeypatch.setattr(asking, "TICK", 0.01)
+    monkeypatch.setattr(calls, "TICK", 0.01)
     late, done = Event(), Event()
 
     def call(item: str) -> None:
@@ -160,7 +162,7 @@ def test_a_call_that_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_threads_make_one_call_after_the_other() -> None:
-    """As many as calls were in flight at once, and they end when the calls are closed."""
+    """As many threads as calls in flight make one call after the other, and they end when the calls are closed."""
     names: list[str] = []
     running = Calls(lambda item: names.append(current_thread().name), limit=None)
     for number in range(20):
@@ -182,7 +184,7 @@ def result(error: str | None) -> RequestResult:
 
 
 def test_what_a_prompt_brings_about_is_not_the_servers_fault() -> None:
-    """Refusals count as failures in a row only until something was answered."""
+    """Refusals count as failures in a row only until a request was answered."""
     breaker = Breaker(100, has_answers=True)
     for _ in range(50):
         breaker.add("a", result(f"{Failure.REFUSED.value}: no"))
@@ -190,3 +192,22 @@ def test_what_a_prompt_brings_about_is_not_the_servers_fault() -> None:
         breaker.add("a", result("temporary: gone"))
     with pytest.raises(InputError, match="60 requests failed"):
         breaker.add("a", result("temporary: gone"))
+
+
+ADVICE = f"{' and '.join(EXTRAS['code'])}; install with: pip install 'helm-longctx[code]'"
+"""The end of the longest error about a missing extra."""
+
+
+@pytest.mark.parametrize("is_ours", [True, False])
+def test_an_error_is_not_cut_before_its_advice(is_ours: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error about a missing package is not shortened before its advice, in our clients and in HELM's."""
+
+    def make_request(self: PlainClient, request: Request) -> RequestResult:
+        if is_ours:
+            raise InputError(f"the model needs {ADVICE}")
+        raise OptionalDependencyNotInstalled(f"the model needs {ADVICE}") from ModuleNotFoundError("no module")
+
+    monkeypatch.setattr(PlainClient, "make_request", make_request)
+    with pytest.raises(InputError) as caught:
+        make_run(tmp_path, PLAIN)
+    assert ADVICE in str(caught.value)

@@ -1,4 +1,4 @@
-"""Questions of two requests, of which the second has the answer to the first."""
+"""Tests of questions with two requests, of which the second contains the answer to the first."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ import pytest
 from helm.benchmark.runner import Runner
 from helm.common.request import Request, RequestResult
 
-from helm_longctx.apis.prices import PRICES
-from helm_longctx.apis.usage import Usage, usage_of, with_usage
+from helm_longctx.data.root import ENVIRONMENT
 from helm_longctx.environment import MAX_COST
 from helm_longctx.errors import InputError
-from helm_longctx.running.estimate import Rate, estimate_run
-from helm_longctx.running.follow_up import join_answers
-from helm_longctx.running.runner import LongContextRunner
+from helm_longctx.models.apis.prices import PRICES
+from helm_longctx.models.apis.usage import Usage, usage_of, with_usage
+from helm_longctx.runner.estimate import Rate, estimate_run
+from helm_longctx.runner.follow_up import join_answers, most_follow_up_tokens
+from helm_longctx.runner.runner import LongContextRunner
 from helm_longctx.runs.journal import NAME
-from helm_longctx.sources.root import ENVIRONMENT
-from tests.longbench_v2.fabricate import ROWS, build_longbench_v2, rows
-from tests.running import making
+from helm_longctx.tasks.sample import Sample
+from tests.benchmarks.longbench_v2.fabricate import ROWS, build_longbench_v2, rows
+from tests.runner import making
 
 ENTRY = "longbench_v2:mode=cot,model=longctx/lexical,model_deployment=test/reasoning"
 ASKS_TO_REASON = "step by step:"
@@ -28,12 +29,12 @@ RIGHT = {row["question"].strip(): row["answer"] for row in rows(1) if "$" not in
 
 
 class ReasoningClient(making.PlainClient):
-    """Reasons, and names the right letter to whoever shows it the reasoning."""
+    """Reasons, and gives the right letter to a prompt that contains the reasoning."""
 
     usage = Usage(input_tokens=100, output_tokens=10)
 
     def make_request(self, request: Request) -> RequestResult:
-        """Reasoning, or an answer that depends on it."""
+        """Return reasoning, or an answer that depends on it."""
         self.asked.append(request.prompt)
         if self.fails(request.prompt):
             return RequestResult(False, [], [], False, error="temporary: busy", error_flags=None)
@@ -50,7 +51,7 @@ class ReasoningClient(making.PlainClient):
 
 @pytest.fixture(autouse=True)
 def deployment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Fabricated questions, a model, and its prices."""
+    """Write fabricated questions, and register a model with prices."""
     build_longbench_v2(tmp_path / "data")
     monkeypatch.setenv(ENVIRONMENT, str(tmp_path / "data"))
     monkeypatch.setenv("HELM_LONGCTX_WAIT", "0.001")
@@ -64,7 +65,7 @@ def deployment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None
 
 
 def test_both_answers_are_kept(tmp_path: Path) -> None:
-    """The second answer is scored, the first stands beside it, and the tokens of both count."""
+    """The second answer is scored, the first is stored with it, and the tokens of both count."""
     run = making.make_run(tmp_path, ENTRY, cache=False)
     assert len(making.PlainClient.asked) == 2 * ROWS
     states = making.read(run, "scenario_state")["request_states"]
@@ -81,7 +82,7 @@ def test_both_answers_are_kept(tmp_path: Path) -> None:
 
 
 def test_a_first_answer_is_not_asked_for_again(tmp_path: Path) -> None:
-    """Where second requests fail, the same command sends only these."""
+    """If second requests fail, the same command sends only second requests."""
     ReasoningClient.fails = staticmethod(lambda prompt: not prompt.endswith(ASKS_TO_REASON))
     with pytest.raises(InputError, match=r"in a row: .*busy.*answers are kept"):
         making.make_run(tmp_path, ENTRY, cache=False)
@@ -96,7 +97,7 @@ def test_a_first_answer_is_not_asked_for_again(tmp_path: Path) -> None:
 
 
 def test_an_estimate_has_both_requests(tmp_path: Path) -> None:
-    """As many requests and as much output as a run sends at most."""
+    """An estimate has as many requests and as much output as a run can send."""
     runner = making.make_runner(tmp_path)
     assert isinstance(runner, LongContextRunner)
     found = estimate_run(runner, making.spec_of(ENTRY), {}, Rate())
@@ -105,8 +106,18 @@ def test_an_estimate_has_both_requests(tmp_path: Path) -> None:
     assert found.output_tokens.typical == ROWS * (512 + 128)
 
 
+def test_an_answer_that_is_shown_twice_counts_twice() -> None:
+    """A first answer that occurs twice in the second prompt counts twice in its tokens."""
+
+    def tokens(*parts: str) -> int:
+        sample = Sample("hub", 1024, 1024, follow_up={"parts": parts, "max_tokens": 128})
+        return most_follow_up_tokens(Request(max_tokens=1024), sample).input_tokens
+
+    assert tokens("some", " words", " here") == tokens("some words", " here") + 1024
+
+
 def test_the_limit_on_costs_has_both_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A limit that has room for the reasoning alone stops the run before anything is sent."""
+    """A limit that has room only for the reasoning stops the run before anything is sent."""
     monkeypatch.setenv(MAX_COST, "1.3")
     with pytest.raises(InputError, match=r"the next request can cost"):
         making.make_run(tmp_path, ENTRY, cache=False)
@@ -114,14 +125,14 @@ def test_the_limit_on_costs_has_both_requests(tmp_path: Path, monkeypatch: pytes
 
 
 def test_helm_s_own_runner_is_refused(tmp_path: Path) -> None:
-    """It would score the reasoning."""
+    """HELM's own runner refuses such questions, because it would score the reasoning."""
     with pytest.raises(InputError, match=r"needs two requests for each question.*LongContextRunner"):
         making.make_run(tmp_path, ENTRY, runner=Runner, exit_on_error=True)
     assert making.PlainClient.asked == []
 
 
 def test_a_failure_is_not_joined() -> None:
-    """A second request without an answer has the outcome of both; unknown tokens stay unknown."""
+    """A second request without an answer is the outcome of both, and unknown tokens stay unknown."""
     first, failed = making.answered("a", cached=True), RequestResult(False, [], [], False, error="temporary: busy")
     assert join_answers(first, failed) is failed
     joined = join_answers(first, making.answered("b", cached=False))

@@ -1,4 +1,4 @@
-"""One process at a time makes a run."""
+"""Tests that only one process at a time makes a run."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import pytest
 
 from helm_longctx.errors import InputError
 from helm_longctx.locks import lock_run
-from helm_longctx.models import lexical
+from helm_longctx.models.baselines import lexical
 from tests.e2e.commands import write_ready
-from tests.running.making import ENTRY, PlainClient, make_run, spec_of
-from tests.running.test_crash import start
-from tests.servers.llm import serve
+from tests.runner.making import ENTRY, PlainClient, make_run, spec_of
+from tests.support.processes import start
+from tests.support.servers.llm import serve
 
 HOLD = """
 import sys, time
@@ -30,7 +30,7 @@ with lock_run(Path(sys.argv[1])):
 
 
 def test_a_killed_process_holds_no_lock(tmp_path: Path) -> None:
-    """The message says which process holds the lock, where and since when; once it is killed the lock is free."""
+    """The message says which process holds the lock, where and since when, and a killed process releases it."""
     with subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE) as process:
         assert process.stdout
         assert process.stdout.readline() == b"held\n"
@@ -45,7 +45,7 @@ def test_a_killed_process_holds_no_lock(tmp_path: Path) -> None:
 
 
 def test_a_run_that_is_being_made(tmp_path: Path) -> None:
-    """It is refused before anything is asked, and can be made when the lock is free."""
+    """A run that another process makes is refused before anything is sent, and can be made afterwards."""
     run = tmp_path / "benchmark_output/runs/s" / spec_of(ENTRY + "test/plain").name
     with lock_run(run), pytest.raises(InputError, match=f"is in use by process {os.getpid()} on host"):
         make_run(tmp_path, ENTRY + "test/plain")
@@ -55,7 +55,7 @@ def test_a_run_that_is_being_made(tmp_path: Path) -> None:
 
 
 def test_the_same_command_twice(tmp_path: Path) -> None:
-    """The second `helm-run` ends in one line while the first goes on; nothing is asked twice."""
+    """The second of two equal `helm-run` commands ends in one line while the first continues, and nothing is sent twice."""
     begun, go_on = threading.Event(), threading.Event()
 
     def answer(prompt: str) -> str:

@@ -1,4 +1,4 @@
-"""Our runner's results are those of HELM's own; its files are lean, and a failing request is only counted."""
+"""Tests that our runner's results equal HELM's, that its files are small, and that failed requests are counted."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from helm.common.codec import from_json
 from helm_longctx.errors import InputError
 from helm_longctx.helm.adapter import TooLongError
 from helm_longctx.helm.scenario import LongContextScenario
-from helm_longctx.running import LongContextRunner, asking
-from helm_longctx.running.asking import GIVE_UP
-from helm_longctx.running.spool import Spool, adapt
+from helm_longctx.runner import LongContextRunner, progress
+from helm_longctx.runner.progress import GIVE_UP
+from helm_longctx.runner.spool import Spool, adapt
 from helm_longctx.runs.elision import LIMIT
 from helm_longctx.runs.journal import NAME
 from helm_longctx.runs.prompts import full_prompt
-from tests.running.making import ENTRY, PlainClient, make_run, make_runner, means, read, spec_of
+from tests.runner.making import ENTRY, PlainClient, make_run, make_runner, means, read, spec_of
 
 PLAIN = ENTRY + "test/plain"
 
@@ -39,7 +39,7 @@ def state_of(run: Path) -> ScenarioState:
 
 
 def one(prompts: list[str]) -> str:
-    """A prompt in the middle, by which a client is told to fail."""
+    """Return a prompt in the middle, by which a client is told to fail."""
     return sorted(prompts)[len(prompts) // 2]
 
 
@@ -51,7 +51,7 @@ def without_times(rows: Any) -> Any:
 
 @pytest.mark.parametrize("at_most", [1000, 5])
 def test_the_same_as_helms_own(tmp_path: Path, at_most: int) -> None:
-    """Every statistic, instance and answer, in the same order; only long texts differ, and these come back whole."""
+    """Every statistic, instance and answer equals HELM's in the same order, and shortened texts can be restored."""
     ours = make_run(tmp_path / "ours", PLAIN, at_most=at_most)
     stock = make_run(tmp_path / "stock", PLAIN, Runner, at_most=at_most)
     assert means(ours) == means(stock)
@@ -72,7 +72,7 @@ def test_the_same_as_helms_own(tmp_path: Path, at_most: int) -> None:
 
 
 def test_an_elided_prompt_shows_its_answer(tmp_path: Path) -> None:
-    """What stands in HELM's files is the head, the tail and the evidence."""
+    """A shortened prompt in HELM's files has the head, the tail and the evidence."""
     run = make_run(tmp_path, PLAIN.replace("length", "task=json_kv,length"))
     for state in state_of(run).request_states:
         assert state.instance.references[0].output.text in state.request.prompt
@@ -83,7 +83,7 @@ def test_an_elided_prompt_shows_its_answer(tmp_path: Path) -> None:
 def test_a_failing_request_is_counted(
     client: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The rest goes on; no prompt is in the log or the files; the same command asks the failed one alone again."""
+    """A failed request is counted, no prompt is in the log or files, and the same command sends only it again."""
     caplog.set_level("INFO")
     undisturbed = make_run(tmp_path / "undisturbed", ENTRY + client)
     bad = one(PlainClient.asked)
@@ -106,7 +106,7 @@ def test_a_failing_request_is_counted(
 
 
 def test_helms_page_of_a_run_with_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """HELM's summarizer reads it: the failed request has an empty prediction."""
+    """HELM's summarizer reads a run with a failure, whose failed request has an empty prediction."""
     make_run(tmp_path / "first", PLAIN)
     bad = one(PlainClient.asked)
     monkeypatch.setattr(PlainClient, "fails", staticmethod(lambda prompt: prompt == bad))
@@ -120,7 +120,7 @@ def test_helms_page_of_a_run_with_a_failure(tmp_path: Path, monkeypatch: pytest.
 
 @pytest.mark.parametrize(("entry", "failed"), [(PLAIN, GIVE_UP), (PLAIN.replace("length", "task=json_kv,length"), 3)])
 def test_nothing_answered(entry: str, failed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A model that never answers makes no run, and is not asked for long."""
+    """A model that never answers makes no run, and gets few requests."""
     monkeypatch.setattr(PlainClient, "fails", staticmethod(lambda prompt: True))
     with pytest.raises(
         InputError, match=r"1 of 1 runs were not made: .* requests failed, the last ones in a row: bad_request"
@@ -133,12 +133,12 @@ def test_nothing_answered(entry: str, failed: int, tmp_path: Path, monkeypatch: 
 
 
 def test_progress_is_logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    """Where there is no terminal the log says how far a run is, now and then."""
+    """Without a terminal the log reports the progress of a run from time to time."""
     caplog.set_level("INFO")
     make_run(tmp_path / "short", PLAIN)
     line = r"(\d+) of 12 requests, 0 failed, [\d,]+ input tokens per second, [\d:]+ left; \d in flight, the oldest for"
     assert not re.findall(line, caplog.text)
-    monkeypatch.setattr(asking, "LOG_EVERY", 0.0)
+    monkeypatch.setattr(progress, "LOG_EVERY", 0.0)
     make_run(tmp_path / "long", PLAIN)
     numbers = [int(number) for number in re.findall(line, caplog.text)]
     assert [numbers[0], numbers[-1]] == [1, 12]
@@ -146,8 +146,8 @@ def test_progress_is_logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cap
 
 
 def test_annotators_see_whole_prompts(tmp_path: Path) -> None:
-    """And the files hold what they said, not what they saw."""
-    run = make_run(tmp_path, PLAIN, annotators=[AnnotatorSpec("tests.running.making.PromptSize")])
+    """Annotators see whole prompts, and the files have their annotations without the prompts."""
+    run = make_run(tmp_path, PLAIN, annotators=[AnnotatorSpec("tests.runner.making.PromptSize")])
     for state in state_of(run).request_states:
         assert state.annotations["prompt_size"]["characters"] == len(full_prompt(run, state.instance.id))
         assert len(state.request.prompt) <= LIMIT
@@ -155,7 +155,7 @@ def test_annotators_see_whole_prompts(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("flag", ["cache_instances", "dry_run"])
 def test_helms_flags(flag: str, tmp_path: Path) -> None:
-    """Runs with HELM's flags for instances and dry runs are made as HELM makes them."""
+    """Runs with HELM's flags for instances, and dry runs, are made as HELM makes them."""
     ours = make_run(tmp_path / "ours", PLAIN, **{flag: True})
     stock = make_run(tmp_path / "stock", PLAIN, Runner, **{flag: True})
     assert sorted(path.name for path in ours.iterdir()) == sorted(path.name for path in stock.iterdir())
@@ -165,19 +165,19 @@ def test_helms_flags(flag: str, tmp_path: Path) -> None:
 
 
 def test_errors_that_are_no_input_errors(tmp_path: Path) -> None:
-    """A run that breaks otherwise is HELM's to report; the journal keeps what was answered."""
+    """HELM reports other errors of a run, and the journal keeps the answers."""
     with pytest.raises(RunnerError, match="Failed runs"):
-        make_run(tmp_path, PLAIN, annotators=[AnnotatorSpec("tests.running.making.Broken")])
+        make_run(tmp_path, PLAIN, annotators=[AnnotatorSpec("tests.runner.making.Broken")])
     assert len(PlainClient.asked) == 12
     make_run(tmp_path, PLAIN)
     assert len(PlainClient.asked) == 12
 
 
 def test_both_kinds_of_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run that is refused and one that breaks are both named, in one line."""
+    """A refused run and a run with another error are both named in one line."""
     monkeypatch.setattr(PlainClient, "fails", staticmethod(lambda prompt: '"' in prompt[:200]))
     refused = spec_of(PLAIN.replace("length", "task=json_kv,length"))
-    broken = spec_of(PLAIN, annotators=[AnnotatorSpec("tests.running.making.Broken")])
+    broken = spec_of(PLAIN, annotators=[AnnotatorSpec("tests.runner.making.Broken")])
     with pytest.raises(InputError) as told:
         make_runner(tmp_path).run_all([broken, refused])
     why = str(told.value)
@@ -186,7 +186,7 @@ def test_both_kinds_of_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_instances_that_share_an_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sub-splits may count alike. Each prompt comes back by a name; the id alone is refused, with the names."""
+    """Prompts of sub-splits that share an id are found by their names, and the id alone is refused with the names."""
     instances_of = LongContextScenario.iter_instances
 
     def numbered(*arguments: Any) -> Iterator[Instance]:
@@ -198,12 +198,12 @@ def test_instances_that_share_an_id(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     for runner in (LongContextRunner, Runner):
         run = make_run(tmp_path / runner.__name__, PLAIN, runner)
         assert len({full_prompt(run, name) for name in names} & set(PlainClient.asked)) == 4
-        with pytest.raises(InputError, match=f"instance='1' is not allowed; allowed: {', '.join(names)}, which share"):
+        with pytest.raises(InputError, match=f"instance='1' is invalid; give one of {', '.join(names)}, which share"):
             full_prompt(run, "1")
 
 
 def test_refusals_are_counted_over_all_batches(tmp_path: Path) -> None:
-    """Instances are adapted a few at a time; what is too long is said once, of the whole run."""
+    """Prompts that are too long are reported once for the whole run, although instances are adapted in batches."""
 
     class Refusing:
         adapter_spec = SimpleNamespace(eval_splits=None)

@@ -1,4 +1,4 @@
-"""Of the requests that share a beginning one is sent alone, and no other request waits for it."""
+"""Tests that one of the requests that share a beginning is sent alone, and that other requests do not wait for it."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helm_longctx.running.prefixes import SMALLEST, STEP, Beginning, Schedule, prefix_keys, shared_beginnings
+from helm_longctx.runner.prefixes import SMALLEST, STEP, Beginning, Schedule, prefix_keys, shared_beginnings
 
 groups = st.lists(st.one_of(st.none(), st.integers(0, 3)), max_size=30)
 
 
 @given(groups, st.integers(1, 8), st.randoms(use_true_random=False))
 def test_followers_wait_for_an_answer(groups: list[int | None], width: int, chance: random.Random) -> None:
-    """Whatever fails and in whatever order answers come, each request is sent once, and followers find a cache."""
+    """Each request is sent once, and followers find a cache, whatever fails and in whatever order answers arrive."""
     schedule, flying, sent, warm = Schedule(groups, range(len(groups))), set(), [], set()
     while schedule or flying:
         while len(flying) < width and (number := schedule.peek()) is not None:
@@ -33,7 +33,7 @@ def test_followers_wait_for_an_answer(groups: list[int | None], width: int, chan
 
 
 def test_others_keep_the_threads_busy() -> None:
-    """While a beginning is read for the first time, the next ones are; its followers come before what is left."""
+    """While a beginning is read for the first time, other requests are sent, and its followers come before the rest."""
     schedule = Schedule([0, 0, 1, 1, None], range(5))
     assert [schedule.take() for _ in range(3)] == [0, 2, 4]
     assert schedule.peek() is None
@@ -42,7 +42,7 @@ def test_others_keep_the_threads_busy() -> None:
 
 
 def test_what_prompts_share() -> None:
-    """The longest beginning that is shared with another; none if it is short or ends within a longer one."""
+    """Prompts share the longest common beginning, unless it is short or ends within a longer one."""
     book = "x" * (3 * STEP)
     prompts = [book + "1", book + "2", "x" * (2 * STEP) + "y", "z" * STEP + "1", "z" * STEP + "2", "alone" * STEP]
     shared = Beginning(0, 3 * STEP)

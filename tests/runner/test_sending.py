@@ -1,4 +1,4 @@
-"""How long a request may take, by deployment; and clients that cannot be made."""
+"""Tests of how long a request may take for a deployment, and of clients that cannot be made."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from helm.common.local_context import LocalContext
 
 from helm_longctx.environment import DEFAULT_TIMEOUT, TIMEOUT
 from helm_longctx.errors import InputError
-from helm_longctx.running.sending import Sender
+from helm_longctx.models.apis.sending import Sender
+from helm_longctx.runner.sending import make_sender
 
 OPENAI = "helm.clients.openai_client.OpenAIClient"
 
@@ -20,7 +21,7 @@ def sender(folder: Path, class_name: str, **arguments: Any) -> Sender:
     name = f"test/{class_name.rpartition('.')[2]}-{'-'.join(map(str, arguments.values()))}"
     spec = ClientSpec(class_name, arguments)
     register_model_deployment(ModelDeployment(name=name, client_spec=spec, model_name="longctx/lexical"))
-    return Sender(LocalContext(str(folder)), name)
+    return make_sender(LocalContext(str(folder)), name)
 
 
 @pytest.mark.parametrize(
@@ -29,20 +30,20 @@ def sender(folder: Path, class_name: str, **arguments: Any) -> Sender:
         (OPENAI, {"api_key": "sk"}, DEFAULT_TIMEOUT),
         (OPENAI, {"api_key": "sk", "timeout": 7}, DEFAULT_TIMEOUT),
         (OPENAI, {"api_key": "sk", "timeout": 7200}, 7200),
-        ("tests.running.making.PlainClient", {}, DEFAULT_TIMEOUT),
-        ("helm_longctx.models.client.NullClient", {}, None),
+        ("tests.runner.making.PlainClient", {}, DEFAULT_TIMEOUT),
+        ("helm_longctx.models.baselines.clients.NullClient", {}, None),
     ],
 )
 def test_limits(class_name: str, arguments: dict[str, Any], limit: float | None, tmp_path: Path) -> None:
-    """A deployment may allow more than the others; what runs in this process has all the time it needs."""
+    """A deployment can allow more time than others, and a model in this process has no limit."""
     assert sender(tmp_path, class_name, **arguments).limit == limit
 
 
 def test_a_wrong_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is refused by name."""
+    """A wrong setting is refused by name."""
     monkeypatch.setenv(TIMEOUT, "soon")
-    with pytest.raises(InputError, match=f"{TIMEOUT}='soon' is not allowed; allowed: a number above 0"):
-        sender(tmp_path, "helm_longctx.models.client.NullClient")
+    with pytest.raises(InputError, match=f"{TIMEOUT}='soon' is invalid; give a number above 0"):
+        sender(tmp_path, "helm_longctx.models.baselines.clients.NullClient")
 
 
 @pytest.mark.parametrize(
@@ -56,7 +57,7 @@ def test_a_wrong_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_clients_that_cannot_be_made(
     class_name: str, arguments: dict[str, Any], error: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One line names the deployment and what is missing."""
+    """A client that cannot be made ends in one line that names the deployment and what is missing."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with pytest.raises(InputError, match=rf"test/\w+-\S* cannot be asked: {error}"):
         sender(tmp_path, class_name, **arguments)

@@ -1,4 +1,4 @@
-"""Answers of one server are never taken for another's, and what is no answer is nobody's."""
+"""Tests that answers of one server are never used for another, and that replies without an answer are not kept."""
 
 from __future__ import annotations
 
@@ -10,39 +10,39 @@ from helm.benchmark.runner import Runner
 from helm.clients import auto_client
 
 from helm_longctx.errors import InputError
-from helm_longctx.models import lexical
-from helm_longctx.running.cache import server_digest
+from helm_longctx.models.baselines import lexical
+from helm_longctx.runner.cache import server_digest
 from helm_longctx.runs.journal import NAME
 from helm_longctx.runs.prompts import full_prompt
-from tests.running.making import make_run, means, read
-from tests.running.served import ENTRY, register
-from tests.servers import faults
-from tests.servers.faults import Fault
-from tests.servers.llm import serve
+from tests.runner.making import make_run, means, read
+from tests.runner.served import ENTRY, register
+from tests.support.servers import faults
+from tests.support.servers.faults import Fault
+from tests.support.servers.llm import serve
 
 
 @pytest.fixture(autouse=True)
 def no_retries(monkeypatch: pytest.MonkeyPatch) -> None:
-    """HELM's own retries wait for minutes, ours for seconds."""
+    """Disable HELM's retries, which wait for minutes, and ours, which wait for seconds."""
     monkeypatch.setattr(auto_client, "retry_request", lambda function: function)
     monkeypatch.setenv("HELM_LONGCTX_WAIT", "0.001")
 
 
 def mean(run: Path, name: str) -> float:
-    """Over a run's instances that have the statistic."""
+    """Return the mean over a run's instances that have the statistic."""
     stats = [stat for row in read(run, "per_instance_stats") for stat in row["stats"]]
     values: list[float] = [stat["mean"] for stat in stats if stat["name"]["name"] == name]
     return sum(values) / len(values)
 
 
 def some(prompts: list[str], part: int = 3) -> Callable[[str], bool]:
-    """Every third of the prompts, or another part."""
+    """Return every third of the prompts, or another part."""
     chosen = set(sorted(set(prompts))[::part])
     return chosen.__contains__
 
 
 def test_two_servers_of_one_model(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Each is asked for all, once; the run says what came from the cache; one that refuses the key makes no run."""
+    """Two servers of one model each get all requests once, the run reports cached answers, and a refused key makes no run."""
     caplog.set_level("INFO")
     refusing = faults.always(Fault.UNAUTHORIZED)
     with serve(lexical.answer) as one, serve(lambda prompt: "no") as two, serve(lexical.answer, refusing) as bad:
@@ -64,7 +64,7 @@ def test_two_servers_of_one_model(tmp_path: Path, caplog: pytest.LogCaptureFixtu
 
 
 def test_another_address(tmp_path: Path) -> None:
-    """A deployment that is served elsewhere is another: neither the cache nor the journal has its answers."""
+    """A deployment at another address does not get answers from the cache or the journal."""
     with serve(lexical.answer) as old, serve(lexical.answer) as new:
         register("corp/moved", old.openai)
         make_run(tmp_path, f"{ENTRY}corp/moved")
@@ -80,7 +80,7 @@ def test_another_address(tmp_path: Path) -> None:
 
 
 def test_what_tells_servers_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Arguments, the credentials' addresses, the libraries' variables, HELM's proxy; not keys and patience."""
+    """Arguments, addresses in credentials and variables, and HELM's proxy identify a server; keys and timeouts do not."""
 
     def named(credentials: dict[str, str] | None = None, proxy: str | None = None, **arguments: object) -> str:
         register("corp/x", **{"address": None, **arguments})  # type: ignore[arg-type]
@@ -118,7 +118,7 @@ ODD = {
 
 
 def test_what_is_no_answer(tmp_path: Path) -> None:
-    """It is counted by its kind and has no score; the same command asks it again, and nothing else."""
+    """A reply without an answer is counted by its kind and not scored, and the same command sends only it again."""
     entry = ENTRY.replace("num_samples=3", "num_samples=6") + "corp/odd"
     with serve(lexical.answer) as server:
         register("corp/odd", server.openai)
@@ -144,7 +144,7 @@ def test_what_is_no_answer(tmp_path: Path) -> None:
 
 
 def test_completions_without_log_probabilities(tmp_path: Path) -> None:
-    """HELM's client cannot read them: one clear error, and another answer is not taken from the cache."""
+    """A completion without log-probabilities ends in a clear error with HELM's client, and no cached answer replaces it."""
     with serve(lexical.answer, faults.always(Fault.NO_LOGPROBS)) as server:
         register("corp/plain", server.openai, "OpenAILegacyCompletionsClient")
         with pytest.raises(InputError, match="malformed: the server's answer has no log-probabilities"):
@@ -156,7 +156,7 @@ def test_completions_without_log_probabilities(tmp_path: Path) -> None:
 
 
 def test_helms_own_runner_counts_alike(tmp_path: Path) -> None:
-    """What HELM reports as an answer without a text, or as a harmless error, is a refusal there, too."""
+    """HELM's own runner also counts an answer without a text, or with a harmless error, as a refusal."""
     with serve(lexical.answer) as server:
         register("corp/flagged", server.openai)
         make_run(tmp_path / "undisturbed", f"{ENTRY}corp/flagged")

@@ -1,19 +1,20 @@
-"""The limit on what requests cost, which those in flight count for."""
+"""Tests of the limit on the cost of requests, which includes requests in flight."""
 
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 from helm.common.request import Request, RequestResult
 
-from helm_longctx.apis.prices import PRICES
-from helm_longctx.apis.usage import Usage, with_usage
 from helm_longctx.environment import MAX_COST
 from helm_longctx.errors import InputError
-from helm_longctx.models import lexical
-from tests.running import making
+from helm_longctx.models.apis.prices import PRICES
+from helm_longctx.models.apis.usage import Usage, with_usage
+from helm_longctx.models.baselines import lexical
+from tests.runner import making
 
 PRICE = {"input": 100, "cached_input": 10, "output": 1000}
 """Dollars for a million tokens: about 80 cents for a prompt of the test entry."""
@@ -25,14 +26,14 @@ class PaidClient(making.PlainClient):
     usage = Usage(input_tokens=8000, cached_tokens=2000, output_tokens=40, reasoning_tokens=10)
 
     def make_request(self, request: Request) -> RequestResult:
-        """An answer, which costs money."""
+        """Return an answer that costs money."""
         self.asked.append(request.prompt)
         return with_usage(making.answered(lexical.answer(request.prompt), cached=False), self.usage)
 
 
 @pytest.fixture
 def deployment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
-    """A deployment with prices."""
+    """Register a deployment with prices."""
     making.register_client(PaidClient)
     file = tmp_path / "prices.yaml"
     file.write_text(json.dumps({"test/paid": PRICE}))
@@ -41,15 +42,15 @@ def deployment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
 
 
 def test_a_run_stops_before_the_limit(deployment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With two requests in flight; what was answered is kept, and the same command with more money goes on."""
+    """A run with two requests in flight stops before the limit, and the same command with more money continues it."""
     each = (6000 * 100 + 2000 * 10 + 40 * 1000) / 1e6
-    monkeypatch.setenv(MAX_COST, "4")
+    monkeypatch.setenv(MAX_COST, "7")
     with pytest.raises(
-        InputError, match=rf"{MAX_COST}=4 allows .*spent; \d answers are kept in .*to continue"
+        InputError, match=rf"{MAX_COST}=7 allows .*spent; \d answers are kept in .*to continue"
     ) as error:
         making.make_run(tmp_path, making.ENTRY + deployment, cache=False)
     before = len(making.PlainClient.asked)
-    assert 3 <= before <= 4 / each
+    assert 3 <= before <= 7 / each
     assert f"after ${before * each:.4f} were spent" in str(error.value)
     monkeypatch.setenv(MAX_COST, "100")
     run = making.make_run(tmp_path, making.ENTRY + deployment, cache=False)
@@ -58,8 +59,32 @@ def test_a_run_stops_before_the_limit(deployment: str, tmp_path: Path, monkeypat
     assert {name[0]: value for name, value in statistics.items()}["cost"] == pytest.approx(each)
 
 
+class DearClient(PaidClient):
+    """Makes a token of each byte, so that an estimate by words is far too low."""
+
+    def make_request(self, request: Request) -> RequestResult:
+        """Return an answer with the whole budget."""
+        result = super().make_request(request)
+        usage = Usage(input_tokens=len(request.prompt.encode()) + 50, output_tokens=request.max_tokens)
+        return with_usage(result, usage)
+
+
+def test_requests_in_flight_keep_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests in flight keep the limit, even if each prompt has as many tokens as bytes."""
+    making.register_client(DearClient)
+    file = tmp_path / "prices.yaml"
+    file.write_text(json.dumps({"test/dear": PRICE}))
+    monkeypatch.setenv(PRICES, str(file))
+    monkeypatch.setenv(MAX_COST, "12")
+    with pytest.raises(InputError, match="answers are kept") as error:
+        making.make_run(tmp_path, making.ENTRY + "test/dear", cache=False)
+    spent = float(re.search(r"after \$([\d.]+) were spent", str(error.value))[1])
+    assert len(making.PlainClient.asked) >= 2
+    assert 4 < spent <= 12
+
+
 def test_a_limit_needs_prices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An unknown price is not zero."""
+    """A limit with an unknown price is refused, because unknown is not zero."""
     monkeypatch.setenv(MAX_COST, "4")
     with pytest.raises(InputError, match=f"needs the prices of test/plain, which are not known.*{PRICES}"):
         making.make_run(tmp_path, making.ENTRY + "test/plain", cache=False)

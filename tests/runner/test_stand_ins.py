@@ -1,4 +1,4 @@
-"""Runs of HELM's own long-context scenarios by our runner: the files are those of HELM's runner."""
+"""Tests that runs of HELM's own long-context scenarios by our runner have the files of HELM's runner."""
 
 from __future__ import annotations
 
@@ -18,23 +18,24 @@ from helm.benchmark.runner import Runner
 from helm.benchmark.scenarios import infinite_bench_en_mc_scenario
 from helm.common.request import ErrorFlags, Request, RequestResult
 
-from helm_longctx.batching.submission import PROBE
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.token_estimate import estimate_tokens
-from helm_longctx.running.estimate import Rate, estimate_run
-from helm_longctx.running.runner import LongContextRunner, runner_arguments
-from helm_longctx.running.stand_ins import is_long_context
-from helm_longctx.runs.claims import Shard
-from helm_longctx.runs.conversation import text_of
-from helm_longctx.runs.files import FILES, STATES
+from helm_longctx.runner.batches.submission import PROBE
+from helm_longctx.runner.estimate import Rate, estimate_run
+from helm_longctx.runner.machines.shards import ShardRunner
+from helm_longctx.runner.runner import LongContextRunner, runner_arguments
+from helm_longctx.runner.stand_ins import is_long_context
+from helm_longctx.runner.verification import find_faults
+from helm_longctx.runs.conversation import request_text
+from helm_longctx.runs.files import FILES, STATES, STATS
 from helm_longctx.runs.journal import NAME as JOURNAL
-from helm_longctx.scaling.shards import ShardRunner
-from tests import punkt
-from tests.batching.test_batches import Folder, register, server, stated  # noqa: F401
-from tests.e2e.test_other_scenarios import TOWNS, question, write_ruler
-from tests.running import making
-from tests.running.making import PlainClient, make_run, make_runner, means, read, spec_of
-from tests.servers.batches import BatchServer
+from helm_longctx.runs.shards import Shard
+from helm_longctx.tasks.token_estimate import estimate_tokens
+from tests.runner import making
+from tests.runner.making import PlainClient, change, make_run, make_runner, means, read, spec_of
+from tests.support import punkt
+from tests.support.batches import Folder, register, stated
+from tests.support.scenarios import TOWNS, question, write_ruler
+from tests.support.servers.batches import BatchServer
 
 WORDS = "max_num_words=2000,model=longctx/lexical,model_deployment=test/whole"
 SQUAD, CHOICE, CHAT = f"ruler_squad:{WORDS}", f"infinite_bench_en_mc:{WORDS}", f"openai_mrcr:needles=2,{WORDS}"
@@ -43,24 +44,26 @@ AT_MOST = 5
 
 
 class WholeClient(PlainClient):
-    """A `PlainClient` that reads conversations, too."""
+    """A `PlainClient` that also reads conversations."""
 
     def make_request(self, request: Request) -> RequestResult:
-        """As the base; `test/whole`."""
-        return super().make_request(replace(request, prompt=text_of(request), messages=None))
+        """Answer like the base class, for `test/whole`."""
+        return super().make_request(replace(request, prompt=request_text(request), messages=None))
 
 
 @pytest.fixture(autouse=True)
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """What the scenarios read, and the client."""
+    """Write what the scenarios read, and register the client."""
     making.register_client(WholeClient)
     write_ruler(tmp_path)
     context, options = " ".join(TOWNS[:100]), ["Name7", "B"]
     rows = [{"id": n, "context": context, "input": question(n), "answer": options[:1]} for n in range(8)]
     choices = importlib.import_module("datasets").Dataset.from_list([{**row, "options": options} for row in rows])
     monkeypatch.setattr(infinite_bench_en_mc_scenario, "load_dataset", lambda *_, **__: choices)
-    turns = [{"role": "user" if n % 2 == 0 else "assistant", "content": town * 5} for n, town in enumerate(TOWNS[:21])]
-    asked = [json.dumps([*turns[:20], {"role": "user", "content": question(n)}]) for n in range(8)]
+    pending = [
+        {"role": "user" if n % 2 == 0 else "assistant", "content": town * 5} for n, town in enumerate(TOWNS[:21])
+    ]
+    asked = [json.dumps([*pending[:20], {"role": "user", "content": question(n)}]) for n in range(8)]
     chats = [{"prompt": text, "answer": "abcDrops.", "random_string_to_prepend": "abc"} for text in asked]
     monkeypatch.setattr("datasets.load_dataset", lambda *_, **__: chats)
     monkeypatch.setattr(tiktoken, "get_encoding", lambda name: None)
@@ -69,12 +72,12 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def files(run: Path) -> dict[str, bytes]:
-    """All files of a run but the lock's."""
+    """Return all files of a run except the lock."""
     return {path.name: path.read_bytes() for path in run.iterdir() if path.is_file() and path.name != ".lock"}
 
 
 def make_by_helm(folder: Path, entry: str) -> dict[str, bytes]:
-    """The files of a run by HELM's runner, which are then removed."""
+    """Return the files of a run by HELM's runner, which are then removed."""
     run = make_run(folder, entry, Runner, cache=False, at_most=AT_MOST)
     found = files(run)
     PlainClient.asked.clear()
@@ -84,27 +87,33 @@ def make_by_helm(folder: Path, entry: str) -> dict[str, bytes]:
 
 
 def make(folder: Path, entry: str) -> Path:
-    """The run by our runner."""
+    """Make the run with our runner."""
     return make_run(folder, entry, cache=False, at_most=AT_MOST)
 
 
 def scores(run: Path) -> dict[tuple[str, ...], float]:
-    """The statistics without the times, which answers of batches lack."""
+    """Return the statistics without the times, which answers of batches lack."""
     return {name: mean for name, mean in means(run).items() if not re.search("runtime|batch_size", name[0])}
 
 
 @pytest.mark.parametrize("entry", ENTRIES.values(), ids=ENTRIES)
 def test_files_are_those_of_helms_runner(entry: str, tmp_path: Path) -> None:
-    """Byte by byte, and no others, for each of HELM's adapters that these scenarios use."""
+    """The files equal those of HELM's runner byte by byte, for each of HELM's adapters that these scenarios use."""
     expected = make_by_helm(tmp_path, entry)
     run = make(tmp_path, entry)
     assert set(expected) == set(FILES)
     assert files(run) == expected
     assert len(PlainClient.asked) == AT_MOST
+    assert list(find_faults(run)) == []
+    change(
+        run / STATS,
+        lambda stats: next(stat for stat in stats if stat["name"]["name"] == "inference_runtime").update(mean=9),
+    )
+    assert [fault.partition(":")[0] for fault in find_faults(run)] == [STATS]
 
 
 def test_prompts_are_not_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """HELM's adapters log one, which HELM's runner shows."""
+    """Prompts are not logged, although HELM's adapters log one and HELM's runner shows it."""
     caplog.set_level("INFO", "helm")
     make_by_helm(tmp_path, CHOICE)
     assert "Read the passage" in caplog.text
@@ -116,7 +125,7 @@ def test_prompts_are_not_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture
 
 @pytest.mark.parametrize("entry", [CHOICE, CHAT], ids=["choice", "chat"])
 def test_shards(entry: str, tmp_path: Path) -> None:
-    """Each request is sent by one shard, and the run then sends none; its files are those of HELM's runner."""
+    """Each request is sent by one shard, and the run then sends none and has the files of HELM's runner."""
     expected = make_by_helm(tmp_path, entry)
     spec, sent = spec_of(entry, AT_MOST), []
     arguments = runner_arguments(tmp_path / "benchmark_output", "s", tmp_path, 2, has_cache=False)
@@ -132,7 +141,7 @@ def test_shards(entry: str, tmp_path: Path) -> None:
 
 
 def test_failed_requests_leave_no_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """HELM's metrics would score them; the answers are kept, and the same command sends the others again."""
+    """A run with failed requests writes no results, keeps its answers, and sends only the failed requests again."""
     expected = make_by_helm(tmp_path, CHOICE)
     monkeypatch.setattr(PlainClient, "fails", staticmethod(lambda prompt: question(3) in prompt))
     with pytest.raises(InputError, match=r"1 of 5 requests failed, and HELM's metrics need all answers; 4 answers are"):
@@ -146,7 +155,7 @@ def test_failed_requests_leave_no_results(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_refused_requests_are_empty_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in HELM's runner."""
+    """Refused requests are empty answers, as in HELM's runner."""
     answer = WholeClient.make_request
 
     def refuse(self: WholeClient, request: Request) -> RequestResult:
@@ -182,8 +191,8 @@ def test_an_estimate_is_the_run(entry: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("entry", [CHOICE, CHAT], ids=["choice", "chat"])
-def test_batches(entry: str, tmp_path: Path, server: BatchServer) -> None:  # noqa: F811
-    """A run with their answers is one that was asked directly, and sends nothing."""
+def test_batches(entry: str, tmp_path: Path, server: BatchServer) -> None:
+    """A run with answers of batches equals a run that was asked directly, and sends nothing."""
     folder = Folder(tmp_path, entry.replace("test/whole", register("openai", server)))
     expected = folder.make()
     before, reference = len(server.calls), (stated(expected), scores(expected))
@@ -198,7 +207,7 @@ def test_batches(entry: str, tmp_path: Path, server: BatchServer) -> None:  # no
 
 
 def test_errors_of_helms_code_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the scenario raises, here because there is no network."""
+    """Any error of HELM's scenario, here without a network, ends in one line."""
 
     def fail(*_: object, **__: object) -> None:
         raise ConnectionError("no network")
@@ -212,7 +221,7 @@ def test_errors_of_helms_code_are_one_line(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_other_runs_stay_with_helms_code() -> None:
-    """HELM's other scenarios, and these with what only HELM's code does."""
+    """HELM's code makes runs of its other scenarios, and of these scenarios with perturbations and other flags."""
     spec = spec_of(SQUAD)
     perturbed = DataAugmenterSpec(perturbation_specs=[PerturbationSpec("x.Y", {})])
     assert is_long_context(spec)

@@ -1,4 +1,4 @@
-"""A tokenizer that cannot be loaded is found before the first request of the command, if a prompt needs it."""
+"""Tests that a tokenizer that cannot be loaded is found before the first request, if a prompt needs it."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from helm.benchmark.model_deployment_registry import ClientSpec, ModelDeployment
 from helm.benchmark.tokenizer_config_registry import TokenizerConfig, TokenizerSpec, register_tokenizer_config
 
 from helm_longctx.errors import InputError
-from tests.any_jsonl.test_any_jsonl import ROW, write_questions
-from tests.running.making import ENTRY, PlainClient, deployed, make_runner, spec_of
+from tests.runner.making import ENTRY, PlainClient, deployed, make_runner, spec_of
+from tests.support.questions import ROW, write_questions
 
 CLIENT = ClientSpec(f"{PlainClient.__module__}.{PlainClient.__name__}")
 
 
 @pytest.fixture
 def broken() -> Iterator[str]:
-    """A deployment with a tokenizer that does not exist."""
+    """Register a deployment with a tokenizer that does not exist."""
     spec = TokenizerSpec(
         "helm.tokenizers.huggingface_tokenizer.HuggingFaceTokenizer", {"pretrained_model_name_or_path": "/nowhere"}
     )
@@ -41,7 +41,7 @@ def broken() -> Iterator[str]:
     ],
 )
 def test_nothing_is_sent(tmp_path: Path, broken: str, entry: str, error: str) -> None:
-    """Although another run comes first, whose model needs no tokenizer."""
+    """Nothing is sent, although another run whose model needs no tokenizer comes first."""
     runner = make_runner(tmp_path)
     with pytest.raises(InputError, match=error):
         runner.run_all([spec_of(ENTRY + "test/plain"), spec_of(entry)])

@@ -1,1 +1,1 @@
-from tests.running.conftest import clients  # noqa: F401  # the fixture
+from tests.runner.conftest import clients  # noqa: F401  # the fixture

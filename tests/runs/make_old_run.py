@@ -15,10 +15,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.fabricate import build_mirror
 from tests.judging.deployments import write_judges
 from tests.judging.grades import grade
-from tests.servers.llm import serve
+from tests.support.fabricate import build_mirror
+from tests.support.servers.llm import serve
 
 ENTRY = "helmet_longqa:task=narrativeqa,length=8k,num_samples=2,judge=tests/plain,model=longctx/lexical"
 
@@ -30,7 +30,7 @@ def make_run(target: Path) -> None:
         local = write_judges(folder / "local", {"tests/plain": server.openai})
         environment = {**os.environ, "HELM_LONGCTX_DATA": str(build_mirror(folder / "mirror"))}
         command = ["helm-run", "--run-entries", ENTRY, "--suite", "s", "-m", "10000", "--local-path", str(local)]
-        command += ["--runner-class-name", "helm_longctx.running.LongContextRunner", "-o", str(folder / "out")]
+        command += ["--runner-class-name", "helm_longctx.runner.LongContextRunner", "-o", str(folder / "out")]
         subprocess.run(command, check=True, cwd=folder, env=environment)
         (run,) = (folder / "out/runs/s").glob("helmet*")
         (run / ".lock").unlink(missing_ok=True)

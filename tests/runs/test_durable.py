@@ -1,4 +1,4 @@
-"""Threads that write at the same time share one write, and none goes on before what it added is written."""
+"""Tests that threads that write at the same time share one write, and that each waits until its own part is written."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ THREADS = 8
 
 
 class Disk:
-    """Takes groups as soon as it is free."""
+    """A disk that takes groups as soon as it is free."""
 
     def __init__(self) -> None:
         self.groups: list[list[int]] = []
         self.busy, self.is_free = Event(), Event()
 
     def write(self, group: Sequence[int]) -> None:
-        """Keep a group."""
+        """Wait until the disk is free, and keep a group."""
         self.busy.set()
         assert self.is_free.wait(60)
         self.groups.append(list(group))
 
 
 def add_while_busy(add: Callable[[int], None], disk: Disk, gathered: Callable[[], int]) -> list[BaseException | None]:
-    """Add 0, and when the disk is busy with it, 1 to THREADS at the same time; what each of them raised."""
+    """Add 0 and, while the disk is busy with it, 1 to THREADS at the same time; return what each of them raised."""
     with ThreadPoolExecutor(THREADS + 1) as pool:
         first = pool.submit(add, 0)
         assert disk.busy.wait(60)
@@ -42,7 +42,7 @@ def add_while_busy(add: Callable[[int], None], disk: Disk, gathered: Callable[[]
 
 
 def test_what_waits_is_written_together() -> None:
-    """One write for the first, and one for all that came meanwhile."""
+    """The first value is written alone, and all values that arrive meanwhile are written together."""
     disk = Disk()
     writer = GroupWriter(disk.write)
     assert add_while_busy(writer.add, disk, lambda: len(writer._gathering.items)) == [None] * (THREADS + 1)
@@ -51,7 +51,7 @@ def test_what_waits_is_written_together() -> None:
 
 
 def test_an_error_reaches_all_of_its_group() -> None:
-    """And no other: the next group is written."""
+    """An error of a group reaches every thread of this group and no other thread, and the next group is written."""
     disk, error = Disk(), OSError("no room")
 
     def write(group: Sequence[int]) -> None:
@@ -67,7 +67,7 @@ def test_an_error_reaches_all_of_its_group() -> None:
 
 
 def test_lines_of_threads_are_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When a thread goes on, the system has been told to write what it added; every line is whole and there once."""
+    """A thread continues only after the system was told to write its line, and every line is in the file once and whole."""
     path, synced = tmp_path / "lines", [b""]
     monkeypatch.setattr(os, "fsync", lambda file: synced.append(path.read_bytes()))
     with DurableLines(path, "") as lines, ThreadPoolExecutor(THREADS) as pool:

@@ -1,4 +1,4 @@
-"""Elided texts: short, in order, honest about what they leave out."""
+"""Tests that elided texts are short, in order, and tell how much they leave out."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helm_longctx.protocol.sample import Sample
 from helm_longctx.runs.elision import LIMIT, elide, evidence_of
+from helm_longctx.tasks.sample import Sample
 
 LEFT_OUT = re.compile(r"\n\n\[\.\.\. ([\d,]+) characters left out, depth (\d+)% to (\d+)% \.\.\.\]\n\n")
 EVIDENCE = re.compile(r"\[evidence, depth (\d+)%: ([^\]]*)\]")
@@ -24,14 +24,14 @@ texts = st.builds(
 
 
 def pieces(shown: str) -> tuple[list[str], list[int]]:
-    """The parts that an elided text keeps, without marks, and how many characters are left out between them."""
+    """Return the parts that an elided text keeps, without marks, and the numbers of characters left out between them."""
     parts = LEFT_OUT.split(shown)
     return [EVIDENCE.sub(r"\2", part) for part in parts[::4]], [int(n.replace(",", "")) for n in parts[1::4]]
 
 
 @given(texts, st.lists(st.text("abcé北。 ", max_size=12), max_size=9))
 def test_nothing_is_lost_unsaid(text: str, evidence: list[str]) -> None:
-    """What is kept and the numbers of what is left out make up the text, in order; nothing shown is long."""
+    """The kept parts and the numbers of characters left out make up the whole text in order, and the result is short."""
     shown = elide(text, evidence)
     assert len(shown) <= LIMIT
     kept, left_out = pieces(shown)
@@ -57,7 +57,7 @@ def test_no_cluster_is_cut(text: str) -> None:
 
 @given(st.integers(0, 100), st.sampled_from(["the code is 4711-ß.", "密码是北京的春天", "x" * 5000]))
 def test_evidence_stands_in_place(percent: int, passage: str) -> None:
-    """A passage is shown where it is, with its depth; of a long one the beginning."""
+    """A passage of evidence is shown at its place with its depth, and a long one is shown by its beginning."""
     at = 600_000 * percent // 100
     text = "filler 填充 " * 60_000
     text = text[:at] + " " + passage + " " + text[at:]
@@ -69,7 +69,7 @@ def test_evidence_stands_in_place(percent: int, passage: str) -> None:
 
 
 def test_evidence_is_whole_words_that_tell() -> None:
-    """A part of a word is no evidence, nor is what is everywhere; the place that would be left out is preferred."""
+    """Evidence is neither a part of a word nor a text that is everywhere, and the place that would be left out is preferred."""
     text = "Paris first. " + "Parisian no 12 " * 1000 + "In Paris at last. " + "filler " * 1000
     shown = elide(text, ["Paris", "12", " ", "no"])
     assert [found[2] for found in EVIDENCE.finditer(shown)] == ["Paris"]
@@ -77,14 +77,30 @@ def test_evidence_is_whole_words_that_tell() -> None:
 
 
 def test_a_handful_of_places() -> None:
-    """However much evidence there is, five places are shown, the first ones given."""
+    """However much evidence a text has, only the five pieces that are given first are shown."""
     text = "".join(f"needle-{number:05}{' filler' * 100}\n" for number in range(1000))
     shown = elide(text, [f"needle-{number:05}" for number in range(900, 0, -100)])
     assert [found[2] for found in EVIDENCE.finditer(shown)] == [f"needle-{n:05}" for n in (500, 600, 700, 800, 900)]
 
 
+def test_evidence_at_the_ends_of_the_text() -> None:
+    """Evidence at the beginning and at the end of the text is marked."""
+    text = "Alpha key. " + "filler " * 3000 + "Omega key"
+    shown = elide(text, ["Alpha key", "Omega key"])
+    assert shown.startswith("[evidence, depth 0%: Alpha key]")
+    assert shown.endswith("[evidence, depth 100%: Omega key]")
+
+
+def test_evidence_side_by_side() -> None:
+    """Two adjacent pieces of evidence are both marked in either order, and of overlapping pieces only one is marked."""
+    text = "填充 " * 4000 + "北京的春天上海的秋天" + "填充 " * 4000
+    for evidence in (["北京的春天", "上海的秋天"], ["上海的秋天", "北京的春天"]):
+        assert [found[2] for found in EVIDENCE.finditer(elide(text, evidence))] == ["北京的春天", "上海的秋天"]
+    assert [found[2] for found in EVIDENCE.finditer(elide(text, ["的春天上海", "北京的春天"]))] == ["的春天上海"]
+
+
 def test_evidence_of_an_instance() -> None:
-    """Answers, then the most relevant passages."""
+    """The evidence of an instance is its answers, followed by the most relevant passages."""
     sample = Sample("official", 10, 10, record={"qrels": {"17": 1, "23": 3, "42": 3}})
     assert evidence_of(["Paris"], sample) == ["Paris", "23", "42"]
     assert evidence_of(["Paris"], None) == ["Paris"]

@@ -1,7 +1,8 @@
-"""Answers are on disk as they come, and a torn end costs one answer."""
+"""Tests that answers are on disk as they come, and that a torn end of the journal costs only one answer."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,7 +31,7 @@ ANSWER = RequestResult(
 
 
 def test_answers_come_back(tmp_path: Path) -> None:
-    """What is read after a crash is what was written."""
+    """The answers that are read after a crash are those that were written."""
     with Journal(tmp_path) as journal:
         journal.add("a", ANSWER)
         assert journal.get("a") == ANSWER
@@ -43,7 +44,7 @@ def test_answers_come_back(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("lost", range(1, 60, 7))
 def test_a_torn_end(tmp_path: Path, lost: int) -> None:
-    """Whatever the crash left of the last line, the others count, and the next is whole."""
+    """If a crash tears the last line, the other answers count, and the next line is written whole."""
     with Journal(tmp_path) as journal:
         journal.add("a", ANSWER)
         journal.add("b", ANSWER)
@@ -58,27 +59,68 @@ def test_a_torn_end(tmp_path: Path, lost: int) -> None:
 
 
 def test_damage_before_the_end(tmp_path: Path) -> None:
-    """It is told in one line: answers may have cost money, so they are not thrown away unasked."""
+    """One line tells of damage before the end, and the file stays unchanged, because answers may have cost money."""
     with Journal(tmp_path) as journal:
         journal.add("a", ANSWER)
         journal.add("b", ANSWER)
     data = (tmp_path / NAME).read_bytes()
     (tmp_path / NAME).write_bytes(b"\0" * 9 + data[9:])
-    with pytest.raises(InputError, match=f"{NAME} is damaged; remove it, and its answers are requested again"):
+    with pytest.raises(InputError, match=f"{NAME} is damaged in line 1; remove this line, and its answer is requested"):
         Journal(tmp_path)
     assert (tmp_path / NAME).read_bytes() == b"\0" * 9 + data[9:]
 
 
+def write(folder: Path) -> bytes:
+    """Write a journal with two answers, and return its content."""
+    with Journal(folder) as journal:
+        journal.add("a", ANSWER)
+        journal.add("b", ANSWER)
+    return (folder / NAME).read_bytes()
+
+
+@pytest.mark.parametrize("line", [0, 1])
+def test_changed_bytes(tmp_path: Path, line: int) -> None:
+    """An error names the line of any changed byte, so that no changed answer counts."""
+    data = write(tmp_path)
+    start = line * len(data) // 2
+    for at in range(start, start + len(data) // 2 - 1):
+        changed = bytes([data[at] ^ 1])
+        # A byte that becomes a newline makes two lines of one.
+        if changed == b"\n":
+            continue
+        (tmp_path / NAME).write_bytes(data[:at] + changed + data[at + 1 :])
+        with pytest.raises(InputError, match=f"{NAME} is damaged in line {line + 1}; remove this line"):
+            Journal(tmp_path)
+
+
+def test_without_the_damaged_line(tmp_path: Path) -> None:
+    """Without the damaged line, the journal has the other answers, as the error promises."""
+    data = write(tmp_path)
+    (tmp_path / NAME).write_bytes(data[len(data) // 2 :])
+    with Journal(tmp_path) as journal:
+        assert (journal.get("a"), journal.get("b")) == (None, ANSWER)
+
+
+def test_lines_of_earlier_versions(tmp_path: Path) -> None:
+    """Lines without a digest, which earlier versions wrote, are read among lines with one."""
+    new = write(tmp_path).splitlines()
+    old = [json.dumps(json.loads(line)[:2]).encode() for line in new]
+    assert len(old[0]) < len(new[0])
+    (tmp_path / NAME).write_bytes(b"\n".join([old[0], new[1], b""]))
+    with Journal(tmp_path) as journal:
+        assert journal.get("a") == journal.get("b") == ANSWER
+
+
 @pytest.mark.parametrize("line", ["7", "[7, {}]", '["a"]', '["a", [1]]', "{}"])
 def test_lines_that_are_no_answers(line: str, tmp_path: Path) -> None:
-    """They are damage as well."""
+    """A line that holds no answer is damage."""
     (tmp_path / NAME).write_text(line + "\n")
     with pytest.raises(InputError, match="is damaged"):
         Journal(tmp_path)
 
 
 def test_answers_without_a_text(tmp_path: Path) -> None:
-    """Earlier versions wrote answers whose text is null: they are read, and do not count."""
+    """Answers whose text is not text, which earlier versions wrote, are read but do not count."""
     with Journal(tmp_path) as journal:
         for name, text in (("null", None), ("list", ["x"]), ("empty", "")):
             journal.add(name, replace(ANSWER, completions=[GeneratedOutput(text, 0, [])]))  # type: ignore[arg-type]
@@ -88,7 +130,7 @@ def test_answers_without_a_text(tmp_path: Path) -> None:
 
 
 def test_requests_are_told_apart(tmp_path: Path) -> None:
-    """Any field of a request makes it another, and so does another server."""
+    """A request with another field or another server is another request."""
     request = Request(prompt="p", model="a/b", model_deployment="a/b")
     others = [replace(request, random="1"), replace(request, stop_sequences=["\n"])]
     with Journal(tmp_path, "here") as journal:

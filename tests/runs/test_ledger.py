@@ -1,4 +1,4 @@
-"""The ledger knows after a crash at any line what was sent, and a run asks for nothing that waits in a batch."""
+"""Tests that the ledger knows after a crash what was sent, and that a run sends no request that is in a batch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def announce(ledger: Ledger) -> str:
 
 
 def test_steps_come_back(tmp_path: Path) -> None:
-    """Requests are stored without their prompts; whether there are messages stays."""
+    """All steps are read back, and requests are stored without their prompts but with the fact that they had messages."""
     with Ledger(tmp_path) as ledger:
         for _ in range(3):
             announce(ledger)
@@ -42,7 +42,7 @@ def test_steps_come_back(tmp_path: Path) -> None:
 
 
 def test_a_reader_leaves_a_torn_line_to_its_writer(tmp_path: Path) -> None:
-    """Another process may be writing it; whoever adds a line drops it."""
+    """A reader leaves a torn line, which another process may be writing, and the next writer drops it."""
     with Ledger(tmp_path) as ledger:
         announce(ledger)
     whole = (tmp_path / NAME).read_bytes()
@@ -57,14 +57,14 @@ def test_a_reader_leaves_a_torn_line_to_its_writer(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("line", [b'{"part": "x", "batch": "y"}\n', b'{"part": 1, "requests": {}}\n', b"[]\n", b"{\n"])
 def test_damage(tmp_path: Path, line: bytes) -> None:
-    """One line names the file."""
+    """One line names a damaged ledger."""
     (tmp_path / NAME).write_bytes(line)
     with pytest.raises(InputError, match=r"batches\.jsonl is damaged"):
         Ledger(tmp_path)
 
 
 def test_what_waits_is_not_sent_directly(tmp_path: Path) -> None:
-    """From the moment before a batch is created until its answers are there."""
+    """No request is sent directly from the moment before its batch is created until its answers are there."""
     check_nothing_in_batches(tmp_path)
     with Ledger(tmp_path) as ledger:
         announce(ledger)

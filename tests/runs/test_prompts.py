@@ -1,4 +1,4 @@
-"""A run's prompts are stored once, and come back as they were."""
+"""Tests that a run's prompts are stored once, and come back unchanged."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ anything = st.text(st.characters(codec=None), max_size=50)  # lone surrogates to
 @settings(max_examples=30)
 @given(st.dictionaries(st.text(min_size=1, max_size=5), anything, max_size=8))
 def test_lossless(stored: dict[str, str]) -> None:
-    """Every prompt comes back, whatever its characters; equal ones too."""
+    """Every prompt comes back unchanged, whatever its characters, even if two prompts are equal."""
     with tempfile.TemporaryDirectory() as name:
         write_prompts(Path(name), stored.items())
         assert {instance: full_prompt(Path(name), instance) for instance in stored} == stored
 
 
 def test_frames(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Prompts of several frames come back, and any zstd reads all of them."""
+    """Prompts from several frames come back unchanged, and any zstd program reads all frames."""
     monkeypatch.setattr(prompts, "_FRAME", 100)
     stored = {str(number): f"{number} " * 30 for number in range(20)}
     write_prompts(tmp_path, stored.items())
@@ -49,7 +49,7 @@ def haystack(gold: str, at: int) -> str:
 
 
 def test_what_prompts_share_is_stored_once(tmp_path: Path) -> None:
-    """A book with forty questions, and a haystack at six depths, take the room of one."""
+    """Forty questions about a book, and a haystack with the needle at six depths, take little more room than one prompt."""
     one, many = tmp_path / "one", tmp_path / "many"
     for folder in (one, many):
         folder.mkdir()
@@ -63,7 +63,7 @@ def test_what_prompts_share_is_stored_once(tmp_path: Path) -> None:
 
 
 def test_damage_is_told(tmp_path: Path) -> None:
-    """A text that is not what was sent is refused."""
+    """A stored text that differs from the prompt that was sent is an error."""
     write_prompts(tmp_path, [("a", "one"), ("b", "two")])
     path = tmp_path / prompts.INDEX
     index = json.loads(path.read_bytes())
@@ -75,18 +75,18 @@ def test_damage_is_told(tmp_path: Path) -> None:
 
 
 def test_unknown(tmp_path: Path) -> None:
-    """A folder that is no run, and an instance that the run has not, are named."""
+    """An error names a folder that is no run, or an instance that the run lacks."""
     with pytest.raises(InputError, match="is not the folder of a run"):
         full_prompt(tmp_path, "a")
     write_prompts(tmp_path, [("a", "one")])
-    with pytest.raises(InputError, match="instance='b' is not allowed; allowed: a"):
+    with pytest.raises(InputError, match="instance='b' is invalid; give one of a"):
         full_prompt(tmp_path, "b")
 
 
 @pytest.mark.parametrize("name", [prompts.TEXTS, prompts.INDEX])
 @pytest.mark.parametrize("damaged", [b"", b"no such form", None], ids=["empty", "other", "cut"])
 def test_a_damaged_file(name: str, damaged: bytes | None, tmp_path: Path) -> None:
-    """It is named, in one line."""
+    """One line names a damaged file of prompts."""
     write_prompts(tmp_path, [("a", "one " * 500), ("b", random.Random(1).randbytes(500).hex())])
     path = tmp_path / name
     path.write_bytes(path.read_bytes()[:-200] if damaged is None else damaged)
@@ -95,7 +95,7 @@ def test_a_damaged_file(name: str, damaged: bytes | None, tmp_path: Path) -> Non
 
 
 def test_an_elided_prompt_is_none(tmp_path: Path) -> None:
-    """Without the stored prompts HELM's files do not pass for them; what a stock run sent is taken as it stands."""
+    """An elided prompt without the stored one is an error, while the prompt of a stock run is taken unchanged."""
 
     def states(extra: dict[str, object]) -> None:
         instance = {"id": "a", "extra_data": {"source": "hub", "max_tokens": 9, "run_max_tokens": 9, **extra}}
@@ -112,7 +112,7 @@ def test_an_elided_prompt_is_none(tmp_path: Path) -> None:
 
 
 def test_writing_again_is_cut_off(tmp_path: Path) -> None:
-    """An index never tells of other texts than those beside it."""
+    """If writing prompts again is interrupted, no index is left that could name other texts."""
     write_prompts(tmp_path, [("a", "one")])
 
     def broken() -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""A run's files."""
+"""Tests of a run's files."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from helm.benchmark.metrics.metric_name import MetricName
 from helm.benchmark.metrics.statistic import Stat
 from helm.benchmark.runner import Runner
 
-from helm_longctx.running import LongContextRunner
+from helm_longctx.runner import LongContextRunner
 from helm_longctx.runs.files import find_incomplete_files, write_json
-from tests.running.making import ENTRY, PlainClient, make_run
+from tests.runner.making import ENTRY, PlainClient, make_run
 
 
 def test_a_file_is_whole_or_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whenever the process ends."""
+    """A file is whole or unchanged, whenever the process ends."""
     path = tmp_path / "stats.json"
     write_json(path, [Stat(MetricName("a")).add(1)])
     before = path.read_bytes()
@@ -35,7 +35,7 @@ def test_a_file_is_whole_or_as_it_was(tmp_path: Path, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("runner", [LongContextRunner, Runner])
 @pytest.mark.parametrize("name", ["run_spec", "scenario", "scenario_state", "stats", "per_instance_stats"])
 def test_a_cut_file_is_not_complete(name: str, runner: type[Runner], tmp_path: Path) -> None:
-    """`--skip-completed-runs` makes a run again whose files lack their end, and skips one whose files are whole."""
+    """A run whose files lack their end is not complete, so that `--skip-completed-runs` repeats it and skips whole runs."""
     run = made(tmp_path, runner)
     path = run / f"{name}.json"
     whole = path.read_bytes()

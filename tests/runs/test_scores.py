@@ -1,4 +1,4 @@
-"""Scores by instance, of runs of any kind."""
+"""Tests of scores by instance, of runs of any kind."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ OLD_RUN = Path(__file__).parent / "old_run.zip"
 
 @pytest.fixture
 def old_run(tmp_path: Path) -> Path:
-    """A judged run of an earlier version."""
+    """Unpack a judged run of an earlier version, and return its folder."""
     shutil.unpack_archive(OLD_RUN, tmp_path / "run")
     return tmp_path / "run"
 
 
 def test_a_run_of_an_earlier_version(old_run: Path) -> None:
-    """Its loader gave no groups, and its questions have no depth: each is its own."""
+    """A run of an earlier version has no groups and no depths, so each question is its own group."""
     rows = read_scores(old_run)
     assert [(row.instance, row.repeat, row.score) for row in rows] == [("narrativeqa-0", 0, 1), ("narrativeqa-1", 0, 1)]
     assert {(row.entry, row.task, row.length, row.judge) for row in rows} == {
@@ -34,7 +34,7 @@ def test_a_run_of_an_earlier_version(old_run: Path) -> None:
 
 
 def test_a_run_of_helm(old_run: Path) -> None:
-    """The score is what HELM's schema files call the main metric, on the split that they name."""
+    """The score of HELM's own run is the main metric in HELM's schema files, on the split that they name."""
     for name, words in {
         "run_spec": (('"entry": "helmet_longqa",', ""), ("helmet_longqa_8k", "ruler_squad")),
         "per_instance_stats": (("longctx_score", "ruler_string_match_part"), ('"test"', '"valid"')),
@@ -52,7 +52,10 @@ def test_a_run_of_helm(old_run: Path) -> None:
 
 
 def test_groups_and_failures(old_run: Path) -> None:
-    """A sample's group counts, in old runs the question if it has a depth; a request without an answer has no score."""
+    """A group is the sample's one or, in old runs, the question with a depth, and a request without an answer has no score.
+
+    Only the group of a text has the same name in all tasks.
+    """
     path = old_run / "scenario_state.json"
     content = json.loads(path.read_text())
     content["request_states"][0]["instance"]["extra_data"]["group"] = "text 1"
@@ -67,14 +70,14 @@ def test_groups_and_failures(old_run: Path) -> None:
     rows.append({**rows[0], "train_trial_index": 1})
     stats.write_text(json.dumps(rows))
     one, other, again = read_scores(old_run)
-    assert (one.group, again.group, again.repeat) == ("narrativeqa: text 1", "narrativeqa: text 1", 1)
+    assert (one.group, again.group, again.repeat) == ("text 1", "text 1", 1)
     assert other.group.startswith("narrativeqa: vel")
     assert other.depth == 0.5
     assert (other.score, other.failure, other.tokens) == (None, "request_refused", 1)
 
 
 def test_a_damaged_run(old_run: Path) -> None:
-    """It is named."""
+    """An error names the damaged file of a run."""
     (old_run / "per_instance_stats.json").write_text("[{}]")
     with pytest.raises(InputError, match=r"per_instance_stats.json cannot be read"):
         read_scores(old_run)

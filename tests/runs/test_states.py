@@ -1,4 +1,4 @@
-"""Request states as a stream: whatever HELM writes is read, and nothing else is taken for it."""
+"""Tests that request states are read as a stream in HELM's layout, and that other content is an error."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ around = {"adapter_spec": asdict_without_nones(AdapterSpec()), "annotator_specs"
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(states)
 def test_every_state_is_changed_once(tmp_path: Path, rows: list[dict[str, object]]) -> None:
-    """The copy has the same content but for the change, whatever stands in the states."""
+    """The copy has the same content except that every state is changed once, whatever the states contain."""
     source, target = tmp_path / "source.json", tmp_path / "target.json"
     source.write_text(json.dumps({"request_states": rows, **around}, indent=2))
     rewrite_states(source, target, lambda state: {"was": state})
@@ -36,7 +36,7 @@ def test_every_state_is_changed_once(tmp_path: Path, rows: list[dict[str, object
 
 
 def test_not_a_number_passes(tmp_path: Path) -> None:
-    """HELM writes NaN, which is no JSON."""
+    """NaN, which HELM writes although JSON has no such value, is copied."""
     source, target = tmp_path / "source.json", tmp_path / "target.json"
     source.write_text(json.dumps({"request_states": [{"logprob": float("nan")}]}, indent=2))
     rewrite_states(source, target, lambda state: state)
@@ -44,7 +44,7 @@ def test_not_a_number_passes(tmp_path: Path) -> None:
 
 
 def test_no_states(tmp_path: Path) -> None:
-    """A run without instances is a run."""
+    """A run without instances is copied unchanged."""
     source, target = tmp_path / "source.json", tmp_path / "target.json"
     source.write_text(json.dumps(asdict_without_nones(ScenarioState(AdapterSpec(), [])), indent=2))
     rewrite_states(source, target, lambda state: state)
@@ -53,7 +53,7 @@ def test_no_states(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kept", [0, 1, 40, 60, 100, 120])
 def test_a_file_that_is_cut_off(tmp_path: Path, kept: int) -> None:
-    """Half a file is an error that names it, wherever it ends."""
+    """A file that is cut off anywhere is an error that names the file."""
     source = tmp_path / "source.json"
     whole = json.dumps({"adapter_spec": {"method": "m"}, "request_states": [{"text": "a long text", "n": 1}]}, indent=2)
     assert len(whole) > 120
@@ -63,7 +63,7 @@ def test_a_file_that_is_cut_off(tmp_path: Path, kept: int) -> None:
 
 
 def test_another_layout(tmp_path: Path) -> None:
-    """A file without line breaks was not written by HELM."""
+    """A file without line breaks, which HELM never writes, is an error."""
     source = tmp_path / "source.json"
     source.write_text(json.dumps({"request_states": [{"text": "x"}]}))
     with pytest.raises(InputError, match="cannot be read"):
@@ -73,7 +73,7 @@ def test_another_layout(tmp_path: Path) -> None:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(states, st.sampled_from([None, 2]))
 def test_rows_are_read_in_any_layout(tmp_path: Path, rows: list[dict[str, object]], indent: int | None) -> None:
-    """A list in HELM's layout is read row by row, any other at once; a file that is cut off is an error."""
+    """A list is read row by row in HELM's layout and at once in any other, and a file that is cut off is an error."""
     path = tmp_path / "rows.json"
     text = json.dumps(rows, indent=indent)
     path.write_text(text)

@@ -1,4 +1,4 @@
-"""A mirror folder with fabricated text in the official file formats, the same on every machine."""
+"""Fabricates a mirror folder in the official file formats, with the same text on every machine."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from tests import fabricate_books, fabricate_passages
-from tests.fabricate_words import LENGTHS, PAIRS, words, write
+from tests.support import fabricate_books, fabricate_passages
+from tests.support.fabricate_words import LENGTHS, PAIRS, words, write
 
 RULER = {
     "niah_multikey_2": ("number", 1),
@@ -19,7 +19,7 @@ RULER = {
 
 
 def build_mirror(root: Path) -> Path:
-    """Every file that HELMET's tasks read, small."""
+    """Write every file that HELMET's tasks read with few rows, and return the folder."""
     rng = random.Random(20241)
     for label, tokens in LENGTHS.items():
         write(root / f"helmet/json_kv/test_k{PAIRS[label]}_dep6.jsonl", json_kv_rows(rng, 104))
@@ -57,7 +57,7 @@ def niah_rows(rng: random.Random, kind: str, answers: int, count: int) -> Iterab
 
 
 def other_ruler(folder: Path, rng: random.Random) -> None:
-    """RULER's other tasks; columns differ from task to task as in the release."""
+    """Write RULER's other tasks, whose columns differ from task to task as in the release."""
     kinds = {"single_1": 1, "single_2": 1, "single_3": 1, "multikey_1": 1, "multiquery": 4}
     for tokens in LENGTHS.values():
         for name, answers in kinds.items():
@@ -79,7 +79,7 @@ def ruler_rows(rng: random.Random, name: str, count: int) -> Iterable[dict[str, 
 
 
 def hub(root: Path, rng: random.Random, name: str, splits: dict[str, int], labels: dict[str, int]) -> None:
-    """A labelled hub data set; the last label of each column never occurs, and some texts occur twice."""
+    """Write a labelled hub data set, in which the last label of each column never occurs and some texts occur twice."""
     names = {column: [f"{column} {number}" for number in range(count)] for column, count in labels.items()}
     for split, rows in splits.items():
         texts = [words(rng, rng.randint(2, 9)) for _ in range(rows - 5)]
@@ -92,7 +92,7 @@ def hub(root: Path, rng: random.Random, name: str, splits: dict[str, int], label
 
 
 def odd_outputs(rng: random.Random, answer: str, prefix: str) -> list[str]:
-    """Outputs that parsers and metrics could stumble over."""
+    """Return outputs that could confuse parsers and metrics."""
     return [
         "", " ", "\n", answer, f" {answer}", f"{answer}\n", f"\n{answer}", f"{prefix} {answer}", f"{prefix}\n{answer}",
         f"{prefix}{prefix} {answer}", f"{prefix} {prefix} {prefix} {answer}", f"{prefix.upper()} {answer}.",
@@ -103,7 +103,7 @@ def odd_outputs(rng: random.Random, answer: str, prefix: str) -> list[str]:
 
 
 def score_records(seed: int = 7) -> list[dict[str, Any]]:
-    """Records for the metrics: a task's name, a prediction and references."""
+    """Return records for the metrics: a task's name, a prediction and references."""
     rng = random.Random(seed)
     cases = [
         ("json_kv", "Corresponding value:", ["9d8f-77ab"]),
@@ -132,7 +132,7 @@ def score_records(seed: int = 7) -> list[dict[str, Any]]:
 
 
 def ranking_records(rng: random.Random) -> list[dict[str, Any]]:
-    """Rankings in the form that was asked for, and in many others."""
+    """Return rankings in the form that was asked for, and in many others."""
     records = []
     for size in (12, 60):
         ids = [str(number) for number in rng.sample(range(10000), size)]

@@ -1,4 +1,4 @@
-"""Fabricated books and law cases, and a small tokenizer of Llama 2's kind to measure them with."""
+"""Fabricates books and law cases, and a small tokenizer of Llama 2's kind that measures them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, processors
 
-from tests.fabricate_words import words, write
+from tests.support.fabricate_words import words, write
 
 LONG, LONGEST = 65536, 131072
 
@@ -34,7 +34,7 @@ RUBRICS = {
 
 
 def build_rubrics(root: Path) -> None:
-    """Scripts with the judges' templates."""
+    """Write scripts with the judges' templates."""
     for script, templates in RUBRICS.items():
         path = root / f"helmet/scripts/eval_gpt4_{script}.py"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -42,7 +42,7 @@ def build_rubrics(root: Path) -> None:
 
 
 def build(root: Path) -> None:
-    """Everything under `tokenizers` and the hub sets of long texts, with the release's key points and rubrics."""
+    """Write everything under `tokenizers` and the hub sets of long texts, with the release's key points and rubrics."""
     build_rubrics(root)
     rng = random.Random(6)
     folder = root / "tokenizers/meta-llama__Llama-2-7b-hf"
@@ -71,7 +71,7 @@ def build(root: Path) -> None:
 
 @cache
 def llama_like() -> Tokenizer:
-    """Pieces of characters with byte fallback, spaces as `▁`, a `<s>` at the start."""
+    """Return a tokenizer of pieces of characters with byte fallback, spaces as `▁`, and a `<s>` at the start."""
     pieces = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256))]
     letters = sorted(set("▁abdeikhlmnoprstuv{}x.'%"))
     merges = [("b", "a"), ("d", "o"), ("n", "e"), ("▁", "."), ("u", "m"), ("l", "um"), ("ba", "ba")]
@@ -85,7 +85,7 @@ def llama_like() -> Tokenizer:
 
 
 def book(rng: random.Random, tokens: int) -> str:
-    """A text of exactly so many tokens, `<s>` included, with characters that are several tokens."""
+    """Return a text of this number of tokens, `<s>` included, in which some characters are several tokens."""
     text = words(rng, tokens // 6)
     while (length := 1 + sum(map(word_size, text.split(" ")))) > tokens:
         text = text[: -max(1, (length - tokens) // 4)]
@@ -94,7 +94,7 @@ def book(rng: random.Random, tokens: int) -> str:
 
 @cache
 def word_size(word: str) -> int:
-    """Tokens of a word with the space before it, which are the same in any text: counting so takes no time."""
+    """Return the tokens of a word with the space before it. They are the same in any text, so sums of them save time."""
     return len(llama_like().encode(f"x {word}").ids) - len(llama_like().encode("x").ids)
 
 

@@ -1,4 +1,4 @@
-"""Fabricated KILT, MS MARCO and ALCE files in the formats of HELMET's release."""
+"""Fabricates KILT, MS MARCO and ALCE files in the formats of HELMET's release."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.fabricate_words import DEMOS, PASSAGES, RANKED, words, write
+from tests.support.fabricate_words import DEMOS, PASSAGES, RANKED, words, write
 
 
 def build(root: Path) -> None:
-    """Everything under `helmet/kilt`, `helmet/msmarco`, `helmet/alce` and `helmet/prompts`."""
+    """Write everything under `helmet/kilt`, `helmet/msmarco`, `helmet/alce` and `helmet/prompts`."""
     rng = random.Random(5)
     kilt, files = root / "helmet/kilt", {**PASSAGES, "demos": DEMOS}
     for label, k in files.items():
@@ -36,7 +36,7 @@ def qa_rows(rng: random.Random, questions: int, depths: int, with_id: bool) -> I
 
 
 def popqa_rows(rng: random.Random, questions: int) -> Iterator[dict[str, Any]]:
-    """Popularity on both sides of the threshold and on it; some questions twice under different ids."""
+    """Yield questions with a popularity above, below and at the threshold; some questions occur twice under different ids."""
     for number in range(questions):
         popularity = (12, 999, 1000, 1001, 250, 45)[number % 6]
         question, answer = f"who is {words(rng, 2)} {number // 2 if number % 10 < 2 else number}", words(rng, 2)
@@ -65,7 +65,7 @@ def rerank_rows(rng: random.Random, queries: int) -> Iterator[dict[str, Any]]:
 
 
 def alce(folder: Path, rng: random.Random) -> None:
-    """Both data files as one array each, and four prompt files with four demonstrations."""
+    """Write both data files, each as one array, and four prompt files with four demonstrations."""
     (folder / "alce").mkdir(parents=True)
     (folder / "prompts").mkdir()
     for name in ("asqa", "qampari"):

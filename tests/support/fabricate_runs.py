@@ -1,7 +1,8 @@
-"""Runs of any size, written as HELM's runner writes them, one request in memory at a time."""
+"""Fabricates runs of any size as HELM's runner writes them, with one request in memory at a time."""
 
 from __future__ import annotations
 
+import copy
 import json
 import random
 from collections.abc import Iterable, Iterator
@@ -20,7 +21,7 @@ from helm.common.object_spec import parse_object_spec
 from helm.common.request import GeneratedOutput, Request, RequestResult
 
 import helm_longctx.plugin  # noqa: F401  # our run entries
-from helm_longctx.protocol.sample import Sample
+from helm_longctx.tasks.sample import Sample
 
 ENGLISH = [
     "harbour ",
@@ -35,10 +36,11 @@ ENGLISH = [
 ]
 CHINESE = ["那一年", "秋天，", "测量员", "沿着河岸", "走到港口，", "人寥寥无几；", "雾气很重。", "灯火", "在水面上"]
 SUFFIX = "\nCorresponding value:"
+ENTRY = "helmet_recall:task=json_kv,length=8k,num_samples=4,model=longctx/null"
 
 
 def long_prompts(count: int, characters: int, words: list[str] = ENGLISH) -> Iterator[tuple[str, str]]:
-    """(prompt, answer) of so many characters, no two alike; the answer stands at a depth that goes from 0 to 1."""
+    """Yield different prompts of this number of characters with their answers, whose depth goes from 0 to 1."""
     rng = random.Random(1)
     paragraphs = ["".join(rng.choices(words, k=200)) + "\n" for _ in range(400)]
     for number in range(count):
@@ -49,7 +51,7 @@ def long_prompts(count: int, characters: int, words: list[str] = ENGLISH) -> Ite
 
 
 def write_run(suite: Path, entry: str, prompts: Iterable[tuple[str, str]]) -> Path:
-    """A run of a one-task entry on these prompts, answered rightly; its folder."""
+    """Write a run of a one-task entry on these prompts with right answers, and return its folder."""
     (spec,) = construct_run_specs(parse_object_spec(entry))
     run = suite / spec.name.replace("/", "_")
     run.mkdir(parents=True)
@@ -90,3 +92,19 @@ def _indented(content: Any, by: int) -> str:
     plain = [asdict_without_nones(part) for part in content] if isinstance(content, list) else content
     plain = plain if isinstance(plain, (list, dict)) else asdict_without_nones(plain)
     return json.dumps(plain, indent=2).replace("\n", "\n" + " " * by)
+
+
+def repeat_run(suite: Path, characters: int = 500) -> Path:
+    """A run that asks two questions twice; the first answer to each is right, the second wrong."""
+    run = write_run(suite, ENTRY, long_prompts(2, characters))
+    states = json.loads((run / "scenario_state.json").read_text())
+    again = copy.deepcopy(states["request_states"])
+    for state in again:
+        state["train_trial_index"], state["result"]["completions"][0]["text"] = 1, "wrong"
+    states["request_states"] += again
+    rows = json.loads((run / "per_instance_stats.json").read_text())
+    stats = [{**rows[0]["stats"][0], "mean": 0.0}]
+    rows += [{**row, "train_trial_index": 1, "stats": stats} for row in rows]
+    for name, content in (("scenario_state", states), ("per_instance_stats", rows)):
+        (run / f"{name}.json").write_text(json.dumps(content, indent=2))
+    return run

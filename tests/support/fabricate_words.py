@@ -1,4 +1,4 @@
-"""What all fabricated files share: sizes, nonsense, and writing of JSON lines."""
+"""Gives what all fabricated files share: sizes, nonsense, and a writer of JSON lines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SYLLABLES = ("ba", "do", "ki", "lum", "ner", "pos", "ri", "shu", "tam", "vel", "
 
 
 def words(rng: random.Random, count: int) -> str:
-    """Nonsense with accents, braces and other things that a template could trip over."""
+    """Return nonsense with accents, braces and other things that could break a template."""
     return " ".join("".join(rng.choices(SYLLABLES, k=rng.randint(1, 4))) for _ in range(count))
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 
 def parse_folders(*names: str) -> list[Path]:
-    """The folders that a `make_golden` module gets on its command line, each as an option: `--official FOLDER`."""
+    """Return the folders that a `make_golden` module gets on its command line, each as an option: `--official FOLDER`."""
     parser = argparse.ArgumentParser()
     for name in names:
         parser.add_argument(f"--{name}", type=Path, required=True, metavar="FOLDER")
@@ -47,14 +47,19 @@ def run_official(code: str, *arguments: Path, data: object = None, folder: Path 
 
 
 def write_golden(script: str, golden: object, **options: Any) -> None:
-    """Write `golden.json` beside a script.
+    """Write `golden.json` into the folder of a script.
 
     Args:
-        options: those of `json.dumps`.
+        options: options of `json.dumps`.
     """
     Path(script).with_name("golden.json").write_text(json.dumps(golden, **options) + "\n", encoding="utf-8")
 
 
+def read_golden(script: str) -> Any:
+    """Return what `golden.json` beside a script has."""
+    return json.loads(Path(script).with_name("golden.json").read_text(encoding="utf-8"))
+
+
 def digest(texts: Iterable[str]) -> str:
-    """One SHA-256 of all texts and their order."""
+    """Return one SHA-256 of all texts and their order."""
     return hashlib.sha256(b"".join(hashlib.sha256(text.encode()).digest() for text in texts)).hexdigest()

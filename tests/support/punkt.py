@@ -1,4 +1,4 @@
-"""A small punkt model in NLTK's format, so that no test needs NLTK's data."""
+"""Gives a small punkt model in NLTK's format, so that no test needs NLTK's data."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ABBREVIATIONS = {"dr", "mr", "p.m", "a.b"}
 
 @contextmanager
 def installed(folder: Path) -> Iterator[Path]:
-    """With NLTK's data in a folder, which processes started meanwhile can use as `NLTK_DATA`."""
+    """Install the model in a folder until the block ends; processes that start meanwhile can use the folder as `NLTK_DATA`."""
     target = folder / "tokenizers/punkt_tab/english"
     target.mkdir(parents=True, exist_ok=True)
     parameters = PunktParameters()

@@ -1,4 +1,4 @@
-"""Programs are run only where this machine has a sandbox and a compiler."""
+"""Lets tests run programs only where this machine has a sandbox and a compiler."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import pytest
 
 from helm_longctx.benchmarks.longproc.programs import check_programs
 from helm_longctx.errors import InputError
-from helm_longctx.sandbox import BUBBLEWRAP, SETTING
+from helm_longctx.tasks.sandbox import BUBBLEWRAP, SETTING
 
 
 def require_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Allow programs to be run, or leave the test out and say what the machine lacks."""
+    """Allow programs to be run, or skip the test and say what the machine lacks."""
     monkeypatch.setenv(SETTING, BUBBLEWRAP)
     try:
         check_programs()

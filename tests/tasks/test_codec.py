@@ -1,4 +1,4 @@
-"""Codecs, compared with Hugging Face's tokenizers and tiktoken."""
+"""Tests of codecs against Hugging Face's tokenizers and tiktoken."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import PreTrainedTokenizerFast
 
-from helm_longctx.protocol.codec import make_codec
-from tests.lv_eval.fabricate import tokenizers
-from tests.mrcr.fabricate import encoding
+from helm_longctx.tasks.codec import make_codec
+from tests.benchmarks.lv_eval.fabricate import tokenizers
+from tests.benchmarks.mrcr.fabricate import encoding
 
 TOKENIZERS = tokenizers()
 TEXTS = st.lists(st.sampled_from(["the", " ", "\n", "a .", "北京", "é", "<s>", "<|begin|>", "x,y"])).map("".join)
@@ -18,7 +18,7 @@ TEXTS = st.lists(st.sampled_from(["the", " ", "\n", "a .", "北京", "é", "<s>"
 @pytest.mark.parametrize("kind", TOKENIZERS)
 @given(text=TEXTS, count=st.integers(0, 30))
 def test_files_and_loaded_tokenizers_agree(kind: str, text: str, count: int) -> None:
-    """A file's tokenizer gives the tokens and the cut text of `encode` and `decode`, with special tokens."""
+    """A tokenizer from a file and a loaded one give the tokens and the cut text of `encode` and `decode`."""
     loaded = PreTrainedTokenizerFast(tokenizer_object=TOKENIZERS[kind], clean_up_tokenization_spaces=False)
     tokens = loaded.encode(text)
     for codec in (make_codec(TOKENIZERS[kind]), make_codec(loaded)):

@@ -1,4 +1,4 @@
-"""Cutting prompts at the end of their context."""
+"""Tests of cutting prompts at the end of their context."""
 
 from __future__ import annotations
 
@@ -12,17 +12,19 @@ from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerFast
 
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.cutting.context_end import ContextCutter, NoRoomError, _cut_by_pieces, context_cutter
-from helm_longctx.protocol.cutting.pieces import PieceTokenizer
-from helm_longctx.protocol.prompt import FittedPrompt
-from tests.protocol.test_pieces import EACH, PARTS
-from tests.protocol.tokenizers import LINES, tokenizer_of
+from helm_longctx.tasks.cutting.context_end import ContextCutter, NoRoomError, _cut_by_pieces, context_cutter
+from helm_longctx.tasks.cutting.pieces import PieceTokenizer
+from helm_longctx.tasks.prompt import FittedPrompt
+from tests.tasks.tokenizers import EACH, LINES, PARTS, tokenizer_of
 
 TEXT = st.lists(st.sampled_from(PARTS), max_size=12).map("".join)
 
 
 def official(tokenizer: Tokenizer, prompt: str, span: tuple[int, int], limit: int) -> str | None:
-    """As in HELMET's model_utils.py; None where the prompt is too long even without its context."""
+    """Cut a prompt as HELMET's model_utils.py does.
+
+    The result is None if the prompt is too long without its context.
+    """
     start, end = span
     excess = len(tokenizer.encode(prompt).ids) - limit
     context = tokenizer.encode(prompt[start:end])
@@ -42,7 +44,7 @@ def cutter(kind: str, size: int) -> PieceTokenizer:
 @settings(max_examples=50)
 @given(TEXT, TEXT, TEXT, st.integers(0, 250), st.sampled_from([20, 60]))
 def test_the_official_rule(kind: str, before: str, context: str, after: str, limit: int, size: int) -> None:
-    """Wherever the context stands and whatever the pieces are, the same characters are cut."""
+    """The same characters are cut as by the official rule, wherever the context is and whatever the pieces are."""
     prompt, span = before + context + after, (len(before), len(before + context))
     tokens, expected = len(tokenizer_of(kind).encode(prompt).ids), official(tokenizer_of(kind), prompt, span, limit)
     if expected is None:
@@ -57,7 +59,7 @@ def test_the_official_rule(kind: str, before: str, context: str, after: str, lim
 
 @EACH
 def test_long_prompts(kind: str) -> None:
-    """At the size that is used, from a token too many to many times too long."""
+    """Prompts of the size that is used are cut as by the official rule, from one token too many to many times too long."""
     tokenizer, cut = tokenizer_of(kind), context_cutter(tokenizer_of(kind))
     before, context, after = "Read this.\n\n", " ".join(LINES * 40), "\n\nWhat was built in 1987?"
     prompt, span = before + context + after, (len(before), len(before + context))
@@ -69,7 +71,7 @@ def test_long_prompts(kind: str) -> None:
 
 
 def test_a_prompt_far_too_long_is_not_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The windows that are encoded are those at the start, and a few more."""
+    """Of a prompt that is far too long, only windows at the start and a few more are encoded."""
     read: list[int] = []
     encode = PieceTokenizer.encode
     monkeypatch.setattr(
@@ -81,7 +83,7 @@ def test_a_prompt_far_too_long_is_not_read_whole(monkeypatch: pytest.MonkeyPatch
 
 
 def test_wrapped() -> None:
-    """Hugging Face's wrapper and what stands beneath it are cut alike."""
+    """Hugging Face's wrapper and the tokenizer inside it cut alike."""
     for kind in ("llama_3", "llama_2", "t5"):
         wrapped = PreTrainedTokenizerFast(tokenizer_object=tokenizer_of(kind))
         prompt = " ".join(LINES)
@@ -91,7 +93,7 @@ def test_wrapped() -> None:
 
 
 def test_tiktoken() -> None:
-    """The official way for API models."""
+    """tiktoken's encodings cut as the official code for API models does."""
     encoding = tiktoken.Encoding(
         "bytes", pat_str=".", mergeable_ranks={bytes([n]): n for n in range(256)}, special_tokens={"<|end|>": 256}
     )
@@ -104,7 +106,7 @@ def test_tiktoken() -> None:
 
 
 def test_a_slow_tokenizer_cannot_cut() -> None:
-    """It has no offsets; the official code ends in an error too. What fits is counted."""
+    """A slow tokenizer, which has no offsets, cannot cut a prompt, but counts a prompt that fits."""
 
     class Slow:
         is_fast = False

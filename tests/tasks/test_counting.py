@@ -1,4 +1,4 @@
-"""Tokens counted by parts are as many as those of the whole text."""
+"""Tests that tokens counted by parts are as many as the tokens of the whole text."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from helm_longctx.protocol.counting import _WordCounter, make_counter
-from tests.mrcr.fabricate import encoding
-from tests.protocol import tokenizers
+from helm_longctx.tasks.counting import _WordCounter, make_counter
+from tests.benchmarks.mrcr.fabricate import encoding
+from tests.tasks import tokenizers
 
 KINDS = {name: getattr(tokenizers, name)() for name in ("gpt_2", "claude", "llama_3", "deepseek", "llama_2", "roberta")}
 COUNTERS = {name: make_counter(tokenizer) for name, tokenizer in KINDS.items()}
@@ -48,7 +48,7 @@ TEXTS = st.lists(st.sampled_from(WORDS), max_size=60).map(" ".join) | st.text("a
 @pytest.mark.parametrize("kind", KINDS)
 @given(texts=st.lists(TEXTS, min_size=1, max_size=4))
 def test_counts(kind: str, texts: list[str]) -> None:
-    """Every common kind of tokenizer, any text, whole or in parts that stand between spaces."""
+    """Every common kind of tokenizer counts the tokens of any text, whole or in parts between spaces."""
     tokenizer: Tokenizer = KINDS[kind]
     text = " ".join(texts)
     assert COUNTERS[kind](*texts) == COUNTERS[kind](text) == len(tokenizer.encode(text, add_special_tokens=False).ids)
@@ -56,7 +56,7 @@ def test_counts(kind: str, texts: list[str]) -> None:
 
 @given(text=TEXTS)
 def test_counts_of_tiktoken(text: str) -> None:
-    """An encoding of tiktoken."""
+    """An encoding of tiktoken counts the tokens of any text."""
     assert TIKTOKEN(text) == len(ENCODING.encode_ordinary(text))
 
 
@@ -65,12 +65,12 @@ TIKTOKEN = make_counter(ENCODING)
 
 
 def test_most_tokenizers_are_counted_by_parts() -> None:
-    """The test above would not notice if every text was counted as a whole."""
+    """Most kinds of tokenizers are counted by parts, which `test_counts` alone would not notice."""
     counters = [getattr(count, "__self__", None) for count in (*COUNTERS.values(), TIKTOKEN)]
     assert sum(isinstance(counter, _WordCounter) for counter in counters) == 7
 
 
 def test_groups_of_digits() -> None:
-    """Numbers are counted by their lengths where each group of digits is one token, and nowhere else."""
+    """Numbers are counted by their lengths only if a tokenizer makes each group of digits one token."""
     groups = {kind: getattr(count, "__self__", None)._group for kind, count in COUNTERS.items()}
     assert groups == {**dict.fromkeys(KINDS, 0), "deepseek": 3}

@@ -1,4 +1,4 @@
-"""Run entries: what is accepted, and what every mistake says."""
+"""Tests of run entries: what is accepted, and what every mistake says."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from helm_longctx.benchmarks import BENCHMARKS, find_benchmark
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.entry import ARGUMENTS, judge_of, parse_entry
-from helm_longctx.protocol.task import EVERY_TASK
+from helm_longctx.tasks.arguments import ARGUMENTS
+from helm_longctx.tasks.entry import parse_entry
+from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
+from helm_longctx.tasks.task import EVERY_TASK
 
 
 def test_whole_category() -> None:
-    """Without a task an entry runs the category; its groups are the category's and each task's."""
+    """An entry without a task runs the category; its groups are the group of the category and of each task."""
     entry = parse_entry(BENCHMARKS, "helmet_recall:length=131072")
     assert [task.name for task in entry.tasks] == ["json_kv", "ruler_niah_mk_2", "ruler_niah_mk_3", "ruler_niah_mv"]
     assert entry.groups[:2] == ["helmet_recall_128k", "helmet_json_kv_128k"]
@@ -22,7 +23,7 @@ def test_whole_category() -> None:
 
 
 def test_every_argument() -> None:
-    """All arguments reach the settings, and the description names what was given, in one order."""
+    """All arguments reach the settings, and the description names the given ones in a fixed order."""
     text = (
         "helmet_icl:style=chat,length=8K,task=nlu,seed=7,shots=12,num_samples=5,protocol=current,labels=natural_label"
     )
@@ -40,44 +41,50 @@ def test_every_argument() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "unknown run entry ''; allowed: aa_lcr"),
+        ("", "unknown run entry ''; choose from aa_lcr"),
         ("helmet", "unknown run entry 'helmet'"),
-        ("helmet_recall", "length is missing; allowed: any number of tokens"),
-        ("helmet_icl", "length is missing; allowed: 4k, 8k"),
+        ("helmet_recall", "length is missing; give any number of tokens"),
+        ("helmet_icl", "length is missing; give one of 4k, 8k"),
         ("helmet_recall:", "expected name=value, found ''"),
         ("helmet_recall:8k", "expected name=value, found '8k'"),
         ("helmet_recall:length=", "expected name=value, found 'length='"),
         ("helmet_recall:length=8k,length=16k", "length is given twice"),
-        ("helmet_recall:length=8k,lenght=8k", "unknown argument lenght='8k'; allowed: task, length"),
+        (
+            "helmet_recall:length=8k,lenght=8k",
+            "unknown argument lenght='8k'; did you mean length? Choose from task, length",
+        ),
         ("helmet_recall:length=8k,model=a/b", "unknown argument model='a/b'"),
-        ("helmet_recall:length=eight", "length='eight' is not allowed; allowed: 4k"),
-        ("helmet_recall:length=2k", "length='2k' is not allowed"),
-        ("helmet_recall:length=2m", "length='2m' is not allowed"),
-        ("helmet_icl:length=10000", "length='10000' is not allowed; allowed: 4k, 8k"),
-        ("helmet_recall:length=8k,task=nq", "task='nq' is not allowed; allowed: json_kv, ruler_niah_mk_2"),
-        ("helmet_icl:length=8k,task=json_kv", "task='json_kv' is not allowed; allowed: trec_coarse"),
-        ("helmet_recall:length=8k,shots=-1", "shots='-1' is not allowed; allowed: a whole number from 0"),
-        ("helmet_recall:length=8k,shots=two", "shots='two' is not allowed"),
-        ("helmet_recall:length=8k,shots=1.5", "shots='1.5' is not allowed"),
-        ("helmet_recall:length=8k,truncation=left", "truncation='left' is not allowed; allowed: auto, error"),
-        ("helmet_recall:length=8k,seed=x", "seed='x' is not allowed"),
-        ("helmet_recall:length=8k,seed=99999999999", "seed='99999999999' is not allowed"),
-        ("helmet_recall:length=8k,num_samples=0", "num_samples='0' is not allowed; allowed: a whole number from 1"),
-        ("helmet_recall:length=8k,style=raw", "style='raw' is not allowed; allowed: auto, chat, completion"),
-        ("helmet_rag:length=8k,protocol=v2", "protocol='v2' is not allowed; allowed: paper, current"),
-        ("helmet_rag:length=8k,protocol=api", "protocol='api' is not allowed; allowed: paper, current"),
-        ("lv_eval:length=16k,protocol=current", "protocol='current' is not allowed; allowed: paper, api"),
+        ("helmet_recall:length=eight", "length='eight' is invalid; give 4k"),
+        ("helmet_recall:length=2k", "length='2k' is invalid"),
+        ("helmet_recall:length=2m", "length='2m' is invalid"),
+        ("helmet_icl:length=10000", "length='10000' is invalid; give one of 4k, 8k"),
+        ("helmet_recall:length=8k,task=nq", "task='nq' is invalid; choose from json_kv, ruler_niah_mk_2"),
+        ("helmet_icl:length=8k,task=json_kv", "task='json_kv' is invalid; choose from trec_coarse"),
+        ("helmet_recall:length=8k,shots=-1", "shots='-1' is invalid; give a whole number from 0"),
+        ("helmet_recall:length=8k,shots=two", "shots='two' is invalid"),
+        ("helmet_recall:length=8k,shots=1.5", "shots='1.5' is invalid"),
+        ("helmet_recall:length=8k,truncation=left", "truncation='left' is invalid; choose from auto, error"),
+        ("helmet_recall:length=8k,seed=x", "seed='x' is invalid"),
+        ("helmet_recall:length=8k,seed=99999999999", "seed='99999999999' is invalid"),
+        ("helmet_recall:length=8k,num_samples=0", "num_samples='0' is invalid; give a whole number from 1"),
+        ("helmet_recall:length=8k,style=raw", "style='raw' is invalid; choose from auto, chat, completion"),
+        ("helmet_rag:length=8k,protocol=v2", "protocol='v2' is invalid; choose from paper, current"),
+        ("helmet_rag:length=8k,protocol=api", "protocol='api' is invalid; choose from paper, current"),
+        ("lv_eval:length=16k,protocol=current", "protocol='current' is invalid; choose from paper, api"),
         ("helmet_recal:length=8k", "; did you mean helmet_recall?"),
-        ("helmet_recall:length=8k,num_sample=8", "path; did you mean num_samples?"),
+        (
+            "helmet_recall:length=8k,num_sample=8",
+            "unknown argument num_sample='8'; did you mean num_samples? Choose from task, ",
+        ),
         ("helmet_recall:length=8k, model=a/b", "a space around the argument ' model'"),
-        ("helmet_recall:length=8k,num_samples=4294967295", "allowed: a whole number from 1 to 10000"),
-        ("helmet_icl:length=8k,shots=4294967295", "allowed: a whole number from 0 to 100000"),
-        ("helmet_icl:length=8k,labels=names", "labels='names' is not allowed; allowed: integer, natural_label"),
-        (f"helmet_recall:length=8k,task={'x' * 5000}", "…' is not allowed; allowed: json_kv"),
+        ("helmet_recall:length=8k,num_samples=4294967295", "give a whole number from 1 to 10000"),
+        ("helmet_icl:length=8k,shots=4294967295", "give a whole number from 0 to 100000"),
+        ("helmet_icl:length=8k,labels=names", "labels='names' is invalid; choose from integer, natural_label"),
+        (f"helmet_recall:length=8k,task={'x' * 5000}", "…' is invalid; choose from json_kv"),
     ],
 )
 def test_mistakes(text: str, message: str) -> None:
-    """Each ends in one line that names argument, value and what is allowed."""
+    """Each mistake ends in one line that names the argument and the value, and says what to give."""
     with pytest.raises(InputError) as caught:
         parse_entry(BENCHMARKS, text)
     assert message in str(caught.value)
@@ -90,7 +97,7 @@ def test_mistakes(text: str, message: str) -> None:
     [
         (
             "lv_eval:length=16k,shots=7",
-            "; allowed: dataset, length, num_samples",
+            "; choose from dataset, length, num_samples",
         ),
         ("lv_eval:length=16k,seed=3", "seed='3' is not an argument"),
         ("helmet_recall:length=8k,protocol=paper", "protocol='paper' is not an argument"),
@@ -103,26 +110,26 @@ def test_mistakes(text: str, message: str) -> None:
         ),
         (
             "helmet_ruler:length=8k,shots=0",
-            "; allowed: task, length, seed, num",
+            "; choose from task, length, seed, num",
         ),
         ("helmet_cite:task=asqa_nocite,length=8k,judge=none", "judge='none' is not an argument of asqa_nocite"),
     ],
 )
 def test_an_argument_that_changes_nothing_is_refused(text: str, message: str) -> None:
-    """Whatever its value; those that have a meaning for the tasks are named."""
+    """An argument that has no effect on the tasks is refused whatever its value, and the line names valid arguments."""
     with pytest.raises(InputError) as caught:
         parse_entry(BENCHMARKS, text)
     assert message in str(caught.value)
 
 
 def test_an_argument_of_some_tasks_applies_to_them() -> None:
-    """JSON KV alone has demonstrations, NarrativeQA alone a judge: the category takes the argument."""
+    """A category takes an argument that only some of its tasks take."""
     assert parse_entry(BENCHMARKS, "helmet_recall:length=8k,shots=1").settings.shots == 1
     assert parse_entry(BENCHMARKS, "helmet_longqa:length=8k,judge=none").settings.judge == "none"
 
 
 def test_every_task_names_arguments_that_there_are() -> None:
-    """A task's declaration has no other name, and those of every task are not repeated."""
+    """The arguments of every task exist, and do not repeat the arguments that all tasks have."""
     for benchmark in BENCHMARKS:
         for task in benchmark.tasks:
             assert set(task.arguments) <= {"seed", "shots", "labels", "context", "judge", "count_with", "depth", "path"}
@@ -139,20 +146,20 @@ def test_every_task_names_arguments_that_there_are() -> None:
     ],
 )
 def test_other_axes(text: str, tasks: list[str], groups: list[str]) -> None:
-    """An argument of its own names a task; lengths are of other units, or none."""
+    """Entries of benchmarks with other arguments and units of lengths, or without lengths, are read."""
     entry = parse_entry(BENCHMARKS, text)
     assert ([task.name for task in entry.tasks], entry.groups) == (tasks, groups)
 
 
 def test_a_category_runs_the_tasks_that_exist_at_a_length() -> None:
-    """Travel planning has no 0.5k; a task that is named must exist."""
+    """A category runs its tasks that exist at a length, and a named task must exist at it."""
     short, long = (parse_entry(BENCHMARKS, f"longproc:length={length}") for length in ("0.5k", "8k"))
     assert [len(short.tasks), len(long.tasks)] == [4, 5]
     assert "pseudo_to_code" not in [task.name for task in long.tasks]
     assert (short.max_tokens, long.max_tokens) == (1024, 10240)
-    with pytest.raises(InputError, match=r"length='0.5k' is not allowed; allowed: 2k, 8k"):
+    with pytest.raises(InputError, match=r"length='0.5k' is invalid; give one of 2k, 8k"):
         parse_entry(BENCHMARKS, "longproc:task=travel_planning,length=0.5k")
-    with pytest.raises(InputError, match=r"needles='3' is not allowed; allowed: 2, 4, 8"):
+    with pytest.raises(InputError, match=r"needles='3' is invalid; choose from 2, 4, 8"):
         parse_entry(BENCHMARKS, "mrcr:needles=3,length=8k")
     with pytest.raises(InputError, match="AA-LCR has no lengths"):
         parse_entry(BENCHMARKS, "aa_lcr:length=8k")
@@ -170,7 +177,7 @@ def test_a_category_runs_the_tasks_that_exist_at_a_length() -> None:
     ],
 )
 def test_groups_of_another_judge(judge: str, suffix: str) -> None:
-    """Scores by another judge than the official one stand apart; tasks that no judge scores do not."""
+    """Scores by another judge than the official one have their own groups; tasks without a judge do not."""
     groups = parse_entry(BENCHMARKS, f"helmet_longqa:length=8k,judge={judge}").groups
     assert groups == [
         f"helmet_longqa_8k{suffix}",
@@ -178,11 +185,10 @@ def test_groups_of_another_judge(judge: str, suffix: str) -> None:
         "helmet_infbench_qa_8k",
         "helmet_infbench_choice_8k",
     ]
-    assert judge_of(groups[0]) == (judge if suffix else "")
 
 
 def test_another_nli_model() -> None:
-    """For citations as well; the official model at another revision is another judge."""
+    """Citations by another NLI model, or by the official model at another revision, have their own groups."""
     tasks = parse_entry(BENCHMARKS, "helmet_cite:length=8k").tasks
     (official,) = {task.official_judge for task in tasks if task.official_judge}
     for judge, suffix in ((official, ""), (f"{official}@main", f"_judged_by_{official}@main".replace("/", "--"))):
@@ -190,7 +196,7 @@ def test_another_nli_model() -> None:
 
 
 def test_groups_of_a_large_jury() -> None:
-    """Their names can be names of files, and two juries never share one."""
+    """The groups of a large jury have names that fit into file names, and two juries never share a group."""
     judges = ["+".join(f"host{n}/model-{n}" for n in range(size)) for size in (30, 31)]
     groups = {parse_entry(BENCHMARKS, f"helmet_longqa:length=8k,judge={judge}").groups[0] for judge in judges}
     assert len(groups) == 2
@@ -198,9 +204,9 @@ def test_groups_of_a_large_jury() -> None:
 
 
 def test_lengths_of_tasks_of_both_kinds() -> None:
-    """Where one task of a category is generated at any length, all these lengths are allowed."""
+    """If one task of a category is generated at any length, the category accepts all these lengths."""
     category = find_benchmark("ruler").categories[0]
     tasks = (category.tasks[0], replace(category.tasks[1], any_length=False, sizes={4096: 4096, 2**30: 2**30}))
     benchmark = replace(find_benchmark("ruler"), categories=(replace(category, tasks=tasks),))
-    with pytest.raises(InputError, match=r"allowed: any number of tokens of .+ to 16m, 1024m"):
+    with pytest.raises(InputError, match=r"give any number of tokens of .+ to 16m, 1024m"):
         parse_entry([benchmark], f"{next(iter(benchmark.entries))}:length=2000")

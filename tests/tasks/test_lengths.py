@@ -1,4 +1,4 @@
-"""Lengths, written and read."""
+"""Tests that lengths are written and read."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.lengths import STANDARD, length_label, parse_length
+from helm_longctx.tasks.lengths import STANDARD, length_label, parse_length
 
 
 @pytest.mark.parametrize(
@@ -24,13 +24,13 @@ from helm_longctx.protocol.lengths import STANDARD, length_label, parse_length
     ],
 )
 def test_forms(text: str | int, tokens: int) -> None:
-    """A label in either case and a number mean the same."""
+    """A label in upper or lower case and a number mean the same length."""
     assert parse_length(text) == tokens
 
 
 @given(st.integers(512, 2**24))
 def test_labels_are_read_back(tokens: int) -> None:
-    """What is written for a length is read as that length."""
+    """The label of a length is read as that length."""
     assert parse_length(length_label(tokens)) == tokens
 
 
@@ -38,8 +38,8 @@ def test_labels_are_read_back(tokens: int) -> None:
     "text", ["", "k", "8 k", "8kk", "-8k", "0", "511", "17m", "1e5", "8.5k", "8g", 8.5, None, True]
 )
 def test_what_is_no_length(text: object) -> None:
-    """Anything else is refused with what is allowed."""
-    with pytest.raises(InputError, match="allowed: 4k, 8k"):
+    """Any other text is refused with a list of lengths."""
+    with pytest.raises(InputError, match="give 4k, 8k"):
         parse_length(text)  # type: ignore[arg-type]
 
 

@@ -1,4 +1,4 @@
-"""What a loader did not think of is one line."""
+"""Tests that errors in loaders, which their authors did not expect, end in one line."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from helm_longctx.benchmarks.helmet.tasks import HELMET
+from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.loading import load_examples
-from helm_longctx.protocol.task import Example, Settings, Task
-from helm_longctx.sources.root import DataRoot
+from helm_longctx.tasks.loading import load_examples
+from helm_longctx.tasks.task import Example, Settings, Task
 
 FIELDS = {"context": "c", "question": "q", "demos": ""}
 MSMARCO = HELMET.task("msmarco")
@@ -22,7 +22,7 @@ class PanicException(BaseException):  # as tokenizers' library calls it, which h
 
 
 def loaded(task: Task, mirror: DataRoot, *examples: Example | BaseException) -> list[Example]:
-    """What comes of examples, and of an error among them."""
+    """Return the examples of a loader, and raise an error that is among them."""
 
     def load(*arguments: object) -> Iterator[Example]:
         for example in examples:
@@ -37,14 +37,14 @@ def loaded(task: Task, mirror: DataRoot, *examples: Example | BaseException) -> 
     "error", [KeyError("x"), TypeError(), RecursionError(), OverflowError(), UnicodeError(), PanicException("no entry")]
 )
 def test_unexpected_errors(error: BaseException, mirror: DataRoot) -> None:
-    """A panic in Rust, which a damaged tokenizer file causes, is one of them."""
+    """An unexpected error of a loader, such as a panic in Rust for a damaged tokenizer file, ends in one line."""
     with pytest.raises(InputError, match=f"a row of .* does not have msmarco's format: {type(error).__name__} "):
         loaded(MSMARCO, mirror, error)
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), MemoryError(), OSError(28, "No space left on device")])
 def test_what_is_no_fault_of_the_data(error: BaseException, mirror: DataRoot) -> None:
-    """It passes as it is."""
+    """An error that is not a fault of the data is raised unchanged."""
     with pytest.raises(type(error)):
         loaded(MSMARCO, mirror, error)
 
@@ -60,7 +60,7 @@ def test_what_is_no_fault_of_the_data(error: BaseException, mirror: DataRoot) ->
     ],
 )
 def test_examples_are_checked(change: dict[str, object], told: str, mirror: DataRoot) -> None:
-    """A prompt is made of texts alone, and what the metric reads is looked at before answers are paid for."""
+    """Examples whose prompts are not text, or whose records the metric cannot read, are refused before anything is sent."""
     example = Example("msmarco-0", FIELDS, ["1"], "official", record={"qrels": {"1": 2}})
     assert loaded(MSMARCO, mirror, example) == [example]
     with pytest.raises(InputError) as caught:

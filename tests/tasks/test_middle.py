@@ -1,4 +1,4 @@
-"""Cutting prompts in the middle."""
+"""Tests of cutting prompts in the middle."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from transformers import PreTrainedTokenizerFast
 
 from helm_longctx.errors import InputError
 from helm_longctx.helm.truncation import CHAT_BUFFER, Truncator
-from helm_longctx.protocol.cutting.middle import RESERVED, middle_cutter
-from helm_longctx.protocol.cutting.pieces import PieceTokenizer
-from helm_longctx.protocol.prompt import FittedPrompt
-from helm_longctx.protocol.sample import Sample
-from tests.lv_eval.fabricate import tokenizers
-from tests.protocol.tokenizers import KINDS, LINES, tokenizer_of
+from helm_longctx.tasks.cutting.middle import RESERVED, middle_cutter
+from helm_longctx.tasks.cutting.pieces import PieceTokenizer
+from helm_longctx.tasks.prompt import FittedPrompt
+from helm_longctx.tasks.sample import Sample
+from tests.benchmarks.lv_eval.fabricate import tokenizers
+from tests.tasks.tokenizers import KINDS, LINES, tokenizer_of
 
 TOKENIZERS = tokenizers()
 EACH = pytest.mark.parametrize("name", TOKENIZERS)
@@ -38,7 +38,7 @@ def test_forms_of_a_tokenizer_agree(name: str, prompt: str, limit: int) -> None:
 @EACH
 @given(prompt=TEXT)
 def test_what_fits_is_not_touched(name: str, prompt: str) -> None:
-    """Special tokens count; one token more than the limit is too much."""
+    """A prompt that fits is unchanged, and one token more than the limit, special tokens included, is cut."""
     size = max(2, len(TOKENIZERS[name].encode(prompt).ids))
     assert CUTTERS[name](prompt, size) == FittedPrompt(prompt, tokens=len(TOKENIZERS[name].encode(prompt).ids))
     if size > 2:
@@ -47,7 +47,7 @@ def test_what_fits_is_not_touched(name: str, prompt: str) -> None:
 
 @given(words=st.integers(20, 60), limit=st.integers(2, 19))
 def test_both_ends_stay(words: int, limit: int) -> None:
-    """As many words at each end as half the limit, one less at the start for the token that begins every text."""
+    """Each end keeps half the limit of words, less one at the start for the token that begins every text."""
     prompt = " ".join("the" for _ in range(words))
     halves = limit // 2
     kept = " ".join(["the"] * (halves - 1)) + " ".join(["the"] * halves)
@@ -55,7 +55,7 @@ def test_both_ends_stay(words: int, limit: int) -> None:
 
 
 def test_a_saved_limit_is_lifted() -> None:
-    """A tokenizer file may say that texts are cut or padded; prompts are not."""
+    """Truncation and padding in a tokenizer's file do not change prompts."""
     tokenizer = tokenizers()["byte_level"]
     tokenizer.enable_truncation(4)
     tokenizer.enable_padding(length=64, pad_id=0, pad_token="<|begin|>")
@@ -63,7 +63,7 @@ def test_a_saved_limit_is_lifted() -> None:
 
 
 def test_tiktoken() -> None:
-    """The official way for API models: no special tokens, and a special token's text is text."""
+    """tiktoken's encodings cut as the official code for API models does: without special tokens, whose text is plain text."""
     encoding = tiktoken.Encoding(
         "bytes", pat_str=".", mergeable_ranks={bytes([n]): n for n in range(256)}, special_tokens={"<|end|>": 256}
     )
@@ -74,7 +74,7 @@ def test_tiktoken() -> None:
 
 @pytest.mark.parametrize("limit", [1, 0, -3])
 def test_no_room(limit: int) -> None:
-    """The official rule would keep the whole prompt for a limit of 1."""
+    """A limit below 2 is refused, because the official rule would keep the whole prompt for a limit of 1."""
     with pytest.raises(InputError, match="at least 2 are needed"):
         CUTTERS["metaspace"]("the the", limit)
 
@@ -82,7 +82,7 @@ def test_no_room(limit: int) -> None:
 @EACH
 @pytest.mark.parametrize(("window", "max_tokens"), [(601, 64), (700, 16), (900, 700), (10_000, 64)])
 def test_a_deployment_s_window(name: str, window: int, max_tokens: int) -> None:
-    """The adapter cuts to the window less what is reserved, or less a larger output, whatever the nominal length."""
+    """The adapter cuts to the window less the reserved tokens, or less a larger output, whatever the nominal length."""
     tokenizer, prompt = TOKENIZERS[name], "the cat sat " * 300 + "question?"
     sample = Sample("official", max_tokens, max_tokens, cut="middle")
     limit = window - max(RESERVED, max_tokens + CHAT_BUFFER)
@@ -94,7 +94,7 @@ def test_a_deployment_s_window(name: str, window: int, max_tokens: int) -> None:
 
 @EACH
 def test_a_question_is_never_cut(name: str) -> None:
-    """A window that is too small for it is an error; the shortest that is not keeps all of the question."""
+    """A window in which the question would be cut is an error, and the smallest sufficient window keeps the question."""
     question, prompt = "Who is the king?", "Who is the king? " * 90 + "Who is the king?\nAnswer:"
     half = len(TOKENIZERS[name].encode(f"{question}\nAnswer:").ids)
 
@@ -111,7 +111,7 @@ def test_a_question_is_never_cut(name: str) -> None:
 @pytest.mark.parametrize("kind", [make.__name__ for make in KINDS])
 @pytest.mark.parametrize("limit", [500, 1001, 6000, 10_000, 100_000])
 def test_ends_of_long_prompts(kind: str, limit: int) -> None:
-    """The official rule, by every kind of tokenizer."""
+    """Long prompts keep the ends of the official rule with every kind of tokenizer."""
     tokenizer, prompt = tokenizer_of(kind), " ".join(LINES * 30)
     ids, half = tokenizer.encode(prompt).ids, limit // 2
     parts = (ids[:half], ids[-half:]) if len(ids) > limit else None
@@ -121,7 +121,7 @@ def test_ends_of_long_prompts(kind: str, limit: int) -> None:
 
 
 def test_a_prompt_far_too_long_is_not_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Little more is encoded than the two halves."""
+    """Of a prompt that is far too long, little more than the two halves is encoded."""
     read: list[int] = []
     encode = PieceTokenizer.encode
     monkeypatch.setattr(

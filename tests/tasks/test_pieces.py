@@ -1,4 +1,4 @@
-"""Tokens of texts piece by piece are those of the whole text."""
+"""Tests that the tokens of texts piece by piece equal the tokens of the whole text."""
 
 from __future__ import annotations
 
@@ -9,15 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helm_longctx.protocol.cutting.pieces import LongText, PieceTokenizer
-from tests.protocol.tokenizers import KINDS, LINES, tokenizer_of
+from helm_longctx.tasks.cutting.pieces import LongText, PieceTokenizer
+from tests.tasks.tokenizers import EACH, KINDS, LINES, PARTS, tokenizer_of
 
-EACH = pytest.mark.parametrize("kind", [make.__name__ for make in KINDS])
 WHOLE = ("across_words", "whole_unigram", "fixed_length", "quotations")
-PARTS = [
-    *LINES[:6], " ", "  ", "\n", "\n\n", "\t", " the", " a", "'s", "12345678", "987", "<s>", "</s>", " <mask>", "<|end of turn|>",
-    "<unk>", "word" * 9, "字" * 40, "。", "，", "\u3000", "é", "e\u0301", "\u0301" * 5, "ﬁ", "Ⅷ", "🎼", "👩‍👩‍👧", "한국어", "ไทย", "\x00", "\xa0", '"', "▁", "Ġ",
-]  # fmt: skip
 TEXT = st.lists(st.sampled_from(PARTS) | st.text(max_size=20), max_size=30).map("".join)
 
 
@@ -38,7 +33,7 @@ def tokens_by_pieces(tokenizer: PieceTokenizer, text: str) -> list[int]:
 @settings(max_examples=50)
 @given(text=TEXT, size=SIZE)
 def test_same_tokens(kind: str, text: str, size: int) -> None:
-    """Any script, special tokens in the text, runs without a space: not one token differs."""
+    """The tokens are equal for any script, special tokens in the text, and long runs without a space."""
     assert tokens_by_pieces(reader_of(kind, size), text) == tokenizer_of(kind).encode(text).ids
 
 
@@ -46,7 +41,7 @@ def test_same_tokens(kind: str, text: str, size: int) -> None:
 @settings(max_examples=50)
 @given(text=TEXT, size=SIZE)
 def test_same_places(kind: str, text: str, size: int) -> None:
-    """Each token stands where it stands in the whole text."""
+    """Each token has the same position as in the whole text."""
     reader = reader_of(kind, size)
 
     whole = reader.tokenizer.encode(text, add_special_tokens=False).offsets
@@ -64,7 +59,7 @@ def test_same_places(kind: str, text: str, size: int) -> None:
 )
 @pytest.mark.parametrize("line", [0, 4])
 def test_what_comes_apart(kind: str, apart: bool, line: int) -> None:
-    """Prose is read in pieces by every tokenizer that allows it, in windows not much longer than they are."""
+    """Prose is read in pieces by every tokenizer that allows it, in windows not much longer than the pieces."""
     text, reader = " ".join([LINES[line]] * 400), PieceTokenizer(tokenizer_of(kind))
 
     def longest(text: LongText) -> int:
@@ -75,7 +70,7 @@ def test_what_comes_apart(kind: str, apart: bool, line: int) -> None:
 
 @EACH
 def test_long_texts(kind: str) -> None:
-    """At the size that is used: prose, Chinese without a space, code, and a run of letters longer than a piece."""
+    """The tokens are equal for long prose, Chinese without spaces, code, and a run of letters longer than a piece."""
     rng = random.Random(kind)
     lines = [*LINES[:6], "字" * 9000, "a" * 9000 + " ", "12" * 5000, " " * 300]
     text = "".join(rng.choices(lines, weights=[40] * 6 + [1] * 4, k=1000))

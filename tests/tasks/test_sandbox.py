@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
+import signal
 import socket
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -12,10 +16,13 @@ import pytest
 from helm_longctx.benchmarks.longproc import programs
 from helm_longctx.benchmarks.longproc.programs import HEADER, check_programs, compile_program
 from helm_longctx.errors import InputError
-from helm_longctx.sandbox import (
+from helm_longctx.tasks.sandbox import (
     BUBBLEWRAP,
+    DENIED_CALLS,
+    LIMITED_CALLS,
     MOST_FILES,
     MOST_MEMORY,
+    MOST_OPEN_FILES,
     MOST_OUTPUT,
     PROGRAM,
     SETTING,
@@ -23,14 +30,15 @@ from helm_longctx.sandbox import (
     check_sandbox,
     run,
 )
-from tests.sandboxes import require_sandbox
+from tests.support.sandboxes import require_sandbox
 
 INCLUDES = "".join(
     f"#include <{name}>\n"
     for name in (
         *("fcntl.h", "unistd.h", "errno.h", "signal.h", "pthread.h", "sched.h", "netinet/in.h", "arpa/inet.h"),
         *("sys/socket.h", "sys/un.h", "sys/ipc.h", "sys/shm.h", "sys/sem.h", "sys/msg.h", "sys/mman.h", "sys/mount.h"),
-        *("sys/ptrace.h", "sys/syscall.h", "sys/wait.h"),
+        *("sys/ptrace.h", "sys/syscall.h", "sys/wait.h", "sys/prctl.h", "sys/resource.h", "sys/uio.h", "sys/user.h"),
+        *("dirent.h", "sys/inotify.h", "sys/stat.h"),
     )
 )
 MEBIBYTE = 1 << 20
@@ -60,7 +68,7 @@ def test_it_has_to_be_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match=f"^programs run only if you allow it: set {SETTING}=bubblewrap"):
         check_sandbox("programs run")
     monkeypatch.setenv(SETTING, "docker")
-    with pytest.raises(InputError, match=f"^{SETTING}='docker' is not allowed; allowed: bubblewrap$"):
+    with pytest.raises(InputError, match=f"^{SETTING}='docker' is invalid; give bubblewrap$"):
         check_sandbox("programs run")
 
 
@@ -74,13 +82,13 @@ def test_a_machine_without_bubblewrap(monkeypatch: pytest.MonkeyPatch, tmp_path:
 
 @pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="files in memory exist on Linux only")
 def test_a_sandbox_that_does_not_start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """It is an error and never the outcome of a program: kernels and containers can forbid namespaces."""
+    """A sandbox that does not start is an error, and never the outcome of a program; kernels and containers can forbid namespaces."""
     for name in ("bwrap", "prlimit"):
         (tmp_path / name).write_text("#!/bin/sh\necho 'bwrap: no permission for a namespace' >&2\nexit 1\n")
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     tmp_path.chmod(0o755)
-    monkeypatch.setattr("helm_longctx.sandbox._user_arguments", dict)  # the folder above is root's alone
+    monkeypatch.setattr("helm_longctx.tasks.sandbox._user_arguments", dict)  # the folder above is root's alone
     with pytest.raises(InputError, match="starts no sandbox here: 'bwrap: no permission for a namespace'"):
         run(["true"], seconds=20)
 
@@ -90,6 +98,8 @@ def test_outcomes(sandbox: None) -> None:
     found = run(["sh", "-c", "cat; echo wrong >&2; exit 7"], stdin=b"in\xff\n", seconds=20, processes=8)
     assert found == Outcome(b"in\xff\n", b"wrong\n", 7)
     assert attack("abort();").code == 128 + 6
+    for number in (signal.SIGTERM, signal.SIGKILL, signal.SIGALRM, signal.SIGXFSZ):  # PID 1 would ignore them
+        assert run(["sh", "-c", f"kill -{int(number)} $$"], seconds=20).code == 128 + number
 
 
 def test_fork_bomb(sandbox: None) -> None:
@@ -103,6 +113,133 @@ def test_fork_bomb(sandbox: None) -> None:
         cout << started;
     """
     assert numbers(attack(forks)) == [0]
+
+
+def test_environment(sandbox: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program finds no variable of ours in /proc. It can read nothing there about another process."""
+    monkeypatch.setenv("OPENAI_API_KEY", "key-of-ours")
+    code = """
+        int others = 0;
+        DIR *folder = opendir("/proc");
+        while (dirent *entry = readdir(folder)) {
+            int pid = atoi(entry->d_name);
+            if (pid == 0 || pid == getpid()) continue;
+            for (const char *name : {"environ", "cmdline", "fd", "mem", "maps", "root", "cwd", "status", "task/1/environ"})
+                others += open(("/proc/" + to_string(pid) + "/" + name).c_str(), O_RDONLY) >= 0;
+        }
+        cout << others << endl << ifstream("/proc/1/environ").rdbuf();
+    """
+    assert attack(code).output == b"0\n"
+    own = run(["cat", "/proc/self/environ"], seconds=20).output
+    assert own == b"PATH=/usr/bin:/bin\0PWD=/tmp\0"
+
+
+def test_environment_outside(sandbox: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other programs of the machine find no variable of ours in the processes of the sandbox, bubblewrap included."""
+    monkeypatch.setenv("OPENAI_API_KEY", "key-of-ours")
+    mark = f"helm-longctx-{os.getpid()}-outside"
+    with ThreadPoolExecutor() as pool:
+        running = pool.submit(run, ["sh", "-c", f"sleep 2; : {mark}"], seconds=20, processes=8)
+        seen: set[str] = set()
+        while not running.done():
+            seen |= {read(process / "environ") for process in processes(mark)}
+            time.sleep(0.01)
+    assert "PATH=/usr/bin:/bin\0PWD=/tmp\0" in seen
+    assert not any("key-of-ours" in text for text in seen)
+
+
+def test_other_processes(sandbox: None) -> None:
+    """A program cannot make bubblewrap's process, which may start others, do so or take memory for it."""
+    code = """
+        int attached = !ptrace(PTRACE_ATTACH, 1, 0, 0), forks = 0, mapped = 0;
+        #if defined(__x86_64__)
+        if (attached) {
+            waitpid(1, 0, __WALL);
+            user_regs_struct before = {}, now;
+            ptrace(PTRACE_GETREGS, 1, 0, &before);
+            auto call = [&](long number, long first, long second, long third, long fourth, long fifth) {
+                now = before;  // it waits in a system call, so its last instruction is one
+                now.rip -= 2; now.orig_rax = -1; now.rax = number;
+                now.rdi = first; now.rsi = second; now.rdx = third; now.r10 = fourth; now.r8 = fifth;
+                ptrace(PTRACE_SETREGS, 1, 0, &now);
+                ptrace(PTRACE_SINGLESTEP, 1, 0, 0);
+                waitpid(1, 0, __WALL);
+                ptrace(PTRACE_GETREGS, 1, 0, &now);
+                return (long)now.rax;
+            };
+            for (int i = 0; i < 8; i++) forks += call(SYS_fork, 0, 0, 0, 0, 0) > 0;
+            mapped = call(SYS_mmap, 0, 4000L << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1) > 0;
+        }
+        #endif
+        char byte; iovec here = {&byte, 1}, there = {(void *)environ, 1};
+        int reached = (process_vm_readv(1, &here, 1, &there, 1, 0) >= 0 || errno != EPERM)
+            + (process_vm_writev(1, &here, 1, &there, 1, 0) >= 0 || errno != EPERM)
+            + (open("/proc/1/mem", O_RDWR) >= 0) + (syscall(SYS_pidfd_getfd, syscall(SYS_pidfd_open, 1, 0), 0, 0) >= 0);
+        cout << attached << " " << forks << " " << mapped << " " << reached;
+    """
+    assert numbers(attack(code)) == [0, 0, 0, 0]
+
+
+def test_limits_of_all_processes(sandbox: None) -> None:
+    """bubblewrap's process in the sandbox has the limits too."""
+    code = """
+        for (auto which : {RLIMIT_AS, RLIMIT_FSIZE, RLIMIT_NOFILE, RLIMIT_CORE, RLIMIT_CPU}) {
+            rlimit limit;
+            prlimit(1, which, 0, &limit);
+            cout << limit.rlim_max << " ";
+        }
+    """
+    assert numbers(attack(code, seconds=20)) == [MOST_MEMORY, MOST_OUTPUT, MOST_OPEN_FILES, 0, 21]
+
+
+def test_denied_calls(sandbox: None) -> None:
+    """Each denied call fails, by the number that the kernel's headers give for this machine."""
+    code = "".join(
+        f"""
+        #ifdef SYS_{name}
+        if (syscall(SYS_{name}, 0, 0, 0, 0, 0, 0) != -1 || errno != EPERM) cout << "{name} ";
+        #endif
+        """
+        for name in DENIED_CALLS
+    )
+    assert attack(f'{code} cout << "end";').output == b"end"
+
+
+def test_numbers_of_calls() -> None:
+    """The numbers for aarch64 are those of the kernel's headers, as far as these have the calls."""
+    header = Path("/usr/include/asm-generic/unistd.h")
+    if not header.exists():
+        pytest.skip("the kernel's headers are not installed")
+    pairs = re.findall(r"^#define __NR(?:3264)?_(\w+) (\d+)$", header.read_text(), flags=re.MULTILINE)
+    calls = {name: number for name, (_, number) in [*DENIED_CALLS.items(), *LIMITED_CALLS.items()]}
+    expected = {name: int(number) for name, number in pairs if name in calls}
+    assert "ptrace" in expected
+    assert {name: calls[name] for name in expected} == expected
+
+
+def test_families_of_sockets(sandbox: None) -> None:
+    """Only the sockets of Unix and IPv4 exist. IPv6, packets, the kernel and a hypervisor have none."""
+    code = """
+        for (int family = 0; family < 64; family++)
+            for (int type : {SOCK_STREAM, SOCK_DGRAM, SOCK_RAW, SOCK_SEQPACKET}) {
+                int pair[2];
+                if (socket(family, type, 0) >= 0 || !socketpair(family, type, 0, pair)) { cout << family << " "; break; }
+            }
+    """
+    assert numbers(attack(code)) == [socket.AF_UNIX, socket.AF_INET]
+
+
+def test_keys_and_queues(sandbox: None) -> None:
+    """A program reaches no keyring of the user, and gets no queue for requests to the kernel."""
+    code = """
+        char parameters[120] = {};  // struct io_uring_params
+        int reached = syscall(SYS_add_key, "user", "name", "value", 5, -2) >= 0;  // KEY_SPEC_PROCESS_KEYRING
+        reached += syscall(SYS_request_key, "user", "name", 0, -2) >= 0;
+        reached += syscall(SYS_keyctl, 1, 0) >= 0;  // KEYCTL_JOIN_SESSION_KEYRING
+        reached += syscall(SYS_io_uring_setup, 8, parameters) >= 0;
+        cout << reached;
+    """
+    assert numbers(attack(code)) == [0]
 
 
 def test_network(sandbox: None) -> None:
@@ -172,6 +309,29 @@ def test_memory_hog(sandbox: None) -> None:
     assert shared == 0
 
 
+def test_memory_of_the_kernel(sandbox: None) -> None:
+    """Pipes cannot grow, and nothing keeps data that no process owns: pages in pipes, unread connections, events."""
+    code = """
+        long pipes = 0, pages = 0, listeners = 0, watches = 0;
+        int ends[2];
+        void *page = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        iovec one = {page, 4096};
+        while (!pipe(ends)) {
+            pipes += fcntl(ends[1], F_SETPIPE_SZ, 1 << 20) == 1 << 20;
+            pages += vmsplice(ends[1], &one, 1, 0) > 0;
+            close(ends[0]);
+        }
+        for (int file = 3; file < 60; file++) close(file);
+        watches += inotify_init() >= 0;
+        sockaddr_un name = {AF_UNIX, "/tmp/socket"};
+        int unix_socket = socket(AF_UNIX, SOCK_STREAM, 0), tcp = socket(AF_INET, SOCK_STREAM, 0);
+        listeners += !bind(unix_socket, (sockaddr *)&name, sizeof name) && !listen(unix_socket, 4096);
+        listeners += !listen(tcp, 4096);
+        cout << pipes << " " << pages << " " << listeners << " " << watches;
+    """
+    assert numbers(attack(code)) == [0, 0, 0, 0]
+
+
 def test_full_folder(sandbox: None) -> None:
     """/tmp has room for little, and is gone afterwards."""
     code = """
@@ -209,14 +369,25 @@ def test_endless_loops(sandbox: None) -> None:
     assert not list(processes(mark))
 
 
-def processes(mark: str) -> Iterator[int]:
-    """The processes of this machine with a mark in their command."""
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            if mark in path.read_text(errors="replace"):
-                yield int(path.parent.name)
-        except OSError:  # it has ended
-            continue
+def test_programs_that_outlive_their_parent(sandbox: None) -> None:
+    """A program ends with the sandbox even if it refuses to end with its parent, which is bubblewrap."""
+    found = attack("prctl(PR_SET_PDEATHSIG, 0); cout << kill(1, SIGKILL) << endl; while (true);", seconds=0.5)
+    assert found == Outcome(b"0\n", b"", None)
+
+
+def processes(mark: str) -> Iterator[Path]:
+    """The folders of the processes of this machine with a mark in their command."""
+    for path in Path("/proc").glob("[0-9]*"):
+        if mark in read(path / "cmdline"):
+            yield path
+
+
+def read(path: Path) -> str:
+    """The text of a file; none if its process has ended."""
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""
 
 
 def test_attacks_on_the_compiler(sandbox: None, tmp_path: Path) -> None:

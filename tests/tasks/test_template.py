@@ -1,4 +1,4 @@
-"""Templates: rendered, and recognised again."""
+"""Tests of templates: rendered, and recognized again."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helm_longctx.benchmarks import BENCHMARKS
-from helm_longctx.protocol.task import Task
-from helm_longctx.protocol.template import CONTEXT, NO_TEMPLATE, Template, _split_template, fill
+from helm_longctx.tasks.registry import BENCHMARKS
+from helm_longctx.tasks.task import Task
+from helm_longctx.tasks.template import CONTEXT, NO_TEMPLATE, Template, _split_template, fill
 
 TASKS = [task for benchmark in BENCHMARKS for task in benchmark.tasks if task.template is not NO_TEMPLATE]
 WORD = st.text("abcxyz{}% 文é", min_size=1, max_size=30).map(str.strip).filter(bool)
@@ -17,7 +17,7 @@ WORD = st.text("abcxyz{}% 文é", min_size=1, max_size=30).map(str.strip).filter
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
 @given(data=st.data())
 def test_a_prompt_is_taken_apart_again(task: Task, data: st.DataObject) -> None:
-    """From either form of a prompt its fields come back."""
+    """The fields of a prompt in either form are recovered from its text."""
     literals, names = _split_template(task.template.user)
     fields = {name: data.draw(WORD) for name in task.template.names}
     # Of two places side by side the later takes the text.
@@ -32,7 +32,7 @@ def test_a_prompt_is_taken_apart_again(task: Task, data: st.DataObject) -> None:
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
 @given(context=st.text(), other=st.text())
 def test_context_span(task: Task, context: str, other: str) -> None:
-    """The span is exactly where the context stands in the user turn."""
+    """The span is exactly where the context is in the user turn."""
     fields = dict.fromkeys(task.template.names, other) | {CONTEXT: context}
     span = task.template.render(fields).context
     if CONTEXT not in task.template.names:
@@ -43,14 +43,14 @@ def test_context_span(task: Task, context: str, other: str) -> None:
 
 
 def test_another_template_is_not_recognised() -> None:
-    """A prompt of another form gives nothing."""
+    """A prompt of another form has no fields."""
     template = Template("Say {context} and {question}!", "Answer:")
     assert template.parse("Say something!") is None
     assert template.parse("") is None
 
 
 def test_two_places_side_by_side() -> None:
-    """Where nothing separates two places, the later takes the text."""
+    """If nothing separates two fields of a template, the later field takes the text."""
     template = Template("Go {demos}{context} Q: {question}", "A:")
     assert template.parse("Go abc Q: d") == {"demos": "", "context": "abc", "question": "d"}
 
@@ -62,14 +62,14 @@ PIECES = st.lists(st.sampled_from(["{{", "}}", "{a}", "{b}", "{ID}", "a", "\n", 
 def test_a_template_of_a_file_is_filled_as_the_official_code_does(
     pieces: list[str], values: tuple[str, str, int]
 ) -> None:
-    """Where all its places are plain names; braces in values are text."""
+    """A template whose fields are plain names is filled like `str.format`, and braces in values stay text."""
     fields = dict(zip(("a", "b", "ID"), values, strict=True))
     assert fill("".join(pieces), fields) == "".join(pieces).format(**fields)
 
 
 @given(template=st.text("{}ab.[]!:0_ "))
 def test_any_text_is_a_template(template: str) -> None:
-    """Nothing raises."""
+    """Any text can be a template: nothing raises, and no attribute of a value is read."""
     assert "secret" not in fill(template, {"a": "x", "b": Exposed()})
 
 
@@ -84,5 +84,5 @@ class Exposed:
     "place", ["{a.__class__}", "{a[0]}", "{a!r}", "{a:>99}", "{}", "{0}", "{b}", "{a", "a}", '{"a": 1}', "{{{a.b}}}"]
 )
 def test_no_place_but_a_known_name(place: str) -> None:
-    """Attributes, items, conversions, widths and unknown names stay as they are written."""
+    """Attributes, items, conversions, widths and unknown names in a template stay unchanged."""
     assert fill(f"<{place}>", {"a": "value"}) == f"<{place}>".replace("{{{", "{{").replace("}}}", "}}")

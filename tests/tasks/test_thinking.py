@@ -1,4 +1,4 @@
-"""Reasoning is not scored."""
+"""Tests that reasoning is not scored."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helm_longctx.protocol.prompt import remove_thinking
+from helm_longctx.tasks.prompt import remove_thinking
 
 
 @given(st.lists(st.sampled_from(["<think>", "</think>", " a\n", "b "]), max_size=9).map("".join))
 def test_as_the_official_expression(output: str) -> None:
-    """What HELMET eval.py:105 keeps."""
+    """The output keeps what the official expression in HELMET eval.py:105 keeps."""
     match = re.search(r"(.*</think>)(.*)", output, flags=re.DOTALL)
     assert remove_thinking(output) == (match[2].strip() if match else output)

@@ -1,4 +1,4 @@
-"""Tokens are estimated by what tokenizers divide: the figures were counted with o200k_base."""
+"""Tests of estimated tokens against counts by o200k_base."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helm_longctx.protocol.token_estimate import estimate_tokens, splits_digits
+from helm_longctx.tasks.token_estimate import estimate_tokens, splits_digits
 
 COUNTED = [
     (
@@ -16,18 +16,19 @@ COUNTED = [
     ),
     ('{"070c3616-66b3-d47e-b9d4-d26f19276ab7": "a6331b6c-ab4d-f09a-4410-bf16d71eb989"}', 48),
     ("长江是亚洲第一长河和世界第三长河，也是世界上完全在一国境内的最长河流，全长约6300公里。", 32),
+    ("... ... ... lrqovn ... ... xpnvid njlntd ckvrxl ... ... sxhibq ckvrxl lrqovn ... dpuuxq wonpxy ... gvlcmd ", 41),
     ("Document [12] (Title: The Lake): Its depth is 1,234 metres, measured in 1998.\n\n", 25),
 ]
 
 
 @pytest.mark.parametrize(("text", "tokens"), COUNTED)
 def test_is_near_what_is_counted(text: str, tokens: int) -> None:
-    """Prose, hexadecimal keys, Chinese, and numbers among words."""
+    """The estimate is near the count for prose, hexadecimal keys, Chinese, random letters (RULER's fwe) and numbers."""
     assert estimate_tokens(text * 50) == pytest.approx(50 * tokens, rel=0.15)
 
 
 def test_digits_can_be_tokens() -> None:
-    """Some models split numbers, and their name tells."""
+    """Digits count as single tokens for models whose name shows that they split numbers."""
     assert estimate_tokens("123456" * 100, single_digits=True) == 600
     assert splits_digits("qwen/qwen2.5-7b-instruct")
     assert not splits_digits("openai/gpt-4.1")
@@ -35,6 +36,6 @@ def test_digits_can_be_tokens() -> None:
 
 @given(st.text(), st.text())
 def test_longer_texts_have_no_fewer_tokens(text: str, more: str) -> None:
-    """But for one, where two parts join."""
+    """A longer text has no fewer estimated tokens, except for one where two parts join."""
     assert estimate_tokens(text + more) >= max(estimate_tokens(text), estimate_tokens(more)) - 1
     assert (estimate_tokens(text) == 0) == (text == "")

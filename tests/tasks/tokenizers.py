@@ -1,10 +1,11 @@
-"""Small tokenizers of every common kind, trained on the spot."""
+"""Small tokenizers of every common kind, which are trained when they are needed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
 
+import pytest
 from tokenizers import (
     AddedToken,
     Regex,
@@ -29,6 +30,10 @@ LINES = [
     "Ein schöner Fluß für Łódź, naïve café; Москва и река.",
     "def f(x):\n    return x * 2  # twice\n\n",
 ] * 5
+PARTS = [
+    *LINES[:6], " ", "  ", "\n", "\n\n", "\t", " the", " a", "'s", "12345678", "987", "<s>", "</s>", " <mask>", "<|end of turn|>",
+    "<unk>", "word" * 9, "字" * 40, "。", "，", "\u3000", "é", "e\u0301", "\u0301" * 5, "ﬁ", "Ⅷ", "🎼", "👩‍👩‍👧", "한국어", "ไทย", "\x00", "\xa0", '"', "▁", "Ġ",
+]  # fmt: skip
 SPECIAL = ["<unk>", "<s>", "</s>", "<|end of turn|>"]
 
 
@@ -41,14 +46,14 @@ def gpt_2() -> Tokenizer:
 
 
 def claude() -> Tokenizer:
-    """The same after NFKC."""
+    """The tokenizer of `gpt_2` after NFKC."""
     tokenizer = gpt_2()
     tokenizer.normalizer = normalizers.NFKC()
     return tokenizer
 
 
 def roberta() -> Tokenizer:
-    """The same with a space before a text, tokens around it, and a mask that takes the space before it."""
+    """The tokenizer of `gpt_2` with a space before a text, tokens around it, and a mask that takes the space before it."""
     tokenizer = gpt_2()
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
     tokenizer.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 1))
@@ -95,13 +100,13 @@ def llama_2() -> Tokenizer:
 
 
 def across_words() -> Tokenizer:
-    """BPE over whole lines: tokens hold spaces, and hardly anything comes apart."""
+    """BPE over whole lines, whose tokens contain spaces, so that few texts can be divided."""
     tokenizer = Tokenizer(models.BPE(unk_token="<unk>"))
     return _trained(tokenizer, trainers.BpeTrainer)
 
 
 def t5() -> Tokenizer:
-    """Unigram behind Metaspace, a token at the end."""
+    """Unigram behind Metaspace, with a token at the end."""
     tokenizer = Tokenizer(models.Unigram())
     tokenizer.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Replace(Regex(" {2,}"), " ")])
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
@@ -120,7 +125,7 @@ def whole_unigram() -> Tokenizer:
 
 
 def bert() -> Tokenizer:
-    """WordPiece, lower case."""
+    """WordPiece in lower case."""
     tokenizer = Tokenizer(models.WordPiece(unk_token="<unk>", max_input_chars_per_word=20))
     tokenizer.normalizer = normalizers.BertNormalizer()
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
@@ -131,7 +136,7 @@ def bert() -> Tokenizer:
 
 
 def by_spaces() -> Tokenizer:
-    """Words between spaces."""
+    """A tokenizer of the words between spaces."""
     tokenizer = Tokenizer(models.WordLevel(unk_token="<unk>"))
     tokenizer.normalizer = normalizers.Sequence([normalizers.Strip(), normalizers.Lowercase()])
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
@@ -139,23 +144,24 @@ def by_spaces() -> Tokenizer:
 
 
 def fixed_length() -> Tokenizer:
-    """Splits by the distance from the start: nothing is known from parts."""
+    """A tokenizer that splits by the distance from the start, so that parts tell nothing."""
     return _behind(gpt_2(), r"[\s\S]{1,7}")
 
 
 def quotations() -> Tokenizer:
-    """Keeps quotations whole: whether a mark opens or closes one is not known from parts."""
+    """A tokenizer that keeps quotations whole, so that parts do not tell whether a mark opens or closes one."""
     return _behind(gpt_2(), r"\"[^\"]*\"|[^\"\s]+|\s+")
 
 
 KINDS: tuple[Callable[[], Tokenizer], ...] = (
     gpt_2, claude, roberta, llama_3, llama_2, across_words, t5, whole_unigram, bert, by_spaces, fixed_length, quotations,
 )  # fmt: skip
+EACH = pytest.mark.parametrize("kind", [make.__name__ for make in KINDS])
 
 
 @cache
 def tokenizer_of(kind: str) -> Tokenizer:
-    """One of them by its name, made once."""
+    """Return a tokenizer by its name. It is made once."""
     return {make.__name__: make for make in KINDS}[kind]()
 
 
@@ -173,7 +179,7 @@ def _trained(tokenizer: Tokenizer, trainer: type, **settings: object) -> Tokeniz
 
 
 def _merges(tokens: list[str]) -> list[tuple[str, str]]:
-    """For each token of several characters the first two tokens before it that make it."""
+    """Return for each token of several characters the first two earlier tokens that make it."""
     known: set[str] = set()
     merges = []
     for token in tokens:

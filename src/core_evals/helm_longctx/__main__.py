@@ -16,16 +16,16 @@ import yaml
 from core_evals.helm_longctx.jury import write_jury
 from core_evals.helm_longctx.settings import CONFIGS, RUN, EvaluationRequest, make_configuration
 from helm_longctx.cli.main import main as run_command
+from helm_longctx.data.root import ENVIRONMENT
 from helm_longctx.errors import InputError
 from helm_longctx.helm.errors import print_error
-from helm_longctx.sources.root import ENVIRONMENT
 
 
 def write_run(request: EvaluationRequest) -> Path:
     """Write the configuration of a request, and return its file.
 
     Raises:
-        InputError: a parameter is not allowed.
+        InputError: a parameter is invalid.
     """
     config = make_configuration(request)
     folder = Path(request["output_dir"]) / CONFIGS

@@ -1,26 +1,21 @@
-"""Writes `framework.yml`, in which NeMo Evaluator finds the evaluations of this package.
+"""Makes `framework.yml`, in which NeMo Evaluator finds the evaluations of this package.
 
-    python -m core_evals.helm_longctx.framework
-
-NeMo Evaluator reads the file without importing the package, so the file is stored in the package. NeMo Evaluator fills
-in the command with Jinja and runs it in bash. Jinja's `tojson` escapes quotes, so the JSON in single quotes is one
-word.
+NeMo Evaluator reads the file without importing the package, so the file is stored in the package, and `make reference`
+writes it. NeMo Evaluator fills in the command with Jinja and runs it in bash. Jinja's `tojson` escapes quotes, so the
+JSON in single quotes is one word.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import yaml
 
 from core_evals.helm_longctx.medical import MEDICAL
-from helm_longctx.benchmarks import BENCHMARKS
-from helm_longctx.protocol.benchmark import Benchmark, Category
-from helm_longctx.protocol.lengths import STANDARD, length_label
-
-PATH = Path(__file__).with_name("framework.yml")
+from helm_longctx.tasks.benchmark import Benchmark, Category
+from helm_longctx.tasks.lengths import STANDARD, length_label
+from helm_longctx.tasks.registry import BENCHMARKS
 
 LONGEST_DEFAULT = STANDARD["128k"]
 """Upper limit of the default length: the length of the publications' main tables."""
@@ -56,7 +51,7 @@ EXTRA = {
 }
 """The parameters in `extra`, with their defaults. docs/eval-factory.md explains them."""
 
-_HEADER = "# Made from the task tables by `python -m core_evals.helm_longctx.framework`; do not edit.\n"
+_HEADER = "# Made from the task tables by `make reference`; do not edit.\n"
 
 _INTERCEPTORS = "target.api_endpoint.adapter_config.interceptors"
 _REUSE = "selectattr('config.reuse_cached_responses', 'true')"
@@ -130,7 +125,3 @@ def default_length(benchmark: Benchmark, category: Category) -> int | None:
         return None
     common = [length for length in benchmark.lengths if all(task.exists_at(length) for task in category.tasks)]
     return max((length for length in common if length <= LONGEST_DEFAULT), default=max(common))
-
-
-if __name__ == "__main__":
-    PATH.write_text(make_framework(), encoding="utf-8")

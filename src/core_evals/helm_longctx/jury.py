@@ -9,8 +9,8 @@ import yaml
 
 from core_evals.helm_longctx.medical import MEDICAL
 from core_evals.helm_longctx.settings import JURY, family_name
-from helm_longctx.config.entries import model_name
-from helm_longctx.config.schema import RunConfig
+from helm_longctx.cli.config.entries import model_name
+from helm_longctx.cli.config.schema import RunConfig
 from helm_longctx.errors import InputError
 
 _JUDGED = {task.entry for task in MEDICAL.values() if task.is_judged}
@@ -27,7 +27,7 @@ def write_jury(config: RunConfig, folder: Path) -> None:
     names = [model_name(judge) for judge in config.judge.judges]
     if names in (["auto"], ["none"]):
         raise InputError(
-            f"config.params.extra.judge={names[0]!r} is not allowed; allowed: one or several judges,"
+            f"config.params.extra.judge={names[0]!r} is invalid; give one or several judges,"
             " because HELM's default jury is only for Stanford Health Care"
         )
     seen: Counter[str] = Counter()

@@ -41,4 +41,4 @@ MEDICAL: Mapping[str, MedicalTask] = {
     "med_dialog_healthcaremagic": MedicalTask("med_dialog", f"{_DIALOGS}: HealthCareMagic", True, ("healthcaremagic",)),
     "med_dialog_icliniq": MedicalTask("med_dialog", f"{_DIALOGS}: iCliniq", True, ("icliniq",)),
 }
-"""The keys are the names in NeMo Evaluator, which are those of NVIDIA's fork."""
+"""The keys are the names in NeMo Evaluator, which NVIDIA's fork has, too."""

@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any
 
-from helm_longctx.benchmarks import BENCHMARKS
-from helm_longctx.protocol.entry import base_group
-from helm_longctx.protocol.task import MAIN_METRIC
-from helm_longctx.report.comparability import find_outcome
-from helm_longctx.runs.files import INSTANCE_STATS, STATES, STATS, read_json, read_rows, read_run_specs, read_states
-from helm_longctx.runs.scores import InstanceScore, read_scores
-from helm_longctx.statistics.intervals import standard_error
+from helm_longctx.results.means import average
+from helm_longctx.results.reading import Result, read_run
+from helm_longctx.results.statistics.intervals import standard_error
+from helm_longctx.runs.files import INSTANCE_STATS, STATES, STATS, read_rows, read_run_specs, read_states
+from helm_longctx.tasks.benchmark import Benchmark
+from helm_longctx.tasks.groups import group_name
+from helm_longctx.tasks.lengths import length_label
+from helm_longctx.tasks.registry import BENCHMARKS
+from helm_longctx.tasks.task import MAIN_METRIC
 
 Scores = dict[str, dict[str, Any]]
 """From the name of a statistic to its `value` and `stats`, as in NeMo Evaluator's `Score`."""
@@ -34,12 +36,13 @@ def read_results(suite: Path) -> dict[str, Any]:
     """
     tasks: dict[str, Scores] = {}
     groups: dict[str, Scores] = {}
-    for run, spec in read_run_specs(suite):
-        if (run / STATS).is_file():
-            names = _group_names(run, spec)
-            found = {names[task]: scores for task, scores in _read_run(run).items() if task in names}
+    for path, spec in read_run_specs(suite):
+        if (path / STATS).is_file():
+            results = read_run(path, spec, BENCHMARKS)
+            names = _group_names(results, spec)
+            found = {names[each.task]: _scores(each) for each in results if each.task in names}
             tasks |= found
-            groups[_group_of(spec)] = _mean(list(found.values()))
+            groups[_group_of(spec)] = next(iter(found.values())) if len(found) == 1 else _mean(results)
     return {"tasks": _wrap(tasks), "groups": _wrap(groups)}
 
 
@@ -48,41 +51,40 @@ def _wrap(results: Mapping[str, Scores]) -> dict[str, Any]:
 
 
 def _group_of(spec: Mapping[str, Any]) -> str:
-    """Return the category's group, the first one of our runs; the entry's group, the last one of HELM's own runs."""
+    """Return the group of the category without judge and folder; the entry's group, the last one of HELM's own runs."""
     # All runs of a suite have the same judges and files. Without them, results always have the same names.
-    return base_group(spec["groups"][0 if "entry" in spec["scenario_spec"].get("args", {}) else -1])
+    entry = spec["scenario_spec"].get("args", {}).get("entry")
+    benchmark = next((each for each in BENCHMARKS if entry in each.entries), None)
+    if benchmark is None:
+        return str(spec["groups"][-1])
+    return _group_name(benchmark, benchmark.entries[entry].name, spec)
 
 
-def _group_names(run: Path, spec: Mapping[str, Any]) -> dict[str, str]:
+def _group_names(results: Sequence[Result], spec: Mapping[str, Any]) -> dict[str, str]:
     """Return the run group of each task of a run. HELM's own runs have no tasks: theirs is the entry's group."""
-    outcome = find_outcome(spec, read_json(run / STATS), BENCHMARKS)
-    if outcome is None:
+    if not results or not results[0].run or not results[0].run.tasks:
         return {"": _group_of(spec)}
-    groups = map(base_group, spec["groups"][1:])
-    return dict(zip((task.name for task in outcome.tasks), groups, strict=True))
+    benchmark = next(each for each in BENCHMARKS if each.name == results[0].benchmark)
+    return {task.name: _group_name(benchmark, task.name, spec) for task in results[0].run.tasks}
 
 
-def _read_run(run: Path) -> dict[str, Scores]:
-    """Return the statistics of each task: the means on HELM's pages, and the spread over answers."""
-    values = _values(read_scores(run, BENCHMARKS))
-    results: dict[str, Scores] = defaultdict(dict)
-    for stat in read_json(run / STATS):
-        name = stat["name"]
-        if name.get("split", "test") == "test" and "perturbation" not in name and stat.get("mean") is not None:
-            task = name.get("sub_split", "")
-            spread = _spread(values.get((task, name["name"]), []))
-            results[task][name["name"]] = {"value": stat["mean"], "stats": spread}
-    return results
+def _group_name(benchmark: Benchmark, part: str, spec: Mapping[str, Any]) -> str:
+    arguments = spec["scenario_spec"]["args"]
+    length = length_label(arguments["length"]) if "length" in arguments else ""
+    return group_name(benchmark, part, length, arguments.get("context") == "none")
 
 
-def _values(rows: Iterable[InstanceScore]) -> dict[tuple[str, str], list[tuple[float, str]]]:
-    """Return the value and the cluster of every answer, by task and statistic."""
-    values: dict[tuple[str, str], list[tuple[float, str]]] = defaultdict(list)
-    for row in rows:
+def _scores(result: Result) -> Scores:
+    """Return the statistics of a task: the means on HELM's pages, and the spread over answers."""
+    values: dict[str, list[tuple[float, str]]] = defaultdict(list)
+    for row in result.answers:
         main = {} if row.score is None else {MAIN_METRIC: row.score}
         for name, value in {**row.values, **main}.items():
-            values[row.task, name].append((value, row.group))
-    return values
+            values[name].append((value, row.group))
+    return {
+        name: {"value": statistic.interval.mean, "stats": _spread(values.get(name, []))}
+        for name, statistic in result.statistics.items()
+    }
 
 
 def _spread(pairs: list[tuple[float, str]]) -> dict[str, float]:
@@ -100,17 +102,16 @@ def _spread(pairs: list[tuple[float, str]]) -> dict[str, float]:
     return spread if math.isnan(error) else {**spread, "stderr": error}
 
 
-def _mean(tasks: list[Scores]) -> Scores:
-    """Return a category's score: the unweighted mean of its tasks' main metric, or all statistics of a single task."""
-    if len(tasks) == 1:
-        return tasks[0]
-    scores = [scores[MAIN_METRIC] for scores in tasks if MAIN_METRIC in scores]
-    if not scores:
+def _mean(results: Sequence[Result]) -> Scores:
+    """Return the score of a run with several tasks: the unweighted mean of their scores."""
+    scored = [each for each in results if each.has_score]
+    if not scored or not scored[0].run:
         return {}
-    errors = [score["stats"].get("stderr") for score in scores]
-    known = {} if None in errors else {"stderr": math.hypot(*errors) / len(errors)}
-    count = sum(score["stats"].get("count", 0) for score in scores)
-    return {MAIN_METRIC: {"value": fmean(score["value"] for score in scores), "stats": {"count": count, **known}}}
+    mean = average(scored[0].entry, scored[0].run.tasks, scored)
+    errors = [each.statistics[MAIN_METRIC].error for each in scored]
+    known = {} if any(map(math.isnan, errors)) else {"stderr": math.hypot(*errors) / len(errors)}
+    count = sum(row.score is not None for each in scored for row in each.answers)
+    return {MAIN_METRIC: {"value": mean.interval.mean, "stats": {"count": count, **known}}}
 
 
 def write_files(suite: Path, folder: Path) -> None:

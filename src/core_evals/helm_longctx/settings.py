@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from core_evals.helm_longctx.medical import MEDICAL
-from helm_longctx.benchmarks import BENCHMARKS
-from helm_longctx.config.load import Options, load_config
-from helm_longctx.config.schema import RunConfig
+from helm_longctx.cli.config.load import Options, load_config
+from helm_longctx.cli.config.schema import RunConfig
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.judging.keys.find import FAMILIES, family_of
-from helm_longctx.protocol.benchmark import Benchmark
-from helm_longctx.protocol.entry import shorten_name
+from helm_longctx.tasks.benchmark import Benchmark
+from helm_longctx.tasks.groups import shorten_name
+from helm_longctx.tasks.registry import BENCHMARKS
 
 EvaluationRequest = Mapping[str, Any]
 """A request, as the command in `framework.yml` passes it: `output_dir`, `params`, `extra` and `target`."""
@@ -53,7 +53,7 @@ def make_configuration(request: EvaluationRequest) -> RunConfig:
     """Return the configuration of `helm-longctx run` for a request of NeMo Evaluator.
 
     Raises:
-        InputError: a parameter is not allowed; the error names it as NeMo Evaluator does.
+        InputError: a parameter is invalid; the error names it as NeMo Evaluator does.
     """
     params, target, folder = request["params"], request["target"], Path(request["output_dir"])
     _check_adapter(target, request)
@@ -90,7 +90,7 @@ def _check_adapter(target: Mapping[str, Any], request: EvaluationRequest) -> Non
     if target["mode"] != "client" and target["reuses_responses"] and (request["extra"]["num_train_trials"] or 1) > 1:
         raise InputError(
             "target.api_endpoint.adapter_config: with mode=server and use_caching, all repeats of a question get the"
-            " same answer; allowed: use_caching=false, or mode=client"
+            " same answer; set use_caching=false or mode=client"
         )
 
 

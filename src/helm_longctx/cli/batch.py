@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,10 +23,10 @@ from helm_longctx.cli.shared import (
     print_table,
 )
 from helm_longctx.errors import InputError
-from helm_longctx.report.suite import suite_folder
+from helm_longctx.results.leaderboard.suite import suite_folder
 
 if TYPE_CHECKING:
-    from helm_longctx.batching.collection import Batches
+    from helm_longctx.runner.batches.collection import Batches
 
 app = typer.Typer(help="Send the requests of runs through the providers' batch APIs.", no_args_is_help=True)
 
@@ -41,7 +42,7 @@ NO_LIMIT = 10**9
 @app.callback()
 def show_progress() -> None:
     """Log the progress of batches, which `main` hides with all messages of the level INFO."""
-    logging.getLogger("helm_longctx.batching").setLevel(logging.INFO)
+    logging.getLogger("helm_longctx.runner.batches").setLevel(logging.INFO)
 
 
 @app.command()
@@ -53,7 +54,7 @@ def submit(
     models_to_run: Models = None,
     files: Annotated[bool, typer.Option("--files", help="Write files for `vllm run-batch`, and send nothing.")] = False,
     batch_size: Annotated[
-        int | None, typer.Option(min=1, help="Requests in a batch at most. [default: the provider's limit]")
+        int | None, typer.Option(min=1, help="Maximum requests per batch. [default: the provider's limit]")
     ] = None,
     judges: Annotated[
         bool, typer.Option("--judges", help="Send requests to the judges of existing answers, and none to models.")
@@ -72,9 +73,9 @@ def submit(
     Give the same arguments as for helm-run. If you repeat the command, also after a crash, it sends only the requests
     that are missing.
     """
-    from helm_longctx.batching.collection import Batches
-    from helm_longctx.batching.judges import JudgeBatchRunner
-    from helm_longctx.batching.submission import BatchRunner, Plan
+    from helm_longctx.runner.batches.collection import Batches
+    from helm_longctx.runner.batches.judges import JudgeBatchRunner
+    from helm_longctx.runner.batches.submission import BatchRunner, Plan
 
     specs = make_specs(entries, conf_paths, models_to_run, suite, most, output_path, local_path)
     kind = JudgeBatchRunner if judges else BatchRunner
@@ -107,18 +108,32 @@ def collect(
     conf_paths: ConfPaths = None,
     models_to_run: Models = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait until every batch has ended.")] = False,
+    forget: Annotated[
+        bool,
+        typer.Option(
+            "--forget", help="Give up the answers in batches that the provider does not find or that cannot be read."
+        ),
+    ] = False,
     output_path: OutputPath = Path("benchmark_output"),
     local_path: LocalPath = Path("prod_env"),
 ) -> None:
     """Collect the answers of ended batches. helm-run then uses them, and sends only the other requests.
 
-    Requests without an answer are counted by the reason. `batch submit` sends them again.
+    Requests without an answer are counted by the reason. `batch submit` sends them again. A batch that cannot be
+    collected does not stop the others. Its error is reported at the end, with exit status 2.
     """
+    if wait and forget:
+        raise InputError("--forget and --wait cannot be given together; give one of them")
     batches = _batches(entries, conf_paths, models_to_run, suite, output_path, local_path)
-    if wait:
-        batches.wait()
-    else:
-        batches.collect()
+    try:
+        if wait:
+            batches.wait()
+        else:
+            batches.collect(forget)
+    except InputError:
+        with suppress(InputError):  # the error that is raised has these errors, too
+            _print_states(batches)
+        raise
     _print_states(batches)
 
 
@@ -145,7 +160,7 @@ def _batches(
     local_path: Path,
 ) -> Batches:
     """Return the batches of the named runs, or of all runs of the suite if no run is named."""
-    from helm_longctx.batching.collection import Batches
+    from helm_longctx.runner.batches.collection import Batches
 
     folder = suite_folder(output_path, suite)
     fill_registries(local_path)
@@ -164,9 +179,11 @@ def _print_states(batches: Batches) -> None:
     table = Table(title="Batches", title_justify="left")
     for column in ("run", "batch", "state", "requests", "done", "no answer"):
         table.add_column(column, overflow="fold")
-    for state in batches.states():
-        part = state.part
-        failures = ", ".join(f"{count} {kind}" for kind, count in (part.failures or {}).items())
-        counts = str(len(part.requests)), str(state.done)
-        table.add_row(state.run.name, part.batch or "-", state.state, *counts, failures)
-    print_table(table)
+    try:
+        for state in batches.states():
+            part = state.part
+            failures = ", ".join(f"{count} {kind}" for kind, count in (part.failures or {}).items())
+            counts = str(len(part.requests)), str(state.done)
+            table.add_row(state.run.name, part.batch or "-", state.state, *counts, failures)
+    finally:
+        print_table(table)

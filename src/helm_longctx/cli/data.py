@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
-from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.cli.shared import OutputPath
-from helm_longctx.protocol.entry import parse_entry
-from helm_longctx.sources.fetch import ensure
-from helm_longctx.sources.root import DataRoot
+from helm_longctx.data.fetch import ensure
+from helm_longctx.data.root import DataRoot
+from helm_longctx.tasks.entry import parse_entry
+from helm_longctx.tasks.registry import BENCHMARKS
 
-Entries = Annotated[list[str], typer.Argument(help="Run entries without a model, e.g. helmet_rag:length=8k")]
+Entries = Annotated[list[str], typer.Argument(help="Run entries without a model, e.g. helmet_rag:length=8k.")]
 
 
 def fetch(

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import resources
 from os.path import relpath
 from pathlib import Path
@@ -17,26 +17,26 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from helm_longctx.benchmarks import BENCHMARKS, benchmark_of
 from helm_longctx.cli.demo_questions import write_questions
 from helm_longctx.cli.shared import LocalPath, OutputPath, print_table
+from helm_longctx.data.fetch import ensure
+from helm_longctx.data.root import DataRoot
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.entry import parse_entry, split_entry
-from helm_longctx.protocol.lengths import parse_length
-from helm_longctx.report.comparability import MARK
-from helm_longctx.report.results import run_results
-from helm_longctx.report.suite import report_path, score_tables, suite_path
-from helm_longctx.runs.files import RUN_SPEC, STATS, read_json
-from helm_longctx.sources.fetch import ensure
-from helm_longctx.sources.root import DataRoot
-from helm_longctx.statistics.intervals import mean_of_means
+from helm_longctx.results.boards import Board, percent, read_suite
+from helm_longctx.results.comparability import MARK
+from helm_longctx.results.leaderboard.printing import score_tables
+from helm_longctx.results.leaderboard.suite import report_path, suite_path
+from helm_longctx.runs.files import STATS
+from helm_longctx.tasks.entry import Entry, parse_entry, split_entry
+from helm_longctx.tasks.groups import folder_name
+from helm_longctx.tasks.lengths import parse_length
+from helm_longctx.tasks.registry import BENCHMARKS, benchmark_of, find_benchmark
 
-RUNS = Path(str(resources.files("helm_longctx") / "config" / "demo.yaml"))
+RUNS = Path(str(resources.files("helm_longctx") / "cli" / "demo.yaml"))
 """What the demo runs: a configuration of `helm-longctx run`, whose entries have titles."""
 
-PUBLISHED_ROWS = 2
-"""Number of published models in a printed table."""
+NO_SCORE = "–"
 
 NAME = "demo"
 """Of the folder with the questions, the configuration and the log, in the output folder."""
@@ -64,7 +64,8 @@ def demo(
     where = ["--suite", suite, "--output-path", str(output_path)]
     columns = (TextColumn("{task.description:<32}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True)) as bars:
-        published = [benchmark.name for benchmark in BENCHMARKS if benchmark.published()]
+        names = dict.fromkeys(benchmark_of(split_entry(entry)[0]).name for entry in config["entries"].values())
+        published = [name for name in names if find_benchmark(name).published()]
         step = bars.add_task("questions and published results", total=len(published) + 1)
         run_config = _prepare(config, output_path)
         bars.advance(step)
@@ -104,8 +105,9 @@ def _print_end(config: dict[str, Any], output_path: Path) -> None:
     """Print a leaderboard with published results, the scores of the first model, and the next commands."""
     suite, (first, *_) = config["suite"], config["entries"].values()
     folder, task = suite_path(output_path, suite), split_entry(first)[0]
-    print_table(score_tables(folder, [benchmark_of(task)], PUBLISHED_ROWS)[-1])
-    print_table(_score_table(config, folder))
+    boards = read_suite(folder, BENCHMARKS, keep_answers=False).boards
+    print_table(next(score_tables(board for board in boards if task in board.benchmark.entries)))
+    print_table(_score_table(config, boards))
     print(f"{MARK} Fewer examples or tasks than the benchmark has. The baselines compare words, and use no model.")
     print("“Made here”: questions that the demo made from SQuAD's passages. They are not a published benchmark.")
     print(f"The report:      {report_path(output_path, suite) / 'index.html'}")
@@ -119,22 +121,27 @@ def _program() -> str:
     return name if shutil.which(name) else relpath(Path(sys.executable).parent / name)
 
 
-def _score_table(config: dict[str, Any], suite: Path) -> Table:
-    """A row for each entry. The null baseline, whose scores are the floor, is on the leaderboard."""
+def _score_table(config: dict[str, Any], boards: Sequence[Board]) -> Table:
+    """Return a row for each entry. The null baseline, whose scores are the floor, is on the leaderboard."""
     model = config["models"][0]
-    table = Table("Task", "Score", "95 % interval", title=f"{model} on tasks of different kinds", title_justify="left")
-    for title, entry in config["entries"].items():
-        name = f"{parse_entry(BENCHMARKS, entry).description},model={model}"
-        table.add_row(title, *_cells(suite / name.replace("/", "_")))
+    title = f"{model} on tasks of different kinds"
+    table = Table("Task", "Score in %", "95 % interval", title=title, title_justify="left")
+    for title, text in config["entries"].items():
+        table.add_row(title, *_cells(boards, parse_entry(BENCHMARKS, text), model))
     return table
 
 
-def _cells(run: Path) -> tuple[str, str]:
-    """The mean over a run's tasks, marked if it is not comparable, and its interval."""
-    results = list(run_results(run, read_json(run / RUN_SPEC), BENCHMARKS))
-    score = mean_of_means([each.interval for each in results])
-    mark = f" {MARK}" if any(each.lacks for each in results) else ""
-    return f"{score.mean:.3f}{mark}", f"{score.low:.2f}–{score.high:.2f}"
+def _cells(boards: Sequence[Board], entry: Entry, model: str) -> tuple[str, str]:
+    """Return the score of an entry, marked if it is not comparable, and its interval."""
+    folder = folder_name(entry.settings.path)
+    board = next(each for each in boards if entry.name in each.benchmark.entries and each.folder == folder)
+    # An entry that names a task has the task's score.
+    part = entry.name if len(entry.tasks) > 1 else entry.tasks[0].name
+    score = board.score(model, part, entry.settings.length)
+    if score is None:
+        return NO_SCORE, ""
+    interval, mark = score.interval, f" {MARK}" if score.caveats else ""
+    return f"{percent(interval.mean)}{mark}", f"{percent(interval.low)}–{percent(interval.high)}"
 
 
 def _call(arguments: list[str], log: Path) -> None:

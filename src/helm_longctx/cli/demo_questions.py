@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import orjson
 
 from helm_longctx.errors import InputError, is_format_error
-from helm_longctx.protocol.metric_names import DEPTHS
-from helm_longctx.protocol.token_estimate import estimate_tokens
+from helm_longctx.tasks.metric_names import DEPTHS
+from helm_longctx.tasks.token_estimate import estimate_tokens
 
 FILE = "questions.jsonl"
 COUNT = 20

@@ -15,15 +15,23 @@ from typing import Annotated
 
 import orjson
 import typer
-from pyhocon import ConfigFactory
 
-from helm_longctx.benchmarks import BENCHMARKS
-from helm_longctx.cli.shared import READY, fill_registries, without_helms_log
+from helm_longctx.cli.shared import (
+    READY,
+    OutputPath,
+    complete_suite,
+    credential_names,
+    fill_registries,
+    register_local_path,
+    without_helms_log,
+)
+from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.lengths import length_label
-from helm_longctx.protocol.task import MAIN_METRIC
-from helm_longctx.redaction.text import redact
-from helm_longctx.sources.root import DataRoot
+from helm_longctx.redaction.abbreviation import describe_error
+from helm_longctx.results.leaderboard.suite import suite_folder
+from helm_longctx.tasks.lengths import length_label
+from helm_longctx.tasks.registry import BENCHMARKS
+from helm_longctx.tasks.task import MAIN_METRIC
 
 VERSIONS = ("helm-longctx", "crfm-helm", "datasets", "transformers", "torch", "huggingface_hub")
 
@@ -34,18 +42,25 @@ _LABELS = {True: "ok     ", False: "BROKEN ", None: "note   "}
 
 _WITHOUT_TORCH = " for local models and NLI judges; models behind an API need no torch"
 
-_LONGEST_REASON = 400
-"""Most characters of an error message about a configuration file."""
-
 
 def doctor(
-    local_path: Annotated[Path, typer.Option(help="HELM's --local-path, with YAML files and credentials.conf.")] = Path(
+    local_path: Annotated[Path, typer.Option(help="Folder with HELM's YAML files and credentials.conf.")] = Path(
         "prod_env"
     ),
     run: Annotated[bool, typer.Option(help="Also run a tiny benchmark end to end.")] = True,
     network: Annotated[bool, typer.Option(help="Also ask providers whether the models and judges exist.")] = True,
+    suite: Annotated[
+        str | None,
+        typer.Option(
+            help="Check the files of this suite's runs instead of the installation.", autocompletion=complete_suite
+        ),
+    ] = None,
+    output_path: OutputPath = Path("benchmark_output"),
 ) -> None:
-    """Check the installation and print one line per check. The exit status is 1 if something is broken."""
+    """Check the installation, or the files of a suite, and print one line per finding.
+
+    The exit status is 1 if something is broken.
+    """
     checks: list[tuple[str, Callable[[], Iterator[Finding]]]] = [
         ("versions", _versions),
         ("plugin", _plugin),
@@ -58,6 +73,9 @@ def doctor(
         checks.append(("models", lambda: _models(local_path)))
     if run:
         checks.append(("tiny run", _tiny_run))
+    if suite is not None:
+        folder = suite_folder(output_path, suite)
+        checks = [("run", lambda: _runs(folder))]
     healthy = True
     for name, check in checks:
         for fine, text in check():
@@ -66,6 +84,18 @@ def doctor(
             print(f"{_LABELS[fine]} {name}: {text}")
     if not healthy:
         raise typer.Exit(1)
+
+
+def _runs(suite: Path) -> Iterator[Finding]:
+    """Check the files of each run against each other."""
+    from helm_longctx.runner.verification import find_faults, find_runs
+
+    for run in find_runs(suite):
+        with without_helms_log():
+            faults = list(find_faults(run))
+        yield from ((False, f"{run.name}: {fault}") for fault in faults)
+        if not faults:
+            yield True, run.name
 
 
 def _versions() -> Iterator[Finding]:
@@ -119,12 +149,10 @@ def _data() -> Iterator[Finding]:
 
 def _configuration(local_path: Path) -> Iterator[Finding]:
     """Check the files that `helm-run` reads before it loads plugins. It fails with a traceback if one is malformed."""
-    from helm.benchmark.config_registry import register_configs_from_directory
-
     try:
-        register_configs_from_directory(str(local_path))
+        register_local_path(local_path)
     except Exception as error:  # from the YAML parser, or from HELM, which does not check the structure
-        yield False, f"in {local_path}: {redact(' '.join(str(error).split()))[:_LONGEST_REASON]}"
+        yield False, f"in {local_path}: {describe_error(error)}"
         return
     files = sorted(path.name for path in local_path.glob("*.yaml"))
     yield True, f"in {local_path}: {', '.join(files) or 'none'}"
@@ -137,25 +165,22 @@ def _credentials(local_path: Path) -> Iterator[Finding]:
     path = local_path / "credentials.conf"
     if path.is_file():
         try:
-            names = sorted(ConfigFactory.parse_file(str(path)))
-        except Exception:  # its message could quote a key, so it is dropped
-            yield False, f"{path} is not a HOCON file"
-            return
-        yield True, f"in {path}: {', '.join(names) or 'none'}"
+            yield True, f"in {path}: {', '.join(credential_names(local_path)) or 'none'}"
+        except InputError as error:
+            yield False, str(error)
 
 
 def _models(local_path: Path) -> Iterator[Finding]:
     """Ask providers for the models of `local_path`, and for the ready models and judges whose key is set."""
-    from helm.benchmark.config_registry import register_configs_from_directory
     from helm.common.general import get_credentials
 
-    from helm_longctx.endpoints.availability import check_models, has_key, read_names
+    from helm_longctx.models.endpoints.availability import check_models, has_key, read_names
 
     try:
         with redirect_stdout(StringIO()), without_helms_log():  # HELM prints the folder
             credentials = get_credentials(str(local_path))
         fill_registries(READY)
-        register_configs_from_directory(str(local_path))
+        register_local_path(local_path)
         configured = read_names(local_path)
     except Exception:  # the checks of the configuration and of the credentials report it
         return
@@ -172,8 +197,7 @@ def _tiny_entries() -> Iterator[tuple[str, str]]:
     for benchmark in BENCHMARKS:
         for entry, category in benchmark.entries.items():
             for task in category.tasks:
-                baseline = benchmark.baselines.get(task.name)
-                if task.is_self_contained and baseline and baseline.kind == "lookup":
+                if task.is_self_contained and task.baseline and task.baseline.kind == "lookup":
                     arguments = f"{benchmark.task_argument}={task.name},length={length_label(min(task.sizes))}"
                     yield f"{entry}:{arguments},num_samples=2,model=longctx/lexical", task.name
 

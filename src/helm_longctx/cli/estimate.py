@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,9 +14,11 @@ from rich.table import Table
 
 from helm_longctx.cli.shared import JsonPath, LocalPath, OutputPath, check_folder, make_specs, print_table
 from helm_longctx.errors import InputError
+from helm_longctx.tasks.lengths import length_label
 
 if TYPE_CHECKING:
-    from helm_longctx.running.estimate import Estimate
+    from helm_longctx.runner.estimate import Estimate
+    from helm_longctx.runner.planning import Plan, Spreads, TaskKey
 
 COUNTS = ("requests", "prompt tokens", "output tokens", "judge calls", "disk")
 DOLLARS = ("cost", "cached", "batch", "most")
@@ -24,48 +26,66 @@ DOLLARS = ("cost", "cached", "batch", "most")
 # The model is the table's title, so it need not stand in every row.
 MODEL_IN_RUN = re.compile(",?model(_deployment)?=[^,]*")
 
-MOST = 1_000_000
+MAX_INSTANCES = 1_000_000
 """Default of `-m`. No benchmark has so many instances, so all are used."""
 
 
 def estimate(
     entries: Annotated[list[str] | None, typer.Argument(help="Run entries, e.g. helmet_rag:length=8k.")] = None,
-    model: Annotated[list[str] | None, typer.Option(help="Model, as for helm-run; can be given several times.")] = None,
+    model: Annotated[list[str] | None, typer.Option(help="Model, as for helm-run; can be repeated.")] = None,
     conf_paths: Annotated[list[Path] | None, typer.Option(help="Files of run entries, as for helm-run.")] = None,
-    most: Annotated[int, typer.Option("-m", min=1, help="Instances of a run at most, as for helm-run.")] = MOST,
+    most: Annotated[int, typer.Option("-m", min=1, help="Maximum instances per run, as for helm-run.")] = MAX_INSTANCES,
     prices: Annotated[Path | None, typer.Option(help="YAML file with prices by deployment or model.")] = None,
-    price_input: Annotated[float | None, typer.Option(help="Dollars for a million prompt tokens of --model.")] = None,
-    price_output: Annotated[float | None, typer.Option(help="Dollars for a million output tokens of --model.")] = None,
+    price_input: Annotated[float | None, typer.Option(help="Dollars per million prompt tokens of --model.")] = None,
+    price_output: Annotated[float | None, typer.Option(help="Dollars per million output tokens of --model.")] = None,
     requests_per_minute: Annotated[
-        float | None, typer.Option(help="Rate limit of the provider, to estimate the time.")
+        float | None, typer.Option(help="Requests per minute that the provider allows, to estimate the time.")
     ] = None,
     tokens_per_minute: Annotated[
-        float | None, typer.Option(help="Rate limit of the provider, to estimate the time.")
+        float | None, typer.Option(help="Tokens per minute that the provider allows, to estimate the time.")
+    ] = None,
+    detect: Annotated[
+        float | None,
+        typer.Option(min=0.01, max=100, help="Difference of two models, in points, for which to show the sample size."),
+    ] = None,
+    like: Annotated[
+        str | None, typer.Option(help="Suite of earlier runs whose variances and clusters are used.")
     ] = None,
     as_json: JsonPath = None,
     output_path: OutputPath = Path("benchmark_output"),
     local_path: LocalPath = Path("prod_env"),
 ) -> None:
-    """Estimate requests, tokens, judge calls, disk space, money and time of runs. Nothing is sent."""
-    check_folder("json", as_json)
-    from helm_longctx.running.estimate import Rate, estimate_run
-    from helm_longctx.running.runner import LongContextRunner, runner_arguments
+    """Estimate requests, tokens, judge calls, disk space, cost and time of runs, and the difference that they detect.
 
+    Nothing is sent.
+    """
+    check_folder("json", as_json)
+    from helm_longctx.runner.estimate import Rate, estimate_run
+    from helm_longctx.runner.planning import make_plans, read_spreads
+    from helm_longctx.runner.runner import LongContextRunner, runner_arguments
+
+    known = read_spreads(output_path / "runs" / like) if like else {}
     own = _own_prices(prices, model or [], price_input, price_output)
     specs = make_specs(entries, conf_paths, model, "estimate", most, output_path, local_path)
     runner = LongContextRunner(**runner_arguments(output_path, "estimate", local_path, parallelism=2))
     rate = Rate(requests_per_minute, tokens_per_minute)
     estimates = [estimate_run(runner, spec, own, rate) for spec in specs]
     print_estimates(estimates, "give --prices, or --price-input and --price-output")
+    plans = make_plans(estimates, known, detect / 100 if detect else None)
+    print_plans(plans, known, detect)
     if as_json:
-        as_json.write_bytes(orjson.dumps([asdict(each) for each in estimates], option=orjson.OPT_INDENT_2))
+        as_json.write_bytes(orjson.dumps(_json(estimates, plans), option=orjson.OPT_INDENT_2))
+
+
+def _json(estimates: Sequence[Estimate], plans: Sequence[Plan]) -> list[dict[str, Any]]:
+    return [{**asdict(each), "plans": [asdict(plan) for plan in plans if plan.run == each.run]} for each in estimates]
 
 
 def _own_prices(
     path: Path | None, models: Sequence[str], price_input: float | None, price_output: float | None
 ) -> dict[str, Any]:
     """Return the user's prices by deployment or model."""
-    from helm_longctx.apis.prices import read_prices
+    from helm_longctx.models.apis.prices import read_prices
 
     if (price_input is None) != (price_output is None):
         raise InputError("--price-input and --price-output must be given together")
@@ -85,6 +105,50 @@ def print_estimates(estimates: Sequence[Estimate], advice: str) -> None:
         print_table(_table(deployment, [each for each in estimates if each.deployment == deployment]))
     for line in _notes(estimates, advice):
         print(line)
+
+
+def print_plans(plans: Sequence[Plan], known: Mapping[TaskKey, Spreads], detect: float | None) -> None:
+    """Print which difference of two models each task detects, and which sample a wanted difference needs.
+
+    Args:
+        detect: the wanted difference in points; None if there is none.
+    """
+    for deployment in dict.fromkeys(plan.deployment for plan in plans):
+        print_table(_plan_table([plan for plan in plans if plan.deployment == deployment], known, detect))
+    sources = ", ".join(sorted({plan.source for plan in plans}))
+    print(f"Detected: with 80 % power at 5 %, for one comparison of two models. Variances: {sources}.")
+
+
+def _plan_table(plans: Sequence[Plan], known: Mapping[TaskKey, Spreads], detect: float | None) -> Table:
+    from helm_longctx.runner.planning import detectable_overall
+
+    table = Table(title="Smallest difference from another model that is detected, in points", title_justify="left")
+    table.add_column("task", overflow="fold")
+    wanted = (f"for {detect:g} points", "cost") if detect else ()
+    for name in ("questions", "clusters", "other questions", "same questions", *wanted):
+        table.add_column(name, overflow="fold", justify="right")
+    for plan in plans:
+        sample = plan.sample
+        length = "" if sample.length is None else length_label(sample.length)
+        table.add_row(
+            ":".join(part for part in (sample.entry, sample.task, length) if part),
+            *(f"{sample.questions:,}", f"{sample.clusters:,}", _points(plan.unpaired), _points(plan.paired)),
+            *(_sample_texts(plan.needed, plan.dollars) if plan.needed else ()),
+            end_section=plan is plans[-1],
+        )
+    if len(plans) > 1:
+        table.add_row("mean of all tasks", "", "", *map(_points, detectable_overall(plans, known)))
+    return table
+
+
+def _sample_texts(questions: int, dollars: float | None) -> tuple[str, str]:
+    return f"{questions:,}", "unknown" if dollars is None else _format(("dollars",), dollars)
+
+
+def _points(difference: float | None) -> str:
+    if difference is None:
+        return "unknown"
+    return "none" if difference >= 1 else f"{100 * difference:.1f}"
 
 
 def _table(deployment: str, estimates: Sequence[Estimate]) -> Table:

@@ -7,13 +7,14 @@ from typing import Annotated
 
 import typer
 
-from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.cli.shared import OutputPath, Suite, check_folder, check_picture
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError
-from helm_longctx.report.export import averages, scores
-from helm_longctx.report.plot import curves, plot
-from helm_longctx.report.suite import suite_folder, suite_path
+from helm_longctx.results.boards import read_suite
+from helm_longctx.results.leaderboard.export import averages
+from helm_longctx.results.leaderboard.suite import suite_folder, suite_path
+from helm_longctx.results.report.pictures import length_plot, write_picture
+from helm_longctx.tasks.registry import BENCHMARKS
 
 DEFAULT_PICTURE = "scores.png"
 
@@ -38,10 +39,10 @@ def export(
 
     All have 95 % intervals or standard errors, and the number of requests without an answer, which are in no score.
     The column "lacking" says why a score is not comparable. The format csv also draws a plot of the scores by length,
-    where these scores are hollow points. The plot needs matplotlib: pip install 'helm-longctx\[plot]'. --plot '' turns
-    it off.
+    where these scores have the mark †. The plot needs vl_convert: pip install 'helm-longctx\[plot]'. --plot '' turns it
+    off.
     """
-    from helm_longctx.formats.exporting import export_suite
+    from helm_longctx.results.formats.exporting import export_suite
 
     if picture is None:
         picture = _default_picture() if format == "csv" else ""
@@ -53,12 +54,13 @@ def export(
     for path, count in export_suite(format, folder, BENCHMARKS, to):
         print(f"{path}: {count} rows")
     if picture:
-        plot(curves(averages(scores(folder, BENCHMARKS), BENCHMARKS)), to / picture)
+        boards = read_suite(folder, BENCHMARKS, keep_answers=False).boards
+        write_picture(length_plot(averages(boards)), to / picture)
         print(to / picture)
 
 
 def _default_picture() -> str:
-    """Return the default plot file. If matplotlib is missing, print how to install it and return an empty name."""
+    """Return the default plot file. Without the extra `plot`, print how to install it and return an empty name."""
     try:
         require("plot", DEFAULT_PICTURE)
     except InputError as error:
@@ -89,11 +91,13 @@ def import_results(
 
     A file that does not name its task needs --entry: for samples_ruler_qa_squad_….jsonl, give --entry ruler:task=qa_1
     """
-    from helm_longctx.formats.importing import import_files
+    from helm_longctx.results.formats.importing import import_files
 
     imported = import_files(files, suite_path(output_path, suite), BENCHMARKS, format, entry, model)
     for folder, count in imported.runs.items():
         print(f"{folder}: {count} answers")
     for benchmark, count in imported.scores.items():
         print(f"{benchmark}: {count} scores without answers, added as published results")
+    if imported.left_out:
+        print(f"{imported.left_out} scores were left out, because the imported answers have them")
     print(f"Next: helm-longctx summarize --suite {suite} --output-path {output_path}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,9 +14,10 @@ from rich.table import Table
 
 from helm_longctx.cli.shared import JsonPath, check_folder, print_table
 from helm_longctx.environment import require
+from helm_longctx.results.boards import percent
 
 if TYPE_CHECKING:
-    from helm_longctx.judging.agreement import Agreement
+    from helm_longctx.results.judges.agreement import Agreement
 
 Compared = tuple[str, str, "Agreement"]
 """(metric, names of the two raters, their agreement)."""
@@ -32,13 +33,13 @@ def judge_agreement(
 ) -> None:
     """Measure how far judges agree with human labels, or with each other if there are no labels.
 
-    Prints kappa and alpha with 95 % intervals. Metrics are those of a run (judge_score, judge_f1, judge_fluency …) and
-    the numbers in its judges' verdicts (fluency, correctness; recall, precision, sentence_count).
+    Prints kappa and alpha with 95 % intervals. Metrics are the metrics of a run (judge_score, judge_f1, judge_fluency
+    …) and the numbers in its judges' verdicts (fluency, correctness; recall, precision, sentence_count).
     """
     check_folder("json", json_path)
     require("judges", "judge-agreement")
-    from helm_longctx.judging.agreement import pairwise
-    from helm_longctx.report.ratings import HUMAN, JUDGE, rating_tables, read_ratings
+    from helm_longctx.results.judges.agreement import pairwise
+    from helm_longctx.results.leaderboard.ratings import HUMAN, JUDGE, rating_tables, read_ratings
 
     people = read_ratings(labels, HUMAN) if labels else None
     tables, unknown = rating_tables(read_ratings(judged, JUDGE), people)
@@ -65,11 +66,12 @@ def agreement_table(title: str, compared: Sequence[Compared]) -> Table:
     """
     notes = dict.fromkeys(f"{what}, {raters}: {found.note}" for what, raters, found in compared if found.note)
     table = Table(title=title, title_justify="left", caption="\n".join(notes) or None, caption_justify="left")
-    for column in ("of", "raters", "n", "same", "kappa", "weighted kappa", "alpha"):
+    for column in ("of", "raters", "n", "same %", "kappa", "weighted kappa", "alpha"):
         table.add_column(column, overflow="fold")
     for what, raters, found in compared:
-        estimates = (found.same, found.kappa, found.weighted_kappa, found.alpha)
-        cells = (interval_text(each.value, each.low, each.high) for each in estimates)
+        shares, coefficients = [(found.same, percent_text)], (found.kappa, found.weighted_kappa, found.alpha)
+        estimates = [*shares, *((each, number_text) for each in coefficients)]
+        cells = (interval_text(each.value, each.low, each.high, show) for each, show in estimates)
         table.add_row(what, raters, str(found.n), *cells)
     return table
 
@@ -79,11 +81,16 @@ def agreement_data(compared: Sequence[Compared]) -> list[dict[str, Any]]:
     return [{"of": what, "raters": raters, **asdict(found)} for what, raters, found in compared]
 
 
-def interval_text(value: float, low: float, high: float) -> str:
+def interval_text(value: float, low: float, high: float, show: Callable[[float | None], str]) -> str:
     """Return a cell such as `0.52`, with the interval `[0.38, 0.65]` on the next line if there is one."""
-    return number_text(value) if math.isnan(low) else f"{number_text(value)}\n[{low:.2f}, {high:.2f}]"
+    return show(value) if math.isnan(low) else f"{show(value)}\n[{show(low)}, {show(high)}]"
 
 
 def number_text(value: float | None) -> str:
     """Return a number with two decimals; a dash if it is not defined."""
     return "-" if value is None or math.isnan(value) else f"{value:.2f}"
+
+
+def percent_text(value: float | None) -> str:
+    """Return a share in percent; a dash if it is not defined."""
+    return "-" if value is None or math.isnan(value) else percent(value)

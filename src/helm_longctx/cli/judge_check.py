@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from helm_longctx.benchmarks import BENCHMARKS
-from helm_longctx.cli.judge_agreement import agreement_data, agreement_table, interval_text, number_text
+from helm_longctx.cli.judge_agreement import agreement_data, agreement_table, interval_text, percent_text
 from helm_longctx.cli.shared import (
     LocalPath,
     OutputPath,
@@ -21,18 +20,19 @@ from helm_longctx.cli.shared import (
     print_table,
     without_helms_log,
 )
+from helm_longctx.data.root import DataRoot
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError
 from helm_longctx.judging.calls import check_settings
-from helm_longctx.sources.root import DataRoot
+from helm_longctx.tasks.registry import BENCHMARKS
 
 if TYPE_CHECKING:
     import pandas as pd
     from helm.clients.auto_client import AutoClient
 
-    from helm_longctx.judging.check.measures import Measure
-    from helm_longctx.judging.check.saved import Results
-    from helm_longctx.statistics.comparison import Comparison
+    from helm_longctx.results.judges.measures import Measure
+    from helm_longctx.results.judges.saved import Results
+    from helm_longctx.results.statistics.comparison import Comparison
 
 
 def judge_check(
@@ -42,9 +42,9 @@ def judge_check(
     judge: Annotated[str | None, typer.Option(help="HELM deployment to check, or several joined by +.")] = None,
     compare: Annotated[
         list[Path] | None,
-        typer.Option(metavar="FILE", help="Saved results to show beside each other; more files can follow."),
+        typer.Option(metavar="FILE", help="File of saved results to compare; more files can follow."),
     ] = None,
-    repeats: Annotated[int, typer.Option(min=1, help="How often each question is asked.")] = 3,
+    repeats: Annotated[int, typer.Option(min=1, help="Number of times to ask each question.")] = 3,
     save: Annotated[
         Path | None, typer.Option("--save", "--json", help="Save all results to this file, as JSON, for --compare.")
     ] = None,
@@ -55,16 +55,17 @@ def judge_check(
     """Measure how correct, unbiased and consistent a judge is, or compare judges that were measured before.
 
     A judge is asked about answers whose correct verdict is known: right and wrong answers, answers with padding,
-    repetitions or instructions to the judge, and empty ones. The rubrics are those of the benchmarks. Calls go through
+    repetitions or instructions to the judge, and empty ones. The rubrics are the benchmarks' own. Calls go through
     HELM and its request cache. Missing verdicts are counted and are in no mean.
     """
     if more and not compare:
-        raise InputError(f"judge-check: FILE={str(more[0])!r} is not allowed; allowed: files after --compare")
+        raise InputError(f"judge-check: FILE={str(more[0])!r} is invalid; give files only after --compare")
     files = [*(compare or ()), *(more or ())]
     if not judge and not files:
         raise InputError("judge-check needs --judge DEPLOYMENT or --compare FILE")
     _check_targets(save, plot)
-    from helm_longctx.judging.check import plotting, saved
+    from helm_longctx.results.judges import plotting, saved
+    from helm_longctx.results.report.pictures import write_picture
 
     loaded = [saved.load(file) for file in files]
     asked = [_ask(judge, repeats, output_path, local_path)] if judge else []
@@ -74,7 +75,7 @@ def judge_check(
     if save:
         saved.save(save, results, report)
     if plot:
-        plotting.draw(results.rows, plot)
+        write_picture(plotting.plot(results.rows), plot)
 
 
 def _check_targets(save: Path | None, plot: Path | None) -> None:
@@ -91,9 +92,9 @@ def _ask(judge: str, repeats: int, output_path: Path, local_path: Path) -> Resul
     client = _client(local_path)
     from helm.common.object_spec import get_class_by_name
 
-    from helm_longctx.judging.check.items import observe
-    from helm_longctx.judging.check.saved import Results, digest_checks
+    from helm_longctx.judging.check_items import observe
     from helm_longctx.judging.judge import find_judges
+    from helm_longctx.results.judges.saved import Results, digest_checks
 
     judges, root = find_judges(judge, client), DataRoot.find(output_path)
     checks = [get_class_by_name(benchmark.judge_checks) for benchmark in BENCHMARKS if benchmark.judge_checks]
@@ -108,7 +109,7 @@ def _client(local_path: Path) -> AutoClient:
     from helm.common.general import get_credentials
     from helm.proxy.services.service import CACHE_DIR
 
-    from helm_longctx.running.cache import digest_cache
+    from helm_longctx.runner.cache import digest_cache
 
     fill_registries(local_path)
     cache = local_path / CACHE_DIR
@@ -118,7 +119,7 @@ def _client(local_path: Path) -> AutoClient:
 
 def _report(rows: pd.DataFrame) -> dict[str, Any]:
     """Print the statistics as tables, and return them as JSON data."""
-    from helm_longctx.judging.check import measures
+    from helm_longctx.results.judges import measures
 
     by_judge = {str(name): of_judge for name, of_judge in rows.groupby("judge", sort=False)}
     kinds = {name: measures.by_kind(of_judge) for name, of_judge in by_judge.items()}
@@ -145,24 +146,24 @@ def _kind_tables(kinds: Mapping[str, pd.DataFrame]) -> Iterator[Table]:
     for judge, rows in kinds.items():
         table = Table(title=f"Verdicts of {judge}", title_justify="left")
         counts = ("answers", "asked", "judged", "unreadable", "failed")
-        for column in ("kind of answer", *counts, "right verdicts", "score", "expected score"):
+        for column in ("kind of answer", *counts, "right verdicts %", "score %", "expected score %"):
             table.add_column(column)
         for kind, row in rows.iterrows():
             numbers = (str(int(row[name])) for name in ("items", "asked", "judged", "unreadable", "failed"))
-            means = (number_text(row[name]) for name in ("right", "score", "expected_score"))
+            means = (percent_text(row[name]) for name in ("right", "score", "expected_score"))
             table.add_row(str(kind).replace("_", " "), *numbers, *means)
         yield table
 
 
 def _measure_table(measures_by_judge: Mapping[str, list[Measure]]) -> Table:
     about = "Brackets: 95 % intervals. n: number of answers, pairs or groups of answers; the smallest among the judges"
-    table = Table(title="Correctness, biases and consistency", title_justify="left", caption=about)
+    table = Table(title="Correctness, biases and consistency in %", title_justify="left", caption=about)
     for column in ("measure", *measures_by_judge, "perfect judge", "n", "meaning"):
         table.add_column(column, overflow="fold")
     for row in zip(*measures_by_judge.values(), strict=True):
-        values = (interval_text(measure.value, measure.low, measure.high) for measure in row)
+        values = (interval_text(measure.value, measure.low, measure.high, percent_text) for measure in row)
         fewest = min(measure.n for measure in row)
-        table.add_row(row[0].name, *values, number_text(row[0].good), str(fewest), row[0].about)
+        table.add_row(row[0].name, *values, percent_text(row[0].good), str(fewest), row[0].about)
     return table
 
 
@@ -171,12 +172,14 @@ def _difference_table(differences: Sequence[tuple[str, str, Comparison]]) -> Tab
         "p is adjusted for the number of pairs (Holm). Better, worse, equal: on how many answers the first judge is so"
     )
     table = Table(
-        title="Differences between judges in the share of right verdicts", title_justify="left", caption=about
+        title="Differences between judges in the share of right verdicts, in percentage points",
+        title_justify="left",
+        caption=about,
     )
     for column in ("first judge", "second judge", "difference", "p", "better", "worse", "equal"):
         table.add_column(column, overflow="fold")
     for one, other, found in differences:
-        effect = interval_text(found.effect.mean, found.effect.low, found.effect.high)
+        effect = interval_text(found.effect.mean, found.effect.low, found.effect.high, percent_text)
         counts = map(str, (found.wins, found.losses, found.ties))
         table.add_row(one, other, effect, f"{found.p_value:.3f}", *counts)
     return table

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -46,6 +47,9 @@ EXIT_STATUSES = {
 }
 
 _PROGRAM = "helm-longctx"
+
+_LONG_WORD = re.compile(r"(\S{300})\S+")
+"""Matches a word of the command line that an error does not repeat as a whole."""
 
 # Older versions of Typer have Click's class, newer ones their own.
 _UsageError: Any = typer.BadParameter.__base__
@@ -184,6 +188,7 @@ def _explain_usage(error: Any) -> str:
     path = error.ctx.command_path if error.ctx else _PROGRAM
     nearest = suggest(getattr(error, "option_name", ""), getattr(error, "possibilities", None) or [])
     text = f"{error.message}{nearest}" if nearest else error.format_message().rstrip(".")
+    text = _LONG_WORD.sub(r"\1…", text)
     # Typer itself suggests a similar command.
     help_text = "" if text.endswith("?") else f"; see {path} --help"
     return ": ".join(filter(None, (path.removeprefix(_PROGRAM).strip(), f"{text}{help_text}")))

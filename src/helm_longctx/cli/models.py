@@ -11,27 +11,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
 import typer
-import yaml
 from rich.table import Table
 
-from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.cli.shared import READY, LocalPath, fill_registries, print_table, without_helms_log
-from helm_longctx.endpoints.files import LISTS, add_entries
+from helm_longctx.data.yaml_files import read_yaml
 from helm_longctx.errors import InputError, bad_argument
-from helm_longctx.protocol.lengths import parse_length
+from helm_longctx.models.apis.provider import client_provider, providers
+from helm_longctx.models.endpoints.files import LISTS, add_entries
 from helm_longctx.redaction.text import SECRET_ARGUMENT
+from helm_longctx.tasks.lengths import parse_length
+from helm_longctx.tasks.registry import BENCHMARKS
 
 if TYPE_CHECKING:
-    from helm_longctx.endpoints.probe import Endpoint
-    from helm_longctx.endpoints.tokenizer import Tokenizer
+    from helm_longctx.models.endpoints.probe import Endpoint
+    from helm_longctx.models.endpoints.tokenizer import Tokenizer
 
 app = typer.Typer(invoke_without_command=True)
-
-_PROVIDERS = {
-    "OpenAIClient": ("api.openai.com", "OPENAI_API_KEY"),
-    "AnthropicClient": ("api.anthropic.com", "ANTHROPIC_API_KEY"),
-}
-"""Server and key variable of each client whose deployments have no `base_url`."""
 
 _NAME = re.compile(r"[\w.-]+/[\w.-]+")
 """Allowed names: they can stand in a run entry, and HELM can split them at the slash."""
@@ -42,13 +37,14 @@ ServedName = Annotated[
 ]
 Kind = Annotated[
     str | None,
-    typer.Option("--type", help="Form of requests: chat, completions or both. [default: what the server answers]"),
+    typer.Option("--type", help="Form of requests: chat, completions or both. [default: all that the server answers]"),
 ]
 ContextLength = Annotated[
-    str | None, typer.Option(help="Tokens of prompt and output together, e.g. 128k. [default: what the server says]")
+    str | None, typer.Option(help="Context window in tokens, e.g. 128k. [default: the window that the server reports]")
 ]
 TokenizerName = Annotated[
-    str | None, typer.Option(help="Tokenizer: hub name, folder, or name in HELM. [default: that of the server's model]")
+    str | None,
+    typer.Option(help="Tokenizer: hub name, folder, or name in HELM. [default: the tokenizer of the model]"),
 ]
 
 
@@ -79,10 +75,11 @@ def models(
 
 def list_deployments(folder: Path) -> Iterator[tuple[str, str, str, str]]:
     """Yield name, server, key variable and window of each deployment in a folder."""
-    rows = yaml.safe_load((folder / "model_deployments.yaml").read_text(encoding="utf-8"))["model_deployments"]
+    rows = read_yaml(folder / "model_deployments.yaml")["model_deployments"]
     for row in rows:
-        client, arguments = row["client_spec"]["class_name"].rsplit(".", 1)[-1], row["client_spec"].get("args", {})
-        host, variable = _PROVIDERS.get(client, ("this process", ""))
+        client, arguments = row["client_spec"]["class_name"], row["client_spec"].get("args", {})
+        provider = client_provider(client)
+        host, variable = (provider.host, provider.key_variable) if provider else ("this process", "")
         # A user's own address never gets a provider's key from the environment.
         if "base_url" in arguments:
             host, variable = urlsplit(arguments["base_url"]).netloc, ""
@@ -105,7 +102,7 @@ def add(
     name: Annotated[str, typer.Argument(help="Name for run entries, such as my/llama.")],
     url: Annotated[str, typer.Option(help="Address of the server, such as http://localhost:8000/v1.")],
     model: ServedName = None,
-    api: Annotated[str, typer.Option(help="Protocol of the server: openai or anthropic.")] = "openai",
+    api: Annotated[str, typer.Option(help=f"Protocol of the server: {' or '.join(providers())}.")] = "openai",
     kind: Kind = None,
     api_key_env: Annotated[str | None, typer.Option(help="Environment variable that holds the key.")] = None,
     context: ContextLength = None,
@@ -113,14 +110,14 @@ def add(
     header: Annotated[
         list[str] | None, typer.Option(help="HTTP header, such as 'X-Team: nlp' or 'X-Key: $VAR'.")
     ] = None,
-    nvcf: Annotated[bool, typer.Option("--nvcf", help="The address is a function in NVIDIA Cloud Functions.")] = False,
+    nvcf: Annotated[bool, typer.Option("--nvcf", help="Treat --url as a function in NVIDIA Cloud Functions.")] = False,
     local_path: LocalPath = Path("prod_env"),
     replace_entries: Annotated[bool, typer.Option("--replace", help="Replace entries of the same name.")] = False,
 ) -> None:
     """Ask a server what it offers, and write the files that HELM needs to the local path."""
-    from helm_longctx.endpoints.probe import probe
-    from helm_longctx.endpoints.registration import make_entries
-    from helm_longctx.endpoints.tokenizer import load_tokenizer
+    from helm_longctx.models.endpoints.probe import probe
+    from helm_longctx.models.endpoints.registration import make_entries
+    from helm_longctx.models.endpoints.tokenizer import load_tokenizer
 
     if not _NAME.fullmatch(name):
         raise bad_argument("models add", "NAME", name, "ORGANIZATION/NAME of letters, digits, '.', '_' and '-'")
@@ -142,13 +139,13 @@ def add(
 
 
 def _first_entry() -> str:
-    """Return an entry that downloads nothing: that of the benchmark with the most categories."""
+    """Return an entry that downloads nothing: the entry of the benchmark with the most categories."""
     benchmarks = sorted(BENCHMARKS, key=lambda each: -len(each.entries))
     return next(name for each in benchmarks for name, category in each.entries.items() if category.is_self_contained)
 
 
 def _find_tokenizer(endpoint: Endpoint) -> Tokenizer | None:
-    from helm_longctx.endpoints.tokenizer import find_tokenizer
+    from helm_longctx.models.endpoints.tokenizer import find_tokenizer
 
     try:
         return find_tokenizer(endpoint.source, endpoint.model)
@@ -171,7 +168,7 @@ def _headers(lines: Sequence[str]) -> dict[str, str]:
 
 
 def _report(endpoint: Endpoint, tokenizer: Tokenizer | None) -> None:
-    from helm_longctx.endpoints.registration import find_gaps
+    from helm_longctx.models.endpoints.registration import find_gaps
 
     print(f"{endpoint.url}: {endpoint.model} answers {' and '.join(endpoint.routes)}")
     print(f"context: {endpoint.context or 'unknown'}; tokenizer: {tokenizer.name if tokenizer else 'none'}")

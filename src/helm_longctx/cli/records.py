@@ -12,52 +12,52 @@ from typing import Annotated, Any
 import orjson
 import typer
 
-from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.cli.shared import READY, OutputPath, fill_registries
+from helm_longctx.data.fetch import ensure
+from helm_longctx.data.jsonl import JsonLines
+from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError, bad_argument, shorten
 from helm_longctx.helm.counting import settings_with_tokenizer
 from helm_longctx.helm.instance import stop_sequences
-from helm_longctx.protocol.entry import Entry, parse_entry
-from helm_longctx.protocol.loading import load_examples
-from helm_longctx.protocol.prompt import Form, Prompt
-from helm_longctx.protocol.task import Record, Scores, Task
-from helm_longctx.sources.fetch import ensure
-from helm_longctx.sources.jsonl import JsonLines
-from helm_longctx.sources.root import DataRoot
+from helm_longctx.tasks.entry import Entry, parse_entry
+from helm_longctx.tasks.loading import load_examples
+from helm_longctx.tasks.prompt import Prompt, Style
+from helm_longctx.tasks.registry import BENCHMARKS
+from helm_longctx.tasks.task import Record, Scores, Task
 
-EntryArgument = Annotated[str, typer.Argument(help="A run entry without a model, e.g. helmet_recall:length=8k")]
+EntryArgument = Annotated[str, typer.Argument(help="Run entry without a model, e.g. helmet_recall:length=8k.")]
 
 
 def prompts(
     entry: EntryArgument,
-    style: Annotated[Form | None, typer.Option(help="Form of the prompts. [default: the official one]")] = None,
+    style: Annotated[Style | None, typer.Option(help="Style of the prompts. [default: the official one]")] = None,
     limit: Annotated[int | None, typer.Option(min=0, help="Number of prompts to print. [default: all]")] = None,
     output_path: OutputPath = Path("benchmark_output"),
 ) -> None:
     """Print an entry's prompts in the official order, as JSON lines."""
     checked = parse_entry(BENCHMARKS, entry)
     if checked.settings.count_with:
-        fill_registries(READY)  # the name can be that of a tokenizer in HELM's registry
+        fill_registries(READY)  # the name can belong to a tokenizer in HELM's registry
     for line in islice(_prompt_lines(checked, style, DataRoot.find(output_path)), limit):
         # `print` would use the terminal's encoding, but the output must be UTF-8.
         sys.stdout.buffer.write(_json_line(line))
     sys.stdout.flush()
 
 
-def _prompt_lines(entry: Entry, style: Form | None, root: DataRoot) -> Iterator[dict[str, Any]]:
+def _prompt_lines(entry: Entry, style: Style | None, root: DataRoot) -> Iterator[dict[str, Any]]:
     ensure(entry.sources, root, entry.fetch_command(root))
     settings = settings_with_tokenizer(entry, root)
     for task in entry.tasks:
-        form = style or _official_form(entry, task)
+        sent = style or _official_style(entry, task)
         for example in load_examples(task, settings, root):
             yield {
                 "id": example.id,
                 "task": task.name,
                 **({"length": entry.label} if entry.label else {}),
-                **_prompt_fields(task.prompt(example, task.variant(entry.settings).system), form),
+                **_prompt_fields(task.prompt(example, task.variant(entry.settings).system), sent),
                 "references": example.references,
                 "max_tokens": task.budget(entry.settings, example),
-                "stop": list(stop_sequences(task, entry.settings)) if form == "completion" else [],
+                "stop": list(stop_sequences(task, entry.settings)) if sent == "completion" else [],
             }
 
 
@@ -66,21 +66,24 @@ def _json_line(value: object) -> bytes:
 
     Some readers, such as Python's `splitlines`, also break lines at characters that JSON does not escape.
     """
-    line = orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
+    try:
+        line = orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
+    except TypeError:  # a lone surrogate, which JSON escapes
+        line = json.dumps(value).encode() + b"\n"
     for character in "\x85\u2028\u2029":
         line = line.replace(character.encode(), f"\\u{ord(character):04x}".encode())
     return line
 
 
-def _official_form(entry: Entry, task: Task) -> Form:
+def _official_style(entry: Entry, task: Task) -> Style:
     style = entry.settings.style
     return "chat" if style == "chat" or (style == "auto" and task.chat) else "completion"
 
 
-def _prompt_fields(prompt: Prompt, form: Form) -> dict[str, Any]:
+def _prompt_fields(prompt: Prompt, style: Style) -> dict[str, Any]:
     """Return the prompt's text, and its messages if it is a conversation."""
     messages = {} if prompt.has_one_turn else {"messages": prompt.messages}
-    return {"prompt": prompt.text(form), **messages}
+    return {"prompt": prompt.text(style), **messages}
 
 
 def score(
@@ -93,11 +96,10 @@ def score(
     checked = parse_entry(BENCHMARKS, entry)
     if len(checked.tasks) > 1:
         allowed = ", ".join(task.argument for task in checked.tasks)
-        raise InputError(f"{checked.name}: {checked.benchmark.task_argument} is missing; allowed: {allowed}")
+        raise InputError(f"{checked.name}: {checked.benchmark.task_argument} is missing; choose from {allowed}")
     checked.check_machine()
-    rows = JsonLines(records, {"prediction": str, "references": list})
-    for number, row in enumerate(rows, 1):
-        scores = _scores(checked.tasks[0], row, f"{records}: record {number}")
+    for row in JsonLines(records, {"prediction": str, "references": list}):
+        scores = _scores(checked.tasks[0], row, f"{records}:{row.number}")
         sys.stdout.buffer.write(_json_line(scores))
     sys.stdout.flush()
 
@@ -111,12 +113,10 @@ def _scores(task: Task, record: Record, where: str) -> Scores:
 
 
 def show(
-    run: Annotated[str, typer.Argument(help="The run's folder, or its name in any suite under --output-path.")],
+    run: Annotated[str, typer.Argument(help="Folder of the run, or its name in any suite under --output-path.")],
     instance: Annotated[
         str,
-        typer.Argument(
-            help="The instance's id, as on the run's page. If several have it, the error lists their names."
-        ),
+        typer.Argument(help="Id of the instance, as on the run's page."),
     ],
     output_path: OutputPath = Path("benchmark_output"),
     sent: Annotated[
@@ -137,7 +137,7 @@ def show(
 
 
 def _facts(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the run's files say about an answer besides its text; for a failed request, its error."""
+    """Return what the run's files say about an answer in addition to its text; for a failed request, its error."""
     if not result.get("success"):
         return {"error": result.get("error")}
     return result["completions"][0].get("finish_reason") or {}

@@ -10,7 +10,7 @@ import typer
 
 from helm_longctx.cli.shared import LocalPath, OutputPath, Suite, fill_registries
 from helm_longctx.errors import InputError
-from helm_longctx.report.suite import suite_folder
+from helm_longctx.results.leaderboard.suite import suite_folder
 
 
 def rejudge(
@@ -32,7 +32,7 @@ def rejudge(
     folder = suite_folder(output_path, suite)
     if judge and (to or suite) == suite:
         raise InputError(f"judge={judge!r} needs --to: HELM averages over the judges of a model in one suite")
-    from helm_longctx.running.rejudge import Rejudger, judged_runs
+    from helm_longctx.runner.rejudge import Rejudger, judged_runs
 
     fill_registries(local_path)
     folders = [folder / run for run in runs] if runs else list(judged_runs(folder))

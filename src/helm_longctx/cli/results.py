@@ -12,24 +12,17 @@ import orjson
 import typer
 import yaml
 
-from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.cli.shared import LocalPath, OutputPath, Suite, complete_suite, fill_registries, print_table
-from helm_longctx.errors import InputError, bad_argument, is_format_error, shorten
-from helm_longctx.protocol.lengths import parse_length
-from helm_longctx.report.reference import write_reference
-from helm_longctx.report.schema import link_report, make_schema
-from helm_longctx.report.suite import (
-    notes,
-    read_contents,
-    report_path,
-    score_rows,
-    score_tables,
-    suite_folder,
-    suite_path,
-)
-
-PUBLISHED_ROWS = 5
-"""Number of published models in a printed table: the best ones. The leaderboard has all."""
+from helm_longctx.errors import InputError, bad_argument, is_format_error
+from helm_longctx.redaction.abbreviation import describe_error
+from helm_longctx.results.boards import Board, read_suite
+from helm_longctx.results.leaderboard.printing import answer_addresses, leaderboard_rows, notes, score_tables
+from helm_longctx.results.leaderboard.schema import all_sections, make_schema, suite_schema
+from helm_longctx.results.leaderboard.suite import suite_folder, suite_path
+from helm_longctx.results.reference import write_reference
+from helm_longctx.runs.files import read_run_specs
+from helm_longctx.tasks.lengths import parse_length
+from helm_longctx.tasks.registry import BENCHMARKS
 
 
 def schema(
@@ -39,8 +32,11 @@ def schema(
     output_path: OutputPath = Path("benchmark_output"),
 ) -> None:
     """Print the schema file for `helm-summarize --schema-path`."""
-    parts = read_contents(suite_folder(output_path, suite), BENCHMARKS) if suite else (None, None)
-    yaml.safe_dump(make_schema(BENCHMARKS, *parts), sys.stdout, sort_keys=False, allow_unicode=True)
+    if suite:
+        content = suite_schema(read_suite(suite_folder(output_path, suite), BENCHMARKS, keep_answers=False).boards)
+    else:
+        content = make_schema(all_sections(BENCHMARKS))
+    yaml.safe_dump(content, sys.stdout, sort_keys=False, allow_unicode=True)
 
 
 def summarize(
@@ -56,8 +52,8 @@ def summarize(
         show_scores(suite, output_path)
         return
     with redirect_stdout(sys.stderr):  # HELM prints warnings
-        folder = _summarize(suite, output_path)
-    rows = list(score_rows(folder, BENCHMARKS))
+        boards = _summarize(suite, output_path)
+    rows = list(leaderboard_rows(boards))
     sys.stdout.buffer.write(orjson.dumps(rows, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
 
 
@@ -67,36 +63,31 @@ def show_scores(suite: str, output_path: Path) -> None:
     Raises:
         InputError: the suite has no finished run, or HELM cannot read one.
     """
-    folder = _summarize(suite, output_path)
-    for table in score_tables(folder, BENCHMARKS, published=PUBLISHED_ROWS):
+    boards = _summarize(suite, output_path)
+    for table in score_tables(boards):
         print_table(table)
-    for line in notes(folder, BENCHMARKS):
+    for line in notes(boards):
+        print(line)
+    for line in answer_addresses(suite_folder(output_path, suite), boards):
         print(line)
     print(f"The leaderboard: helm-longctx serve --suite {suite} --output-path {output_path}")
 
 
-def _summarize(suite: str, output_path: Path) -> Path:
-    """Run HELM's summarizer, and return the suite's folder."""
+def _summarize(suite: str, output_path: Path) -> list[Board]:
+    """Run HELM's summarizer, and return the suite's boards."""
     folder = suite_folder(output_path, suite)
-    schema_path = folder / "schema_longctx.yaml"
-    schema = make_schema(BENCHMARKS, *read_contents(folder, BENCHMARKS))
-    # The leaderboard links to the report only if there is one.
-    if (report_path(output_path, suite) / "index.html").is_file():
-        link_report(schema, suite)
-    text = yaml.safe_dump(schema, sort_keys=False, allow_unicode=True)
+    # A damaged run spec is reported before HELM warns of it.
+    for _ in read_run_specs(folder):
+        pass
+    from helm_longctx.results.leaderboard.summarizer import summarize_suite
 
-    from helm_longctx.report.summarizer import summarize_suite
-
-    # HELM's summarizer takes the schema only as a file.
-    schema_path.write_text(text, encoding="utf-8")
     try:
-        summarize_suite(suite, output_path, schema_path)
+        return summarize_suite(suite, output_path)
     except Exception as error:
         if not is_format_error(error):
             raise
-        what = f"{type(error).__name__}: {shorten(str(error))}"
-        raise InputError(f"{folder}: HELM cannot read its runs ({what}); make the damaged run again") from error
-    return folder
+        what = f"{type(error).__name__}: {describe_error(error)}"
+        raise InputError(f"{folder}: HELM cannot read its runs ({what}); repeat the damaged run") from error
 
 
 def reference(
@@ -127,13 +118,17 @@ def serve(
         raise InputError(
             f"suite={suite!r} was not summarized; first run: helm-longctx summarize --suite {suite} -o {output_path}"
         )
+    if not folder.resolve().is_relative_to(output_path.resolve()):
+        raise InputError(
+            f"suite={suite!r} is a link to {folder.resolve()}, and serve shows only what is in {output_path};"
+            " name the output folder of the suite with --output-path"
+        )
     _check_port(port)
     from helm.benchmark import server
 
-    from helm_longctx.report.serving import compress_reply, open_instances
+    from helm_longctx.results.leaderboard.serving import change_server
 
-    server.app.install(open_instances)
-    server.app.install(compress_reply)
+    change_server(server)
     # HELM's server has no option for the address, and its own code calls `app.run`.
     run = server.app.run
     server.app.run = lambda **options: run(**{**options, "host": "127.0.0.1"})

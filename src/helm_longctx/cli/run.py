@@ -18,14 +18,14 @@ from helm_longctx.cli.estimate import print_estimates
 from helm_longctx.cli.results import show_scores
 from helm_longctx.cli.shared import fill_registries
 from helm_longctx.errors import InputError, bad_argument
-from helm_longctx.report.suite import suite_path
+from helm_longctx.results.leaderboard.suite import suite_path
 from helm_longctx.runs.files import STATS
 from helm_longctx.runs.journal import NAME as JOURNAL
 
 if TYPE_CHECKING:
-    from helm_longctx.config.load import Options
-    from helm_longctx.config.plan import Plan
-    from helm_longctx.running.estimate import Estimate
+    from helm_longctx.cli.config.load import Options
+    from helm_longctx.cli.config.plan import Plan
+    from helm_longctx.runner.estimate import Estimate
 
 _NAME = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 """Names of models on a server that run entries can use unchanged."""
@@ -37,13 +37,13 @@ Texts = list[str] | None
 
 def _print_schema(is_wanted: bool) -> None:
     if is_wanted:
-        from helm_longctx.config.schema import RunConfig
+        from helm_longctx.cli.config.schema import RunConfig
 
         print(json.dumps(RunConfig.model_json_schema(), indent=2))
         raise typer.Exit
 
 
-Parallelism = Annotated[int | None, typer.Option("--parallelism", "-n", help="Requests at the same time. [default: 4]")]
+Parallelism = Annotated[int | None, typer.Option("--parallelism", "-n", help="Concurrent requests. [default: 4]")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Log only errors.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show the whole log of HELM.")]
 Schema = Annotated[
@@ -72,14 +72,16 @@ def run(
         Texts, typer.Option(help="Environment variable with the key for a family of judges, e.g. gpt=MY_KEY.")
     ] = None,
     max_eval_instances: Annotated[
-        int | None, typer.Option("--max-eval-instances", "-m", help="Instances of a run at most.")
+        int | None, typer.Option("--max-eval-instances", "-m", help="Maximum instances per run.")
     ] = None,
-    max_cost: Annotated[float | None, typer.Option(help="Limit on the cost of all requests, in dollars.")] = None,
-    request_timeout: Annotated[float | None, typer.Option(help="Seconds of a request with its attempts.")] = None,
-    max_retries: Annotated[int | None, typer.Option(help="How often a failed request is sent again.")] = None,
+    max_cost: Annotated[float | None, typer.Option(help="Maximum cost of all requests, in dollars.")] = None,
+    request_timeout: Annotated[
+        float | None, typer.Option(help="Timeout per request in seconds, retries included.")
+    ] = None,
+    max_retries: Annotated[int | None, typer.Option(help="Maximum retries of a failed request.")] = None,
     parallelism: Parallelism = None,
     output_path: Annotated[str | None, typer.Option("--output-path", "-o", help="HELM's output folder.")] = None,
-    local_path: Annotated[str | None, typer.Option(help="HELM's --local-path.")] = None,
+    local_path: Annotated[str | None, typer.Option(help="Folder with HELM's YAML files and credentials.conf.")] = None,
     dry_run: Annotated[
         bool | None, typer.Option("--dry-run", help="Only print the runs and an estimate of their cost.")
     ] = None,
@@ -87,7 +89,7 @@ def run(
     verbose: Verbose = False,
     schema: Schema = False,
 ) -> None:
-    """Make, judge and summarize the runs that a YAML file or options describe, and print the scores.
+    """Run, judge and summarize what a YAML file or options describe, and print the scores.
 
     Everything is checked before anything is sent. It can be interrupted and repeated: no answer is paid for twice.
     """
@@ -97,10 +99,10 @@ def run(
 
 
 def _run(path: Path | None, options: Options, prints: TextIO) -> None:
-    from helm_longctx.config.load import load_config
+    from helm_longctx.cli.config.load import load_config
 
     config = load_config(path, options)
-    from helm_longctx.config.plan import make_plan, use_settings
+    from helm_longctx.cli.config.plan import make_plan, use_settings
 
     with use_settings(config):
         with redirect_stdout(prints):  # HELM prints where it looks for credentials
@@ -119,7 +121,7 @@ def _run(path: Path | None, options: Options, prints: TextIO) -> None:
 
 def _options(arguments: Mapping[str, Any]) -> Options:
     """Return the values of the command's options as a configuration file has them, and each option's key path."""
-    from helm_longctx.config.load import Options
+    from helm_longctx.cli.config.load import Options
 
     values: dict[str, Any] = {}
     names: dict[tuple[str | int, ...], str] = {}
@@ -175,13 +177,13 @@ def _list_values(arguments: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int
 
 
 def _list_models(arguments: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int, ...], str, Any]]:
-    """Yield the models: first those of `--model`, then the one of `--model-url`."""
+    """Yield the models: first the models of `--model`, then the one of `--model-url`."""
     names = list(arguments.get("model", []))
     for number, name in enumerate(names):
         yield ("models", number), "--model", name
     fields = [name for name in _ENDPOINT_KEYS if name in arguments]
     if fields and "model_url" not in fields:
-        raise InputError("--model-url is missing; allowed: a server's address, or --model for a model that HELM knows")
+        raise InputError("--model-url is missing; give a server's address, or --model for a model that HELM knows")
     for name in fields:
         yield ("models", len(names), _ENDPOINT_KEYS[name]), _option(name), arguments[name]
     if fields:
@@ -215,7 +217,7 @@ def _print_plan(plan: Plan, estimates: list[Estimate]) -> None:
     for endpoint in plan.missing:
         print(f"No request was sent to {endpoint.url}: the estimate uses the values in the configuration.")
     if estimates:
-        from helm_longctx.apis.prices import PRICES
+        from helm_longctx.models.apis.prices import PRICES
 
         print_estimates(estimates, f"name a file of prices in {PRICES} or, in the YAML file, in limits.prices")
     if others := len(plan.specs) - len(estimates):
@@ -226,7 +228,7 @@ def _make_runs(plan: Plan) -> InputError | None:
     """Make the runs. If some fail, return an error that names them."""
     from helm.benchmark.runner import RunnerError
 
-    from helm_longctx.config.plan import make_runner
+    from helm_longctx.cli.config.plan import make_runner
 
     try:
         make_runner(plan.config).run_all(list(plan.specs))

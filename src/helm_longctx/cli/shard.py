@@ -20,14 +20,14 @@ from helm_longctx.cli.shared import (
 
 
 def shard(
-    part: Annotated[str, typer.Argument(metavar="I/N", help="Part of the runs: 1/N to N/N.")],
+    part: Annotated[str, typer.Argument(metavar="I/N", help="Shard to work on: 1/N to N/N.")],
     suite: Suite,
     most: MostInstances,
     entries: Entries = None,
     conf_paths: ConfPaths = None,
     models_to_run: Models = None,
     threads: Annotated[
-        int, typer.Option("--num-threads", "-n", min=1, help="Requests at the same time, as for helm-run.")
+        int, typer.Option("--num-threads", "-n", min=1, help="Concurrent requests, as for helm-run.")
     ] = 4,
     disable_cache: Annotated[
         bool,
@@ -36,7 +36,7 @@ def shard(
     output_path: OutputPath = Path("benchmark_output"),
     local_path: LocalPath = Path("prod_env"),
 ) -> None:
-    """Send the requests of one shard of each run, and then those of shards that no other process works on.
+    """Send the requests of one shard of each run.
 
     Start N such processes with the same arguments on a shared disk. Then start helm-run with the same arguments and our
     runner: it finds all answers and writes the same results as a run on one machine. After a crash, repeat the command:
@@ -44,12 +44,13 @@ def shard(
     """
     from helm.common.hierarchical_logger import setup_default_logging
 
-    from helm_longctx.running.runner import runner_arguments
-    from helm_longctx.runs.claims import Shard
-    from helm_longctx.scaling.shards import HelpingRunner
+    from helm_longctx.runner.machines.shards import ShardRunner, divide_paces
+    from helm_longctx.runner.runner import runner_arguments
+    from helm_longctx.runs.shards import Shard
 
     chosen = Shard.parse(part)
     setup_default_logging(None)
     specs = make_specs(entries, conf_paths, models_to_run, suite, most, output_path, local_path)
     arguments = runner_arguments(output_path, suite, local_path, threads, not disable_cache, skip_completed_runs=True)
-    HelpingRunner(chosen, **arguments).run_all(specs)
+    divide_paces(chosen.total)
+    ShardRunner(chosen, **arguments).run_all(specs)

@@ -14,8 +14,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from helm_longctx.data.yaml_files import load_yaml
 from helm_longctx.environment import require
-from helm_longctx.errors import InputError, bad_argument
+from helm_longctx.errors import InputError, bad_argument, shorten
 
 if TYPE_CHECKING:
     from helm.benchmark.run_spec import RunSpec
@@ -24,23 +25,23 @@ if TYPE_CHECKING:
 def complete_suite(context: typer.Context, incomplete: str) -> list[str]:
     """Return the suites in the output folder whose names start with a text, for the completion of a shell."""
     runs = Path(context.params.get("output_path") or "benchmark_output") / "runs"
-    # HELM makes a link `latest` beside the suites.
+    # HELM makes a link `latest` in the folder of the suites.
     names = sorted(path.name for path in runs.glob("*") if path.is_dir() and path.name != "latest")
     return [name for name in names if name.startswith(incomplete)]
 
 
 Suite = Annotated[str, typer.Option(help="Name of the suite, as for helm-run.", autocompletion=complete_suite)]
 OutputPath = Annotated[Path, typer.Option("--output-path", "-o", help="HELM's output folder.")]
-LocalPath = Annotated[Path, typer.Option(help="HELM's --local-path.")]
+LocalPath = Annotated[Path, typer.Option(help="Folder with HELM's YAML files and credentials.conf.")]
 Entries = Annotated[list[str] | None, typer.Argument(metavar="RUN-ENTRIES", help="Run entries, as for helm-run.")]
 ConfPaths = Annotated[list[Path] | None, typer.Option("--conf-paths", "-c", help="Files of run entries.")]
-Models = Annotated[list[str] | None, typer.Option(help="Models for run entries that name none.")]
+Models = Annotated[list[str] | None, typer.Option(help="Models for run entries without a model.")]
 MostInstances = Annotated[
-    int, typer.Option("--max-eval-instances", "-m", min=1, help="Instances of a run at most, as for helm-run.")
+    int, typer.Option("--max-eval-instances", "-m", min=1, help="Maximum instances per run, as for helm-run.")
 ]
 JsonPath = Annotated[Path | None, typer.Option("--json", help="Also write all results to this file, as JSON.")]
 
-READY = Path(str(resources.files("helm_longctx") / "config"))
+READY = Path(str(resources.files("helm_longctx") / "models"))
 """The folder with the deployments that come with the package."""
 
 PICTURES = (".png", ".svg", ".pdf")
@@ -53,7 +54,7 @@ def check_folder(option: str, path: Path | None) -> None:
         InputError: the path is a folder, or its parent folder does not exist.
     """
     if path and path.is_dir():
-        raise InputError(f"{option}={str(path)!r} is a folder; allowed: a file")
+        raise InputError(f"{option}={str(path)!r} is a folder; give a file")
     if path and not path.parent.is_dir():
         raise InputError(f"{option}={str(path)!r}: the folder {path.parent} does not exist; create it first")
 
@@ -72,7 +73,8 @@ def check_picture(command: str, path: Path) -> None:
 def print_table(table: Table) -> None:
     """Print a table as wide as the terminal, or 120 columns wide if standard output is not a terminal."""
     # Without a terminal rich would assume 80 columns.
-    Console(width=None if sys.stdout.isatty() else 120).print(table)
+    # Names of models are no markup.
+    Console(width=None if sys.stdout.isatty() else 120, markup=False, emoji=False).print(table)
 
 
 @contextmanager
@@ -90,20 +92,56 @@ def without_helms_log() -> Iterator[None]:
 def fill_registries(local_path: Path) -> None:
     """Register what `helm-run` registers at its start.
 
-    These are HELM's own models and deployments, those of the YAML files in `local_path`, and this package's plugin.
+    These are HELM's own models and deployments, the ones in the YAML files of `local_path`, and this package's plugin.
+
+    Raises:
+        InputError: HELM cannot read a file in `local_path`.
     """
-    from helm.benchmark.config_registry import (
-        register_builtin_configs_from_helm_package,
-        register_configs_from_directory,
-    )
+    from helm.benchmark.config_registry import register_builtin_configs_from_helm_package
 
     import helm_longctx.plugin  # noqa: F401
-    from helm_longctx.helm.patches import libyaml
+    from helm_longctx.helm.patches import load_with_libyaml, yaml_reader
 
-    with libyaml():
+    with yaml_reader(load_with_libyaml):
         register_builtin_configs_from_helm_package()
     # The user's files last, so that they replace deployments of the same name, as in `helm-run`.
-    register_configs_from_directory(str(local_path))
+    register_local_path(local_path)
+    credential_names(local_path)
+
+
+def credential_names(local_path: Path) -> list[str]:
+    """Return the names in HELM's file of credentials; an empty list if there is no file.
+
+    Raises:
+        InputError: HELM cannot read the file. The message does not quote it.
+    """
+    from pyhocon import ConfigFactory
+
+    path = local_path / "credentials.conf"
+    try:
+        return sorted(ConfigFactory.parse_file(str(path))) if path.is_file() else []
+    except Exception:  # its message could quote a key, so it is dropped
+        raise InputError(f"{path} is not a HOCON file; correct or remove it") from None
+
+
+def register_local_path(local_path: Path) -> None:
+    """Register what the YAML files of a user's `local_path` describe.
+
+    Raises:
+        InputError: a file is not YAML, its aliases stand for too much, or HELM cannot read its structure.
+    """
+    from helm.benchmark.config_registry import register_configs_from_directory
+
+    from helm_longctx.helm.patches import yaml_reader
+
+    try:
+        with yaml_reader(load_yaml):
+            register_configs_from_directory(str(local_path))
+    except InputError:
+        raise
+    except Exception as error:  # from HELM, which does not check the structure
+        reason = f"{type(error).__name__} {shorten(str(error), 200)}"
+        raise InputError(f"--local-path: HELM cannot read the YAML files in {local_path}: {reason}") from error
 
 
 def make_specs(

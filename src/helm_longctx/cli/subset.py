@@ -9,9 +9,6 @@ import orjson
 import typer
 from rich.table import Table as Grid
 
-from helm_longctx.apis.prices import find_prices
-from helm_longctx.apis.usage import Usage
-from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.cli.shared import (
     JsonPath,
     LocalPath,
@@ -22,21 +19,25 @@ from helm_longctx.cli.shared import (
     print_table,
 )
 from helm_longctx.errors import InputError, bad_argument
-from helm_longctx.protocol.benchmark import Benchmark
-from helm_longctx.protocol.lengths import length_label
-from helm_longctx.protocol.task import Settings, Task
-from helm_longctx.report.results import Result, published_results, read_results
-from helm_longctx.report.subset import Price, Proposal, propose, tokens
-from helm_longctx.report.suite import suite_folder
+from helm_longctx.models.apis.prices import find_prices
+from helm_longctx.models.apis.usage import Usage
+from helm_longctx.results.boards import make_boards
+from helm_longctx.results.leaderboard.subset import Price, Proposal, propose, tokens
+from helm_longctx.results.leaderboard.suite import suite_folder
+from helm_longctx.results.reading import Result, published_results, read_results
+from helm_longctx.tasks.benchmark import Benchmark
+from helm_longctx.tasks.lengths import length_label
+from helm_longctx.tasks.registry import BENCHMARKS
+from helm_longctx.tasks.task import Settings, Task
 
 
 def subset(
-    benchmark: Annotated[str, typer.Argument(help="The benchmark, e.g. helmet or lv_eval.")],
+    benchmark: Annotated[str, typer.Argument(help="Benchmark, e.g. helmet or lv_eval.")],
     suite: Annotated[
         str | None, typer.Option(help="Also use the models of this suite.", autocompletion=complete_suite)
     ] = None,
-    agreement: Annotated[float, typer.Option(min=0.5, max=1, help="Lowest rank correlation with the whole.")] = 0.95,
-    price: Annotated[float, typer.Option(min=0.001, max=1, help="Highest price, as a share of the whole.")] = 0.25,
+    agreement: Annotated[float, typer.Option(min=0.5, max=1, help="Minimum rank correlation with the whole.")] = 0.95,
+    price: Annotated[float, typer.Option(min=0.001, max=1, help="Maximum price, as a share of the whole.")] = 0.25,
     to: Annotated[Path, typer.Option(help="File of run entries to write.")] = Path("subset.conf"),
     model: Annotated[str | None, typer.Option(help="Deployment whose prices are used, e.g. openai/gpt-6-luna.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the split of the models.")] = 0,
@@ -46,9 +47,9 @@ def subset(
 ) -> None:
     """Find the cheapest tasks, lengths and number of questions that keep the ranking of models.
 
-    The models are those of the published results and of a suite that have all scores. The search uses one half of them,
-    and the check the other half. The price is for prompts of full length and outputs, without judges. The exit status
-    is 1 if there is no such subset.
+    The models are all models of the published results and of a suite that have all scores. The search uses one half of
+    them, and the check the other half. The price is for prompts of full length and outputs, without judges. The exit
+    status is 1 if there is no such subset.
     """
     by_name = {each.name: each for each in BENCHMARKS}
     if benchmark not in by_name:
@@ -74,10 +75,11 @@ def subset(
 
 
 def _results(benchmark: Benchmark, suite: str | None, output_path: Path) -> list[Result]:
-    own = read_results(suite_folder(output_path, suite), BENCHMARKS) if suite else []
-    known = {each.model for each in own}
-    # The suite can have the published results already (`helm-longctx reference`).
-    return [*own, *(each for each in published_results(benchmark) if each.model not in known)]
+    """Return the results of tasks that count, of the published models and of a suite's."""
+    own = read_results(suite_folder(output_path, suite), [benchmark], keep_answers=False) if suite else []
+    boards = make_boards([*own, *published_results(benchmark)], [benchmark])
+    # Some publications have only the scores of categories.
+    return [each for board in boards for each in (*board.tasks, *(c for c in board.categories if not c.parts))]
 
 
 def _dollars(deployment: str, local_path: Path) -> Price:
@@ -90,7 +92,9 @@ def _dollars(deployment: str, local_path: Path) -> Price:
     try:
         prices = find_prices(deployment)
     except ValueError as error:
-        raise InputError(f"subset: model={deployment!r} is not a deployment that HELM knows") from error
+        raise InputError(
+            f"subset: model={deployment!r} is not a deployment that HELM knows; see `helm-longctx models`"
+        ) from error
     if prices is None:
         raise InputError(f"subset: the prices of model={deployment!r} are unknown; leave --model out to count tokens")
 

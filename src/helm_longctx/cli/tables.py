@@ -11,15 +11,15 @@ import orjson
 import typer
 from rich.table import Table
 
-from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.cli.shared import OutputPath, print_table
+from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError, shorten, suggest
-from helm_longctx.protocol.benchmark import Benchmark
-from helm_longctx.protocol.lengths import length_label, parse_length
-from helm_longctx.protocol.metric_names import headline_text
-from helm_longctx.protocol.task import Task
-from helm_longctx.report.confs import conf_files
-from helm_longctx.sources.root import DataRoot
+from helm_longctx.results.leaderboard.confs import conf_files
+from helm_longctx.tasks.benchmark import Benchmark
+from helm_longctx.tasks.lengths import length_label, parse_length
+from helm_longctx.tasks.metric_names import headline_text
+from helm_longctx.tasks.registry import BENCHMARKS, page_of
+from helm_longctx.tasks.task import Task
 
 
 def list_tasks(
@@ -28,7 +28,7 @@ def list_tasks(
         typer.Argument(metavar="NAME", help="Benchmarks, run entries or tasks. [default: list the benchmarks]"),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="List the tasks of all benchmarks.")] = False,
-    length: Annotated[str, typer.Option(help="Length that the column data is about.")] = "128k",
+    length: Annotated[str, typer.Option(help="Length for which to check the data.")] = "128k",
     as_json: Annotated[bool, typer.Option("--json", help="Print the tasks as JSON.")] = False,
     output_path: OutputPath = Path("benchmark_output"),
 ) -> None:
@@ -62,7 +62,7 @@ def _find_tasks(names: Sequence[str]) -> list[tuple[Benchmark, str, Task]]:
         if name not in known:
             benchmarks = ", ".join(benchmark.name for benchmark in BENCHMARKS)
             raise InputError(
-                f"list: NAME={shorten(name)} is not allowed; allowed: {benchmarks}, or their run entries or tasks"
+                f"list: NAME={shorten(name)} is unknown; give {benchmarks}, or their run entries or tasks"
                 f"{suggest(name, sorted(known), most=3)}"
             )
     return [row for labels, row in tasks if not names or labels & set(names)]
@@ -83,7 +83,7 @@ def _benchmark_row(benchmark: Benchmark) -> dict[str, Any]:
         "benchmark": benchmark.name,
         "tasks": len(benchmark.tasks),
         "lengths": _span(lengths),
-        "documentation": benchmark.page or benchmark.url,
+        "documentation": page_of(benchmark),
     }
 
 

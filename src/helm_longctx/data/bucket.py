@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
+from helm_longctx.data.download import TIMEOUTS, Download, ResumingStream, check_space, place_file
+from helm_longctx.data.root import USE_A_MIRROR, SingleFile
 from helm_longctx.errors import InputError
-from helm_longctx.sources.download import TIMEOUTS, Download, ResumingStream, check_space, place_file
-from helm_longctx.sources.root import USE_A_MIRROR, SingleFile
 
 API = "https://storage.googleapis.com/storage/v1/b"
 BLOCK = 1 << 20
@@ -36,7 +36,7 @@ class BucketFile(SingleFile, Download):
         return f"{self.name} of bucket {self.bucket}"
 
     def fetch(self, folder: Path) -> None:
-        """Download the file, and record its origin beside it."""
+        """Download the file, and write its origin into a record next to it."""
         _fetch(self, folder / Path(self.path).name)
 
 

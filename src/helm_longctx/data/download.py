@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import orjson
 
+from helm_longctx.data.root import USE_A_MIRROR, DataRoot
 from helm_longctx.errors import InputError
-from helm_longctx.sources.root import USE_A_MIRROR, DataRoot
 
 if TYPE_CHECKING:
     from requests import PreparedRequest, Response
@@ -41,7 +41,7 @@ NO_ACCESS = "it does not exist, or your login has no access to it"
 """Default reason in errors when a server refuses a request."""
 
 SOURCE = ".source.json"
-"""Suffix of the file beside a downloaded one that records where it came from."""
+"""Suffix of the file next to a downloaded one that records where it came from."""
 
 SPACE_MARGIN = 256 << 20
 """Bytes of disk space that always stay free."""
@@ -295,7 +295,7 @@ class Download(ABC):
 
     @property
     def remedy(self) -> str:
-        """What to do if the server refuses access, beside setting a token."""
+        """What to do if the server refuses access, in addition to setting a token."""
         return USE_A_MIRROR
 
     @abstractmethod
@@ -311,7 +311,7 @@ class Download(ABC):
         Raises:
             InputError: files are missing from a mirror, the download fails, or its content is not as expected.
         """
-        if not root.lacks(self.paths, command):
+        if not root.caveats(self.paths, command):
             return
         folder = root / self.place
         _log.warning("fetching %s into %s", self.label, folder)

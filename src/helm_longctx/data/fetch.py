@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from helm_longctx.sources import release
-from helm_longctx.sources.download import Download
-from helm_longctx.sources.release import PinnedFile, ReleaseFile
-from helm_longctx.sources.root import DataRoot
+from helm_longctx.data import release
+from helm_longctx.data.download import Download
+from helm_longctx.data.release import PinnedFile, ReleaseFile
+from helm_longctx.data.root import DataRoot
 
 Source = Download | ReleaseFile | PinnedFile
 

@@ -19,10 +19,10 @@ from typing import Literal
 
 import orjson
 
+from helm_longctx.data.download import SOURCE, Download, check_space, place_file, sha256_of
+from helm_longctx.data.root import USE_A_MIRROR, DataRoot, SingleFile
+from helm_longctx.data.unpack import unzip
 from helm_longctx.errors import InputError
-from helm_longctx.sources.download import SOURCE, Download, check_space, place_file, sha256_of
-from helm_longctx.sources.root import USE_A_MIRROR, DataRoot, SingleFile
-from helm_longctx.sources.unpack import unzip
 
 PARQUET_REVISION = "refs/convert/parquet"
 TIMEOUT = 30
@@ -38,9 +38,9 @@ class HubDataset(Download):
         splits: number of rows of each split in the release that the benchmark used.
         config: configuration, for data sets whose configurations have separate folders.
         repo: current repository, if the data set was moved.
-        parquet: name of the configuration in the parquet conversion, if it is not that of the folder.
+        parquet: name of the configuration in the parquet conversion, if it differs from the name of the folder.
         columns: columns to keep, for splits from which not all columns are needed.
-        labelled: whether it has columns of label numbers. The names of the labels are stored beside the rows.
+        labelled: whether it has columns of label numbers. The names of the labels are stored next to the rows.
     """
 
     name: str
@@ -115,18 +115,18 @@ class HubFile(SingleFile, Download):
 
     @property
     def remedy(self) -> str:
-        """What to do if the server refuses access, beside setting a token."""
+        """What to do if the server refuses access, in addition to setting a token."""
         return (f"set {self.setting} to a repository with a copy of it, or " if self.setting else "") + USE_A_MIRROR
 
     def fetch(self, folder: Path) -> None:
-        """Download the file, and record its origin beside it."""
+        """Download the file, and write its origin into a record next to it."""
         path, source = _download_latest(self.repo_id, self.name, self.kind)
         with place_file(folder / Path(self.path).name) as (part, record):
             record |= source
             shutil.copyfile(path, part)
 
     def origin(self, root: DataRoot) -> str:
-        """Return the repository of the file, from the record beside it; without a record, `repo`."""
+        """Return the repository of the file, from the record next to it; without a record, `repo`."""
         record = root / (self.path + SOURCE)
         return str(json.loads(record.read_text(encoding="utf-8"))["repo"]) if record.is_file() else self.repo
 
@@ -153,7 +153,7 @@ class HubZip(SingleFile, Download):
         return f"{self.name} of hub dataset {self.repo}"
 
     def fetch(self, folder: Path) -> None:
-        """Download the zip file and unpack the member, and record its origin beside it."""
+        """Download the zip file and unpack the member, and write its origin into a record next to it."""
         path, source = _download_latest(self.repo, self.name, "dataset")
         with place_file(folder / Path(self.path).name) as (part, record):
             record |= source

@@ -17,12 +17,23 @@ from helm_longctx.errors import InputError, find_similar
 Row = Mapping[str, Any]
 Types = Mapping[str, type | tuple[type, ...]]
 
+NOT_UTF_8 = "the text is not UTF-8; save the file in UTF-8"
+
 _STRING_OR_BRACE = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[{}]', re.DOTALL)
 """The closing quote is optional so that an unterminated string matches to the end of the file. Otherwise the search
 would start again at every escaped quote in it, which takes time that is quadratic in the size of the file."""
 
 _MARGIN = 4096
 """Number of bytes at the start and at the end of a file in which the bracket of an array must be, among blanks."""
+
+_BUFFER = 1 << 18
+"""Number of bytes that are read at once to find the rows. Python's default of 8 kB is slower with long rows."""
+
+_LARGE = 2.0**63
+"""orjson returns integers from -2**63 to 2**64 - 1 as they are, and others as floats."""
+
+_PARTS = frozenset((float, list, dict))
+"""Kinds of values that are or contain floats."""
 
 
 class FileRow(dict[str, Any]):
@@ -56,32 +67,57 @@ def find_row(traceback: TracebackType | None) -> FileRow | None:
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """Read a file that is one JSON object. Python's NaN and infinity are allowed, because Python writes them.
+    """Read a file that is one JSON object, as `parse_json` parses it.
 
     Raises:
         InputError: the file cannot be read, or is not a JSON object.
     """
     try:
-        content = parse_json(path.read_bytes())
+        return _parse_object(path.read_bytes(), str(path))
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from error
+
+
+def _parse_object(text: bytes, where: str) -> dict[str, Any]:
+    """Parse a JSON object. Errors start with `where`."""
+    try:
+        content = parse_json(text)
+    except UnicodeDecodeError as error:
+        raise InputError(f"{where}: {NOT_UTF_8}") from error
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: not a JSON object: {error}") from error
+        # The rows of a file are parsed one by one, so a line number of the parser would be wrong.
+        what = f"{error.msg} at character {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else str(error)
+        raise InputError(f"{where}: not a JSON object: {what}") from error
     if not isinstance(content, dict):
-        raise InputError(f"{path}: not a JSON object but {type(content).__name__}")
+        raise InputError(f"{where}: not a JSON object but {type(content).__name__}")
     return content
 
 
 def parse_json(text: bytes) -> Any:
-    """Parse JSON as Python writes it, with NaN, infinity and lone surrogates.
+    """Parse JSON as Python does, with integers of any size, NaN, infinity and lone surrogates.
 
     Raises:
-        ValueError, RecursionError: it is not JSON.
+        ValueError, RecursionError: it is not JSON in UTF-8.
     """
     try:
-        return orjson.loads(text)
-    except orjson.JSONDecodeError:  # orjson is several times faster, but refuses these values
-        return json.loads(text)
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return json.loads(text.decode())
+    # orjson is several times faster than Python's parser, but turns integers of more than 64 bits into floats.
+    return json.loads(text) if _has_large_float([value]) else value
+
+
+def _has_large_float(values: Iterable[Any]) -> bool:
+    """Whether values contain a float that can stand for an integer of more than 64 bits."""
+    for value in values:
+        # This one look-up skips texts and integers, which most values are.
+        if type(value) in _PARTS:
+            if isinstance(value, float):
+                if abs(value) >= _LARGE:
+                    return True
+            elif _has_large_float(value.values() if isinstance(value, dict) else value):
+                return True
+    return False
 
 
 class JsonRows:
@@ -101,7 +137,7 @@ class JsonRows:
     def __init__(self, path: Path, types: Types):
         self.path, self.types = path, types
         try:
-            with path.open("rb") as file:
+            with path.open("rb", buffering=_BUFFER) as file:
                 self._places = list(self.places(file))
         except OSError as error:
             raise InputError(f"{path}: {error.strerror}") from error
@@ -129,12 +165,7 @@ class JsonRows:
 
     def _parse(self, text: bytes, place: int) -> FileRow:
         where = f"{self.path}{self.unit}{place}"
-        try:
-            row = orjson.loads(text)
-        except orjson.JSONDecodeError as error:
-            raise InputError(f"{where}: not a JSON object: {error.msg}") from error
-        if not isinstance(row, dict):
-            raise InputError(f"{where}: not a JSON object but {type(row).__name__}")
+        row = _parse_object(text, where)
         for column, kind in self.types.items():
             if not isinstance(row.get(column), kind):
                 names = " or ".join(k.__name__ for k in (kind if isinstance(kind, tuple) else (kind,)))

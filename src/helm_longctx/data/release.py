@@ -20,12 +20,12 @@ from pathlib import Path
 
 import orjson
 
+from helm_longctx.data import hub
+from helm_longctx.data.download import ResumingStream, check_space, explain_failure, retry
+from helm_longctx.data.root import USE_A_MIRROR, DataRoot, SingleFile
+from helm_longctx.data.unpack import BLOCK, Provenance, normalize, unpack
 from helm_longctx.errors import InputError
 from helm_longctx.locks import hold_lock
-from helm_longctx.sources import hub
-from helm_longctx.sources.download import ResumingStream, check_space, explain_failure, retry
-from helm_longctx.sources.root import USE_A_MIRROR, DataRoot, SingleFile
-from helm_longctx.sources.unpack import BLOCK, Provenance, normalize, unpack
 
 MOST_PINNED = 16 << 20
 """Largest size of a pinned file in bytes. Without a limit, a server that never stops sending would fill the disk."""
@@ -113,7 +113,7 @@ def ensure_release_files(release: Release, paths: Sequence[str], root: DataRoot,
     Raises:
         InputError: files are missing from a mirror, the download fails, or its content is not as expected.
     """
-    absent = root.lacks(paths, command)
+    absent = root.caveats(paths, command)
     if not absent:
         return
     wanted = {release.member(path): path for path in absent}
@@ -142,7 +142,7 @@ def ensure_pinned_files(files: Sequence[PinnedFile], root: DataRoot, command: st
     Raises:
         InputError: files are missing from a mirror, the download fails, or a file does not have its SHA-256.
     """
-    absent = root.lacks((file.path for file in files), command)
+    absent = root.caveats((file.path for file in files), command)
     for file in {file.path: file for file in files if file.path in absent}.values():
         target = root / file.path
         try:

@@ -17,10 +17,10 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
+from helm_longctx.data.download import Download, ResumingStream, check_space
+from helm_longctx.data.root import USE_A_MIRROR
+from helm_longctx.data.unpack import normalize
 from helm_longctx.errors import InputError
-from helm_longctx.sources.download import Download, ResumingStream, check_space
-from helm_longctx.sources.root import USE_A_MIRROR
-from helm_longctx.sources.unpack import normalize
 
 ARCHIVES = "https://codeload.github.com"
 """Server of repository archives: `<ARCHIVES>/<owner>/<name>/tar.gz/<commit>`."""

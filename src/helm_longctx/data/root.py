@@ -95,7 +95,7 @@ class DataRoot:
         """Return whether the file exists under the root."""
         return (self.path / relative).is_file()
 
-    def lacks(self, paths: Iterable[str], fetch: str) -> list[str]:
+    def caveats(self, paths: Iterable[str], fetch: str) -> list[str]:
         """Return those files that have to be downloaded, each once.
 
         Args:

@@ -1,4 +1,4 @@
-"""Reads CSV tables: large files of data, a few rows at a time, and the published scores in a benchmark's folder."""
+"""Reads CSV tables: large files of data, a few rows at a time, and the published tables in a benchmark's folder."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def read_csv(path: Path, columns: Sequence[str]) -> Iterator[dict[str, str]]:
         raise InputError(f"{path}: {error.strerror}") from error
     except InputError:
         raise
-    except ValueError as error:  # pandas' own errors, and those of decoding
+    except ValueError as error:  # pandas' own errors, and errors of decoding
         raise InputError(f"{path}: it is not a CSV file in UTF-8 ({type(error).__name__})") from error
 
 
-def published_rows(package: str) -> Iterator[dict[str, str]]:
-    """Yield the rows of the file `published.csv` in a package."""
-    text = (resources.files(package) / "published.csv").read_text(encoding="utf-8")
+def read_table(package: str, name: str) -> Iterator[dict[str, str]]:
+    """Yield the rows of a CSV file in a package."""
+    text = (resources.files(package) / name).read_text(encoding="utf-8")
     yield from csv.DictReader(text.splitlines())

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 
+from helm_longctx.data.download import check_space
+from helm_longctx.data.root import USE_A_MIRROR
 from helm_longctx.errors import InputError
-from helm_longctx.sources.download import check_space
-from helm_longctx.sources.root import USE_A_MIRROR
 
 BLOCK = 1 << 20
 """Bytes that are read into memory at a time."""

@@ -8,10 +8,10 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+from helm_longctx.data.download import Download, ResumingStream, check_space, place_file
+from helm_longctx.data.repository import object_id
+from helm_longctx.data.root import USE_A_MIRROR, SingleFile
 from helm_longctx.errors import InputError
-from helm_longctx.sources.download import Download, ResumingStream, check_space, place_file
-from helm_longctx.sources.repository import object_id
-from helm_longctx.sources.root import USE_A_MIRROR, SingleFile
 
 _log = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ class WebFile(SingleFile, Download):
         url: address of the file.
         path: path under the data root.
         blob: git's id of the content (`git hash-object FILE`); empty if it is not known. The content is then not
-            checked, but users can compare the records beside the files of two machines.
+            checked, but users can compare the records of the files on two machines.
     """
 
     url: str
@@ -37,7 +37,7 @@ class WebFile(SingleFile, Download):
         return self.url
 
     def fetch(self, folder: Path) -> None:
-        """Download the file, and record its address, size and SHA-256 beside it."""
+        """Download the file, and write its address, size and SHA-256 into a record next to it."""
         if not self.blob:
             _log.warning("the content of %s cannot be checked, because no checksum was published", self.url)
         with place_file(folder / Path(self.path).name) as (part, source):

@@ -13,10 +13,10 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from helm_longctx.data.download import Download, check_space, sha256_of
+from helm_longctx.data.root import USE_A_MIRROR, SingleFile
+from helm_longctx.data.unpack import unzip
 from helm_longctx.errors import InputError
-from helm_longctx.sources.download import Download, check_space, sha256_of
-from helm_longctx.sources.root import USE_A_MIRROR, SingleFile
-from helm_longctx.sources.unpack import unzip
 
 
 @dataclass(frozen=True)

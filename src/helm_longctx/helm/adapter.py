@@ -1,4 +1,4 @@
-"""The adapter of all tasks. It makes one request of each instance, in chat or completion form."""
+"""The adapter of all tasks. It makes one request of each instance, as a chat or a completion."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from helm.benchmark.window_services.tokenizer_service import TokenizerService
 from helm.common.request import Request
 
 from helm_longctx.errors import InputError
-from helm_longctx.helm.style import resolve_style, sends_messages, takes_both_forms
+from helm_longctx.helm.style import resolve_style, sends_messages, takes_both_styles
 from helm_longctx.helm.truncation import Truncator
-from helm_longctx.protocol.cutting.context_end import NoRoomError
-from helm_longctx.protocol.entry import METHOD
-from helm_longctx.protocol.prompt import FittedPrompt, Form
-from helm_longctx.protocol.sample import Sample
+from helm_longctx.tasks.cutting.context_end import NoRoomError
+from helm_longctx.tasks.entry import METHOD
+from helm_longctx.tasks.prompt import FittedPrompt, Style
+from helm_longctx.tasks.sample import Sample
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -57,7 +57,7 @@ class TooLongError(InputError):
 class LongContextAdapter(Adapter):
     """The adapter for the instances of all benchmarks of this package.
 
-    It logs no prompts, and copies a prompt only if the completion form or a cut requires it.
+    It logs no prompts, and copies a prompt only if a completion or a cut requires it.
     """
 
     def __init__(self, adapter_spec: AdapterSpec, tokenizer_service: TokenizerService):
@@ -67,7 +67,7 @@ class LongContextAdapter(Adapter):
         self.refuses = "error" in parts
         asked = next((part for part in parts if part != "error"), "auto")
         self.style = resolve_style(asked, adapter_spec.model_deployment)
-        self.takes_both_forms = takes_both_forms(adapter_spec.model_deployment)
+        self.takes_both_styles = takes_both_styles(adapter_spec.model_deployment)
         self.sends_messages = sends_messages(adapter_spec.model_deployment)
         self.chats_in_conversations = asked != "completion" and self.sends_messages
         self.truncator = Truncator.for_deployment(adapter_spec.model_deployment)
@@ -102,7 +102,7 @@ class LongContextAdapter(Adapter):
     def _adapt(self, instance: Instance) -> RequestState:
         spec, sample = self.adapter_spec, Sample.from_json(instance.extra_data)
         max_tokens = self._max_tokens(sample)
-        style: Form = self.style or ("chat" if sample.chat else "completion")
+        style: Style = self.style or ("chat" if sample.chat else "completion")
         if instance.input.messages and self.chats_in_conversations:
             style = "chat"
         fitted = self._fit(instance, sample, max_tokens, style)
@@ -110,12 +110,13 @@ class LongContextAdapter(Adapter):
             model=spec.model,
             model_deployment=spec.model_deployment,
             prompt="" if instance.input.messages else fitted.prompt,
-            # For a client that takes both forms (`takes_both_forms`), `[]` means a chat and None a completion.
-            messages=_messages(instance, fitted) or ([] if self.takes_both_forms and style == "chat" else None),
+            # For a client that takes both styles (`takes_both_styles`), `[]` means a chat and None a completion.
+            messages=_messages(instance, fitted) or ([] if self.takes_both_styles and style == "chat" else None),
             num_completions=spec.num_outputs,
             temperature=spec.temperature,
             max_tokens=max_tokens,
-            # Chats have no stop sequences of ours (HELMET scripts/run_api.sh), only those of HELM's run expanders.
+            # Chats have no stop sequences of ours (HELMET scripts/run_api.sh), only the stop sequences of HELM's run
+            # expanders.
             stop_sequences=[*spec.stop_sequences, *(sample.stop if style == "completion" else [])],
             random=spec.random,
         )
@@ -133,12 +134,12 @@ class LongContextAdapter(Adapter):
             prompt_truncated=fitted.cut,
         )
 
-    def _fit(self, instance: Instance, sample: Sample, max_tokens: int, style: Form) -> FittedPrompt:
+    def _fit(self, instance: Instance, sample: Sample, max_tokens: int, style: Style) -> FittedPrompt:
         """Cut the first user turn so that the prompt fits."""
         if instance.input.messages is not None and not (style == "chat" and self.sends_messages):
             raise InputError(
                 f"the prompt is a conversation, which deployment {self.adapter_spec.model_deployment!r} cannot send"
-                f" (style={style}); allowed: style=chat and a client that sends messages, such as OpenAI's"
+                f" (style={style}); use style=chat and a client that sends messages, such as OpenAI's"
             )
         prompt = _prompt(instance, sample, style)
         try:
@@ -164,8 +165,8 @@ class LongContextAdapter(Adapter):
         return self.truncator.excess(prompt, sample, self._max_tokens(sample), sample.style, _others(state.instance))
 
 
-def _prompt(instance: Instance, sample: Sample, style: Form) -> str:
-    """Return the first user turn, which is the only one that can be cut, in the form that is sent."""
+def _prompt(instance: Instance, sample: Sample, style: Style) -> str:
+    """Return the first user turn, which is the only one that can be cut, in the style that is sent."""
     messages = instance.input.messages
     text = str(messages[_first_turn(messages)]["content"] if messages else instance.input.text)
     return text if style == "chat" else text + (sample.separator + sample.answer_prefix)

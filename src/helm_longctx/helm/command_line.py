@@ -26,14 +26,16 @@ from helm.benchmark.runner import Runner, set_benchmark_output_path
 from helm.common.general import parse_hocon
 from helm.common.object_spec import get_class_by_name
 
-from helm_longctx.benchmarks import BENCHMARKS
+from helm_longctx._moved import current_name
 from helm_longctx.errors import InputError, shorten
 from helm_longctx.helm.errors import install_excepthook, print_error
 from helm_longctx.helm.run_specs import check_data
-from helm_longctx.protocol.entry import Entry, check_entry, split_entry
+from helm_longctx.redaction.abbreviation import describe_error
+from helm_longctx.tasks.entry import Entry, check_entry, split_entry
+from helm_longctx.tasks.registry import BENCHMARKS
 
 OURS = {name: benchmark for benchmark in BENCHMARKS for name in benchmark.entries}
-RUNNER = "helm_longctx.running.LongContextRunner"
+RUNNER = "helm_longctx.runner.LongContextRunner"
 LONGEST_NAME = 255
 """Largest number of bytes of a file name on nearly all file systems."""
 
@@ -98,7 +100,7 @@ def make_run_specs(
     args.run_entries, args.conf_paths = list(entries), [str(path) for path in conf_paths]
     args.models_to_run = list(models) or None
     if not (args.run_entries or args.conf_paths):
-        raise InputError("no run entry is given; allowed: run entries, or --conf-paths with files of run entries")
+        raise InputError("no run entry is given; give run entries, or --conf-paths with files of run entries")
     for problem in find_problems(args):
         raise problem
     # Run specs can depend on the output path.
@@ -109,12 +111,12 @@ def make_run_specs(
     try:
         return run_entries_to_run_specs(wanted, max_eval_instances=most, models_to_run=args.models_to_run)
     except ValueError as error:  # for example a deployment of another model
-        raise InputError(shorten(str(error))) from error
+        raise InputError(describe_error(error)) from error
 
 
 def asks_for_ours(args: Namespace) -> bool:
     """Whether the command names a run entry, a conf file or the runner of this package, even if misspelled."""
-    is_our_runner = _is_near(args.runner_class_name or "", [RUNNER])
+    is_our_runner = _is_near(current_name(args.runner_class_name or ""), [RUNNER])
     return is_our_runner or any(map(_is_our_conf, args.conf_paths)) or bool(_our_entries(args))
 
 
@@ -143,11 +145,11 @@ def read_conf(path: str, priority: int | None = None) -> list[str] | InputError:
 def _check_options(args: Namespace) -> Iterator[InputError]:
     for option, value in (("-n", args.num_threads), ("-m", args.max_eval_instances)):
         if value < 1:
-            yield InputError(f"{option} {value} is not allowed; allowed: a whole number from 1")
+            yield InputError(f"{option} {value} is invalid; give a whole number from 1")
     # HELM makes a folder of this name under `runs`.
     if "/" in args.suite or args.suite in ("", ".", "..") or len(args.suite.encode()) > LONGEST_NAME:
         yield InputError(
-            f"--suite {shorten(args.suite)} is not allowed; allowed: a folder's name, without '/' and of at most"
+            f"--suite {shorten(args.suite)} is invalid; give a folder's name, without '/' and of at most"
             f" {LONGEST_NAME} bytes"
         )
     if args.runner_class_name and not _is_runner(args.runner_class_name):
@@ -208,7 +210,7 @@ def unknown_model(where: str, model: str) -> InputError:
     """
     nearest = _nearest(model, [*get_all_models(), *(deployment.name for deployment in ALL_MODEL_DEPLOYMENTS)])
     return InputError(
-        f"{where}{shorten(model)} is not a model; allowed: HELM's models, those of --local-path, and those of"
+        f"{where}{shorten(model)} is not a model; give one of HELM's models, of --local-path or of"
         " `helm-longctx models`" + (f"; did you mean {nearest}?" if nearest else "")
     )
 

@@ -11,15 +11,15 @@ from helm.benchmark.run_spec import RunSpec
 from helm.benchmark.scenarios.scenario import create_scenario
 from helm.benchmark.tokenizer_config_registry import TokenizerConfig, get_tokenizer_config
 
+from helm_longctx.data.fetch import ensure
+from helm_longctx.data.hub import HubFile
+from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError, shorten
 from helm_longctx.helm.truncation import Truncator, load_tokenizer
-from helm_longctx.protocol.codec import make_codec
-from helm_longctx.protocol.counting import make_counter
-from helm_longctx.protocol.entry import Entry, is_our_method
-from helm_longctx.protocol.task import Settings
-from helm_longctx.sources.fetch import ensure
-from helm_longctx.sources.hub import HubFile
-from helm_longctx.sources.root import DataRoot
+from helm_longctx.tasks.codec import make_codec
+from helm_longctx.tasks.counting import make_counter
+from helm_longctx.tasks.entry import Entry, is_our_method
+from helm_longctx.tasks.task import Settings
 
 
 def settings_with_tokenizer(entry: Entry, root: DataRoot) -> Settings:
@@ -82,7 +82,7 @@ def _find_tokenizer(name: str, root: DataRoot) -> Any:
     # Names on the hub are `org/name`. Without this check, the hub would be asked for a misspelled folder.
     if name.count("/") != 1:
         raise InputError(
-            f"count_with={shorten(name)} is not a tokenizer; allowed: a tokenizer of HELM, the name of a model on the"
+            f"count_with={shorten(name)} is not a tokenizer; give a tokenizer of HELM, the name of a model on the"
             " hub, or a folder with tokenizer.json"
         )
     file = HubFile(name, "tokenizer.json", f"tokenizers/{name.replace('/', '__')}/tokenizer.json", kind="model")
@@ -95,11 +95,11 @@ def _load_registered(config: TokenizerConfig) -> Any:
         tokenizer = load_tokenizer(config)
     except Exception as error:  # each library raises another kind if a file or the network is missing
         raise InputError(
-            f"count_with={config.name!r} cannot be loaded ({type(error).__name__}); allowed: a tokenizer whose files"
+            f"count_with={config.name!r} cannot be loaded ({type(error).__name__}); give a tokenizer whose files"
             " are on this machine or can be downloaded, or longctx/words, which downloads nothing"
         ) from error
     if tokenizer is None:
-        raise InputError(f"count_with={config.name!r} does not run in this process; allowed: a tokenizer that does")
+        raise InputError(f"count_with={config.name!r} does not run in this process; give a tokenizer that does")
     return tokenizer
 
 

@@ -38,5 +38,5 @@ def explain(error: BaseException) -> str | None:
         return redact(" ".join(str(error).split()))
     text = str(error)
     if isinstance(error, ValueError) and text.startswith(("Unknown model", "Model deployment")):
-        return f"{text}; allowed: HELM's models, those of --local-path, and those of `helm-longctx models`"
+        return f"{text}; give one of HELM's models, of --local-path or of `helm-longctx models`"
     return None

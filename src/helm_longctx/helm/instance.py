@@ -6,16 +6,16 @@ from dataclasses import asdict
 
 from helm.benchmark.scenarios.scenario import CORRECT_TAG, TEST_SPLIT, Input, Instance, Output, Reference
 
-from helm_longctx.protocol.benchmark import Benchmark
-from helm_longctx.protocol.prompt import Prompt
-from helm_longctx.protocol.sample import Sample
-from helm_longctx.protocol.task import Example, Settings, Task
+from helm_longctx.tasks.benchmark import Benchmark
+from helm_longctx.tasks.prompt import Prompt
+from helm_longctx.tasks.sample import Sample
+from helm_longctx.tasks.task import Example, Settings, Task
 
 
 def to_instance(
     benchmark: Benchmark, task: Task, settings: Settings, example: Example, run_max_tokens: int
 ) -> Instance:
-    """Return the instance of an example. Its input is the prompt in chat form, and its `extra_data` is a `Sample`.
+    """Return the instance of an example. Its input is the prompt as a chat, and its `extra_data` is a `Sample`.
 
     Args:
         run_max_tokens: the run's output budget, which the adapter spec also has.

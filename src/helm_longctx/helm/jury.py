@@ -11,8 +11,8 @@ from helm.benchmark.metrics.metric import PerInstanceStats
 from helm.benchmark.metrics.metric_name import MetricName
 from helm.benchmark.metrics.statistic import Stat
 
-from helm_longctx.judging.agreement import cohen_kappa, krippendorff_alpha
-from helm_longctx.judging.scores import BY_JUDGE
+from helm_longctx.tasks.agreement import cohen_kappa, krippendorff_alpha
+from helm_longctx.tasks.judge_scores import BY_JUDGE
 
 GRADES = "judge_score"
 """The score whose values are grades (the correctness of a fluent answer, 0 to 3). An F1 has no grades."""

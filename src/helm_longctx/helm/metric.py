@@ -17,15 +17,16 @@ from helm.benchmark.metrics.metric_name import MetricContext, MetricName
 from helm.benchmark.metrics.metric_service import MetricService
 from helm.benchmark.metrics.statistic import Stat
 
-from helm_longctx.apis.prices import Prices, find_prices
-from helm_longctx.apis.usage import Usage, output_truncated, thinking_unfinished, usage_of
-from helm_longctx.benchmarks import find_benchmark
 from helm_longctx.failures import Failure, failure_of
 from helm_longctx.helm.jury import jury_stats
-from helm_longctx.protocol.metric_names import DEPTHS, depth_score, metric_fields, pass_at, task_score
-from helm_longctx.protocol.prompt import remove_thinking
-from helm_longctx.protocol.sample import Sample
-from helm_longctx.protocol.task import MAIN_METRIC, Record
+from helm_longctx.models.apis.names import find_other_model
+from helm_longctx.models.apis.prices import Prices, find_prices
+from helm_longctx.models.apis.usage import Usage, model_of, output_truncated, thinking_unfinished, usage_of
+from helm_longctx.tasks.metric_names import DEPTHS, depth_score, metric_fields, pass_at, task_score
+from helm_longctx.tasks.prompt import remove_thinking
+from helm_longctx.tasks.registry import find_benchmark
+from helm_longctx.tasks.sample import Sample
+from helm_longctx.tasks.task import MAIN_METRIC, Record
 
 FAILURE_METRICS = {Failure.TOO_LONG: "request_too_long", Failure.REFUSED: "request_refused"}
 """Failures that have their own counts, because they depend on the model and repeat."""
@@ -107,7 +108,9 @@ class LongContextMetric(Metric):
             yield "thinking_unfinished", float(thinking_unfinished(state.result))
             if usage := usage_of(state.result):
                 yield from _usage_values(usage, self._find_prices(state.request.model_deployment))
-            yield from self._scores(state, sample.depth)
+            if model_of(state.result):
+                yield "other_model", float(find_other_model(state.result) is not None)
+            yield from self._scores(state, sample)
         for name in ("depth", "input_tokens", "prompt_tokens"):
             if (value := getattr(sample, name)) is not None:
                 yield name, value
@@ -125,15 +128,15 @@ class LongContextMetric(Metric):
         if state.result and state.result.request_time is not None and state.result.request_time >= 0:
             yield "request_seconds", state.result.request_time
 
-    def _scores(self, state: RequestState, depth: float | None) -> Iterator[tuple[str, float]]:
+    def _scores(self, state: RequestState, sample: Sample) -> Iterator[tuple[str, float]]:
         assert state.instance.sub_split
         task = self.benchmark.task(state.instance.sub_split)
-        scores = task.scores(scored_record(state))
+        scores = task.scores(scored_record(state, sample))
         score = scores.pop(MAIN_METRIC, None)
         # A score of several metrics is the mean of their means (`derive_stats`), which can be over different instances.
         if score is not None and len(task.headline) == 1:
             yield MAIN_METRIC, score
-            if depth is not None:
+            if (depth := sample.depth) is not None:
                 yield depth_score(min(DEPTHS, key=lambda percent: abs(percent - 100 * depth))), score
         yield from scores.items()
 
@@ -208,9 +211,8 @@ def _usage_values(usage: Usage, prices: Prices | None) -> Iterator[tuple[str, fl
             yield "price_date", float(f"{prices.date:%Y%m%d}")
 
 
-def scored_record(state: RequestState) -> Record:
-    """Return the record that the task's scorer gets (see `protocol/task.py`)."""
-    sample = Sample.from_json(state.instance.extra_data)
+def scored_record(state: RequestState, sample: Sample) -> Record:
+    """Return the record that the task's scorer gets (see `tasks/task.py`)."""
     assert state.result
     # The model continued the prefix, and the official code scores both together (HELMET eval.py:101).
     prefix = sample.answer_prefix if sample.style == "completion" and sample.prefix_scored else ""

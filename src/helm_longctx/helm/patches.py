@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 import helm.common.request
 import yaml
@@ -27,10 +27,16 @@ from helm.benchmark.model_deployment_registry import DEPLOYMENT_NAME_TO_MODEL_DE
 from helm.common.hierarchical_logger import hwarn
 from helm.common.request import Request, RequestResult
 
-from helm_longctx.protocol.sample import Sample
+from helm_longctx._moved import current_name
+from helm_longctx.environment import request_timeout
+from helm_longctx.models.apis.attempt import OpensStore, store_watch
+from helm_longctx.models.apis.guard import guard_library
+from helm_longctx.models.apis.limits import LimitedBody
 from helm_longctx.redaction.abbreviation import abbreviate_request, add_log_filter
 from helm_longctx.redaction.logs import redact_logs, redact_uncaught
+from helm_longctx.redaction.origin import check_origin
 from helm_longctx.redaction.text import redact, register_arguments, register_credentials, register_environment
+from helm_longctx.tasks.sample import Sample
 
 if TYPE_CHECKING:
     from helm.benchmark.adaptation.adapter_spec import AdapterSpec
@@ -96,17 +102,11 @@ class ClientInTheMaking(NamedTuple):
 client_in_the_making: ContextVar[ClientInTheMaking | None] = ContextVar("client_in_the_making", default=None)
 """Set while HELM makes a client and the client's cache. HELM does not pass the deployment to a cache."""
 
-OpensStore = Callable[[], AbstractContextManager[Any]]
-store_watch: ContextVar[Callable[[OpensStore, str], AbstractContextManager[Any]] | None] = ContextVar(
-    "store_watch", default=None
-)
-"""Set during an attempt of our runner: (function that opens a store, the store's name) → the store for the client."""
-
 
 def _make_our_adapter(theirs: Any) -> Any:
     """HELM's factory is a fixed chain of ifs, so it cannot find an adapter of another package."""
     from helm_longctx.helm.adapter import LongContextAdapter
-    from helm_longctx.protocol.entry import is_our_method
+    from helm_longctx.tasks.entry import is_our_method
 
     def get_adapter(adapter_spec: AdapterSpec, tokenizer_service: TokenizerService) -> Adapter:
         if is_our_method(adapter_spec.method):
@@ -135,6 +135,7 @@ def _tell_whose_client(theirs: Any) -> Any:
         token = client_in_the_making.set(ClientInTheMaking(model_deployment_name, self.credentials))
         try:
             client: Client = theirs(self, model_deployment_name)
+            _guard_libraries(client)
             return client
         finally:
             client_in_the_making.reset(token)
@@ -142,12 +143,60 @@ def _tell_whose_client(theirs: Any) -> Any:
     return _get_client
 
 
+def _guard_libraries(client: Client) -> None:
+    """Guard the providers' packages in a client of HELM, which are its attributes."""
+    for library in getattr(client, "__dict__", {}).values():
+        guard_library(library)
+
+
+_FIRST = "helm_longctx_first_address"
+"""Attribute of a request of `requests`: the address of the POST from which redirects led to it."""
+
+
+def _keep_posts_at_their_origin(theirs: Any) -> Any:
+    """HELM's other clients post with `requests`, whose redirects take headers and prompts to any server."""
+
+    def rebuild_auth(self: Any, prepared_request: Any, response: Any) -> None:
+        if _is_of_post(response.request):
+            first = getattr(response.request, _FIRST, response.request.url)
+            check_origin(first, prepared_request.url)
+            setattr(prepared_request, _FIRST, first)  # some redirects turn a POST into a GET
+        theirs(self, prepared_request, response)
+
+    return rebuild_auth
+
+
+def _limit_posts(theirs: Any) -> Any:
+    """`requests` reads replies of any size, and most of HELM's clients wait for them without a limit."""
+
+    def send(
+        self: Any,
+        request: Any,
+        stream: bool = False,
+        timeout: Any = None,
+        verify: Any = True,
+        cert: Any = None,
+        proxies: Any = None,
+    ) -> Any:
+        is_limited = _is_of_post(request) and not stream
+        timeout = request_timeout() if is_limited and timeout is None else timeout
+        response = theirs(self, request, stream, timeout, verify, cert, proxies)
+        response.raw = LimitedBody(response.raw) if is_limited else response.raw
+        return response
+
+    return send
+
+
+def _is_of_post(request: Any) -> bool:
+    return request.method == "POST" or hasattr(request, _FIRST)
+
+
 def _need_no_credentials(theirs: Any) -> Any:
     """HELM warns of a key that its credentials file lacks, but our clients read keys from environment variables."""
 
     def provide_api_key(credentials: Mapping[str, Any], host_organization: str, model: str | None = None) -> str | None:
         record = DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.get(model or "")
-        is_ours = record is not None and record.client_spec.class_name.startswith(f"{_OUR_CLIENTS}.")
+        is_ours = record is not None and current_name(record.client_spec.class_name).startswith(f"{_OUR_CLIENTS}.")
         has_key = f"{host_organization}ApiKey" in credentials or model in credentials.get("deployments", {})
         key: str | None = None if is_ours and not has_key else theirs(credentials, host_organization, model)
         return key
@@ -238,7 +287,7 @@ _ADAPTER = Patch(
     _make_our_adapter,
 )
 _CLIENTS = "helm.clients.auto_client:AutoClient"
-_OUR_CLIENTS = "helm_longctx.apis"
+_OUR_CLIENTS = "helm_longctx.models.apis"
 _OF_RUNS = (
     Patch("helm.common.cache", "create_key_value_store", ("config",), _open_our_store),
     Patch(_CLIENTS, "_get_client", ("self", "model_deployment_name"), _tell_whose_client),
@@ -263,6 +312,18 @@ _OF_RUNS = (
     ),
     Patch("helm.benchmark.model_deployment_registry:ModelDeployment", "__post_init__", ("self",), _register_arguments),
     Patch("helm.common.request:Request", "__repr__", ("self",), _shorten_requests),
+    Patch(
+        "requests.sessions:SessionRedirectMixin",
+        "rebuild_auth",
+        ("self", "prepared_request", "response"),
+        _keep_posts_at_their_origin,
+    ),
+    Patch(
+        "requests.adapters:HTTPAdapter",
+        "send",
+        ("self", "request", "stream", "timeout", "verify", "cert", "proxies"),
+        _limit_posts,
+    ),
 )
 _OPENAI = Patch("helm.clients.openai_client:OpenAIClient", "_make_chat_raw_request", ("self", "request"), _send_seeds)
 
@@ -328,14 +389,19 @@ def apply_seed_patch() -> None:
         _OPENAI.apply()
 
 
-@contextmanager
-def libyaml() -> Iterator[None]:
-    """Make HELM read YAML files with libyaml, if PyYAML has it, while the block runs.
+def load_with_libyaml(file: TextIO) -> Any:
+    """Read a YAML file of HELM's with libyaml, if PyYAML has it.
 
     The values are the same, but HELM's own files take 0.3 seconds instead of 3.
     """
+    return yaml.load(file, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506  # both are safe
+
+
+@contextmanager
+def yaml_reader(load: Callable[[Any], Any]) -> Iterator[None]:
+    """Make HELM read YAML files with another function while the block runs."""
     safe_load = yaml.safe_load
-    yaml.safe_load = functools.partial(yaml.load, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    yaml.safe_load = load  # type: ignore[assignment]
     try:
         yield
     finally:

@@ -16,15 +16,15 @@ from helm.benchmark.scenarios.scenario import ScenarioSpec
 from helm.common.object_spec import ObjectSpec, get_class_by_name
 
 from helm_longctx._version import VERSION
+from helm_longctx.data.fetch import ensure
+from helm_longctx.data.root import DataRoot
 from helm_longctx.helm.adapter import method_for
 from helm_longctx.helm.annotator import JudgeAnnotator
 from helm_longctx.helm.metric import LongContextMetric
 from helm_longctx.helm.patches import apply_patches
 from helm_longctx.helm.scenario import LongContextScenario
-from helm_longctx.protocol.benchmark import Benchmark
-from helm_longctx.protocol.entry import Entry, check_entry, fetch_command
-from helm_longctx.sources.fetch import ensure
-from helm_longctx.sources.root import DataRoot
+from helm_longctx.tasks.benchmark import Benchmark
+from helm_longctx.tasks.entry import Entry, check_entry, fetch_command
 
 Spec = TypeVar("Spec", bound=ObjectSpec)
 

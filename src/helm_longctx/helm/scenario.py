@@ -8,16 +8,16 @@ from typing import Any
 
 from helm.benchmark.scenarios.scenario import Instance, Scenario, ScenarioMetadata
 
-from helm_longctx.benchmarks import benchmark_of
+from helm_longctx.data.fetch import ensure
+from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.helm.counting import settings_with_tokenizer
 from helm_longctx.helm.instance import to_instance
-from helm_longctx.protocol.entry import check_entry
-from helm_longctx.protocol.loading import load_examples
-from helm_longctx.protocol.sample import Sample
-from helm_longctx.protocol.task import MAIN_METRIC
-from helm_longctx.sources.fetch import ensure
-from helm_longctx.sources.root import DataRoot
+from helm_longctx.tasks.entry import check_entry
+from helm_longctx.tasks.loading import load_examples
+from helm_longctx.tasks.registry import benchmark_of
+from helm_longctx.tasks.sample import Sample
+from helm_longctx.tasks.task import MAIN_METRIC
 
 _log = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ class LongContextScenario(Scenario):
         entry: name of the run entry, e.g. `helmet_recall`. It determines the benchmark.
         revision: the official revision that the prompts and metrics follow; it must be the installed package's.
         comparability: the benchmark's comparability number when the run spec was made; it must be the installed one.
-        files: digest of the user's own files when the run spec was made. The runner compares it with that of a
+        files: digest of the user's own files when the run spec was made. The runner compares it with the digest of a
             complete run.
         arguments: the run entry's arguments.
 
@@ -45,7 +45,7 @@ class LongContextScenario(Scenario):
         for name, given in (("revision", revision), ("comparability", comparability)):
             # None in runs of earlier versions, which did not store the number.
             if given not in (None, installed[name]):
-                raise InputError(f"{entry}: {name}={given!r} is not allowed; allowed: {installed[name]!r} (installed)")
+                raise InputError(f"{entry}: {name}={given!r} is invalid; the installed package has {installed[name]!r}")
         self.entry = check_entry(self.benchmark, entry, arguments)
         self.name = self.benchmark.name
         self.description = f"{self.benchmark.title}: {self.benchmark.description}"
@@ -63,7 +63,7 @@ class LongContextScenario(Scenario):
         if any(Sample.from_json(instance.extra_data).follow_up for instance in instances):
             raise InputError(
                 f"{self.entry.description} needs two requests for each question, which HELM's own runner cannot send;"
-                " allowed: --runner-class-name helm_longctx.running.LongContextRunner"
+                " give --runner-class-name helm_longctx.runner.LongContextRunner"
             )
         return instances
 
@@ -71,7 +71,7 @@ class LongContextScenario(Scenario):
         """Fetch missing data, and yield the instances one at a time.
 
         Args:
-            output_path: `<benchmark output>/scenarios/<name>`, as HELM passes it. Our cache is beside this folder.
+            output_path: `<benchmark output>/scenarios/<name>`, as HELM passes it. Our cache is next to this folder.
         """
         root = DataRoot.of_scenario(output_path)
         sources = [*self.entry.sources, *self.entry.judge_sources(root)]

@@ -7,7 +7,8 @@ from helm.benchmark.model_metadata_registry import INSTRUCTION_FOLLOWING_MODEL_T
 from helm.common.object_spec import get_class_by_name
 from helm.common.optional_dependencies import OptionalDependencyNotInstalled
 
-from helm_longctx.protocol.prompt import Form
+from helm_longctx.models.apis.provider import helm_clients
+from helm_longctx.tasks.prompt import Style
 
 RAW_TEXT_CLIENTS = frozenset(
     f"helm.clients.{name}"
@@ -24,61 +25,53 @@ RAW_TEXT_CLIENTS = frozenset(
 )
 """HELM's clients that send the prompt unchanged as a completion."""
 
-MESSAGE_CLIENTS = frozenset(
-    {
-        "OpenAIClient",
-        "OpenAIResponseClient",
-        "AnthropicMessagesClient",
-        "GoogleGenAIClient",
-        "HuggingFaceClient",
-        "LiteLLMCompletionClient",
-    }
-)
-"""HELM's clients that send a request's messages. Classes derived from them do, too; other clients omit them or fail."""
+MESSAGE_CLIENTS = frozenset({"GoogleGenAIClient", "HuggingFaceClient", "LiteLLMCompletionClient"})
+"""HELM's clients that send a request's messages, besides those in the records of providers. Classes derived from them
+do, too; other clients omit them or fail."""
 
 HUGGING_FACE_CLIENT = "helm.clients.huggingface_client.HuggingFaceClient"
 
 
-def deployment_form(name: str) -> Form | None:
-    """Return the form in which a deployment sends a prompt; None if it takes both and the request must say which.
+def deployment_style(name: str) -> Style | None:
+    """Return the style in which a deployment sends a prompt; None if it takes both and the request must say which.
 
-    - A client's class can declare the form (`request_form`, as in `helm_longctx.apis`). If it takes both forms, models
-      that do not follow instructions get completions.
+    - A client's class can declare the style (`request_form`, as in `helm_longctx.models.apis`). If it takes both,
+      models that do not follow instructions get completions.
     - HELM's `HuggingFaceClient` has `apply_chat_template`. If it is not set, models that follow instructions get chats.
     - HELM's other clients send chats, except `RAW_TEXT_CLIENTS`.
     - Any other client sends chats if the model follows instructions.
     """
     deployment = get_model_deployment(name)
-    form = _declared_form(deployment)
+    style = _declared_style(deployment)
     # A base model cannot chat, even if its client can send chats.
-    if form == "both":
+    if style == "both":
         return None if _follows_instructions(deployment) else "completion"
-    if form is not None:
-        return _form(form == "chat")
+    if style is not None:
+        return _style(style == "chat")
     client = deployment.client_spec.class_name
     if client in RAW_TEXT_CLIENTS:
         return "completion"
     if client == HUGGING_FACE_CLIENT:
         template = deployment.client_spec.args.get("apply_chat_template")
-        return _form(template if template is not None else _follows_instructions(deployment))
-    return _form(client.startswith("helm.clients.") or _follows_instructions(deployment))
+        return _style(template if template is not None else _follows_instructions(deployment))
+    return _style(client.startswith("helm.clients.") or _follows_instructions(deployment))
 
 
-def resolve_style(style: str, deployment: str) -> Form | None:
-    """Return the form of a run's prompts: that of `style`, or with `auto` the deployment's; None for the task's form.
+def resolve_style(style: str, deployment: str) -> Style | None:
+    """Return the style of a run's prompts: `style`, or with `auto` the deployment's; None for the style of each task.
 
     HELMET sends completions for recall, RAG, re-ranking and ICL, also to instruction-tuned models, and chats for
     long-document QA, summarization and citations. It always sends chats to API models. Most deployments support only
-    one form, so users choose the deployment to get HELMET's form (docs/models.md).
+    one style, so users choose the deployment to get HELMET's style (docs/models.md).
     """
     if style == "chat":
         return "chat"
-    return "completion" if style == "completion" else deployment_form(deployment)
+    return "completion" if style == "completion" else deployment_style(deployment)
 
 
-def takes_both_forms(deployment: str) -> bool:
-    """Whether a deployment takes both forms, so that each request must say which one it has."""
-    return _declared_form(get_model_deployment(deployment)) == "both"
+def takes_both_styles(deployment: str) -> bool:
+    """Whether a deployment takes both styles, so that each request must say which one it has."""
+    return _declared_style(get_model_deployment(deployment)) == "both"
 
 
 def sends_messages(deployment: str) -> bool:
@@ -90,13 +83,14 @@ def sends_messages(deployment: str) -> bool:
     client = _client_class(record)
     if getattr(client, "sends_messages", False):
         return True
-    if _declared_form(record) is not None or record.client_spec.class_name == HUGGING_FACE_CLIENT:
-        return deployment_form(deployment) != "completion"
-    return any(base.__name__ in MESSAGE_CLIENTS for base in client.__mro__)
+    if _declared_style(record) is not None or record.client_spec.class_name == HUGGING_FACE_CLIENT:
+        return deployment_style(deployment) != "completion"
+    names = MESSAGE_CLIENTS.union(name for name, helm_client in helm_clients() if helm_client.sends_messages)
+    return any(base.__name__ in names for base in client.__mro__)
 
 
-def _declared_form(deployment: ModelDeployment) -> str | None:
-    """Return the form that the client's class declares: `chat`, `completion` or `both`; None if it declares none."""
+def _declared_style(deployment: ModelDeployment) -> str | None:
+    """Return the style that the client's class declares: `chat`, `completion` or `both`; None if it declares none."""
     declare = getattr(_client_class(deployment), "request_form", None)
     return declare(deployment.client_spec.args or {}) if declare else None
 
@@ -109,7 +103,7 @@ def _client_class(deployment: ModelDeployment) -> type:
         return object
 
 
-def _form(chats: bool) -> Form:
+def _style(chats: bool) -> Style:
     return "chat" if chats else "completion"
 
 

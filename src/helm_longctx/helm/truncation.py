@@ -18,9 +18,9 @@ from helm.common.object_spec import get_class_by_name
 
 from helm_longctx.environment import ignore_broken_torchvision
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.cutting import context_end, middle
-from helm_longctx.protocol.prompt import FittedPrompt, Form
-from helm_longctx.protocol.sample import Sample
+from helm_longctx.tasks.cutting import context_end, middle
+from helm_longctx.tasks.prompt import FittedPrompt, Style
+from helm_longctx.tasks.sample import Sample
 
 CHAT_BUFFER = 100
 """Number of tokens that are reserved for the markup of a chat API (HELMET model_utils.py, buffer)."""
@@ -72,7 +72,9 @@ class Truncator:
         if self.window is not None:
             self.tokenizer()
 
-    def fit(self, prompt: str, sample: Sample, max_tokens: int, form: Form, others: Sequence[str] = ()) -> FittedPrompt:
+    def fit(
+        self, prompt: str, sample: Sample, max_tokens: int, style: Style, others: Sequence[str] = ()
+    ) -> FittedPrompt:
         """Return the prompt, cut by the task's rule if it is too long.
 
         Args:
@@ -88,8 +90,8 @@ class Truncator:
         """
         if self.window is None or sample.cut == "nothing":
             return FittedPrompt(prompt)
-        limit = self._limit(sample, max_tokens, form)
-        counted = _text_to_count(prompt, sample, form)
+        limit = self._limit(sample, max_tokens, style)
+        counted = _text_to_count(prompt, sample, style)
         if _are_short([counted, *others], limit):
             return FittedPrompt(prompt)
         if sample.cut == "context_middle":
@@ -103,12 +105,12 @@ class Truncator:
         fitted = self._without_end(counted, [place + header for place in sample.context_span], limit)
         return replace(fitted, prompt=fitted.prompt[header:] if fitted.cut else prompt)
 
-    def excess(self, prompt: str, sample: Sample, max_tokens: int, form: Form, others: Sequence[str] = ()) -> int:
+    def excess(self, prompt: str, sample: Sample, max_tokens: int, style: Style, others: Sequence[str] = ()) -> int:
         """Return the number of tokens by which a prompt is too long. The arguments are those of `fit`."""
         if sample.cut == "context_middle":
             context, limit = self._context_and_limit(prompt, sample, max_tokens, others)
             return self._count(context) - limit
-        return self._count(_text_to_count(prompt, sample, form)) - self._limit(sample, max_tokens, form)
+        return self._count(_text_to_count(prompt, sample, style)) - self._limit(sample, max_tokens, style)
 
     def _around_middle(self, prompt: str, sample: Sample, limit: int) -> FittedPrompt:
         cut = self._without_middle if sample.cut == "middle" else self._without_joined_middle
@@ -136,7 +138,7 @@ class Truncator:
     ) -> tuple[str, int]:
         """Return the text whose middle can be cut, and the most tokens of it.
 
-        What the official code reserves need not hold the text beside it. Where it does not, the official code sends a
+        What the official code reserves need not hold the text around it. Where it does not, the official code sends a
         request that is too long.
         """
         assert sample.context_span is not None
@@ -145,7 +147,7 @@ class Truncator:
         room = sample.extend(reserved=max(sample.reserved, beside + max_tokens))
         return prompt[start:end], self._limit(room, max_tokens, "chat")
 
-    def _limit(self, sample: Sample, max_tokens: int, form: Form) -> int:
+    def _limit(self, sample: Sample, max_tokens: int, style: Style) -> int:
         assert self.window is not None
         if sample.cut == "context_middle":
             # The official code counts the markup of the chat template, which is not known here, with the context.
@@ -158,7 +160,8 @@ class Truncator:
             # A run expander can limit the output to fewer tokens than the thinking. Then that limit is the whole
             # budget.
             max_tokens -= thinking if max_tokens > thinking else 0
-            limit = min(self.window, sample.length or self.window) - max_tokens - (CHAT_BUFFER if form == "chat" else 0)
+            buffer = CHAT_BUFFER if style == "chat" else 0
+            limit = min(self.window, sample.length or self.window) - max_tokens - buffer
         if limit <= 0:
             raise InputError(f"a window of {self.window} tokens has no room for a prompt with max_tokens={max_tokens}")
         return int(limit)
@@ -193,8 +196,8 @@ def _are_short(texts: Sequence[str], limit: int) -> bool:
     return sum(len(text.encode("utf-8", "surrogatepass")) + _SPECIAL_TOKENS for text in texts) <= limit
 
 
-def _text_to_count(prompt: str, sample: Sample, form: Form) -> str:
-    return CHAT_HEADER + prompt if form == "chat" and sample.cut not in MIDDLE else prompt
+def _text_to_count(prompt: str, sample: Sample, style: Style) -> str:
+    return CHAT_HEADER + prompt if style == "chat" and sample.cut not in MIDDLE else prompt
 
 
 def load_deployment_counter(name: str) -> Callable[[str], int] | None:
@@ -235,7 +238,7 @@ def _tokenizer(deployment: ModelDeployment) -> Any:
     kind = config.tokenizer_spec.class_name if config else "none"
     raise InputError(
         f"deployment {deployment.name!r}: tokenizer {deployment.tokenizer_name!r} ({kind}) cannot be used to cut"
-        f" prompts; allowed: {', '.join(_KINDS)}, or no tokenizer_name if no prompt is to be cut"
+        f" prompts; use {', '.join(_KINDS)}, or no tokenizer_name if no prompt is to be cut"
     )
 
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import logging
 from abc import abstractmethod
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, ClassVar
 
 from helm.benchmark.adaptation.request_state import RequestState
 from helm.benchmark.annotation.annotator import AnnotatorSpec
 from helm.clients.auto_client import AutoClient
+from helm.common.cache_backend_config import BlackHoleCacheBackendConfig
 from helm.common.object_spec import get_class_by_name
 
-from helm_longctx.errors import InputError, shorten
+from helm_longctx.errors import InputError
 from helm_longctx.failures import failure_of
 from helm_longctx.helm.annotator import JudgeAnnotator
 from helm_longctx.helm.metric import scored_record
@@ -21,10 +23,10 @@ from helm_longctx.judging.calls import check_settings
 from helm_longctx.judging.judge import Judge, JudgeRequest, Reply, find_judges, parse_judges
 from helm_longctx.judging.jury import ask_judges
 from helm_longctx.judging.keys.client import UnavailableClient
-from helm_longctx.judging.scores import ANSWER
-from helm_longctx.protocol.sample import Sample
-from helm_longctx.protocol.task import Record
-from helm_longctx.redaction.text import redact
+from helm_longctx.redaction.abbreviation import describe_error
+from helm_longctx.tasks.judge_scores import ANSWER
+from helm_longctx.tasks.sample import Sample
+from helm_longctx.tasks.task import Record
 
 _log = logging.getLogger(__name__)
 
@@ -51,14 +53,15 @@ class AnswerAnnotator(JudgeAnnotator):
     """Whether an answer about which there is nothing to ask has a verdict, too."""
 
     def __init__(self, judge: str, auto_client: AutoClient):
+        self._judge, self._client = judge, auto_client
         self._is_named = judge != "auto"
         self._logged: set[str] = set()
-        names = (
-            dict.fromkeys(judge.split("+"))
-            if self._is_named
-            else _official_judge(self.official, auto_client.credentials)
-        )
-        self._judges = [_find_judge(name, auto_client) for name in names]
+
+    @cached_property
+    def _judges(self) -> list[Judge]:
+        """The judges. They are found when answers are judged, so that questions can be made without a key."""
+        names = self._judge.split("+") if self._is_named else _official_judge(self.official, self._client.credentials)
+        return [_find_judge(name, self._client) for name in dict.fromkeys(names)]
 
     @abstractmethod
     def questions(self, task: str, record: Record) -> dict[str, JudgeRequest]:
@@ -159,15 +162,15 @@ def judge_requests(spec: AnnotatorSpec, state: RequestState) -> list[JudgeReques
     # An entailment model judges passages and claims, and has no such questions.
     if not issubclass(annotator, AnswerAnnotator):
         return []
-    # `__init__` is not called, because it would look for the judge and its key.
-    return [*annotator.__new__(annotator).questions(*_task_and_record(state)).values()]
+    asks_nobody = AutoClient({}, "", BlackHoleCacheBackendConfig())
+    return [*annotator(**spec.args, auto_client=asks_nobody).questions(*_task_and_record(state)).values()]
 
 
-def typical_answer(spec: AnnotatorSpec, state: RequestState, tokens: int) -> str:
+def typical_answer(spec: AnnotatorSpec, record: Record, tokens: int) -> str:
     """Return a text of about so many tokens in place of an answer, for estimates."""
     annotator: type[Any] = get_class_by_name(spec.class_name)
     make = annotator.typical_answer if issubclass(annotator, AnswerAnnotator) else AnswerAnnotator.typical_answer
-    return make(Sample.from_json(state.instance.extra_data).record, tokens)
+    return make(record, tokens)
 
 
 def judge_names(spec: AnnotatorSpec, credentials: Mapping[str, Any] | None = None) -> list[str]:
@@ -196,7 +199,8 @@ def is_answered(state: RequestState) -> bool:
 
 def explain(error: Exception) -> str:
     """Return the reason why a judge cannot be used, without secrets."""
-    return str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {shorten(redact(str(error)))}"
+    text = describe_error(error)
+    return text if isinstance(error, InputError) else f"{type(error).__name__}: {text}"
 
 
 def log_once(logged: set[str], state: RequestState, error: Exception) -> None:
@@ -213,8 +217,8 @@ def log_once(logged: set[str], state: RequestState, error: Exception) -> None:
 
 def _task_and_record(state: RequestState) -> tuple[str, Record]:
     """Return an answer's task, and its scored record with the question."""
-    question = Sample.from_json(state.instance.extra_data).question
-    return state.instance.sub_split or "", {**scored_record(state), "question": question}
+    sample = Sample.from_json(state.instance.extra_data)
+    return state.instance.sub_split or "", {**scored_record(state, sample), "question": sample.question}
 
 
 def _official_judge(official: str, credentials: Mapping[str, Any]) -> list[str]:

@@ -1,8 +1,7 @@
 """Asks whether judges exist, before a run sends anything to its model.
 
-A judge is asked with one tiny request, not by its provider's list of models: hosts list models that they do not serve,
-Azure lists models instead of deployments, and some servers have no list. The reply is not cached on disk, because a
-judge that answered last month may be gone, but each judge is asked only once in a process.
+The reply is not cached on disk, because a judge that answered last month may be gone, but each judge is asked only once
+in a process.
 """
 
 from __future__ import annotations
@@ -11,41 +10,35 @@ import inspect
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 from helm.benchmark.model_deployment_registry import ModelDeployment, get_model_deployment
 from helm.clients.auto_client import AutoClient
 from helm.common.cache_backend_config import BlackHoleCacheBackendConfig
-from helm.common.hierarchical_logger import hlog, hwarn
+from helm.common.hierarchical_logger import hlog
 from helm.common.object_spec import get_class_by_name
-from helm.common.request import Request
 
-from helm_longctx.errors import InputError, shorten
-from helm_longctx.failures import Failure, failure_of, failure_of_error
-from helm_longctx.judging.calls import request_once
+from helm_longctx.errors import InputError
+from helm_longctx.failures import Failure, failure_of_error
+from helm_longctx.judging.calls import TIMEOUT, setting
 from helm_longctx.judging.judge import messages_before
 from helm_longctx.judging.keys.client import check_credentials, judge_client
 from helm_longctx.judging.keys.find import LIBRARIES, UnavailableJudgeError, find_key, judge_prefix
-from helm_longctx.redaction.text import redact
+from helm_longctx.models.apis.availability import Availability, ask_model, tiny_request
+from helm_longctx.redaction.abbreviation import describe_error
+from helm_longctx.redaction.logs import warn_once
 
 SECONDS = 30.0
-"""Longest wait for the reply. A judge that needs longer is not known to be missing, so the run begins."""
+"""Longest wait for the reply, if calls have no shorter limit. A judge that needs longer is not known to be missing, so
+the run begins."""
 
 INSTEAD = (
     "give judge=DEPLOYMENT for another judge (docs/judges.md says how to choose one), or judge=none to run without"
     " judged scores"
 )
 
-PROMPT = "Reply with the word yes."
-"""The request. Its output limit is 16 tokens, because OpenAI's newer models refuse a smaller one."""
-
-_MISSING: dict[Failure | None, str] = {
-    Failure.UNKNOWN_MODEL: "does not exist or was withdrawn",
-    Failure.BAD_KEY: "refuses the key",
-}
-"""What errors say of a judge that no later call can reach. All other failures may pass, so they do not end a run."""
+_REASONS = {Failure.UNKNOWN_MODEL: "does not exist or was withdrawn", Failure.BAD_KEY: "refuses the key"}
+"""What errors say of a judge that no later call can reach."""
 
 
 def check_judge(deployment: str, credentials: Mapping[str, Any]) -> None:
@@ -59,8 +52,9 @@ def check_judge(deployment: str, credentials: Mapping[str, Any]) -> None:
         InputError: the judge has no key, or its server answers that there is no such model or that the key is wrong.
     """
     check_credentials(deployment, credentials)
-    if reason := _outcome(deployment, credentials).reason:
-        raise InputError(f"judge={deployment} {reason}; {INSTEAD}")
+    found = _availability(deployment, credentials)
+    if found.exists is False:
+        raise InputError(f"judge={deployment} {_explain(found)}; {INSTEAD}")
 
 
 def find_official_judge(official: str, credentials: Mapping[str, Any]) -> str | None:
@@ -76,27 +70,22 @@ def find_official_judge(official: str, credentials: Mapping[str, Any]) -> str | 
         InputError: there is a key, but the official judge does not exist any more. Another judge is never taken
             instead.
     """
-    outcomes = {name: _outcome(name, credentials) for name in _hosts(official, credentials)}
-    if not outcomes:
-        _warn_once(f"answers are not judged: there is no key for the official judge {official}; {INSTEAD}")
+    hosts = {name: _availability(name, credentials) for name in _hosts(official, credentials)}
+    if not hosts:
+        # The runner and the annotator of each run both look for the judge.
+        warn_once(f"answers are not judged: there is no key for the official judge {official}; {INSTEAD}")
         return None
     # A failure that may pass says nothing about the official host, but another host must have answered.
-    found = next((name for name, outcome in outcomes.items() if outcome.failure is None), None)
+    found = next((name for name, host in hosts.items() if host.exists), None)
     # The official host with a temporary failure is better than none: the run begins and asks again later.
-    if found is None and official in outcomes and not outcomes[official].reason:
+    if found is None and official in hosts and hosts[official].exists is None:
         found = official
     if found is None:
-        said = "; ".join(f"{name} {outcome.reason or 'does not answer'}" for name, outcome in outcomes.items())
+        said = "; ".join(f"{name} {_explain(host)}" for name, host in hosts.items())
         raise InputError(f"judge=auto: the official judge cannot be asked: {said}; {INSTEAD}")
     if found != official:
         hlog(f"judge=auto: the official judge is asked at {found}")
     return found
-
-
-@cache
-def _warn_once(text: str) -> None:
-    """Log a warning only once. The runner and the annotator of each run both look for the judge."""
-    hwarn(text)
 
 
 def _hosts(official: str, credentials: Mapping[str, Any]) -> Iterator[str]:
@@ -116,54 +105,38 @@ def _hosts(official: str, credentials: Mapping[str, Any]) -> Iterator[str]:
             yield name
 
 
-@dataclass(frozen=True)
-class _Outcome:
-    """What a judge replied.
-
-    Args:
-        failure: None if it answered, or was not asked because it is not on a server.
-        error: text of the failure, without secrets.
-    """
-
-    failure: Failure | None = None
-    error: str = ""
-
-    @property
-    def reason(self) -> str:
-        """Why no later call can succeed; empty if one may."""
-        return f"{_MISSING[self.failure]} ({shorten(self.error)})" if self.failure in _MISSING else ""
+def _explain(found: Availability) -> str:
+    words = _REASONS.get(found.failure or Failure.UNKNOWN)
+    return f"{words} ({found.reason})" if words else "does not answer"
 
 
-_outcomes: dict[str, _Outcome] = {}
+_found: dict[str, Availability] = {}
 _lock = threading.Lock()
 
 
-def _outcome(deployment: str, credentials: Mapping[str, Any]) -> _Outcome:
+def _availability(deployment: str, credentials: Mapping[str, Any]) -> Availability:
     record = get_model_deployment(deployment)
     with _lock:  # HELM makes annotators in several threads
         # The key is the whole record and not the name, because a deployment can be registered anew with another
         # address.
         key = repr(record)
-        if key not in _outcomes:
-            _outcomes[key] = _ask(record, credentials)
-        return _outcomes[key]
+        if key not in _found:
+            _found[key] = _ask(record, credentials)
+        return _found[key]
 
 
-def _ask(record: ModelDeployment, credentials: Mapping[str, Any]) -> _Outcome:
+def _ask(record: ModelDeployment, credentials: Mapping[str, Any]) -> Availability:
     try:
         if not _is_server(record):
-            return _Outcome()
+            return Availability()
         # HELM's client wants a folder for files, which this request does not need.
         with tempfile.TemporaryDirectory() as folder:
-            client = judge_client(record.name, AutoClient(credentials, folder, BlackHoleCacheBackendConfig()), SECONDS)
-            messages = messages_before(record)
-            request = Request(
-                record.model_name or record.name, record.name, prompt=PROMPT, messages=messages, max_tokens=16
-            )
-            result = request_once(client, request)
+            clients = AutoClient(credentials, folder, BlackHoleCacheBackendConfig())
+            client = judge_client(record.name, clients, min(SECONDS, setting(TIMEOUT)))
+            model, messages = record.model_name or record.name, messages_before(record)
+            return ask_model(client, tiny_request(model, record.name, messages))
     except Exception as error:  # the constructors of HELM's clients raise many kinds
-        return _Outcome(failure_of_error(error), redact(str(error)))
-    return _Outcome(failure_of(result), redact(result.error or ""))
+        return Availability(failure_of_error(error), describe_error(error))
 
 
 def _is_server(record: ModelDeployment) -> bool:

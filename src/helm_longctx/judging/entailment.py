@@ -88,8 +88,8 @@ def find_entailment(judge: str, client: AutoClient, folder: Path) -> EntailmentJ
     # HELM's names first: a deployment and a hub model can have the same `org/name`.
     if is_deployment(judge):
         (deployment,) = find_judges(judge, client)
-        # No file: HELM's request cache already stores the replies of deployments.
-        return CachedEntailment(DeploymentEntailment(deployment), None)
+        # HELM's request cache already stores the replies of deployments.
+        return DeploymentEntailment(deployment)
     name = TRUE_NLI if judge == "auto" else judge
     require("citations", f"judge={name!r}")
     return CachedEntailment(HubEntailment(name), folder / "entailment.sqlite")
@@ -249,7 +249,7 @@ def _load(name: str, version: str | None) -> _NliModel:
     except Exception as error:  # errors of the hub, the disk, or a broken installation
         raise InputError(
             f"judge={name!r} is neither a HELM deployment nor a model that can be loaded on this machine"
-            f" ({type(error).__name__}); see docs/citations.md"
+            f" ({type(error).__name__}); see docs/judges.md#citations"
         ) from error
     return _NliModel(model.to("cuda" if gpu else "cpu").eval(), tokenizer, entailed)
 
@@ -301,9 +301,11 @@ class DeploymentEntailment:
         self.name, self._judge = judge.name, judge
 
     def entails(self, pairs: Sequence[Pair]) -> list[bool | None]:
-        """Judge each pair; the verdict is None if no call succeeded or no reply began with 1 or 0."""
+        """Judge each pair, and equal pairs once; None if no call succeeded or no reply began with 1 or 0."""
+        different = list(dict.fromkeys(pairs))
         with ThreadPoolExecutor(self.parallel) as pool:
-            verdicts = list(pool.map(self._verdict, pairs))
+            by_pair = dict(zip(different, pool.map(self._verdict, different), strict=True))
+        verdicts = [by_pair[pair] for pair in pairs]
         if failed := verdicts.count(None):
             _log.warning("%s: no verdict on %d of %d pairs", self.name, failed, len(verdicts))
         return verdicts
@@ -317,9 +319,10 @@ class DeploymentEntailment:
         return verdict["entails"] if verdict else None
 
 
-def _parse_reply(reply: str) -> dict[str, bool] | None:
+def _parse_reply(reply: object) -> dict[str, bool] | None:
     # Some models add an explanation after the first word although they were told not to.
-    first = (reply.split() or [""])[0].rstrip(".")
+    words = reply.split(maxsplit=1) if isinstance(reply, str) else []
+    first = words[0].rstrip(".") if words else ""
     return {"entails": first == "1"} if first in ("0", "1") else None
 
 
@@ -328,16 +331,15 @@ class CachedEntailment:
 
     Args:
         judge: the judge to ask for new pairs.
-        path: file that stores verdicts for later runs; None to keep them in memory. Passages are not stored.
+        path: file that stores verdicts for later runs. Passages are not stored.
     """
 
-    def __init__(self, judge: EntailmentJudge, path: Path | None):
+    def __init__(self, judge: EntailmentJudge, path: Path):
         self._judge, self.official = judge, judge.official
         self._lock = threading.Lock()
-        if path:
-            path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         # Several threads use the connection, one at a time under the lock; 60 seconds are for other processes' writes.
-        self._database = sqlite3.connect(path or ":memory:", check_same_thread=False, timeout=60)
+        self._database = sqlite3.connect(path, check_same_thread=False, timeout=60)
         self._database.execute("CREATE TABLE IF NOT EXISTS verdicts (key TEXT PRIMARY KEY, entailed INTEGER)")
 
     @property

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 from helm.common.object_spec import get_class_by_name
 from helm.common.request import Request, RequestResult
 
-from helm_longctx.apis.usage import Usage, usage_of
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError
 from helm_longctx.helm.patches import apply_seed_patch
-from helm_longctx.judging.calls import READINGS, call, setting, text_of
-from helm_longctx.judging.scores import ANSWER
-from helm_longctx.redaction.abbreviation import digest
+from helm_longctx.judging.calls import READINGS, judge_sender, reply_text, setting
+from helm_longctx.models.apis.usage import Usage, usage_of
+from helm_longctx.redaction.abbreviation import describe_error, digest
+from helm_longctx.tasks.judge_scores import ANSWER
 
 if TYPE_CHECKING:
     from helm.benchmark.model_deployment_registry import ModelDeployment
@@ -98,7 +98,7 @@ class Judge:
     """
 
     def __init__(self, deployment: str, model: str, client: Client, messages: list[dict[str, str]] | None = None):
-        self.name, self.model, self._client, self._messages = deployment, model, client, messages
+        self.name, self.model, self._sender, self._messages = deployment, model, judge_sender(client), messages
         self._readings = int(setting(READINGS))
         # Locks are stored by digests, which are short: a judge gets thousands of long prompts.
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
@@ -128,10 +128,10 @@ class Judge:
             # A call that failed after all attempts: another number would meet the same failure.
             if isinstance(result, str):
                 return Reply(text, None, result, usages)
-            text, error = text_of(result)
+            text, error = reply_text(result)
             if result.success and not result.cached:
                 usages.append(usage_of(result) or _estimate_usage(request.prompt, text or ""))
-            verdict = request.parse(text) if text else None
+            verdict = _parse(request, text) if text else None
             if verdict is not None:
                 return Reply(text, verdict, None, usages)
         return Reply(text, None, error, usages)
@@ -151,7 +151,22 @@ class Judge:
             # HELM's cache finds a reply by the raw request, which can be equal for two deployments.
             random=f"{self.name}#{repeat}.{number}",
         )
-        return call(self._client, seeded)
+        try:
+            attempt = self._sender(seeded)
+        except InputError as error:
+            return f"the call failed: {describe_error(error)}"
+        if not attempt.has_reply:
+            return f"the call failed: {attempt.result.error}"
+        # A reply without a verdict is kept, too, because it is paid for: another one is requested under another number.
+        attempt.cache_replies()
+        return attempt.outcome if isinstance(attempt.outcome, RequestResult) else attempt.result
+
+
+def _parse(request: JudgeRequest, text: str) -> Verdict | None:
+    try:
+        return request.parse(text)
+    except Exception:  # of a benchmark's parser; another reply can have a verdict
+        return None
 
 
 def _estimate_usage(prompt: str, reply: str) -> Usage:
@@ -159,9 +174,9 @@ def _estimate_usage(prompt: str, reply: str) -> Usage:
 
 
 def messages_before(deployment: ModelDeployment) -> list[dict[str, str]] | None:
-    """Return the messages that make a deployment send a prompt as a chat, the form in which judges are asked.
+    """Return the messages that make a deployment send a prompt as a chat, the style in which judges are asked.
 
-    A client that takes both forms sends a chat if the request has messages, even an empty list. Other clients get None,
+    A client that takes both sends a chat if the request has messages, even an empty list. Other clients get None,
     since HELM's fail if a request has messages and a prompt.
     """
     declare = getattr(get_class_by_name(deployment.client_spec.class_name), "request_form", None)
@@ -185,7 +200,7 @@ def parse_judges(judge: str) -> list[str]:
                 " model_deployments.yaml; run entries also allow auto and none"
             )
     if len(set(names)) < len(names):
-        raise InputError(f"judge={judge!r} names a judge twice")
+        raise InputError(f"judge={judge!r} names a judge twice; name each judge once")
     return names
 
 

@@ -12,9 +12,9 @@ from helm.benchmark.model_deployment_registry import ModelDeploymentNotFoundErro
 from helm.common.hierarchical_logger import herror, hlog
 from tqdm import tqdm
 
-from helm_longctx.apis.prices import Prices, find_prices
 from helm_longctx.judging.calls import PARALLEL, setting
 from helm_longctx.judging.judge import Judge, JudgeRequest, Reply
+from helm_longctx.models.apis.prices import Prices, find_prices
 
 
 def ask_judges(

@@ -31,7 +31,7 @@ from helm.benchmark.tokenizer_config_registry import (
 )
 from helm.benchmark.window_services.no_tokenizer_window_service import NoTokenizerWindowService
 
-from helm_longctx.models.client import BaselineClient, LexicalClient, NullClient
+from helm_longctx.models.baselines.clients import BaselineClient, LexicalClient, NullClient
 
 _MODELS: tuple[tuple[str, str, type[BaselineClient], str], ...] = (
     (
@@ -57,7 +57,7 @@ with it. It needs no download."""
 def register() -> None:
     """Register `longctx/lexical`, `longctx/null` and their tokenizer with HELM. Idempotent."""
     if WORDS not in TOKENIZER_NAME_TO_CONFIG:
-        folder = {"pretrained_model_name_or_path": str(resources.files("helm_longctx") / "models/words")}
+        folder = {"pretrained_model_name_or_path": str(resources.files("helm_longctx") / "models/baselines/words")}
         spec = TokenizerSpec("helm.tokenizers.huggingface_tokenizer.HuggingFaceTokenizer", folder)
         register_tokenizer_config(TokenizerConfig(WORDS, spec, end_of_text_token="", prefix_token=""))
     for name, title, client, about in _MODELS:
@@ -86,7 +86,7 @@ def register() -> None:
 
 
 def register_ready() -> None:
-    """Register the deployments of `config/model_deployments.yaml` with their models and tokenizers. Idempotent.
+    """Register the deployments of `model_deployments.yaml` with their models and tokenizers. Idempotent.
 
     A model that already has a deployment gets no other one. HELM uses the last deployment that is registered for a
     model, and this must stay the user's.
@@ -104,7 +104,7 @@ def register_ready() -> None:
 
 
 def _read_ready(key: str, name: str = "") -> list[dict[str, Any]]:
-    path = resources.files("helm_longctx") / "config" / f"{name or key}.yaml"
+    path = resources.files("helm_longctx") / "models" / f"{name or key}.yaml"
     rows: list[dict[str, Any]] = yaml.safe_load(path.read_text(encoding="utf-8"))[key]
     return rows
 

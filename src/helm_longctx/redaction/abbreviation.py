@@ -9,6 +9,7 @@ import traceback
 from dataclasses import fields
 from typing import Any
 
+from helm_longctx.errors import InputError, error_text
 from helm_longctx.redaction.text import redact
 
 HEAD = 200
@@ -36,6 +37,17 @@ def abbreviate(text: str) -> str:
     # Redact before cutting: a later redaction would not recognize a secret that was cut in two.
     head = redact(text[: HEAD + LONGEST_SECRET])[:HEAD]
     return f"{head}… [{len(text):,} characters, sha256 {digest(text)[:12]}]"
+
+
+def describe_error(error: BaseException) -> str:
+    """Return an exception's text in one line without secrets.
+
+    The text is whole if it is ours, because its advice comes last, and if it says that a package is missing. Any other
+    text can quote a prompt, so it is abbreviated.
+    """
+    text = redact(" ".join(error_text(error).split()))
+    is_import = isinstance(error, ImportError) or isinstance(error.__cause__, ImportError)
+    return text if isinstance(error, InputError) or is_import else abbreviate(text)
 
 
 def cut_middle(text: str) -> str:

@@ -14,6 +14,14 @@ from typing import Any
 
 from helm_longctx.redaction.text import redact
 
+_log = logging.getLogger(__name__)
+
+
+@functools.cache
+def warn_once(text: str) -> None:
+    """Log a warning, but only once in a process."""
+    _log.warning(text)
+
 
 def redact_logs() -> None:
     """Redact the log records of all loggers when they are created, before any handler receives them. Idempotent."""

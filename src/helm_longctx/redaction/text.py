@@ -1,7 +1,8 @@
 """Replaces keys, tokens and passwords in text: the exact values in use, and strings that have the format of a secret.
 
 No maintained library offers such patterns for use at run time. Scanners of repositories guess by entropy, which gives
-false positives in prose. So this module has a table of the formats of common providers.
+false positives in prose. So this module has a table of common formats. Providers register the formats of their keys
+(`models/apis/provider.py`).
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ import math
 import os
 import re
 import threading
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
 MARK = "[redacted]"
@@ -63,13 +64,6 @@ _WITH_DIGIT = r"(?=[\w.*~+/=%-]{0,200}\d)"
 _PATTERNS = [
     (hints, re.compile(pattern), replacement)
     for hints, pattern, replacement in [
-        # OpenAI, Anthropic, OpenRouter, Langfuse; also with stars, as providers quote them.
-        (
-            ["sk-"],
-            r"sk-(?:proj|ant|svcacct|admin|or|lf|None)-(?=[\w*-]{0,60}[\d*])[\w*-]{8,}"
-            r"|sk-(?=[A-Za-z]{0,60}[\d*])[A-Za-z0-9*]{16,}|(?<![A-Za-z])sk-(?=[\w*-]{0,60}[\d*])[\w*-]{24,}",
-            MARK,
-        ),
         (["hf_"], r"hf_[A-Za-z0-9]{20,}", MARK),  # Hugging Face
         (["AIza", "ya29.", "AQ."], r"AIza[\w-]{30,}|ya29\.[\w-]{20,}|AQ\.[\w-]{30,}", MARK),  # Google
         (["AKIA", "ASIA", "ABSK"], r"(?:AKIA|ASIA)[A-Z0-9]{16}|ABSK[A-Za-z0-9+/=]{40,}", MARK),  # Amazon
@@ -100,15 +94,36 @@ _PATTERNS = [
     ]
 ]
 
+
+class SecretFormat(NamedTuple):
+    """The format of a provider's keys.
+
+    Args:
+        hints: literals. A text without any of them has no key.
+        pattern: a regular expression that begins with a literal. It should also match keys with stars in the place of
+            letters, as providers quote them.
+    """
+
+    hints: tuple[str, ...]
+    pattern: str
+
+
 _lock = threading.Lock()
 _forms: tuple[str, ...] = ()
+_formats: tuple[SecretFormat, ...] = ()
+_format_pattern = re.compile("(?!)")  # matches nothing
+_load: Callable[[], None] | None = None
+_local = threading.local()
 
 
 def redact(text: str) -> str:
     """Replace secrets in a text: registered values in all their encodings, and strings in the format of a secret."""
+    _load_formats()
     for form in _forms:
         if form in text:
             text = text.replace(form, MARK)
+    if any(hint in text for each in _formats for hint in each.hints):
+        text = _format_pattern.sub(MARK, text)
     for hints, pattern, replacement in _PATTERNS:
         if any(hint in text for hint in hints):
             text = pattern.sub(replacement, text)
@@ -124,6 +139,36 @@ def register_secret(value: str) -> None:
     with _lock:
         # The longest form comes first, because replacing a part of a longer value would leave the rest of it.
         _forms = tuple(sorted({*_forms, *_encodings(value)}, key=lambda form: (-len(form), form)))
+
+
+def load_formats_with(load: Callable[[], None]) -> None:
+    """Make the first call of `redact` register formats by a function, which is too slow for every import."""
+    global _load
+    _load = load
+
+
+def _load_formats() -> None:
+    global _load
+    # While a thread loads the formats it may log, and that text is redacted, too. Other threads load them as well, so
+    # that no text of theirs is redacted without them.
+    load = _load
+    if load is not None and not getattr(_local, "is_loading", False):
+        _local.is_loading = True
+        try:
+            load()
+        finally:
+            _local.is_loading = False
+        _load = None
+
+
+def register_format(secret: SecretFormat) -> None:
+    """Make `redact` replace keys of a format from now on."""
+    global _formats, _format_pattern
+    with _lock:
+        if secret not in _formats:
+            # One pattern for all formats finds the leftmost key first, whoever registered its format.
+            _format_pattern = re.compile("|".join(each.pattern for each in (*_formats, secret)))
+            _formats = (*_formats, secret)
 
 
 def register_environment(environment: Mapping[str, str] = os.environ) -> None:
@@ -195,3 +240,6 @@ def _base64(value: bytes, before: int) -> set[str]:
     encoded = base64.b64encode(b"\0" * before + value).decode()
     whole = encoded[math.ceil(8 * before / 6) : 8 * (before + len(value)) // 6]
     return {whole, whole.replace("+", "-").replace("/", "_")}
+
+
+register_format(SecretFormat(("sk-",), r"sk-(?:or|lf)-(?=[\w*-]{0,60}[\d*])[\w*-]{8,}"))  # OpenRouter, Langfuse

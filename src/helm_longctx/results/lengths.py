@@ -6,11 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from helm_longctx.protocol.benchmark import Benchmark
-from helm_longctx.protocol.metric_names import DEPTHS
-from helm_longctx.report.results import Result, interval_of
+from helm_longctx.results.reading import Result, interval_of
+from helm_longctx.results.statistics.intervals import Interval, mean_of_means
 from helm_longctx.runs.scores import InstanceScore
-from helm_longctx.statistics.intervals import Interval, mean_of_means
+from helm_longctx.tasks.benchmark import Benchmark
+from helm_longctx.tasks.metric_names import DEPTHS
 
 
 class Split(NamedTuple):
@@ -24,13 +24,17 @@ class Split(NamedTuple):
 
 
 def by_depth(rows: Iterable[InstanceScore]) -> dict[int, Interval]:
-    """Return the mean at each depth in percent, of answers whose evidence has a depth."""
+    """Return the mean at each depth in percent, of answers with a score whose evidence has a depth."""
     depths: dict[int, list[InstanceScore]] = defaultdict(list)
     for row in rows:
-        if row.depth is not None:
-            depth = row.depth
-            depths[min(DEPTHS, key=lambda percent: abs(percent - 100 * depth))].append(row)
+        if row.depth is not None and row.score is not None:
+            depths[nearest_depth(row.depth)].append(row)
     return {depth: interval_of(depths[depth]) for depth in sorted(depths)}
+
+
+def nearest_depth(depth: float) -> int:
+    """Return the depth in percent at which an answer counts."""
+    return min(DEPTHS, key=lambda percent: abs(percent - 100 * depth))
 
 
 def splits(results: Iterable[Result], benchmark: Benchmark) -> list[Split]:

@@ -26,8 +26,10 @@ from helm.common.hierarchical_logger import hwarn
 from helm.common.key_value_store import SqliteKeyValueStore, request_to_key
 from helm.proxy.retry import NonRetriableException
 
+from helm_longctx._moved import former_name
 from helm_longctx.errors import InputError
 from helm_longctx.helm.patches import apply_patches, client_in_the_making
+from helm_longctx.models.apis.provider import providers
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.redaction.text import SECRET_NAME
 from helm_longctx.runs.durable import GroupWriter
@@ -57,9 +59,6 @@ _IGNORED_ARGUMENTS = re.compile(
 
 _IN_CREDENTIALS = ("BaseUrl", "Endpoint", "Location", "ProjectId")
 """Suffixes of entries in HELM's credentials file that select the server; the prefix is the host organization."""
-
-_IN_ENVIRONMENT = ("OPENAI_BASE_URL", "AZURE_OPENAI_ENDPOINT", "ANTHROPIC_BASE_URL")
-"""Variables from which the providers' libraries take the address if a deployment has none."""
 
 
 class DigestStore(SqliteKeyValueStore):
@@ -172,11 +171,14 @@ def server_digest(deployment: str, credentials: Mapping[str, Any], proxy: str | 
     registered = get_model_deployment(deployment)
     arguments = registered.client_spec.args or {}
     addresses = {name: credentials.get(f"{registered.host_organization}{name}", None) for name in _IN_CREDENTIALS}
+    # The libraries of providers take the address from variables if a deployment has none.
+    of_libraries = [name for each in providers().values() for name in each.environment]
     # HELM's own HTTP client prefers its variable to the deployment's address.
-    variables = ("HELM_HTTP_MODEL_BASE_URL", *(() if arguments.get("base_url") else _IN_ENVIRONMENT))
+    variables = ("HELM_HTTP_MODEL_BASE_URL", *(() if arguments.get("base_url") else of_libraries))
     parts = {
         "deployment": registered.name,
-        "client": registered.client_spec.class_name,
+        # The request caches of earlier versions have the former names of our clients.
+        "client": former_name(registered.client_spec.class_name),
         "arguments": arguments,
         "credentials": addresses,
         "environment": {name: os.environ.get(name) for name in variables},

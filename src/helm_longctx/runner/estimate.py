@@ -6,32 +6,30 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from helm.benchmark.adaptation.request_state import RequestState
 from helm.benchmark.model_deployment_registry import DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT as DEPLOYMENTS
 from helm.benchmark.model_deployment_registry import ModelDeployment, get_model_deployment
 from helm.benchmark.run_spec import RunSpec
 from helm.common.object_spec import get_class_by_name
 from helm.common.request import GeneratedOutput, Request, RequestResult
 
-from helm_longctx.apis.prices import Prices, find_prices
-from helm_longctx.apis.usage import Usage
 from helm_longctx.errors import InputError
-from helm_longctx.helm.answer_judge import judge_names, judge_requests, typical_answer
 from helm_longctx.helm.counting import with_deployments_tokenizer
 from helm_longctx.helm.truncation import load_deployment_counter
-from helm_longctx.protocol.sample import Sample
-from helm_longctx.protocol.token_estimate import estimate_tokens, splits_digits
-from helm_longctx.running.follow_up import most_follow_up_tokens
-from helm_longctx.running.prefixes import Beginning, cacheable_beginnings, order_by_prefix, prefix_keys
-from helm_longctx.running.runner import LongContextRunner
-from helm_longctx.running.spool import Spool, prompt_text, whole_request
-from helm_longctx.running.stand_ins import is_long_context, make_scenario, restore, store_prompts
+from helm_longctx.judging.answer_judge import judge_names, judge_requests, typical_answer
+from helm_longctx.models.apis.prices import Prices, find_prices
+from helm_longctx.models.apis.usage import Usage
+from helm_longctx.runner.follow_up import most_follow_up_tokens
+from helm_longctx.runner.prefixes import Key, cacheable_beginnings, order_by_prefix, prefix_keys
+from helm_longctx.runner.runner import LongContextRunner
+from helm_longctx.runner.spool import Spool, StoredRequest, store_prompts
+from helm_longctx.runner.stand_ins import is_long_context, make_scenario
 from helm_longctx.runs.files import STATES, write_json
+from helm_longctx.tasks.entry import is_our_method
+from helm_longctx.tasks.token_estimate import estimate_tokens, splits_digits
 
 COUNTED_PROMPTS = 16
 """Number of prompts of each task that are tokenized if the run itself tokenizes none. The other prompts are estimated
@@ -41,13 +39,14 @@ SHORTEST_ANSWER = 20
 """Tokens of the shortest typical answer."""
 
 LONGER_THAN_REFERENCE = 1.5
-"""Ratio of the length of a typical answer to that of the longest reference."""
+"""Ratio of the length of a typical answer to the length of the longest reference."""
 
 JUDGE_REPLY = 200
 """Largest number of tokens of a judge's reply, which is a short explanation and a grade."""
 
-RESULT_BYTES = 9_000
-"""Bytes of a request's statistics and result in the run's files, without texts (measured)."""
+RESULT_BYTES, TASK_BYTES, RUN_BYTES = 7_000, 22_000, 2_000
+"""Bytes of a request's statistics and result in the run's files, without texts; of the means of a task's statistics;
+and of the files that each run has (measured)."""
 
 TOKEN_BYTES = 4
 """Bytes of a token of an answer in the run's files."""
@@ -109,6 +108,24 @@ class Dollars:
 
 
 @dataclass(frozen=True)
+class TaskSample:
+    """The questions of a task in a run.
+
+    Args:
+        entry: the run entry's name; empty for HELM's own scenarios.
+        task: the task's name; empty for HELM's own scenarios.
+        length: the length; None if the benchmark has no lengths.
+        questions, clusters: numbers of questions, and of the clusters in which they are.
+    """
+
+    entry: str
+    task: str
+    length: int | None
+    questions: int
+    clusters: int
+
+
+@dataclass(frozen=True)
 class Estimate:
     """The requests and the cost of one run.
 
@@ -118,6 +135,7 @@ class Estimate:
         requests: number of requests, repeats included.
         disk_bytes: size of the run's files.
         minutes: the duration of the run at the given rate; None without a rate.
+        samples: the questions of each task.
     """
 
     run: str
@@ -129,6 +147,7 @@ class Estimate:
     dollars: Dollars
     disk_bytes: int
     minutes: float | None
+    samples: tuple[TaskSample, ...]
 
 
 @dataclass(frozen=True)
@@ -161,16 +180,15 @@ def estimate_run(runner: LongContextRunner, spec: RunSpec, own: Mapping[str, Any
     prices = find_prices(deployment.name, own)
     spec = with_deployments_tokenizer(spec)
     with tempfile.TemporaryDirectory() as folder, Spool(Path(folder)) as spool:
-        states = runner.adapt(spec, make_scenario(spec), spool)
-        keys = prefix_keys(prompt_text(state, spool) for state in states)
-        disk_bytes = _disk_bytes(states, order_by_prefix(keys), spool, Path(folder))
+        requests = runner.adapt(spec, make_scenario(spec), spool)
+        keys = prefix_keys(each.text() for each in requests)
+        disk_bytes = _disk_bytes(spec, requests, order_by_prefix(keys), Path(folder))
         counter = load_deployment_counter(deployment.name)
-        tokens = count_prompts(states, partial(whole_request, spool=spool), counter, _splits_digits(deployment))
-    beginnings = cacheable_beginnings(states, keys if _is_cached(deployment) else [[]] * len(keys), prices)
-    usages = list(_usages(states, tokens, beginnings))
-    typical, most = [_typical_output(state) for state in states], [state.request.max_tokens for state in states]
-    judges = list(_judge_usages(spec, states, typical))
-    _add_follow_ups(states, tokens, usages, (typical, most))
+        tokens = count_prompts(requests, counter, _splits_digits(deployment))
+    usages = list(_usages(requests, tokens, keys if _is_cached(deployment) else [[]] * len(keys), prices))
+    typical, most = [_typical_output(each) for each in requests], [each.request.max_tokens for each in requests]
+    judges = list(_judge_usages(spec, requests, typical))
+    _add_follow_ups(requests, tokens, usages, (typical, most))
     thinking = len(usages) * int(deployment.client_spec.args.get("thinking_tokens") or 0)
     return Estimate(
         run=spec.name,
@@ -187,42 +205,48 @@ def estimate_run(runner: LongContextRunner, spec: RunSpec, own: Mapping[str, Any
         dollars=_dollars(prices, usages, typical, most, _judge_dollars(judges, own)),
         disk_bytes=disk_bytes + TOKEN_BYTES * sum(typical),
         minutes=rate.minutes(len(usages), sum(tokens) + sum(typical)),
+        samples=tuple(_samples(spec, requests)),
     )
 
 
+def _samples(spec: RunSpec, requests: Iterable[StoredRequest]) -> Iterator[TaskSample]:
+    """Yield the sample of each task. Repeats of a question are one question."""
+    groups: dict[str, dict[str | None, str | None]] = defaultdict(dict)
+    for each in requests:
+        name = each.state.instance.id
+        groups[each.state.instance.sub_split or ""][name] = each.sample.group or name
+    arguments = spec.scenario_spec.args
+    for task, by_question in groups.items():
+        clusters = len(set(by_question.values()))
+        yield TaskSample(arguments.get("entry", ""), task, arguments.get("length"), len(by_question), clusters)
+
+
 def count_prompts(
-    states: Sequence[RequestState],
-    whole: Callable[[RequestState], Request],
-    counter: Callable[[str], int] | None,
-    single_digits: bool,
+    requests: Sequence[StoredRequest], counter: Callable[[str], int] | None, single_digits: bool
 ) -> list[int]:
     """Return the number of tokens of each prompt: counted when it was made, or by a tokenizer, or estimated.
 
     Args:
-        whole: returns a state's request with its whole prompt.
         counter: counts by the deployment's tokenizer; None if there is none.
         single_digits: whether the tokenizer makes a token of each digit.
     """
-    estimates = [estimate_tokens(_text(whole(state)), single_digits) for state in states]
-    counts = {number: count for number, state in enumerate(states) if (count := _prompt_tokens(state))}
+    estimates = [estimate_tokens(_text(each.whole()), single_digits) for each in requests]
+    counts = {number: count for number, each in enumerate(requests) if (count := each.sample.prompt_tokens)}
     by_task: dict[str, list[int]] = defaultdict(list)
-    for number, state in enumerate(states):
-        by_task[str(state.instance.sub_split)].append(number)
+    for number, each in enumerate(requests):
+        by_task[str(each.state.instance.sub_split)].append(number)
     for numbers in by_task.values():
         sample = [number for number in numbers if number in counts]
         if counter and not sample:
             # The prompts are evenly spaced, because neighbouring instances often have the same context.
-            sample = numbers[:: max(len(numbers) // COUNTED_PROMPTS, 1)]
-            counts |= {number: counter(_text(whole(states[number]))) for number in sample}
+            count = min(len(numbers), COUNTED_PROMPTS)
+            sample = [numbers[place * len(numbers) // count] for place in range(count)]
+            counts |= {number: counter(_text(requests[number].whole())) for number in sample}
         if sample:
             ratio = sum(counts[number] for number in sample) / sum(estimates[number] for number in sample)
             for number in set(numbers) - set(counts):
                 estimates[number] = round(estimates[number] * ratio)
     return [counts.get(number, estimate) for number, estimate in enumerate(estimates)]
-
-
-def _prompt_tokens(state: RequestState) -> int | None:
-    return Sample.from_json(state.instance.extra_data).prompt_tokens
 
 
 def _text(request: Request) -> str:
@@ -238,17 +262,16 @@ def _is_cached(deployment: ModelDeployment) -> bool:
 
 
 def _usages(
-    states: Sequence[RequestState], tokens: Sequence[int], beginnings: Sequence[Beginning | None]
+    requests: Sequence[StoredRequest], tokens: Sequence[int], keys: Sequence[Key], prices: Prices | None
 ) -> Iterator[Usage]:
     """Yield the tokens of each request. One request of a group writes the beginning to the cache, others read it."""
+    beginnings = cacheable_beginnings([each.request for each in requests], keys, prices)
     written = set()
-    for state, count, beginning in zip(states, tokens, beginnings, strict=True):
+    for each, count, beginning in zip(requests, tokens, beginnings, strict=True):
         if beginning is None:
             yield Usage(count)
             continue
-        pointer = Sample.from_json(state.instance.extra_data).full_prompt
-        assert pointer is not None
-        shared = round(count * min(beginning.characters / pointer["characters"], 1))
+        shared = round(count * min(beginning.characters / each.characters, 1))
         if beginning.group in written:
             yield Usage(count, cached_tokens=shared)
         else:
@@ -257,36 +280,39 @@ def _usages(
 
 
 def _add_follow_ups(
-    states: Sequence[RequestState], tokens: list[int], usages: list[Usage], outputs: Iterable[list[int]]
+    requests: Sequence[StoredRequest], tokens: list[int], usages: list[Usage], outputs: Iterable[list[int]]
 ) -> None:
     """Add the second requests to the tokens and the usages of the prompts, and to the sizes of the answers."""
-    seconds = [usage for state in states if (usage := most_follow_up_tokens(state)) != Usage()]
+    most = (most_follow_up_tokens(each.request, each.sample) for each in requests)
+    seconds = [usage for usage in most if usage != Usage()]
     tokens += [usage.input_tokens for usage in seconds]
     usages += [Usage(usage.input_tokens) for usage in seconds]
     for sizes in outputs:
         sizes += [usage.output_tokens for usage in seconds]
 
 
-def _typical_output(state: RequestState) -> int:
+def _typical_output(asked: StoredRequest) -> int:
     """Return the typical number of output tokens of a request.
 
     It is a little more than the longest reference, or else the loader's number, or else half of the limit.
     """
-    sample, limit = Sample.from_json(state.instance.extra_data), state.request.max_tokens
+    sample, limit = asked.sample, asked.request.max_tokens
     # With a second request, the first answer is reasoning, which is not similar to the references.
-    references = [] if sample.follow_up else state.instance.references
+    references = [] if sample.follow_up else asked.state.instance.references
     sizes = [estimate_tokens(reference.output.text) for reference in references]
     otherwise = sample.answer_tokens or (limit - sample.thinking_tokens) / 2
     answer = LONGER_THAN_REFERENCE * max(sizes) if sizes else otherwise
     return min(limit, sample.thinking_tokens + max(SHORTEST_ANSWER, round(answer)))
 
 
-def _judge_usages(spec: RunSpec, states: Sequence[RequestState], typical: Sequence[int]) -> Iterator[tuple[str, Usage]]:
+def _judge_usages(
+    spec: RunSpec, requests: Sequence[StoredRequest], typical: Sequence[int]
+) -> Iterator[tuple[str, Usage]]:
     """Yield each question to a judge about an answer of typical length: the judge's deployment and the tokens."""
     for annotator in spec.annotators or []:
-        for state, tokens in zip(states, typical, strict=True):
-            answer = GeneratedOutput(text=typical_answer(annotator, state, tokens), logprob=0, tokens=[])
-            answered = replace(state, result=RequestResult(True, [], [answer], False))
+        for each, tokens in zip(requests, typical, strict=True):
+            answer = GeneratedOutput(text=typical_answer(annotator, each.sample.record, tokens), logprob=0, tokens=[])
+            answered = replace(each.state, result=RequestResult(True, [], [answer], False))
             for judge, request in product(judge_names(annotator), judge_requests(annotator, answered)):
                 size = min(request.max_tokens, JUDGE_REPLY)
                 yield judge, Usage(estimate_tokens(request.prompt), output_tokens=size)
@@ -333,8 +359,11 @@ def _sum(amounts: Iterable[float | None]) -> float | None:
     return sum(known) if len(known) == len(found) else None
 
 
-def _disk_bytes(states: Sequence[RequestState], order: Sequence[int], spool: Spool, folder: Path) -> int:
+def _disk_bytes(spec: RunSpec, requests: Sequence[StoredRequest], order: Sequence[int], folder: Path) -> int:
     """Return the size of the files of a run without answers, which are written to a temporary folder."""
-    store_prompts(folder, states, order, spool)
-    write_json(folder / STATES, restore(states))
-    return sum(path.stat().st_size for path in folder.iterdir()) + RESULT_BYTES * len(states)
+    if is_our_method(spec.adapter_spec.method):
+        store_prompts(folder, requests, order)
+    write_json(folder / STATES, [each.state for each in requests])
+    tasks = {each.state.instance.sub_split for each in requests}
+    results = RESULT_BYTES * len(requests) + TASK_BYTES * len(tasks) + RUN_BYTES
+    return sum(path.stat().st_size for path in folder.iterdir()) + results

@@ -6,31 +6,35 @@ first request. The run's result has the scored answer first, and then the first 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import astuple, replace
 
-from helm.benchmark.adaptation.request_state import RequestState
 from helm.common.request import Request, RequestResult
 
-from helm_longctx.apis.usage import Usage, usage_of, with_usage
 from helm_longctx.failures import failure_of
-from helm_longctx.protocol.prompt import FollowUp
-from helm_longctx.protocol.sample import Sample
-from helm_longctx.protocol.token_estimate import estimate_tokens
+from helm_longctx.models.apis.usage import Usage, usage_of, with_usage
+from helm_longctx.tasks.prompt import FollowUp
+from helm_longctx.tasks.sample import Sample
+from helm_longctx.tasks.token_estimate import estimate_tokens
 
 
-def follow_up(state: RequestState, first: RequestResult) -> Request | None:
+def follow_up(request: Request, sample: Sample, first: RequestResult) -> Request | None:
     """Return the second request with its whole prompt; None if there is none, or if the first one has no answer.
 
-    It has the form, the model and the parameters of the first request.
+    It has the style, the model and the parameters of the first request.
+
+    Args:
+        request: the first request.
+        sample: the sample of the instance.
+        first: the result of the first request.
     """
-    sample = Sample.from_json(state.instance.extra_data)
     if sample.follow_up is None or failure_of(first) is not None:
         return None
     text = FollowUp(**sample.follow_up).prompt(first.completions[0].text)
-    request = replace(state.request, max_tokens=_output_tokens(state, sample))
+    second = replace(request, max_tokens=_output_tokens(request, sample))
     if request.messages:
-        return replace(request, messages=[{"role": "user", "content": text}])
-    return replace(request, prompt=text)
+        return replace(second, messages=[{"role": "user", "content": text}])
+    return replace(second, prompt=text)
 
 
 def join_answers(first: RequestResult, last: RequestResult) -> RequestResult:
@@ -44,21 +48,29 @@ def join_answers(first: RequestResult, last: RequestResult) -> RequestResult:
         cached=first.cached and last.cached,
         request_time=sum(seconds) if seconds else None,
     )
-    usages = [usage for result in (first, last) if (usage := usage_of(result))]
-    return with_usage(joined, Usage(*map(sum, zip(*map(astuple, usages), strict=True))) if usages else None)
+    parts = usage_of(first), usage_of(last)
+    # Tokens of one request would look like the tokens of both, and the limit in dollars would count too little.
+    known = [astuple(part) for part in parts if part is not None]
+    return with_usage(joined, Usage(*map(sum, zip(*known, strict=True))) if len(known) == len(parts) else None)
 
 
-def most_follow_up_tokens(state: RequestState) -> Usage:
-    """Return the tokens of the second request if both answers reach their limits; no tokens if there is none."""
-    sample = Sample.from_json(state.instance.extra_data)
+def most_follow_up_tokens(request: Request, sample: Sample, count: Callable[[str], int] = estimate_tokens) -> Usage:
+    """Return the tokens of the second request if both answers reach their limits; no tokens if there is none.
+
+    Args:
+        request: the first request.
+        sample: the sample of the instance.
+        count: returns the number of tokens of a text.
+    """
     if sample.follow_up is None:
         return Usage()
-    text = estimate_tokens(FollowUp(**sample.follow_up).prompt(""))
-    return Usage(text + state.request.max_tokens, output_tokens=_output_tokens(state, sample))
+    second = FollowUp(**sample.follow_up)
+    shown = (len(second.parts) - 1) * request.max_tokens
+    return Usage(count(second.prompt("")) + shown, output_tokens=_output_tokens(request, sample))
 
 
-def _output_tokens(state: RequestState, sample: Sample) -> int:
-    """Return the output budget, which is raised and limited in the same way as that of the first request."""
+def _output_tokens(request: Request, sample: Sample) -> int:
+    """Return the output budget, which is raised and limited in the same way as the budget of the first request."""
     assert sample.follow_up is not None
-    raised = max(0, state.request.max_tokens - sample.max_tokens)
-    return int(min(sample.follow_up["max_tokens"] + sample.thinking_tokens + raised, state.request.max_tokens))
+    raised = max(0, request.max_tokens - sample.max_tokens)
+    return int(min(sample.follow_up["max_tokens"] + sample.thinking_tokens + raised, request.max_tokens))

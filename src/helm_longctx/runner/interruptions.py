@@ -73,7 +73,7 @@ _DEFAULTS: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.S
 
 
 @contextmanager
-def name_full_disk(folder: Path, summary: str) -> Iterator[None]:
+def explain_full_disk(folder: Path, summary: str) -> Iterator[None]:
     """Turn the error of a full disk into one line.
 
     Args:

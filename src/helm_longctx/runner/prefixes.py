@@ -1,7 +1,7 @@
 """Finds prompts with the same beginning, orders them, and decides when each may be sent.
 
-A server that has read a beginning need not read it again: vLLM and SGLang keep it in memory, and OpenAI and Anthropic
-sell it at a discount.
+A server that has read a beginning need not read it again: vLLM and SGLang keep it in memory, and providers sell it at a
+discount.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from typing import NamedTuple
 
-from helm.benchmark.adaptation.request_state import RequestState
+from helm.common.request import Request
 
-from helm_longctx.apis.prices import Prices
+from helm_longctx.models.apis.prices import Prices
 
 STEP = 8192
 """Number of characters. Prompts are compared by prefixes whose lengths are multiples of this number."""
@@ -88,17 +88,17 @@ def shared_beginnings(keys: Sequence[Key]) -> list[Beginning | None]:
 
 
 def cacheable_beginnings(
-    states: Sequence[RequestState], keys: Sequence[Key], prices: Prices | None
+    requests: Sequence[Request], keys: Sequence[Key], prices: Prices | None
 ) -> list[Beginning | None]:
     """Return the beginning that each prompt shares with others, if a provider's cache makes it cheaper.
 
     Conversations have none, because only a single turn is divided for the cache.
 
     Args:
-        keys: the keys of the states' prompts.
+        keys: the keys of the requests' prompts.
         prices: the prices. If they are not known, every shared beginning counts as cheaper.
     """
-    found = shared_beginnings([[] if state.request.messages else key for state, key in zip(states, keys, strict=True)])
+    found = shared_beginnings([[] if request.messages else key for request, key in zip(requests, keys, strict=True)])
     sharing = Counter(found)
     return [
         each if each and (prices is None or prices.caching_pays(each.characters // CHARACTERS, sharing[each])) else None

@@ -18,21 +18,22 @@ from helm.benchmark.run_spec import RunSpec
 from helm.benchmark.runner import Runner, set_benchmark_output_path
 from helm.common.request import Request
 
-from helm_longctx.benchmarks import benchmark_of
 from helm_longctx.errors import InputError
 from helm_longctx.helm.annotator import check_annotators
+from helm_longctx.helm.objects import from_json
 from helm_longctx.helm.run_specs import make_annotators, make_metrics, make_scenario
-from helm_longctx.helm_json import from_json
 from helm_longctx.locks import LOCK, lock_run
-from helm_longctx.protocol.entry import arguments_of, check_entry
-from helm_longctx.protocol.sample import Sample
-from helm_longctx.running.interruptions import name_full_disk
-from helm_longctx.running.runner import evaluate, runner_arguments
-from helm_longctx.running.spool import WholePromptAnnotations
+from helm_longctx.runner.interruptions import explain_full_disk
+from helm_longctx.runner.runner import evaluate, runner_arguments
+from helm_longctx.runner.spool import WholePromptAnnotations
 from helm_longctx.runs.conversation import with_text
 from helm_longctx.runs.files import INSTANCE_STATS, RUN_SPEC, STATES, STATS, read_run_specs, reading, write_json
 from helm_longctx.runs.ledger import check_nothing_in_batches
 from helm_longctx.runs.prompts import stored_prompt
+from helm_longctx.tasks.arguments import arguments_of
+from helm_longctx.tasks.entry import check_entry
+from helm_longctx.tasks.registry import benchmark_of
+from helm_longctx.tasks.sample import Sample
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ class Rejudger(Runner):
         """
         specs: dict[Path, RunSpec] = {}
         for run in dict.fromkeys(runs):
-            spec = _with_judge(_load(run / RUN_SPEC, RunSpec), judge)
+            spec = _with_judge(load_object(run / RUN_SPEC, RunSpec), judge)
             if rivals := [other.name for other, result in specs.items() if result.name == spec.name]:
                 raise InputError(
                     f"runs {rivals[0]} and {run.name} would both be written to {spec.name}; judge them in two "
@@ -98,8 +99,8 @@ class Rejudger(Runner):
                 if folder.is_dir():
                     stack.enter_context(lock_run(folder))
                     check_nothing_in_batches(folder)
-            stack.enter_context(name_full_disk(target, f"{run} is unchanged"))
-            before = _load(run / STATES, ScenarioState)
+            stack.enter_context(explain_full_disk(target, f"{run} is unchanged"))
+            before = load_object(run / STATES, ScenarioState)
             state = _drop_verdicts(before, spec.annotators)
             state = WholePromptAnnotations(self.annotator_executor, partial(_whole_request, run)).execute(state)
             stats, instance_stats = evaluate(self, spec, state)
@@ -149,10 +150,10 @@ def _whole_request(run: Path, state: RequestState) -> Request:
 def _with_judge(spec: RunSpec, judge: str | None) -> RunSpec:
     """Return the run spec for judging again, with the installed package's classes.
 
-    The classes are made from the run entry, because the class paths in the spec may be those of an older version.
+    The classes are made from the run entry, because the spec may have the class paths of an older version.
     """
     if "entry" not in spec.scenario_spec.args:
-        raise InputError(f"run {spec.name} is not a run of this package")
+        raise InputError(f"run {spec.name} is not a run of this package; leave it out")
     name = str(spec.scenario_spec.args["entry"])
     benchmark = benchmark_of(name)
     arguments = {key: spec.scenario_spec.args[key] for key in arguments_of(benchmark) if key in spec.scenario_spec.args}
@@ -184,7 +185,12 @@ def _add_judge(run: str, judge: str) -> str:
     return f"{entry}:{','.join(parts)}"
 
 
-def _load(path: Path, kind: type[Any]) -> Any:
+def load_object(path: Path, kind: Any) -> Any:
+    """Read one of HELM's objects, or a list of them (`list[Stat]`), from a file of a run.
+
+    Raises:
+        InputError: the file is missing or damaged.
+    """
     with reading(path):
         return from_json(path.read_bytes(), kind)
 

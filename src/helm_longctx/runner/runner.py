@@ -1,11 +1,11 @@
-"""`helm-run --runner-class-name helm_longctx.running.LongContextRunner`."""
+"""`helm-run --runner-class-name helm_longctx.runner.LongContextRunner`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from helm.common.hierarchical_logger import herror, hlog, htrack_block
 from helm.common.request import Request
 from helm.proxy.services.service import CACHE_DIR
 
+from helm_longctx.data.root import DataRoot
 from helm_longctx.environment import max_cost
 from helm_longctx.errors import InputError
 from helm_longctx.helm.annotator import check_annotators
@@ -32,33 +33,23 @@ from helm_longctx.helm.counting import check_tokenizers, with_deployments_tokeni
 from helm_longctx.helm.patches import apply_patches
 from helm_longctx.helm.scenario import LongContextScenario
 from helm_longctx.locks import lock_run
-from helm_longctx.protocol.entry import is_our_method
-from helm_longctx.running.asking import Asking, Turn, ask_all
-from helm_longctx.running.cache import server_digest, with_digest_cache
-from helm_longctx.running.ending import log_scores
-from helm_longctx.running.interruptions import name_full_disk, stoppable
-from helm_longctx.running.prefixes import Key, cacheable_beginnings, order_by_prefix, prefix_keys
-from helm_longctx.running.sending import Sender
-from helm_longctx.running.spending import Limit, Spending
-from helm_longctx.running.spool import (
-    Spool,
-    WholePromptAnnotations,
-    adapt,
-    prompt_digest,
-    prompt_text,
-    whole_request,
-)
-from helm_longctx.running.stand_ins import (
+from helm_longctx.models.apis.sending import Sender
+from helm_longctx.runner.asking import Asking, PendingRequest, ask_all
+from helm_longctx.runner.cache import server_digest, with_digest_cache
+from helm_longctx.runner.ending import log_scores
+from helm_longctx.runner.interruptions import explain_full_disk, stoppable
+from helm_longctx.runner.prefixes import Key, cacheable_beginnings, order_by_prefix, prefix_keys
+from helm_longctx.runner.sending import make_sender
+from helm_longctx.runner.spending import Limit, Spending
+from helm_longctx.runner.spool import Spool, StoredRequest, WholePromptAnnotations, adapt, store_prompts, whole_request
+from helm_longctx.runner.stand_ins import (
     adapt_for_helm,
     check_answers,
     is_long_context,
     make_scenario,
-    name_helms_errors,
-    restore,
-    store_prompts,
+    wrap_helm_errors,
 )
 from helm_longctx.runs import journal as journals
-from helm_longctx.runs.claims import wait_for_shards
 from helm_longctx.runs.files import (
     INSTANCE_STATS,
     RUN_SPEC,
@@ -71,7 +62,8 @@ from helm_longctx.runs.files import (
 )
 from helm_longctx.runs.journal import Journal
 from helm_longctx.runs.ledger import check_nothing_in_batches
-from helm_longctx.sources.root import DataRoot
+from helm_longctx.runs.shards import wait_for_shards
+from helm_longctx.tasks.entry import is_our_method
 
 
 def runner_arguments(
@@ -122,7 +114,7 @@ class PreparedRun:
         journal: the answers from earlier commands.
         spending: adds up what the requests cost.
         spool: holds the whole prompts.
-        states: the requests in HELM's order, with elided prompts.
+        requests: the requests in HELM's order.
     """
 
     path: Path
@@ -131,28 +123,32 @@ class PreparedRun:
     journal: Journal
     spending: Spending
     spool: Spool
-    states: list[RequestState]
+    requests: list[StoredRequest]
 
     @cached_property
     def _keys(self) -> list[Key]:
-        return prefix_keys(prompt_text(state, self.spool) for state in self.states)
+        return prefix_keys(each.text() for each in self.requests)
 
     def order(self) -> list[int]:
-        """Return the numbers of the states in the order in which they are sent and their prompts are stored.
+        """Return the numbers of the requests in the order in which they are sent and their prompts are stored.
 
         In this order servers and the compressor can reuse a common prefix.
         """
         return order_by_prefix(self._keys)
 
-    def turns(self) -> list[Turn]:
-        """Return the states, each with the beginning that it shares with others if the provider can use that."""
-        keys = self._keys if self.sender.caches_prompts else [[]] * len(self.states)
-        beginnings = cacheable_beginnings(self.states, keys, self.spending.prices)
-        return [Turn(state, beginning) for state, beginning in zip(self.states, beginnings, strict=True)]
+    def pending(self) -> list[PendingRequest]:
+        """Return the requests, each with the beginning that it shares with others if the provider can use that."""
+        keys = self._keys if self.sender.caches_prompts else [[]] * len(self.requests)
+        beginnings = cacheable_beginnings([each.request for each in self.requests], keys, self.spending.prices)
+        return [PendingRequest(each, beginning) for each, beginning in zip(self.requests, beginnings, strict=True)]
 
-    def name(self, state: RequestState) -> str:
-        """Return the name of a state's request in the journal."""
-        return self.journal.name(state.request, prompt_digest(state))
+    def name(self, each: StoredRequest) -> str:
+        """Return the name of a request in the journal."""
+        return self.journal.name(each.request, each.digest)
+
+    def store_prompts(self) -> None:
+        """Write the whole prompts to the run's folder."""
+        store_prompts(self.path, self.requests, self.order())
 
     def whole_request(self, state: RequestState) -> Request:
         """Return a state's request with its whole prompt."""
@@ -243,7 +239,7 @@ class LongContextRunner(Runner):
             herror(self._refused[run_spec.name])
 
     def _run_other(self, run_spec: RunSpec) -> None:
-        """Let HELM's own code make a run that this class does not stream."""
+        """Let HELM's own code do a run that this class does not stream."""
         super().run_one(run_spec)
 
     def _refusals(self, run_specs: list[RunSpec]) -> str:
@@ -284,7 +280,7 @@ class LongContextRunner(Runner):
         run_path = Path(self._get_run_path(run_spec))
         # Another process may be making the same run, and a full disk can show in any of the run's files.
         summary = f"the answers are kept in the run's {journals.NAME}"
-        with lock_run(run_path), name_full_disk(run_path, summary):
+        with lock_run(run_path), explain_full_disk(run_path, summary):
             if not self._skips(run_spec, run_path):
                 self._make(run_spec, run_path)
 
@@ -298,11 +294,15 @@ class LongContextRunner(Runner):
     def _make(self, run_spec: RunSpec, run_path: Path) -> None:
         check_nothing_in_batches(run_path)
         wait_for_shards(run_path)
+        is_ours = is_our_method(run_spec.adapter_spec.method)
         with self._prepare(run_spec, run_path) as run:
-            store_prompts(run.path, run.states, run.order(), run.spool)
+            # The files of HELM's own runs have whole prompts.
+            if is_ours:
+                run.store_prompts()
             states, failed = self._ask(run)
-            check_answers(states, run.journal.summary())
-            state = ScenarioState(run_spec.adapter_spec, restore(states), run_spec.annotators)
+            if not is_ours:
+                check_answers(states, run.journal.summary())
+            state = ScenarioState(run_spec.adapter_spec, states, run_spec.annotators)
             state = WholePromptAnnotations(self.annotator_executor, run.whole_request).execute(state)
             self._write_results(run_path, run_spec, run.scenario, state)
             # If the journal stays, the same command sends the failed requests again.
@@ -324,16 +324,16 @@ class LongContextRunner(Runner):
         if isinstance(scenario, LongContextScenario):
             scenario.entry.check_machine()
         # This comes before the data is read, so that a missing package or key ends the run within seconds.
-        sender = Sender(self.executor.context, run_spec.adapter_spec.model_deployment)
+        sender = make_sender(self.executor.context, run_spec.adapter_spec.model_deployment)
         journal = self._open_journal(run_spec, run_path)
         with journal, stoppable(journal.summary), Spool(run_path) as spool:
             # This comes before the data is read, because a limit needs prices.
-            spending = Spending(run_spec.adapter_spec.model_deployment, self._limit, partial(prompt_text, spool=spool))
-            states = self.adapt(run_spec, scenario, spool)
-            yield PreparedRun(run_path, scenario, sender, journal, spending, spool, states)
+            spending = Spending(run_spec.adapter_spec.model_deployment, self._limit)
+            requests = self.adapt(run_spec, scenario, spool)
+            yield PreparedRun(run_path, scenario, sender, journal, spending, spool, requests)
 
-    def adapt(self, run_spec: RunSpec, scenario: Scenario, spool: Spool) -> list[RequestState]:
-        """Make the requests of a run, in HELM's order and with elided prompts.
+    def adapt(self, run_spec: RunSpec, scenario: Scenario, spool: Spool) -> list[StoredRequest]:
+        """Make the requests of a run, in HELM's order and with their prompts in the spool.
 
         Raises:
             InputError: data is missing or malformed, prompts do not fit, or HELM's own scenario or adapter fails.
@@ -343,7 +343,7 @@ class LongContextRunner(Runner):
         with htrack_block("prompts"):
             if isinstance(scenario, LongContextScenario):
                 return adapt(scenario.iter_instances(folder), self._adapter(run_spec), *options)
-            with name_helms_errors(run_spec):
+            with wrap_helm_errors(run_spec):
                 return adapt_for_helm(scenario.get_instances(folder), self._adapter(run_spec), *options)
 
     def _adapter(self, run_spec: RunSpec) -> Adapter:
@@ -355,14 +355,13 @@ class LongContextRunner(Runner):
 
     def _ask(self, run: PreparedRun) -> tuple[list[RequestState], int]:
         """Return the states with results, in their order, and the number of requests that failed."""
-        states, order = run.states, run.order()
-        asking = Asking(run.sender, run.whole_request, run.journal, run.spending, len(states))
-        turns = run.turns()
-        with htrack_block(f"{len(states)} requests"):
+        total, order, pending = len(run.requests), run.order(), run.pending()
+        asking = Asking(run.sender, run.journal, run.spending, total)
+        with htrack_block(f"{total} requests"):
             hlog(run.path.name)  # `helm-longctx run` shows the messages of this package, but not HELM's "Running …"
-            ordered = [turns[number] for number in order]
+            ordered = [pending[number] for number in order]
             answered = dict(zip(order, ask_all(ordered, asking, self._parallelism), strict=True))
-            return [answered[number] for number in range(len(states))], asking.finish()
+            return [answered[number] for number in range(total)], asking.finish()
 
     def _open_journal(self, run_spec: RunSpec, run_path: Path) -> Journal:
         return Journal(run_path, self._server(run_spec))

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 
-from helm.benchmark.adaptation.request_state import RequestState
 from helm.benchmark.model_deployment_registry import get_model_deployment
 from helm.common.request import RequestResult
 
-from helm_longctx.apis.prices import PRICES, Prices, find_prices
-from helm_longctx.apis.usage import Usage, usage_of
 from helm_longctx.environment import MAX_COST
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, failure_of
-from helm_longctx.protocol.sample import Sample
-from helm_longctx.protocol.token_estimate import estimate_tokens, splits_digits
-from helm_longctx.running.follow_up import most_follow_up_tokens
+from helm_longctx.models.apis.prices import PRICES, Prices, find_prices
+from helm_longctx.models.apis.usage import Usage, usage_of
+from helm_longctx.runner.follow_up import most_follow_up_tokens
+from helm_longctx.runner.spool import StoredRequest
 
-COUNTED, ESTIMATED = 1.02, 1.25
-"""Largest ratio of a prompt's real number of tokens to the counted or estimated number, so that the limit holds."""
+COUNTED = 1.02
+"""Largest ratio of a prompt's real number of tokens to the number that the deployment's tokenizer counts."""
 
 CHAT_TOKENS = 100
-"""Number of tokens that the form of a chat can add to a prompt."""
+"""Number of tokens that a chat can add to a prompt."""
 
 _NOT_BILLED = frozenset(Failure) - {Failure.REFUSED, Failure.MALFORMED, Failure.UNKNOWN}
 """Failures that occur before the model reads the prompt."""
@@ -36,7 +33,7 @@ class Limit:
 
     Attributes:
         spent: the dollars that were spent.
-        reserved: the dollars that the requests in flight can cost at most.
+        reserved: the most dollars that the requests in flight can cost.
         is_reached: whether there was no room for a request although no other was in flight.
     """
 
@@ -54,7 +51,6 @@ class Spending:
     Args:
         deployment: the deployment that is asked.
         limit: the limit of the process.
-        read_prompt: returns a state's whole prompt.
 
     Attributes:
         prices: the deployment's prices; None if they are not known.
@@ -63,24 +59,22 @@ class Spending:
         InputError: there is a limit, and it is reached or the prices are not known.
     """
 
-    def __init__(self, deployment: str, limit: Limit, read_prompt: Callable[[RequestState], str]):
+    def __init__(self, deployment: str, limit: Limit):
         if limit.is_reached:
             raise InputError(f"{MAX_COST}={limit.dollars:g} is reached")
         self.prices: Prices | None = find_prices(deployment)
-        self._limit, self._read_prompt = limit, read_prompt
+        self._limit = limit
         self._tokens: Counter[str] = Counter()
         self._dollars = self._saving = 0.0
         self._reserved: dict[int, float] = {}
-        spec = get_model_deployment(deployment)
-        self._single_digits = splits_digits(f"{spec.model_name} {spec.client_spec.args.get('model', '')}")
-        self._thinking = int(spec.client_spec.args.get("thinking_tokens") or 0)
+        self._thinking = int(get_model_deployment(deployment).client_spec.args.get("thinking_tokens") or 0)
         if limit.dollars is not None and self.prices is None:
             raise InputError(
                 f"{MAX_COST}={limit.dollars:g} needs the prices of {deployment}, which are not known; name a file of"
                 f" prices in {PRICES}"
             )
 
-    def reserve(self, number: int, state: RequestState, in_flight: int) -> bool:
+    def reserve(self, number: int, request: StoredRequest, in_flight: int) -> bool:
         """Reserve the highest cost of a request, if the limit has room for it.
 
         Args:
@@ -92,7 +86,7 @@ class Spending:
         """
         if self._limit.dollars is None or self.prices is None:
             return True
-        most = self._most_dollars(state, self.prices)
+        most = self._most_dollars(request, self.prices)
         if self._limit.has_room(most):
             self._reserved[number] = most
             self._limit.reserved += most
@@ -142,14 +136,18 @@ class Spending:
         saving = f", and the provider's cache saved ${self._saving:.4f}" if tokens["cached_tokens"] else ""
         return f"{counts}; ${self._dollars:.4f} were spent{saving} ({self.prices.source})"
 
-    def _most_dollars(self, state: RequestState, prices: Prices) -> float:
-        counted = Sample.from_json(state.instance.extra_data).prompt_tokens
-        tokens = counted or estimate_tokens(self._read_prompt(state), self._single_digits)
-        most = int(tokens * (COUNTED if counted else ESTIMATED)) + CHAT_TOKENS
-        output = state.request.max_tokens + self._thinking
-        if (second := most_follow_up_tokens(state)) != Usage():
-            most += int(second.input_tokens * ESTIMATED) + CHAT_TOKENS
+    def _most_dollars(self, asked: StoredRequest, prices: Prices) -> float:
+        counted = asked.sample.prompt_tokens
+        most = (int(counted * COUNTED) if counted else _most_tokens(asked.text())) + CHAT_TOKENS
+        output = asked.request.max_tokens + self._thinking
+        if (second := most_follow_up_tokens(asked.request, asked.sample, _most_tokens)) != Usage():
+            most += second.input_tokens + CHAT_TOKENS
             output += second.output_tokens + self._thinking
         written = Usage(input_tokens=most, cache_write_tokens=most, output_tokens=output)
         plain = Usage(input_tokens=most, output_tokens=output)
         return max(prices.dollars(written) or 0.0, prices.dollars(plain) or 0.0)
+
+
+def _most_tokens(text: str) -> int:
+    """Return the number of bytes of a text: an estimate can be too low, but no tokenizer makes more tokens."""
+    return len(text.encode("utf-8", "surrogatepass"))

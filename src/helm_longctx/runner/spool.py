@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
+from typing import Any
 
 from helm.benchmark import runner
 from helm.benchmark.adaptation.adapters.adapter import Adapter
 from helm.benchmark.adaptation.request_state import RequestState
 from helm.benchmark.annotation.annotator import Annotator
 from helm.benchmark.annotation_executor import AnnotationExecutor
-from helm.benchmark.scenarios.scenario import EVAL_SPLITS, Instance
+from helm.benchmark.scenarios.scenario import EVAL_SPLITS, Input, Instance
 from helm.common.request import Request
 
 from helm_longctx.helm.adapter import TooLongError
-from helm_longctx.protocol.sample import Sample
 from helm_longctx.redaction.abbreviation import digest
-from helm_longctx.runs.conversation import elide_texts, text_of, with_text
+from helm_longctx.runs.conversation import elide_texts, request_text, with_text
 from helm_longctx.runs.elision import evidence_of
+from helm_longctx.runs.prompts import instance_names, write_prompts
+from helm_longctx.tasks.sample import Sample
 
 
 class Spool:
@@ -69,6 +72,46 @@ class Spool:
         return os.pread(self._file.fileno(), size, start).decode("utf-8", "surrogatepass")
 
 
+@dataclass(frozen=True)
+class StoredRequest:
+    """A request whose whole prompt is in the spool.
+
+    Args:
+        state: HELM's state without a result, as the run's files will have it.
+        request: the request with an elided prompt.
+        sample: the sample of the instance, which names the whole prompt.
+        spool: the spool that has the prompt.
+    """
+
+    state: RequestState
+    request: Request
+    sample: Sample
+    spool: Spool = field(repr=False)
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the whole prompt or conversation."""
+        return str(self._pointer["sha256"])
+
+    @property
+    def characters(self) -> int:
+        """The length of the whole prompt or conversation."""
+        return int(self._pointer["characters"])
+
+    @property
+    def _pointer(self) -> Mapping[str, Any]:
+        assert self.sample.full_prompt is not None
+        return self.sample.full_prompt
+
+    def text(self) -> str:
+        """Return the whole prompt or conversation as one text."""
+        return self.spool.get(self.digest)
+
+    def whole(self) -> Request:
+        """Return the request with its whole prompt or conversation."""
+        return with_text(self.request, self.text())
+
+
 def adapt(
     instances: Iterator[Instance],
     adapter: Adapter,
@@ -76,8 +119,8 @@ def adapt(
     parallelism: int,
     spool: Spool,
     select: Callable[[Sequence[str]], Sequence[int]] | None = None,
-) -> list[RequestState]:
-    """Make a run's requests in HELM's order and with elided texts. `whole_request` restores them.
+) -> list[StoredRequest]:
+    """Make a run's requests in HELM's order, with their prompts in the spool.
 
     Args:
         select: (digests of all inputs in the spool) → the numbers of the instances whose requests are made; None for
@@ -87,41 +130,41 @@ def adapt(
         TooLongError: prompts are too long, and the run entry has `truncation=error`.
     """
     # From here on only one batch of whole prompts is in memory at a time.
-    stubs = [_move_out(instance, spool) for instance in instances]
+    stored = [_move_out(instance, spool) for instance in instances]
     if max_instances is not None:
         # HELM's own function draws the same instances as in HELM's runner.
-        stubs = runner.downsample_eval_instances(stubs, max_instances, adapter.adapter_spec.eval_splits or EVAL_SPLITS)
+        splits = adapter.adapter_spec.eval_splits or EVAL_SPLITS
+        stored = runner.downsample_eval_instances(stored, max_instances, splits)
     if select:
-        stubs = [stubs[number] for number in select([stub.input.text for stub in stubs])]
-    states: list[RequestState] = []
+        stored = [stored[number] for number in select([_name(instance) for instance in stored])]
+    requests: list[StoredRequest] = []
     excess: list[tuple[str, int]] = []
-    for batch in _split_into_batches(stubs, parallelism):
+    for batch in _split_into_batches(stored, parallelism):
         whole = [_move_in(instance, spool) for instance in batch]
         try:
-            states += elide_states(adapter.adapt(whole, parallelism), spool)
+            requests += _store(adapter.adapt(whole, parallelism), spool)
         except TooLongError as error:  # one error later names the prompts of all batches
             excess += error.excess
     if excess:
         raise TooLongError(excess)
-    # The states are ordered by batch and then by trial, but HELM's order is by trial.
-    return sorted(states, key=lambda state: state.train_trial_index)
+    # The requests are ordered by batch and then by trial, but HELM's order is by trial.
+    return sorted(requests, key=lambda each: each.state.train_trial_index)
 
 
-def prompt_digest(state: RequestState) -> str:
-    """Return the SHA-256 of a state's whole prompt."""
-    pointer = Sample.from_json(state.instance.extra_data).full_prompt
-    assert pointer is not None
-    return str(pointer["sha256"])
+def store_prompts(folder: Path, requests: Sequence[StoredRequest], order: Iterable[int]) -> None:
+    """Write the whole prompts to a run's folder.
 
-
-def prompt_text(state: RequestState, spool: Spool) -> str:
-    """Return a state's whole prompt or conversation as one text."""
-    return spool.get(prompt_digest(state))
+    Args:
+        order: the numbers of the requests in the order in which their prompts are written.
+    """
+    about = ((each.state.instance.id, each.state.instance.sub_split, each.digest) for each in requests)
+    names = instance_names(about)
+    write_prompts(folder, ((names[number], requests[number].text()) for number in order))
 
 
 def whole_request(state: RequestState, spool: Spool) -> Request:
-    """Return a state's request with its whole prompt or conversation."""
-    return with_text(state.request, prompt_text(state, spool))
+    """Return a state's request with its whole prompt or conversation, for annotators."""
+    return with_text(state.request, spool.get(_name(state.instance)))
 
 
 class WholePromptAnnotations(AnnotationExecutor):
@@ -150,47 +193,51 @@ class WholePromptAnnotations(AnnotationExecutor):
         return replace(state, request=self._whole_request(state))
 
 
-_IN_SPOOL = [{"role": "in spool", "content": ""}]
-"""Placeholder for a conversation in the spool. The input's text is then the digest of the conversation."""
-
-
 def _move_out(instance: Instance, spool: Spool) -> Instance:
-    """Put an instance's input into the spool and its digest in the input's place."""
-    name = spool.add(text_of(instance.input))
-    messages = _IN_SPOOL if instance.input.messages else None
-    return replace(instance, input=replace(instance.input, text=name, messages=messages))
+    """Put the prompt of an instance into the spool, and its digest into the sample. The input is empty then."""
+    place = point_to(request_text(instance.input), spool)
+    empty = Input(messages=[]) if instance.input.messages else Input()
+    return replace(instance, input=empty, extra_data={**(instance.extra_data or {}), _PLACE: place})
 
 
 def _move_in(instance: Instance, spool: Spool) -> Instance:
     """Undo `_move_out`."""
-    text = spool.get(instance.input.text)
-    return replace(instance, input=with_text(replace(instance.input, text=""), text))
+    text = spool.get(_name(instance))
+    is_text = instance.input.messages is None
+    return replace(instance, input=Input(text=text) if is_text else Input(messages=json.loads(text)))
 
 
-def elide_states(states: list[RequestState], spool: Spool) -> list[RequestState]:
-    """Elide the texts of states. The trials of an instance still share one object, which HELM's metrics rely on."""
-    instances = {id(state.instance): _elide_instance(state, spool) for state in states}
-    return [
-        replace(
-            state,
-            instance=instances[id(state.instance)],
-            request=elide_texts(state.request, _evidence(state.instance)),
-        )
-        for state in states
-    ]
+_PLACE = "full_prompt"
+"""The field of a sample that names the text in the spool."""
 
 
-def _elide_instance(state: RequestState, spool: Spool) -> Instance:
-    """Put the whole prompt into the spool and a pointer to it into the sample."""
-    instance, text = state.instance, text_of(state.request)
-    sample = Sample.from_json(instance.extra_data)
-    sample = sample.extend(full_prompt={"sha256": spool.add(text), "characters": len(text)})
-    return replace(instance, input=elide_texts(instance.input, _evidence(instance)), extra_data=sample.to_json())
+def _name(instance: Instance) -> str:
+    return str((instance.extra_data or {})[_PLACE]["sha256"])
 
 
-def _evidence(instance: Instance) -> list[str]:
-    references = [reference.output.text for reference in instance.references]
-    return evidence_of(references, Sample.from_json(instance.extra_data))
+def point_to(text: str, spool: Spool) -> dict[str, Any]:
+    """Put a whole prompt into the spool, and return the field `full_prompt` of its sample."""
+    return {"sha256": spool.add(text), "characters": len(text)}
+
+
+def _store(states: list[RequestState], spool: Spool) -> list[StoredRequest]:
+    """Put prompts into the spool. The trials of an instance still share one object, which HELM's metrics rely on."""
+    instances: dict[int, Instance] = {}
+    requests = []
+    for state in states:
+        stored = _store_one(state, spool)
+        instance = instances.setdefault(id(state.instance), stored.state.instance)
+        requests.append(replace(stored, state=replace(stored.state, instance=instance)))
+    return requests
+
+
+def _store_one(state: RequestState, spool: Spool) -> StoredRequest:
+    instance, sample = state.instance, Sample.from_json(state.instance.extra_data)
+    evidence = evidence_of([reference.output.text for reference in instance.references], sample)
+    sample = sample.extend(full_prompt=point_to(request_text(state.request), spool))
+    elided = replace(instance, input=elide_texts(instance.input, evidence), extra_data=sample.to_json())
+    request = elide_texts(state.request, evidence)
+    return StoredRequest(replace(state, instance=elided, request=request), request, sample, spool)
 
 
 def _split_into_batches(instances: list[Instance], size: int) -> Iterator[list[Instance]]:

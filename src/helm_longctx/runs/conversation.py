@@ -28,13 +28,13 @@ def to_text(prompt: str, messages: Sequence[Mapping[str, str]] | None) -> str:
     return json.dumps(messages, ensure_ascii=False) if messages else prompt
 
 
-def text_of(asking: Asking) -> str:
+def request_text(asking: Asking) -> str:
     """Return the prompt or conversation of a request or an input as one text."""
     return to_text(asking.prompt if isinstance(asking, Request) else asking.text, asking.messages)
 
 
 def with_text(asking: Asking, text: str) -> Asking:
-    """Replace the prompt of a request or input, or its conversation if it has one, by a text from `text_of`."""
+    """Replace the prompt of a request or input, or its conversation if it has one, by a text from `request_text`."""
     if asking.messages:
         return replace(asking, messages=json.loads(text))
     return replace(asking, prompt=text) if isinstance(asking, Request) else replace(asking, text=text)

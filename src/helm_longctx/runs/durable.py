@@ -5,8 +5,10 @@ Threads that write at the same time share one write, because waiting for the dis
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from threading import Event, Lock
@@ -81,6 +83,7 @@ class DurableLines:
     def __init__(self, path: Path, remedy: str):
         self.path, self._remedy = path, remedy
         self._file: BinaryIO | None = None
+        self._line_number = 0
         self._torn_at: int | None = None
         self._writer = GroupWriter(self._write)
 
@@ -102,24 +105,36 @@ class DurableLines:
             return
         whole = 0
         with self.path.open("rb") as file:
-            for line in file:
+            for number, line in enumerate(file, 1):
+                self._line_number = number
                 if not line.endswith(b"\n"):
                     break
                 try:
-                    yield json.loads(line)
-                except ValueError as error:
+                    yield self._decode(line)
+                except (ValueError, RecursionError) as error:
                     raise self.damage() from error
                 whole += len(line)
         self._torn_at = whole
 
     def damage(self) -> InputError:
-        """Return the error for a file that has a line in another format."""
-        return InputError(f"{self.path} is damaged; {self._remedy}")
+        """Return the error for the line that `read` has reached if it is in another format."""
+        return InputError(f"{self.path} is damaged in line {self._line_number}; {self._remedy}")
 
     def append(self, value: Any) -> None:
         """Write a value, in which dataclasses are objects. It is on disk when this method returns."""
+        self._writer.add(self._encode(value) + b"\n")
+
+    def _encode(self, value: Any) -> bytes:
         # `dataclasses.asdict` would copy all of it first, which takes several times as long.
-        self._writer.add(json.dumps(value, default=_fields).encode() + b"\n")
+        return json.dumps(value, default=_fields).encode()
+
+    def _decode(self, line: bytes) -> Any:
+        """Parse a line.
+
+        Raises:
+            ValueError: the line is damaged.
+        """
+        return json.loads(line)
 
     def _write(self, lines: Sequence[bytes]) -> None:
         self._file = self._file or self.path.open("ab")
@@ -135,6 +150,30 @@ class DurableLines:
         """Close the file."""
         if self._file:
             self._file.close()
+
+
+class SealedLines(DurableLines):
+    """A file of JSON lists that recognizes changed lines: each list ends with the SHA-256 of the list without it.
+
+    Lines of earlier versions, which have no digest, are read, too.
+    """
+
+    def _encode(self, value: Any) -> bytes:
+        content = super()._encode(value)
+        return content[:-1] + f', "{hashlib.sha256(content).hexdigest()}"]'.encode()
+
+    def _decode(self, line: bytes) -> Any:
+        content, seal = line[:-_SEAL_SIZE] + b"]", _SEAL.fullmatch(line[-_SEAL_SIZE:])
+        if not seal:
+            return super()._decode(line)
+        if hashlib.sha256(content).hexdigest().encode() != seal[1]:
+            raise ValueError("the digest is wrong")
+        return super()._decode(content)
+
+
+_SEAL = re.compile(rb', "([0-9a-f]{64})"\]\n')
+_SEAL_SIZE = 70
+"""Bytes that match `_SEAL`."""
 
 
 def _fields(part: object) -> dict[str, Any]:

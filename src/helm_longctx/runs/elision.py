@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import regex
 
-from helm_longctx.protocol.sample import Sample
+from helm_longctx.tasks.sample import Sample
 
 LIMIT = 8_000
 """Number of characters. A text of at most this length is shown whole, and an elided text is never longer."""

@@ -13,7 +13,7 @@ import orjson
 from helm.common.general import asdict_without_nones
 
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.sample import Sample
+from helm_longctx.tasks.sample import Sample
 
 RUN_SPEC, SCENARIO, STATES = "run_spec.json", "scenario.json", "scenario_state.json"
 STATS, INSTANCE_STATS = "stats.json", "per_instance_stats.json"
@@ -42,7 +42,7 @@ def reading(path: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
-        raise InputError(f"{path} cannot be read ({type(error).__name__}); make that run again") from error
+        raise InputError(f"{path} cannot be read ({type(error).__name__}); repeat that run") from error
 
 
 def read_json(path: Path) -> Any:

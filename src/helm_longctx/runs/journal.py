@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,18 +14,19 @@ from helm.common.request import Request, RequestResult
 
 from helm_longctx.failures import failure_of
 from helm_longctx.redaction.abbreviation import digest
-from helm_longctx.runs.durable import DurableLines
+from helm_longctx.runs.durable import SealedLines
 
 NAME = "answers.jsonl"
 
 SHARDS = "shards"
-"""Folder in a run's folder for the files of shards: claims, and a file of answers for each process."""
+"""Folder in a run's folder for the files of shards: locks, and a file of answers for each process."""
 
 
-class Journal(DurableLines):
-    """A file with one line for each answer, under the digest of its request.
+class Journal(SealedLines):
+    """A file with one line for each answer, under the digest of its request and with a digest of the line.
 
-    A last line that a crash cut off is dropped. The answers in the run's other files of this kind are found, too.
+    A last line that a crash cut off is dropped. Any other line that was changed is an error. The answers in the run's
+    other files of this kind are found, too.
 
     Args:
         run_path: the run's folder. The file stays there until `finish`. As long as it exists, the run is unfinished.
@@ -43,15 +45,8 @@ class Journal(DurableLines):
         self._answers: dict[str, RequestResult | None] = {}
         for other in answer_files(run_path):
             if other != path:
-                with DurableLines(other, _REMEDY) as lines:
-                    self._load(lines)
-        self._load(self)
-
-    def _load(self, lines: DurableLines) -> None:
-        for line in lines.read():
-            if not (isinstance(line, list) and [type(part) for part in line] == [str, dict]):
-                raise lines.damage()
-            self._answers[line[0]] = _parse(line[1])
+                self._answers |= read_answers(other)
+        self._answers.update(_read(self))
 
     def __len__(self) -> int:
         return len(self._answers)
@@ -87,7 +82,7 @@ class Journal(DurableLines):
             self.path.unlink()
 
     def finish(self) -> None:
-        """Remove the journal and those of shards, because the run's other files hold every answer now."""
+        """Remove the journal and the journals of shards, because the run's other files hold every answer now."""
         self.close()
         self.path.unlink(missing_ok=True)
         shutil.rmtree(self._run_path / SHARDS, ignore_errors=True)
@@ -99,6 +94,23 @@ def answer_files(run_path: Path) -> list[Path]:
     return [*([main] if main.exists() else []), *sorted((run_path / SHARDS).glob("*.jsonl"))]
 
 
+def read_answers(path: Path) -> dict[str, RequestResult | None]:
+    """Read the answers in a file of this kind, by the names of their requests; see `Journal.get` for None.
+
+    Raises:
+        InputError: the file is damaged before its last line.
+    """
+    with SealedLines(path, _REMEDY) as lines:
+        return dict(_read(lines))
+
+
+def _read(lines: SealedLines) -> Iterator[tuple[str, RequestResult | None]]:
+    for line in lines.read():
+        if not (isinstance(line, list) and [type(part) for part in line] == [str, dict]):
+            raise lines.damage()
+        yield line[0], _parse(line[1])
+
+
 def _parse(answer: dict[str, Any]) -> RequestResult | None:
     """Return a stored answer; None if another version of HELM has written it."""
     try:
@@ -108,4 +120,4 @@ def _parse(answer: dict[str, Any]) -> RequestResult | None:
         return None
 
 
-_REMEDY = "remove it, and its answers are requested again"
+_REMEDY = "remove this line, and its answer is requested again"

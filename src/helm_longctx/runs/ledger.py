@@ -24,7 +24,7 @@ NAME = "batches.jsonl"
 
 
 class Receiver(NamedTuple):
-    """The receiver of a batch's requests; see `Part`. The same deployment can have another key as a judge."""
+    """The receiver of a batch's requests; see `BatchPart`. The same deployment can have another key as a judge."""
 
     deployment: str
     service: str
@@ -32,7 +32,7 @@ class Receiver(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Part:
+class BatchPart:
     """Requests of a run that are sent in one batch.
 
     Args:
@@ -75,7 +75,7 @@ class Part:
         return dacite.from_dict(Request, self.requests[name]["request"], dacite.Config(check_types=False))
 
     def sent(self, name: str) -> dict[str, Any]:
-        """Return the data that was sent besides a request's prompt."""
+        """Return the data that was sent in addition to a request's prompt."""
         sent: dict[str, Any] = self.requests[name]["sent"]
         return sent
 
@@ -95,7 +95,7 @@ class Ledger(DurableLines):
 
     def __init__(self, run_path: Path):
         super().__init__(run_path / NAME, "the batches of this run are listed on the provider's pages")
-        self._parts: dict[str, Part] = {}
+        self._parts: dict[str, BatchPart] = {}
         for line in self.read():
             try:
                 self._apply(line)
@@ -103,27 +103,27 @@ class Ledger(DurableLines):
                 raise self.damage() from error
 
     @property
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[BatchPart]:
         """All parts, in the order in which they were sent."""
         return list(self._parts.values())
 
     @property
-    def open_parts(self) -> list[Part]:
+    def open_parts(self) -> list[BatchPart]:
         """The parts that were sent, or may have been sent, and were not collected."""
         return [part for part in self._parts.values() if part.is_open]
 
-    def doubtful_parts(self, receiver: Receiver) -> list[Part]:
+    def doubtful_parts(self, receiver: Receiver) -> list[BatchPart]:
         """Return the parts of which it is unknown whether the receiver has created a batch."""
         return [part for part in self.open_parts if part.batch is None and part.receiver == receiver]
 
     def announce(
         self, receiver: Receiver, route: str, requests: Mapping[str, tuple[Request, Mapping[str, Any]]]
-    ) -> Part:
+    ) -> BatchPart:
         """Record that a batch is about to be created.
 
         Args:
-            receiver, route: see `Part`.
-            requests: the requests by name, each with the data that is sent besides its prompt.
+            receiver, route: see `BatchPart`.
+            requests: the requests by name, each with the data that is sent in addition to its prompt.
         """
         part: dict[str, Any] = {
             "part": uuid.uuid4().hex,
@@ -138,15 +138,15 @@ class Ledger(DurableLines):
         self._record(part)
         return self._parts[part["part"]]
 
-    def set_batch(self, part: Part, batch: str) -> None:
+    def set_batch(self, part: BatchPart, batch: str) -> None:
         """Record that a batch was created."""
         self._record({"part": part.id, "batch": batch})
 
-    def set_absent(self, part: Part) -> None:
+    def set_absent(self, part: BatchPart) -> None:
         """Record that no batch was created."""
         self._record({"part": part.id, "is_absent": True})
 
-    def set_collected(self, part: Part, failures: Mapping[str, int]) -> None:
+    def set_collected(self, part: BatchPart, failures: Mapping[str, int]) -> None:
         """Record that all answers of a batch are in the journal."""
         self._record({"part": part.id, "failures": dict(failures)})
 
@@ -158,7 +158,7 @@ class Ledger(DurableLines):
         values = {name: value for name, value in step.items() if name != "part"}
         # Only the first step of a part has its requests.
         if "requests" in step:
-            self._parts[step["part"]] = Part(step["part"], **values)
+            self._parts[step["part"]] = BatchPart(step["part"], **values)
         else:
             self._parts[step["part"]] = replace(self._parts[step["part"]], **values)
 

@@ -34,7 +34,7 @@ _FRAME = 256 << 20
 def write_prompts(run_path: Path, prompts: Iterable[tuple[str, str]]) -> None:
     """Write a run's prompts. Equal prompts are stored once.
 
-    The index is written last, so an index always belongs to the texts beside it.
+    The index is written last, so an index always belongs to the texts in the same folder.
 
     Args:
         prompts: (instance's name, prompt), ordered so that similar prompts are neighbours.
@@ -181,7 +181,7 @@ def _state_names(run_path: Path) -> list[str]:
     """Return the instance's name for each request state of a run."""
     path = run_path / STATES
     if not path.is_file():
-        raise InputError(f"{run_path} is not the folder of a run that has started")
+        raise InputError(f"{run_path} is not the folder of a run that has started; give another run")
     instances = ((state["instance"], state) for state in read_states(path))
     return instance_names((each["id"], each.get("sub_split"), _prompt_digest(state)) for each, state in instances)
 
@@ -199,6 +199,6 @@ def _choose(run_path: Path, by_name: Mapping[str, Value], name: str) -> Value:
     if name in by_name:
         return by_name[name]
     if rivals := [other for other in by_name if other.rpartition("#")[0] == name]:
-        raise bad_argument(run_path.name, "instance", name, f"{', '.join(rivals)}, which share this id")
+        raise bad_argument(run_path.name, "instance", name, f"one of {', '.join(rivals)}, which share this id")
     some = list(by_name)[:3]
-    raise bad_argument(run_path.name, "instance", name, f"{', '.join(some)} … ({len(by_name)} in all)")
+    raise bad_argument(run_path.name, "instance", name, f"one of {', '.join(some)} … ({len(by_name)} in all)")

@@ -11,11 +11,6 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from helm_longctx.protocol.benchmark import Benchmark
-from helm_longctx.protocol.entry import folder_name
-from helm_longctx.protocol.metric_names import FAILURES
-from helm_longctx.protocol.sample import Sample
-from helm_longctx.protocol.task import MAIN_METRIC
 from helm_longctx.runs.files import (
     INSTANCE_STATS,
     RUN_SPEC,
@@ -26,6 +21,11 @@ from helm_longctx.runs.files import (
     read_states,
     reading,
 )
+from helm_longctx.tasks.benchmark import Benchmark
+from helm_longctx.tasks.groups import folder_name
+from helm_longctx.tasks.metric_names import FAILURES
+from helm_longctx.tasks.sample import Sample
+from helm_longctx.tasks.task import MAIN_METRIC, TEXT_GROUP
 
 
 class InstanceScore(NamedTuple):
@@ -41,7 +41,7 @@ class InstanceScore(NamedTuple):
         repeat: the number of the repeat, from 0.
         score: the score; None if there is no answer or no verdict.
         group: the name of the cluster of answers: the book, the set of documents, or the question that is asked at
-            several depths; else the instance alone.
+            several depths; else the instance alone. Only the names of texts (`TEXT_GROUP`) are the same in other tasks.
         depth: position of the evidence, 0 to 1.
         failure: the statistic that counts requests without an answer for this reason; empty if there is an answer.
         tokens: number of tokens of the prompt; None if unknown.
@@ -126,6 +126,8 @@ def _group(task: str, instance: str, sample: Sample) -> str:
     Runs of earlier versions have no groups. In them, equal questions with a depth are one cluster, because a question
     can be asked at several depths. Other equal questions can be about different contexts.
     """
+    if sample.group and sample.group.startswith(TEXT_GROUP):
+        return sample.group
     from_question = sample.group is None and sample.depth is not None
     return f"{task}: {sample.group or (from_question and sample.question) or instance}"
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from helm_longctx.protocol.prompt import Message
+from helm_longctx.tasks.prompt import Message
 
 AnswerKind = Literal[
     "label", "lookup", "span", "label_or_span", "ranking", "citation", "choice", "summary", "frequency", "chain"

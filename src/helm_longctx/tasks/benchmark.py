@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
-from helm_longctx.protocol.baseline import Baseline
-from helm_longctx.protocol.lengths import INPUT_TOKENS, Axis, parse_length
-from helm_longctx.protocol.task import Task
-from helm_longctx.sources.tables import published_rows
+from helm_longctx.data.tables import read_table
+from helm_longctx.tasks.lengths import INPUT_TOKENS, Axis, parse_length
+from helm_longctx.tasks.models import ModelProperties
+from helm_longctx.tasks.task import Task
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,21 @@ class Category:
 
 
 @dataclass(frozen=True)
+class Sweep:
+    """Tasks that differ in one property alone, so that a curve over it shows what the property does to scores.
+
+    Args:
+        title: what the tasks differ in.
+        about: what the levels are, in one or two sentences.
+        tasks: the name of the task of each level, the easiest level first.
+    """
+
+    title: str
+    about: str
+    tasks: Mapping[str, str]
+
+
+@dataclass(frozen=True)
 class Published:
     """The published results of a model in one category at one length.
 
@@ -82,20 +97,21 @@ class Published:
         model: the model's name in the publication.
         category: the category's name; empty if the benchmark has one category.
         scores: scores by task, 0…1. If only the category's score was published, its key is the empty name.
-        instruct: whether the publication calls the model instruction-tuned; None if it says nothing.
+        source: the file from which a score of somebody's run was imported without its answers; empty for scores that
+            the benchmark's authors published.
     """
 
     model: str
     category: str
     length: int | None
     scores: Mapping[str, float]
-    instruct: bool | None = None
+    source: str = ""
 
 
 def read_published(package: str, categories: Iterable[Category] = (), best: float = 100) -> tuple[Published, ...]:
     """Read the published results in `published.csv`, a file of a benchmark's package.
 
-    Its columns are `model`, `score`, if there are lengths `length`, and if the scores are those of tasks `task`.
+    Its columns are `model`, `score`, if there are lengths `length`, and if the scores belong to tasks `task`.
 
     Args:
         categories: all categories of the benchmark, if it has several.
@@ -103,7 +119,7 @@ def read_published(package: str, categories: Iterable[Category] = (), best: floa
     """
     names = {task.name: category.name for category in categories for task in category.tasks}
     results: dict[tuple[str, str, int | None], dict[str, float]] = defaultdict(dict)
-    for row in published_rows(package):
+    for row in read_table(package, "published.csv"):
         task, length = row.get("task", ""), parse_length(row["length"]) if "length" in row else None
         results[row["model"], names.get(task, ""), length][task] = float(row["score"]) / best
     return tuple(Published(*key, scores) for key, scores in results.items())
@@ -124,15 +140,17 @@ class Benchmark:
         metrics: all metrics that the tasks' scorers return.
         task_argument: the run-entry argument that selects a task; not a key of HELM's `RUN_EXPANDERS`.
         axis: what the lengths count; None if the benchmark has no lengths.
-        baselines: how the baseline models answer, by task.
         published: loads published results.
+        models: loads what the publication says about its models, by name.
+        floors: the published models that need no understanding, such as random guesses. They are not ranked.
+        sweeps: tasks that differ in one property, over which pages have curves.
         effective_score: the score below which the publication calls a length not effective; None if it has no such
             score.
         overall: the publication's name of the mean over all averaged categories; empty if there is no such mean.
         judge_checks: the function that makes the checks of `helm-longctx judge-check` from a data root, as
             `module.function`; empty if there are none.
         outputs: the `OutputReader` of the official code's files, as `module.NAME`; empty if there is none.
-        page: the page about the benchmark in our documentation; empty if there is none.
+        leads: whether pages and tables show the benchmark before others.
     """
 
     name: str
@@ -145,14 +163,16 @@ class Benchmark:
     metrics: tuple[Metric, ...]
     task_argument: str = "task"
     axis: Axis | None = INPUT_TOKENS
-    baselines: Mapping[str, Baseline] = field(default_factory=dict)
-    # A function, because only tables need the files. The default `tuple` returns an empty tuple.
+    # These are functions, because only tables need the files. The defaults return an empty tuple and dictionary.
     published: Callable[[], tuple[Published, ...]] = tuple
+    models: Callable[[], Mapping[str, ModelProperties]] = dict
+    floors: tuple[str, ...] = ()
+    sweeps: tuple[Sweep, ...] = ()
     effective_score: float | None = None
     overall: str = ""
     judge_checks: str = ""
     outputs: str = ""
-    page: str = ""
+    leads: bool = False
 
     @cached_property
     def entries(self) -> dict[str, Category]:

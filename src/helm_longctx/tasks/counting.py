@@ -1,8 +1,8 @@
 """Counts the tokens of many long texts that share most of their words, such as the samples of a generated task.
 
 A text is split at spaces where no token can cross, and each distinct word is tokenized once. From then on it is mostly
-enough to look up the words, or longer texts between two such spaces. The counts are those of the whole text, without
-special tokens.
+enough to look up the words, or longer texts between two such spaces. The counts are equal to the counts of the whole
+text, without special tokens.
 
 The counts are the same because a byte-pair encoder only joins neighbouring tokens. If no token of the vocabulary
 contains a letter followed by a space, no merge can cross such a place, whatever the text around it is. The same holds
@@ -20,7 +20,7 @@ from random import Random
 from string import ascii_letters, digits
 from typing import Any, Protocol
 
-from helm_longctx.protocol.cutting.pieces import PieceTokenizer
+from helm_longctx.tasks.cutting.pieces import PieceTokenizer
 
 
 class CountTokens(Protocol):
@@ -34,7 +34,7 @@ SHORT = 7
 """Characters of words that are remembered whatever they consist of."""
 
 MOST_BYTES, ENTRY = 1 << 28, 150
-"""Bytes of the texts that are remembered, and of an entry besides its text."""
+"""Bytes of the texts that are remembered, and of an entry without its text."""
 
 LARGEST_GROUP = 3
 """Digits that pre-tokenizers put into a group, where they group digits at all."""
@@ -81,7 +81,7 @@ def make_counter(tokenizer: Any) -> CountTokens:
         return lambda *texts: len(tokenizer.tokenize(" ".join(texts)))
     pieces = PieceTokenizer(tokenizer)
     model = pieces.tokenizer.model
-    # Unknown characters beside each other can become one token, wherever a text is split.
+    # Unknown characters next to each other can become one token, wherever a text is split.
     if not pieces.only_merges or not pieces.is_local or (model.fuse_unk and not model.byte_fallback):
         return lambda *texts: len(pieces.encode(" ".join(texts)))
     # Added tokens are found in a text before anything is merged.
@@ -188,7 +188,8 @@ class _WordCounter:
         return numbers, [*filter(None, text.replace(" ", f"{CUT} ").split(CUT))]
 
     def _remember(self, sizes: dict[str, int], firsts: Mapping[str, str]) -> None:
-        """Tokenize texts, each after `firsts[text]`, and remember their tokens without those of the first character."""
+        """Tokenize texts, each after `firsts[text]`, and remember their tokens without the tokens of the first
+        character."""
         found = self._encode([first + text for text, first in firsts.items()]) if firsts else []
         before = (self._before[first[0]] for first in firsts.values())
         self._add(sizes, dict(zip(firsts, map(sub, found, before), strict=True)))

@@ -1,66 +1,34 @@
-"""Parses and checks run entries such as `helmet_recall:task=json_kv,length=8k`, before data is loaded or sent."""
+"""Run entries such as `helmet_recall:task=json_kv,length=8k`, which are checked before data is loaded or sent."""
 
 from __future__ import annotations
 
-import hashlib
-import os
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
+from helm_longctx.data.fetch import Source
+from helm_longctx.data.release import PinnedFile
+from helm_longctx.data.root import DataRoot, digest_files
 from helm_longctx.errors import InputError, bad_argument, list_choices, shorten
-from helm_longctx.protocol.benchmark import Benchmark, Category
-from helm_longctx.protocol.lengths import Axis, length_label, parse_length
-from helm_longctx.protocol.task import Context, Labels, Settings, Style, Task, Truncation
-from helm_longctx.sources.fetch import Source
-from helm_longctx.sources.release import PinnedFile
-from helm_longctx.sources.root import DataRoot, digest_files
-
-ARGUMENTS = (
-    "length",
-    "shots",
-    "seed",
-    "num_samples",
-    "style",
-    "protocol",
-    "labels",
-    "context",
-    "thinking_tokens",
-    "truncation",
-    "judge",
-    "repeats",
-    "count_with",
-    "depth",
-    "path",
+from helm_longctx.tasks.arguments import (
+    ARGUMENTS,
+    LARGEST_NUMBER,
+    MOST_DEPTH,
+    MOST_REPEATS,
+    MOST_SHOTS,
+    arguments_of,
+    read_choice,
+    read_length,
+    read_number,
 )
-"""Arguments of run entries beside the one that names a task, in the order of a run's name."""
-
-# Official codes seed NumPy's legacy generator, which refuses larger seeds.
-MOST = 2**32 - 1
-MOST_REPEATS = 1000
-MOST_DEPTH = 100
-MOST_SHOTS = 100_000
-"""More than the longest context has room for. A training set sets no limit, because its rows are repeated if needed."""
+from helm_longctx.tasks.benchmark import Benchmark, Category
+from helm_longctx.tasks.groups import folder_name, group_name
+from helm_longctx.tasks.lengths import length_label
+from helm_longctx.tasks.task import Context, Labels, Settings, StyleArgument, Task, Truncation
 
 METHOD = "longctx"
 """`AdapterSpec.method` without `style` and `truncation`; with them `longctx_chat`, `longctx_chat_error` and so on."""
-
-CLOSED_BOOK = "closed"
-"""Part of the names of run groups without context, which distinguishes them from the others."""
-
-JUDGED_BY = "_judged_by_"
-"""Separates a run group from its judge, if that is not the official one."""
-
-IN_FOLDER = "_in_folder_"
-"""Separates a run group from the folder of the user's own files."""
-
-_LONGEST_PART = 60
-"""Most characters of a judge or a folder in a run group, because a run group is a file name."""
-
-_SLASH = "--"
-"""Replaces slashes in a run group."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +75,7 @@ class Entry:
 
     @property
     def repeats(self) -> int:
-        """How often each question is asked."""
+        """Number of times to ask each question."""
         return self.settings.repeats or max(task.repeats for task in self.tasks)
 
     @property
@@ -179,7 +147,7 @@ class Entry:
 
 
 def is_our_method(method: str) -> bool:
-    """Whether an adapter method's name, with or without its arguments, is that of this package's adapter."""
+    """Whether an adapter method's name, with or without its arguments, belongs to this package's adapter."""
     return method.split("_")[0] == METHOD
 
 
@@ -189,97 +157,44 @@ def digest_own_files(tasks: Iterable[Task], path: str | None) -> str | None:
     return digest_files(Path(path) / name for name in names) if path else None
 
 
-def arguments_of(benchmark: Benchmark) -> tuple[str, ...]:
-    """Return every argument that a benchmark's run entries can have, in the order of a run's name."""
-    return (benchmark.task_argument, *ARGUMENTS)
-
-
 def fetch_command(entries: Iterable[Entry], root: DataRoot) -> str:
     """Return the command that fetches the data of several entries."""
     names = " ".join(entry.description for entry in entries)
     return f"helm-longctx fetch {names}" + (f" --to {root.path}" if root.mirror else "")
 
 
-def group_name(
-    benchmark: Benchmark, name: str, label: str, closed: bool = False, judge: str = "", folder: str = ""
-) -> str:
-    """Return the run group of a category or task at a length.
-
-    Examples: `helmet_rag_8k`; `helmet_closed_rag_8k` without context; `helmet_summ_8k_judged_by_vllm--judge`;
-    `any_jsonl_8k_in_folder_my-test`.
-
-    Args:
-        judge: the judge; empty for the official one.
-        folder: the `folder_name` of the user's own files; empty if there are none.
-    """
-    group = "_".join(filter(None, (benchmark.name, CLOSED_BOOK if closed else "", name, label)))
-    group += f"{IN_FOLDER}{_file_name(folder)}" if folder else ""
-    return f"{group}{JUDGED_BY}{_file_name(judge)}" if judge else group
-
-
-def _file_name(text: str) -> str:
-    """Return a part of a run group, which is also a file name."""
-    return shorten_name(text.replace("/", _SLASH), _LONGEST_PART)
-
-
-def folder_name(path: str | None) -> str:
-    """Return the name of the folder of the user's own files, in tables and run groups; empty for None."""
-    return re.sub(r"[^\w./~-]", "-", os.path.normpath(path)) if path else ""
-
-
-def shorten_name(name: str, limit: int) -> str:
-    """Return a name of at most `limit` characters: its start and a digest, if it is longer."""
-    digest = hashlib.sha256(name.encode()).hexdigest()[:8]
-    return name if len(name) <= limit else f"{name[: limit - len(digest) - 1]}~{digest}"
-
-
-def judge_of(group: str) -> str:
-    """Return the judge in a group's name; empty if it has none."""
-    return group.partition(JUDGED_BY)[2].replace(_SLASH, "/")
-
-
-def folder_of(group: str) -> str:
-    """Return the folder in a group's name; empty if it has none."""
-    return group.partition(JUDGED_BY)[0].partition(IN_FOLDER)[2].replace(_SLASH, "/")
-
-
-def base_group(group: str) -> str:
-    """Return a group's name without its folder and its judge."""
-    return group.partition(JUDGED_BY)[0].partition(IN_FOLDER)[0]
-
-
 def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -> Entry:
     """Check the arguments of a run entry.
 
     Raises:
-        InputError: an argument is unknown, missing or has a value that is not allowed for these tasks.
+        InputError: an argument is unknown, missing or has a value that is invalid for these tasks.
     """
     names = arguments_of(benchmark)
     for key in arguments:
         if key not in names:
             raise _unknown_argument(name, key, arguments[key], names)
     tasks = _tasks(benchmark, name, arguments.get(benchmark.task_argument))
-    length = _length(benchmark, name, arguments.get("length"), tasks)
+    length = read_length(benchmark, name, arguments.get("length"), tasks)
     # This comes after the check of the length, whose error lists the lengths of all tasks that the entry names.
     tasks = tuple(task for task in tasks if task.exists_at(length))
     _check_arguments(benchmark, name, arguments, tasks)
-    samples = min((task.most_samples for task in tasks if task.most_samples is not None), default=MOST)
+    samples = min((task.most_samples for task in tasks if task.most_samples is not None), default=LARGEST_NUMBER)
     settings = Settings(
         length=length,
-        shots=_whole(name, "shots", arguments.get("shots"), 0, MOST_SHOTS),
+        shots=read_number(name, "shots", arguments.get("shots"), 0, MOST_SHOTS),
         # `or 0` tells the type checker that the result is not None.
-        seed=_whole(name, "seed", arguments.get("seed", 42), 0) or 0,
-        num_samples=_whole(name, "num_samples", arguments.get("num_samples"), 1, samples),
-        style=_choice(name, "style", arguments.get("style", "auto"), get_args(Style)),
-        protocol=_choice(name, "protocol", arguments.get("protocol", "paper"), _protocols(tasks)),
-        labels=_choice(name, "labels", arguments.get("labels", "integer"), get_args(Labels)),
-        context=_choice(name, "context", arguments.get("context", "full"), get_args(Context)),
-        thinking_tokens=_whole(name, "thinking_tokens", arguments.get("thinking_tokens", 0), 0) or 0,
-        truncation=_choice(name, "truncation", arguments.get("truncation", "auto"), get_args(Truncation)),
+        seed=read_number(name, "seed", arguments.get("seed", 42), 0) or 0,
+        num_samples=read_number(name, "num_samples", arguments.get("num_samples"), 1, samples),
+        style=read_choice(name, "style", arguments.get("style", "auto"), get_args(StyleArgument)),
+        protocol=read_choice(name, "protocol", arguments.get("protocol", "paper"), _protocols(tasks)),
+        labels=read_choice(name, "labels", arguments.get("labels", "integer"), get_args(Labels)),
+        context=read_choice(name, "context", arguments.get("context", "full"), get_args(Context)),
+        thinking_tokens=read_number(name, "thinking_tokens", arguments.get("thinking_tokens", 0), 0) or 0,
+        truncation=read_choice(name, "truncation", arguments.get("truncation", "auto"), get_args(Truncation)),
         judge=str(arguments.get("judge", "auto")),
-        repeats=_whole(name, "repeats", arguments.get("repeats"), 1, MOST_REPEATS),
+        repeats=read_number(name, "repeats", arguments.get("repeats"), 1, MOST_REPEATS),
         count_with=str(arguments["count_with"]) if "count_with" in arguments else None,
-        depth=_whole(name, "depth", arguments.get("depth"), 1, MOST_DEPTH),
+        depth=read_number(name, "depth", arguments.get("depth"), 1, MOST_DEPTH),
         path=str(arguments["path"]) if "path" in arguments else None,
     )
     return Entry(benchmark, name, tasks, settings, arguments)
@@ -294,7 +209,7 @@ def parse_entry(benchmarks: Iterable[Benchmark], text: str) -> Entry:
     by_name = {name: benchmark for benchmark in benchmarks for name in benchmark.entries}
     name, arguments = split_entry(text)
     if name not in by_name:
-        raise InputError(f"unknown run entry {shorten(name)}; allowed: {list_choices(name, by_name)}")
+        raise InputError(f"unknown run entry {shorten(name)}; {list_choices(name, by_name)}")
     return check_entry(by_name[name], name, arguments)
 
 
@@ -311,7 +226,7 @@ def split_entry(text: str) -> tuple[str, dict[str, str]]:
         if not (key and equals and value):
             raise InputError(f"{name}: expected name=value, found {shorten(part)}")
         if key in arguments:
-            raise InputError(f"{name}: {key} is given twice")
+            raise InputError(f"{name}: {key} is given twice; give it once")
         arguments[key] = value
     return name, arguments
 
@@ -327,37 +242,12 @@ def _tasks(benchmark: Benchmark, name: str, task: object) -> tuple[Task, ...]:
     return selection
 
 
-def _length(benchmark: Benchmark, name: str, value: Any, tasks: tuple[Task, ...]) -> int | None:
-    axis = benchmark.axis
-    if axis is None:
-        if value is not None:
-            raise InputError(f"{name}: length={shorten(value)} is not allowed; {benchmark.title} has no lengths")
-        return None
-    if value is None:
-        raise InputError(f"{name}: length is missing; allowed: {_lengths(axis, tasks)}")
-    length = parse_length(value, where=name)
-    at_any = axis.shortest <= length <= axis.longest
-    if not any((task.any_length and at_any) or length in task.sizes for task in tasks):
-        raise bad_argument(name, "length", value, _lengths(axis, tasks))
-    return length
-
-
-def _lengths(axis: Axis, tasks: tuple[Task, ...]) -> str:
-    # A length is allowed if one of the tasks exists at it, so sizes within a range need not be listed.
-    if any(task.any_length for task in tasks):
-        sizes = {size for task in tasks for size in task.sizes if not axis.shortest <= size <= axis.longest}
-        span = f"any number of {axis.unit} from {length_label(axis.shortest)} to {length_label(axis.longest)}"
-        return ", ".join([span, *map(length_label, sorted(sizes))])
-    lengths = {length for task in tasks for length in task.sizes}
-    return ", ".join(length_label(length) for length in sorted(lengths))
-
-
 def _unknown_argument(name: str, key: str, value: Any, names: Iterable[str]) -> InputError:
     if key.strip() != key:
         return InputError(f"{name}: there is a space around the argument {shorten(key)}; write {shorten(key.strip())}")
     return InputError(
         # The slice removes the quotes that `shorten` adds.
-        f"{name}: unknown argument {shorten(key)[1:-1]}={shorten(value)}; allowed: {list_choices(key, names)}"
+        f"{name}: unknown argument {shorten(key)[1:-1]}={shorten(value)}; {list_choices(key, names)}"
     )
 
 
@@ -373,7 +263,8 @@ def _check_arguments(benchmark: Benchmark, name: str, arguments: Mapping[str, An
             # All allowed arguments are listed, because `list_choices` would suggest a similar name, which is no help.
             what = tasks[0].name if len(tasks) == 1 else "these tasks"
             raise InputError(
-                f"{name}: {key}={shorten(arguments[key])} is not an argument of {what}; allowed: {', '.join(allowed)}"
+                f"{name}: {key}={shorten(arguments[key])} is not an argument of {what};"
+                f" choose from {', '.join(allowed)}"
             )
 
 
@@ -399,23 +290,3 @@ def _list_arguments(benchmark: Benchmark, tasks: tuple[Task, ...]) -> list[str]:
 
 def _protocols(tasks: tuple[Task, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(protocol for task in tasks for protocol in task.variants))
-
-
-def _whole(name: str, key: str, value: Any, at_least: int, at_most: int = MOST) -> int | None:
-    if value is None:
-        return None
-    try:
-        number = int(str(value))
-    except ValueError:
-        # A text gets the same error as a number that is too small.
-        number = at_least - 1
-    if not at_least <= number <= at_most:
-        limit = "" if at_most == MOST else f" to {at_most}"
-        raise bad_argument(name, key, value, f"a whole number from {at_least}{limit}")
-    return number
-
-
-def _choice(name: str, key: str, value: Any, allowed: tuple[Any, ...]) -> Any:
-    if value not in allowed:
-        raise bad_argument(name, key, value, allowed)
-    return value

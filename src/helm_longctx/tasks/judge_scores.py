@@ -6,9 +6,9 @@ from collections.abc import Callable
 from statistics import fmean
 from typing import Any
 
-from helm_longctx.protocol.benchmark import Metric
-from helm_longctx.protocol.shapes import Shape, is_text
-from helm_longctx.protocol.task import Record, Scores
+from helm_longctx.tasks.benchmark import Metric
+from helm_longctx.tasks.shapes import Shape, is_text
+from helm_longctx.tasks.task import Record, Scores
 
 ANSWER = "answer"
 """The name of the part about which a judge is asked, if it is asked about one part only."""
@@ -51,14 +51,15 @@ def judge_scores(record: Record, headline: str, score: Callable[[Any], Scores]) 
     """Score the replies of a `judge`, or take the mean over the judges of a `jury` that gave a verdict.
 
     Args:
-        record: has the replies of one judge under `judge`, or those of several under `jury`.
+        record: has the replies of one judge under `judge`, or the replies of several judges under `jury`.
         headline: name of the main score. For a jury it is added as a strict score, which is 0 without any verdict,
             and for each judge of several.
         score: scores the replies of one judge; without a verdict the result lacks the headline.
     """
     if not record.get("jury"):
         return score(record.get("judge"))
-    all_scores = {judge: score(replies) for judge, replies in record["jury"]["replies"].items()}
+    replies_by_judge = record["jury"].get("replies") or {}
+    all_scores = {judge: score(replies) for judge, replies in replies_by_judge.items()}
     # Only judges with a verdict are in the mean: a failed call says nothing about the answer.
     valid = {judge: scores for judge, scores in all_scores.items() if headline in scores}
     names = dict.fromkeys(name for scores in valid.values() for name in scores)

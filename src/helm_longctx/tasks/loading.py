@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from traceback import format_tb
 
+from helm_longctx.data.jsonl import find_row
+from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError, is_format_error, shorten
-from helm_longctx.protocol.shapes import TEXT, TEXTS
-from helm_longctx.protocol.task import Example, Settings, Task
-from helm_longctx.sources.jsonl import find_row
-from helm_longctx.sources.root import DataRoot
+from helm_longctx.tasks.shapes import TEXT, TEXTS
+from helm_longctx.tasks.task import Example, Settings, Task
 
 _log = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ def load_examples(task: Task, settings: Settings, root: DataRoot) -> Iterator[Ex
             _check(task, example, where)
             # HELM would end such a run with an error, but only after all requests.
             if example.id in ids:
-                raise InputError(f"{where}: two rows have the id {shorten(example.id)}; allowed: each id once")
+                raise InputError(f"{where}: two rows have the id {shorten(example.id)}; give each row an id of its own")
             ids.add(example.id)
             yield example
     except InputError:

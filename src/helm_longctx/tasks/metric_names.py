@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import Any
 
-from helm_longctx.protocol.benchmark import Benchmark
-from helm_longctx.protocol.task import MAIN_METRIC, Task
+from helm_longctx.tasks.benchmark import Benchmark
+from helm_longctx.tasks.task import MAIN_METRIC, Task
 
 DEPTHS = (0, 20, 40, 60, 80, 100)
 """Depths, in percent, at which scores are reported. An instance counts at the nearest depth."""
@@ -57,6 +55,11 @@ CONDITIONS = {
         "Date of the price table as a number, YYYYMMDD; absent for the user's prices.",
         None,
     ),
+    "other_model": (
+        "Other model",
+        "Share of answers whose server names another model than the one that was asked for.",
+        True,
+    ),
     "output_truncated": ("Cut answers", "Share of answers that end at the token limit.", True),
     "thinking_unfinished": (
         "Unfinished reasoning",
@@ -87,10 +90,21 @@ CONDITIONS = {
     "published": ("Published", "1 for a score that the benchmark's authors published and that was not run here.", None),
     "num_instances": ("Instances", "Number of instances.", None),
 }
-"""Statistics about a run beside its scores: from name to title, description, and whether lower is better."""
+"""Statistics about a run that are not scores: from name to title, description, and whether lower is better."""
 
 FAILURES = ("request_too_long", "request_refused", "request_failed")
 """Statistics that count requests without an answer."""
+
+
+_NUMBERS = {"price_date", "request_seconds", "jury_alpha", "cost", "num_instances"}
+"""Conditions that are neither shares nor numbers of tokens."""
+
+
+def is_share(benchmark: Benchmark, name: str) -> bool:
+    """Whether people read a statistic in percent: scores and shares, but not counts, seconds and dollars."""
+    if name in CONDITIONS:
+        return name not in _NUMBERS and not name.endswith("_tokens")
+    return all(metric.range == (0.0, 1.0) for metric in benchmark.metrics if metric.name == name)
 
 
 def task_score(task: str) -> str:
@@ -117,7 +131,7 @@ def headline_text(task: Task) -> str:
 
 def metric_fields(benchmark: Benchmark) -> list[dict[str, Any]]:
     """Return the schema entries of all statistics that runs of a benchmark can have."""
-    headline = "The task's official headline metric, 0 to 1; of several tasks the unweighted mean."
+    headline = "The task's official headline metric; of several tasks the unweighted mean."
     return [
         _field(MAIN_METRIC, "Score", headline, False),
         *(
@@ -142,31 +156,3 @@ def metric_fields(benchmark: Benchmark) -> list[dict[str, Any]]:
 def _field(name: str, title: str, about: str, lower: bool | None, short: str | None = None) -> dict[str, Any]:
     field = {"name": name, "display_name": title, "description": about, "lower_is_better": lower}
     return {**field, "short_display_name": short} if short else field
-
-
-Score = TypeVar("Score")
-
-AVERAGE = "average"
-"""Stands for the task or the length in the key of an average."""
-
-
-class Cell(NamedTuple):
-    """The key of a score in the tables; `length` is a label such as `16k`."""
-
-    model: str
-    task: str
-    length: str
-
-
-def group_for_averages(cells: Mapping[Cell, Score]) -> dict[Cell, list[Score]]:
-    """Group scores by the averages that are made of them, as in LV-Eval's published tables.
-
-    Returns:
-        For each average its scores, of which it is the unweighted mean: all tasks at one length, or all lengths of one
-        task.
-    """
-    groups: dict[Cell, list[Score]] = defaultdict(list)
-    for cell, score in cells.items():
-        groups[cell._replace(task=AVERAGE)].append(score)
-        groups[cell._replace(length=AVERAGE)].append(score)
-    return groups

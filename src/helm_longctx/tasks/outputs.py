@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from helm_longctx.protocol.benchmark import Published
+from helm_longctx.tasks.benchmark import Published
 
 
 @dataclass(frozen=True)
@@ -66,11 +66,13 @@ class OutputScore:
     Args:
         entry: the name of a run entry, such as `helmet_rag`.
         place: the file and row.
+        context: `full`, or `none` for a closed-book score.
     """
 
     entry: str
     place: str
     row: Published
+    context: str = "full"
 
 
 Found = OutputRun | OutputScore

@@ -1,4 +1,4 @@
-"""A prompt in the forms that models take, and the part of an output that is scored."""
+"""A prompt in the styles that models take, and the part of an output that is scored."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Any, Literal
 
 from helm_longctx.errors import InputError
 
-Form = Literal["chat", "completion"]
+Style = Literal["chat", "completion"]
+"""How a prompt is sent."""
+
 Message = Mapping[str, str]
 """`role` (system, user or assistant) and `content`."""
 
@@ -72,9 +74,9 @@ class Prompt:
         """The text of the last message."""
         return self.messages[-1]["content"]
 
-    def text(self, form: Form) -> str:
+    def text(self, style: Style) -> str:
         """Return the text of the last user turn; for a completion with the separator and the answer prefix after it."""
-        return self.user_turn + self.separator + self.answer_prefix if form == "completion" else self.user_turn
+        return self.user_turn + self.separator + self.answer_prefix if style == "completion" else self.user_turn
 
 
 @dataclass(frozen=True)
@@ -98,17 +100,16 @@ class FollowUp:
     """A second request to the model. Its prompt contains the answer to the first one, and its answer is scored.
 
     Args:
-        before, after: the prompt's text around the first answer.
+        parts: the texts of the prompt; between each two of them is the first answer.
         max_tokens: the output budget of the second request, without tokens for thinking.
     """
 
-    before: str
-    after: str
+    parts: Sequence[str]
     max_tokens: int
 
     def prompt(self, answer: str) -> str:
         """Return the second prompt, with the first answer without its reasoning and without white space at its ends."""
-        return self.before + remove_thinking(answer).strip() + self.after
+        return remove_thinking(answer).strip().join(self.parts)
 
 
 THINKING_END = "</think>"

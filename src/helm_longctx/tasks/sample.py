@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from helm_longctx.protocol.prompt import Form
+from helm_longctx.tasks.prompt import Style
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Sample:
         cut: the part of a prompt that is cut if the prompt is too long; see `Task.cut`.
         length: largest number of tokens of prompt and output together; None if the length does not limit the prompt.
         context_span: [start, end) of the text that may be cut, in characters of the first user turn.
-        reserved: tokens of the window that stay free beside that text; see `Example.reserved`.
+        reserved: tokens of the window that stay free in addition to that text; see `Example.reserved`.
         separator, answer_prefix: the texts after the user turn in a completion prompt.
         prefix_scored: whether the answer prefix of a completion is scored with the output.
         stop: stop sequences of the completion.
@@ -29,12 +29,12 @@ class Sample:
         question: the question alone, if the task has one.
         depth: position of the evidence in the context, 0 (start) to 1 (end).
         input_tokens: length of the completion prompt, counted by `counter`.
-        record: the fields that the scored record has besides prediction and references.
+        record: the fields that the scored record has in addition to prediction and references.
         group: the name of what the instance shares with others; see `Example.group`. None in runs of earlier versions.
         follow_up: the fields of `Example.follow_up`.
         answer_tokens: about how many tokens a good answer has; see `Example.answer_tokens`.
         drawn_from: number of instances from which HELM's `-m` drew this one; None if it drew none.
-        style: the form in which the prompt was sent; added by the adapter.
+        style: the style in which the prompt was sent; added by the adapter.
         prompt_tokens: number of tokens of the prompt; added by the adapter if it tokenized the whole prompt.
         full_prompt: `sha256` and `characters` of the whole prompt; added by our runner.
     """
@@ -63,7 +63,7 @@ class Sample:
     follow_up: Mapping[str, Any] | None = None
     answer_tokens: int | None = None
     drawn_from: int | None = None
-    style: Form | None = None
+    style: Style | None = None
     prompt_tokens: int | None = None
     full_prompt: Mapping[str, Any] | None = None
 

@@ -3,6 +3,11 @@
 Of the machine's files, a program can only read those in /usr. It has an empty /tmp in memory, sees only its own
 processes, and has no network and no environment variable of ours. Its time, memory, processes and output are limited.
 None of this needs administrator's rights. If we have them, the program runs without them.
+
+bubblewrap itself is PID 1 in the sandbox. The kernel kills it, and all others with it, as soon as we kill its parent. A
+program that is PID 1 itself (`--as-pid-1`) can switch this off with prctl and never end, and ignores signals that end
+other programs. So bubblewrap stays PID 1, out of the program's reach: its environment is empty, its folder in /proc is
+covered, and the system calls that reach into other processes are denied.
 """
 
 from __future__ import annotations
@@ -13,7 +18,7 @@ import shutil
 import struct
 import subprocess
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -37,8 +42,33 @@ MOST_OPEN_FILES = 64
 
 _FOLDER = "/tmp"  # noqa: S108  # a folder of the sandbox
 
-_ARCHITECTURES = {"x86_64": (0xC000003E, (29, 64, 68, 319)), "aarch64": (0xC00000B7, (194, 190, 186, 279))}
-"""By machine, the kernel's constant `AUDIT_ARCH_*`, and the numbers of shmget, semget, msgget and memfd_create."""
+_ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+"""By machine, the kernel's constant `AUDIT_ARCH_*` (include/uapi/linux/audit.h)."""
+
+DENIED_CALLS: Mapping[str, tuple[int, int | None]] = {
+    # These reach into another process.
+    **{"ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271)},
+    **{"pidfd_getfd": (438, 438), "kcmp": (312, 272), "perf_event_open": (298, 241)},
+    # These hold memory that counts neither for a process (RLIMIT_AS) nor for a file system.
+    **{"shmget": (29, 194), "semget": (64, 190), "msgget": (68, 186), "mq_open": (240, 180)},
+    **{"memfd_create": (319, 279), "memfd_secret": (447, 447), "vmsplice": (278, 75), "listen": (50, 201)},
+    **{"inotify_init": (253, None), "inotify_init1": (294, 26), "fanotify_init": (300, 262)},
+    # These hold keys of the user, or make the kernel easier to attack.
+    **{"io_uring_setup": (425, 425), "io_uring_enter": (426, 426), "io_uring_register": (427, 427)},
+    **{"bpf": (321, 280), "userfaultfd": (323, 282)},
+    **{"add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219)},
+}
+"""System calls that fail, and their numbers on the machines of `_ARCHITECTURES`. aarch64 has no inotify_init.
+
+Source: arch/x86/entry/syscalls/syscall_64.tbl and include/uapi/asm-generic/unistd.h of Linux.
+"""
+LIMITED_CALLS: Mapping[str, tuple[int, int]] = {"socket": (41, 198), "socketpair": (53, 199), "fcntl": (72, 25)}
+"""System calls that fail for some arguments, and their numbers."""
+_FAMILIES = (1, 2)  # AF_UNIX and AF_INET. Others reach the kernel (AF_NETLINK) or a virtual machine's host (AF_VSOCK).
+_F_SETPIPE_SZ = 1031  # A pipe could get 16 times its usual memory.
+
+_LOAD, _IF_EQUAL, _IF_LEAST, _END = 0x20, 0x15, 0x35, 0x06  # instructions of BPF
+_KILL, _DENY, _ALLOW = 0x80000000, 0x00050001, 0x7FFF0000  # _DENY: the call fails with EPERM
 
 _SLOTS = threading.BoundedSemaphore(os.cpu_count() or 1)
 """Only as many programs run at a time as there are processors. More would exceed their time limits."""
@@ -71,7 +101,7 @@ def check_sandbox(purpose: str) -> None:
     if not name:
         raise InputError(f"{purpose} only if you allow it: set {SETTING}={BUBBLEWRAP}, which runs them in a sandbox")
     if name != BUBBLEWRAP:
-        raise InputError(f"{SETTING}={shorten(name)} is not allowed; allowed: {BUBBLEWRAP}")
+        raise InputError(f"{SETTING}={shorten(name)} is invalid; give {BUBBLEWRAP}")
     if platform.machine() not in _ARCHITECTURES or not (shutil.which("bwrap") and shutil.which("prlimit")):
         raise InputError(
             f"{SETTING}={name} needs Linux on {' or '.join(_ARCHITECTURES)} with the commands bwrap (bubblewrap 0.8 or"
@@ -105,12 +135,13 @@ def run(
         executable, denials, output, errors, status = (stack.enter_context(_memory_file(each)) for each in contents)
         inherited = [*(file.fileno() for file in (executable, denials, status)), stack.enter_context(_wait_for_all())]
         process = subprocess.Popen(
-            [*_bwrap_command(executable, denials, status), *_prlimit_command(seconds, processes), *command],
+            [*_limit_command(seconds), *_bwrap_command(executable, denials, status, processes), *command],
             stdin=subprocess.PIPE,
             stdout=output,
             stderr=errors,
             pass_fds=inherited,
             cwd="/",
+            env={},
             **_user_arguments(),
         )
         is_finished = _finish(process, stdin, seconds)
@@ -134,32 +165,38 @@ def _finish(process: subprocess.Popen[bytes], stdin: bytes, seconds: float) -> b
     return True
 
 
-def _bwrap_command(executable: BinaryIO, denials: BinaryIO, status: BinaryIO) -> list[str]:
-    """Return the command line of bubblewrap. The command that it runs follows."""
-    return [
-        *("bwrap", "--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent", "--new-session"),
-        *("--clearenv", "--setenv", "PATH", "/usr/bin:/bin", "--seccomp", str(denials.fileno())),
-        *("--ro-bind", "/usr", "/usr", "--ro-bind-try", "/etc/alternatives", "/etc/alternatives"),
-        *("--symlink", "usr/bin", "/bin", "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64"),
-        # /dev and / are file systems in memory without a limit, so they are mounted again, read-only.
-        *("--proc", "/proc", "--dev", "/dev", "--remount-ro", "/dev", "--size", str(MOST_FILES), "--tmpfs", _FOLDER),
-        *("--perms", "0555", "--ro-bind-data", str(executable.fileno()), PROGRAM, "--remount-ro", "/"),
-        *("--chdir", _FOLDER, "--json-status-fd", str(status.fileno()), "--"),
-    ]
-
-
-def _prlimit_command(seconds: float, processes: int) -> list[str]:
-    """Return the command line of prlimit, which sets the kernel's limits. The command that it runs follows."""
-    # The limits are set in the sandbox, because bubblewrap itself needs one more process.
+def _limit_command(seconds: float) -> list[str]:
+    """Return the command line of prlimit, which limits each process that bubblewrap starts, and bubblewrap itself."""
     limits = {
         "as": MOST_MEMORY,
         "fsize": MOST_OUTPUT,
         "nofile": MOST_OPEN_FILES,
-        "nproc": processes,
         "cpu": int(seconds) + 1,
         "core": 0,
     }
-    return ["prlimit", *(f"--{name}={value}" for name, value in limits.items()), "--"]
+    return [_find("prlimit"), *(f"--{name}={value}" for name, value in limits.items()), "--"]
+
+
+def _bwrap_command(executable: BinaryIO, denials: BinaryIO, status: BinaryIO, processes: int) -> list[str]:
+    """Return the command line of bubblewrap. The command that it runs follows."""
+    return [
+        *(_find("bwrap"), "--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent", "--new-session"),
+        *("--setenv", "PATH", "/usr/bin:/bin", "--seccomp", str(denials.fileno())),
+        *("--ro-bind", "/usr", "/usr", "--ro-bind-try", "/etc/alternatives", "/etc/alternatives"),
+        *("--symlink", "usr/bin", "/bin", "--symlink", "usr/lib", "/lib", "--symlink", "usr/lib64", "/lib64"),
+        *("--proc", "/proc", "--perms", "0000", "--tmpfs", "/proc/1", "--remount-ro", "/proc/1"),
+        # /dev and / are file systems in memory without a limit, so they are mounted again, read-only.
+        *("--dev", "/dev", "--remount-ro", "/dev", "--size", str(MOST_FILES), "--tmpfs", _FOLDER),
+        *("--perms", "0555", "--ro-bind-data", str(executable.fileno()), PROGRAM, "--remount-ro", "/"),
+        *("--chdir", _FOLDER, "--json-status-fd", str(status.fileno()), "--"),
+        # This limit holds for the program, not for bubblewrap, which would have to count all processes of the user.
+        *("prlimit", f"--nproc={processes}", "--"),
+    ]
+
+
+def _find(name: str) -> str:
+    """Return the path of a program, because `Popen` finds none without an environment."""
+    return shutil.which(name) or name
 
 
 def _user_arguments() -> dict[str, Any]:
@@ -167,22 +204,33 @@ def _user_arguments() -> dict[str, Any]:
     return {} if os.geteuid() else {"user": 65534, "group": 65534, "extra_groups": []}
 
 
-def _seccomp_filter() -> bytes:
-    """Return the filter for the kernel's seccomp that denies the system calls whose memory has no limit.
+_Step = tuple[int, int, int, int]
+"""An instruction of BPF: its code, the steps to skip if it holds and if it does not, and its value."""
 
-    Shared memory, semaphores and message queues count neither for a process (RLIMIT_AS) nor for a file system.
-    """
-    load, if_equal, if_least, end = 0x20, 0x15, 0x35, 0x06
-    kill, deny, allow = 0x80000000, 0x00050001, 0x7FFF0000  # deny: the call fails with EPERM
-    architecture, calls = _ARCHITECTURES[platform.machine()]
+
+def _seccomp_filter() -> bytes:
+    """Return the filter for the kernel's seccomp that denies `DENIED_CALLS` and some arguments of `LIMITED_CALLS`."""
+    column = list(_ARCHITECTURES).index(platform.machine())
+    denied = [number for numbers in DENIED_CALLS.values() if (number := numbers[column]) is not None]
+    socket, socketpair, fcntl = (numbers[column] for numbers in LIMITED_CALLS.values())
     steps = [
-        *((load, 0, 0, 4), (if_equal, 1, 0, architecture), (end, 0, 0, kill)),
+        *((_LOAD, 0, 0, 4), (_IF_EQUAL, 1, 0, _ARCHITECTURES[platform.machine()]), (_END, 0, 0, _KILL)),
         # The kernel also accepts the calls of 32-bit programs and of x32, which have other numbers.
-        *((load, 0, 0, 0), (if_least, 0, 1, 0x40000000), (end, 0, 0, kill)),
-        *(step for call in calls for step in ((if_equal, 0, 1, call), (end, 0, 0, deny))),
-        (end, 0, 0, allow),
+        *((_LOAD, 0, 0, 0), (_IF_LEAST, 0, 1, 0x40000000), (_END, 0, 0, _KILL)),
+        *(step for number in denied for step in ((_IF_EQUAL, 0, 1, number), (_END, 0, 0, _DENY))),
+        *_decide(socket, 0, _FAMILIES, then=_ALLOW, otherwise=_DENY),
+        *_decide(socketpair, 0, _FAMILIES, then=_ALLOW, otherwise=_DENY),
+        *_decide(fcntl, 1, [_F_SETPIPE_SZ], then=_DENY, otherwise=_ALLOW),
+        (_END, 0, 0, _ALLOW),
     ]
     return b"".join(struct.pack("=HBBI", *step) for step in steps)
+
+
+def _decide(call: int, argument: int, values: Sequence[int], then: int, otherwise: int) -> list[_Step]:
+    """Return the steps that end a call by one of its arguments, a C int. Other calls go on after them."""
+    tests = [(_IF_EQUAL, len(values) - index, 0, value) for index, value in enumerate(values)]
+    steps = [(_LOAD, 0, 0, 16 + 8 * argument), *tests, (_END, 0, 0, otherwise), (_END, 0, 0, then)]
+    return [(_IF_EQUAL, 0, len(steps), call), *steps]
 
 
 @contextmanager

@@ -21,15 +21,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from helm_longctx.protocol.codec import Codec
-from helm_longctx.protocol.counting import CountTokens
-from helm_longctx.protocol.prompt import FollowUp, Message, Prompt
-from helm_longctx.protocol.shapes import Shape
-from helm_longctx.protocol.template import Template
-from helm_longctx.sources.fetch import Source
-from helm_longctx.sources.root import DataRoot
+from helm_longctx.data.fetch import Source
+from helm_longctx.data.root import DataRoot
+from helm_longctx.tasks.baseline import Baseline
+from helm_longctx.tasks.codec import Codec
+from helm_longctx.tasks.counting import CountTokens
+from helm_longctx.tasks.prompt import FollowUp, Message, Prompt
+from helm_longctx.tasks.shapes import Shape
+from helm_longctx.tasks.template import Template
 
-Style = Literal["auto", "chat", "completion"]
+StyleArgument = Literal["auto", "chat", "completion"]
 Protocol = Literal["paper", "current", "api"]
 Labels = Literal["integer", "natural_label"]
 Context = Literal["full", "none"]
@@ -41,6 +42,10 @@ EVERY_TASK = ("length", "num_samples", "style", "thinking_tokens", "truncation",
 
 MAIN_METRIC = "longctx_score"
 """The name of every task's official headline metric in statistics, 0…1."""
+
+
+TEXT_GROUP = "text "
+"""Start of the name of a group that several tasks can share: a digest of the text, such as a book, follows."""
 
 
 @dataclass(frozen=True)
@@ -55,16 +60,17 @@ class Example:
         depth: position of the evidence in the context, 0 (start) to 1 (end); None if there is no such position.
         source: "official" files, "hub" data, or "generated".
         input_tokens: length of the completion prompt if it was counted, with the counter named `counter`.
-        record: the fields that the scored record has besides prediction and references.
+        record: the fields that the scored record has in addition to prediction and references.
         messages: the whole conversation, for tasks without a template.
         group: the name of what the example shares with others of its task, such as a book, a set of documents, or a
             question that is asked at several depths. Scores in a group are not independent. Empty if it shares nothing.
+            If other tasks can have the same text, the name is `TEXT_GROUP` with a digest of it.
         follow_up: the second request, if the first answer is not the one that is scored.
         max_tokens: its output budget, if that is not the task's.
         context: [start, end) of the part of the first user turn that may be cut, in characters, for tasks without a
             template; None if no part may.
-        reserved: tokens of the model's window that the official code leaves free beside that part, for tasks with the
-            cut `context_middle`.
+        reserved: tokens of the model's window that the official code leaves free in addition to that part, for tasks
+            with the cut `context_middle`.
         answer_tokens: about how many tokens a good answer has, where no reference tells; for estimates.
     """
 
@@ -116,7 +122,7 @@ class Settings:
     shots: int | None = None
     seed: int = 42
     num_samples: int | None = None
-    style: Style = "auto"
+    style: StyleArgument = "auto"
     protocol: Protocol = "paper"
     labels: Labels = "integer"
     context: Context = "full"
@@ -190,6 +196,7 @@ class Task:
         unscored: the reason why the task has no `longctx_score`; only if `headline` is empty.
         check_machine: checks that answers can be scored on this machine, before anything is sent, and raises an
             `InputError` if not; None if every machine can. Such a task is one of `Category.variants`.
+        baseline: how the baseline models answer the task; None if they do not.
     """
 
     name: str
@@ -225,6 +232,7 @@ class Task:
     alias: str = ""
     unscored: str = ""
     check_machine: Callable[[], None] | None = None
+    baseline: Baseline | None = None
 
     @property
     def argument(self) -> str:
@@ -286,7 +294,7 @@ class Task:
         return frozenset((*EVERY_TASK, *self.arguments, *further))
 
     def variant(self, settings: Settings) -> Variant:
-        """Return the variant of the entry's protocol; that of `paper` if the task does not have the protocol.
+        """Return the variant of the entry's protocol; the variant of `paper` if the task does not have the protocol.
 
         Some tasks of a category can have a protocol that others do not have.
         """

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from helm_longctx.protocol.prompt import Prompt
+from helm_longctx.tasks.prompt import Prompt
 
 CONTEXT = "context"
 """The name of the field with the long text, the only one that may be cut."""
@@ -72,7 +72,7 @@ class Template:
         Literals are searched from the end of the prompt, because the question is there and the long context before it
         can contain the same literals.
         """
-        # The completion is tried first. If the user turn ends with a field, the chat form would also match a completion
+        # The completion is tried first. If the user turn ends with a field, the chat would also match a completion
         # and add the answer prefix to that field.
         for literals, names in (self._completion_parts, self._chat_parts):
             fields = _split_at(prompt, literals, names)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.cutting.pieces import LongText, PieceTokenizer
+from helm_longctx.tasks.cutting.pieces import LongText, PieceTokenizer
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

@@ -2,13 +2,15 @@
 
 Today's tokenizers split texts at the same places: words, groups of up to three digits, punctuation and line breaks. A
 Chinese character takes a little less than a token. So the weighted sum of their counts is close to the number of
-tokens. The weights were fitted to the tokenizers of GPT-4o (o200k_base), Llama 3 and 4, and DeepSeek; docs/costs.md has
+tokens. Words of random letters have more tokens: they are found by pairs of consonants that words of languages hardly
+have. The weights were fitted to the tokenizers of GPT-4o (o200k_base), Llama 3 and 4, and DeepSeek; docs/costs.md has
 the errors. In some tokenizers (Qwen, Mistral, Gemma, Gemini) each digit is a token.
 """
 
 from __future__ import annotations
 
 import re
+from itertools import product
 
 import numpy as np
 
@@ -16,6 +18,16 @@ _SPACE, _BREAK, _LETTER, _DIGIT, _MARK, _CJK, _OTHER = range(7)
 
 WORD, FURTHER_LETTER, WHOLE_LETTERS = 1.05, 0.07, 4
 """Tokens of a word, and tokens of each letter after the first four."""
+
+RARE_PAIR = 0.8
+"""Tokens of each pair of consonants in a word of more than four letters that is not one of the common pairs."""
+
+_COMMON_PAIRS = (
+    "bb bl br bs cc ch ck cl cr cs ct dd dg dl dr ds dv ff fl fr fs ft gg gh gl gn gr gs ht kl kn ks lb lc ld lf lg lk"
+    " ll lm ln lp lr ls lt lv lw mb mm mn mp ms nc nd nf ng nh nj nk nl nm nn np nq nr ns nt nv nw nz ph pl pp pr ps pt"
+    " rb rc rd rf rg rh rj rk rl rm rn rp rq rr rs rt rv rw sb sc sf sg sh sk sl sm sn sp sq ss st sw tc tf th tl tm tn"
+    " tr ts tt tw tz wh wl wn wr ws xc xp xt zz"
+)
 
 DIGIT_GROUP, GROUP_SIZE = 1.1, 3
 """Tokens of a group of digits, and the number of digits in a group. Without groups, each digit is a token."""
@@ -41,14 +53,17 @@ def estimate_tokens(text: str, single_digits: bool = False) -> int:
     """
     if not text:
         return 0
-    kinds = _KINDS[_code_points(text)]
+    codes = _code_points(text)
+    kinds = _KINDS[codes]
     # 255 is not a kind, so the first character always starts a run.
     starts = np.flatnonzero(np.diff(kinds, prepend=np.uint8(255)))
     sizes, kinds = np.diff(starts, append=len(text)), kinds[starts]
+    rare = np.add.reduceat(_is_rare(codes), starts, dtype=np.int64)[(kinds == _LETTER) & (sizes > WHOLE_LETTERS)].sum()
     words, digits, marks = (sizes[kinds == kind] for kind in (_LETTER, _DIGIT, _MARK))
     tokens = (
         WORD * len(words)
         + FURTHER_LETTER * np.maximum(words - WHOLE_LETTERS, 0).sum()
+        + RARE_PAIR * rare
         + (digits.sum() if single_digits else DIGIT_GROUP * np.ceil(digits / GROUP_SIZE).sum())
         + MARKS * len(marks)
         + FURTHER_MARK * (marks - 1).sum()
@@ -66,6 +81,22 @@ def _code_points(text: str) -> np.ndarray:
     # "surrogatepass" is needed because a text can contain lone surrogates, which UTF-32 does not allow.
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
     return np.minimum(codes, len(_KINDS) - 1)
+
+
+def _is_rare(codes: np.ndarray) -> np.ndarray:
+    """Return for each character whether it is a rare pair with the one before, as 0 or 1."""
+    letters = np.minimum(codes, len(_RARE) - 1)
+    return np.concatenate([np.zeros(1, np.uint8), _RARE[letters[:-1], letters[1:]]])
+
+
+def _make_rare() -> np.ndarray:
+    """Return a table of pairs of ASCII characters: 1 for two consonants that are not a common pair."""
+    consonants = "bcdfghjklmnpqrstvwxz"
+    common = set(_COMMON_PAIRS.split())
+    rare = np.zeros((0x80, 0x80), np.uint8)
+    for first, second in product(consonants + consonants.upper(), repeat=2):
+        rare[ord(first), ord(second)] = (first + second).lower() not in common
+    return rare
 
 
 def _make_kinds() -> np.ndarray:
@@ -89,4 +120,4 @@ def _make_kinds() -> np.ndarray:
     return kinds
 
 
-_KINDS = _make_kinds()
+_RARE, _KINDS = _make_rare(), _make_kinds()

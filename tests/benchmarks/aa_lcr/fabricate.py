@@ -1,23 +1,27 @@
-"""AA-LCR's file, answers and a judge's replies, fabricated; the same on every machine."""
+"""Fabricate AA-LCR's file, answers and a judge's replies, which are the same on every machine."""
 
 from __future__ import annotations
 
 import csv
 import random
 from pathlib import Path
+from typing import Any
 
 from helm_longctx.benchmarks.aa_lcr.data import COLUMNS, PATH
-from tests.fabricate_words import words
+from helm_longctx.benchmarks.aa_lcr.scoring import score
+from helm_longctx.tasks.task import Scores
+from tests.support.fabricate_words import words
 
 ROWS = 12
 REPLIES = (
     "CORRECT", "INCORRECT", "correct", "CORRECT.", " CORRECT", "INCORRECT\n", "", "The answer is CORRECT", "**CORRECT**",
     "CORRECT or INCORRECT", None, "Incorrect", "CORRECT\n\nINCORRECT",
 )  # fmt: skip
+RECORD = {"judge": "CORRECT"}
 
 
 def build_aa_lcr(root: Path) -> Path:
-    """The wheel's file: documents with all that CSV, a template or a chat could trip over."""
+    """Write the wheel's file, whose documents have characters that a CSV reader, a template or a chat could misread."""
     rng = random.Random(3)
     path = root / PATH
     path.parent.mkdir(parents=True)
@@ -34,13 +38,18 @@ def build_aa_lcr(root: Path) -> Path:
 
 
 def candidates() -> list[str]:
-    """An answer for each row."""
+    """Return a model's answer for each row."""
     rng = random.Random(4)
     return [["", "{context} {}", words(rng, 20), "CORRECT", "a\n\nb"][number % 5] for number in range(ROWS)]
 
 
 def replies() -> list[list[str | None]]:
-    """For each of three repeats, the judge's reply on each row; the last row never has a verdict."""
+    """Return the judge's reply on each row for each of three repeats; the last row never has a verdict."""
     rng = random.Random(5)
     weights = [9, 7] + [1] * (len(REPLIES) - 2)
     return [[*rng.choices(REPLIES, weights, k=ROWS - 1), "none"] for _ in range(3)]
+
+
+def read_reply(reply: Any) -> Scores:
+    """Return the judge's verdict in a reply."""
+    return score({"judge": reply})

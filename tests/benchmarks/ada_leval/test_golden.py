@@ -11,13 +11,13 @@ import pytest
 
 from helm_longctx.benchmarks.ada_leval import BENCHMARK
 from helm_longctx.benchmarks.ada_leval.data import file_of
+from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.entry import parse_entry
-from helm_longctx.protocol.lengths import length_label
-from helm_longctx.protocol.loading import load_examples
-from helm_longctx.protocol.task import Protocol, Settings
-from helm_longctx.sources.root import DataRoot
-from tests.ada_leval.fabricate import (
+from helm_longctx.tasks.entry import parse_entry
+from helm_longctx.tasks.lengths import length_label
+from helm_longctx.tasks.loading import load_examples
+from helm_longctx.tasks.task import Protocol, Settings
+from tests.benchmarks.ada_leval.fabricate import (
     FABRICATED,
     ROWS,
     SEEDS,
@@ -33,7 +33,7 @@ MODES: dict[Protocol, str] = {"paper": "normal", "api": "less"}
 
 @pytest.fixture(scope="module", params=SEEDS)
 def data(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[int, DataRoot]:
-    """A seed, and the files that are fabricated with it."""
+    """Return a seed and the files that are fabricated with it."""
     return request.param, DataRoot(build_ada_leval(tmp_path_factory.mktemp("data"), request.param), mirror=True)
 
 
@@ -41,13 +41,13 @@ def data(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 @pytest.mark.parametrize("protocol", MODES)
 @pytest.mark.parametrize("length", ROWS)
 def test_prompts(task: Any, protocol: Protocol, length: int, data: tuple[int, DataRoot]) -> None:
-    """Every prompt, its official name and answer, in order; as many as the official code reads for the protocol."""
+    """The prompts, their names, answers, order and number are the official ones for both protocols."""
     seed, root = data
     found = []
     for example in load_examples(task, Settings(length, protocol=protocol), root):
         (answer,) = example.references
         assert task.prompt(example).has_one_turn
-        # A name that came before has a number here; in the official code two rows share it.
+        # The second row with a name gets a number here; in the official code both rows share the name.
         found.append((example.id.partition("-")[0], task.prompt(example).user_turn, answer))
     if task.name == "textsort":
         # The files have some answers as texts, which the official code parses only when it scores.
@@ -62,7 +62,8 @@ def _parsed(answer: Any) -> Any:
 
 
 def test_scores() -> None:
-    """Every score is the official one; where the official code ends in an error, it is 0. Many are right and wrong."""
+    """Every score is the official one, or 0 where the official code ends in an error; many outputs are right and many
+    are wrong."""
     best_answer, tsort = BENCHMARK.tasks
     choices = [
         best_answer.scores({**record, "references": [record["answer"]]})["accuracy"] for record in choice_records()
@@ -77,9 +78,10 @@ def test_scores() -> None:
 
 @pytest.mark.parametrize(("task", "least"), [("stackselect", 0.7), ("textsort", 1.0)])
 def test_baseline_reads_the_prompts(task: str, least: float, data: tuple[int, DataRoot]) -> None:
-    """It finds the parts' order in every prompt, and most answers; of other prompts it says nothing."""
+    """The baseline finds the order of the parts in every prompt of TSort and most accepted answers of BestAnswer, and
+    does not answer other prompts."""
     row, (_, root) = BENCHMARK.task(task), data
-    answer = BENCHMARK.baselines[task].kind
+    answer = BENCHMARK.task(task).baseline.kind
     assert callable(answer)
     scores = []
     for example in load_examples(row, Settings(8192), root):
@@ -91,7 +93,7 @@ def test_baseline_reads_the_prompts(task: str, least: float, data: tuple[int, Da
 
 
 def test_published_tables() -> None:
-    """The README's two tables, with its row of chance."""
+    """The published scores are the README's two tables and its row of random guesses."""
     rows = {(row.model, row.category, row.length): row.scores for row in BENCHMARK.published()}
     assert rows["GPT-4-Turbo-0125", "bestanswer", 12 * 1024] == {"stackselect": 0.52}
     assert rows["Claude-2", "tsort", 65536] == {"textsort": 0.0}
@@ -106,7 +108,7 @@ def test_samples_addresses_and_lengths() -> None:
     assert samples == [1000, 200, 200, 50]
     (file,) = task.sources(6 * 1024)
     assert file.url == "http://opencompass.openxlab.space/utils/AdaLEval/stackselect_6k.json"
-    with pytest.raises(InputError, match="length='12k' is not allowed"):
+    with pytest.raises(InputError, match="length='12k' is invalid"):
         parse_entry([BENCHMARK], "ada_leval_tsort:length=12k")
 
 

@@ -1,4 +1,4 @@
-"""Rows as OpenAI's GraphWalks has them, and odd outputs; the same on every machine."""
+"""Fabricate rows of OpenAI's GraphWalks and odd outputs, which are the same on every machine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from helm_longctx.benchmarks.graphwalks.data import PATH
 from helm_longctx.benchmarks.graphwalks.graphs import Operation, draw_edges
-from tests.fabricate_words import write
+from tests.support.fabricate_words import write
 
 START = """You will be given a graph as a list of directed edges.
 Here is an example:
@@ -35,7 +35,8 @@ END = "You should immediately return the set of nodes. For example:\nFinal Answe
 
 
 def build_graphwalks(root: Path) -> Path:
-    """The data set's only split: searches and parents; short rows, and one of each kind at 256k and 1m."""
+    """Write the data set's only split, which has short rows of both operations and one row of each at 256k and at
+    1m."""
     rng = random.Random(5)
     rows = [_row(rng, kind, edges) for kind in ("bfs", "parents") for edges in (*[40] * 6, 13_000, 45_000)]
     write(root / PATH, rows)
@@ -50,7 +51,7 @@ def _row(rng: random.Random, kind: str, count: int) -> dict[str, Any]:
     if kind == "bfs":
         wording = f"Perform a BFS from node {operation.node} with depth {operation.depth}."
     elif rng.random() < 0.5:
-        edges, nodes = [*edges, (operation.node, operation.node)], [*nodes, operation.node]  # the defect of 24 rows
+        edges, nodes = [*edges, (operation.node, operation.node)], [*nodes, operation.node]  # 24 rows have this defect
     lines = "\n".join(f"{source} -> {target}" for source, target in edges)
     prompt = f"{START}{lines}\n\n\nOperation:\n{wording}\n\n{END}"
     return {
@@ -63,7 +64,7 @@ def _row(rng: random.Random, kind: str, count: int) -> dict[str, Any]:
 
 
 def records() -> list[dict[str, Any]]:
-    """Outputs and the expected nodes."""
+    """Return outputs, each with the expected nodes."""
     lists = ("a1, b2", "a1", "b2, a1, a1", "", "c3", "'a1', b2", "[a1], b2", " a1 ,, b2 ")
     forms = ("Final Answer: [{}]", "Final Answer:[{}]", "final answer: [{}]", "[{}]", "Final Answer:  [{}]", "Final Answer: {}",
              "So.\nFinal Answer: [{}]", "Final Answer: [{}]\n", "Final Answer: [{}]\n\n \nDone", "**Final Answer: [{}]**",

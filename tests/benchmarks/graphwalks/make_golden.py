@@ -1,10 +1,10 @@
-"""Writes golden.json: what the official code gives on the fabricated data.
+"""Write golden.json, which has the official code's results on the fabricated data.
 
-    python -m tests.graphwalks.make_golden --official FOLDER --card FILE
+    python -m tests.benchmarks.graphwalks.make_golden --official FOLDER --card FILE
 
-FOLDER: a checkout of NVIDIA-NeMo/Gym at 07d6b0d, of which two functions of resources_servers/graphwalks/app.py run, and
-benchmarks/graphwalks/prepare.py. FILE: the card of the hub data set openai/graphwalks (README.md), of which its two blocks
-of Python run. The requirements are `datasets`, tiktoken and tqdm.
+FOLDER: a checkout of NVIDIA-NeMo/Gym at 07d6b0d, of which benchmarks/graphwalks/prepare.py and two functions of
+resources_servers/graphwalks/app.py run. FILE: the card of the hub data set openai/graphwalks (README.md), whose two
+blocks of Python run. The requirements are `datasets`, tiktoken and tqdm.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.graphwalks.fabricate import build_graphwalks, records
+from tests.benchmarks.graphwalks.fabricate import build_graphwalks, records
 
 
 def main() -> None:
-    """Runs the official code and writes its results beside this file."""
+    """Run the official code and write its results next to this file."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--official", type=Path, required=True, metavar="FOLDER")
     parser.add_argument("--card", type=Path, required=True, metavar="FILE")
@@ -69,7 +69,7 @@ def _card_f1(card: Path) -> Callable[[str, list[str]], float]:
 
 
 def _corrected_prompts(folder: Path) -> list[str]:
-    """Hashes of the prompts that `prepare` writes."""
+    """Return hashes of the prompts that `prepare` writes."""
     names: dict[str, Any] = {"__name__": "prepare", "__file__": "prepare.py"}
     exec((folder / "benchmarks/graphwalks/prepare.py").read_text(encoding="utf-8"), names)
     with tempfile.TemporaryDirectory() as temporary:
@@ -81,7 +81,7 @@ def _corrected_prompts(folder: Path) -> list[str]:
 
 
 def digest_prompt(prompt: str) -> str:
-    """A hash of a prompt."""
+    """Return a hash of a prompt."""
     return hashlib.sha256(prompt.encode()).hexdigest()[:16]
 
 

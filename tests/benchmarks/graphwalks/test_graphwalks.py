@@ -1,4 +1,5 @@
-"""GraphWalks: rows and scores equal the official code's (make_golden.py); generated graphs have the answers they expect."""
+"""GraphWalks' rows and scores equal the official code's (make_golden.py), and generated graphs have the expected
+answers."""
 
 from __future__ import annotations
 
@@ -11,12 +12,12 @@ import pytest
 from helm_longctx.benchmarks.graphwalks import BENCHMARK
 from helm_longctx.benchmarks.graphwalks.graphs import EDGE, read_operation, solve
 from helm_longctx.benchmarks.graphwalks.scoring import score
+from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.loading import load_examples
-from helm_longctx.protocol.task import Example, Settings
-from helm_longctx.sources.root import DataRoot
-from tests.graphwalks.fabricate import build_graphwalks, records
-from tests.graphwalks.make_golden import digest_prompt
+from helm_longctx.tasks.loading import load_examples
+from helm_longctx.tasks.task import Example, Settings
+from tests.benchmarks.graphwalks.fabricate import build_graphwalks, records
+from tests.benchmarks.graphwalks.make_golden import digest_prompt
 
 GOLDEN = json.loads(Path(__file__).with_name("golden.json").read_text(encoding="utf-8"))
 LENGTHS = {"128k": 131072, "256k": 262144, "1m": 1048576}
@@ -47,7 +48,8 @@ def test_scores() -> None:
 
 
 def test_hub_rows(root: Path) -> None:
-    """Rows are taken as they are, by operation, length and depth; corrected prompts are NVIDIA's."""
+    """Rows of the hub are selected by operation, length and depth and stay unchanged; corrected prompts are
+    NVIDIA's."""
     rows = [json.loads(line) for line in (root / "hub/openai__graphwalks/train.jsonl").read_text().splitlines()]
     for kind in ("bfs", "parents"):
         examples = [example for length in LENGTHS.values() for example in load(root, f"openai_{kind}", length)]
@@ -63,7 +65,7 @@ def test_hub_rows(root: Path) -> None:
 
 
 def test_no_node_is_its_own_parent(root: Path) -> None:
-    """The corrected rows leave the given node out, and nothing else."""
+    """The corrected rows leave the given node out of the answer and leave out no other node."""
     plain, corrected = (
         [each for length in LENGTHS.values() for each in load(root, name, length)]
         for name in ("openai_parents", "openai_parents_corrected")
@@ -78,7 +80,7 @@ def test_no_node_is_its_own_parent(root: Path) -> None:
 
 
 def test_missing_rows_are_an_error(root: Path) -> None:
-    """A depth that no row has is named in one line."""
+    """An error of one line says that no row has the depth."""
     settings = Settings(length=LENGTHS["128k"], depth=77)
     with pytest.raises(InputError, match=r"train\.jsonl: no row can be used for openai_bfs with these arguments"):
         list(load_examples(BENCHMARK.task("openai_bfs"), settings, DataRoot(root, mirror=True)))
@@ -86,7 +88,8 @@ def test_missing_rows_are_an_error(root: Path) -> None:
 
 @pytest.mark.parametrize(("length", "depth"), [(4096, 10), (4096, 8), (5000, 1), (131072, 5)])
 def test_generated_searches(length: int, depth: int) -> None:
-    """The answer is what networkx finds at this depth in the graph of the prompt; the length sets the number of edges."""
+    """The answer is what networkx finds at this depth in the prompt's graph, and the length sets the number of
+    edges."""
     for example in load(Path(), "bfs", length, depth=depth, num_samples=3):
         prompt = prompt_of(example)
         edges = EDGE.findall(prompt, prompt.rindex("edges:"))
@@ -105,7 +108,8 @@ def test_the_longest_lengths_have_longer_prompts() -> None:
 
 
 def test_generated_parents() -> None:
-    """The answer is the nodes before the given one; seeds give other graphs, the same seed the same."""
+    """The answer is the nodes before the given one; another seed gives another graph, and the same seed gives the same
+    graph."""
     examples = load(Path(), "parents", 8192, num_samples=4)
     for example in examples:
         prompt, operation = prompt_of(example), read_operation(prompt_of(example))
@@ -117,7 +121,8 @@ def test_generated_parents() -> None:
 
 
 def test_the_baseline_solves_every_prompt(root: Path) -> None:
-    """It reads graph and operation of generated and of the hub's prompts; another prompt is not answered."""
+    """The baseline reads the graph and the operation in generated prompts and in the hub's, and does not answer other
+    prompts."""
     for example in [*load(root, "openai_bfs", LENGTHS["128k"]), *load(root, "bfs", 4096, num_samples=3)]:
         assert solve(example.messages) == f"Final Answer: [{', '.join(example.references)}]"
     for prompt in ("Operation:\nFind the parents of node x.", "a -> b\nWhat?"):

@@ -1,4 +1,4 @@
-"""A judge's replies, as asked for and odd, the same on every machine."""
+"""Fabricate regular and odd replies of a judge, which are the same on every machine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ VALUES = (
     "0", "1", "2", "3", "1.5", "-1", "-0.0", "true", "false", "null", '"1"', '"2.0"', '"good"', '""', "NaN", "Infinity",
     "-Infinity", "1e999", "1e308", "5e-324", "1" + "0" * 400, "9" * 5000, "[]", "[1]", "01", "+1", "1,5", "1/3", "0x1", "٣",
 )  # fmt: skip
-"""What stands where a number is asked for."""
+"""Texts in place of the numbers that the judge is asked for."""
 
 SETTINGS = (
     "{}", "Reasoning first.\n{}", "{}\nThat is all.", "```json\n{}\n```", "```\n{}\n```", "```json\n{}\n```\nDone. {{x}}",
@@ -19,7 +19,7 @@ SETTINGS = (
     '{{"a": 1}}\n{}', '{}\n{{"a": 1}}', '"{}"', "a {{ b {} c }} d", "```json\n{}\n```\n```json\n[1]\n``` {{", "<think>{{</think>{}",
     "```json\n5\n``` {{x}} {}", "{{x}} ```json\nnull\n``` {{{}", 'x "{{" {}', "{}\n" * 40,
 )  # fmt: skip
-"""What stands around a verdict."""
+"""Texts around a verdict."""
 
 WHOLE = (None, "", " ", "\n", "{}", "{", "}", "}{", "{}{}", "null", "[]", "7", "fluency: 1, correctness: 3", '"{}"', "{null}",
          "```json```", "```json {} ```", "{x} ```json [1] ```", '{x} ```json "recall" ```', "{x} ```json null ```",
@@ -28,12 +28,12 @@ WHOLE = (None, "", " ", "\n", "{}", "{", "}", "}{", "{}{}", "null", "[]", "7", "
 """Replies without a verdict."""
 
 LAST = 150
-"""Replies drawn at random, which stand last."""
+"""The number of replies that are drawn at random, which are the last ones."""
 
 
 @dataclass(frozen=True)
 class Judged:
-    """Three replies on a summary, and how many key points it should have."""
+    """Three replies on a summary, and the number of key points that it should have."""
 
     fluency: str | None
     recall: str | None
@@ -42,17 +42,17 @@ class Judged:
 
 
 def verdict(**values: str) -> str:
-    """JSON in the order given."""
+    """Return a verdict as JSON whose keys are in the given order."""
     return "{" + ", ".join(f'"{name}": {value}' for name, value in values.items()) + "}"
 
 
 def settled(setting: str, text: str) -> str:
-    """A verdict in its setting."""
+    """Return a text in which a verdict stands in its setting."""
     return setting.format(*[text] * setting.replace("{{", "").replace("}}", "").count("{}"))
 
 
 def answer_replies() -> list[str | None]:
-    """Replies on answers."""
+    """Return a judge's replies on answers."""
     replies = [verdict(fluency=value, correctness=other) for value in VALUES for other in ("0", "2")]
     replies += [verdict(fluency="1", correctness=value) for value in VALUES]
     replies += [settled(setting, verdict(fluency="1", correctness="3")) for setting in SETTINGS]
@@ -73,7 +73,7 @@ def _random_answers(rng: random.Random) -> Iterator[str]:
 
 
 def summary_replies() -> list[Judged]:
-    """Replies on summaries."""
+    """Return a judge's replies on summaries."""
     fluency, recall, precision = verdict(fluency="1"), verdict(recall="3"), verdict(precision="5", sentence_count="7")
     cases = [Judged(verdict(fluency=value), recall, precision, 4) for value in VALUES]
     cases += [Judged(verdict(fluency=value), verdict(recall="0"), precision, 0) for value in VALUES]

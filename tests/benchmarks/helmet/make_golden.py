@@ -1,9 +1,9 @@
-"""Writes golden.json and golden_citations.json: what the official code gives on the fabricated data.
+"""Write golden.json and golden_citations.json, which have the official code's results on the fabricated data.
 
-    python -m tests.helmet.make_golden FOLDER [TASK ...]
+    python -m tests.benchmarks.helmet.make_golden FOLDER [TASK ...]
 
-FOLDER: a checkout of princeton-nlp/HELMET at 4526dfb. TASK: remake only the prompts of these tasks. The cases stand in
-golden.json and the answers with citations in golden_citations.json; a new case is added there as a key with the value {}.
+FOLDER: a checkout of princeton-nlp/HELMET at 4526dfb. TASK: the tasks whose prompts are made again; other results stay. The cases are
+in golden.json and the answers with citations in golden_citations.json; add a new case there as a key with the value {}.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from tests import punkt
-from tests.fabricate import build_mirror, score_records
+from tests.support import punkt
+from tests.support.fabricate import build_mirror, score_records
 
 HERE = Path(__file__).parent
 OFFICIAL_NAMES = {
@@ -43,7 +43,7 @@ OFFICIAL_NAMES = {
 
 
 def main() -> None:
-    """Runs the official code and writes its results beside this file."""
+    """Run the official code and write its results next to this file."""
     official, tasks = Path(sys.argv[1]).resolve(), sys.argv[2:]
     golden, cited = (json.loads((HERE / name).read_text()) for name in ("golden.json", "golden_citations.json"))
     table = _read_table(official)
@@ -64,12 +64,12 @@ def main() -> None:
 
 
 def _read_table(official: Path) -> dict[str, Any]:
-    """The official table of files and names by task and length."""
+    """Return the official table of files and names by task and length."""
     return runpy.run_path(str(official / "scripts/generate_configs.py"))["master_mapping"]
 
 
 def case(table: dict[str, Any], key: str) -> dict[str, Any]:
-    """The official arguments of a case such as `nq 8k shots=3`."""
+    """Return the official arguments of a case such as `nq 8k shots=3`."""
     task, length, *arguments = key.split()
     given = dict(argument.split("=") for argument in arguments)
     name = OFFICIAL_NAMES.get(task, task)
@@ -87,7 +87,7 @@ def case(table: dict[str, Any], key: str) -> dict[str, Any]:
 
 
 def run_official(official: Path, task: dict[str, Any]) -> dict[str, Any]:
-    """The official code's results, from a process in a mirror folder that has the release's names too."""
+    """Return the official code's results; the code runs in a mirror folder that has the release's names, too."""
     with tempfile.TemporaryDirectory() as folder, punkt.installed(Path(folder) / "nltk") as sentences:
         root = build_mirror(Path(folder) / "mirror")
         (root / "data").symlink_to(root / "helmet")
@@ -107,7 +107,7 @@ def run_official(official: Path, task: dict[str, Any]) -> dict[str, Any]:
 
 
 def _write(name: str, golden: dict[str, Any] | list[Any]) -> None:
-    """JSON with one result a line."""
+    """Write results as JSON, each on its own line."""
     if isinstance(golden, list):
         text = _lines(golden)
     else:

@@ -1,10 +1,10 @@
-"""Writes golden_verdicts.json: what the official scripts make of the fabricated replies.
+"""Write golden_verdicts.json, which has the official scripts' results on the fabricated replies.
 
-    python -m tests.helmet.make_golden_verdicts FOLDER
+    python -m tests.benchmarks.helmet.make_golden_verdicts FOLDER
 
-FOLDER: a checkout of princeton-nlp/HELMET at 4526dfb. Its scripts read their inputs from files and ask a model; both are
-ours here. An outcome is a list of numbers, null if the reply has no score, or the name of the error that ends the script. The means are over the
-last ones that end no script.
+FOLDER: a checkout of princeton-nlp/HELMET at 4526dfb. Its scripts read fabricated files and ask a model with fabricated
+replies. An outcome is a list of numbers, null if the reply has no score, or the name of the error that ends the script.
+The means are over the last replies that end no script.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
-from tests.helmet.fabricate_replies import LAST, answer_replies, summary_replies
+from tests.benchmarks.helmet.fabricate_replies import LAST, answer_replies, summary_replies
 
 OFFICIAL = """
 import contextlib, importlib, io, json, os, sys, types

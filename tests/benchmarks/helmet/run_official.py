@@ -1,6 +1,6 @@
-"""Runs the official HELMET code on a mirror folder; `make_golden` starts it in a process of its own.
+"""Run the official HELMET code on a mirror folder; `make_golden` starts this module in a process of its own.
 
-Reads a task as JSON from the standard input and writes `GOLDEN` and a JSON object to the standard output. The checkout's
+The module reads a task as JSON from the standard input and writes `GOLDEN` and a JSON object to the standard output. The checkout's
 modules must be on the path, and the working folder must be the mirror. What a machine without a network lacks is
 replaced: the hub's data sets and the Llama 2 tokenizer come from the mirror, and a rule stands for the judge of citations.
 """
@@ -32,7 +32,7 @@ read_json = vars(datasets)["load_dataset"]
 
 
 def load_dataset(path: str, name: str = "", **options: Any) -> Any:
-    """The mirror's copy of a hub data set; JSON files are read as the official code reads them."""
+    """Return the mirror's copy of a hub data set; JSON files are read as the official code reads them."""
     if path == "json":
         return read_json(path, **options)
     folder = MIRROR / "hub" / path.replace("/", "__")
@@ -52,19 +52,20 @@ def _read_split(path: Path, features: Any) -> Any:
 
 
 class Llama:
-    """The mirror's tokenizer under the name that the official code asks for; a text is tokenized once."""
+    """The mirror's tokenizer under the name that the official code asks for; it tokenizes each text only once."""
 
     @staticmethod
     @functools.cache
     def from_pretrained(name: str) -> Any:
-        """The tokenizer, as a function of a text."""
+        """Return the tokenizer as a function of a text."""
         folder = MIRROR / "tokenizers" / name.replace("/", "__")
         tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"))
         return functools.cache(lambda text, return_offsets_mapping=True: tokenizer(text, return_offsets_mapping=True))
 
 
 def make_it_fast() -> None:
-    """One process, in memory, without caches: results that depend on random generators must not be reused."""
+    """Make the official code use one process, memory and no caches; results that depend on random generators must not
+    be reused."""
     datasets.disable_caching()
     datasets.disable_progress_bars()
     datasets.config.IN_MEMORY_MAX_SIZE = 1 << 40
@@ -78,7 +79,7 @@ def make_it_fast() -> None:
     decode, decoded = datasets.Dataset.__iter__, WeakKeyDictionary[Any, list[dict[str, Any]]]()
 
     def iterate(self: Any) -> Iterator[dict[str, Any]]:
-        if self.format["type"]:  # what `map` and `filter` read
+        if self.format["type"]:  # `map` and `filter` read such rows
             return decode(self)
         return map(dict, decoded.get(self) or decoded.setdefault(self, list(decode(self))))
 
@@ -86,14 +87,14 @@ def make_it_fast() -> None:
 
 
 def prompts(case: dict[str, Any]) -> dict[str, Any]:
-    """Digests of the prompts of a case, in order, as eval.py makes them."""
+    """Return digests of a case's prompts in the order in which eval.py makes them."""
     loaded = _load(case)
     rows = loaded["data"]
     texts = {
         "chat": (loaded["user_template"].format(**row) for row in rows),
         "completion": (loaded["prompt_template"].format(**row) for row in rows),
     }
-    if not case["dataset"].startswith("alce"):  # whose answers eval_alce.py reads from the rows
+    if not case["dataset"].startswith("alce"):  # eval_alce.py reads these answers from the rows
         texts["references"] = (json.dumps(_listed(row["answer"]), ensure_ascii=False) for row in rows)
     return {"count": len(rows), **{name: _digest(each) for name, each in texts.items()}}
 
@@ -119,7 +120,7 @@ def _digest(texts: Iterator[str]) -> str:
 
 
 def scores(cases: dict[str, dict[str, Any]], records: list[dict[str, Any]]) -> list[dict[str, float]]:
-    """What the official code gives for outputs.
+    """Return the official scores of outputs.
 
     Args:
         cases: a case of every task that the records name; its loader brings its metrics.
@@ -134,7 +135,7 @@ def scores(cases: dict[str, dict[str, Any]], records: list[dict[str, Any]]) -> l
     results = []
     for record in records:
         row, post_process = {"answer": record["references"]}, None
-        if "qrels" in record:  # its cutoffs depend on the number of documents
+        if "qrels" in record:  # the metric's cutoffs depend on the number of documents
             ctxs = [{"id": name, "label": label, "text": ""} for name, label in record["qrels"].items()]
             Path("ranked.jsonl").write_text(json.dumps({"qid": "q", "query": "", "ctxs": ctxs}) + "\n")
             ranked = data.load_msmarco_rerank("ranked.jsonl", "ranked.jsonl")
@@ -145,7 +146,7 @@ def scores(cases: dict[str, dict[str, Any]], records: list[dict[str, Any]]) -> l
 
 
 def citations(records: list[dict[str, Any]]) -> list[dict[str, float]]:
-    """What eval_alce.py gives for answers with citations, as fractions of 1; what it skips is absent."""
+    """Return the scores of eval_alce.py for answers with citations, as fractions of 1; what it skips is absent."""
     import eval_alce
 
     remove, calls = eval_alce.remove_citations, []
@@ -170,7 +171,7 @@ def _cited(evaluate: Any, record: dict[str, Any], calls: list[str]) -> dict[str,
 
 
 def main() -> None:
-    """Answers the task."""
+    """Read the task and print the results."""
     vars(datasets)["load_dataset"] = load_dataset
     transformers.AutoTokenizer = Llama
     ignore_broken_torchvision()

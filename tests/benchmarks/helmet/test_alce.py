@@ -1,4 +1,4 @@
-"""Questions to be answered with citations, beside what the golden prompts say."""
+"""Questions to be answered with citations have the right documents, records and demonstrations."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from helm_longctx.benchmarks.helmet.data.alce import all_documents, documents
+from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
-from helm_longctx.sources.root import DataRoot
-from tests.helmet.test_passages import load
+from tests.support.tasks import load
 
 ASQA = "helmet/alce/asqa_eval_gtr_top2000.json"
 
 
 def test_documents_that_no_prompt_shows_can_be_read(mirror: DataRoot) -> None:
-    """A record leads to all documents of its item, of which the prompt shows the first."""
+    """A record leads to all documents of its item, of which the prompt shows the first eight."""
     for example in load("helmet_cite:task=asqa,length=4k,num_samples=9", mirror):
         where = example.record["documents"]
         documents = all_documents(where["file"], where["item"], mirror)
@@ -27,7 +27,7 @@ def test_documents_that_no_prompt_shows_can_be_read(mirror: DataRoot) -> None:
 
 
 def test_records_are_small(mirror: DataRoot) -> None:
-    """What travels with a run is what the metrics read, not the documents."""
+    """A record has what the metrics read and no documents."""
     for task, column in (("asqa", "qa_pairs"), ("qampari", "answers")):
         (example, *_) = load(f"helmet_cite:task={task},length=4k,num_samples=1", mirror)
         assert set(example.record) == {column, "question", "documents"}
@@ -36,7 +36,7 @@ def test_records_are_small(mirror: DataRoot) -> None:
 
 
 def test_a_demonstration_belongs_to_a_row_of_the_file(mirror: DataRoot) -> None:
-    """Draws go through the whole file in order, so a smaller sample does not change an item's demonstrations."""
+    """A smaller sample does not change an item's demonstrations, since they are drawn for the whole file in order."""
     demos = {
         count: {
             example.fields["question"]: example.fields["demo_text"]
@@ -49,14 +49,14 @@ def test_a_demonstration_belongs_to_a_row_of_the_file(mirror: DataRoot) -> None:
 
 
 def test_a_document_is_text() -> None:
-    """Braces in it, and in the prompt file's template, reach no attribute and raise nothing."""
+    """Braces in a document or in the prompt file's template reach no attribute and raise nothing."""
     docs = [{"title": "{ID}", "text": "{text.__class__} {"}]
     shown = documents(docs, "[{ID}]({title}): {text} {title.__class__}", Path("x.json"))
     assert shown == "[1]({ID}): {text.__class__} { {title.__class__}"
 
 
 def test_malformed_files(tmp_path: Path, mirror: DataRoot) -> None:
-    """What is wrong is said with the file's name."""
+    """The error names the file and says what is wrong."""
     root = DataRoot(tmp_path, mirror=True)
     (tmp_path / "helmet/alce").mkdir(parents=True)
     (tmp_path / "helmet/prompts").mkdir()
@@ -77,7 +77,7 @@ def test_malformed_files(tmp_path: Path, mirror: DataRoot) -> None:
         _forget()
         with pytest.raises(InputError, match=message):
             load("helmet_cite:task=asqa,length=4k", root)
-    with pytest.raises(InputError, match="shots=5: allowed: 0 to 4"):
+    with pytest.raises(InputError, match="shots=5 is invalid; give 0 to 4"):
         load("helmet_cite:task=asqa,length=4k,shots=5", mirror)
 
 

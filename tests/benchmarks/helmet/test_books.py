@@ -1,4 +1,4 @@
-"""Books and law cases, beside what the golden prompts say."""
+"""Books and law cases have the right questions, texts, orders and demonstrations, and malformed rows are refused."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helm_longctx.benchmarks.helmet.prompts import OMITTED
+from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.sampling import UnseededShuffles
-from helm_longctx.protocol.text import TextCutter
-from helm_longctx.sources.root import DataRoot
-from tests.fabricate_books import llama_like
-from tests.fabricate_words import write
-from tests.helmet.test_passages import load
+from helm_longctx.tasks.sampling import UnseededShuffles
+from helm_longctx.tasks.text import TextCutter
+from tests.support.fabricate_books import llama_like
+from tests.support.fabricate_words import write
+from tests.support.tasks import load
 
 
 def test_the_same_questions_at_every_length(mirror: DataRoot) -> None:
-    """Only the text's length differs; it ends where it was cut, and fits."""
+    """Two lengths have the same questions and differ only in the text, which fits and ends where it was cut."""
     short, long = (load(f"helmet_longqa:task=narrativeqa,length={length}", mirror) for length in ("8k", "128k"))
     assert [e.fields["question"] for e in short] == [e.fields["question"] for e in long]
-    assert [e.group for e in short] == [e.group for e in long]  # a book is one at every length
+    assert [e.group for e in short] == [e.group for e in long]  # a book has one group at every length
     for example in (*short, *long):
         assert example.fields["context"].endswith(OMITTED)
         assert example.counter == "meta-llama/Llama-2-7b-hf"
@@ -31,7 +31,7 @@ def test_the_same_questions_at_every_length(mirror: DataRoot) -> None:
 
 
 def test_closed_book(mirror: DataRoot) -> None:
-    """Without context the same questions are asked."""
+    """Prompts without context have the same questions and demonstrations."""
     for task in ("narrativeqa", "infbench_qa", "infbench_choice"):
         whole, closed = (load(f"helmet_longqa:task={task},length=8k{more}", mirror) for more in ("", ",context=none"))
         assert [(e.fields["question"], e.fields["demo"]) for e in whole] == [
@@ -41,7 +41,7 @@ def test_closed_book(mirror: DataRoot) -> None:
 
 
 def test_what_a_judge_needs(mirror: DataRoot, tmp_path: Path) -> None:
-    """Key points and the rubric's place come with the summaries where the release's files are there."""
+    """Summaries come with key points and the rubric's place if the release's files are there."""
     needed = {"keypoints", "rubric"}
     for task, names in (("infbench_sum", needed), ("multi_lexsum", {*needed, "long_summary"})):
         assert all(set(e.record) == names for e in load(f"helmet_summ:task={task},length=8k", mirror))
@@ -53,7 +53,7 @@ def test_what_a_judge_needs(mirror: DataRoot, tmp_path: Path) -> None:
 
 @given(st.integers(0, 2**32 - 1), st.lists(st.integers(1, 50), min_size=1, max_size=20))
 def test_reshuffles_are_the_library_s(seed: int, counts: list[int]) -> None:
-    """Successive shuffles of the datasets library without a seed, after NumPy was seeded."""
+    """The orders equal the orders of successive shuffles without a seed after NumPy was seeded."""
     state = np.random.get_state()
     try:
         np.random.seed(seed)
@@ -71,7 +71,7 @@ def test_reshuffles_are_the_library_s(seed: int, counts: list[int]) -> None:
 
 
 def test_reshuffles_of_the_datasets_library() -> None:
-    """The same against the library itself, past the end of NumPy's state."""
+    """The datasets library itself gives the same orders, also past the end of NumPy's state."""
     datasets = pytest.importorskip("datasets")
     rows = datasets.Dataset.from_dict({"n": list(range(7))})
     state = np.random.get_state()
@@ -87,7 +87,7 @@ def test_reshuffles_of_the_datasets_library() -> None:
 
 @given(st.text("ab é文 ", max_size=60), st.integers(42, 60))
 def test_cutting(text: str, limit: int) -> None:
-    """A text that fits is whole, one that does not is cut behind a whole character, and equal texts are equal."""
+    """A text that fits stays whole, another text is cut after a whole character, and equal texts have equal cuts."""
     cutter = TextCutter(_tokenizer(), limit, OMITTED)
     tokens = len(llama_like().encode(text).ids)
     (measured, end), again = cutter.measure([text, text])
@@ -107,13 +107,13 @@ def _tokenizer() -> Path:
 
 @pytest.mark.parametrize("entry", ["helmet_longqa:task=narrativeqa", "helmet_summ:task=multi_lexsum"])
 def test_more_shots_than_demonstrations(mirror: DataRoot, entry: str) -> None:
-    """More demonstrations than there are training rows are refused, not cut to fewer."""
+    """A number of demonstrations above the number of training rows is refused and not reduced."""
     with pytest.raises(InputError, match=r"train\.jsonl: shots=9999, but there are only \d+ demonstrations"):
         load(f"{entry},length=8k,shots=9999", mirror)
 
 
 def test_malformed_rows(tmp_path: Path, mirror: DataRoot) -> None:
-    """What is wrong is said with the file's name and the row's number."""
+    """The error names the file and the row and says what is wrong."""
     (tmp_path / "tokenizers").symlink_to(mirror / "tokenizers")
     root = DataRoot(tmp_path, mirror=True)
     path = tmp_path / "hub/xinrongzhang2022__infinitebench/longbook_choice_eng.jsonl"

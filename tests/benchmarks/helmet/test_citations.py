@@ -1,4 +1,5 @@
-"""Answers with citations: equal to the official code (golden_citations.json), and what a judge's failure does."""
+"""The scores of answers with citations equal the official code's (golden_citations.json), and a judge's failures give
+no scores."""
 
 from __future__ import annotations
 
@@ -17,15 +18,15 @@ from helm_longctx.benchmarks.helmet.citations import Claim, judge_citations, jud
 from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.errors import InputError
 from helm_longctx.judging.entailment import Pair
-from helm_longctx.protocol.sentences import split_sentences
-from tests import punkt
+from helm_longctx.tasks.sentences import split_sentences
+from tests.support import punkt
 
 GOLDEN = json.loads((Path(__file__).parent / "golden_citations.json").read_text(encoding="utf-8"))
 DOCUMENTS = [{"title": f"T{number}", "text": f"text {number}"} for number in range(12)]
 
 
 class Rule:
-    """Entails by a digest of passage and claim; what it is asked is kept."""
+    """A judge whose verdicts follow a digest of the passage and the claim, and who keeps the questions."""
 
     name, official = "rule", True
 
@@ -34,7 +35,7 @@ class Rule:
         self.missing = missing
 
     def entails(self, pairs: Sequence[Pair]) -> list[bool | None]:
-        """By the rule."""
+        """Return the verdicts of the rule."""
         self.asked += pairs
         return [None if self.missing and digest(pair) % 7 < self.missing else digest(pair) % 5 < 3 for pair in pairs]
 
@@ -51,7 +52,8 @@ def sentences(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.mark.parametrize("number", range(len(GOLDEN)))
 def test_scores(number: int) -> None:
-    """Correctness and citations of odd outputs are the official ones; what the official code skips is absent."""
+    """The scores of correctness and citations of odd outputs are the official ones; what the official code skips is
+    absent."""
     record, expected = GOLDEN[number]["record"], GOLDEN[number]["metrics"]
     task = HELMET.task("qampari" if "answers" in record else "asqa")
     judged = {**record, "references": [], "citations": judge_record(record, Rule(), lambda place: place < 8)}
@@ -64,7 +66,7 @@ def test_scores(number: int) -> None:
 
 
 def in_turn(claims: list[Claim], citable: int) -> tuple[float, float]:
-    """The rule, one question at a time."""
+    """Return recall and precision by the official rule, which asks one question at a time."""
     supported = needed = cited = 0
     for claim in claims:
         if not claim.cited or any(number >= citable for number in claim.cited):
@@ -95,7 +97,7 @@ CLAIMS = st.lists(
 
 @given(CLAIMS)
 def test_rounds_give_what_single_questions_give(claims: list[Claim]) -> None:
-    """Asking in three rounds changes nothing, and no more is asked than is needed."""
+    """Questions in three rounds give the same scores as single questions, and no unneeded question is asked."""
     rule = Rule()
     found = judge_citations(claims, DOCUMENTS, rule, lambda number: number < 12)
     assert (found.recall, found.precision) == pytest.approx(in_turn(claims, 12))
@@ -104,7 +106,7 @@ def test_rounds_give_what_single_questions_give(claims: list[Claim]) -> None:
 
 @given(CLAIMS)
 def test_a_missing_verdict_is_no_zero(claims: list[Claim]) -> None:
-    """If the judge says nothing about a pair that matters there is no score."""
+    """There is no score if the judge says nothing about a pair that matters."""
     found = judge_citations(claims, DOCUMENTS, Rule(missing=7), lambda number: number < 12)
     asked = any(claim.cited and max(claim.cited) < 12 for claim in claims)
     assert found.failed == asked
@@ -112,7 +114,7 @@ def test_a_missing_verdict_is_no_zero(claims: list[Claim]) -> None:
 
 
 def test_documents_that_were_not_shown() -> None:
-    """The official check takes them; the honest one does not, and they are counted."""
+    """The official check accepts citations of hidden documents; the honest check does not, and it counts them."""
     yes = Rule()
     yes.entails = lambda pairs: [True] * len(pairs)  # type: ignore[method-assign]
     record = {"prediction": "It rains [9]. It snows [2]. It thaws [0].", "question": "q", "docs": DOCUMENTS}
@@ -132,7 +134,7 @@ def test_documents_that_were_not_shown() -> None:
     ],
 )
 def test_which_citations_count(prediction: str, cited: list[tuple[int, ...]]) -> None:
-    """Numbers behind an opening bracket, in sentences of five characters and more."""
+    """Numbers after an opening bracket are citations, and sentences under five characters are left out."""
     assert [claim.cited for claim in citations._claims(prediction.replace("\n", " "), "q", listed=False)] == cited
 
 
@@ -155,7 +157,7 @@ def test_other_judges_have_other_names() -> None:
 
 
 def test_without_sentence_data(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The message says how to get NLTK's data."""
+    """The error says how to get NLTK's data."""
     import nltk
 
     monkeypatch.setattr(nltk.data, "path", [])

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.benchmarks.helmet.tasks import HELMET
-from helm_longctx.protocol.entry import parse_entry
-from helm_longctx.protocol.task import MAIN_METRIC
-from helm_longctx.sources.root import DataRoot
-from tests.fabricate import score_records
-from tests.tasks import entry_of
+from helm_longctx.data.root import DataRoot
+from helm_longctx.tasks.entry import parse_entry
+from helm_longctx.tasks.registry import BENCHMARKS
+from helm_longctx.tasks.task import MAIN_METRIC
+from tests.support.fabricate import score_records
+from tests.support.tasks import entry_of
 
 GOLDEN = json.loads((Path(__file__).parent / "golden.json").read_text())
 
@@ -27,7 +27,7 @@ def test_prompts(case: str, mirror: DataRoot) -> None:
     entry = parse_entry(BENCHMARKS, ",".join([f"{entry_of(task)}:task={name}", f"length={length}", *arguments]))
     digests = {name: hashlib.sha256() for name in ("chat", "completion", "references")}
     count = 0
-    # One after the other: all prompts of 128k are a gigabyte.
+    # Prompts are digested one after the other, because all prompts of 128k are a gigabyte.
     for example in task.load(task, entry.settings, mirror):
         count += 1
         user = task.prompt(example).user_turn
@@ -37,7 +37,7 @@ def test_prompts(case: str, mirror: DataRoot) -> None:
         ):
             sha.update(hashlib.sha256(text.encode()).digest())
     found = {"count": count, **{name: sha.hexdigest() for name, sha in digests.items()}}
-    # The citation tasks' answers are the rows' own, which the metric reads.
+    # The golden file has no references of citation tasks, whose metric reads the answers from the rows.
     assert found.items() >= GOLDEN["prompts"][case].items()
 
 

@@ -1,4 +1,4 @@
-"""Many-shot classification."""
+"""Many-shot classification has the right demonstrations and labels, and malformed files are refused."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.benchmarks.helmet.categories.icl import ICL
 from helm_longctx.benchmarks.helmet.data.icl import Balance
 from helm_longctx.benchmarks.helmet.tasks import HELMET
+from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.entry import parse_entry
-from helm_longctx.protocol.task import Example
-from helm_longctx.sources.root import DataRoot
+from helm_longctx.tasks.entry import parse_entry
+from helm_longctx.tasks.registry import BENCHMARKS
+from helm_longctx.tasks.task import Example
 
 
 def examples(arguments: str, root: DataRoot) -> list[Example]:
@@ -34,7 +34,7 @@ def demonstrations(example: Example) -> list[tuple[str, str]]:
 
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=60), st.integers(0, 200), st.integers())
 def test_balance(labels: list[int], count: int, seed: int) -> None:
-    """Each round has every label once, so counts differ by at most one; the number is exact."""
+    """Each round has every label once, so counts differ by at most one, and the number of rows is exact."""
     rows = Balance(labels).sample(count, random.Random(seed))
     assert len(rows) == count
     size = len(set(labels))
@@ -45,7 +45,8 @@ def test_balance(labels: list[int], count: int, seed: int) -> None:
 
 
 def test_shots_and_labels(mirror: DataRoot) -> None:
-    """The context has the length's number of demonstrations, balanced, labels renumbered for each test text."""
+    """The context has the length's number of balanced demonstrations, and their labels are renumbered for each test
+    text."""
     made = examples("task=banking77,length=8k,num_samples=20", mirror)
     numbering = set()
     for example in made:
@@ -60,14 +61,14 @@ def test_shots_and_labels(mirror: DataRoot) -> None:
 
 
 def test_shots_argument_and_lengths_beyond(mirror: DataRoot) -> None:
-    """`shots` overrides the length's number; beyond 128k the numbers go on in proportion."""
+    """`shots` overrides the length's number, and above 128k the numbers grow in proportion."""
     assert len(demonstrations(examples("task=nlu,length=8k,shots=7,num_samples=1", mirror)[0])) == 7
     assert len(demonstrations(examples("task=trec_fine,length=256k,num_samples=1", mirror)[0])) == 12800
     assert len(demonstrations(examples("task=trec_coarse,length=1m,num_samples=1", mirror)[0])) == 52800
 
 
 def test_natural_labels(mirror: DataRoot) -> None:
-    """`labels=natural_label` shows names, the same for every text."""
+    """`labels=natural_label` shows the names of the labels, which are the same for every text."""
     for example in examples("task=trec_coarse,length=4k,num_samples=5,labels=natural_label", mirror):
         assert {label for _, label in demonstrations(example)} <= {f"coarse_label {n}" for n in range(6)}
         assert example.references[0].startswith("coarse_label ")
@@ -82,7 +83,7 @@ def test_seed_and_samples(mirror: DataRoot) -> None:
 
 
 def broken(mirror: DataRoot, tmp_path: Path, name: str, text: str) -> DataRoot:
-    """A mirror with one file of BANKING77 changed."""
+    """Return a mirror in which one file of BANKING77 is changed."""
     folder = tmp_path / "hub/PolyAI__banking77"
     shutil.copytree(mirror / "hub/PolyAI__banking77", folder)
     (folder / name).write_text(text)
@@ -103,14 +104,14 @@ def broken(mirror: DataRoot, tmp_path: Path, name: str, text: str) -> DataRoot:
     ],
 )
 def test_bad_data(mirror: DataRoot, tmp_path: Path, name: str, text: str, message: str) -> None:
-    """Malformed files end in one line that names the file and what to do."""
+    """A malformed file ends in one line that names the file and says what to do."""
     with pytest.raises(InputError) as caught:
         examples("task=banking77,length=4k,labels=natural_label", broken(mirror, tmp_path, name, text))
     assert message in str(caught.value)
 
 
 def test_every_set_of_the_category() -> None:
-    """The category is HELMET's five sets, with its sample."""
+    """The category has HELMET's five data sets and its number of samples."""
     assert [task.name for task in ICL] == ["trec_coarse", "trec_fine", "banking77", "clinic150", "nlu"]
     assert {task.num_samples for task in ICL} == {500}
     assert HELMET.task("clinic150").sizes[131072] == 7050

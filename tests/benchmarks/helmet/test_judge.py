@@ -1,4 +1,4 @@
-"""The annotator: whatever goes wrong, a run goes on."""
+"""A judge's problems do not end a run."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from helm.common.cache_backend_config import BlackHoleCacheBackendConfig
 import helm_longctx.plugin  # noqa: F401  # registers the deployments
 from helm_longctx.benchmarks.helmet.judge import CitationAnnotator, RubricAnnotator
 from helm_longctx.benchmarks.helmet.tasks import HELMET
-from helm_longctx.protocol.sample import Sample
-from helm_longctx.sources.root import DataRoot
-from tests.helmet.test_passages import load
+from helm_longctx.data.root import DataRoot
+from helm_longctx.tasks.sample import Sample
 from tests.judging.deployments import write_judges
 from tests.judging.grades import grade
-from tests.servers.llm import serve
+from tests.support.servers.llm import serve
+from tests.support.tasks import load
 
 
 def states(mirror: DataRoot, count: int, success: bool = True) -> list[Any]:
-    """Answered requests, as far as an annotator looks at them."""
+    """Return answered requests with the fields that an annotator reads."""
     made = []
     for example in load(f"helmet_cite:task=qampari,length=4k,num_samples={count}", mirror):
         extra = Sample("official", 9, 9, record=example.record, style="chat").to_json()
@@ -43,7 +43,7 @@ def states(mirror: DataRoot, count: int, success: bool = True) -> list[Any]:
 
 
 def test_a_judge_that_cannot_be_loaded(mirror: DataRoot, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Every instance is marked, the reason is told once, and nothing is raised."""
+    """Every instance is marked as failed, the log gives the reason once, and nothing is raised."""
     pytest.importorskip("torch", reason="a model on the hub is loaded with torch")
     annotator = CitationAnnotator(str(tmp_path / "no model"), None, str(tmp_path))  # type: ignore[arg-type]
     assert [annotator.annotate(state) for state in states(mirror, 3)] == [{"failed": True}] * 3
@@ -52,7 +52,7 @@ def test_a_judge_that_cannot_be_loaded(mirror: DataRoot, tmp_path: Path, caplog:
 
 
 def test_nobody_judges(mirror: DataRoot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a judge, and for a request that failed, there is nothing."""
+    """There is no annotation without a judge or for a request that failed."""
     from helm_longctx.judging import entailment
 
     monkeypatch.setattr(entailment, "_true_nli_fits", lambda: False)
@@ -66,7 +66,7 @@ def test_nobody_judges(mirror: DataRoot, tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_jury_of_which_one_cannot_be_asked(
     mirror: DataRoot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The other's verdicts count, whatever is wrong with the one: no key, no such deployment, no such client."""
+    """One judge's verdicts count although the others have no key, no deployment or no working client."""
     for name in ("OPENAI_API_KEY", "GPT_JUDGE_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     with serve(grade) as server:
@@ -90,7 +90,7 @@ def test_a_jury_of_which_one_cannot_be_asked(
 
 
 def answered(mirror: DataRoot) -> Any:
-    """A question of NarrativeQA with an answer, as far as an annotator looks at it."""
+    """Return an answered question of NarrativeQA with the fields that an annotator reads."""
     (example,) = load("helmet_longqa:task=narrativeqa,length=8k,num_samples=1", mirror)
     extra = Sample("official", 9, 9, record=example.record, style="chat", question="Who?").to_json()
     instance = SimpleNamespace(
@@ -108,14 +108,14 @@ def answered(mirror: DataRoot) -> Any:
 def test_documents_cut_from_the_prompt_were_not_shown(
     mirror: DataRoot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a prompt shows is 8 of 12 documents; if it was cut, only those whose text it still has."""
+    """A prompt shows 8 of 12 documents, and a cut prompt shows only the documents whose text it still has."""
     from helm_longctx.judging import entailment
 
     class Yes:
         name, official = "yes", True
 
         def entails(self, pairs: list[Any]) -> list[bool]:
-            """Everything is supported."""
+            """Return that every claim is supported."""
             return [True] * len(pairs)
 
     monkeypatch.setattr(entailment, "find_entailment", lambda *arguments: Yes())
@@ -123,7 +123,7 @@ def test_documents_cut_from_the_prompt_were_not_shown(
     annotator = CitationAnnotator("x", None, str(tmp_path))  # type: ignore[arg-type]
     (state,) = states(mirror, 1)
     whole = annotator.annotate(state)
-    # Of four answers one cites a document that does not exist, one the last of the twelve.
+    # One of the four parts cites a document that does not exist, and another cites the last of the twelve.
     assert (whole["recall"], whole["recall_shown"], whole["hidden"]) == (0.75, 0.5, 2)
     state.prompt_truncated, state.request.prompt = True, state.request.prompt.split("\n\n")[0]
     cut = annotator.annotate(state)

@@ -1,4 +1,4 @@
-"""How far a jury agrees over a run."""
+"""The agreement of a jury is computed over a run."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from helm.benchmark.metrics.metric_name import MetricName
 from helm.benchmark.metrics.statistic import Stat
 
 from helm_longctx.helm.jury import jury_stats
-from helm_longctx.judging.agreement import cohen_kappa, krippendorff_alpha
+from helm_longctx.tasks.agreement import cohen_kappa, krippendorff_alpha
 
 NAN = float("nan")
 
 
 def rows(metric: str, task: str, **judges: list[float | None]) -> list[PerInstanceStats]:
-    """Scores by judge; None where a judge gave none."""
+    """Return statistics with scores by judge; a judge's None is left out."""
     return [
         PerInstanceStats(
             f"{task}-{place}",
@@ -31,7 +31,8 @@ def rows(metric: str, task: str, **judges: list[float | None]) -> list[PerInstan
 
 
 def test_a_jury() -> None:
-    """Alpha for all of a task, kappa for each pair where there are grades, over the answers that both judged."""
+    """A task has alpha over all judges and, if its scores are grades, kappa for each pair, over the answers that both
+    judges scored."""
     a, b, c = [0, 1 / 3, 1, 1], [0, 2 / 3, 1, None], [1 / 3, 1 / 3, 1, 2 / 3]
     answers = rows("judge_score", "narrativeqa", a=a, b=b, c=c)
     summaries = rows("judge_f1", "infbench_sum", a=[0.1, 0.5, 0.9], b=[0.2, 0.5, 0.7])
@@ -50,6 +51,6 @@ def test_a_jury() -> None:
 
 
 def test_one_judge_and_constant_judges() -> None:
-    """There is nothing to agree on."""
+    """A single judge or constant judges have no statistics of agreement."""
     assert jury_stats([PerInstanceStats("x", None, 0, [Stat(MetricName("judge_score", split="test")).add(1)])]) == []
     assert jury_stats(rows("judge_score", "narrativeqa", a=[1, 1], b=[1, 1])) == []

@@ -1,4 +1,4 @@
-"""Rows that are not as the release has them end in one line, before anything is asked."""
+"""Malformed rows of HELMET end in an error of one line before a model is asked."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from helm_longctx.benchmarks.helmet.tasks import HELMET
+from helm_longctx.data.jsonl import FileRow, find_row
+from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.helm.scenario import LongContextScenario
-from helm_longctx.sources.jsonl import FileRow, find_row
-from helm_longctx.sources.root import DataRoot
 
 MSMARCO = "helmet/msmarco/test_reranking_data_k50_dep3.jsonl"
 NQ = "helmet/kilt/nq-dev-multikilt_1000_k50_dep6.jsonl"
@@ -50,7 +50,7 @@ def test_malformed_rows(
     task: str,
     told: str,
 ) -> None:
-    """The message names the file and what is wrong, and is one line."""
+    """The message is one line that names the file and says what is wrong."""
     rows = _copy_but(mirror, tmp_path, path)
     for row in rows:
         change(row)
@@ -80,7 +80,7 @@ def test_the_row_is_named(
     task: str,
     reason: str,
 ) -> None:
-    """The message names the row and the field; where in the code it was goes to the log at debug level."""
+    """The message names the row and the field, and the place in the code goes to the log at debug level."""
     caplog.set_level("DEBUG", "helm_longctx")
     rows = _copy_but(mirror, tmp_path, path)
     change(rows[12])
@@ -91,7 +91,7 @@ def test_the_row_is_named(
 
 
 def test_no_row_is_named_where_it_may_be_any() -> None:
-    """Code that fails with two rows in hand does not tell which of them is wrong."""
+    """No row is named if the code that fails holds two rows, either of which may be wrong."""
     one, other = (FileRow({"a": number}, Path("f.jsonl"), number) for number in (1, 2))
 
     def compare(left: FileRow, right: FileRow) -> bool:
@@ -108,7 +108,7 @@ def test_no_row_is_named_where_it_may_be_any() -> None:
 
 
 def _copy_but(mirror: DataRoot, folder: Path, path: str) -> list[dict[str, Any]]:
-    """Link the mirror's files into a folder, but for one, whose rows are returned."""
+    """Link all files of the mirror but one into a folder, and return the rows of that one."""
     for file in mirror.path.rglob("*"):
         if file.is_file() and file != mirror / path:
             linked = folder / file.relative_to(mirror.path)
@@ -124,7 +124,7 @@ def _copy_but(mirror: DataRoot, folder: Path, path: str) -> list[dict[str, Any]]
 def _loading_error(
     folder: Path, monkeypatch: pytest.MonkeyPatch, path: str, rows: list[dict[str, Any]], entry: str, **arguments: Any
 ) -> str:
-    """The one line that loading the rows ends in."""
+    """Return the one line of the error that ends the loading of the rows."""
     text = json.dumps(rows) if path.endswith(".json") else "".join(json.dumps(row) + "\n" for row in rows)
     (folder / path).write_text(text, encoding="utf-8")
     monkeypatch.setenv("HELM_LONGCTX_DATA", str(folder))

@@ -1,4 +1,4 @@
-"""Questions over passages, beside what the golden prompts say."""
+"""Questions over passages have the right samples, demonstrations, depths and titles."""
 
 from __future__ import annotations
 
@@ -8,23 +8,15 @@ from typing import Any
 
 import pytest
 
-from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.benchmarks.helmet.data.passages import Demonstrations
+from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.entry import parse_entry
-from helm_longctx.protocol.task import Example
-from helm_longctx.sources.root import DataRoot
-from tests.fabricate_words import write
-
-
-def load(entry: str, root: DataRoot) -> list[Example]:
-    parsed = parse_entry(BENCHMARKS, entry)
-    (task,) = parsed.tasks
-    return list(task.load(task, parsed.settings, root))
+from tests.support.fabricate_words import write
+from tests.support.tasks import load
 
 
 def test_a_question_keeps_all_its_depths(mirror: DataRoot) -> None:
-    """The sample is of questions, not of rows."""
+    """A sample is drawn from questions, so each question keeps all its depths."""
     examples = load("helmet_rag:task=triviaqa,length=8k", mirror)
     assert len(examples) == 600
     assert len({example.fields["question"] for example in examples}) == 100
@@ -44,7 +36,7 @@ def test_demonstrations_depend_on_the_question_alone(mirror: DataRoot) -> None:
 
 
 def test_closed_book(mirror: DataRoot) -> None:
-    """Without context the same questions are asked with the same demonstrations, and no depth is reported."""
+    """Prompts without context have the same questions and demonstrations, and no depth is reported."""
     whole = load("helmet_rag:task=popqa,length=8k,num_samples=9", mirror)
     closed = load("helmet_rag:task=popqa,length=8k,num_samples=9,context=none", mirror)
     assert [(e.id, e.fields["question"], e.fields["demos"]) for e in whole] == [
@@ -65,7 +57,7 @@ def test_closed_book(mirror: DataRoot) -> None:
     ],
 )
 def test_depth(ctxs: list[Any], given: float | None, depth: float | None, tmp_path: Path) -> None:
-    """From the file, from marked passages, from where the answers stand, or unknown."""
+    """The depth comes from the file, from marked passages or from the place of the answers, or is unknown."""
     root = DataRoot(tmp_path, mirror=True)
     row = {"question": "q", "answers": ["a lake"], "ctxs": ctxs, "depth": given}
     write(tmp_path / "helmet/kilt/nq-dev-multikilt_1000_k20_dep6.jsonl", [row])
@@ -75,7 +67,7 @@ def test_depth(ctxs: list[Any], given: float | None, depth: float | None, tmp_pa
 
 
 def test_a_question_is_not_its_own_demonstration() -> None:
-    """PopQA draws demonstrations from the test questions: rows with the same id are left out, others with the text not."""
+    """A question's own row is left out of its demonstrations, but other rows with the same text are not."""
     rows = [{"id": number, "question": "same"} for number in range(5)]
     pool = Demonstrations(rows, "id", Path("file"), shots=4)
     for own in range(5):
@@ -83,7 +75,7 @@ def test_a_question_is_not_its_own_demonstration() -> None:
 
 
 def test_too_few_demonstrations() -> None:
-    """The message says how many there are."""
+    """The error says how many demonstrations there are."""
     pool = Demonstrations([{"id": 1}, {"id": 1}, {"id": 2}], "id", Path("file"), shots=3)
     with pytest.raises(InputError, match="file: shots=3, but only 2 demonstrations"):
         pool.draw(7, without_own=False)
@@ -100,7 +92,7 @@ BAD = {
 
 @pytest.mark.parametrize("case", BAD)
 def test_malformed_rows(case: str, tmp_path: Path) -> None:
-    """The file, the column and what it must be are named; the content is not."""
+    """The error names the column and its expected type, and does not show the content."""
     row, message = BAD[case]
     write(tmp_path / "helmet/kilt/nq-dev-multikilt_1000_k20_dep6.jsonl", [row])
     write(tmp_path / "helmet/kilt/nq-train-multikilt_1000_k3_dep6.jsonl", [{**GOOD, "id": str(i)} for i in range(3)])
@@ -117,7 +109,7 @@ def test_ids_of_two_kinds(tmp_path: Path) -> None:
 
 
 def test_titles_of_reranked_passages(tmp_path: Path) -> None:
-    """The test query's passages say whether titles are shown, in its demonstrations too."""
+    """The test query's passages decide whether titles are shown, also in its demonstrations."""
 
     def row(qid: str, title: bool) -> dict[str, Any]:
         passage = {"id": qid, "text": f"text {qid}", "label": 1, **({"title": "T"} if title else {})}

@@ -1,4 +1,4 @@
-"""Recall tasks without official files: generated to fit, with the answer where it should be."""
+"""Recall tasks without official files are generated, fit the length and have the answer at the recorded depth."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.benchmarks.helmet.categories.recall import RULER
 from helm_longctx.benchmarks.helmet.data.length_tokenizer import LLAMA_2
 from helm_longctx.benchmarks.helmet.data.recall import evidence_depth
 from helm_longctx.benchmarks.helmet.tasks import HELMET
+from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.entry import parse_entry
-from helm_longctx.protocol.task import Example, Task
-from helm_longctx.protocol.text import estimate_llama2_tokens
-from helm_longctx.sources.root import DataRoot
-from tests.tasks import entry_of
+from helm_longctx.tasks.entry import parse_entry
+from helm_longctx.tasks.registry import BENCHMARKS
+from helm_longctx.tasks.task import Example, Task
+from helm_longctx.tasks.text import estimate_llama2_tokens
+from tests.support.tasks import entry_of
 
 WITHOUT_DEPTH = ("ruler_cwe", "ruler_fwe", "ruler_vt")
 TASKS = pytest.mark.parametrize("task", [HELMET.task("json_kv"), *RULER], ids=lambda task: task.name)
@@ -40,7 +40,7 @@ def prompt(task: Task, example: Example) -> str:
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(length=st.integers(4096, 40000), seed=st.integers(0, 1000))
 def test_any_length_is_filled_but_not_exceeded(task: Task, length: int, seed: int) -> None:
-    """The prompt and its output fit; the length is used to at least four fifths, and recorded."""
+    """The prompt and its output fit, fill at least four fifths of the length, and have their tokens recorded."""
     for example in examples(task, length, f",num_samples=2,seed={seed}"):
         tokens = estimate_llama2_tokens(prompt(task, example))
         assert example.input_tokens == tokens
@@ -51,7 +51,7 @@ def test_any_length_is_filled_but_not_exceeded(task: Task, length: int, seed: in
 
 @TASKS
 def test_1m(task: Task) -> None:
-    """The longest length is filled too."""
+    """The generated rows also fill the longest length."""
     (example,) = examples(task, "1m", ",num_samples=1")
     assert example.input_tokens
     assert 0.9 * 2**20 < example.input_tokens + task.max_tokens <= 2**20
@@ -59,7 +59,7 @@ def test_1m(task: Task) -> None:
 
 @pytest.mark.parametrize("official", [False, True])
 def test_more_demonstrations_than_there_are_are_refused(mirror: DataRoot, official: bool) -> None:
-    """The official code sends fewer than were asked for, silently."""
+    """Too many demonstrations are refused, where the official code silently sends fewer."""
     task, root = HELMET.task("json_kv"), mirror if official else EMPTY
     assert examples(task, "8k", ",shots=2,num_samples=1", root)[0].source == ("official" if official else "generated")
     with pytest.raises(InputError, match=r"shots=9, but there are only \d demonstrations"):
@@ -68,7 +68,7 @@ def test_more_demonstrations_than_there_are_are_refused(mirror: DataRoot, offici
 
 @TASKS
 def test_answers_stand_at_their_depth(task: Task) -> None:
-    """Evidence is in the context once, at the recorded depth, evenly from start to end."""
+    """The evidence is in the context once, at the recorded depth, and depths go evenly from start to end."""
     made = examples(task, "16k", ",num_samples=12")
     if task.name in WITHOUT_DEPTH:
         assert {example.depth for example in made} == {None}
@@ -85,7 +85,7 @@ def test_answers_stand_at_their_depth(task: Task) -> None:
 
 @TASKS
 def test_the_seed_decides(task: Task) -> None:
-    """The same seed gives the same examples, another seed others; fewer samples are the first of more."""
+    """The same seed gives the same examples, and another seed gives other examples."""
     first, again, other = (examples(task, "4k", f",num_samples=3,seed={seed}") for seed in (1, 1, 2))
     assert first == again
     assert first[0].fields != other[0].fields
@@ -93,7 +93,8 @@ def test_the_seed_decides(task: Task) -> None:
 
 
 def test_json_kv_is_json() -> None:
-    """The key-value context is a JSON object that holds question and answer, with the official number of pairs."""
+    """The key-value context is a JSON object with the official number of pairs, and it holds the question and the
+    answer."""
     for example in examples(HELMET.task("json_kv"), "8k", ",num_samples=6"):
         pairs = json.loads(example.fields["context"].removeprefix("JSON data:\n"))
         assert len(pairs) == 105
@@ -109,9 +110,9 @@ def test_shots_are_demonstrations(shots: int) -> None:
 
 
 def test_llama_2_tokens_are_the_ruler_where_they_are(tmp_path: Path) -> None:
-    """With HELMET's tokenizer in the data root, its tokens are counted."""
+    """The tokens of HELMET's tokenizer are counted if it is in the data root."""
     tokenizer = Tokenizer(models.WordLevel({"?": 0}, unk_token="?"))
-    tokenizer.pre_tokenizer = pre_tokenizers.Split("", "isolated")  # characters
+    tokenizer.pre_tokenizer = pre_tokenizers.Split("", "isolated")  # each character is a token
     (tmp_path / LLAMA_2.path).parent.mkdir(parents=True)
     tokenizer.save(str(tmp_path / LLAMA_2.path))
     task = HELMET.task("ruler_niah_mv")
@@ -123,7 +124,7 @@ def test_llama_2_tokens_are_the_ruler_where_they_are(tmp_path: Path) -> None:
 
 @TASKS
 def test_official_files_come_first(task: Task, mirror: DataRoot) -> None:
-    """Where the official file is, its rows are the examples, with their depth."""
+    """The rows of the official file are the examples, with their depth, if the file is there."""
     made = examples(task, "8k", root=mirror)
     assert len(made) == 100
     assert {example.source for example in made} == {"official"}
@@ -133,7 +134,7 @@ def test_official_files_come_first(task: Task, mirror: DataRoot) -> None:
 
 @pytest.mark.parametrize(("given", "depth"), [(0.4, 0.4), (1, 1), (None, 0.5), ("0.4", 0.5), (40, 0.5)])
 def test_depth_of_official_rows(given: object, depth: float, tmp_path: Path) -> None:
-    """The file's depth is taken if it is a share; else the answer is looked for."""
+    """The file's depth is taken if it is a share; otherwise the answer is looked for."""
     row = {
         "context": "0123456789ANSWER    ",
         "query": "q",
@@ -174,11 +175,11 @@ GOOD = {"json_kv": {"context": "c", "question": "q", "answer": "a", "demos": [["
         ("ruler_niah_mk_2", json.dumps({**GOOD["ruler_niah_mk_2"], "answer": "a"}), ""),
         ("ruler_niah_mk_2", json.dumps({**GOOD["ruler_niah_mk_2"], "answer": [1]}), "column 'answer' must be a string"),
         ("ruler_niah_mk_2", json.dumps({"context": "c", "query": "q", "type_needle_v": "n"}), "column 'outputs'"),
-        ("ruler_niah_mk_2", "\xff", "not a JSON object"),
+        ("ruler_niah_mk_2", "\xff", "the text is not UTF-8"),
     ],
 )
 def test_malformed_files(task: str, text: str, message: str, tmp_path: Path) -> None:
-    """Malformed and truncated files are named with line and column; nothing is generated in their place."""
+    """The error names a malformed or truncated file, its line and its column, and nothing is generated instead."""
     row = HELMET.task(task)
     path = tmp_path / row.paths(8192)[0]
     path.parent.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""What a judge is asked: templates from a script that is read and not run, filled as the official scripts do."""
+"""A judge's questions come from the templates of a script that is read and not run, and equal the official ones."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from helm_longctx.benchmarks.helmet.rubrics import RUBRICS
+from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
-from helm_longctx.sources.root import DataRoot
-from tests.fabricate_books import RUBRICS as TEMPLATES
+from tests.support.fabricate_books import RUBRICS as TEMPLATES
 
 RECORD = {
     "prediction": " It is so.\nAnswer: the North\nPole \n",
@@ -27,7 +27,8 @@ def script(root: DataRoot, name: str) -> Path:
 
 
 def test_answers(mirror: DataRoot) -> None:
-    """Line breaks become spaces, what follows the prefix is judged, and the references stand as Python shows a list."""
+    """The prompt shows the text after the prefix without line breaks, and the references in Python's notation of a
+    list."""
     (asked,) = RUBRICS["narrativeqa"].questions(script(mirror, "longqa"), RECORD).values()
     assert asked.prompt == (
         "Question Where {to}?\nTrue ['North Pole', 'the \"Pole\"']\nGiven the North Pole\nSay {\"fluency\": 1}"
@@ -41,7 +42,7 @@ def test_answers(mirror: DataRoot) -> None:
     ("task", "kind", "expert"), [("infbench_sum", "_book", "North Pole"), ("multi_lexsum", "", "All of it.")]
 )
 def test_summaries(mirror: DataRoot, task: str, kind: str, expert: str) -> None:
-    """Three questions: the stripped summary alone, with the numbered key points, and with the expert's summary."""
+    """The judge gets three questions: about the summary alone, about its key points and about the expert's summary."""
     asked = RUBRICS[task].questions(script(mirror, "summ"), RECORD)
     summary = "It is so.\nAnswer: the North\nPole"
     assert {part: question.prompt for part, question in asked.items()} == {
@@ -58,14 +59,14 @@ def test_summaries(mirror: DataRoot, task: str, kind: str, expert: str) -> None:
 
 
 def test_the_digest_is_of_the_templates(mirror: DataRoot) -> None:
-    """Of those that the task's judge is asked, and of nothing else in the script."""
+    """The digest depends only on the templates for the task's judge."""
     text = TEMPLATES["longqa"]["judge_prompt"]
     assert RUBRICS["narrativeqa"].digest(script(mirror, "longqa")) == hashlib.sha256(text.encode()).hexdigest()
     assert len({RUBRICS[task].digest(script(mirror, "summ")) for task in ("infbench_sum", "multi_lexsum")}) == 2
 
 
 def test_a_template_reaches_no_attribute(tmp_path: Path) -> None:
-    """Whoever gives another script gets its text, and no part of the program."""
+    """A template of another script can show its own text but no part of the program."""
     text = "{parsed_output.__class__.__init__.__globals__} {other} {question} {{1}}"
     (tmp_path / "x.py").write_text(f"judge_prompt = {text!r}")
     (asked,) = RUBRICS["narrativeqa"].questions(tmp_path / "x.py", RECORD).values()
@@ -76,7 +77,7 @@ def test_a_template_reaches_no_attribute(tmp_path: Path) -> None:
     "text", ["judge_prompt = 3", "judge_prompt =", "raise SystemExit", b"\xff\xfe".decode("latin-1")]
 )
 def test_other_scripts(tmp_path: Path, text: Any) -> None:
-    """What is not the official script is refused by name, and none of it is run."""
+    """A file that is not the official script is refused by name, and none of it is run."""
     (tmp_path / "x.py").write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=r"x\.py"):
         RUBRICS["narrativeqa"].questions(tmp_path / "x.py", RECORD)

@@ -1,4 +1,4 @@
-"""RULER-form rows: the evidence is in them, alone, where they say, at any size."""
+"""Generated rows in RULER's form hold their evidence once, at the stated depth, at any size."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from helm_longctx.benchmarks.helmet import prompts
 from helm_longctx.benchmarks.helmet.data import needles, ruler
 from helm_longctx.benchmarks.helmet.data.generate import Maker
 from helm_longctx.benchmarks.helmet.data.recall import _ruler, evidence_depth
-from helm_longctx.protocol.template import Template
-from helm_longctx.sources.jsonl import Row
+from helm_longctx.data.jsonl import Row
+from helm_longctx.tasks.template import Template
 
 NEEDLE = Template(prompts.NIAH_USER, prompts.NIAH_PREFIX)
 NEEDLES = Template(prompts.NIAH_MULTI_USER, prompts.NIAH_MULTI_PREFIX)
@@ -54,14 +54,14 @@ def needles_in(row: Row) -> list[tuple[str, str, str]]:
 
 
 def entries(text: str) -> list[str]:
-    """The words of a numbered list, whose numbers count from one."""
+    """Return the words of a numbered list, whose numbers count from one."""
     numbers, words = zip(*re.findall(r"(\d+)\. (\S+)", text), strict=True)
     assert list(numbers) == [str(n) for n in range(1, len(numbers) + 1)]
     return list(words)
 
 
 def assigned(text: str) -> dict[str, list[str]]:
-    """Value → variables that have it, after all assignments were executed in the text's order."""
+    """Return the variables by value after all assignments of the text were executed in order."""
     values: dict[str, str] = {}
     for name, source, number in re.findall(r"VAR ([A-Z]+) = (?:VAR ([A-Z]+)|(\d+))", text):
         assert name not in values
@@ -78,7 +78,7 @@ def documents(row: Row) -> list[str]:
 @makers()
 @given(units=UNITS, seed=SEEDS, depth=DEPTHS)
 def test_any_size_has_its_answers(make: Maker, units: int, seed: int, depth: float) -> None:
-    """Every row has the template's fields, and distinct answers that the context holds."""
+    """Every row has the template's fields and distinct answers that are in the context."""
     row = row_of(make, units, seed, depth)
     template, count = ANSWERS[make]
     assert len(set(row["answer"])) == len(row["answer"]) == count
@@ -91,21 +91,21 @@ def test_any_size_has_its_answers(make: Maker, units: int, seed: int, depth: flo
 
 @makers()
 def test_the_generator_decides(make: Maker) -> None:
-    """The same seed gives the same row; another one gives another."""
+    """The same seed gives the same row, and another seed gives another row."""
     assert row_of(make) == row_of(make)
     assert row_of(make)["context"] != row_of(make, seed=1)["context"]
 
 
 @makers()
 def test_length_grows_with_units(make: Maker) -> None:
-    """About linearly."""
+    """The length of the context grows about linearly with the units."""
     assert 1.5 < len(row_of(make, 400)["context"]) / len(row_of(make, 200)["context"]) < 2.5
 
 
 @PLACED
 @pytest.mark.parametrize("depth", [0, 0.5, 1])
 def test_evidence_stands_at_its_depth(make: Maker, depth: float) -> None:
-    """What is asked for, or the first of it, is in the context once, at the row's depth."""
+    """The context has each answer once, and the first one stands at the row's depth."""
     row = row_of(make, 200, depth=depth)
     assert row["depth"] == depth
     assert all(row["context"].count(answer) == 1 for answer in row["answer"])
@@ -115,7 +115,8 @@ def test_evidence_stands_at_its_depth(make: Maker, depth: float) -> None:
 @SINGLE
 @given(units=UNITS, seed=SEEDS, depth=DEPTHS)
 def test_one_needle(make: Maker, units: int, seed: int, depth: float) -> None:
-    """The only needle has the key that is asked for, and its value is the answer, of the kind that the prompt says."""
+    """The only needle has the key in the question, and its value is the answer and has the kind that the prompt
+    says."""
     row = row_of(make, units, seed, depth)
     assert needles_in(row) == [(row["type_needle_v"] + "s", row["query"], row["answer"][0])]
     form = r"\d{7}" if row["type_needle_v"] == "number" else r"[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}"
@@ -123,7 +124,7 @@ def test_one_needle(make: Maker, units: int, seed: int, depth: float) -> None:
 
 
 def test_noise_is_repeated() -> None:
-    """The repeated haystack has a passage for every unit, and the needle on a line of its own."""
+    """The repeated haystack has one passage for each unit, and the needle is on its own line."""
     lines = row_of(needles.niah_noise, 50)["context"].split("\n")
     assert Counter(lines)[needles.NOISE] == 50
     assert len(lines) == 51
@@ -131,7 +132,7 @@ def test_noise_is_repeated() -> None:
 
 @given(units=UNITS, seed=SEEDS, depth=DEPTHS)
 def test_one_of_four_keys(units: int, seed: int, depth: float) -> None:
-    """Four keys with a number each; one is asked for."""
+    """The context has four keys with a number each, and the question asks for one of them."""
     row = row_of(needles.niah_multikey_prose, units, seed, depth)
     values = {key: value for _, key, value in needles_in(row)}
     assert len(values) == len(set(values.values())) == len(needles_in(row)) == needles.KEYS
@@ -140,7 +141,8 @@ def test_one_of_four_keys(units: int, seed: int, depth: float) -> None:
 
 @given(units=UNITS, seed=SEEDS, depth=DEPTHS)
 def test_all_of_four_keys(units: int, seed: int, depth: float) -> None:
-    """Four keys with a number each; all are asked for, in the order of the answers."""
+    """The context has four keys with a number each, and the question asks for all of them in the order of the
+    answers."""
     row = row_of(needles.niah_multiquery, units, seed, depth)
     values = {key: value for _, key, value in needles_in(row)}
     first, second, third, fourth = re.fullmatch(r"(\S+), (\S+), (\S+), and (\S+)", row["query"]).groups()
@@ -150,7 +152,7 @@ def test_all_of_four_keys(units: int, seed: int, depth: float) -> None:
 
 @given(units=UNITS, seed=SEEDS)
 def test_common_words_are_common(units: int, seed: int) -> None:
-    """Ten words come thirty times, all others three times."""
+    """Ten words occur thirty times, and all other words occur three times."""
     row = row_of(ruler.common_words, units, seed)
     counts = Counter(entries(row["context"]))
     assert {word for word, count in counts.items() if count == 30} == set(row["answer"])
@@ -158,7 +160,7 @@ def test_common_words_are_common(units: int, seed: int) -> None:
 
 
 def test_common_words_example_is_solved() -> None:
-    """The worked example has RULER's frequencies and the right answer, and no word of the row."""
+    """The worked example has RULER's frequencies and the right answer, and shares no word with the row."""
     row = row_of(ruler.common_words)
     example, solution = row["example"].split(prompts.CWE_PREFIX)
     counts = Counter(entries(example.split("\n")[1]))
@@ -168,7 +170,7 @@ def test_common_words_example_is_solved() -> None:
 
 
 def test_common_words_do_not_end() -> None:
-    """Beyond the list of words there are compounds, still distinct."""
+    """A context with more words than the list has distinct compounds, too."""
     counts = Counter(entries(row_of(ruler.common_words, 20_000)["context"]))
     assert len(counts) == 20_010
     assert max(map(len, counts)) < 60
@@ -176,7 +178,7 @@ def test_common_words_do_not_end() -> None:
 
 @given(units=st.integers(1, 3000), seed=SEEDS)
 def test_frequent_words_are_in_strict_order(units: int, seed: int) -> None:
-    """After the dots the three answers are the most frequent, each more so than the next, and than all others."""
+    """The three answers are, after the dots, the most frequent words in strict order."""
     row = row_of(ruler.frequent_words, units, seed)
     (noise, most), *coded = Counter(row["context"].split(" ")).most_common()
     counts = [most, *(count for _, count in coded[:3]), coded[3][1] if len(coded) > 3 else 0]
@@ -187,21 +189,21 @@ def test_frequent_words_are_in_strict_order(units: int, seed: int) -> None:
 
 
 def test_frequencies_are_zipf() -> None:
-    """The k-th word's share is 1/k² of the first's."""
+    """The k-th word occurs 1/k² times as often as the first word."""
     counts = [count for _, count in Counter(row_of(ruler.frequent_words, 50_000)["context"].split()).most_common(8)]
     assert [count / counts[0] for count in counts] == pytest.approx([1 / k**2 for k in range(1, 9)], rel=0.01)
 
 
 @given(units=UNITS, seed=SEEDS)
 def test_the_chain_resolves(units: int, seed: int) -> None:
-    """Executed in order, the assignments give the value that is asked for to the answers, and to no others."""
+    """The assignments, executed in order, give the wanted value to the answers and to no other variable."""
     row = row_of(ruler.variable_tracking, units, seed)
     assert assigned(row["context"]) == {row["query"]: row["answer"]}
     assert row["num_v"] == len(row["answer"]) == 5
 
 
 def test_the_chain_is_spread() -> None:
-    """Assignments stand in different places of the noise."""
+    """The assignments stand in different places of the noise."""
     places = [row_of(ruler.variable_tracking, 300, seed)["context"].index("VAR") for seed in range(20)]
     row = row_of(ruler.variable_tracking, 300)
     assert len(set(places)) > 15
@@ -210,7 +212,7 @@ def test_the_chain_is_spread() -> None:
 
 
 def test_the_chain_example_is_solved() -> None:
-    """The worked example resolves to its answer, and neither its value nor its variables are the row's."""
+    """The worked example resolves to its answer, and shares neither its value nor its variables with the row."""
     row = row_of(ruler.variable_tracking)
     example, solution = row["example"].split(", they are: ")
     ((value, names),) = assigned(example).items()
@@ -222,7 +224,7 @@ def test_the_chain_example_is_solved() -> None:
 
 @given(units=UNITS, seed=SEEDS, depth=DEPTHS)
 def test_one_document_answers(units: int, seed: int, depth: float) -> None:
-    """One paragraph has both the name that the question is about and the answer; no other has either."""
+    """Exactly one document has the name in the question, and it alone has the answer."""
     row = row_of(ruler.one_hop_questions, units, seed, depth)
     texts = documents(row)
     assert len(texts) == units
@@ -233,7 +235,7 @@ def test_one_document_answers(units: int, seed: int, depth: float) -> None:
 
 @given(units=UNITS, seed=SEEDS, depth=DEPTHS)
 def test_two_documents_answer(units: int, seed: int, depth: float) -> None:
-    """One document has the question's name, and leads to the title of one other, which alone has the answer."""
+    """One document has the name in the question and the title of another document, which alone has the answer."""
     row = row_of(ruler.two_hop_questions, units, seed, depth)
     texts = documents(row)
     assert len(texts) == max(2, units)
@@ -248,12 +250,12 @@ def test_two_documents_answer(units: int, seed: int, depth: float) -> None:
 
 @makers(ruler.one_hop_questions, ruler.two_hop_questions)
 def test_questions_are_of_several_kinds(make: Maker) -> None:
-    """Over the rows of a file many things are asked."""
+    """The rows of a file ask several kinds of questions."""
     asked = {re.sub(subject(q), "…", q) for q in (row_of(make, 4, seed)["question"] for seed in range(60))}
     assert len(asked) == (5 if make is ruler.one_hop_questions else 3)
 
 
 def subject(question: str) -> str:
-    """The name that a question is about: its last words with a capital."""
+    """Return the name that a question is about, which is its last words with a capital."""
     (name,) = re.findall(r"(?<!^)((?:The Road to )?[A-Z]\w+(?: & Sons| [A-Z]\w+)?)", question)
     return name

@@ -1,4 +1,4 @@
-"""Properties of the metrics that hold for any output."""
+"""HELMET's metrics have these properties for any output."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from helm_longctx.benchmarks.helmet import scoring
 from helm_longctx.benchmarks.helmet.tasks import HELMET
-from helm_longctx.protocol.task import MAIN_METRIC
+from helm_longctx.tasks.task import MAIN_METRIC
 
 TEXT = st.text(max_size=60) | st.text("aA the1.:\n ", max_size=40)
 REFERENCES = st.lists(TEXT, min_size=1, max_size=4)
@@ -22,7 +22,7 @@ TASKS = pytest.mark.parametrize("task", HEADLINED, ids=lambda task: task.name)
 @TASKS
 @given(prediction=TEXT, references=REFERENCES)
 def test_scores_are_between_0_and_1(task, prediction: str, references: list[str]) -> None:
-    """Whatever a model says, every metric exists and is in 0…1, and the headline is among them."""
+    """Every output has all metrics and the headline, all between 0 and 1."""
     scores = task.scores({"prediction": prediction, "references": references})
     assert set(scores) == {*task.metrics, MAIN_METRIC}
     assert all(0 <= value <= 1 for value in scores.values())
@@ -31,7 +31,7 @@ def test_scores_are_between_0_and_1(task, prediction: str, references: list[str]
 
 @pytest.mark.parametrize("name", ["narrativeqa", "infbench_sum", "multi_lexsum"])
 def test_a_score_that_a_judge_gives_is_absent_without_one(name: str) -> None:
-    """ROUGE and F1 are there, the headline is not, rather than zero."""
+    """Without a judge, ROUGE and F1 are computed, and the headline is absent rather than zero."""
     task = HELMET.task(name)
     scores = task.scores({"prediction": "a house", "references": ["a house"]})
     assert set(scores) == set(scoring.ANSWER_METRICS)
@@ -41,7 +41,7 @@ def test_a_score_that_a_judge_gives_is_absent_without_one(name: str) -> None:
 @TASKS
 @given(answer=st.text("abcdefxyz0123", min_size=2, max_size=20))
 def test_the_right_answer_gets_1(task, answer: str) -> None:
-    """The reference itself, after the answer's prefix or without it, is perfect."""
+    """The reference itself scores 1, after the answer's prefix or without it."""
     prefix = f"{task.template.prefix} "
     for prediction in (answer, prefix + answer):
         assert task.scores({"prediction": prediction, "references": [answer]})[MAIN_METRIC] == 1
@@ -50,7 +50,8 @@ def test_the_right_answer_gets_1(task, answer: str) -> None:
 @TASKS
 @given(prediction=TEXT, references=REFERENCES, seed=st.integers())
 def test_order_of_references_does_not_matter(task, prediction: str, references: list[str], seed: int) -> None:
-    """References are a set, but for a choice, whose second one is the letter with its option."""
+    """The order of references changes no score, except for a choice, whose second reference is the letter with its
+    option."""
     if task.name == "infbench_choice":
         return
     shuffled = random.Random(seed).sample(references, len(references))
@@ -60,13 +61,13 @@ def test_order_of_references_does_not_matter(task, prediction: str, references: 
 
 @TASKS
 def test_without_references_there_is_no_score(task) -> None:
-    """Nothing to compare with is no score, not zero."""
+    """An output without references has no score rather than zero."""
     assert task.scores({"prediction": "x", "references": []}) == {}
 
 
 @given(TEXT)
 def test_parsing_gives_one_line(text: str) -> None:
-    """What is parsed has no newline and no space at its ends."""
+    """The parsed text has no newline and no space at its ends."""
     for prefix in ("label:", "Answer:"):
         parsed = scoring.parse_output(text, prefix)
         assert "\n" not in parsed
@@ -75,7 +76,7 @@ def test_parsing_gives_one_line(text: str) -> None:
 
 @given(TEXT)
 def test_normalizing_again_changes_nothing_but_articles(text: str) -> None:
-    """Normalized text has no capitals, no ASCII punctuation, no double space."""
+    """The normalized text has no capitals, no ASCII punctuation and no double space."""
     normal = scoring.normalize_answer(text)
     assert normal == " ".join(normal.split())
     assert not set(normal) & set("ABCDEFGHIJKLMNOPQRSTUVWXYZ.,:;!?'\"")

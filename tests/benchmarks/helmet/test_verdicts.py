@@ -1,4 +1,4 @@
-"""What a judge's replies are worth, beside odd replies through the official scripts' rules."""
+"""A judge's replies become scores by the official scripts' rules."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REPLIES = st.lists(PIECES, max_size=5).map("".join)
 
 
 def parsed(text: str, fenced: bool) -> Any:
-    """The rule of the official parse_json functions, written out."""
+    """Return what the official parse_json functions read."""
     found = re.findall(r"\{.*?\}", text, re.DOTALL)
     for candidates in (found, re.findall(r"(?:```json)(.+)(?:```)", text, re.DOTALL) if found and fenced else []):
         try:
@@ -33,7 +33,7 @@ def parsed(text: str, fenced: bool) -> Any:
 
 @given(REPLIES)
 def test_answers(reply: str) -> None:
-    """Fluency times correctness over 3; a reply that cannot be read gives nothing."""
+    """The score is fluency times correctness over 3, and an unreadable reply has no score."""
     verdict = parsed(reply, fenced=False)
     readable = verdict is not None and {"fluency", "correctness"} <= set(verdict)
     expected = {"judge_score": verdict["fluency"] * verdict["correctness"] / 3, "judge_fluency": verdict["fluency"]}         if readable else {}  # fmt: skip
@@ -42,7 +42,7 @@ def test_answers(reply: str) -> None:
 
 @given(REPLIES, REPLIES, REPLIES, st.integers(0, 4))
 def test_summaries(fluency: str, recall: str, precision: str, points: int) -> None:
-    """Key-point recall, sentence precision and F1; one unreadable reply of three gives nothing."""
+    """The scores are key-point recall, sentence precision and F1, and one unreadable reply of three leaves no score."""
     f, r, p = (parsed(reply, fenced=True) for reply in (fluency, recall, precision))
     names = ((f, "fluency"), (r, "recall"), (p, "precision"), (p, "sentence_count"))
     scores = score_summary({"fluency": fluency, "recall": recall, "precision": precision}, ["point"] * points)
@@ -61,21 +61,21 @@ def test_summaries(fluency: str, recall: str, precision: str, points: int) -> No
     "reply", [None, 3, "", "no", '{"fluency": "1", "correctness": 1}', '{"fluency": 1}', "{}", "[1]"]
 )
 def test_unreadable_replies(reply: Any) -> None:
-    """There is no score, rather than zero, and no error."""
+    """An unreadable reply has no score rather than zero, and raises no error."""
     assert score_answer(reply) == {}
     assert score_summary(reply, ["a"]) == {}
     assert score_summary({"fluency": reply}, ["a"]) == {}
 
 
 def test_numbers_that_no_file_can_hold() -> None:
-    """They make a score all the same, as officially, but stand in no verdict: readers of a run's files fail at them."""
+    """Numbers that are too large for a run's files give the official score and are left out of the verdict."""
     reply = '{"fluency": 0, "correctness": 99999999999999999999}'
     assert (score_answer(reply)["judge_score"], read_answer(reply)) == (0, {"fluency": 0})
     assert read_part("precision", '{"precision": 1, "sentence_count": 1e300}') == {"precision": 1}
 
 
 def test_not_a_number() -> None:
-    """NaN is what the official script makes of it, comparison by comparison; what is not finite is in no mean."""
+    """NaN gives the official script's scores, and numbers that are not finite are in no mean."""
     replies = {
         "fluency": '{"fluency": 1}',
         "recall": '{"recall": NaN}',
@@ -94,7 +94,7 @@ def test_not_a_number() -> None:
 
 
 def test_the_headline() -> None:
-    """With a readable reply there is a headline."""
+    """A record with a readable reply has a headline."""
     record = {"prediction": "a", "references": ["a"], "judge": 'x {"fluency": 1, "correctness": 2}'}
     assert HELMET.task("narrativeqa").scores(record)["longctx_score"] == pytest.approx(2 / 3)
     replies = {
@@ -108,7 +108,7 @@ def test_the_headline() -> None:
 
 
 def test_a_jury_without_a_verdict() -> None:
-    """There is no headline; the strict one is 0. That goes for judges that could not be asked, too."""
+    """A record without a readable reply has no headline, and its strict score is 0, also if no judge could be asked."""
     for replies in ({}, {"a/b": None}, {"a/b": "no", "c/d": "{}"}):
         record = {"prediction": "a", "references": ["a"], "jury": {"replies": replies, "failed": 1.0}}
         scores = HELMET.task("narrativeqa").scores(record)

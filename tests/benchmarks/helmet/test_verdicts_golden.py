@@ -1,4 +1,4 @@
-"""Replies are worth what the official scripts make of them, which were run on the same ones (golden_verdicts.json)."""
+"""The scores of replies equal the official scripts', which were run on the same replies (golden_verdicts.json)."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from statistics import fmean
 import pytest
 
 from helm_longctx.benchmarks.helmet.verdicts import read_answer, read_part, score_answer, score_summary
-from helm_longctx.protocol.task import Scores
-from tests.helmet.fabricate_replies import LAST, Judged, answer_replies, summary_replies, verdict
+from helm_longctx.tasks.task import Scores
+from tests.benchmarks.helmet.fabricate_replies import LAST, Judged, answer_replies, summary_replies, verdict
 
 GOLDEN = json.loads(Path(__file__).with_name("golden_verdicts.json").read_text(encoding="utf-8"))
 ANSWERS, SUMMARIES = answer_replies(), summary_replies()
 NAMES = ("judge_f1", "judge_recall", "judge_precision", "judge_fluency")
 BEYOND = verdict(fluency="1" + "0" * 400, correctness="0")
 LISTS = verdict(fluency="[1]"), verdict(fluency="[]")
-"""Fluencies with which the official scripts happen to reckon, where the rest is 0; here they give no score."""
+"""Fluencies that are lists; the official scripts compute with them if the rest is 0, and here they give no score."""
 
 
 def worth(case: Judged) -> Scores:
@@ -27,13 +27,14 @@ def worth(case: Judged) -> Scores:
 
 
 def has_numbers(outcome: list[float] | str | None) -> bool:
-    """Whether the official script made numbers of a reply, and such that a mean survives them."""
+    """Return whether the official script made numbers of a reply that give a finite mean."""
     return isinstance(outcome, list) and all(map(math.isfinite, outcome))
 
 
 @pytest.mark.parametrize("number", range(len(GOLDEN["answers"])))
 def test_answers(number: int) -> None:
-    """The official number, over 3; no score where the official script has none, none that is finite, or ends."""
+    """The score is the official number over 3, and is absent where the official script gives no finite number or
+    ends."""
     outcome = GOLDEN["answers"][number]
     found = score_answer(ANSWERS[number])
     assert ("judge_score" in found) == (has_numbers(outcome) and ANSWERS[number] != BEYOND)
@@ -43,7 +44,8 @@ def test_answers(number: int) -> None:
 
 @pytest.mark.parametrize("number", range(len(GOLDEN["summaries"])))
 def test_summaries(number: int) -> None:
-    """Those of the four official numbers that are finite, and no score as for answers."""
+    """The scores are the finite ones of the four official numbers, and are absent where the official script has
+    none."""
     outcome = GOLDEN["summaries"][number]
     reckoned = isinstance(outcome, list) and SUMMARIES[number].fluency not in LISTS
     numbers = dict(zip(NAMES, outcome, strict=True)) if reckoned else {}
@@ -52,7 +54,7 @@ def test_summaries(number: int) -> None:
 
 
 def test_means() -> None:
-    """Over the replies that can be read, as the official script's."""
+    """The means over the readable replies equal the official script's."""
     answers = [score_answer(reply) for reply in ANSWERS[-LAST:]]
     (official,) = GOLDEN["mean of last answers"]
     assert fmean(scores["judge_score"] for scores in answers if scores) == pytest.approx(official / 3, abs=1e-12)
@@ -65,7 +67,7 @@ def test_means() -> None:
     "case", [case for case in SUMMARIES[:60] + SUMMARIES[-LAST:] if "308" not in str(case.fluency)]
 )
 def test_what_can_be_read_has_a_score(case: Judged) -> None:
-    """A judge is asked again exactly where there would be no score."""
+    """A reply can be read exactly if it has a score, so a judge is asked again only if there would be no score."""
     parts = {"fluency": case.fluency, "recall": case.recall, "precision": case.precision}
     readable = all(read_part(part, reply) is not None for part, reply in parts.items())
     assert readable == ("judge_f1" in score_summary(parts, ["point"]))
@@ -74,7 +76,7 @@ def test_what_can_be_read_has_a_score(case: Judged) -> None:
 
 
 def test_enough_was_compared() -> None:
-    """Several hundred replies of each outcome."""
+    """The golden file has several hundred scores and missing scores, and three kinds of errors."""
     outcomes = [*GOLDEN["answers"], *GOLDEN["summaries"]]
     assert sum(map(has_numbers, outcomes)) > 300
     assert outcomes.count(None) > 200

@@ -1,4 +1,5 @@
-"""Files as HELMET's second release has them, rows of LongBench v2, and odd outputs; the same on every machine."""
+"""Fabricate files of HELMET's second release, rows of LongBench v2 and odd outputs, which are the same on every
+machine."""
 
 from __future__ import annotations
 
@@ -8,19 +9,19 @@ from typing import Any
 
 from helm_longctx.benchmarks.helmet.helmet2.data import LLAMA_3, LONGBENCH
 from helm_longctx.benchmarks.helmet.helmet2.tasks import HELMET2
-from tests.fabricate import json_kv_rows, niah_rows, ruler_rows
-from tests.fabricate_words import words, write
-from tests.protocol import tokenizers
+from tests.support.fabricate import json_kv_rows, niah_rows, ruler_rows
+from tests.support.fabricate_words import words, write
+from tests.tasks import tokenizers
 
 ROWS, LENGTH, KV_LENGTH = 9, 8192, 32768
 CLASSES = {300: "short", 500: "medium"}
-"""Tokens to which texts are cut here, in place of the official ones."""
+"""The numbers of tokens to which texts are cut in the tests; they replace the official numbers."""
 
 _NIAH = {"niah_multivalue": ("number", 4), "niah_multiquery": ("number", 4)}
 
 
 def build_helmet2(root: Path) -> Path:
-    """All tasks at one length, LongBench v2's rows and a tokenizer."""
+    """Write the files of all tasks at one length, LongBench v2's rows and a tokenizer."""
     rng = random.Random(12)
     for task in HELMET2.tasks:
         for path in task.paths(length_of(task.name)):
@@ -33,7 +34,7 @@ def build_helmet2(root: Path) -> Path:
 
 
 def length_of(name: str) -> int:
-    """The length at which a task is fabricated."""
+    """Return the length at which a task is fabricated."""
     return {"json_kv": KV_LENGTH, "multiple_choice": 65536}.get(name, LENGTH)
 
 
@@ -68,7 +69,7 @@ def _question(rng: random.Random, number: int) -> dict[str, Any]:
 
 
 def records() -> list[dict[str, Any]]:
-    """Outputs and references, by task."""
+    """Return outputs and references by task."""
     values = ("Key: x\nCorresponding value: abc-1", "abc-1", "The ABC 1.", "no", "", "Corresponding value:\nabc-1")
     lists = ("a1, b2", "a1,a1", "", "c3", " b2 ,, a1 ")
     forms = (

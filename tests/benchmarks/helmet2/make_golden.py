@@ -1,6 +1,6 @@
-"""Writes golden.json: what the official code gives on the fabricated data.
+"""Write golden.json, which has the official code's results on the fabricated data.
 
-    python -m tests.helmet2.make_golden --official FOLDER
+    python -m tests.benchmarks.helmet2.make_golden --official FOLDER
 
 FOLDER: a checkout of princeton-nlp/HELMET at 5dde2de. Its requirements are `datasets`, transformers, rouge-score, torch and
 pytrec_eval. The tokenizer, the data of the hub and the lengths of LongBench v2's classes are the fabricated ones.
@@ -11,8 +11,8 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from tests.helmet2.fabricate import CLASSES, build_helmet2, records
-from tests.official import parse_folders, run_official, write_golden
+from tests.benchmarks.helmet2.fabricate import CLASSES, build_helmet2, records
+from tests.support.official import parse_folders, run_official, write_golden
 
 OFFICIAL = """
 import hashlib, json, os, sys, types
@@ -69,7 +69,7 @@ print("GOLDEN" + json.dumps(golden))
 
 
 def main() -> None:
-    """Runs the official code and writes its results beside this file."""
+    """Run the official code and write its results next to this file."""
     with tempfile.TemporaryDirectory() as folder:
         root = build_helmet2(Path(folder))
         (root / "data").symlink_to(root / "helmet2")

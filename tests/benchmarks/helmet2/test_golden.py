@@ -1,4 +1,4 @@
-"""HELMET's new tasks: prompts, their order and scores equal the official code's (make_golden.py)."""
+"""The prompts, order and scores of HELMET's new tasks equal the official code's (make_golden.py)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import pytest
 from helm_longctx.benchmarks.graphwalks import BENCHMARK as GRAPHWALKS
 from helm_longctx.benchmarks.helmet.helmet2 import BENCHMARK, data
 from helm_longctx.benchmarks.helmet.tasks import HELMET
+from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
-from helm_longctx.models.lexical import answer
-from helm_longctx.protocol.task import Settings
-from helm_longctx.sources.root import DataRoot
-from tests.helmet2.fabricate import CLASSES, build_helmet2, length_of, records
+from helm_longctx.models.baselines.lexical import answer
+from helm_longctx.tasks.task import Settings
+from tests.benchmarks.helmet2.fabricate import CLASSES, build_helmet2, length_of, records
 
 GOLDEN = json.loads(Path(__file__).with_name("golden.json").read_text(encoding="utf-8"))
 
@@ -27,7 +27,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> DataRoot:
 
 @pytest.mark.parametrize("case", GOLDEN["prompts"])
 def test_prompts(case: str, root: DataRoot, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both forms of every prompt, the references and the order are the official ones, also of a text that is cut."""
+    """Both forms of every prompt, the references and the order are the official ones, also if the text is cut."""
     name, _, label = case.rpartition("_")
     monkeypatch.setattr(data, "CLASSES", CLASSES)
     task = BENCHMARK.task({"longbenchv2": "multiple_choice"}.get(name, name.removeprefix("graphwalk_")))
@@ -41,7 +41,7 @@ def test_prompts(case: str, root: DataRoot, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_golden_has_every_task() -> None:
-    """All tasks are compared, and no two prompts are equal."""
+    """The golden file has all tasks, and no two prompts are equal."""
     assert len(GOLDEN["prompts"]) == len(BENCHMARK.tasks) - 1 + len(CLASSES)
     digests = [digest for case in GOLDEN["prompts"].values() for digest in case]
     assert len({*digests}) == len(digests) > 60
@@ -53,7 +53,7 @@ def test_scores() -> None:
 
 
 def test_a_choice_in_words() -> None:
-    """The line after the prefix counts for all metrics but the substring."""
+    """The line after the prefix counts for exact match, also if the choice is in words."""
     score = BENCHMARK.task("multiple_choice").score
     scores = score({"prediction": "I think so.\nThe correct answer is (B)\nDone", "references": ["B", "B. no"]})
     assert scores["exact_match"] == 1.0
@@ -62,7 +62,8 @@ def test_a_choice_in_words() -> None:
 
 @pytest.mark.parametrize("style", ["chat", "completion"])
 def test_the_lexical_baseline_answers_graphs_and_choices(style: str, root: DataRoot, monkeypatch) -> None:
-    """It knows the prompts of the suites that ask the same: a graph in OpenAI's words, and LongBench v2's question."""
+    """The lexical baseline answers a graph in OpenAI's words and LongBench v2's question, although the prompts are
+    HELMET's."""
     monkeypatch.setattr(data, "CLASSES", CLASSES)
     walk, bfs = GRAPHWALKS.task("bfs"), BENCHMARK.task("bfs")
     (graph,) = walk.load(walk, Settings(length=4096, num_samples=1), root)
@@ -75,7 +76,7 @@ def test_the_lexical_baseline_answers_graphs_and_choices(style: str, root: DataR
 
 
 def test_nothing_is_mixed_with_the_published_tasks(root: DataRoot) -> None:
-    """No file, run entry or group is shared with HELMET as published, and nothing is generated instead."""
+    """The tasks share no file and no run entry with HELMET as published, and no task is generated."""
     assert not {*BENCHMARK.entries} & {*HELMET.entries}
     for task in BENCHMARK.tasks:
         assert not task.any_length
@@ -85,7 +86,7 @@ def test_nothing_is_mixed_with_the_published_tasks(root: DataRoot) -> None:
 
 
 def test_malformed_rows(root: DataRoot, tmp_path: Path) -> None:
-    """A row that is not the official code's is one line of error."""
+    """A row with a wrong column ends in an error that names the column."""
     for name, column in (("bfs", "answer"), ("multiple_choice", "answer")):
         task = BENCHMARK.task(name)
         build_helmet2(tmp_path)

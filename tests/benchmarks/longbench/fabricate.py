@@ -1,4 +1,4 @@
-"""LongBench's files and odd outputs, fabricated; the same on every machine."""
+"""Fabricate LongBench's files and odd outputs, which are the same on every machine."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 from helm_longctx.benchmarks.longbench import BENCHMARK
 from helm_longctx.benchmarks.longbench.datasets import DATASETS, Dataset
-from tests.fabricate_words import write
-from tests.lv_eval.fabricate import sentence
+from tests.benchmarks.lv_eval.fabricate import sentence
+from tests.support.fabricate_words import write
 
 ROWS = 5
 LENGTHS = (3999, 4000, 7999, 8000, 12)
@@ -18,10 +18,11 @@ CLASSES = {
     False: ["Date", "Date of birth", "Other number", "number", "City"],
     True: ["体育", "体育新闻", "财经", "新闻"],
 }
+RECORD = {"all_classes": ["Lake", "Lake Vel"], "length": 5000}
 
 
 def build_longbench(root: Path) -> Path:
-    """All files of LongBench and LongBench-E."""
+    """Write all files of LongBench and LongBench-E."""
     for task in BENCHMARK.tasks:
         (path,) = task.paths(None)
         write(root / path, rows(dataset_of(task.name), task.name))
@@ -29,12 +30,12 @@ def build_longbench(root: Path) -> Path:
 
 
 def dataset_of(task: str) -> Dataset:
-    """The data set of a task."""
+    """Return the data set of a task."""
     return next(dataset for dataset in DATASETS if task.removesuffix("_e") in (dataset.name, dataset.name + "_e"))
 
 
 def rows(dataset: Dataset, seed: str) -> list[dict[str, Any]]:
-    """The rows of a file."""
+    """Return the rows of a file."""
     rng = random.Random(seed)
     return [_row(rng, dataset, number) for number in range(ROWS)]
 
@@ -63,7 +64,7 @@ def _answer(rng: random.Random, dataset: Dataset) -> str:
 
 
 def records() -> list[dict[str, Any]]:
-    """Outputs of every data set, with what the official scorer gets."""
+    """Return outputs of every data set, with the other arguments of the official scorer."""
     rng = random.Random(5)
     return [
         {"dataset": dataset.name, "prediction": output, "answers": row["answers"], "length": row["length"],
@@ -89,13 +90,14 @@ def _outputs(rng: random.Random, dataset: Dataset, row: dict[str, Any]) -> Itera
 
 
 def deep_records() -> list[dict[str, Any]]:
-    """Texts around the length at which the recursion of the package rouge fails: equal words, none a full stop."""
+    """Return texts around the length at which the recursion of the package rouge fails; their words are equal, and none
+    is a full stop."""
     found = []
     for dataset, word in (("gov_report", "w{} "), ("vcsum", "{} ")):
         for size in range(980, 996):
             text = "".join(word.format(number) for number in range(size))
             if dataset == "vcsum":
-                # jieba's words are numbers and spaces, so the texts have half as many.
+                # jieba cuts the text into numbers and spaces, and only the numbers count as words.
                 text = " ".join(map(str, range(size)))
             found.append(
                 {

@@ -1,22 +1,22 @@
-"""Writes golden.json: what the official code sends and scores on the fabricated data.
+"""Write golden.json, which has the official code's requests and scores on the fabricated data.
 
-    python -m tests.longbench.make_golden --official FOLDER
+    python -m tests.benchmarks.longbench.make_golden --official FOLDER
 
 FOLDER: a checkout of THUDM/LongBench at 2e00731. Its requirements are jieba, rouge 1.0.1 and fuzzywuzzy 0.18.0 without
 python-Levenshtein. Its LongBench/pred.py and eval.py run in processes of their own, with the fabricated data in place of
-the hub's, and with a model that records what it is asked in place of torch's.
+the hub's, and with a model that records its prompts in place of torch's.
 """
 
 from __future__ import annotations
 
-from tests.official import parse_folders, run_official, write_golden
+from tests.support.official import parse_folders, run_official, write_golden
 
 PRED = """
 import json, os, sys, types
 from unittest import mock
 sys.path.insert(0, ".")
-from tests.longbench.fabricate import DATASETS, rows
-from tests.longbench.test_golden import LIMITS, MODEL, fingerprint, tokenizer
+from tests.benchmarks.longbench.fabricate import DATASETS, rows
+from tests.benchmarks.longbench.test_golden import LIMITS, MODEL, fingerprint, tokenizer
 for name in ("torch", "torch.distributed", "torch.multiprocessing", "datasets", "transformers",
              "llama_flash_attn_monkey_patch"):
     sys.modules[name] = mock.MagicMock()
@@ -77,7 +77,7 @@ EVAL = """
 import json, math, sys, warnings
 warnings.simplefilter("ignore")
 sys.path.insert(0, ".")
-from tests.longbench.fabricate import deep_records, records
+from tests.benchmarks.longbench.fabricate import deep_records, records
 import eval as official
 official.round = lambda value, digits: value
 golden = []
@@ -91,7 +91,7 @@ print("GOLDEN" + json.dumps(golden))
 
 
 def main() -> None:
-    """Runs the official code and writes its results beside this file."""
+    """Run the official code and write its results next to this file."""
     (official,) = parse_folders("official")
     parts = {"asked": PRED, "scores": EVAL}
     write_golden(__file__, {name: run_official(code, folder=official / "LongBench") for name, code in parts.items()})

@@ -13,14 +13,14 @@ from transformers import PreTrainedTokenizerFast
 
 from helm_longctx.benchmarks.longbench import BENCHMARK
 from helm_longctx.benchmarks.longbench.scoring import BY_LENGTH
+from helm_longctx.data.root import DataRoot
 from helm_longctx.helm.instance import to_instance
 from helm_longctx.helm.truncation import CHAT_BUFFER, Truncator
-from helm_longctx.protocol.cutting.middle import RESERVED
-from helm_longctx.protocol.sample import Sample
-from helm_longctx.protocol.task import Settings
-from helm_longctx.sources.root import DataRoot
-from tests.longbench.fabricate import build_longbench, dataset_of, deep_records, records
-from tests.lv_eval.fabricate import tokenizers
+from helm_longctx.tasks.cutting.middle import RESERVED
+from helm_longctx.tasks.sample import Sample
+from helm_longctx.tasks.task import Settings
+from tests.benchmarks.longbench.fabricate import build_longbench, dataset_of, deep_records, records
+from tests.benchmarks.lv_eval.fabricate import tokenizers
 
 LIMITS = {"byte_level": 100_000, "metaspace": 501}
 """The most tokens of a prompt, by tokenizer."""
@@ -29,12 +29,12 @@ MODEL = "llama2-7b-chat-4k"
 
 
 def tokenizer(case: str) -> Any:
-    """A tokenizer as the official code loads it."""
+    """Return a tokenizer as the official code loads it."""
     return PreTrainedTokenizerFast(tokenizer_object=tokenizers()[case])
 
 
 def fingerprint(prompt: str, max_tokens: int, ends_at_newline: bool) -> str:
-    """A request in short, as the golden file has it."""
+    """Return the short form of a request in the golden file."""
     return f"{max_tokens} {ends_at_newline} {hashlib.sha256(prompt.encode()).hexdigest()[:16]}"
 
 
@@ -53,7 +53,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> DataRoot:
 
 @pytest.mark.parametrize("case", LIMITS)
 def test_prompts(case: str, root: DataRoot) -> None:
-    """Every prompt of every task, whole or cut, its form, its budget and its stop sequence."""
+    """The prompts of all tasks, whole and cut, and their form, budget and stop sequence are the official ones."""
     cuts = 0
     for task in BENCHMARK.tasks:
         budget = task.output_tokens(Settings(None))
@@ -61,7 +61,7 @@ def test_prompts(case: str, root: DataRoot) -> None:
         found = []
         for example in task.load(task, Settings(None), root):
             instance = to_instance(BENCHMARK, task, Settings(None), example, budget)
-            # A question that would be cut is refused; the fabricated ones are longer than real ones.
+            # The sample has no question, because a long question is refused, and fabricated ones are too long.
             sample = Sample.from_json(instance.extra_data).extend(question=None)
             fitted = truncator.fit(instance.input.text, sample, budget, "chat" if task.chat else "completion")
             sent = f"[INST]{fitted.prompt}[/INST]" if task.chat else fitted.prompt
@@ -72,7 +72,8 @@ def test_prompts(case: str, root: DataRoot) -> None:
 
 
 def test_scores() -> None:
-    """Every score is the official one, digit for digit; LongBench-E's stand in the official column, too."""
+    """Every score is the official one, digit for digit, and scores of LongBench-E also count for the official column of
+    their length."""
     values = []
     for record, (whole, columns) in zip([*records(), *deep_records()], GOLDEN["scores"], strict=True):
         dataset = dataset_of(record["dataset"])
@@ -92,7 +93,7 @@ def test_scores() -> None:
 
 
 def test_published_scores_have_the_official_means() -> None:
-    """The README's averages follow from the scores that it lists for each data set: GPT-3.5's English ones."""
+    """GPT-3.5's scores on the English data sets give the averages in the official README."""
     (gpt,) = [each for each in BENCHMARK.published() if each.model == "GPT-3.5-Turbo-16k"]
     kinds = (
         ("narrativeqa", "qasper", "multifieldqa_en"), ("hotpotqa", "2wikimqa", "musique"),

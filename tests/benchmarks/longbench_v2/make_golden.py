@@ -1,6 +1,6 @@
-"""Writes golden.json: what the official code sends and scores on the fabricated data.
+"""Write golden.json, which has the official code's requests and scores on the fabricated data.
 
-    python -m tests.longbench_v2.make_golden --official FOLDER
+    python -m tests.benchmarks.longbench_v2.make_golden --official FOLDER
 
 FOLDER: a checkout of THUDM/LongBench at 2e00731. Its pred.py and result.py run in processes of their own; there the
 client, the tokenizers, the limits and the data are the fabricated ones.
@@ -8,11 +8,11 @@ client, the tokenizers, the limits and the data are the fabricated ones.
 
 from __future__ import annotations
 
-from tests.official import parse_folders, run_official, write_golden
+from tests.support.official import parse_folders, run_official, write_golden
 
 PRED = """
 import io, json, os, sys, types
-from tests.longbench_v2.fabricate import LIMITS, SEEDS, answer, fingerprint, rows, tokenizer
+from tests.benchmarks.longbench_v2.fabricate import LIMITS, SEEDS, answer, fingerprint, rows, tokenizer
 
 asked = []
 def create(model, messages, temperature, max_tokens):
@@ -70,7 +70,7 @@ print("GOLDEN" + json.dumps(golden))
 
 
 def main() -> None:
-    """Runs the official code and writes its results beside this file."""
+    """Run the official code and write its results next to this file."""
     (official,) = parse_folders("official")
     write_golden(__file__, run_official(RESULT, official, data=run_official(PRED, official)))
 

@@ -9,18 +9,31 @@ from pathlib import Path
 from statistics import fmean
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from helm_longctx.benchmarks.longbench_v2 import BENCHMARK
-from helm_longctx.benchmarks.longbench_v2.data import QUESTIONS
+from helm_longctx.benchmarks.longbench_v2 import prompts as prompts_of
+from helm_longctx.benchmarks.longbench_v2.data import LETTERS, PATH, QUESTIONS
 from helm_longctx.benchmarks.longbench_v2.scoring import BY_CLASS, find_letter
+from helm_longctx.benchmarks.longbench_v2.tasks import COT
+from helm_longctx.data.root import DataRoot
 from helm_longctx.helm.instance import to_instance
 from helm_longctx.helm.truncation import CHAT_BUFFER, Truncator
-from helm_longctx.protocol.cutting.middle import RESERVED
-from helm_longctx.protocol.prompt import FollowUp
-from helm_longctx.protocol.sample import Sample
-from helm_longctx.protocol.task import Settings
-from helm_longctx.sources.root import DataRoot
-from tests.longbench_v2.fabricate import LIMITS, SEEDS, answer, build_longbench_v2, fingerprint, tokenizer
+from helm_longctx.tasks.cutting.middle import RESERVED
+from helm_longctx.tasks.prompt import FollowUp
+from helm_longctx.tasks.sample import Sample
+from helm_longctx.tasks.task import Settings
+from tests.benchmarks.longbench_v2.fabricate import (
+    LIMITS,
+    SEEDS,
+    answer,
+    build_longbench_v2,
+    fingerprint,
+    rows,
+    tokenizer,
+)
+from tests.support.fabricate_words import write
 
 GOLDEN = json.loads((Path(__file__).parent / "golden.json").read_text(encoding="utf-8"))
 TABLE = ("accuracy", *BY_CLASS)
@@ -28,7 +41,7 @@ TABLE = ("accuracy", *BY_CLASS)
 
 @dataclass(frozen=True)
 class Asked:
-    """What one question sent, and its scores."""
+    """The requests of one question, its answer and its scores."""
 
     requests: list[str]
     was_cut: bool
@@ -37,7 +50,7 @@ class Asked:
 
 
 def ask(root: DataRoot, case: str, mode: str) -> Iterator[Asked]:
-    """Send each question as the adapter and the runner do."""
+    """Send each question in the same way as the adapter and the runner."""
     task = BENCHMARK.task(mode)
     budget, temperature = task.output_tokens(Settings(None)), task.variant(Settings(None)).temperature
     window = LIMITS[case] + max(RESERVED, budget + CHAT_BUFFER)
@@ -58,7 +71,7 @@ def ask(root: DataRoot, case: str, mode: str) -> Iterator[Asked]:
 @pytest.mark.parametrize("mode", ["0shot", "cot", "no_context"])
 @pytest.mark.parametrize("case", LIMITS)
 def test_requests_letters_and_tables(case: str, mode: str, tmp_path: Path) -> None:
-    """Every request of every question, the letter that is read in its answer, and both official tables."""
+    """The requests of every question, the letter that is read in its answer and both tables are the official ones."""
     for seed in SEEDS:
         build_longbench_v2(tmp_path, seed)
         golden = GOLDEN[f"{case} {mode} {seed}"]
@@ -73,8 +86,32 @@ def test_requests_letters_and_tables(case: str, mode: str, tmp_path: Path) -> No
         )
 
 
+TEXTS = st.lists(
+    st.sampled_from(["$COT$", "$Q$", "$C_A$", "$C_D$", "$DOC$", "$", "COT$", "{question}", " a", "\n"])
+).map("".join)
+FIELDS = {"context": "$DOC$", "question": "$Q$", **{letter: f"$C_{letter}$" for letter in LETTERS}}
+
+
+@given(st.fixed_dictionaries(dict.fromkeys(FIELDS, TEXTS)), TEXTS)
+def test_placeholders_in_texts(texts: dict[str, str], reasoning: str) -> None:
+    """Placeholders in texts are replaced one after the other in the whole prompt, as in the official code, and `$COT$`
+    comes last."""
+    row = {**rows(1)[0], **texts, **{f"choice_{letter}": texts[letter] for letter in LETTERS}}
+    write(Path(PATH), [row])
+    (example,) = COT.load(COT, Settings(None), DataRoot(Path(), mirror=True))
+    assert example.follow_up
+    prompts = (COT.prompt(example).user_turn, example.follow_up.prompt(reasoning))
+    for template, prompt in zip((prompts_of.COT, prompts_of.COT_ANSWER), prompts, strict=True):
+        wanted = template.format(**FIELDS, reasoning="$COT$")
+        for name, placeholder in FIELDS.items():
+            wanted = wanted.replace(placeholder, texts[name].strip())
+        assert prompt == (wanted if template == prompts_of.COT else wanted.replace("$COT$", reasoning.strip()))
+
+
 def test_golden_cases_say_something() -> None:
-    """All letters occur, and answers without one; some are right and some are wrong."""
+    """The golden cases have all letters, answers without a letter, right and wrong answers, and questions with
+    placeholders."""
+    assert any("$COT$" in row["question"] for seed in SEEDS for row in rows(seed))
     letters = [letter for facts in GOLDEN.values() for letter in facts["pred"]]
     assert set(letters) == {"A", "B", "C", "D", None}
     assert len(GOLDEN) == 3 * len(LIMITS) * len(SEEDS)

@@ -1,4 +1,4 @@
-"""LongBench-Write's files, texts and a judge's replies, fabricated; the same on every machine."""
+"""Fabricate LongBench-Write's files, texts and a judge's replies, which are the same on every machine."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from helm_longctx.benchmarks.longbench_write.data import FILES, RUBRIC
-from helm_longctx.benchmarks.longbench_write.scoring import GRADES
-from tests.fabricate_words import words, write
+from helm_longctx.benchmarks.longbench_write.scoring import GRADES, read_grades
+from tests.support.fabricate_words import words, write
 
 LENGTHS = (1, 100, 499, 500, 1999, 2000, 3999, 4000, 20000, 30000)
 TEMPLATE = "Grade é the {x}.\n<request>\n$INST$\n</request>\n<response>\n$RESPONSE$\n</response>\nGrade as JSON."
@@ -17,7 +17,7 @@ DIMENSIONS = list(GRADES.values())
 
 
 def build_longbench_write(root: Path) -> Path:
-    """All files, with what a template could trip over."""
+    """Write all files, which have characters that a template could misread."""
     for name, file in FILES.items():
         write(root / file.path, rows(name))
     (root / RUBRIC.path).write_text(TEMPLATE, encoding="utf-8")
@@ -25,7 +25,7 @@ def build_longbench_write(root: Path) -> Path:
 
 
 def rows(name: str) -> list[dict[str, Any]]:
-    """The rows of a task's file."""
+    """Return the rows of a task's file."""
     rng = random.Random(name)
     ends = ("", "\n", " $RESPONSE$", " $INST$ {}", "的文章。\n\n")
     return [
@@ -35,7 +35,7 @@ def rows(name: str) -> list[dict[str, Any]]:
 
 
 def responses() -> list[str]:
-    """A text for each row, some of the required length."""
+    """Return a text for each row; some texts have the required length."""
     rng = random.Random(7)
     texts = []
     for number, length in enumerate(LENGTHS):
@@ -47,7 +47,7 @@ def responses() -> list[str]:
 
 
 def grades(**changes: Any) -> dict[str, Any]:
-    """A judge's grades, all 4 but for the changes; a change to `...` leaves a dimension out."""
+    """Return a judge's grades, which are 4 except for the changes; a change to `...` leaves a dimension out."""
     found = {"Analysis": "Fine.", **dict.fromkeys(DIMENSIONS, 4)} | {
         name.replace("_", " "): v for name, v in changes.items()
     }
@@ -55,7 +55,7 @@ def grades(**changes: Any) -> dict[str, Any]:
 
 
 def odd_replies() -> list[str]:
-    """Replies that the official code reads, asks for again, or ends at."""
+    """Return replies that the official code reads, asks for again, or ends at."""
     plain = json.dumps(grades())
     return [
         plain, f"```json\n{plain}\n```", f"Well:\n```json\n{json.dumps(grades(), indent=1)}\n```\nDone. ```json\n{{}}\n```",
@@ -71,10 +71,15 @@ def odd_replies() -> list[str]:
 
 
 def replies() -> list[list[str]]:
-    """For each row the judge's replies until one can be read; the last row has none that can."""
+    """Return for each row the judge's replies up to the first readable one; the last row has no readable reply."""
     rng = random.Random(9)
     found = []
     for number in range(len(LENGTHS)):
         good = json.dumps(grades(**{name.replace(" ", "_"): rng.randint(1, 5) for name in DIMENSIONS}))
         found.append(["no"] * (number % 3) + [[good, f"```json\n{good}\n```"][number % 2]])
     return [*found[:-1], ["no"] * 5]
+
+
+read_reply = read_grades
+REPLIES = (json.dumps(grades()), f"```json\n{json.dumps(grades())}\n```")
+RECORD = {"length": 500, "judge": json.dumps(grades())}

@@ -1,16 +1,16 @@
-"""Writes golden.json: what the official code gives on the fabricated data.
+"""Write golden.json, which has the official code's results on the fabricated data.
 
-    python -m tests.longbench_write.make_golden --official FOLDER
+    python -m tests.benchmarks.longbench_write.make_golden --official FOLDER
 
 FOLDER: a checkout of THUDM/LongWriter at 3fcfdff. Its scripts pred.py, eval_length.py and eval_quality.py run in processes of
-their own, with the fabricated data in place of theirs, a model that answers what it is told to in place of torch's, and
-`requests` that give the judge's replies.
+their own, with the fabricated data in place of theirs, a model with fabricated answers in place of torch's, and a module
+`requests` that gives the judge's replies.
 """
 
 from __future__ import annotations
 
-from tests.longbench_write.fabricate import TEMPLATE, odd_replies, replies, responses, rows
-from tests.official import digest, parse_folders, run_official, write_golden
+from tests.benchmarks.longbench_write.fabricate import TEMPLATE, odd_replies, replies, responses, rows
+from tests.support.official import digest, parse_folders, run_official, write_golden
 
 OFFICIAL = """
 import contextlib, io, json, os, pathlib, runpy, sys, types
@@ -67,7 +67,7 @@ print(json.dumps({"prompts": prompts, "words": [row["response_length"] for row i
 
 
 def main() -> None:
-    """Runs the official code and writes its results beside this file."""
+    """Run the official code and write its results next to this file."""
     data = {"rows": rows("requests"), "responses": responses(), "replies": replies(), "odd": odd_replies()}
     golden = run_official(OFFICIAL, *parse_folders("official"), data={"template": TEMPLATE, **data})
     write_golden(__file__, golden | {name: digest(golden[name]) for name in ("prompts", "judge_prompts")})

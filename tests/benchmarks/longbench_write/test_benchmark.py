@@ -1,4 +1,4 @@
-"""Files, the judge's requests, the baselines and the estimate of LongBench-Write."""
+"""LongBench-Write's files, the judge's requests, the baseline and the lengths for estimates are right."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import pytest
 from helm_longctx.benchmarks.longbench_write import BENCHMARK
 from helm_longctx.benchmarks.longbench_write.data import FILES, RUBRIC
 from helm_longctx.benchmarks.longbench_write.judge import QualityAnnotator
+from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.loading import load_examples
-from helm_longctx.protocol.task import Example, Settings
-from helm_longctx.sources.root import DataRoot
-from tests.longbench_write.fabricate import LENGTHS, build_longbench_write, odd_replies, rows
-from tests.sources.pinned import fetch_fabricated
+from helm_longctx.tasks.loading import load_examples
+from helm_longctx.tasks.task import Example, Settings
+from tests.benchmarks.longbench_write.fabricate import LENGTHS, build_longbench_write, odd_replies, rows
+from tests.data.pinned import fetch_fabricated
 
 
 def load(root: Path, task: str = "requests") -> list[Example]:
@@ -22,7 +22,7 @@ def load(root: Path, task: str = "requests") -> list[Example]:
 
 
 def test_files_from_a_server(tmp_path: Path) -> None:
-    """They are downloaded, checked and loaded."""
+    """The official files are downloaded from a server, checked and loaded."""
     files = [*FILES.values(), RUBRIC]
     assert all("/THUDM/LongWriter/3fcfdff43deceb49f7936c6bf25ad88d61df0bfa/evaluation/" in file.url for file in files)
     root = fetch_fabricated(files, build_longbench_write(tmp_path / "made"), tmp_path / "cache")
@@ -47,7 +47,7 @@ def test_malformed_files(tmp_path: Path, line: str, what: str) -> None:
 
 
 def test_the_judge_is_asked_as_officially(tmp_path: Path) -> None:
-    """One request of at most five; without the rubric the error says how to get it."""
+    """The judge gets the official request up to five times, and without the rubric the error says how to get it."""
     example = load(build_longbench_write(tmp_path))[1]
     record = {**example.record, "question": example.fields["input"], "prediction": "A text.", "references": []}
     annotator = QualityAnnotator.__new__(QualityAnnotator)
@@ -68,8 +68,8 @@ def test_the_judge_is_asked_as_officially(tmp_path: Path) -> None:
 
 
 def test_a_text_of_the_right_length_alone(tmp_path: Path) -> None:
-    """The lexical baseline has nearly the full length score. It answers no prompt without a number of words."""
-    baseline = BENCHMARK.baselines["longwrite_ruler"].kind
+    """The lexical baseline has nearly the full length score, and does not answer a prompt without a number of words."""
+    baseline = BENCHMARK.task("longwrite_ruler").baseline.kind
     assert callable(baseline)
     for prompt in ("Write a 3000-word essay.", "写一篇3000字的文章", "In 1999: 3000 words, not 123456789 words"):
         text = baseline([{"role": "user", "content": prompt}])
@@ -80,6 +80,6 @@ def test_a_text_of_the_right_length_alone(tmp_path: Path) -> None:
 
 
 def test_typical_answers_have_the_required_length(tmp_path: Path) -> None:
-    """For estimates: there are no references."""
+    """The number of tokens for estimates follows from the required length, since there are no references."""
     found = [(example.answer_tokens, example.references) for example in load(build_longbench_write(tmp_path))]
     assert found == [(round(1.5 * length), []) for length in LENGTHS]

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from statistics import fmean
 
 import pytest
 
 from helm_longctx.benchmarks.longbench_write import BENCHMARK
 from helm_longctx.benchmarks.longbench_write.scoring import CLASSES, GRADES, judge_prompt, read_grades
-from helm_longctx.protocol.loading import load_examples
-from helm_longctx.protocol.task import Example, Settings
-from helm_longctx.sources.root import DataRoot
-from tests.longbench_write.fabricate import build_longbench_write, odd_replies, replies, responses
-from tests.official import digest
+from helm_longctx.data.root import DataRoot
+from helm_longctx.tasks.loading import load_examples
+from helm_longctx.tasks.task import Example, Settings
+from tests.benchmarks.longbench_write.fabricate import build_longbench_write, odd_replies, replies, responses
+from tests.support.official import digest, read_golden
 
-GOLDEN = json.loads((Path(__file__).parent / "golden.json").read_text(encoding="utf-8"))
+GOLDEN = read_golden(__file__)
 TASK = BENCHMARK.task("requests")
 
 
@@ -32,7 +30,8 @@ def test_prompts(examples: list[Example]) -> None:
 
 
 def test_length_scores(examples: list[Example]) -> None:
-    """Words and length scores, to the last digit; each text also counts in its class of length."""
+    """Words and length scores are the official ones to the last digit, and each text also counts in its class of
+    length."""
     found = [
         TASK.scores({"prediction": text, "references": [], **example.record})
         for example, text in zip(examples, responses(), strict=True)
@@ -45,7 +44,7 @@ def test_length_scores(examples: list[Example]) -> None:
 
 
 def test_a_text_without_words(examples: list[Example]) -> None:
-    """It gets 0, where the official code divides by zero."""
+    """A text without words gets 0, where the official code divides by zero."""
     assert TASK.scores({"prediction": " 12!", "references": [], "length": 9})["length_score"] == 0
 
 
@@ -59,7 +58,7 @@ def test_judge_prompts(examples: list[Example]) -> None:
 
 
 def test_quality_scores() -> None:
-    """Means over the texts whose last reply can be read."""
+    """The means over the texts with a readable last reply are the official ones."""
     found = [grades for row in replies() if (grades := read_grades(row[-1]))]
     assert len(found) == len(replies()) - 1
     total = GOLDEN["total"]
@@ -70,9 +69,9 @@ def test_quality_scores() -> None:
 
 @pytest.mark.parametrize(("reply", "expected"), list(zip(odd_replies(), GOLDEN["odd"], strict=True)))
 def test_odd_replies(reply: str, expected: dict[str, float] | None) -> None:
-    """A reply that the official code asks for again, or ends at, has no grades."""
+    """A reply has no grades if it breaks the rubric, or if the official code asks for it again or ends at it."""
     found = read_grades(reply)
-    if expected is None:
+    if expected is None or not all(0 <= grade <= 100 for grade in expected.values()):
         assert found == {}
     else:
         grades = {name: 100 * found[metric] for metric, name in GRADES.items()}
@@ -81,11 +80,17 @@ def test_odd_replies(reply: str, expected: dict[str, float] | None) -> None:
 
 @pytest.mark.parametrize("reply", [None, {"answer": "x"}, 5])
 def test_no_reply(reply: object) -> None:
-    """There are no grades, whatever a record has in place of a reply."""
+    """A record without a text as its reply has no grades."""
     assert read_grades(reply) == {}
+
+
+@pytest.mark.parametrize("grade", ["50", "0", "-1", "5.01", '"50"', "1e9"])
+def test_grades_outside_the_rubric(grade: str) -> None:
+    """Only grades from 1 to 5 count; the official mean of other grades can be 2.875, although 1 is the best."""
+    assert read_grades(odd_replies()[0].replace('"Clarity": 4', f'"Clarity": {grade}')) == {}
 
 
 @pytest.mark.parametrize("grade", ["NaN", "Infinity", "1e999", "9" * 400])
 def test_grades_that_are_no_finite_numbers(grade: str) -> None:
-    """Such a reply has no grades; the official means would be NaN or infinite."""
+    """A reply with such a grade has no grades; the official means would be NaN or infinite."""
     assert read_grades(odd_replies()[0].replace('"Clarity": 4', f'"Clarity": {grade}')) == {}

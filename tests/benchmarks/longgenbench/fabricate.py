@@ -1,4 +1,4 @@
-"""LongGenBench's files, texts and a judge's replies, fabricated; the same on every machine."""
+"""Fabricate LongGenBench's files, texts and a judge's replies, which are the same on every machine."""
 
 from __future__ import annotations
 
@@ -9,15 +9,21 @@ from pathlib import Path
 from typing import Any
 
 from helm_longctx.benchmarks.longgenbench.data import CHECKS, FILES
-from tests.fabricate_words import words
+from helm_longctx.benchmarks.longgenbench.scoring import is_yes
+from tests.support.fabricate_words import words
 
 TYPES = ("Week", "Floor", "Menu Week", "Block", "Day")
 REPLIES = ("Yes", "no", " YES.\n", "No, it does not.", "eyes", "maybe", "\n", "yes or no")
-"""What the judge replies; one to each prompt."""
+"""The judge's replies; each prompt gets one of them."""
+RECORD = {
+    "prediction": " x\n#*# Week 2: y", "prefix": "#*# Week 1:", "type": "Week", "number": 52, "average_checks": 2.5,
+    "checks_once": {"1": "a"}, "checks_range": {}, "checks_periodic": {"2": "b"},
+    "judge": {"once 1": "yes", "periodic 2": "no"},
+}  # fmt: skip
 
 
 def build_longgenbench(root: Path) -> Path:
-    """The files of both levels."""
+    """Write the files of both levels."""
     for length, file in FILES.items():
         path = root / file.path
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -26,7 +32,8 @@ def build_longgenbench(root: Path) -> Path:
 
 
 def rows(length: int) -> list[dict[str, Any]]:
-    """The rows of a level's file; one has no checks of a kind, and one a check of an entry beyond the last."""
+    """Return the rows of a level's file; one row has no checks of a kind, and another has a check of an entry after the
+    last one."""
     rng = random.Random(length)
     found = []
     for name in TYPES:
@@ -41,7 +48,7 @@ def rows(length: int) -> list[dict[str, Any]]:
 
 
 def outputs(length: int, restart: bool) -> list[str]:
-    """A text for each row: whole, with gaps, with repeats, with a heading that misleads, and none.
+    """Return a text for each row; texts are whole or empty, or have gaps, repeats or a misleading heading.
 
     Args:
         restart: whether some of them begin with the prompt's last line.
@@ -65,5 +72,10 @@ def _entry(rng: random.Random, name: str, number: int, misleads: bool) -> str:
 
 
 def reply_to(prompt: str) -> str:
-    """What the judge replies."""
+    """Return the judge's reply to a prompt."""
     return REPLIES[zlib.crc32(prompt.encode()) % len(REPLIES)]
+
+
+def read_reply(reply: Any) -> dict[str, bool]:
+    """Return the judge's verdict about one check."""
+    return {"met": is_yes(reply)}

@@ -1,10 +1,10 @@
-"""Writes golden.json: what the official code gives on the fabricated data.
+"""Write golden.json, which has the official code's results on the fabricated data.
 
-    python -m tests.longgenbench.make_golden --official FOLDER
+    python -m tests.benchmarks.longgenbench.make_golden --official FOLDER
 
 FOLDER: a checkout of mozhu621/LongGenBench at 62c0e86. Its scripts inference.py and eval.py, the cell of static.ipynb that
 makes the table, and the cell of Openai_batch_api_data_process.ipynb that takes the answers of API models run in a process of
-their own, with a model and a judge that answer what they are told to in place of vLLM's.
+their own, with a model and a judge that give fabricated answers in place of vLLM's.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from helm_longctx.benchmarks.longgenbench.data import FILES
-from tests.longgenbench.fabricate import REPLIES, outputs, rows
-from tests.official import digest, parse_folders, run_official, write_golden
+from tests.benchmarks.longgenbench.fabricate import REPLIES, outputs, rows
+from tests.support.official import digest, parse_folders, run_official, write_golden
 
 OFFICIAL = """
 import contextlib, io, json, pathlib, runpy, sys, types, zlib
@@ -70,13 +70,13 @@ print(json.dumps({"prompts": prompts, "local": whole, "api": table("out/api.json
 
 
 def main() -> None:
-    """Runs the official code and writes its results beside this file."""
+    """Run the official code and write its results next to this file."""
     (official,) = parse_folders("official")
     write_golden(__file__, {str(length): level_results(official, length) for length in FILES})
 
 
 def level_results(official: Path, length: int) -> dict[str, Any]:
-    """The results of a level, with digests in place of prompts."""
+    """Return the results of a level, with digests in place of prompts."""
     texts = {"outputs": outputs(length, restart=False), "api_outputs": outputs(length, restart=True)}
     found = run_official(OFFICIAL, official, data={"rows": rows(length), "replies": REPLIES, **texts})
     tables = {name: {**found[name], "judge_prompts": digest(found[name]["judge_prompts"])} for name in ("local", "api")}

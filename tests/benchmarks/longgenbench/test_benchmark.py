@@ -1,4 +1,5 @@
-"""LongGenBench's texts without entries or replies, the judge's requests, malformed files, and the baseline."""
+"""LongGenBench's texts without entries or replies, the judge's requests, malformed files and the baseline are
+handled."""
 
 from __future__ import annotations
 
@@ -12,12 +13,12 @@ from helm_longctx.benchmarks.longgenbench import BENCHMARK
 from helm_longctx.benchmarks.longgenbench.data import FILES
 from helm_longctx.benchmarks.longgenbench.judge import CheckAnnotator
 from helm_longctx.benchmarks.longgenbench.scoring import judge_prompts
+from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.loading import load_examples
-from helm_longctx.protocol.task import Example, Settings
-from helm_longctx.sources.root import DataRoot
-from tests.longgenbench.fabricate import build_longgenbench, rows
-from tests.sources.pinned import fetch_fabricated
+from helm_longctx.tasks.loading import load_examples
+from helm_longctx.tasks.task import Example, Settings
+from tests.benchmarks.longgenbench.fabricate import build_longgenbench, rows
+from tests.data.pinned import fetch_fabricated
 
 (TASK,) = BENCHMARK.tasks
 LENGTH = min(FILES)
@@ -36,7 +37,7 @@ def load(root: Path) -> list[Example]:
 
 
 def test_files_from_a_server(tmp_path: Path) -> None:
-    """They are downloaded, checked and loaded."""
+    """The official files are downloaded from a server, checked and loaded."""
     files = [*FILES.values()]
     assert all("/mozhu621/LongGenBench/62c0e869219c225671a0b8f50217b0cd836b882b/Dataset/" in file.url for file in files)
     root = fetch_fabricated(files, build_longgenbench(tmp_path / "made"), tmp_path / "cache")
@@ -44,7 +45,7 @@ def test_files_from_a_server(tmp_path: Path) -> None:
 
 
 def test_scores() -> None:
-    """Of four checks three are made, and two of them are met."""
+    """The scores follow from four checks, of which three are made and two are met."""
     found = score(judge={"once 1": "Yes.", "once 3": "no", "periodic 2": "yes"})
     assert found == {
         "completion_rate": 0.75,
@@ -59,7 +60,7 @@ def test_scores() -> None:
 
 
 def test_a_missing_reply_is_no_zero() -> None:
-    """Without all replies of a judge there is no score by it; another judge's counts."""
+    """A judge with a missing reply gives no score, and another judge's replies still count."""
     whole, part = {"once 1": "yes", "once 3": "yes", "periodic 2": "yes"}, {"once 1": "yes", "once 3": None}
     for replies in (None, part, {**whole, "once 3": ""}, "yes"):
         assert score(judge=replies).keys() == {"completion_rate", "checks_made"}
@@ -69,7 +70,7 @@ def test_a_missing_reply_is_no_zero() -> None:
 
 
 def test_a_text_without_entries_to_ask_about() -> None:
-    """It meets no check if there is a judge; without one it has no score."""
+    """A text without entries meets no check if there is a judge, and has no score without a judge."""
     for asked in ({"judge": {}}, {"jury": {"replies": {"a/b": {}}}}):
         found = score(prediction="#*# No.", **asked)
         assert (found["longctx_score"], found["completion_rate"]) == (0, 0)
@@ -80,19 +81,19 @@ def test_a_text_without_entries_to_ask_about() -> None:
 
 @pytest.mark.parametrize("name", ["prefix", "type", "number", "checks_once", "checks_range", "checks_periodic"])
 def test_a_record_without_a_column(name: str) -> None:
-    """It has no scores."""
+    """A record without a column has no scores."""
     assert score(**{name: None}, judge={}) == {}
 
 
 def test_odd_numbers() -> None:
-    """Numbers that Python does not convert, and other digits than 0 to 9."""
+    """A number that Python does not convert is skipped, and digits other than 0 to 9 are read."""
     prompts = judge_prompts({**RECORD, "prediction": f"#*# Week {'1' * 5000}: x\n#*# Week ٣: y\n#*# Week 03: z"})
     assert prompts == {"once 3": "Context:  Week ٣: y\n### Instruction: Does this context include the b?"
                                  " Please answer with 'yes' or 'no' only."}  # fmt: skip
 
 
 def test_the_judge_is_asked_as_officially() -> None:
-    """Once for each check; any reply is read."""
+    """The judge gets the official request once for each check, and any reply is read."""
     annotator = CheckAnnotator.__new__(CheckAnnotator)
     requests = annotator.questions("texts", RECORD)
     assert list(requests) == ["once 1", "once 3", "periodic 2"]
@@ -124,8 +125,8 @@ def test_malformed_files(tmp_path: Path, changes: dict[str, Any], what: str) -> 
 
 
 def test_headings_alone(tmp_path: Path) -> None:
-    """The lexical baseline has all entries, and none in a prompt of another kind."""
-    baseline = BENCHMARK.baselines["texts"].kind
+    """The lexical baseline writes all entries, and does not answer a prompt of another kind."""
+    baseline = BENCHMARK.task("texts").baseline.kind
     assert callable(baseline)
     for example in load(build_longgenbench(tmp_path)):
         text = baseline([{"role": "user", "content": example.fields["input"]}])
@@ -134,7 +135,7 @@ def test_headings_alone(tmp_path: Path) -> None:
 
 
 def test_published_results() -> None:
-    """21 rows of 13 models at two levels."""
+    """The published scores are 21 rows of 13 models at two levels."""
     found = BENCHMARK.published()
     assert len(found) == 21
     assert len({row.model for row in found}) == 13

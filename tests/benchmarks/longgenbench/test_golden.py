@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -12,14 +10,14 @@ import pytest
 from helm_longctx.benchmarks.longgenbench import BENCHMARK
 from helm_longctx.benchmarks.longgenbench.data import CHECKS, FILES, KINDS
 from helm_longctx.benchmarks.longgenbench.scoring import is_yes, judge_prompts
-from helm_longctx.protocol.loading import load_examples
-from helm_longctx.protocol.prompt import Form
-from helm_longctx.protocol.task import Example, Settings
-from helm_longctx.sources.root import DataRoot
-from tests.longgenbench.fabricate import build_longgenbench, outputs, reply_to
-from tests.official import digest
+from helm_longctx.data.root import DataRoot
+from helm_longctx.tasks.loading import load_examples
+from helm_longctx.tasks.prompt import Style
+from helm_longctx.tasks.task import Example, Settings
+from tests.benchmarks.longgenbench.fabricate import build_longgenbench, outputs, reply_to
+from tests.support.official import digest, read_golden
 
-GOLDEN = json.loads((Path(__file__).parent / "golden.json").read_text(encoding="utf-8"))
+GOLDEN = read_golden(__file__)
 (TASK,) = BENCHMARK.tasks
 CASES = [(length, form) for length in FILES for form in ("local", "api")]
 
@@ -31,7 +29,7 @@ def examples(tmp_path_factory: pytest.TempPathFactory) -> dict[int, list[Example
 
 
 def judged_records(examples: list[Example], length: int, form: str) -> list[dict[str, Any]]:
-    """The records of all texts, with the judge's replies."""
+    """Return the records of all texts with the judge's replies."""
     texts = outputs(length, restart=form == "api")
     records = [
         {**example.record, "prediction": text, "references": []} for example, text in zip(examples, texts, strict=True)
@@ -45,14 +43,14 @@ def judged_records(examples: list[Example], length: int, form: str) -> list[dict
 @pytest.mark.parametrize("length", FILES)
 def test_prompts(examples: dict[int, list[Example]], length: int) -> None:
     """Every prompt and the order are the official ones, as chats and as completions."""
-    forms: tuple[Form, ...] = ("chat", "completion")
+    forms: tuple[Style, ...] = ("chat", "completion")
     for form in forms:
         assert digest(TASK.prompt(example).text(form) for example in examples[length]) == GOLDEN[str(length)]["prompts"]
 
 
 @pytest.mark.parametrize(("length", "form"), CASES)
 def test_judge_prompts(examples: dict[int, list[Example]], length: int, form: str) -> None:
-    """The judge is asked what the official one is. The official code asks by kind, for all texts."""
+    """The judge's prompts are the official ones; the official code asks them by kind for all texts."""
     asked = [judge_prompts(record) for record in judged_records(examples[length], length, form)]
     in_order = [
         prompt for kind in KINDS for prompts in asked for part, prompt in prompts.items() if part.startswith(kind)
@@ -62,7 +60,7 @@ def test_judge_prompts(examples: dict[int, list[Example]], length: int, form: st
 
 @pytest.mark.parametrize(("length", "form"), CASES)
 def test_tables(examples: dict[int, list[Example]], length: int, form: str) -> None:
-    """The means over texts are the official ratios of sums; STIC-1 is the quotient of two of them."""
+    """The means over texts are the official ratios of sums, and STIC-1 is the quotient of two of the means."""
     records = judged_records(examples[length], length, form)
     found = [TASK.scores(record) for record in records]
     checks, _, _, made, stic_1, stic_2, words, completion = GOLDEN[str(length)][form]["static"]
@@ -81,7 +79,7 @@ def test_tables(examples: dict[int, list[Example]], length: int, form: str) -> N
 
 @pytest.mark.parametrize(("length", "form"), CASES)
 def test_accuracies(examples: dict[int, list[Example]], length: int, form: str) -> None:
-    """The accuracies by kind of instruction, whose official values are over all texts."""
+    """The accuracies by kind of instruction are the official values over all texts."""
     records = judged_records(examples[length], length, form)
     _, *expected, _ = GOLDEN[str(length)][form]["accuracies"]
     for kind, accuracy in zip(KINDS, expected, strict=True):

@@ -1,4 +1,4 @@
-"""LongHealth's patients, answers and tokenizers, fabricated; the same on every machine."""
+"""Fabricate LongHealth's patients, answers and tokenizers, which are the same on every machine."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any
 from transformers import PreTrainedTokenizerFast
 
 from helm_longctx.benchmarks.longhealth.data import SOURCE
-from tests.fabricate_words import words
-from tests.lv_eval.fabricate import tokenizers
-from tests.mrcr.fabricate import encoding
+from tests.benchmarks.lv_eval.fabricate import tokenizers
+from tests.benchmarks.mrcr.fabricate import encoding
+from tests.support.fabricate_words import words
 
 SEEDS = (1, 2, 3)
 PATIENTS, QUESTIONS = 4, 3
@@ -22,8 +22,7 @@ LIMITS = {
     **{"byte_level 3000": 3000, "byte_level 1500": 1500, "metaspace 3000": 3000},
     **{"tiktoken 3000": 3000, "tiktoken 16000": 16_000},
 }
-"""The most tokens, by the name of the case: documents are cut, have no room at all, or fit. The first word is the
-tokenizer's."""
+"""The most tokens by the name of the case, which begins with the tokenizer; documents are cut, have no room, or fit."""
 
 _SENTENCES = (
     *("The correct answer is A: {}", "The correct answer is B: x", "The correct answer is C.", "C: {}", ""),
@@ -38,7 +37,7 @@ _SENTENCES = (
 
 
 def build_longhealth(root: Path, seed: int = SEEDS[0]) -> Path:
-    """The release's only file."""
+    """Write the release's only file."""
     path = root / SOURCE.path
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(patients(seed), ensure_ascii=False), encoding="utf-8")
@@ -46,7 +45,7 @@ def build_longhealth(root: Path, seed: int = SEEDS[0]) -> Path:
 
 
 def patients(seed: int) -> dict[str, Any]:
-    """The content of the file."""
+    """Return the content of the file."""
     rng = random.Random(seed)
     return {f"patient_{number:02d}": _patient(rng) for number in range(1, PATIENTS + 1)}
 
@@ -78,19 +77,19 @@ def _question(rng: random.Random, texts: list[str], number: int) -> dict[str, An
 
 
 def answer(prompt: str) -> str:
-    """What the model says to a prompt: an odd text that depends only on the prompt."""
+    """Return the model's answer to a prompt, which is an odd text that depends only on the prompt."""
     rng = random.Random(hashlib.sha256(prompt.encode()).hexdigest())
     return rng.choice(_SENTENCES).format("40 mg")
 
 
 def fingerprint(messages: Iterable[tuple[str, str]]) -> list[Any]:
-    """The number of requests, and a digest of their system and user messages."""
+    """Return the number of requests, and a digest of their system and user messages."""
     listed = [list(pair) for pair in messages]
     return [len(listed), hashlib.sha256(json.dumps(listed).encode()).hexdigest()[:16]]
 
 
 def tokenizer(name: str) -> Any:
-    """A tokenizer as the official code loads it: Hugging Face's, or tiktoken's."""
+    """Return a tokenizer of Hugging Face or of tiktoken as the official code loads it."""
     if name == "tiktoken":
         return encoding()
     return PreTrainedTokenizerFast(tokenizer_object=tokenizers()[name])

@@ -1,20 +1,20 @@
-"""Writes golden.json: what the official code sends and scores on the fabricated patients.
+"""Write golden.json, which has the official code's requests and scores on the fabricated patients.
 
-    python -m tests.longhealth.make_golden --official FOLDER
+    python -m tests.benchmarks.longhealth.make_golden --official FOLDER
 
-FOLDER: a checkout of TIO-IKIM/CLUE at 2de4314. Its eval/eval_LongHealth.py runs whole in a process of its own; the
+FOLDER: a checkout of TIO-IKIM/CLUE at 2de4314. Its eval/eval_LongHealth.py runs as a whole in a process of its own; the
 model, the tokenizers and the patients are the fabricated ones, and the draws are seeded before each of its two loops.
 """
 
 from __future__ import annotations
 
-from tests.official import parse_folders, run_official, write_golden
+from tests.support.official import parse_folders, run_official, write_golden
 
 OFFICIAL = """
 import json, os, random, shutil, sys, types
 from pathlib import Path
 from types import SimpleNamespace as Space
-from tests.longhealth.fabricate import LIMITS, SEEDS, SOURCE, answer, build_longhealth, fingerprint, tokenizer
+from tests.benchmarks.longhealth.fabricate import LIMITS, SEEDS, SOURCE, answer, build_longhealth, fingerprint, tokenizer
 
 asked, parameters = [], []
 class LLM:
@@ -53,7 +53,7 @@ print("GOLDEN" + json.dumps(golden))
 
 
 def main() -> None:
-    """Runs the official code and writes its results beside this file."""
+    """Run the official code and write its results next to this file."""
     write_golden(__file__, run_official(OFFICIAL, *parse_folders("official")))
 
 

@@ -11,12 +11,20 @@ import pytest
 
 from helm_longctx.benchmarks.longhealth import BENCHMARK, data
 from helm_longctx.benchmarks.longhealth.tasks import choose_option
+from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.codec import make_codec
-from helm_longctx.protocol.loading import load_examples
-from helm_longctx.protocol.task import Settings
-from helm_longctx.sources.root import DataRoot
-from tests.longhealth.fabricate import LIMITS, SEEDS, answer, build_longhealth, fingerprint, patients, tokenizer
+from helm_longctx.tasks.codec import make_codec
+from helm_longctx.tasks.loading import load_examples
+from helm_longctx.tasks.task import Settings
+from tests.benchmarks.longhealth.fabricate import (
+    LIMITS,
+    SEEDS,
+    answer,
+    build_longhealth,
+    fingerprint,
+    patients,
+    tokenizer,
+)
 
 GOLDEN = json.loads((Path(__file__).parent / "golden.json").read_text(encoding="utf-8"))
 TASK1, TASK2, TASK3 = BENCHMARK.tasks
@@ -24,20 +32,20 @@ TASK1, TASK2, TASK3 = BENCHMARK.tasks
 
 @pytest.fixture
 def root(tmp_path: Path) -> DataRoot:
-    """The patients of the first seed."""
+    """Return a folder with the patients of the first seed."""
     build_longhealth(tmp_path)
     return DataRoot(tmp_path, mirror=True)
 
 
 def settings(name: str = "tiktoken", **given: Any) -> Settings:
-    """The settings of an entry with a tokenizer."""
+    """Return the settings of an entry with a tokenizer."""
     return Settings(None, codec=make_codec(tokenizer(name)), **given)
 
 
 @pytest.mark.parametrize("task", BENCHMARK.tasks, ids=lambda task: task.name)
 @pytest.mark.parametrize("case", LIMITS)
 def test_prompts_and_accuracies(case: str, task: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every prompt of every question, in order, and the accuracy of odd answers to them."""
+    """The prompts of all questions, their order and the accuracy of odd answers are the official ones."""
     monkeypatch.setattr(data, "MOST_TOKENS", LIMITS[case])
     given = settings(case.split()[0])
     for seed in SEEDS:
@@ -54,14 +62,15 @@ def test_prompts_and_accuracies(case: str, task: Any, tmp_path: Path, monkeypatc
 
 
 def test_golden_cases_say_something() -> None:
-    """Limits and tokenizers make other prompts, and some answers are right and some are wrong."""
+    """Each limit and tokenizer gives other prompts, and every task has some right answers."""
     digests = [facts["task2"][1] for facts in GOLDEN.values()]
     assert len(set(digests)) == len(digests)
     assert all(sum(facts[task.name][2] for facts in GOLDEN.values()) > 0 for task in BENCHMARK.tasks)
 
 
 def test_settings_of_the_tasks(root: DataRoot) -> None:
-    """The first task has the patient's documents, the second those with the answer among others', the third only others'."""
+    """The first task shows documents of the patient, the third shows documents of other patients, and the second shows
+    both, among them all documents with the answer."""
     content = patients(SEEDS[0])
     for task, letters in ((TASK1, set("ABCDE")), (TASK2, set("ABCDEF")), (TASK3, {"F"})):
         for example in load_examples(task, settings(), root):
@@ -76,7 +85,7 @@ def test_settings_of_the_tasks(root: DataRoot) -> None:
 
 
 def test_seed_and_sample(root: DataRoot) -> None:
-    """Another seed gives other orders of the same questions; the sample is the first prompts."""
+    """Another seed gives other orders of the same questions, and a sample is the first prompts."""
     one, other = (list(load_examples(TASK1, settings(seed=seed), root)) for seed in (1, 2))
     assert [each.id for each in one] == [each.id for each in other]
     assert [each.fields["context"] for each in one] != [each.fields["context"] for each in other]
@@ -86,7 +95,8 @@ def test_seed_and_sample(root: DataRoot) -> None:
 
 
 def test_baseline_and_errors(root: DataRoot) -> None:
-    """The baseline names an option of each prompt; without a tokenizer nothing is loaded, and a faulty row is one line."""
+    """The baseline names an option of each prompt, a missing tokenizer is an error, and a faulty row ends in one
+    line."""
     for example in load_examples(TASK2, settings(), root):
         output = choose_option(TASK2.prompt(example).messages)
         assert output is not None

@@ -1,4 +1,4 @@
-"""LongProc's files and odd outputs, fabricated; the same on every machine."""
+"""Fabricate LongProc's files and odd outputs, which are the same on every machine."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Any
 
 import yaml
 
-from helm_longctx.benchmarks.longproc.data import LEVELS, TASKS, problems
+from helm_longctx.benchmarks.longproc.data import FOLDER, LEVELS, TASKS, problems
 from helm_longctx.benchmarks.longproc.travel import Trip, format_plan
 from helm_longctx.benchmarks.longproc.travel import _Search as TravelSearch
-from tests.fabricate_words import words
+from tests.support.fabricate_words import words
 
 ROWS = 4
 PLACES = {
@@ -26,10 +26,17 @@ PLACES = {
     "travel_planning": "Rules.\n{demonstration}\n\n{{{{kept}}}} {problem}",
 }
 CITIES = ("Oslo", "Riga", "Bonn", "Turin", "Lyon", "Split", "Porto", "Ghent")
+RECORD = {
+    "item": {
+        "reference_output": "- a\n- b", "nums": [1, 2, 3, 4], "target": 10,
+        "ground_truth_cities": "Oslo**Riga", "ground_truth_durations": "2**3",
+    }
+}  # fmt: skip
 
 
 def build_longproc(root: Path) -> Path:
-    """All six tasks at all their levels, as in the repository's folder `data`."""
+    """Write all six tasks at all their levels as in the repository's folder `data`, and return the folder."""
+    root = root / FOLDER
     for task, files in TASKS.items():
         folder = root / task
         folder.mkdir(parents=True)
@@ -95,13 +102,13 @@ def _story(rng: random.Random, folder: Path, name: str, size: int) -> dict[str, 
 def _equations(rng: random.Random, folder: Path, name: str, size: int) -> dict[str, Any]:
     numbers = [rng.randint(1, 50) for _ in range(4)]
     if rng.random() < 0.4:
-        numbers[1] = numbers[0]  # a difference of 0, to divide by
+        numbers[1] = numbers[0]  # equal numbers allow a division by 0
     a, b, c, d = rng.sample(numbers, 4)
     return {"nums": numbers, "target": abs(rng.choice([a + b * c - d, a * b + c + d, a + b + c + d, a - b - c + d]))}
 
 
 def _trip(rng: random.Random, count: int) -> dict[str, Any]:
-    """A trip that has a plan; which one, the search decides."""
+    """Return a trip that has a plan, which the search finds."""
     cities = rng.sample(CITIES, count)
     day, constraints = 1, []
     for number, city in enumerate(cities):
@@ -145,7 +152,7 @@ MAKERS = {
 
 
 def cases(root: Path) -> Iterator[tuple[str, str, int, str]]:
-    """Task, level, number of the problem, and an output for it."""
+    """Return the task, the level, the number of the problem and an output for each case."""
     for task, files in TASKS.items():
         for level in files.levels:
             rng = random.Random(f"outputs {task} {level}")
@@ -157,7 +164,7 @@ def cases(root: Path) -> Iterator[tuple[str, str, int, str]]:
 
 
 def outputs(rng: random.Random, reference: str, other: str) -> Iterator[str]:
-    """Outputs that are right, nearly right, and odd."""
+    """Return outputs that are right, nearly right and odd."""
     yield from ("", " ", "\n", "I cannot do that.", other, reference, f" {reference}\n", reference.upper(), "文" * 50)
     yield from (reference[: len(reference) // 2], reference[len(reference) // 3 :], f"Sure!\n{reference}", "\x00\t{}")
     yield f"{reference}\n{other}"
@@ -264,4 +271,4 @@ PROGRAMS: dict[str, tuple[str, list[list[list[str]]]]] = {
         _fence(_main('ofstream("x") << 3; int a; ifstream("x") >> a; cout << a << endl;')), _SUMS[:1],
     ),
 }  # fmt: skip
-"""Outputs with programs, by what is special about them, and the problems' test cases."""
+"""Outputs with programs and the problems' test cases, by a name for the program's property."""

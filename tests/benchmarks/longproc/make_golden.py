@@ -1,10 +1,10 @@
-"""Writes golden.json: what the official code gives on the fabricated data.
+"""Write golden.json, which has the official code's results on the fabricated data.
 
-    python -m tests.longproc.make_golden --official FOLDER
+    python -m tests.benchmarks.longproc.make_golden --official FOLDER
 
 FOLDER: a checkout of princeton-pli/LongProc at 78e873a. Its requirements are pandas, PyYAML, tqdm and g++. The official
-code runs in a process of its own. Its evaluator of C++ compiles and runs only the fabricated programs; for the other
-outputs it is replaced. Its evaluator of countdown calls `eval` on parts of the outputs; they are the fabricated ones.
+code runs in a process of its own. Its evaluator of C++ compiles and runs only the fabricated programs, and is replaced for
+other outputs. Its evaluator of countdown calls `eval` on parts of the outputs, which are fabricated, too.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import tempfile
 from pathlib import Path
 
 from helm_longctx.benchmarks.longproc.data import TASKS
-from tests.longproc.fabricate import PROGRAMS, build_longproc, cases
-from tests.official import digest, parse_folders, run_official, write_golden
+from tests.benchmarks.longproc.fabricate import PROGRAMS, build_longproc, cases
+from tests.support.official import digest, parse_folders, run_official, write_golden
 
 OFFICIAL = """
 import contextlib, io, json, sys
@@ -45,12 +45,12 @@ print(json.dumps({"data": {name: data for name, (data, _) in loaded.items()}, "s
 
 
 def item_text(item: object) -> str:
-    """An official item as text, whatever the order of its fields."""
+    """Return an official item as text, whatever the order of its fields."""
     return json.dumps(item, sort_keys=True)
 
 
 def main() -> None:
-    """Runs the official code and writes its results beside this file."""
+    """Run the official code and write its results next to this file."""
     with tempfile.TemporaryDirectory() as folder:
         root = build_longproc(Path(folder))
         task = {

@@ -14,17 +14,17 @@ import pytest
 from helm_longctx.benchmarks.longproc import programs, scoring
 from helm_longctx.benchmarks.longproc.data import TASKS, problems
 from helm_longctx.benchmarks.longproc.scoring import SCORERS
-from tests.longproc.fabricate import PROGRAMS, build_longproc, cases
-from tests.longproc.make_golden import item_text
-from tests.official import digest
-from tests.sandboxes import require_sandbox
+from tests.benchmarks.longproc.fabricate import PROGRAMS, build_longproc, cases
+from tests.benchmarks.longproc.make_golden import item_text
+from tests.support.official import digest
+from tests.support.sandboxes import require_sandbox
 
 GOLDEN = json.loads((Path(__file__).parent / "golden.json").read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_longproc(tmp_path_factory.mktemp("longproc") / "data")
+    return build_longproc(tmp_path_factory.mktemp("longproc"))
 
 
 def test_every_task_and_level_is_golden() -> None:
@@ -34,7 +34,7 @@ def test_every_task_and_level_is_golden() -> None:
 
 @pytest.mark.parametrize("name", GOLDEN["prompts"])
 def test_prompts_and_items(name: str, root: Path) -> None:
-    """Every prompt, every field of an item (the reference among them) and the order are the official ones."""
+    """Every prompt, every field of an item and the order are the official ones."""
     task, level = name.rsplit("_", 1)
     found = list(problems(task, level, root))
     assert [problem.number for problem in found] == list(range(len(found)))
@@ -43,12 +43,12 @@ def test_prompts_and_items(name: str, root: Path) -> None:
 
 
 Scored = list[tuple[str, str, dict[str, float], Any]]
-"""Task, output, our scores, and the official ones or what was raised."""
+"""The task, the output, our scores, and the official scores or the official code's error."""
 
 
 @pytest.fixture(scope="module")
 def scored(root: Path) -> Scored:
-    """All cases. As when the golden scores were made, programs count as right and are not run."""
+    """Score all cases; programs count as right and are not run, as when the golden scores were made."""
     items = {
         (task, level, problem.number): problem.item
         for task, files in TASKS.items()
@@ -90,13 +90,13 @@ def score_programs(names: Sequence[str]) -> dict[str, dict[str, float]]:
 
 
 def test_programs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Programs that are right, wrong, late, or crash have the official scores; here they run in the sandbox."""
+    """Programs that are right, wrong, late, or crash have the official scores when they run in the sandbox."""
     require_sandbox(monkeypatch)
     # Several outputs have the same program.
     monkeypatch.setattr(programs, "compile_program", cache(programs.compile_program))
     endless = [name for name in PROGRAMS if "endless" in name]
     scores = score_programs([name for name in PROGRAMS if name not in endless])
-    # What never ends is late at any limit.
+    # A program that never ends is late at any limit, so a short one saves time.
     monkeypatch.setattr(programs, "SECONDS", 0.5)
     scores |= score_programs(endless)
     assert scores == {name: json.loads(said) for name, said in GOLDEN["programs"].items()}

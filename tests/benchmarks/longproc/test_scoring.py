@@ -1,4 +1,4 @@
-"""Properties of the evaluators that hold for any output."""
+"""LongProc's evaluators have these properties for any output."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import helm_longctx.plugin  # noqa: F401  # registers the run entries
-from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.benchmarks.longproc import countdown, programs, scoring, travel
 from helm_longctx.cli.records import score
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.entry import parse_entry
-from helm_longctx.sandbox import SETTING, Outcome
+from helm_longctx.tasks.entry import parse_entry
+from helm_longctx.tasks.registry import BENCHMARKS
+from helm_longctx.tasks.sandbox import SETTING, Outcome
 
 OPERANDS = st.one_of(
     st.integers(-40, 40).map(str),
@@ -28,7 +28,7 @@ RESULTS = st.one_of(st.integers(-80, 400).map(str), st.sampled_from(["", "x", " 
 
 @st.composite
 def equations(draw: st.DrawFn) -> str:
-    """Lines that are, or look like, equations; half of the plain ones hold."""
+    """Return lines that are equations or look like equations; half of the plain ones hold."""
     left = f"{draw(OPERANDS)}{draw(st.sampled_from([' ', '']))}{draw(st.sampled_from('+-*/'))} {draw(OPERANDS)}"
     result = draw(RESULTS)
     if draw(st.booleans()):
@@ -44,7 +44,7 @@ def evaluated(left: str) -> object:
 
 
 def official_equation(line: str) -> bool | None:
-    """Whether an equation holds, by the official rule; None where that raises."""
+    """Return whether an equation holds by the official rule, or None if the rule raises."""
     sides = line.strip().split("=")
     value = evaluated(sides[0])
     sign = next((sign for sign in "+-*/" if sign in sides[0]), "")
@@ -61,13 +61,15 @@ def official_equation(line: str) -> bool | None:
 
 @given(equations())
 def test_equations(line: str) -> None:
-    """An equation holds if Python's value of its left side is the right one; what Python cannot evaluate is wrong."""
+    """An equation holds if Python's value of its left side is the right one; a side that Python cannot evaluate is
+    wrong."""
     assert (countdown.read_equation(line) is not None) == bool(official_equation(line))
 
 
 @given(st.lists(st.integers(0, 60), min_size=4, max_size=4), st.integers(0, 100))
 def test_demonstrations_are_solutions(numbers: list[int], target: int) -> None:
-    """Every demonstration's solution is right, follows itself, and is what its tag holds."""
+    """Every demonstration's solution is right, is the text of its tag, and scores 1 as an output, unlike its first
+    half."""
     try:
         solution, text = countdown.demonstrate(numbers, target)
     except ValueError:
@@ -85,7 +87,7 @@ CELLS = st.text(st.sampled_from("aB1 the\t\n\"'\r,é€\x00"), max_size=60)
 
 @given(CELLS, CELLS)
 def test_tables(output: str, reference: str) -> None:
-    """Any text is a table or none; scores are between 0 and 1, and the reference itself is right or no table."""
+    """The scores of any text are between 0 and 1, and the reference itself is right or has no table."""
     record = {"prediction": output, "item": {"reference_output": reference}}
     assert all(0 <= value <= 1 for value in scoring.score_html_to_tsv(record).values())
     own = scoring.score_html_to_tsv({"prediction": reference, "item": {"reference_output": reference}})
@@ -94,13 +96,13 @@ def test_tables(output: str, reference: str) -> None:
 
 @given(st.text(st.sampled_from("ab-\n \u2028\x0b'\u2019"), max_size=40))
 def test_beliefs(text: str) -> None:
-    """A text's own beliefs are right, also where it has none."""
+    """A text is right as its own reference, also if it has no beliefs."""
     assert scoring.score_tom_tracking({"prediction": text, "item": {"reference_output": text}})["accuracy"] == 1
 
 
 @given(st.text(st.sampled_from("<Route>/ab\n"), max_size=40))
 def test_tags(text: str) -> None:
-    """A tag's text never has white space around it."""
+    """A tag's text has no white space around it."""
     found = scoring.extract_tag(text, "Route")
     assert found is None or found == found.strip()
 
@@ -114,12 +116,12 @@ def test_items(wrapped: bool) -> None:
 
 
 def test_beliefs_where_none_are_expected() -> None:
-    """The official code divides by zero; here there is no score."""
+    """An item without expected beliefs has no score, where the official code divides by zero."""
     assert scoring.score_tom_tracking({"prediction": "- x", "item": {"reference_output": "none"}}) == {}
 
 
 def test_code_is_not_run_unless_that_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A program is an error then, and never wrong; an output without one is scored."""
+    """A program is an error unless programs may run, and an output without a program is scored."""
     monkeypatch.delenv(SETTING, raising=False)
     item = {"testcases": [[["1"], ["1"]]]}
     with pytest.raises(InputError, match=f"set {SETTING}=bubblewrap"):
@@ -129,7 +131,7 @@ def test_code_is_not_run_unless_that_is_allowed(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_runs_are_refused_before_anything_is_sent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Neither a run spec nor a score is made, but prompts, which run nothing, can be read."""
+    """A run spec and a score need permission to run programs, while prompts can be read without it."""
     monkeypatch.delenv(SETTING, raising=False)
     entry = "longproc:task=pseudo_to_code,length=2k"
     with pytest.raises(InputError, match=f"set {SETTING}=bubblewrap"):
@@ -142,13 +144,13 @@ def test_runs_are_refused_before_anything_is_sent(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("tests", [None, [[["1"]]], [[["1"], [2]]], [["1", "2"]], "x"])
 def test_items_of_programs(tests: object) -> None:
-    """Test cases are pairs of lists of lines."""
+    """Test cases must be pairs of lists of lines."""
     assert not scoring.ITEMS["pseudo_to_code"]["testcases"](tests)
     assert scoring.ITEMS["pseudo_to_code"]["testcases"]([[["1"], []]])
 
 
 def test_halves_of_characters(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The compiler gets whatever a model writes; the official code cannot write it to a file."""
+    """The compiler gets any text of a model, also half a character, which the official code cannot write to a file."""
     sent: list[bytes] = []
     monkeypatch.setattr(programs, "run", lambda command, stdin, **limits: sent.append(stdin) or Outcome(b"", b"", 1))
     assert programs.compile_program("int main() {} // \ud800") is None
@@ -156,7 +158,7 @@ def test_halves_of_characters(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_equations_run_no_code() -> None:
-    """Text of a model is parsed, never evaluated."""
+    """The text of a model is parsed and never evaluated."""
     assert countdown.read_equation("__import__('time').sleep(60) + 1 = 1") is None
     assert not countdown.is_solution([1, 2, 3, 4], 10, "9**9**9 + 1 = 1\n\n")
 

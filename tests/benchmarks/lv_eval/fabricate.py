@@ -1,4 +1,4 @@
-"""LV-Eval's files, records and tokenizers, fabricated; the same on every machine."""
+"""Fabricate LV-Eval's files, records and tokenizers, which are the same on every machine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 
 from helm_longctx.benchmarks.lv_eval.datasets import DATASETS, LENGTHS, Dataset
-from tests.fabricate import words, write
+from tests.support.fabricate import words, write
 
 ROWS = 6
 HAN = "北京城市建立王国作家主要发明电影导演结束历史音乐学校医院森林科学公里年月的和是在《》，。？"
@@ -28,10 +28,11 @@ PHRASES = (
     "ＡＢ",
     "\xa0",
 )
+RECORD = {"answer_keywords": "Lake"}
 
 
 def build_lv_eval(root: Path) -> Path:
-    """All eleven data sets at five lengths: the same questions, in another order at each length."""
+    """Write all eleven data sets at five lengths, with the same questions in another order at each length."""
     for dataset in DATASETS:
         questions = list(_questions(dataset))
         for number, length in enumerate(LENGTHS):
@@ -44,7 +45,7 @@ def build_lv_eval(root: Path) -> Path:
 
 
 def sentence(rng: random.Random, language: str, count: int) -> str:
-    """Nonsense in a language, with things that a tokenizer or a template could trip over."""
+    """Return nonsense in a language, with characters that a tokenizer or a template could misread."""
     if language == "en":
         return words(rng, count)
     parts = ["".join(rng.choices(HAN, k=rng.randint(1, 6))) for _ in range(count)]
@@ -116,7 +117,7 @@ ROUGE_CASES = [reference for reference, _ in CHINESE_CASES] + [
 
 
 def odd_outputs(rng: random.Random, answer: str) -> list[str]:
-    """Outputs that a tokenizer or metric could stumble over."""
+    """Return outputs that a tokenizer or a metric could misread."""
     half = len(answer) // 2
     return [
         "", " ", "\n", ".", "。", "…", answer, f" {answer}\n", answer.upper(), answer.lower(), f"**{answer}**", answer * 3,
@@ -130,7 +131,7 @@ def odd_outputs(rng: random.Random, answer: str) -> list[str]:
 
 
 def score_records() -> list[dict[str, Any]]:
-    """Records for the metrics, each with a data set's name."""
+    """Return records for the metrics, each with a data set's name."""
     rng = random.Random(11)
     cases = [
         *(("loogle_SD_mixup", *case) for case in ENGLISH_CASES),
@@ -145,7 +146,7 @@ def score_records() -> list[dict[str, Any]]:
         for output in odd_outputs(rng, reference)
     ]
     for count, other in ((988, 0), (989, 0), (990, 0), (2500, 0), (982, 6), (983, 6), (984, 6), (985, 6), (2500, 6)):
-        # About where the official recursion ends.
+        # The official recursion ends at about these lengths.
         prediction = " ".join(f"w{n}" for n in range(count))
         reference = "w0 " + " ".join(f"v{n}" for n in range(other - 1)) if other else prediction
         record = {"prediction": prediction, "references": [reference], "answer_keywords": None}
@@ -157,7 +158,7 @@ WINDOWS = (2, 3, 7, 16, 33, 100, 301, 500, 1001, 100_000)
 
 
 def truncation_prompts() -> list[str]:
-    """One prompt of each template, with special tokens and long characters in it."""
+    """Return one prompt of each template, with special tokens and long characters in it."""
     prompts = []
     for dataset in DATASETS:
         rng = random.Random(dataset.name)
@@ -167,7 +168,7 @@ def truncation_prompts() -> list[str]:
 
 
 def tokenizers() -> dict[str, Tokenizer]:
-    """Two small tokenizers, of GPT's and of Llama's kind, both with a token that begins every text."""
+    """Return two small tokenizers, of GPT's and of Llama's kind, both with a token that begins every text."""
     return {"byte_level": _byte_level(), "metaspace": _metaspace()}
 
 

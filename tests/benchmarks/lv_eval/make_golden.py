@@ -1,10 +1,10 @@
-"""Writes golden.json: what the official code gives on the fabricated data.
+"""Write golden.json, which has the official code's results on the fabricated data.
 
-    python -m tests.lv_eval.make_golden --official FOLDER
+    python -m tests.benchmarks.lv_eval.make_golden --official FOLDER
 
 FOLDER: a checkout of infinigence/LVEval at 63e7ae9. Besides the test requirements, its utils.py needs `datasets`. The
-official code runs in a process of its own, called from a script's top level as evaluation.py calls it: where ROUGE's
-recursion ends depends on the depth of the stack.
+official code runs in a process of its own, called from a script's top level as evaluation.py calls it, because the
+depth of the stack decides where ROUGE's recursion ends.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import tempfile
 from pathlib import Path
 
 from helm_longctx.benchmarks.lv_eval.datasets import DATASETS
-from tests.lv_eval.fabricate import WINDOWS, build_lv_eval, score_records, tokenizers, truncation_prompts
-from tests.official import parse_folders, run_official, write_golden
+from tests.benchmarks.lv_eval.fabricate import WINDOWS, build_lv_eval, score_records, tokenizers, truncation_prompts
+from tests.support.official import parse_folders, run_official, write_golden
 
 OFFICIAL = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
 import config, evaluation, metrics, utils
-from tests.official import digest
+from tests.support.official import digest
 from transformers import PreTrainedTokenizerFast
 
 def plain(dataset, prediction, reference):
@@ -61,7 +61,7 @@ print("GOLDEN" + json.dumps(golden))
 
 
 def main() -> None:
-    """Runs the official code and writes its results beside this file."""
+    """Run the official code and write its results next to this file."""
     with tempfile.TemporaryDirectory() as folder:
         root = build_lv_eval(Path(folder))
         task = {

@@ -1,4 +1,4 @@
-"""`protocol=api`: what the official code for APIs (LVEval at 63e7ae9, prediction_gpt.py) sends, over real HTTP."""
+"""`protocol=api` sends over real HTTP what the official code for APIs sends (LVEval at 63e7ae9, prediction_gpt.py)."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import pytest
 from helm.benchmark.model_deployment_registry import ClientSpec, ModelDeployment, register_model_deployment
 from helm.benchmark.runner import Runner
 
+from helm_longctx.data.root import ENVIRONMENT
 from helm_longctx.errors import InputError
-from helm_longctx.running import LongContextRunner
+from helm_longctx.runner import LongContextRunner
 from helm_longctx.runs.prompts import full_prompt
-from helm_longctx.sources.root import ENVIRONMENT
-from tests.lv_eval.fabricate import build_lv_eval
-from tests.running.making import make_run, means, read
-from tests.servers.llm import Server, serve
+from tests.benchmarks.lv_eval.fabricate import build_lv_eval
+from tests.runner.making import make_run, means, read
+from tests.support.servers.llm import Server, serve
 
 ENTRY = "lv_eval:dataset=cmrc_mixup,length=16k,num_samples=2"
 SYSTEM = {"role": "system", "content": "You are a helpful assistant."}
@@ -29,7 +29,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def server(data: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    """A chat server, known to HELM as `test/api-chat`, and fabricated data."""
+    """Serve chats as HELM's deployment `test/api-chat`, with fabricated data."""
     monkeypatch.setenv(ENVIRONMENT, str(data))
     with serve(lambda prompt: "An answer.") as running:
         deploy("test/api-chat", "VLLMChatClient", running)
@@ -44,7 +44,8 @@ def deploy(name: str, client: str, server: Server) -> None:
 
 @pytest.mark.parametrize("runner", [LongContextRunner, Runner])
 def test_a_request_is_the_official_one(server: Server, runner: type[Runner], tmp_path: Path) -> None:
-    """A system message, the prompt, OpenAI's default temperature and room for any answer; the run keeps the prompt."""
+    """A request has a system message, the prompt, OpenAI's default temperature and room for any answer; the run keeps
+    the prompt."""
     entry = f"{ENTRY},protocol=api,model=longctx/lexical,model_deployment=test/api-chat"
     run = make_run(tmp_path, entry, runner)
     states = read(run, "scenario_state")["request_states"]
@@ -58,7 +59,7 @@ def test_a_request_is_the_official_one(server: Server, runner: type[Runner], tmp
 
 
 def test_the_default_is_that_of_local_models(server: Server, tmp_path: Path) -> None:
-    """One turn, greedy, with the data set's budget."""
+    """By default a request is one greedy turn with the data set's budget."""
     make_run(tmp_path, f"{ENTRY},model=longctx/lexical,model_deployment=test/api-chat")
     assert len(server.bodies) == 2
     for body in server.bodies:
@@ -68,7 +69,7 @@ def test_the_default_is_that_of_local_models(server: Server, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("client", ["VLLMChatClient"])
 def test_where_no_system_message_is_sent_it_is_refused(server: Server, client: str, tmp_path: Path) -> None:
-    """In completion form."""
+    """A prompt with a system message is refused in completion form."""
     deploy(f"test/api-{client}", client, server)
     entry = f"{ENTRY},style=completion,protocol=api,model=longctx/lexical,model_deployment=test/api-{client}"
     with pytest.raises(InputError, match="the prompt is a conversation, which deployment"):

@@ -1,4 +1,4 @@
-"""Whether an answer comes from a confusing fact."""
+"""The metric `confused` says whether an answer comes from a confusing fact."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ CHINESE = {
     ],
 )
 def test_answers(row: dict[str, Any], prediction: str, expected: float) -> None:
-    """Answers such as the official repository shows."""
+    """The metric tells confused answers from others in examples like the official repository's."""
     assert confusion({**row, "prediction": prediction}) == {"confused": expected}
 
 
 @pytest.mark.parametrize("facts", [None, [], "", ["..."], ["Ludwig van Beethoven"], ["Ludwig Beethoven"]])
 def test_absent_where_it_cannot_be_said(facts: Any) -> None:
-    """No fact, or one that holds the true answer."""
+    """The metric is absent without a confusing fact, or if the fact holds the true answer."""
     assert confusion({**ENGLISH, "prediction": "x", "confusing_facts": facts}) == {}
 
 
@@ -62,7 +62,7 @@ def test_keywords_are_part_of_the_truth() -> None:
 
 @given(st.text(max_size=40), st.lists(st.text(max_size=20), max_size=2), st.lists(st.text(max_size=40), max_size=2))
 def test_any_text(prediction: str, references: list[str], facts: list[str]) -> None:
-    """The value is 0 or 1 or absent, and the true answer is never confused."""
+    """The value is 0, 1 or absent for any text, and the true answer is never confused."""
     for language in ("en", "zh"):
         record = {"references": references, "confusing_facts": facts, "language": language}
         assert set(confusion({**record, "prediction": prediction}).values()) <= {0.0, 1.0}
@@ -73,6 +73,6 @@ def test_any_text(prediction: str, references: list[str], facts: list[str]) -> N
     ("column", "value"), [("confusing_facts", [1]), ("confusing_facts", {"a": 1}), ("question", 5)]
 )
 def test_wrong_columns(column: str, value: Any) -> None:
-    """An error that a user can read, not a trace."""
+    """A wrong column ends in an error that names the column."""
     with pytest.raises(InputError, match=f"{column} must be text"):
         confusion({**ENGLISH, "prediction": "x", column: value})

@@ -1,4 +1,4 @@
-"""Reading LV-Eval's files."""
+"""LV-Eval's files are read, and malformed rows are refused."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pytest
 from helm_longctx.benchmarks.lv_eval.data import confusing_facts
 from helm_longctx.benchmarks.lv_eval.datasets import DATASETS, LENGTHS
 from helm_longctx.benchmarks.lv_eval.tasks import LV_EVAL
+from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.task import Example, Settings
-from helm_longctx.sources.root import DataRoot
-from tests.fabricate_words import write
-from tests.lv_eval.fabricate import ROWS, build_lv_eval
+from helm_longctx.tasks.task import Example, Settings
+from tests.benchmarks.lv_eval.fabricate import ROWS, build_lv_eval
+from tests.support.fabricate_words import write
 
 ROW = {
     "input": "Who?", "context": "### Passage 1\nx", "answers": ["y", "z"], "length": 3, "dataset": "lic_mixup",
@@ -39,7 +39,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("dataset", DATASETS, ids=lambda dataset: dataset.name)
 def test_a_question_has_one_id_at_every_length(dataset, root: Path) -> None:
-    """Whatever the order of a file; and no two rows of a file share an id."""
+    """A question has the same id in each file, whatever the order, and no two rows of a file share an id."""
     by_length = {length: {row.id: row for row in load(root, dataset.name, length)} for length in LENGTHS}
     first = by_length.pop("16k")
     assert len(first) == ROWS
@@ -50,7 +50,7 @@ def test_a_question_has_one_id_at_every_length(dataset, root: Path) -> None:
 
 
 def test_a_row(tmp_path: Path) -> None:
-    """What becomes of each column; the second row with the same question and answers gets a number."""
+    """Each column goes to its field, and the second row with the same question and answers gets a number."""
     first, second, other = load_rows(tmp_path, ROW, ROW, {**ROW, "answers": ["y"]})
     assert first.fields == {"context": ROW["context"], "input": "Who?"}
     assert first.references == ["y", "z"]
@@ -61,7 +61,7 @@ def test_a_row(tmp_path: Path) -> None:
 
 
 def test_columns_that_a_data_set_may_lack(tmp_path: Path) -> None:
-    """Keywords and confusing facts are not everywhere."""
+    """A row without keywords and confusing facts is read."""
     (row,) = load_rows(tmp_path, {k: v for k, v in ROW.items() if k not in ("answer_keywords", "confusing_facts")})
     assert (row.record["answer_keywords"], row.record["confusing_facts"]) == ("", [])
 
@@ -74,7 +74,7 @@ def test_columns_that_a_data_set_may_lack(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_confusing_facts(value: list[str] | str | None, expected: list[str]) -> None:
-    """A list, one text, or a list in Python's notation."""
+    """Confusing facts may be a list, one text, or a list in Python's notation."""
     assert confusing_facts(value) == expected
 
 
@@ -88,6 +88,6 @@ def test_confusing_facts(value: list[str] | str | None, expected: list[str]) -> 
     ],
 )
 def test_a_wrong_column_is_named(tmp_path: Path, column: str, value: Any, message: str) -> None:
-    """With its file and row."""
+    """The error names the wrong column, its file and its row."""
     with pytest.raises(InputError, match=message):
         load_rows(tmp_path, {**ROW, column: value})

@@ -1,4 +1,4 @@
-"""The table of data sets."""
+"""The table of LV-Eval's data sets is consistent."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ EACH = pytest.mark.parametrize("dataset", DATASETS, ids=lambda dataset: dataset.
 
 
 def test_totals() -> None:
-    """What the paper and the official README say of the whole."""
+    """The totals equal the numbers in the paper and in the official README."""
     assert len({dataset.name for dataset in DATASETS}) == len(DATASETS) == 11
     assert sum(dataset.rows for dataset in DATASETS) == 1729
     assert sum(dataset.language == "zh" for dataset in DATASETS) == 5
@@ -21,7 +21,7 @@ def test_totals() -> None:
 
 @EACH
 def test_rows_are_consistent(dataset) -> None:
-    """Two places in the template, the metric's language in its name, the language in the data set's."""
+    """A template has two places, and each data set's metric, language, budget and file name agree with its name."""
     assert [name for _, name, _, _ in string.Formatter().parse(dataset.prompt) if name] == ["context", "input"]
     assert ("zh" in dataset.scoring.official) == (dataset.language == "zh")
     assert dataset.headline in dataset.metrics
@@ -31,7 +31,7 @@ def test_rows_are_consistent(dataset) -> None:
 
 @EACH
 def test_confused_comes_with_confusing_facts(dataset) -> None:
-    """Only the data sets that have such facts have the metric."""
+    """Only the data sets with confusing facts have the metric `confused`."""
     record = {
         "prediction": "贝克汉姆", "references": ["贝多芬"], "language": dataset.language, "confusing_facts": ["贝克汉姆"],
     }  # fmt: skip

@@ -9,11 +9,11 @@ import pytest
 
 from helm_longctx.benchmarks.lv_eval.datasets import DATASETS, LENGTHS
 from helm_longctx.benchmarks.lv_eval.tasks import LV_EVAL
-from helm_longctx.protocol.cutting.middle import middle_cutter
-from helm_longctx.protocol.task import Settings
-from helm_longctx.sources.root import DataRoot
-from tests.lv_eval.fabricate import WINDOWS, build_lv_eval, score_records, tokenizers, truncation_prompts
-from tests.official import digest
+from helm_longctx.data.root import DataRoot
+from helm_longctx.tasks.cutting.middle import middle_cutter
+from helm_longctx.tasks.task import Settings
+from tests.benchmarks.lv_eval.fabricate import WINDOWS, build_lv_eval, score_records, tokenizers, truncation_prompts
+from tests.support.official import digest
 
 BY_NAME = {dataset.name: dataset for dataset in DATASETS}
 GOLDEN = json.loads((Path(__file__).parent / "golden.json").read_text(encoding="utf-8"))
@@ -49,7 +49,8 @@ def test_every_dataset_has_golden_prompts() -> None:
 
 @pytest.mark.parametrize("dataset", sorted({record["dataset"] for record in score_records()}))
 def test_scores(dataset: str) -> None:
-    """Both metrics of every odd output are the official ones, digit for digit; what raises there is absent here."""
+    """Both metrics of every odd output are the official ones, digit for digit, and are absent where the official code
+    raises."""
     headline = BY_NAME[dataset].headline
     for record, (expected, second) in zip(score_records(), SCORES, strict=True):
         if record["dataset"] == dataset:
@@ -59,7 +60,7 @@ def test_scores(dataset: str) -> None:
 
 
 def test_golden_scores_say_something() -> None:
-    """All metrics are there; some scores are between the ends, some are cut by the gate, some cannot be computed."""
+    """All metrics occur, and some scores are between the ends, some are cut by the gate and some cannot be computed."""
     metrics = {BY_NAME[record["dataset"]].scoring.official for record in score_records()}
     assert metrics == {dataset.scoring.official for dataset in DATASETS}
     values = [value for row in SCORES for value in row if value is not None]
@@ -71,7 +72,7 @@ def test_golden_scores_say_something() -> None:
 @pytest.mark.parametrize("name", ["byte_level", "metaspace"])
 @pytest.mark.parametrize("window", WINDOWS)
 def test_cuts(name: str, window: int) -> None:
-    """Cut prompts are the official ones, at even and odd windows, from next to nothing to more than there is."""
+    """Cut prompts are the official ones at even, odd, tiny and large windows."""
     cut = middle_cutter(tokenizers()[name])
     cuts = [cut(prompt, window) for prompt in truncation_prompts()]
     assert [digest(fitted.prompt for fitted in cuts), sum(fitted.cut for fitted in cuts)] == GOLDEN["cuts"][

@@ -1,4 +1,4 @@
-"""Properties of the metrics that hold for any output, and the official README's cases."""
+"""LV-Eval's metrics have these properties for any output, and give the scores of the official README's cases."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EACH = pytest.mark.parametrize("dataset", DATASETS, ids=lambda dataset: dataset.
 @EACH
 @given(prediction=TEXT, references=st.lists(TEXT, min_size=1, max_size=3), keywords=st.none() | TEXT)
 def test_scores_are_between_0_and_1(dataset, prediction: str, references: list[str], keywords: str | None) -> None:
-    """Whatever a model says, every value is in 0…1 and has a name of the table."""
+    """Every value of any output is in 0…1 and has a name of the table."""
     record = {"prediction": prediction, "references": references, "answer_keywords": keywords}
     scores = dataset.score(record)
     assert set(scores) <= set(dataset.metrics)
@@ -28,7 +28,7 @@ def test_scores_are_between_0_and_1(dataset, prediction: str, references: list[s
 @EACH
 @given(prediction=TEXT, first=TEXT, others=st.lists(TEXT, max_size=3))
 def test_only_the_first_reference_counts(dataset, prediction: str, first: str, others: list[str]) -> None:
-    """Other references change nothing."""
+    """References after the first one change no score."""
     record = {"prediction": prediction, "answer_keywords": "b 京"}
     alone = dataset.score({**record, "references": [first]})
     assert dataset.score({**record, "references": [first, *others]}) == alone
@@ -36,7 +36,7 @@ def test_only_the_first_reference_counts(dataset, prediction: str, first: str, o
 
 @EACH
 def test_the_right_answer_is_perfect(dataset) -> None:
-    """The reference itself scores 1, or next to it: ROUGE's formula keeps it below."""
+    """The reference itself scores 1, or nearly 1 because of ROUGE's formula."""
     answer = "Ludwig Beethoven" if dataset.language == "en" else "克里斯汀穆基"
     record = {"prediction": answer, "references": [answer], "answer_keywords": answer}
     assert dataset.score(record)[dataset.headline] == pytest.approx(1, abs=1e-8)
@@ -44,14 +44,14 @@ def test_the_right_answer_is_perfect(dataset) -> None:
 
 @EACH
 def test_without_references_an_item_scores_0(dataset) -> None:
-    """As in the official code, whose best of no references is 0."""
+    """An item without references scores 0, which is the official best of no references."""
     assert dataset.scoring.score({"prediction": "x", "references": []}) == {dataset.headline: 0}
 
 
 @pytest.mark.parametrize("score", [scoring.score_gated_en, scoring.score_gated_zh])
 @given(prediction=TEXT, reference=TEXT, keywords=TEXT)
 def test_the_gate_is_all_or_nothing(score, prediction: str, reference: str, keywords: str) -> None:
-    """The gated F1 is 0 or the ungated one, which recall of keywords decides."""
+    """The gated F1 is the F1 if the recall of keywords is high enough, and 0 otherwise."""
     scores = score({"prediction": prediction, "references": [reference], "answer_keywords": keywords})
     if "keyword_recall" in scores:
         least = 0.2 if score is scoring.score_gated_en else 0.4
@@ -93,26 +93,27 @@ def test_the_gate_is_all_or_nothing(score, prediction: str, reference: str, keyw
     ],
 )
 def test_official_examples(score, prediction: str, reference: str, keywords: str, expected: dict[str, float]) -> None:
-    """info/error_cases_and_metric_cases.md; its Chinese value, 0.4828, is not what the official code gives."""
+    """The cases of info/error_cases_and_metric_cases.md have the official code's scores; its Chinese value, 0.4828,
+    differs from them."""
     scores = score({"prediction": prediction, "references": [reference], "answer_keywords": keywords})
     assert scores == pytest.approx(expected, abs=1e-15)
 
 
 def test_keywords_without_words() -> None:
-    """The official code divides by zero: no gated score, but the F1."""
+    """Keywords without words give only the F1 before the gate, where the official code divides by zero."""
     record = {"prediction": "x", "references": ["x"], "answer_keywords": "..."}
     assert scoring.score_gated_en(record) == {"f1_before_gate": 1}
     assert scoring.score_gated_zh({**record, "references": ["。"]}) == {"f1_before_gate": 0}
 
 
 def test_missing_keywords() -> None:
-    """English has no gate then; in Chinese the reference stands in."""
+    """Without keywords English has no gate, and Chinese takes the reference in their place."""
     record = {"prediction": "和 x", "references": ["和 y z w"]}
     assert scoring.score_gated_en(record) == {"f1_gated": 1 / 3, "f1_before_gate": 1 / 3}
     assert scoring.score_gated_zh(record) == {"f1_gated": 0, "f1_before_gate": 1 / 3, "keyword_recall": 0}
 
 
 def test_keywords_must_be_text() -> None:
-    """A list is an error that a user can read, not a trace."""
+    """A list of keywords ends in an error that names the column."""
     with pytest.raises(InputError, match="answer_keywords must be text or nothing, found list"):
         scoring.score_gated_en({"prediction": "x", "references": ["x"], "answer_keywords": ["x"]})

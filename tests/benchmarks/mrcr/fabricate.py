@@ -1,4 +1,5 @@
-"""MRCR's rows and odd outputs, fabricated; the same on every machine. Bins are small here: lengths are those of `BINS`."""
+"""Fabricate MRCR's rows and odd outputs, which are the same on every machine; the bins are small and have the lengths
+of `BINS`."""
 
 from __future__ import annotations
 
@@ -11,22 +12,23 @@ from typing import Any
 import tiktoken
 
 from helm_longctx.benchmarks.mrcr.data import NEEDLES, PATH
-from tests.fabricate_words import words, write
+from tests.support.fabricate_words import words, write
 
 BINS = {"8k": 128, "16k": 256, "32k": 512}
-"""Tokens of the fabricated bins, in place of the official ones."""
+"""The lengths of the fabricated bins in tokens, which replace the official lengths."""
 ROWS = 60
+RECORD = {"answer": "AnsLake Vel", "random_string_to_prepend": "Ans"}
 
 
 def encoding() -> tiktoken.Encoding:
-    """A small encoding: single bytes, and the space joined with a letter."""
+    """Return a small encoding of single bytes and of the space joined with a letter."""
     ranks = {bytes([byte]): byte for byte in range(256)}
     ranks |= {f" {letter}".encode(): 256 + number for number, letter in enumerate("abcdefghijklmnopqrstuvwxyz")}
     return tiktoken.Encoding("small", pat_str=r" ?\w+|\W", mergeable_ranks=ranks, special_tokens={})
 
 
-def build_mrcr(root: Path) -> Path:
-    """The data set's only split."""
+def build_split(root: Path) -> Path:
+    """Write the data set's only split."""
     rng = random.Random(8)
     write(root / PATH, (_row(rng) for _ in range(ROWS)))
     return root / PATH
@@ -49,7 +51,7 @@ def _row(rng: random.Random) -> dict[str, Any]:
 
 
 def records() -> list[dict[str, str]]:
-    """Outputs, answers and the random string."""
+    """Return outputs, answers and the random string."""
     rng = random.Random(9)
     found = []
     for number in range(12):
@@ -92,16 +94,16 @@ ENCODING_CONSTRUCTORS = {"o200k_base": o200k_base}
 
 
 def write_encoding(folder: Path) -> Path:
-    """A folder for PYTHONPATH: processes count bytes, and download no encoding."""
+    """Write a folder for PYTHONPATH with which processes count bytes and download no encoding."""
     module = folder / "tiktoken_ext/openai_public.py"
     module.parent.mkdir(parents=True)
     module.write_text(ENCODING, encoding="utf-8")
     return folder
 
 
-def build_conversations(root: Path) -> Path:
-    """Conversations worded as the official ones. Counted in bytes, three for each number of needles are in the bin 8k;
-    the last, of eight needles, is in the bin 16k."""
+def build_mrcr(root: Path) -> Path:
+    """Write conversations in the official words. Counted in bytes, three for each number of needles are in the bin 8k,
+    and the last one, of eight needles, is in the bin 16k."""
     rng = random.Random(11)
     rows = [_conversation(rng, needles, 750) for needles in NEEDLES for _ in range(3)]
     write(root / PATH, [*rows, _conversation(rng, NEEDLES[-1], 1500)])

@@ -1,10 +1,9 @@
-"""Writes golden.json: what the official code gives on the fabricated data.
+"""Write golden.json, which has the official code's results on the fabricated data.
 
-    python -m tests.mrcr.make_golden --official FOLDER
+    python -m tests.benchmarks.mrcr.make_golden --official FOLDER
 
-FOLDER: a checkout of princeton-nlp/HELMET at 5dde2de. Its requirements are `datasets` and tiktoken. Of it only
-data_module/mrcr.py runs, in a process of its own; there the data set, the encoding and the lengths of the bins are the
-fabricated ones.
+FOLDER: a checkout of princeton-nlp/HELMET at 5dde2de. Its requirements are `datasets` and tiktoken. Only its
+data_module/mrcr.py runs, in a process of its own, with a fabricated data set, encoding and lengths of the bins.
 """
 
 from __future__ import annotations
@@ -13,13 +12,13 @@ import json
 import tempfile
 from pathlib import Path
 
-from tests.mrcr.fabricate import BINS, build_mrcr, records
-from tests.official import parse_folders, run_official, write_golden
+from tests.benchmarks.mrcr.fabricate import BINS, build_split, records
+from tests.support.official import parse_folders, run_official, write_golden
 
 OFFICIAL = """
 import importlib.util, json, os, sys, types
 import datasets, tiktoken
-from tests.mrcr.fabricate import encoding
+from tests.benchmarks.mrcr.fabricate import encoding
 
 datasets.disable_progress_bars()
 task = json.load(sys.stdin)
@@ -51,9 +50,9 @@ print("GOLDEN" + json.dumps(golden))
 
 
 def main() -> None:
-    """Runs the official code and writes its results beside this file."""
+    """Run the official code and write its results next to this file."""
     with tempfile.TemporaryDirectory() as folder:
-        task = {"path": str(build_mrcr(Path(folder))), "bins": BINS, "records": records()}
+        task = {"path": str(build_split(Path(folder))), "bins": BINS, "records": records()}
         golden = run_official(OFFICIAL, *parse_folders("official"), data=task)
     golden["rows"] = {name: json.dumps(rows, ensure_ascii=False) for name, rows in golden["rows"].items()}
     write_golden(__file__, golden, indent=0, ensure_ascii=False)

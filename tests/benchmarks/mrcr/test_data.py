@@ -1,4 +1,4 @@
-"""Rows that are not as the hub has them end in one line; the count of tokens."""
+"""Malformed rows of MRCR end in an error of one line, and tokens are counted for the bins."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from helm_longctx.benchmarks.mrcr import BENCHMARK, data
 from helm_longctx.benchmarks.mrcr.data import LENGTHS, PATH, SOURCE, o200k_counter
 from helm_longctx.benchmarks.mrcr.scoring import score
+from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.task import Example, Settings
-from helm_longctx.sources.root import DataRoot
-from tests.fabricate_words import write
+from helm_longctx.tasks.task import Example, Settings
+from tests.support.fabricate_words import write
 
 MESSAGES = [
     {"role": "user", "content": "write a poem about " + "roses" * 2000},
@@ -32,7 +32,7 @@ ROW: dict[str, Any] = {
 
 
 def found(tmp_path: Path, *rows: dict[str, Any], tokens: int = 2000) -> list[Example]:
-    """The examples of the bin 8k, each of whose texts counts so many tokens."""
+    """Return the examples of the bin 8k if each text counts the given number of tokens."""
     write(tmp_path / PATH, rows)
     task = BENCHMARK.task("2needle")
     with mock.patch.object(data, "o200k_counter", return_value=lambda text: tokens):
@@ -40,18 +40,18 @@ def found(tmp_path: Path, *rows: dict[str, Any], tokens: int = 2000) -> list[Exa
 
 
 def test_lengths() -> None:
-    """Eight bins from 8k to 1m."""
+    """There are eight bins from 8k to 1m."""
     assert LENGTHS == {"8k": 8192, "16k": 16384, "32k": 32768, "64k": 65536, "128k": 131072, "256k": 262144,
                        "512k": 524288, "1m": 1048576}  # fmt: skip
 
 
 def test_the_mirror_holds_what_is_read() -> None:
-    """Rows lie where every hub data set lies; labels have no names here."""
+    """The rows lie in the same folder as every hub data set, without a file of labels."""
     assert SOURCE.paths == ["hub/openai__mrcr/train.jsonl"]
 
 
 def test_a_conversation(tmp_path: Path) -> None:
-    """Messages, record and depth of a row; rows with other needles are numbered, too."""
+    """A row becomes messages, a record and a depth, and its number also counts rows with other needles."""
     (row,) = found(tmp_path, {**ROW, "n_needles": 4}, ROW)
     assert (row.id, row.input_tokens, row.depth) == ("mrcr-1", 8000, 0.5)
     (other,) = found(tmp_path, {**ROW, "answer": "another"})
@@ -62,7 +62,7 @@ def test_a_conversation(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("tokens", "bins"), [(1024, 0), (1025, 1), (2048, 1), (2049, 0)])
 def test_ends_of_bins(tmp_path: Path, tokens: int, bins: int) -> None:
-    """A bin begins above half its length and ends with its length; the answer counts."""
+    """A bin begins above half its length and ends with its length, and the answer's tokens count."""
     assert len(found(tmp_path, ROW, tokens=tokens)) == bins
 
 
@@ -86,7 +86,7 @@ def test_malformed_rows(tmp_path: Path, fields: dict[str, Any], message: str) ->
 
 
 def test_without_the_encoding(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where tiktoken cannot get its file, the error says what to do."""
+    """The error says what to do if tiktoken cannot get its file."""
 
     def fail(name: str) -> None:
         raise ConnectionError(f"no {name}")
@@ -100,7 +100,7 @@ def test_without_the_encoding(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_special_tokens_count_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Names of special tokens in a conversation raise nothing."""
+    """Names of special tokens in a conversation count as text and raise nothing."""
     ranks = {bytes([byte]): byte for byte in range(256)}
     small = tiktoken.Encoding("s", pat_str=r".", mergeable_ranks=ranks, special_tokens={"<|endoftext|>": 256})
     monkeypatch.setattr(tiktoken, "get_encoding", lambda name: small)
@@ -111,7 +111,8 @@ def test_special_tokens_count_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @given(st.text(max_size=30), st.text(max_size=30), st.text(max_size=5))
 def test_scores(output: str, answer: str, prefix: str) -> None:
-    """Scores are between 0 and 1; the answer itself has 1, and what does not begin with the random string 0."""
+    """Scores are between 0 and 1; the answer itself has 1, and an output that does not begin with the random string has
+    0."""
     record = {"answer": prefix + answer, "random_string_to_prepend": prefix}
     assert 0 <= score({"prediction": output, **record})["score"] <= 1
     assert score({"prediction": prefix + answer, **record})["score"] == 1

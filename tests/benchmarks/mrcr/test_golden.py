@@ -13,16 +13,16 @@ from helm.benchmark.scenarios.scenario import CORRECT_TAG
 from helm_longctx.benchmarks.mrcr import BENCHMARK, HELMET2, data
 from helm_longctx.benchmarks.mrcr.data import load_shuffled
 from helm_longctx.benchmarks.mrcr.scoring import score
-from helm_longctx.protocol.task import Settings
-from helm_longctx.sources.root import DataRoot
-from tests.mrcr.fabricate import BINS, build_mrcr, encoding, records
+from helm_longctx.data.root import DataRoot
+from helm_longctx.tasks.task import Settings
+from tests.benchmarks.mrcr.fabricate import BINS, build_split, encoding, records
 
 GOLDEN = json.loads((Path(__file__).parent / "golden.json").read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_mrcr(tmp_path_factory.mktemp("mrcr"))
+    return build_split(tmp_path_factory.mktemp("mrcr"))
 
 
 @pytest.mark.parametrize("case", GOLDEN["rows"])
@@ -49,14 +49,14 @@ def test_shuffled_sample(case: str, path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_golden_bins_say_something() -> None:
-    """Every number of needles has bins, and several rows."""
+    """Every number of needles has all bins and several rows."""
     assert set(GOLDEN["rows"]) == {f"{needles} {label}" for needles in data.NEEDLES for label in BINS}
     assert all(sum(len(json.loads(rows)) for case, rows in GOLDEN["rows"].items() if case[0] == str(needles)) > 4
                for needles in data.NEEDLES)  # fmt: skip
 
 
 def test_scores() -> None:
-    """Every score is the official one, digit for digit; some are 0, some 1, many in between."""
+    """Every score is the official one, digit for digit; some scores are 0, some are 1, and many are between them."""
     scores = [score(record)["score"] for record in records()]
     assert scores == GOLDEN["scores"]
     assert {0.0, 1.0} < set(scores)
@@ -64,7 +64,7 @@ def test_scores() -> None:
 
 
 def test_scores_are_those_of_helm() -> None:
-    """HELM's own metric gives the same."""
+    """The scores equal those by HELM's own metric."""
     for record in records():
         reference = SimpleNamespace(output=SimpleNamespace(text=record["answer"]), tags=[CORRECT_TAG])
         extra = {"random_string_to_prepend": record["random_string_to_prepend"]}

@@ -1,4 +1,4 @@
-"""MRCR v2's files and odd outputs, fabricated; the same on every machine."""
+"""Fabricate MRCR v2's files and odd outputs, which are the same on every machine."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from typing import Any
 import pandas as pd
 
 from helm_longctx.benchmarks.mrcr_v2.data import CUMULATIVE, LENGTHS, NEEDLES, file_of
-from tests.fabricate_words import words
+from tests.support.fabricate_words import words
 
 ROWS = 6
 SEEDS = (1, 2, 3)
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth")
 KINDS, TOPICS, STYLES = ("poem", "blog post"), ("penguins", "The Myth of Sisyphus"), ("formal", "archaic")
 EXAMPLE = '======== EXAMPLE 1 ========\n\nUser: Write a riddle about lions in gothic style.\n\nAssistant: Roar, "he" said.\n\n'
+RECORD = {"answer": "AnsLake Vel and more"}
 
 
 def build_mrcr_v2(root: Path, seed: int = SEEDS[0]) -> Path:
-    """The files of all needles at 8k, and the cumulative ones."""
+    """Write the files of all needles at 8k, and the cumulative ones."""
     for needles in NEEDLES:
         for file in (file_of(needles, LENGTHS["8k"]), file_of(needles, CUMULATIVE, cumulative=True)):
             path = root / file.path
@@ -31,7 +32,7 @@ def build_mrcr_v2(root: Path, seed: int = SEEDS[0]) -> Path:
 
 
 def rows(needles: int, seed: int) -> list[dict[str, Any]]:
-    """The rows of a file."""
+    """Return the rows of a file."""
     rng = random.Random(f"{needles} {seed}")
     return [_row(rng, needles) for _ in range(ROWS)]
 
@@ -62,7 +63,7 @@ def _row(rng: random.Random, needles: int) -> dict[str, Any]:
 
 
 def records() -> list[dict[str, str]]:
-    """Outputs and answers."""
+    """Return outputs and answers."""
     rng = random.Random(4)
     answers = [row["answer"] for needles in NEEDLES for row in rows(needles, 9)]
     answers += ["short", f" {'x' * 12} spaced \n", "a" * 12, "ab" * 30]

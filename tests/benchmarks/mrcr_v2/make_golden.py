@@ -1,6 +1,6 @@
-"""Writes golden.json: what the official code sends and scores on the fabricated data.
+"""Write golden.json, which has the official code's requests and scores on the fabricated data.
 
-    python -m tests.mrcr_v2.make_golden --official FOLDER
+    python -m tests.benchmarks.mrcr_v2.make_golden --official FOLDER
 
 FOLDER: a checkout of google-deepmind/eval_hub at 67b7fd2. Its eval_hub/mrcr_v2/run_evaluation.py runs in a process of its
 own, with a model that gives fabricated answers in place of Google's.
@@ -8,14 +8,14 @@ own, with a model that gives fabricated answers in place of Google's.
 
 from __future__ import annotations
 
-from tests.official import parse_folders, run_official, write_golden
+from tests.support.official import parse_folders, run_official, write_golden
 
 OFFICIAL = """
 import hashlib, json, os, sys, types
 from pathlib import Path
 from unittest import mock
-from tests.mrcr_v2.fabricate import NEEDLES, SEEDS, build_mrcr_v2, records
-from tests.mrcr_v2.test_golden import fingerprint
+from tests.benchmarks.mrcr_v2.fabricate import NEEDLES, SEEDS, build_mrcr_v2, records
+from tests.benchmarks.mrcr_v2.test_golden import fingerprint
 from helm_longctx.benchmarks.mrcr_v2.data import LENGTHS, file_of
 import pandas as pd
 
@@ -45,7 +45,7 @@ print("GOLDEN" + json.dumps(golden))
 
 
 def main() -> None:
-    """Runs the official code and writes its results beside this file."""
+    """Run the official code and write its results next to this file."""
     write_golden(__file__, run_official(OFFICIAL, *parse_folders("official")))
 
 

@@ -12,22 +12,23 @@ import pytest
 from helm_longctx.benchmarks.mrcr_v2 import BENCHMARK
 from helm_longctx.benchmarks.mrcr_v2.data import CUMULATIVE, LENGTHS, NEEDLES, file_of
 from helm_longctx.benchmarks.mrcr_v2.tasks import find_answer, score
+from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.entry import parse_entry
-from helm_longctx.protocol.loading import load_examples
-from helm_longctx.protocol.task import Settings
-from helm_longctx.sources.root import DataRoot
-from tests.mrcr_v2.fabricate import ROWS, SEEDS, build_mrcr_v2, records, rows
+from helm_longctx.tasks.entry import parse_entry
+from helm_longctx.tasks.loading import load_examples
+from helm_longctx.tasks.task import Settings
+from tests.benchmarks.mrcr_v2.fabricate import ROWS, SEEDS, build_mrcr_v2, records, rows
 
 
 def fingerprint(prompt: str, temperature: float) -> str:
-    """A request in short, as the golden file has it."""
+    """Return the short form of a request in the golden file."""
     return f"{temperature} {hashlib.sha256(prompt.encode()).hexdigest()[:16]}"
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_prompts(seed: int, tmp_path: Path) -> None:
-    """Every prompt and its order, whole or cumulative; the lexical baseline finds every answer."""
+    """Every prompt and the order are the official ones, also in cumulative files, and the lexical baseline finds every
+    answer."""
     golden = json.loads((Path(__file__).parent / "golden.json").read_text(encoding="utf-8"))["asked"]
     root = DataRoot(build_mrcr_v2(tmp_path, seed), mirror=True)
     for task in BENCHMARK.tasks:
@@ -46,7 +47,7 @@ def test_prompts(seed: int, tmp_path: Path) -> None:
 
 
 def test_scores() -> None:
-    """Every score is the official one, digit for digit; some are 0, some 1, many in between."""
+    """Every score is the official one, digit for digit; some scores are 0, some are 1, and many are between them."""
     golden = json.loads((Path(__file__).parent / "golden.json").read_text(encoding="utf-8"))["scores"]
     scores = [score(record)["score"] for record in records()]
     assert scores == golden
@@ -56,7 +57,7 @@ def test_scores() -> None:
 
 
 def test_floors_are_rows_of_every_length() -> None:
-    """A model that repeats a reply at random has so much."""
+    """The published scores have the floors of a model that repeats a reply at random, at every length."""
     floors = {(row.model.rpartition(" ")[2], row.length): row.scores for row in BENCHMARK.published()}
     assert floors["request", LENGTHS["1m"]] == {"2needle": 0.51, "4needle": 0.27, "8needle": 0.15}
     assert floors["transcript", LENGTHS["8k"]]["8needle"] == 0.01
@@ -64,7 +65,7 @@ def test_floors_are_rows_of_every_length() -> None:
 
 
 def test_addresses_and_lengths() -> None:
-    """Files are named as in the official script; the cumulative ones exist at one length."""
+    """Files are named as in the official script, and the cumulative ones exist at one length."""
     name = "mrcr_v2p1_4needle_in_(65536,131072)_dynamic_fewshot_text_style_fast.csv"
     assert file_of(4, LENGTHS["128k"]).name == name
     entry = parse_entry([BENCHMARK], "mrcr_v2:needles=8_upto,length=128k")

@@ -1,9 +1,10 @@
-"""RULER's source files and tokenizers, fabricated; the same on every machine."""
+"""Fabricate RULER's source files and tokenizers, which are the same on every machine."""
 
 from __future__ import annotations
 
 import random
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +13,26 @@ from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
 from helm_longctx.benchmarks.ruler import prompts
 from helm_longctx.benchmarks.ruler.haystacks import ESSAYS, HOTPOTQA, SQUAD, WORDS
-from tests.fabricate_words import words
-from tests.protocol.tokenizers import LLAMA_3
+from helm_longctx.tasks.counting import CountTokens, make_counter
+from tests.support.fabricate_words import words
+from tests.tasks.tokenizers import LLAMA_3
 
 NEEDLES = ("single_1", "single_2", "single_3", "multikey_1", "multikey_2", "multikey_3", "multivalue", "multiquery")
 TASKS = [*(f"niah_{name}" for name in NEEDLES), "vt", "cwe", "fwe", "qa_1", "qa_2"]
+MORE_NEEDLES = {
+    f"niah_{part}_{number}": {f"num_needle_{part[0]}": number}
+    for part in ("keys", "values", "queries")
+    for number in (2, 8, 16)
+}
+"""Tasks that RULER does not have, with the arguments of its script niah.py that differ from niah_single_2."""
+
 CASES = [
     ("byte_level", 12288, 42, 3, TASKS),
     ("metaspace", 10000, 7, 2, ["niah_single_2", "niah_multikey_2", "niah_multiquery", "vt", "cwe", "fwe", "qa_1"]),
     ("nfkc", 4096, 1, 2, ["niah_single_3", "vt", "qa_2"]),
-    # A word is a token, so that a list of common words needs more words than wonderwords has.
+    # Each word is a token here, so a list of common words needs more words than wonderwords has.
     ("words", 65536, 42, 1, ["cwe"]),
+    ("byte_level", 12288, 42, 2, [*MORE_NEEDLES]),
 ]
 """Tokenizer, length, seed, number of samples, and tasks."""
 
@@ -30,7 +40,8 @@ TEXTS = [text for name, text in vars(prompts).items() if name.isupper()]
 
 
 def tokenizer(kind: str) -> Tokenizer:
-    """A small tokenizer. Its merges are made here, since training can differ between versions of the library."""
+    """Return a small tokenizer, whose merges are made here, since training can differ between versions of the
+    library."""
     if kind == "words":
         found = Tokenizer(models.WordLevel({"<unk>": 0}, unk_token="<unk>"))
         found.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
@@ -49,8 +60,13 @@ def tokenizer(kind: str) -> Tokenizer:
     return found
 
 
+@cache
+def counter(kind: str) -> CountTokens:
+    return make_counter(tokenizer(kind))
+
+
 def _merge_words(space: str, alphabet: list[str]) -> models.BPE:
-    """Byte pairs that join the words of the templates letter by letter, each with the space before it."""
+    """Return byte pairs that join the words of the templates letter by letter, each with the space before it."""
     found = dict.fromkeys(word for text in TEXTS for word in re.findall(r" ?[A-Za-z]+", text))
     merges: dict[tuple[str, str], None] = {}
     for word in (word.replace(" ", space) for word in found):
@@ -60,7 +76,7 @@ def _merge_words(space: str, alphabet: list[str]) -> models.BPE:
 
 
 def build_sources(root: Path) -> Path:
-    """Essays, articles with questions, and a list of words."""
+    """Write essays, articles with questions, and a list of words."""
     rng = random.Random(31)
     text = " ".join(f"{words(rng, rng.randint(3, 14)).capitalize()}{rng.choice('..!?')}" for _ in range(160))
     files: dict[str, Any] = {

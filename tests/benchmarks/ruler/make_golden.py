@@ -1,6 +1,6 @@
-"""Writes golden.json: what the official scripts generate with fabricated texts and tokenizers.
+"""Write golden.json, which has the official scripts' samples of fabricated texts and tokenizers.
 
-    python -m tests.ruler.make_golden --official FOLDER
+    python -m tests.benchmarks.ruler.make_golden --official FOLDER
 
 FOLDER: a checkout of NVIDIA/RULER at c3f5e3b. Its scripts run in a copy, each in a process of its own. They need
 transformers, nltk, wonderwords, scipy and tenacity.
@@ -18,12 +18,15 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests import punkt
-from tests.ruler.fabricate import CASES, build_sources, tokenizer
+import yaml
+
+from helm_longctx.benchmarks.ruler import BENCHMARK
+from tests.benchmarks.ruler.fabricate import CASES, MORE_NEEDLES, build_sources, tokenizer
+from tests.support import punkt
 
 
 def main() -> None:
-    """Runs the official scripts and writes hashes of their rows beside this file."""
+    """Run the official scripts and write hashes of their rows next to this file."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--official", type=Path, required=True, metavar="FOLDER")
     official = parser.parse_args().official.resolve()
@@ -33,6 +36,7 @@ def main() -> None:
         shutil.copytree(official / "scripts", folder / "scripts")
         for path in (build_sources(folder) / "ruler_source").iterdir():
             shutil.copy(path, folder / "scripts/data/synthetic/json")
+        _add_tasks(folder / "scripts/synthetic.yaml")
         for kind, length, seed, count, tasks in CASES:
             _save_tokenizer(kind, folder / kind)
             for task in tasks:
@@ -42,13 +46,23 @@ def main() -> None:
     target.write_text(json.dumps(golden, indent=1) + "\n", encoding="utf-8")
 
 
+def _add_tasks(table: Path) -> None:
+    """Add tasks to the official table, from which the official script takes the output budget."""
+    tasks = yaml.safe_load(table.read_text(encoding="utf-8"))
+    usual = tasks["niah_single_2"]["args"]
+    for name, arguments in MORE_NEEDLES.items():
+        budget = {"tokens_to_generate": BENCHMARK.task(name).max_tokens}
+        tasks[name] = {"task": "niah", "args": {**usual, **arguments, **budget}}
+    table.write_text(yaml.safe_dump(tasks), encoding="utf-8")
+
+
 def digest_row(input: str, answer_prefix: str, outputs: list[str], **_: object) -> str:
-    """A hash of what a sample asks and expects."""
+    """Return a hash of a sample's prompt and answers."""
     return hashlib.sha256(json.dumps([input, answer_prefix, outputs]).encode()).hexdigest()[:16]
 
 
 def _save_tokenizer(kind: str, folder: Path) -> None:
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     tokenizer(kind).save(str(folder / "tokenizer.json"))
     (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "PreTrainedTokenizerFast"}')
 

@@ -1,4 +1,4 @@
-"""The parts of RULER's haystacks that are made faster than in the official scripts, and bad input."""
+"""The faster parts of RULER's haystacks equal the official scripts', and bad input is refused."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from helm_longctx.benchmarks.ruler.generate import draw_chain, track_variables, 
 from helm_longctx.benchmarks.ruler.haystacks import ESSAYS, KeyWords, key_words, read_essays
 from helm_longctx.benchmarks.ruler.scoring import score_all, score_any
 from helm_longctx.benchmarks.ruler.search import Script
+from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
-from helm_longctx.protocol import sentences
-from helm_longctx.protocol.loading import load_examples
-from helm_longctx.protocol.task import Settings
-from helm_longctx.sources.root import DataRoot
-from tests import punkt
-from tests.fabricate_words import words
+from helm_longctx.tasks import sentences
+from helm_longctx.tasks.loading import load_examples
+from helm_longctx.tasks.task import Settings
+from tests.support import punkt
+from tests.support.fabricate_words import words
 
 
 @pytest.fixture
 def essays(tmp_path: Path) -> Iterator[tuple[DataRoot, list[str]]]:
-    """A file of essays and its words."""
+    """Write a file of essays and return its data root and its words."""
     rng = random.Random(2)
     text = " ".join(f"{words(rng, rng.randint(1, 9)).capitalize()}{rng.choice('..!?:')}" for _ in range(900))
     (tmp_path / ESSAYS.path).parent.mkdir()
@@ -37,7 +37,7 @@ def essays(tmp_path: Path) -> Iterator[tuple[DataRoot, list[str]]]:
 
 
 def test_sentences_are_those_of_the_text_alone(essays, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever numbers of words were asked for before, more and fewer, the sentences are NLTK's."""
+    """The sentences are NLTK's, whatever numbers of words were asked for before."""
     root, every = essays
     monkeypatch.setattr(sentences, "MARGIN", 400)
     shared = read_essays(root)
@@ -47,14 +47,14 @@ def test_sentences_are_those_of_the_text_alone(essays, monkeypatch: pytest.Monke
 
 
 def test_key_words_are_in_alphabetical_order() -> None:
-    """Pairs made one at a time are the sorted pairs, also of adjectives that begin with another one."""
+    """Pairs that are made one at a time equal the sorted pairs, also if one adjective begins with another one."""
     adjectives, nouns = ["old", "old-fashioned", "ad hoc", "a", "blue", "old", "b"], ["zoo", "age", "c-clamp", "f"]
     pairs = KeyWords(adjectives, nouns)
     assert [pairs[number] for number in range(pairs.count)] == sorted({f"{a}-{n}" for a in adjectives for n in nouns})
 
 
 def test_key_words_of_the_package() -> None:
-    """The package's pairs ascend everywhere where it is looked."""
+    """The package's pairs are in ascending order at 3000 random places."""
     pairs, rng = key_words(), random.Random(5)
     places = sorted(rng.sample(range(pairs.count), 3000))
     found = [pairs[place] for place in places]
@@ -64,7 +64,7 @@ def test_key_words_of_the_package() -> None:
 
 @pytest.mark.parametrize("content", [b"[]", b"{}", b"{", b'{"text": 3}'])
 def test_malformed_essays(content: bytes, tmp_path: Path) -> None:
-    """A malformed file is named in one line."""
+    """The error names a malformed file in one line."""
     (tmp_path / "ruler_source").mkdir()
     (tmp_path / ESSAYS.path).write_bytes(content)
     task = BENCHMARK.task("niah_single_2")
@@ -74,14 +74,14 @@ def test_malformed_essays(content: bytes, tmp_path: Path) -> None:
 
 
 def test_a_length_without_room_is_refused(tmp_path: Path) -> None:
-    """The official script never ends where no sample fits."""
+    """A length into which no sample fits is refused, where the official script never ends."""
     task = BENCHMARK.task("niah_single_1")
     with pytest.raises(InputError, match="no sample of RULER fits into 4096 tokens"):
         list(task.load(task, Settings(length=4096, counter=lambda *texts: 5000), DataRoot(tmp_path, mirror=True)))
 
 
 def test_scores() -> None:
-    """Case and control characters do not matter; each answer counts, or one is enough."""
+    """Case and control characters do not matter; one task scores each answer, and the other needs only one."""
     record = {"prediction": "\x00 ABC\x07and 12 ", "references": ["abc", "12", "x", "\nand"]}
     assert score_all(record) == {"string_match_all": 0.75}
     assert score_any({**record, "references": ["x", "abc"]}) == {"string_match_part": 1.0}
@@ -90,7 +90,7 @@ def test_scores() -> None:
 
 
 def test_variables_with_the_same_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The official script draws two values before it fails at them. Its search, which tries nothing again, ends then."""
+    """Two equal names end in an error after two drawn values, as in the official script, and end the generation."""
     rng, names, drawn = random.Random(0), iter("AABCDE"), []
     monkeypatch.setattr(rng, "choices", lambda *_, **__: next(names))
 
@@ -110,7 +110,7 @@ def test_variables_with_the_same_name(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_uuids() -> None:
-    """They are those of the standard library."""
+    """The UUIDs equal the standard library's."""
     rng = random.Random(4)
     numbers = [*(1 << bit for bit in range(128)), *(rng.getrandbits(128) for _ in range(50))]
     assert [write_uuid(number) for number in numbers] == [str(UUID(int=number, version=4)) for number in numbers]

@@ -1,4 +1,4 @@
-"""SCBench's contexts, answers and tokenizer, fabricated; the same on every machine."""
+"""Fabricate SCBench's contexts, answers and tokenizer, which are the same on every machine."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from typing import Any
 from transformers import PreTrainedTokenizerFast
 
 from helm_longctx.benchmarks.scbench import BENCHMARK
-from tests.fabricate_words import words, write
-from tests.lv_eval.fabricate import sentence, tokenizers
+from tests.benchmarks.lv_eval.fabricate import sentence, tokenizers
+from tests.support.fabricate_words import words, write
 
 CONTEXTS = 3
 WHOLE = 500_000
-"""The official `max_seq_length` at which nothing is cut. At the others every context is."""
+"""The official `max_seq_length` at which no context is cut; at the others every context is cut."""
 CASES = ((WHOLE, 1), (WHOLE, 2), (9001, 1), (9500, 2))
 """The official `max_seq_length`, and the seed of the data."""
+HUGE = 10**19 + 1
+"""A factor that makes integers of more than 64 bits, which no float equals; for numbers of the second seed."""
 NAMES = tuple(task.name for task in BENCHMARK.categories[0].tasks)
 MODES = {"multi_turn": 0, "multi_request": 1}
 """The place of a mode's tasks among the categories."""
@@ -38,10 +40,11 @@ _CODE = {
     "cpp": "int {name}(int a) {{\n  return a; // {text}\n}}",
     "go": "func {name}(a int) int {{\n\treturn a // {text}\n}}",
 }
+RECORD = {"answer": "Lake", "turn": 2}
 
 
 def build_scbench(root: Path, seed: int = 1) -> Path:
-    """All files of the data set."""
+    """Write all files of the data set."""
     for task in BENCHMARK.categories[0].tasks:
         (path,) = task.paths(None)
         write(root / path, rows(task.name, seed))
@@ -49,9 +52,15 @@ def build_scbench(root: Path, seed: int = 1) -> Path:
 
 
 def rows(name: str, seed: int) -> list[dict[str, Any]]:
-    """The rows of a file."""
+    """Return the rows of a file."""
     rng = random.Random(f"{name} {seed}")
-    return [_row(rng, name, number) for number in range(CONTEXTS)]
+    found = [_row(rng, name, number) for number in range(CONTEXTS)]
+    if name == "mf" and seed > 1:
+        for row in found:
+            row["context"] = [number if number % 40 else -HUGE * number for number in row["context"]]
+            for turn in row["multi_turns"][::3]:
+                turn["answer"] *= HUGE
+    return found
 
 
 def _row(rng: random.Random, name: str, number: int) -> dict[str, Any]:
@@ -96,13 +105,13 @@ def _turn(rng: random.Random, name: str, lang: str, number: int) -> dict[str, An
 
 
 class Replies:
-    """What the model says to the questions of a file: texts that depend only on the question."""
+    """The model's replies to the questions of a file, which depend only on the question."""
 
     def __init__(self, rows: Sequence[Mapping[str, Any]]):
         self._answers = {turn["input"]: turn["answer"] for row in rows for turn in row["multi_turns"]}
 
     def reply(self, prompt: str) -> str:
-        """Reply to the last question of a prompt."""
+        """Return the reply to the last question of a prompt."""
         question = max(self._answers, key=prompt.rfind)
         answer, rng = self._answers[question], random.Random(question)
         text = " and ".join(answer) if isinstance(answer, list) else str(answer)
@@ -110,7 +119,7 @@ class Replies:
 
 
 def outputs(answer: str) -> Iterator[str]:
-    """Odd outputs for an answer."""
+    """Return odd outputs for an answer."""
     half = answer[: len(answer) // 2]
     yield from (answer, f"It is {answer}.", answer.upper(), half, "", "The answer is: B", f" {answer}\n")
     yield from (
@@ -121,7 +130,7 @@ def outputs(answer: str) -> Iterator[str]:
 
 
 def odd_outputs(answer: str) -> list[str]:
-    """More of them, for the scores alone."""
+    """Return more odd outputs for an answer, which only the scores use."""
     letters = ["A", "B.", "(C)", "BC", "the answer is C", "Answer:", "answer:  D", "option is B", "I, a A", "x AB", "?"]
     numbers = ["12", "12.0", "12.7 and 3", "-12", "x12y", "1 2", ".5", "１２", "12345678901234567890", "9" * 400]
     texts = [
@@ -139,7 +148,7 @@ def odd_outputs(answer: str) -> list[str]:
 
 
 def score_cases() -> Iterator[tuple[str, Any, str]]:
-    """Kind of question, official answer, and output."""
+    """Return the kind of question, the official answer and the output of each case."""
     for name in NAMES:
         rng = random.Random(f"scores {name}")
         for number in range(4):
@@ -149,15 +158,16 @@ def score_cases() -> Iterator[tuple[str, Any, str]]:
                 answer = [answer, "ABCD"[turn["options"].index(answer)]]
             if kind == "scbench_qa_eng":
                 answer = [answer]
-            if kind == "scbench_mf" and number % 2:
-                answer = 12.0 if number == 1 else 12
+            if kind == "scbench_mf":
+                answer = {1: 12.0, 2: 12345678901234567890, 3: 12}.get(number, answer)
             text = answer if isinstance(answer, str) else str(answer[0] if isinstance(answer, list) else answer)
             if kind != "scbench_repoqa":
                 yield from ((kind, answer, output) for output in odd_outputs(text))
 
 
 def function_cases() -> Iterator[tuple[str, str, list[list[str]], str]]:
-    """Language, name, all functions of the repository as pairs of name and code, and output."""
+    """Return the language, the name, all functions of the repository as pairs of name and code, and the output of each
+    case."""
     for lang in _CODE:
         rng = random.Random(lang)
         functions = []
@@ -180,7 +190,7 @@ def function_cases() -> Iterator[tuple[str, str, list[list[str]], str]]:
 
 
 def render(messages: Sequence[Mapping[str, str]], markup: bool, ends: bool = True) -> str:
-    """A conversation in a chat template with a system message of its own, or without any markup.
+    """Return a conversation in a chat template with a system message of its own, or without any markup.
 
     Args:
         ends: whether the start of the answer follows.
@@ -219,12 +229,12 @@ class ChatTokenizer:
 
 
 def tokenizer() -> PreTrainedTokenizerFast:
-    """A small tokenizer of GPT's kind."""
+    """Return a small tokenizer of GPT's kind."""
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizers()["byte_level"], clean_up_tokenization_spaces=False, model_max_length=10**9
     )
 
 
 def fingerprint(prompt: str, max_tokens: int) -> str:
-    """A request in short, as the golden file has it."""
+    """Return the short form of a request in the golden file."""
     return f"{max_tokens} {hashlib.sha256(prompt.encode()).hexdigest()[:16]}"

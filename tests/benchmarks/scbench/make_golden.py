@@ -1,7 +1,7 @@
-"""Writes golden.json: what the official code sends and scores on the fabricated data.
+"""Write golden.json, which has the official code's requests and scores on the fabricated data.
 
     pip install --no-deps --target SITE tree_sitter==0.21.3 tree_sitter_languages==1.10.2 tempdir
-    python -m tests.scbench.make_golden --official FOLDER --site SITE
+    python -m tests.benchmarks.scbench.make_golden --official FOLDER --site SITE
 
 FOLDER: a checkout of microsoft/MInference at fb56c91. Its scbench/run_scbench.py runs as a whole, in a process of its own for
 each case; there the data, the tokenizer and vLLM are the fabricated ones. The hub's metric `rouge` is the package rouge_score,
@@ -10,13 +10,13 @@ called as that metric calls it.
 
 from __future__ import annotations
 
-from tests.official import parse_folders, run_official, write_golden
+from tests.support.official import parse_folders, run_official, write_golden
 
 OFFICIAL = """
 import json, os, runpy, sys, types
 from pathlib import Path
 from unittest.mock import MagicMock
-from tests.scbench.fabricate import (
+from tests.benchmarks.scbench.fabricate import (
     CASES, MODES, NAMES, WHOLE, ChatTokenizer, Replies, fingerprint, function_cases, rows, score_cases)
 
 official, site = sys.argv[1:]
@@ -85,7 +85,7 @@ print("GOLDEN" + json.dumps(golden))
 
 
 def main() -> None:
-    """Runs the official code and writes its results beside this file."""
+    """Run the official code and write its results next to this file."""
     write_golden(__file__, run_official(OFFICIAL, *parse_folders("official", "site")))
 
 

@@ -16,13 +16,12 @@ from helm_longctx.benchmarks.scbench import BENCHMARK
 from helm_longctx.benchmarks.scbench.functions import compare_functions, find_function, is_right_function
 from helm_longctx.benchmarks.scbench.prompts import ANSWER_STARTS
 from helm_longctx.benchmarks.scbench.scoring import MEASURES
+from helm_longctx.data.root import DataRoot
 from helm_longctx.helm.instance import to_instance
 from helm_longctx.helm.truncation import CHAT_BUFFER, Truncator
-from helm_longctx.protocol.sample import Sample
-from helm_longctx.protocol.task import Settings, Task
-from helm_longctx.sources.root import DataRoot
-from tests.fabricate_words import write
-from tests.scbench.fabricate import (
+from helm_longctx.tasks.sample import Sample
+from helm_longctx.tasks.task import Settings, Task
+from tests.benchmarks.scbench.fabricate import (
     CASES,
     MODES,
     NAMES,
@@ -35,13 +34,14 @@ from tests.scbench.fabricate import (
     score_cases,
     tokenizer,
 )
+from tests.support.fabricate_words import write
 
 GOLDEN = json.loads((Path(__file__).parent / "golden.json").read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What one question sent, and the scores of its answer."""
+    """The request of one question, and the scores of its answer."""
 
     request: str
     turn: int
@@ -51,7 +51,7 @@ class Asked:
 
 
 def ask(task: Task, seed: int, length: int, folder: Path) -> Iterator[Asked]:
-    """Send each question as the adapter does."""
+    """Send each question in the same way as the adapter."""
     (path,) = task.paths(None)
     data = rows(task.alias, seed)
     write(folder / path, data)
@@ -76,7 +76,7 @@ def ask(task: Task, seed: int, length: int, folder: Path) -> Iterator[Asked]:
 
 
 def official_scores(task: Task, asked: list[Asked]) -> list[str]:
-    """The numbers of the official summary: of each turn in turn, or of all requests."""
+    """Return the numbers of the official summary, for each turn in order or for all requests."""
     turns: dict[int, list[Asked]] = defaultdict(list)
     for each in asked:
         turns[each.turn if task.name == task.alias else 0].append(each)
@@ -92,14 +92,14 @@ def official_scores(task: Task, asked: list[Asked]) -> list[str]:
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("mode", MODES)
 def test_requests_and_scores(mode: str, name: str, tmp_path: Path) -> None:
-    """Every request of every question, whole and cut, and the official summary."""
+    """The requests of all questions, whole and cut, and the summary are the official ones."""
     task = next(task for task in BENCHMARK.categories[MODES[mode]].tasks if task.alias == name)
     for length, seed in CASES:
         golden = GOLDEN["runs"][f"{name} {mode} {length} {seed}"]
         asked = list(ask(task, seed, length, tmp_path))
         assert len(asked) == len(golden["asked"])
         for each, official in zip(asked, golden["asked"], strict=True):
-            # Where what the official code reserves is too little, it sends a request that is too long.
+            # If the official code reserves too few tokens, it sends a request that is too long.
             assert each.request == official or (each.was_cut and not each.has_room)
         assert all(each.was_cut for each in asked) == any(each.was_cut for each in asked) == (length != WHOLE)
         assert sum(each.has_room for each in asked) >= len(asked) / 5
@@ -112,7 +112,8 @@ def test_requests_and_scores(mode: str, name: str, tmp_path: Path) -> None:
 
 
 def test_scores_by_turn(tmp_path: Path) -> None:
-    """An answer's score also counts for its turn; not where each question is a request of its own, or kinds are mixed."""
+    """An answer's score also counts for its turn, unless each question is a request of its own or the kinds are
+    mixed."""
     of = {
         task.name: list(ask(task, 1, WHOLE, tmp_path))
         for task in BENCHMARK.tasks
@@ -123,7 +124,8 @@ def test_scores_by_turn(tmp_path: Path) -> None:
 
 
 def test_odd_outputs() -> None:
-    """The score of every kind of question, to the last digit; a number too large for the official code is wrong."""
+    """The scores of all kinds of questions are the official ones, and a number that is too large for the official code
+    is wrong."""
     found = [float(MEASURES[kind].compare(output, answer)) for kind, answer, output in score_cases()]
     wanted = [0.0 if score == "OverflowError" else score for score in GOLDEN["scores"]]
     assert found == wanted
@@ -132,7 +134,7 @@ def test_odd_outputs() -> None:
 
 
 def test_functions() -> None:
-    """Whether an output has the right function, and the largest similarity, in six languages."""
+    """The right function and the largest similarity are the official ones in six languages."""
     for (lang, name, functions, output), (is_right, similarity) in zip(
         function_cases(), GOLDEN["functions"], strict=True
     ):

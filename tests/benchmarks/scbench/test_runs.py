@@ -1,4 +1,4 @@
-"""What a run makes of SCBench's data: fetched from a hub, loaded, cut by the adapter, and asked."""
+"""SCBench's data are fetched from a hub, loaded, cut by the adapter and sent."""
 
 from __future__ import annotations
 
@@ -15,30 +15,29 @@ from helm.benchmark.model_deployment_registry import ClientSpec, ModelDeployment
 
 from helm_longctx import environment
 from helm_longctx.benchmarks.scbench import BENCHMARK
+from helm_longctx.data.fetch import ensure
+from helm_longctx.data.hub import HubDataset
+from helm_longctx.data.root import ENVIRONMENT, DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.helm.truncation import CHAT_BUFFER, Truncator
-from helm_longctx.protocol.loading import load_examples
-from helm_longctx.protocol.task import Example, Settings, Task
-from helm_longctx.running.estimate import Rate, estimate_run
-from helm_longctx.running.runner import LongContextRunner
+from helm_longctx.runner.estimate import Rate, estimate_run
+from helm_longctx.runner.runner import LongContextRunner
 from helm_longctx.runs.prompts import read_prompts
-from helm_longctx.sources.fetch import ensure
-from helm_longctx.sources.hub import HubDataset
-from helm_longctx.sources.root import ENVIRONMENT, DataRoot
-from tests.fabricate_words import write
-from tests.running import making
-from tests.scbench.fabricate import CONTEXTS, build_scbench, rows, tokenizer
-from tests.sources.hub_server import Hub, serve
-from tests.sources.test_hub import point_at
+from helm_longctx.tasks.loading import load_examples
+from helm_longctx.tasks.task import Example, Settings, Task
+from tests.benchmarks.scbench.fabricate import CONTEXTS, build_scbench, rows, tokenizer
+from tests.data.hub_server import Hub, point_at, serve
+from tests.runner import making
+from tests.support.fabricate_words import write
 
 ENTRY = "scbench_multi_turn:task=summary,model=longctx/lexical,model_deployment="
 LIMIT, OFFICIAL = 4000, 200 * 5
-"""A window, and the tokens of it that the official code reserves for En.Sum."""
+"""A window, and the number of its tokens that the official code reserves for En.Sum."""
 
 
 @pytest.fixture
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A mirror with fabricated contexts."""
+    """Write a mirror with fabricated contexts and return its folder."""
     build_scbench(tmp_path / "data")
     monkeypatch.setenv(ENVIRONMENT, str(tmp_path / "data"))
     return tmp_path / "data"
@@ -46,8 +45,8 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def window() -> Iterator[str]:
-    """A deployment of the lexical baseline whose window is too small for the contexts."""
-    client = ClientSpec("helm_longctx.models.client.LexicalClient")
+    """Deploy the lexical baseline with a window that is too small for the contexts."""
+    client = ClientSpec("helm_longctx.models.baselines.clients.LexicalClient")
     truncator = Truncator(LIMIT, tokenizer)
     deployment = ModelDeployment("test/window", client, model_name="longctx/lexical")
     with mock.patch.object(Truncator, "for_deployment", return_value=truncator), making.deployed(deployment) as name:
@@ -59,7 +58,7 @@ def load(task: Task, root: Path, **arguments: int) -> list[Example]:
 
 
 def test_data_of_the_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Every task's rows come from the hub as the official code loads them: texts, lists of numbers, and the context's column."""
+    """Every task's rows from the hub equal the fabricated ones: texts, lists of numbers and the context's column."""
     files = {}
     for task in BENCHMARK.categories[0].tasks:
         buffer = io.BytesIO()
@@ -78,7 +77,8 @@ def test_data_of_the_hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
 
 
 def test_prompts_on_a_context_follow_each_other(data: Path) -> None:
-    """In both modes; a sample has the first questions, and turns share one text in memory."""
+    """Questions on a context follow each other in both modes, a sample has the first questions, and turns share one
+    text in memory."""
     for task in BENCHMARK.tasks:
         examples = load(task, data)
         groups = [example.group for example in examples]
@@ -105,7 +105,7 @@ def test_prompts_on_a_context_follow_each_other(data: Path) -> None:
     ],
 )
 def test_malformed_rows(name: str, change: dict[str, object], error: str, tmp_path: Path) -> None:
-    """One line names the row and what is wrong."""
+    """The error is one line that names the row and says what is wrong."""
     task = BENCHMARK.task(name)
     data = rows(name, 1)
     data[1]["multi_turns"][0] |= change
@@ -117,7 +117,7 @@ def test_malformed_rows(name: str, change: dict[str, object], error: str, tmp_pa
 
 
 def test_repoqa_needs_an_extra(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the grammars the task ends before anything is sent, and the others do not."""
+    """Without the grammars RepoQA ends in an error before anything is sent, and the other tasks are loaded."""
     monkeypatch.setattr(environment, "is_installed", lambda module: not module.startswith("tree_sitter"))
     with pytest.raises(InputError, match=r"the score of RepoQA needs tree_sitter.*helm-longctx\[code\]"):
         load(BENCHMARK.task("repoqa"), data)
@@ -125,7 +125,8 @@ def test_repoqa_needs_an_extra(data: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_run_cuts_the_first_turn(data: Path, window: str, tmp_path: Path) -> None:
-    """Each turn has room for its answer; the first ones are cut alike, all else is whole, and an estimate agrees."""
+    """Only the first turns are cut, all to the same size, each turn has room for its answer, and the estimate counts
+    the same requests."""
     runner = making.make_runner(tmp_path)
     assert isinstance(runner, LongContextRunner)
     found = estimate_run(runner, making.spec_of(ENTRY + window), {}, Rate())
@@ -145,12 +146,12 @@ def test_a_run_cuts_the_first_turn(data: Path, window: str, tmp_path: Path) -> N
 
 
 def sent(run: Path) -> list[list[dict[str, str]]]:
-    """The messages of each prompt that was sent, in order."""
+    """Return the messages of each prompt that was sent, in order."""
     texts = [text.decode() for _, text in read_prompts(run)]
     return [json.loads(text) if text.startswith("[{") else [{"role": "user", "content": text}] for text in texts]
 
 
 def test_truncation_error_names_the_excess(data: Path, window: str, tmp_path: Path) -> None:
-    """With `truncation=error` one line says by how many tokens the contexts are too long."""
+    """With `truncation=error`, one line says how many tokens too long the contexts are."""
     with pytest.raises(InputError, match=r"15 instances of summary are up to \d{4} tokens too long; nothing was sent"):
         making.make_run(tmp_path, ENTRY.replace(",model=", ",truncation=error,model=") + window)

@@ -1,4 +1,4 @@
-"""What a configuration runs, and mistakes that are found before anything is sent."""
+"""Tests of what a configuration runs, and of mistakes that are found before anything is sent."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ import pytest
 from helm.benchmark.model_deployment_registry import get_model_deployment
 from helm.benchmark.run import build_parser
 
+from helm_longctx.cli.config.load import load_config
+from helm_longctx.cli.config.places import Places
+from helm_longctx.cli.config.plan import Plan, make_plan, use_settings
 from helm_longctx.cli.shared import fill_registries
-from helm_longctx.config.load import load_config
-from helm_longctx.config.places import Places
-from helm_longctx.config.plan import Plan, make_plan, use_settings
-from helm_longctx.endpoints.files import add_entries, find_entries
 from helm_longctx.errors import InputError
 from helm_longctx.helm.command_line import make_run_specs
-from helm_longctx.models import lexical
-from tests.configuration.test_load import write
-from tests.endpoints.scripted import Scripted, scripted
-from tests.servers.llm import Server, serve
-from tests.servers.models import Model
+from helm_longctx.models.baselines import lexical
+from helm_longctx.models.endpoints.files import add_entries, find_entries
+from tests.models.endpoints.scripted import Scripted, scripted
+from tests.support.configs import write
+from tests.support.servers.llm import Server, serve
+from tests.support.servers.models import Model
 
 GOOD = """\
 tasks: [helmet_recall, aa_lcr]
@@ -54,10 +54,10 @@ MISTAKES = [
         "did you mean helmet_recall?",
     ),
     ("helmet_recall,", "'helmet_recall:task',", ":1: tasks[0]: helmet_recall: expected name=value", ""),
-    ("helmet_recall,", "'helmet_recall:task=kv',", ":1: tasks[0]: helmet_recall: task='kv' is not", "json_kv"),
-    ("[8k]", "[8k, 2k]", ":2: lengths[1]: helmet_recall: length='2k' is not allowed", "from 4k to 1m"),
+    ("helmet_recall,", "'helmet_recall:task=kv',", ":1: tasks[0]: helmet_recall: task='kv' is invalid", "json_kv"),
+    ("[8k]", "[8k, 2k]", ":2: lengths[1]: helmet_recall: length='2k' is invalid", "from 4k to 1m"),
     ("lengths: [8k]\n", "", ":1: lengths is missing, and helmet_recall has lengths", "[8k, 128k]"),
-    ("helmet_recall, ", "", ":2: lengths is given, but no task has lengths", "no lengths"),
+    ("helmet_recall, ", "", ":2: lengths is given, but no task has lengths", "leave it out"),
     ("num_samples: 4", "num_samples: few", ":3: arguments.num_samples: helmet_recall: num_samples='few'", "a whole"),
     (
         "num_samples: 4",
@@ -91,7 +91,7 @@ MISTAKES = [
         ":5: models[0]: 'longctx/lexikal' is not a model",
         "did you mean longctx/lexical",
     ),
-    ("url: URL", "url: ftp://h", ":6: models[1]: endpoint: url='ftp://h' is not allowed", "http://"),
+    ("url: URL", "url: ftp://h", ":6: models[1]: endpoint: url='ftp://h' is invalid", "http://"),
     ("url: URL", "url: 'http://u:p@h'", ":7: models[1].url holds a secret", "the NAME"),
     ("url: URL", "url: URL\n    nvcf: true", ":6: models[1]: client_spec.args: base_url=", "a function's address"),
     ("url: URL", "url: URL\n    tokenizer: no-such-folder/x", ":6: models[1]: tokenizer='no-such-folder/x' cannot", ""),
@@ -105,8 +105,18 @@ MISTAKES = [
         "another name",
     ),
     ("openai/gpt-4o-2024-05-13", "openai/gtp-4o", ":11: judge.judges[0]: judge='openai/gtp-4o': HELM has no", "auto"),
-    ("gpt: MY_KEY", "gpt: ABSENT", ":13: judge.keys.gpt=ABSENT: this environment variable is not set", "one that is"),
-    ("gpt: MY_KEY", f"gpt: {OAUTH}", ":13: judge.keys.gpt.token_url=ABSENT: this environment variable", "one that is"),
+    (
+        "gpt: MY_KEY",
+        "gpt: ABSENT",
+        ":13: judge.keys.gpt=ABSENT: this environment variable is not set",
+        "set it, or name another one",
+    ),
+    (
+        "gpt: MY_KEY",
+        f"gpt: {OAUTH}",
+        ":13: judge.keys.gpt.token_url=ABSENT: this environment variable",
+        "set it, or name another one",
+    ),
     ("  keys:\n    gpt: MY_KEY\n", "", ":11: judge.judges[0]: judge=openai/gpt-4o-2024-05-13 needs a key", "GPT_JUDGE"),
     ("max_retries: 2", "max_cost: 5", ":14: limits.max_cost=5 needs the prices of", "limits.prices"),
     ("max_retries: 2", "prices: absent.yaml", ":14: limits.prices: ", ""),
@@ -115,14 +125,14 @@ MISTAKES = [
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    """A server that must not be asked."""
+    """Yield a server that must not be asked."""
     with serve(lexical.answer) as running:
         yield running
 
 
 @pytest.fixture(scope="module", autouse=True)
 def registries() -> None:
-    """HELM's registries, as the command fills them."""
+    """Fill HELM's registries as the command does."""
     fill_registries(Path("prod_env"))
 
 
@@ -135,18 +145,18 @@ def plan(text: str, server: Server | Scripted) -> Plan:
 
 @pytest.fixture
 def ready(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A key, and a model of a former run."""
+    """Set a key, and register a model of a former run."""
     monkeypatch.setenv("MY_KEY", "secret-of-the-test")
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    client = {"class_name": "helm_longctx.apis.OpenAIClient", "args": {"base_url": "http://elsewhere/v1"}}
+    client = {"class_name": "helm_longctx.models.apis.OpenAIClient", "args": {"base_url": "http://elsewhere/v1"}}
     add_entries(Path("prod_env"), {"model_deployments.yaml": {"name": "my/other", "client_spec": client}})
 
 
 @pytest.mark.usefixtures("ready")
 @pytest.mark.parametrize(("old", "new", "place", "allowed"), MISTAKES)
 def test_mistakes(old: str, new: str, place: str, allowed: str, server: Server) -> None:
-    """One line with file, line, key, value and what is allowed; nothing is sent, and no file of HELM is written."""
+    """A mistake gives one line with file, line, key, value and what is allowed, sends nothing, and writes no file of HELM."""
     assert old in GOOD
     before = Path("prod_env/model_deployments.yaml").read_text()
     with pytest.raises(InputError) as caught:
@@ -174,7 +184,7 @@ def test_an_error_of_a_server_names_the_files_key() -> None:
 
 @pytest.mark.usefixtures("ready")
 def test_a_dry_run(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is sent or written and no key is needed; the printed command makes the same runs."""
+    """A dry run sends and writes nothing and needs no key, and the commands that it prints do the same runs."""
     monkeypatch.delenv("MY_KEY")
     found = plan(GOOD + "dry_run: true\n", server)
     assert server.calls == []
@@ -202,7 +212,7 @@ def test_a_dry_run(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("ready")
 def test_judges_judge_what_they_can(server: Server) -> None:
-    """Citations keep their NLI model; an argument of the entry comes first; without judges nothing is judged."""
+    """Judges grade what they can, citations keep their NLI model, and an argument of the entry overrides the list of judges."""
     entries = "entries: ['helmet_cite:length=8k', 'helmet_summ:length=8k', 'aa_lcr:judge=none', 'ruler:length=8k']\n"
     rest = "models: [longctx/lexical]\njudge: {judges: [%s]}\ndry_run: true\n"
     jury = plan(entries + rest % "openai/gpt-4o-2024-05-13, openai/gpt-4.1-2025-04-14", server)
@@ -222,7 +232,7 @@ def test_judges_judge_what_they_can(server: Server) -> None:
 
 @pytest.mark.usefixtures("ready")
 def test_keys_of_judges_are_set_while_the_runs_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A named variable takes the place of the family's variables, which return afterwards."""
+    """A named variable replaces the variables of the judge's family while the runs are made, and these return afterwards."""
     monkeypatch.setenv("GPT_JUDGE_CLIENT_ID", "of-another-gateway")
     config = load_config(
         write(GOOD.replace("max_retries: 2", "max_retries: 2, max_cost: 1234.567, request_timeout: 60"))
@@ -237,17 +247,17 @@ def test_keys_of_judges_are_set_while_the_runs_are_made(monkeypatch: pytest.Monk
 
 
 def test_ready_deployments_are_models(server: Server) -> None:
-    """HELM knows the deployments that come with the package, without files of theirs in the local path."""
+    """HELM knows the deployments of the package without files in the local path."""
     names = ["vllm/llama-3.1-8b-instruct", "openai/gpt-6-luna"]
     text = f"tasks: [aa_lcr]\nmodels: [{', '.join(names)}]\njudge: {{judges: [none]}}\n"
     found = plan(text, server)
     assert [spec.adapter_spec.model_deployment for spec in found.specs] == names
-    assert get_model_deployment(names[1]).client_spec.class_name == "helm_longctx.apis.OpenAIClient"
+    assert get_model_deployment(names[1]).client_spec.class_name == "helm_longctx.models.apis.OpenAIClient"
     assert not Path("prod_env").exists()
 
 
 def test_a_known_endpoint_is_not_asked_again() -> None:
-    """The second plan finds the first one's entries, and sends nothing; another description is asked for again."""
+    """A second plan uses the entries of the first one and sends nothing, while a changed description is asked for again."""
     text = "tasks: [helmet_recall]\nlengths: [8k]\nmodels:\n  - {name: tiny, url: URL, context: 32k}\n"
     with serve(lexical.answer, models={"tiny": Model()}) as own:
         (spec,) = plan(text, own).specs
@@ -265,7 +275,7 @@ def test_a_known_endpoint_is_not_asked_again() -> None:
     ("key", "value"), [("context: 32k", "max_sequence_length: 32768"), ("type: chat", "form: chat")]
 )
 def test_an_endpoint_is_asked_again_without_a_key(key: str, value: str) -> None:
-    """The value of a removed key leaves the file; the shorter mapping is not asked for twice."""
+    """The value of a removed key leaves the file, and the shorter mapping is asked for only once."""
     text = f"tasks: [helmet_recall]\nlengths: [8k]\nmodels:\n  - {{name: my/tiny, url: URL, {key}}}\n"
     path = Path("prod_env/model_deployments.yaml")
     with serve(lexical.answer, models={"tiny": Model()}) as own:
@@ -279,7 +289,7 @@ def test_an_endpoint_is_asked_again_without_a_key(key: str, value: str) -> None:
 
 
 def test_a_deployment_that_no_mapping_made_is_kept() -> None:
-    """Its own values stay where the mapping says nothing, and the server is not asked."""
+    """A deployment from the user's file keeps its own values where the mapping says nothing, and its server is not asked."""
     text = "tasks: [helmet_recall]\nlengths: [8k]\nmodels:\n  - {name: my/tiny, url: URL%s}\n"
     folder = Path("prod_env")
     with serve(lexical.answer, models={"tiny": Model()}) as own:

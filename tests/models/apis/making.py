@@ -8,9 +8,9 @@ from typing import Any
 from helm.common.cache import BlackHoleCacheConfig, CacheConfig
 from helm.common.request import Request
 
-from helm_longctx.apis import AnthropicClient, OpenAIClient
-from helm_longctx.apis.client import ProviderClient
-from tests.servers.llm import Server
+from helm_longctx.models.apis import AnthropicClient, OpenAIClient
+from helm_longctx.models.apis.client import ProviderClient
+from tests.support.servers.llm import Server
 
 REQUEST = Request(model="an/m", prompt="Ist das gut? 好", max_tokens=50, temperature=0)
 CHAT = replace(
@@ -20,7 +20,7 @@ KINDS = ("chat", "completions", "anthropic")
 
 
 def make(kind: str, server: Server, cache: CacheConfig | None = None, **arguments: Any) -> ProviderClient:
-    """A client: Anthropic's, or OpenAI's with a form."""
+    """Return Anthropic's client, or OpenAI's client with a form."""
     cache = cache or BlackHoleCacheConfig()
     if kind == "anthropic":
         return AnthropicClient(cache, base_url=server.address, **arguments)

@@ -10,21 +10,21 @@ from threading import Thread
 from typing import Any
 
 import dacite
-import httpx
 import pytest
 from helm.common.cache import SqliteCacheConfig
 from helm.common.request import Request, RequestResult
 
-from helm_longctx.apis import AnthropicClient, OpenAIClient
-from helm_longctx.apis.caching import with_beginning
-from helm_longctx.apis.usage import Usage, output_truncated, thinking_unfinished, usage_of
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, failure_of
-from tests.apis.making import CHAT, KINDS, REQUEST, make
-from tests.servers import faults
-from tests.servers.faults import Fault
-from tests.servers.llm import Server, serve
-from tests.servers.models import Model
+from helm_longctx.models.apis import AnthropicClient, OpenAIClient
+from helm_longctx.models.apis.caching import with_beginning
+from helm_longctx.models.apis.usage import Usage, output_truncated, thinking_unfinished, usage_of
+from tests.models.apis.making import CHAT, KINDS, REQUEST, make
+from tests.support.http import HTTP
+from tests.support.servers import faults
+from tests.support.servers.faults import Fault
+from tests.support.servers.llm import Server, serve
+from tests.support.servers.models import Model
 
 MEMORY = Path("/proc/self/statm")
 ANSWER = "Ist das gut? 好 Yes, it is."
@@ -44,7 +44,7 @@ def text(result: RequestResult) -> str:
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
 def test_answers(kind: str, stream: bool, server: Server) -> None:
-    """Each form goes to its path as `body` says, and the answer comes with its tokens and with what was sent."""
+    """Each form is sent to its path as `body` says. The result has the answer, its tokens and what was sent."""
     client = make(kind, server, stream=stream)
     result = client.make_request(replace(REQUEST, stop_sequences=["is."]))
     assert text(result) == "Ist das gut? 好 Yes, it "
@@ -62,7 +62,7 @@ def test_answers(kind: str, stream: bool, server: Server) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_batch_gives_the_same_result(kind: str, server: Server) -> None:
-    """`body`, `route` and `result` are what `make_request` uses: a reply that arrives another way gives its result."""
+    """`make_request` uses `body`, `route` and `result`, so a reply that arrives in another way has the same result."""
     client, other = make(kind, server), make(kind, server)
     result = client.make_request(REQUEST)
     reply = json.loads(json.dumps(_reply(server, client.route(REQUEST), client.body(REQUEST))))
@@ -71,11 +71,11 @@ def test_a_batch_gives_the_same_result(kind: str, server: Server) -> None:
 
 
 def _reply(server: Server, path: str, body: dict[str, Any]) -> Any:
-    return httpx.post(f"{server.address}{path}", json=body).json()
+    return HTTP.post(f"{server.address}{path}", json=body).json()
 
 
 def test_conversations(server: Server) -> None:
-    """OpenAI's protocol has system messages among the messages, Anthropic's beside them."""
+    """OpenAI's protocol has system messages in the list of messages. Anthropic's protocol has them in a field of their own."""
     make("chat", server).make_request(CHAT)
     make("anthropic", server).make_request(CHAT)
     assert server.calls[0].body["messages"] == CHAT.messages
@@ -85,7 +85,7 @@ def test_conversations(server: Server) -> None:
 
 
 def test_both_forms(server: Server) -> None:
-    """A request with messages, if only none before the prompt, is a chat; any other is a completion."""
+    """A request with messages is a chat, also if the list of messages is empty. Any other request is a completion."""
     client = make("both", server)
     for request in (REQUEST, replace(REQUEST, messages=[]), CHAT):
         client.make_request(request)
@@ -95,7 +95,7 @@ def test_both_forms(server: Server) -> None:
 
 
 def test_arguments(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The model's name, headers, further fields, and a key from a variable that the deployment names."""
+    """Requests have the model's name, headers and fields of the arguments, and a key from the variable that they name."""
     monkeypatch.setenv("A_KEY", "sk-of-a-variable")
     client = make("chat", server, model="n", api_key_env="A_KEY", extra_body={"top_k": 1}, reasoning_effort="low")
     server.models = {"n": Model()}
@@ -105,18 +105,18 @@ def test_arguments(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = {"model": "n", "temperature": 0.5, "top_p": 0.9, "presence_penalty": 1, "top_k": 1}
     assert expected.items() <= call.body.items()
     assert call.body["reasoning_effort"] == "low"
-    with pytest.raises(InputError, match="form='completion' is not allowed"):
+    with pytest.raises(InputError, match="form='completion' is invalid"):
         OpenAIClient(None, form="completion")
-    with pytest.raises(InputError, match="tokens_per_minute=0 is not allowed"):
+    with pytest.raises(InputError, match="tokens_per_minute=0 is invalid"):
         make("chat", server, tokens_per_minute=0)
-    with pytest.raises(InputError, match="argument='max_retry' is not allowed"):
+    with pytest.raises(InputError, match="argument='max_retry' is invalid"):
         make("chat", server, max_retry=3)
     with pytest.raises(InputError, match="NO_SUCH_KEY is not set"):
         make("chat", server, api_key_env="NO_SUCH_KEY")
 
 
 def test_keys_stay_with_their_provider(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An address of its own never gets the provider's key from the packages' variables."""
+    """A server that is not the provider's never gets the provider's key from the packages' variables."""
     for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"):
         monkeypatch.setenv(name, "sk-of-the-provider")
     for kind in KINDS:
@@ -147,7 +147,7 @@ KINDS_OF_FAULTS = {
 
 @pytest.mark.parametrize("kind", ["chat", "anthropic"])
 def test_failures(kind: str, server: Server, tmp_path: Path) -> None:
-    """Every failure is a result of its kind, without the key; nothing of it is cached, and it is sent once."""
+    """Every failure is a result of its kind without the key. The request is sent once, and no reply is cached."""
     cache = SqliteCacheConfig(str(tmp_path / "cache.sqlite"))
     client = make(kind, server, cache, api_key="sk-a-secret-key-0123456789")
     for fault, failure in KINDS_OF_FAULTS.items():
@@ -163,8 +163,19 @@ def test_failures(kind: str, server: Server, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["chat", "anthropic"])
+def test_an_error_is_one_line(kind: str, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page of a gateway has many lines, but the failure is one line of the log."""
+    server.plan = faults.always(Fault.SERVER_ERROR)
+    monkeypatch.setattr(json, "dumps", lambda content: "<html>\n<h1>Bad gateway</h1>\r\n</html>")
+    error = make(kind, server).make_request(REQUEST).error
+    assert error
+    assert "InternalServerError: " in error
+    assert error.endswith("<html> <h1>Bad gateway</h1> </html>")
+
+
+@pytest.mark.parametrize("kind", ["chat", "anthropic"])
 def test_streams_that_fail(kind: str, server: Server) -> None:
-    """A stream that is cut, and one that ends early, are no answers."""
+    """A stream that is cut or ends early is not an answer."""
     client = make(kind, server, stream=True)
     for fault, failure in {
         Fault.CUT: Failure.TEMPORARY,
@@ -179,7 +190,7 @@ def test_streams_that_fail(kind: str, server: Server) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_the_server_declines(kind: str, server: Server) -> None:
-    """A retired model, and a prompt over the model's context, in the providers' words."""
+    """A retired model and a prompt that is too long are recognized by the words of the providers."""
     client = make(kind, server)
     server.models = {}
     assert failure_of(client.make_request(REQUEST)) is Failure.UNKNOWN_MODEL
@@ -191,7 +202,7 @@ def test_what_the_server_declines(kind: str, server: Server) -> None:
 
 
 def test_requests_that_cannot_be_sent(server: Server) -> None:
-    """Only one answer in text can be asked for."""
+    """A request that asks for anything but one answer in text is refused."""
     result = make("chat", server).make_request(replace(REQUEST, num_completions=2))
     assert failure_of(result) is Failure.BAD_REQUEST
     assert "num_completions" in str(result.error)
@@ -200,7 +211,7 @@ def test_requests_that_cannot_be_sent(server: Server) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_cache(kind: str, server: Server, tmp_path: Path) -> None:
-    """A reply is found again, by a digest of the prompt; another prompt or `random` is another request."""
+    """The cache finds a reply by a digest of the prompt. A request with another prompt or another `random` is sent."""
     cache = SqliteCacheConfig(str(tmp_path / "cache.sqlite"))
     client = make(kind, server, cache)
     first, again = client.make_request(REQUEST), client.make_request(REQUEST)
@@ -214,7 +225,7 @@ def test_the_cache(kind: str, server: Server, tmp_path: Path) -> None:
 
 
 def test_conversations_have_digests_of_their_own(server: Server) -> None:
-    """Texts that only change places are other prompts."""
+    """Messages with the same texts in another order are another prompt."""
     turns = [[("user", "a"), ("user", "b")], [("user", "ab")], [("user", "b"), ("user", "a")], [("system", "a")]]
     requests = [replace(CHAT, messages=[{"role": role, "content": words} for role, words in each]) for each in turns]
     keys = [make("chat", server)._cache_key(request)["sha256"] for request in requests]
@@ -227,7 +238,7 @@ THINKING = "Let me see whether it is good. " * 4
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("kind", ["chat", "anthropic"])
 def test_reasoning(kind: str, stream: bool, server: Server) -> None:
-    """It is kept apart from the answer and counted; its tokens come on top of the answer's."""
+    """Reasoning is not a part of the answer. Its tokens are counted and are added to the limit of the answer."""
     server.models = {"m": Model(reasoning=THINKING, refuses=("thinking.type.enabled",))}
     result = make(kind, server, stream=stream, thinking_tokens=1024).make_request(REQUEST)
     assert text(result) == ANSWER
@@ -241,7 +252,7 @@ def test_reasoning(kind: str, stream: bool, server: Server) -> None:
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("kind", ["chat", "anthropic"])
 def test_reasoning_that_never_ends(kind: str, stream: bool, hides: bool, server: Server) -> None:
-    """It is an empty answer, not a failure."""
+    """If the model only reasons until its limit, the result is an empty answer and not a failure."""
     server.models = {"m": Model(reasoning=THINKING, hides=hides)}
     extra = {"thinking": {"type": "adaptive"}} if kind == "anthropic" else {}
     result = make(kind, server, stream=stream, extra_body=extra).make_request(replace(REQUEST, max_tokens=20))
@@ -253,7 +264,7 @@ def test_reasoning_that_never_ends(kind: str, stream: bool, hides: bool, server:
 
 
 def test_answers_that_are_cut(server: Server) -> None:
-    """An answer that was cut at its limit is one that is not empty."""
+    """An answer that is not empty counts as an answer if it was cut at its limit."""
     for kind in KINDS:
         result = make(kind, server).make_request(replace(REQUEST, max_tokens=2))
         assert text(result) == ANSWER[:8]
@@ -262,7 +273,7 @@ def test_answers_that_are_cut(server: Server) -> None:
 
 
 def test_reasoning_in_the_text() -> None:
-    """Where a server does not take the reasoning apart, its tags say whether it ended."""
+    """If a server does not separate the reasoning from the answer, tags in the text say whether the reasoning ended."""
 
     def result(words: str) -> RequestResult:
         choice = {"message": {"content": words}, "finish_reason": "length"}
@@ -274,7 +285,7 @@ def test_reasoning_in_the_text() -> None:
 
 
 def test_long_answers_are_streamed(server: Server) -> None:
-    """Anthropic's always, since the provider refuses them otherwise; others where the server says so."""
+    """Anthropic refuses long answers that are not streamed, so ours are. Other servers get a stream if they ask for it."""
     make("anthropic", server).make_request(replace(REQUEST, max_tokens=32_000))
     assert server.calls[-1].body["stream"] is True
     server.models = {"m": Model(streams_only=True)}
@@ -285,7 +296,7 @@ def test_long_answers_are_streamed(server: Server) -> None:
 
 
 def test_prompt_caching(server: Server, tmp_path: Path) -> None:
-    """Tokens that were read from the provider's cache, or written to it, are counted among the prompt's."""
+    """Tokens that the provider read from its cache or wrote to it are counted as tokens of the prompt."""
     book = "A long book. " * 400
     for question in ("a", "b"):
         result = make("chat", server).make_request(replace(REQUEST, prompt=book + question))
@@ -311,12 +322,12 @@ def test_prompt_caching(server: Server, tmp_path: Path) -> None:
             },
             Usage(9, output_tokens=13, reasoning_tokens=10),
         ),
-        ({}, Usage()),
+        ({}, None),
         (None, None),
     ],
 )
 def test_usage_of_other_servers(usage: Any, expected: Usage | None) -> None:
-    """They leave parts out."""
+    """Servers of others leave out parts of the usage."""
     reply = {"choices": [{"message": {"content": "Yes"}, "finish_reason": "stop"}], "usage": usage}
     result = OpenAIClient(None, base_url="http://localhost").result(REQUEST, reply)
     assert usage_of(result) == expected
@@ -325,7 +336,7 @@ def test_usage_of_other_servers(usage: Any, expected: Usage | None) -> None:
 
 
 def test_prompts_that_are_not_unicode(server: Server) -> None:
-    """A lone surrogate, which UTF-8 cannot encode, is sent as JSON escapes it."""
+    """UTF-8 cannot encode a lone surrogate, so it is sent with the escape of JSON."""
     request = Request(model="an/m", prompt="half: \ud83d", max_tokens=50)
     assert make("chat", server).make_request(request).success
     assert server.calls[0].prompt == request.prompt
@@ -333,7 +344,7 @@ def test_prompts_that_are_not_unicode(server: Server) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_connections(kind: str, server: Server) -> None:
-    """Each thread has connections of its own, which are closed with the thread, and follows a change of the options."""
+    """Each thread has its own connections until it ends. They follow a change of the client's options."""
     client, libraries = make(kind, server), []
 
     def ask() -> None:
@@ -357,15 +368,16 @@ def test_connections(kind: str, server: Server) -> None:
 @pytest.mark.skipif(not MEMORY.exists(), reason="reads the memory of the process as Linux has it")
 @pytest.mark.parametrize("kind", ["chat", "anthropic"])
 def test_memory(kind: str, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While a long prompt is sent, there is one more copy of it: the body."""
+    """While a long prompt is sent, memory holds one further copy of it, which is the body."""
     client, resident = make(kind, server), []
+    http = client._http
     reply = _reply(server, client.route(REQUEST), client.body(REQUEST))
 
-    def answer(request: httpx.Request) -> httpx.Response:
+    def answer(request: Any) -> Any:
         resident.append(int(MEMORY.read_text().split()[1]) * 4096)
-        return httpx.Response(200, json=reply)
+        return http.Response(200, json=reply)
 
-    monkeypatch.setattr(httpx.HTTPTransport, "handle_request", lambda transport, request: answer(request))
+    monkeypatch.setattr(http.HTTPTransport, "handle_request", lambda transport, request: answer(request))
     assert client.make_request(REQUEST).success
     request = replace(REQUEST, prompt="A long book. " * 1_500_000)
     assert client.make_request(request).success

@@ -4,27 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from helm.benchmark.model_deployment_registry import (
     DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT,
-    ClientSpec,
-    ModelDeployment,
-    register_model_deployment,
 )
-from helm.clients.auto_client import AutoClient
-from helm.common.cache_backend_config import SqliteCacheBackendConfig
 
 from helm_longctx.errors import InputError
 from helm_longctx.judging.calls import TIMEOUT, WAIT
-from helm_longctx.judging.judge import JudgeRequest, find_judges
 from helm_longctx.judging.keys.find import find_key
-from tests.servers import faults
-from tests.servers.faults import Fault
-from tests.servers.llm import Server, serve
-
-REQUEST = JudgeRequest("Is it?", lambda reply: {"score": reply}, max_tokens=10, temperature=0.1, top_p=0.9, seed=42)
+from tests.support.judges import ask, deploy
+from tests.support.servers import faults
+from tests.support.servers.faults import Fault
+from tests.support.servers.llm import Server, serve
 
 
 @pytest.fixture
@@ -33,22 +25,9 @@ def server() -> Iterator[Server]:
         yield running
 
 
-def deploy(name: str, client: str, **arguments: Any) -> str:
-    DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.pop(name, None)
-    spec = ClientSpec(f"helm_longctx.apis.{client}", arguments)
-    register_model_deployment(ModelDeployment(name=name, client_spec=spec, model_name="longctx/lexical"))
-    return name
-
-
-def ask(name: str, folder: Path) -> Any:
-    client = AutoClient({}, str(folder), SqliteCacheBackendConfig(str(folder)))
-    (judge,) = find_judges(name, client)
-    return judge.ask(REQUEST)
-
-
 @pytest.mark.parametrize("protocol", ["OpenAIClient", "AnthropicClient"])
 def test_a_judges_own_key(protocol: str, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The judge's key is sent, with its seed where the protocol has one; the verdict is cached."""
+    """The judge's key is sent, and a seed if the protocol has one. The verdict is cached."""
     monkeypatch.setenv("GPT_JUDGE_API_KEY", "sk-of-the-judge")
     monkeypatch.setenv(TIMEOUT, "7")
     address = server.openai if protocol == "OpenAIClient" else server.address
@@ -62,7 +41,7 @@ def test_a_judges_own_key(protocol: str, server: Server, tmp_path: Path, monkeyp
 
 
 def test_a_judge_that_fails(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A call that fails for a time is repeated by judging alone, and one that is refused is not."""
+    """Only the module for judging repeats a call that fails for a time. A call that is refused is not repeated."""
     monkeypatch.setenv(WAIT, "0.01")
     name = deploy("somewhere/judge", "OpenAIClient", base_url=server.openai)
     server.plan = faults.first(Fault.SERVER_ERROR, Fault.RATE_LIMIT)
@@ -77,7 +56,7 @@ def test_a_judge_that_fails(server: Server, tmp_path: Path, monkeypatch: pytest.
 
 
 def test_which_keys_are_looked_for(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The package's variable counts for the provider's own address alone; an address of its own may need no key."""
+    """The package's variable is only used for the provider's own address. Another address may need no key."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     name = deploy("openai/gpt-judge", "OpenAIClient")
     with pytest.raises(InputError, match="GPT_JUDGE_API_KEY, OPENAI_API_KEY"):

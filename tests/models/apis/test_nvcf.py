@@ -7,14 +7,16 @@ from collections.abc import Iterator
 import pytest
 from helm.common.cache import BlackHoleCacheConfig
 
-from helm_longctx.apis import OpenAIClient, nvcf
-from helm_longctx.endpoints.probe import probe
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, failure_of
-from tests.apis.making import REQUEST
-from tests.servers.faults import Fault
-from tests.servers.llm import serve
-from tests.servers.nvcf import Cloud, serve_function
+from helm_longctx.models.apis import OpenAIClient, nvcf
+from helm_longctx.models.endpoints.probe import probe
+from tests.models.apis.making import REQUEST
+from tests.support.servers import hostile
+from tests.support.servers.faults import Fault
+from tests.support.servers.hostile import WHOLE, Handler, attack
+from tests.support.servers.llm import serve
+from tests.support.servers.nvcf import FUNCTION, Cloud, serve_function
 
 
 @pytest.fixture
@@ -33,7 +35,7 @@ def make(cloud: Cloud, **arguments: object) -> OpenAIClient:
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("form", ["chat", "completions"])
 def test_answer(form: str, stream: bool, cloud: Cloud) -> None:
-    """The body goes to the function's one address once, and the key with every question for the answer."""
+    """The body is sent once to the address of the function. The key is sent with every poll for the answer."""
     result = make(cloud, form=form, stream=stream).make_request(REQUEST)
     assert result.success, result.error
     assert result.completions[0].text == "Ist das gut? 好 Yes."
@@ -42,7 +44,7 @@ def test_answer(form: str, stream: bool, cloud: Cloud) -> None:
 
 
 def test_errors_of_the_function(cloud: Cloud) -> None:
-    """An error that comes later is the same failure as one that comes at once."""
+    """An error in the reply to a poll is the same failure as an error in the first reply."""
     cloud.backend.plan = lambda prompt, asked: Fault.TOO_LONG
     result = make(cloud).make_request(REQUEST)
     assert not result.success
@@ -56,8 +58,26 @@ def test_time_limit(cloud: Cloud) -> None:
     assert failure_of(result) is Failure.TEMPORARY
 
 
+def test_polls_that_are_redirected() -> None:
+    """The key does not follow a poll to another server."""
+
+    def act(handler: Handler) -> None:
+        is_question = handler.command == "POST"
+        hostile.send(b"", 202, **{"NVCF-REQID": "1"})(handler) if is_question else hostile.redirect(to.address)(handler)
+
+    with attack(hostile.send(WHOLE["chat"])) as to, attack(act) as server:
+        address = f"{server.address}{FUNCTION}"
+        result = OpenAIClient(BlackHoleCacheConfig(), base_url=address, nvcf=True, api_key="nvapi").make_request(
+            REQUEST
+        )
+    assert failure_of(result) is Failure.UNREACHABLE
+    assert f"{server.address} redirects to {to.address}" in str(result.error)
+    assert [seen.partition(" ")[0] for seen in server.seen] == ["POST", "GET"]
+    assert to.seen == []
+
+
 def test_probe(cloud: Cloud) -> None:
-    """A cloud function has no list of models; what it answers is found all the same."""
+    """A cloud function has no list of models, but `models add` finds out which requests it answers."""
     found = probe(cloud.function, name="my/m", model="m", kind="chat", api_key_env="NVCF_TEST_KEY", nvcf=True)
     assert found.routes == ("chat",)
     assert found.client_spec()["args"]["nvcf"] is True

@@ -7,20 +7,20 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
-import httpx
 import openai
 import pytest
 from helm.common.request import Request
 from hypothesis import given
 from hypothesis import strategies as st
 
-from helm_longctx.apis.parameters import ADAPTIVE, DROPPABLE, Change, Parameters, find_change
 from helm_longctx.failures import Failure, failure_of
 from helm_longctx.judging.judge import SeededRequest
-from tests.apis.making import REQUEST, make
-from tests.servers.faults import Fault
-from tests.servers.llm import Server, serve
-from tests.servers.models import Model
+from helm_longctx.models.apis.parameters import ADAPTIVE, DROPPABLE, Change, Parameters, find_change
+from tests.models.apis.making import REQUEST, make
+from tests.support.http import HTTP
+from tests.support.servers.faults import Fault
+from tests.support.servers.llm import Server, serve
+from tests.support.servers.models import Model
 
 OPENAI = Model(
     refuses=("max_tokens", "top_p", "stop", "seed", "presence_penalty"), only_default=("temperature",)
@@ -36,7 +36,7 @@ def server() -> Iterator[Server]:
 
 
 def test_openai_reasoning_models(server: Server) -> None:
-    """What the model refuses goes one by one, once; the stop sequence still ends the answer."""
+    """Parameters that the model refuses are dropped one by one and only once. The stop sequence still ends the answer."""
     server.models = {"m": OPENAI}
     client = make("chat", server)
     request = SeededRequest(model="an/m", prompt="?", max_tokens=50, seed=1, **FULL)
@@ -54,7 +54,7 @@ def test_openai_reasoning_models(server: Server) -> None:
 
 
 def test_anthropic(server: Server) -> None:
-    """A temperature, thinking with a budget, and a stop sequence of white space alone."""
+    """Anthropic's models refuse temperatures, budgets for thinking, and stop sequences of white space."""
     server.models = {"m": ANTHROPIC}
     client = make("anthropic", server, thinking_tokens=2000)
     result = client.make_request(Request(model="an/m", prompt="?", max_tokens=50, **FULL))
@@ -67,7 +67,7 @@ def test_anthropic(server: Server) -> None:
 
 
 def test_threads_learn_together(server: Server) -> None:
-    """Threads whose requests are in flight at the same time each get the error, and all get their answer."""
+    """Each thread with a request in flight gets the error, and then its answer."""
     server.models, server.delay = {"m": replace(OPENAI, refuses=("max_tokens",))}, 0.1
     client = make("chat", server)
     with ThreadPoolExecutor(8) as pool:
@@ -78,7 +78,7 @@ def test_threads_learn_together(server: Server) -> None:
 
 
 def test_what_is_asked_for_is_not_dropped(server: Server) -> None:
-    """A deployment's own arguments are sent or fail: without its reasoning, the model would be another."""
+    """Arguments of the deployment are never dropped, because a model without its reasoning is another model."""
     server.models = {"m": Model(refuses=("reasoning_effort",))}
     result = make("chat", server, reasoning_effort="low").make_request(REQUEST)
     assert failure_of(result) is Failure.BAD_REQUEST
@@ -87,7 +87,7 @@ def test_what_is_asked_for_is_not_dropped(server: Server) -> None:
 
 
 def error(text: str, status: int = 400, param: str | None = None) -> openai.APIStatusError:
-    response = httpx.Response(status, request=httpx.Request("POST", "http://localhost"))
+    response = HTTP.Response(status, request=HTTP.Request("POST", "http://localhost"))
     return openai.APIStatusError(f"Error code: {status} - {text}", response=response, body={"param": param})
 
 
@@ -117,13 +117,45 @@ SENT = {"max_tokens": 9, "temperature": 0, "top_p": 1, "stop": ["\n"], "seed": 1
     ],
 )
 def test_words_of_providers(text: str, status: int, expected: str | None) -> None:
-    """Which parameter an error is about, if it is about one that can go."""
+    """An error names a parameter that can be dropped, or none."""
     change = find_change(error(text, status), SENT)
     assert (change and change.parameter) == expected
 
 
+ENABLED = {"type": "enabled", "budget_tokens": 2000}
+
+
+@pytest.mark.parametrize(
+    ("text", "body", "expected", "told"),
+    [
+        (
+            "Unsupported parameter: 'max_tokens' is not supported. Use 'max_completion_tokens' instead.",
+            {"max_tokens": 9},
+            {"max_completion_tokens": 9},
+            "'max_tokens' is sent as 'max_completion_tokens'",
+        ),
+        (
+            '"thinking.type.enabled" is not supported for this model. Use "thinking.type.adaptive".',
+            {"thinking": ENABLED},
+            {"thinking": {"type": "adaptive", "display": "summarized"}},
+            "'thinking' is sent as {'type': 'adaptive', 'display': 'summarized'}",
+        ),
+        ("This model only supports streaming.", {"stream": False}, {"stream": True}, "'stream' is sent as True"),
+        ("parameter stream must be set to true", {}, {"stream": True}, "'stream' is sent as True"),
+        ("Unsupported parameter: 'top_p'.", {"top_p": 0.5}, {}, "'top_p' is not sent"),
+    ],
+)
+def test_values_that_are_sent_instead(text: str, body: dict[str, Any], expected: dict[str, Any], told: str) -> None:
+    """The body has the new name or value, the log says so, and the same error does not change the body again."""
+    change = find_change(error(text), {"model": "m", **body})
+    assert change
+    assert change.apply({"model": "m", **body}) == {"model": "m", **expected}
+    assert str(change) == told
+    assert find_change(error(text), {"model": "m", **expected}) is None
+
+
 def test_the_prompt_is_not_searched() -> None:
-    """A server that repeats the prompt in its error names no parameters with it."""
+    """Words of a prompt that a server repeats in its error are not names of parameters."""
     text = f"{'x' * 1000} Unsupported parameter: 'temperature' is not supported with this model."
     assert find_change(error(text), SENT) is None
 
@@ -137,7 +169,7 @@ CHANGES = st.builds(Change, st.sampled_from(DROPPABLE)) | st.just(
     st.lists(CHANGES, max_size=5), st.dictionaries(st.sampled_from([*DROPPABLE, "max_tokens", "model"]), st.integers())
 )
 def test_changes(changes: list[Change], body: dict[str, Any]) -> None:
-    """They leave out what they name and nothing else, and a second time changes nothing."""
+    """A change drops or renames only the parameters that it names. Applied twice, it has the same result."""
     parameters = Parameters()
     parameters._changes = tuple(changes)
     once = parameters.apply(body)

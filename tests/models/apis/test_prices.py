@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from helm.benchmark.model_deployment_registry import ClientSpec, ModelDeployment
 
-from helm_longctx.apis.prices import PRICES, Prices, find_prices, read_prices
-from helm_longctx.apis.usage import Usage
 from helm_longctx.errors import InputError
-from tests.running import making
+from helm_longctx.models.apis.prices import PRICES, Prices, find_prices, read_prices
+from helm_longctx.models.apis.usage import Usage
+from tests.runner import making
 
 MILLION = 1_000_000
 
@@ -24,14 +24,14 @@ def no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def prices(name: str, own: dict[str, Any] | None = None, **arguments: Any) -> Prices | None:
-    """The prices of a deployment of this name."""
-    spec = ClientSpec("helm_longctx.apis.OpenAIClient", arguments)
+    """Return the prices of a deployment with this name."""
+    spec = ClientSpec("helm_longctx.models.apis.OpenAIClient", arguments)
     with making.deployed(ModelDeployment(name=name, client_spec=spec, model_name=name)):
         return find_prices(name, own)
 
 
 def test_tiers() -> None:
-    """Cached tokens, a written cache, a batch and a long prompt have prices of their own (Claude Sonnet 4.5)."""
+    """Cached tokens, writes to the cache, batches and long prompts have their own prices (Claude Sonnet 4.5)."""
     table = prices("anthropic/claude-sonnet-4-5")
     assert table
     assert table.date
@@ -46,7 +46,7 @@ def test_tiers() -> None:
 
 
 def test_when_caching_pays() -> None:
-    """A write costs a quarter more and a read a tenth, so two requests are enough; one is not."""
+    """A write costs a quarter more and a read costs a tenth, so caching pays from the second request on."""
     table = prices("anthropic/claude-sonnet-4-5")
     assert table
     assert table.caching_pays(50_000, 2)
@@ -54,7 +54,7 @@ def test_when_caching_pays() -> None:
 
 
 def test_a_model_has_the_prices_of_its_provider() -> None:
-    """By the address, or by the deployment's name; at another address nothing is known."""
+    """A provider is recognized by its address or by the deployment's name. Prices at another address are unknown."""
     assert prices("openai/gpt-4.1-2025-04-14")
     assert prices("my/model", base_url="https://api.openai.com/v1", model="gpt-4.1")
     assert prices("openai/gpt-4.1", base_url="http://localhost:8000/v1") is None
@@ -63,7 +63,7 @@ def test_a_model_has_the_prices_of_its_provider() -> None:
 
 
 def test_own_prices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By deployment or model, from a file; a batch has a price only if it is given."""
+    """A file has prices by deployment or by model. A batch has a price only if the file has one for it."""
     file = tmp_path / "prices.yaml"
     file.write_text(
         "my/a: {input: 2, cached_input: 0.5, output: 8}\nmy/b: {input: 0, output: 0, batch: {input: 1, output: 0}}"
@@ -81,7 +81,7 @@ def test_own_prices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_own_prices_need_no_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The package only has the table. Tokens that a cache reads or keeps cost as input if they have no price."""
+    """The package is only needed for its table. Cached tokens without a price cost as much as other input."""
     monkeypatch.setitem(sys.modules, "genai_prices", None)
     own = prices("my/model", {"my/model": {"input": 0.3, "output": 1.2}})
     assert own
@@ -93,7 +93,7 @@ def test_own_prices_need_no_package(monkeypatch: pytest.MonkeyPatch) -> None:
     "text", ["- 1", "a: 2", "a: {input: 1}", "a: {input: 1, output: x}", "a: {input: -1, output: 1}", "a: {x: 1}", "{"]
 )
 def test_a_wrong_file_is_one_line(text: str, tmp_path: Path) -> None:
-    """Before anything is sent."""
+    """A wrong file is refused in one line before anything is sent."""
     file = tmp_path / "prices.yaml"
     file.write_text(text)
     with pytest.raises(InputError, match=r"^prices: [^\n]*$"):

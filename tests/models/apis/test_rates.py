@@ -9,16 +9,16 @@ from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from email.utils import format_datetime
 
-import httpx
 import pytest
 
-from helm_longctx.apis import rates
-from helm_longctx.apis.caching import with_beginning
-from helm_longctx.apis.rates import Pace, retry_after
-from tests.apis.making import REQUEST, make
-from tests.servers import faults
-from tests.servers.faults import Fault
-from tests.servers.llm import Server, serve
+from helm_longctx.models.apis import rates
+from helm_longctx.models.apis.caching import with_beginning
+from helm_longctx.models.apis.rates import Pace, retry_after
+from tests.models.apis.making import REQUEST, make
+from tests.support.http import HTTP
+from tests.support.servers import faults
+from tests.support.servers.faults import Fault
+from tests.support.servers.llm import Server, serve
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ class Clock:
         self.now = 0.0
 
     def monotonic(self) -> float:
-        """The time."""
+        """Return the time of the clock."""
         return self.now
 
     def sleep(self, seconds: float) -> None:
@@ -58,7 +58,7 @@ def starts(pace: Pace, clock: Clock, tokens: list[float]) -> list[float]:
 
 
 def test_limits(clock: Clock) -> None:
-    """Requests are spread over the minute, by their number or by their tokens; both hold."""
+    """Requests are spread over the minute by their number and by their tokens."""
     assert starts(Pace(30, None), clock, [9, 9, 9]) == [0, 2, 4]
     clock.now = 0
     assert starts(Pace(None, 600), clock, [10, 100, 5]) == [0, 1, 11]
@@ -78,7 +78,7 @@ def test_the_providers_count_corrects_the_estimate(clock: Clock) -> None:
 
 @pytest.mark.parametrize(("kind", "seconds"), [("chat", 21), ("anthropic", 1)])
 def test_tokens_from_the_providers_cache(kind: str, seconds: float, server: Server, clock: Clock) -> None:
-    """They count towards the limits of OpenAI's protocol, and not towards Anthropic's."""
+    """Cached tokens count for the limits of OpenAI's protocol, and not for those of Anthropic."""
     book = "A long book. " * 400
     client = make(kind, server, tokens_per_minute=3660)
     for question in ("a", "b"):
@@ -89,7 +89,7 @@ def test_tokens_from_the_providers_cache(kind: str, seconds: float, server: Serv
 
 
 def test_pauses(clock: Clock) -> None:
-    """No request is sent until the server allows it, nor for longer than the longest pause."""
+    """No request is sent before the server allows it, but no pause is longer than the longest one."""
     pace = Pace(None, None)
     pace.pause(7)
     pace.pause(3)
@@ -99,7 +99,7 @@ def test_pauses(clock: Clock) -> None:
 
 
 def test_retry_after_pauses_all_threads(server: Server) -> None:
-    """After a 429 that says when to come back, no thread sends before that."""
+    """If a reply with status 429 says when to send again, no thread sends before."""
     server.plan = faults.first(Fault.RATE_LIMIT)
     client = make("chat", server)
     assert not client.make_request(REQUEST).success
@@ -111,7 +111,7 @@ def test_retry_after_pauses_all_threads(server: Server) -> None:
 
 
 def test_one_pace_for_an_address_and_a_model(server: Server) -> None:
-    """Two clients share it, as a model and a judge at the same address do."""
+    """Two clients share one pace, for example a model and a judge at the same address."""
     for _ in range(2):
         assert make("chat", server, requests_per_minute=600).make_request(REQUEST).success
     assert server.calls[1].at - server.calls[0].at >= 0.09
@@ -129,12 +129,12 @@ def test_one_pace_for_an_address_and_a_model(server: Server) -> None:
     ],
 )
 def test_retry_after(headers: dict[str, str], expected: float | None) -> None:
-    """Seconds or milliseconds."""
+    """The header has seconds or milliseconds."""
     assert retry_after(status_error(headers)) == expected
 
 
 def test_retry_after_as_a_date() -> None:
-    """A date, also one that has passed; other errors have no header."""
+    """The header can have a date, also one that has passed. Other errors have no such header."""
     now = datetime.now(timezone.utc)
     later = retry_after(status_error({"Retry-After": format_datetime(now + timedelta(seconds=60), usegmt=True)}))
     assert later is not None
@@ -144,6 +144,8 @@ def test_retry_after_as_a_date() -> None:
     assert retry_after(ValueError()) is None
 
 
-def status_error(headers: dict[str, str]) -> httpx.HTTPStatusError:
-    request = httpx.Request("POST", "http://localhost")
-    return httpx.HTTPStatusError("429", request=request, response=httpx.Response(429, headers=headers, request=request))
+def status_error(headers: dict[str, str]) -> Exception:
+    request = HTTP.Request("POST", "http://localhost")
+    response = HTTP.Response(429, headers=headers, request=request)
+    error: Exception = HTTP.HTTPStatusError("429", request=request, response=response)
+    return error

@@ -26,14 +26,14 @@ from typer.testing import CliRunner
 
 from helm_longctx.cli.main import app
 from helm_longctx.errors import InputError
-from helm_longctx.helm.style import deployment_form, sends_messages, takes_both_forms
-from helm_longctx.models import lexical
-from tests.report.test_display import display
-from tests.running.making import make_run, read
-from tests.servers import faults
-from tests.servers.faults import Fault
-from tests.servers.llm import Server, serve
-from tests.servers.models import Model
+from helm_longctx.helm.style import deployment_style, sends_messages, takes_both_styles
+from helm_longctx.models.baselines import lexical
+from tests.runner.making import make_run, read
+from tests.support.leaderboards import display
+from tests.support.servers import faults
+from tests.support.servers.faults import Fault
+from tests.support.servers.llm import Server, serve
+from tests.support.servers.models import Model
 
 ENTRY = "helmet_recall:task=json_kv,length=8k,num_samples=3"
 REASONING = Model(refuses=("max_tokens",), only_default=("temperature",), reasoning="Let me see.", cuts=False)
@@ -51,7 +51,7 @@ def deploy(name: str, client: str = "OpenAIClient", tags: tuple[str, ...] = (), 
     DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.pop(name, None)
     MODEL_NAME_TO_MODEL_METADATA.pop(name, None)
     register_model_metadata(ModelMetadata(name, "a", "a", "", "open", date(2026, 1, 1), list(tags)))
-    spec = ClientSpec(f"helm_longctx.apis.{client}", arguments)
+    spec = ClientSpec(f"helm_longctx.models.apis.{client}", arguments)
     register_model_deployment(ModelDeployment(name=name, client_spec=spec, model_name=name))
     return name
 
@@ -61,7 +61,7 @@ def entry(name: str, more: str = "") -> str:
 
 
 def test_a_run(server: Server, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """A run says what was sent and counted, shows the reasoning, and repeats a failed request once, not three times."""
+    """A run records what was sent and counted, shows the reasoning, and repeats a failed request once."""
     caplog.set_level("INFO")
     server.plan = faults.first(Fault.SERVER_ERROR)
     name = deploy("corp/reasoner", base_url=server.openai, model="m")
@@ -91,7 +91,7 @@ def states(run: Path) -> Any:
 
 
 def test_one_deployment_for_both_forms(server: Server, tmp_path: Path) -> None:
-    """Recall is a completion and a chat where it is asked to be one; each has its path."""
+    """Recall is a completion, or a chat with `style=chat`. Each of them is sent to its path."""
     server.models = {"m": Model()}
     name = deploy("corp/both", tags=(INSTRUCTION_FOLLOWING_MODEL_TAG,), base_url=server.openai, model="m", form="both")
     for more in ("", ",style=chat"):
@@ -108,7 +108,7 @@ def test_one_deployment_for_both_forms(server: Server, tmp_path: Path) -> None:
     ],
 )
 def test_a_run_that_cannot_be_made(models: Any, said: str, server: Server, tmp_path: Path) -> None:
-    """A model that is gone ends the run at its first answer; prompts that are all too long end it, too."""
+    """A model that does not exist ends the run at its first reply. Prompts that are all too long also end it."""
     server.models = models
     name = deploy("corp/gone", base_url=server.openai, model="m")
     with pytest.raises(InputError, match=said):
@@ -129,8 +129,8 @@ def test_a_run_that_cannot_be_made(models: Any, said: str, server: Server, tmp_p
 def test_clients_declare_their_forms(
     client: str, arguments: dict[str, Any], tags: tuple[str, ...], form: str | None, both: bool, messages: bool
 ) -> None:
-    """No list of names knows them."""
+    """The form comes from the client's class and not from a list of names."""
     name = deploy("corp/declared", client, tags, **arguments)
-    assert deployment_form(name) == form
-    assert takes_both_forms(name) == both
+    assert deployment_style(name) == form
+    assert takes_both_styles(name) == both
     assert sends_messages(name) == messages

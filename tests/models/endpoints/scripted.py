@@ -23,7 +23,7 @@ MESSAGE: Reply = (200, {"content": [{"type": "text", "text": "yes"}], "stop_reas
 
 @dataclass
 class Scripted:
-    """A running server: its address, and the headers and bodies that came in."""
+    """A running server, with its address and the headers and bodies that arrived."""
 
     address: str
     headers: list[dict[str, str]] = field(default_factory=list)

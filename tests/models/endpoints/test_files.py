@@ -1,4 +1,4 @@
-"""HELM's files are extended, and keep what is in them."""
+"""Tests that HELM's files are extended and keep their content."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from helm_longctx.endpoints.files import add_entries
 from helm_longctx.errors import InputError
+from helm_longctx.models.endpoints.files import add_entries
 
 FILE = "model_deployments.yaml"
 MINE = """\
@@ -29,18 +29,18 @@ model_deployments:
 
 
 def entry(name: str, **fields: Any) -> dict[str, Any]:
-    """A deployment."""
+    """Return the entry of a deployment."""
     return {"name": name, "client_spec": {"class_name": "a.B", "args": {"form": "both"}}, **fields}
 
 
 def names(folder: Path) -> list[str]:
-    """Those in the file, as HELM reads it."""
+    """Return the names of the deployments in the file, as HELM reads it."""
     return [row["name"] for row in yaml.safe_load((folder / FILE).read_text())["model_deployments"]]
 
 
 @pytest.mark.parametrize("text", [None, "", "model_deployments:\n", "model_deployments: []\n", "# nothing\n"])
 def test_empty_files(text: str | None, tmp_path: Path) -> None:
-    """A file that does not exist, or has no entry yet."""
+    """An entry is added to a file that does not exist or is empty."""
     folder = tmp_path / "a/b"
     if text is not None:
         folder.mkdir(parents=True)
@@ -51,7 +51,7 @@ def test_empty_files(text: str | None, tmp_path: Path) -> None:
 
 
 def test_comments_and_other_entries_survive(tmp_path: Path) -> None:
-    """Every line that was there is still there."""
+    """Comments and other entries of the file stay in it."""
     (tmp_path / FILE).write_text(MINE)
     add_entries(tmp_path, {FILE: entry("my/new")})
     assert names(tmp_path) == ["my/first", "my/second", "my/new"]
@@ -59,7 +59,7 @@ def test_comments_and_other_entries_survive(tmp_path: Path) -> None:
 
 
 def test_the_same_name(tmp_path: Path) -> None:
-    """It is refused, and no file is touched; with `replace` it is replaced in its place, wholly."""
+    """An entry with an existing name is refused and touches no file, and `replace` replaces the whole old entry in its place."""
     (tmp_path / FILE).write_text(MINE)
     both = {"model_metadata.yaml": {"name": "my/first"}, FILE: entry("my/first")}
     with pytest.raises(
@@ -78,12 +78,12 @@ def test_the_same_name(tmp_path: Path) -> None:
     "text", ["model_deployments: [", "- a\n", "model_deployments: {}\nx: 1\n", "model_deployments: x"]
 )
 def test_malformed_files(text: str, tmp_path: Path) -> None:
-    """They are left as they are."""
+    """A malformed file is an error and stays unchanged."""
     (tmp_path / FILE).write_text(text)
     if "{}" in text:  # an empty mapping has nothing to lose
         add_entries(tmp_path, {FILE: entry("my/new")})
         assert names(tmp_path) == ["my/new"]
         return
-    with pytest.raises(InputError, match=r"model_deployments.yaml (is not YAML|must have a list)"):
+    with pytest.raises(InputError, match=r"model_deployments.yaml(:1: the file is not YAML| must have a list)"):
         add_entries(tmp_path, {FILE: entry("my/new")})
     assert (tmp_path / FILE).read_text() == text

@@ -1,4 +1,4 @@
-"""What is found out about servers that answer as the known ones do."""
+"""Tests of what is found out about servers that answer as the known ones do."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from helm_longctx.endpoints.probe import base_url, nearest, probe
 from helm_longctx.errors import InputError
-from tests.endpoints.scripted import CHAT, MESSAGE, TEXT, Route, scripted
-from tests.servers.closed import closed_address
+from helm_longctx.models.endpoints.probe import base_url, nearest, probe
+from tests.models.endpoints.scripted import CHAT, MESSAGE, TEXT, Route, scripted
+from tests.support.servers.closed import closed_address
 
 ROUTES: dict[str, Route] = {"/v1/chat/completions": CHAT, "/v1/completions": TEXT}
 
 
 def models(*rows: dict[str, Any]) -> Route:
-    """A models route with these rows."""
+    """Return the reply of a models route with these rows."""
     return 200, {"object": "list", "data": list(rows)}
 
 
@@ -39,19 +39,19 @@ VLLM = models({"id": "llama", "max_model_len": 32768, "root": "meta-llama/Llama-
     ],
 )
 def test_models_routes(listed: Route, context: int | None) -> None:
-    """The context is read where the server gives it. A server without a usable list is asked all the same."""
+    """The context is read where the server gives it, and a server without a usable list of models is asked anyway."""
     with scripted({**ROUTES, "/v1/models": listed}) as server:
         found = probe(server.address, name="my/llama")
     assert (found.model, found.context, found.routes) == ("llama", context, ("chat", "completions"))
 
 
 def test_one_model_needs_no_name() -> None:
-    """The only model of a server is meant, whatever the user calls it; hub name and key are kept by name."""
+    """The only model of a server is used whatever name the user gives, and its hub name and its headers are kept."""
     with scripted({**ROUTES, "/v1/models": VLLM}) as server:
         found = probe(f"{server.address}/v1/chat/completions", name="my/model", headers={"X-Team": "nlp"})
     assert (found.model, found.source, found.url) == ("llama", "meta-llama/Llama-3.1-8B", f"{server.address}/v1")
     assert found.client_spec() == {
-        "class_name": "helm_longctx.apis.OpenAIClient",
+        "class_name": "helm_longctx.models.apis.OpenAIClient",
         "args": {"base_url": found.url, "model": "llama", "form": "both", "headers": {"X-Team": "nlp"}},
     }
     assert all(headers["X-Team"] == "nlp" for headers in server.headers)
@@ -61,45 +61,47 @@ def test_one_model_needs_no_name() -> None:
     ("closed", "form"), [("/v1/completions", "chat"), ("/v1/chat/completions", "completions"), (None, "both")]
 )
 def test_forms(closed: str | None, form: str) -> None:
-    """Only what the server answers is used; `type` chooses from it."""
+    """Only the routes that the server answers are used, and `type` chooses among them."""
     routes = {path: route for path, route in ROUTES.items() if path != closed}
     with scripted(routes) as server:
         assert probe(server.address, model="m").client_spec()["args"]["form"] == form
         if closed:
             other = "completions" if form == "chat" else "chat"
             for kind in (other, "both"):
-                with pytest.raises(InputError, match=f"type='{kind}': the server does not answer {other} .*: {form}$"):
+                with pytest.raises(
+                    InputError, match=f"type='{kind}': the server does not answer {other} .*; give {form}$"
+                ):
                     probe(server.address, model="m", kind=kind)
         else:
             assert probe(server.address, model="m", kind="completions").routes == ("completions",)
 
 
 def test_a_base_model_without_a_chat_template() -> None:
-    """vLLM refuses to chat with it; it is completed."""
+    """A base model without a chat template, with which vLLM refuses to chat, is used for completions."""
     refusal = (400, {"error": {"message": "As of transformers v4.44, default chat template is no longer allowed"}})
     with scripted({**ROUTES, "/v1/chat/completions": refusal}) as server:
         assert probe(server.address, model="m").routes == ("completions",)
 
 
 def test_anthropic_protocol() -> None:
-    """Its address ends before `/v1`, and it only chats."""
+    """The address of an Anthropic server ends before `/v1`, and the server only chats."""
     with scripted({"/v1/messages": MESSAGE, "/v1/models": VLLM}) as server:
         found = probe(f"{server.address}/v1/messages", api="anthropic")
         assert (found.url, found.routes, found.context) == (server.address, ("chat",), 32768)
-        assert found.client_spec()["class_name"] == "helm_longctx.apis.AnthropicClient"
-        with pytest.raises(InputError, match="type='both' is not allowed; allowed: chat"):
+        assert found.client_spec()["class_name"] == "helm_longctx.models.apis.AnthropicClient"
+        with pytest.raises(InputError, match="type='both' is invalid; give chat"):
             probe(server.address, api="anthropic", kind="both")
 
 
 def pinned(body: dict[str, Any]) -> tuple[int, Any]:
-    """As `transformers serve MODEL` answers for another name."""
+    """Return what `transformers serve MODEL` answers for another name."""
     if body["model"] == "/models/tiny":
         return CHAT if "messages" in body else TEXT
     return 400, {"detail": f"Server is pinned to '/models/tiny'; requested '{body['model']}'."}
 
 
 def missing(body: dict[str, Any]) -> tuple[int, Any]:
-    """As vLLM answers for a model that it does not have."""
+    """Return what vLLM answers for a model that it lacks."""
     return 404, {"error": {"message": f"The model `{body['model']}` does not exist.", "code": 404}}
 
 
@@ -107,14 +109,14 @@ def missing(body: dict[str, Any]) -> tuple[int, Any]:
     ("routes", "model", "told"),
     [
         ({"/v1/chat/completions": pinned, "/v1/completions": pinned}, "tiny", "does not have .* pinned to '/models/tiny'"),
-        (dict.fromkeys(ROUTES, missing) | {"/v1/models": VLLM}, "lama", "^model='lama': .* does not have this model .*; allowed: one of its models, such as llama$"),
+        (dict.fromkeys(ROUTES, missing) | {"/v1/models": VLLM}, "lama", "^model='lama': .* does not have this model .*; give one of its models, such as llama$"),
         ({"/v1/models": models({"id": "a"}, {"id": "lamb"})}, None, r"^model is missing, and none of the 2 models .* 'my/lama'.* such as lamb"),
         ({}, "m", "does not answer a tiny request to 'm': unreachable"),
         ({path: (402, {"error": "payment required"}) for path in ROUTES}, "m", "quota"),
     ],
 )  # fmt: skip
 def test_models_that_are_not_there(routes: dict[str, Route], model: str | None, told: str) -> None:
-    """One line says what the server said, and which names are nearest."""
+    """One line says what the server said, and which names are nearest to the name of the missing model."""
     with scripted(routes) as server, pytest.raises(InputError, match=told) as raised:
         probe(server.address, name="my/lama", model=model)
     assert "\n" not in str(raised.value)
@@ -122,7 +124,7 @@ def test_models_that_are_not_there(routes: dict[str, Route], model: str | None, 
 
 @pytest.mark.parametrize(("model", "warnings"), [("lama", 1), ("llama", 0)])
 def test_a_model_that_is_not_listed_but_answers(model: str, warnings: int, caplog: pytest.LogCaptureFixture) -> None:
-    """It may be an alias, so it is used, with a warning that has the nearest name."""
+    """A model that answers without being listed is used, with a warning that gives the nearest name."""
     with scripted({**ROUTES, "/v1/models": VLLM}) as server:
         assert probe(server.address, model=model).model == model
     texts = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
@@ -130,7 +132,7 @@ def test_a_model_that_is_not_listed_but_answers(model: str, warnings: int, caplo
 
 
 def test_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A key comes from the variable alone, and never stands in an error."""
+    """A key comes only from the named variable, and is never in an error."""
     monkeypatch.setenv("RIGHT", "sk-right-0123456789")
     monkeypatch.setenv("WRONG", "sk-wrong-0123456789")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-other-0123456789")
@@ -139,7 +141,7 @@ def test_keys(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(InputError, match=r"^api_key_env='WRONG': .* refuses the key in this variable$"):
             probe(server.address, model="m", api_key_env="WRONG")
         with pytest.raises(
-            InputError, match=r"^api_key_env is missing, and .* needs a key; allowed: the name of the environment"
+            InputError, match=r"^api_key_env is missing, and .* needs a key; give the name of the environment"
         ):
             probe(server.address, model="m")
         with pytest.raises(InputError, match="the environment variable ABSENT is not set"):
@@ -148,7 +150,7 @@ def test_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_headers_from_variables(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A value with a variable is sent filled in, and kept as it is given."""
+    """A variable in a header is replaced when the header is sent, and is kept as a variable in the entry."""
     monkeypatch.setenv("GATEWAY", "gw-0123456789")
     with scripted(ROUTES) as server:
         found = probe(server.address, model="m", headers={"X-Gateway": "Token $GATEWAY"})
@@ -159,7 +161,7 @@ def test_headers_from_variables(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def picky(body: dict[str, Any]) -> tuple[int, Any]:
-    """As OpenAI's reasoning models answer."""
+    """Return what OpenAI's reasoning models answer to parameters that they refuse."""
     for name, advice in (("max_tokens", " Use 'max_completion_tokens' instead."), ("temperature", "")):
         if name in body:
             message = f"Unsupported parameter: '{name}' is not supported with this model.{advice}"
@@ -168,7 +170,7 @@ def picky(body: dict[str, Any]) -> tuple[int, Any]:
 
 
 def test_parameters_that_are_refused() -> None:
-    """They are left out or renamed, as in a run, and reported."""
+    """Refused parameters are left out or renamed as in a run, and are reported."""
     with scripted({"/v1/chat/completions": picky}) as server:
         found = probe(server.address, model="m")
     assert found.refused == ("'max_tokens' is sent as 'max_completion_tokens'", "'temperature' is not sent")
@@ -186,25 +188,25 @@ def test_parameters_that_are_refused() -> None:
     ],
 )
 def test_addresses(given: str, api: Any, url: str) -> None:
-    """Addresses as people copy them."""
+    """Addresses are accepted in the forms in which people copy them."""
     assert base_url(given, api) == url
 
 
 @pytest.mark.parametrize("url", ["", "localhost:8000", "ftp://h", "http://", "http://me:secret9@h", "http://h?key=1"])
 def test_addresses_that_are_none(url: str) -> None:
-    """They are refused before anything is sent, without the password."""
-    with pytest.raises(InputError, match=r"url=.* is not allowed") as raised:
+    """An invalid address is refused before anything is sent, and the error does not show its password."""
+    with pytest.raises(InputError, match=r"url=.* is invalid") as raised:
         probe(url)
     assert "secret9" not in str(raised.value)
 
 
 def test_unreachable() -> None:
-    """Nobody listens."""
+    """An error says that no server answers at the address."""
     with closed_address() as address, pytest.raises(InputError, match=r"cannot be reached: .*refused"):
         probe(address, model="m")
 
 
 def test_nearest() -> None:
-    """Similar names, else the first ones."""
+    """The nearest names are the similar ones or, if there are none, the first ones."""
     assert nearest("GPT-6-lune", ["a", "gpt-6-luna", "gpt-6-sol"]).startswith("gpt-6-luna")
     assert nearest("zzz", list("abcdefg")) == "a, b, c, d, e"

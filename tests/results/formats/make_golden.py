@@ -1,6 +1,6 @@
 """Writes golden.json: the files that the official HELMET and LV-Eval code write for fabricated answers.
 
-    python -m tests.formats.make_golden HELMET LVEVAL
+    python -m tests.results.formats.make_golden HELMET LVEVAL
 
 HELMET: a checkout of princeton-nlp/HELMET at 4526dfb. LVEVAL: one of infinigence/LVEval at 63e7ae9. Columns that no
 import reads, such as the documents, are left out of the files.
@@ -17,10 +17,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from tests import punkt
-from tests.fabricate import build_mirror
-from tests.helmet.make_golden import _read_table, case
-from tests.lv_eval.fabricate import score_records
+from tests.benchmarks.helmet.make_golden import _read_table, case
+from tests.benchmarks.lv_eval.fabricate import score_records
+from tests.support import punkt
+from tests.support.fabricate import build_mirror
 
 HERE = Path(__file__).parent
 LENGTH = 8192
@@ -50,7 +50,7 @@ TASKS = [
 
 
 def main() -> None:
-    """Runs the official code and writes its files beside this one."""
+    """Run the official code, and write its files into `golden.json` in this folder."""
     helmet, lv_eval = (Path(argument).resolve() for argument in sys.argv[1:3])
     golden = {"helmet": _helmet(helmet), "lv_eval": _lv_eval(lv_eval)}
     lines = [f'"{name}": {{\n{_lines(files)}\n}}' for name, files in golden.items()]
@@ -80,7 +80,7 @@ def _helmet(official: Path) -> dict[str, Any]:
 
 
 def _short(content: dict[str, Any]) -> dict[str, Any]:
-    """A file without long columns."""
+    """Return a file's content without long columns."""
     if "data" not in content:
         return content
     rows = [{name: value for name, value in row.items() if len(json.dumps(value)) < LONGEST} for row in content["data"]]
@@ -88,7 +88,7 @@ def _short(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def _lv_eval(official: Path) -> dict[str, Any]:
-    """Predictions of each data set, and the official table of scores."""
+    """Return the predictions of each data set, and the official table of scores."""
     with tempfile.TemporaryDirectory() as folder:
         files: dict[str, list[Any]] = {}
         for record in score_records():
@@ -110,7 +110,7 @@ def _lv_eval(official: Path) -> dict[str, Any]:
 
 
 def _scored(rows: list[Any]) -> list[Any]:
-    """The first rows of a file, of which the official code can score each: with words in the keywords."""
+    """Return the first rows of a file that the official code can score, because their keywords contain words."""
     return [row for row in rows if not row["gold_ans"] or any(map(str.isalnum, row["gold_ans"]))][:ROWS]
 
 

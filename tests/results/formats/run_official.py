@@ -22,14 +22,14 @@ import numpy as np
 import transformers
 
 from helm_longctx.environment import ignore_broken_torchvision
-from tests.helmet.run_official import Llama, load_dataset, make_it_fast
+from tests.benchmarks.helmet.run_official import Llama, load_dataset, make_it_fast
 
 JUDGES = {"narrativeqa": "eval_gpt4_longqa", "infbench_sum": "eval_gpt4_summ", "multi_lexsum": "eval_gpt4_summ"}
 """The scripts that judge, by the start of the data set's name."""
 
 
 class Model:
-    """Answers with a right answer in one of several dresses, or wrongly."""
+    """A model that gives a right answer in one of several forms, or a wrong one."""
 
     tokenizer = None
 
@@ -38,7 +38,7 @@ class Model:
         self._answers: list[str] = []
 
     def prepare_inputs(self, item: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:
-        """The prompt; the answer is kept for later."""
+        """Return the prompt, and keep the answer for later."""
         answers = item.get("answers")
         if isinstance(answers, list) and answers and isinstance(answers[0], list):
             self._answers.append(", ".join(names[0] for names in answers[:3]))
@@ -48,7 +48,7 @@ class Model:
         return {"prompt": data[self._template].format(**item)}
 
     def generate_batch(self, inputs: list[dict[str, str]]) -> list[dict[str, Any]]:
-        """An answer for each prompt."""
+        """Return an answer to each prompt."""
         rng = random.Random(len(inputs))
         return [
             {
@@ -68,10 +68,10 @@ class Model:
 
 
 class Judge:
-    """Replies in the forms that the scripts ask for; every tenth reply is none, and some cannot be parsed."""
+    """A judge that replies in the forms that the scripts ask for; some replies cannot be parsed, and every tenth is missing."""
 
     def generate_batch(self, prompt: list[str], batch_file: str) -> list[dict[str, str] | None]:
-        """A reply to each question."""
+        """Return a reply to each question."""
         rng = random.Random(7)
         return [None if number == 10 else {"output": self._reply(rng)} for number, _ in enumerate(prompt)]
 
@@ -104,13 +104,14 @@ def make_files(case: dict[str, Any], folder: str) -> None:
 
 
 def main() -> None:
-    """Makes the files of all cases."""
+    """Make the files of all cases."""
     vars(datasets)["load_dataset"] = load_dataset
     transformers.AutoTokenizer = Llama
     ignore_broken_torchvision()
     make_it_fast()
-    import data  # noqa: F401  # before eval_alce, whose import brings the real tokenizer back
     import eval_alce
+
+    import data  # noqa: F401  # before eval_alce, whose import brings the real tokenizer back
 
     eval_alce.autoais_model = "the rule below"
     eval_alce._run_nli_autoais = lambda *pair: int(hashlib.sha256("|".join(pair).encode()).digest()[0] % 5 < 3)

@@ -1,74 +1,35 @@
-"""Logs of inspect_ai, samples of lm-evaluation-harness and tables of others, as their programs write them."""
+"""Tests that logs of inspect_ai, samples of lm-evaluation-harness and tables of others are read in their programs' formats."""
 
 from __future__ import annotations
 
 import json
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.errors import InputError
-from helm_longctx.formats import inspect_logs
-from helm_longctx.formats.importing import find_readers, import_files
-from helm_longctx.report.export import Score, scores
-from tests.cli.test_cli import Command, command  # noqa: F401  # the fixture
-
-CHOICE = "2025-01-31T12-00-00_task_abc"
-HELMET_NAME = "kilt_nq_v1_nq-dev_in8192_size2_shots2_sampFalsemax20min0t0.0p1.0_chatFalse_42.json"
-
-
-def sample(number: int, text: Any, epoch: int = 1, **more: Any) -> dict[str, Any]:
-    """A sample of inspect_ai."""
-    choices = [] if text is None else [{"message": {"role": "assistant", "content": text}}]
-    about = {
-        "id": number,
-        "epoch": epoch,
-        "input": "Who?",
-        "target": ["Paris", "Paname"],
-        "output": {"choices": choices},
-    }
-    return {**about, "metadata": {}, **more}
-
-
-def log(*samples: dict[str, Any], task: str = "helmet_nq_8k") -> dict[str, Any]:
-    """A log of inspect_ai."""
-    return {"version": 2, "eval": {"task": task, "model": "some/model"}, "samples": list(samples)}
-
-
-def write_archive(path: Path, content: dict[str, Any]) -> Path:
-    """An `.eval` file as inspect_ai writes it today, which Python's zipfile cannot: compressed by Zstandard."""
-    header = {name: value for name, value in content.items() if name != "samples"}
-    files = {"header.json": header}
-    files |= {f"samples/{each['id']}_epoch_{each['epoch']}.json": each for each in content["samples"]}
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, value in files.items():
-            archive.writestr(name, zstandard.ZstdCompressor().compress(json.dumps(value).encode()))
-    data = bytearray(path.read_bytes())
-    for signature, offset in ((b"PK\x01\x02", 10), (b"PK\x03\x04", 8)):
-        at = data.find(signature)
-        while at >= 0:
-            data[at + offset] = 93
-            at = data.find(signature, at + 1)
-    path.write_bytes(data)
-    return path
+from helm_longctx.results.boards import read_suite
+from helm_longctx.results.formats import inspect_logs
+from helm_longctx.results.formats.importing import find_readers, import_files
+from helm_longctx.results.leaderboard.export import Score, scores
+from helm_longctx.tasks.registry import BENCHMARKS
+from tests.results.formats.fabricate import CHOICE, HELMET_NAME, helmet_file, log, sample, write_archive
+from tests.support.commands import Command
 
 
 def read(tmp_path: Path, *files: Path, **options: str) -> dict[str, Score]:
-    """The statistics of what the files became."""
+    """Return the statistics of the runs that the files became."""
     import_files(files, tmp_path / "runs/theirs", BENCHMARKS, **options)
-    return {f"{row.task} {row.metric}": row for row in scores(tmp_path / "runs/theirs", BENCHMARKS)}
+    return {f"{row.task} {row.metric}": row for row in scores(read_suite(tmp_path / "runs/theirs", BENCHMARKS))}
 
 
 @pytest.mark.parametrize("suffix", [".json", ".eval"])
 def test_inspect_logs(suffix: str, tmp_path: Path) -> None:
-    """Messages of parts, attachments, epochs and errors."""
+    """Logs of inspect_ai are read with messages of several parts, attachments, epochs and errors."""
     parts = [{"type": "reasoning", "reasoning": "Rome?"}, {"type": "text", "text": "attachment://ab"}]
     content = log(
         sample(1, "It is Paris."),
@@ -86,7 +47,7 @@ def test_inspect_logs(suffix: str, tmp_path: Path) -> None:
 
 
 def test_lm_evals_samples_of_ruler(tmp_path: Path) -> None:
-    """One file has several lengths; a name that several tasks have needs an entry."""
+    """One file can have samples of several lengths, and a name that several tasks share needs a run entry."""
     rows = [
         {
             "doc_id": number,
@@ -110,7 +71,7 @@ def test_lm_evals_samples_of_ruler(tmp_path: Path) -> None:
     import_files([tmp_path / "model__name"], tmp_path / "runs/theirs", BENCHMARKS, entry="ruler:task=vt")
     found = {
         (row.model, row.length): row
-        for row in scores(tmp_path / "runs/theirs", BENCHMARKS)
+        for row in scores(read_suite(tmp_path / "runs/theirs", BENCHMARKS))
         if row.metric == "longctx_score"
     }
     assert {key: (row.score, row.instances) for key, row in found.items()} == {
@@ -119,7 +80,7 @@ def test_lm_evals_samples_of_ruler(tmp_path: Path) -> None:
 
 
 def test_tables_of_others(tmp_path: Path) -> None:
-    """Few columns are enough; scores without answers become published results."""
+    """A table needs few columns, and scores without answers become published results."""
     answers, table = tmp_path / "my_answers.csv", tmp_path / "scores.csv"
     answers.write_text("model,task,length,references,answer\nmine,nq,8k,Paris | Paname,Paname!\nmine,nq,8k,Rome,Oslo\n")
     table.write_text("model,entry,task,length,score\ntheirs,helmet_rag,nq,8k,0.25\ntheirs,helmet_rag,popqa,8k,0.5\n")
@@ -127,16 +88,10 @@ def test_tables_of_others(tmp_path: Path) -> None:
     assert found["nq substring_exact_match"].score == 0.25  # the published score, which comes last
     rows = [
         (row.model, row.task, row.score)
-        for row in scores(tmp_path / "runs/theirs", BENCHMARKS)
+        for row in scores(read_suite(tmp_path / "runs/theirs", BENCHMARKS))
         if row.metric == "longctx_score"
     ]
     assert rows == [("imported/mine", "nq", 0.5), ("published/theirs", "nq", 0.25), ("published/theirs", "popqa", 0.5)]
-
-
-def helmet_file(**row: Any) -> str:
-    """An output file of HELMET whose second row has other values."""
-    good = {"output": "Answer: x", "answer": ["x"], "question": "?"}
-    return json.dumps({"args": {"model_name_or_path": "a/b"}, "data": [good, {**good, **row}]})
 
 
 MALFORMED: list[tuple[str, str | bytes, str]] = [
@@ -146,7 +101,7 @@ MALFORMED: list[tuple[str, str | bytes, str]] = [
     (HELMET_NAME, helmet_file(output=None), ": row 2: output must be text, found None"),
     (HELMET_NAME, helmet_file(answer=[1]), ": row 2: answer must be a list of texts"),
     (HELMET_NAME.replace("kilt_nq", "msmarco_rerank_psg"), helmet_file(), "qrel must be a list of pairs"),
-    (HELMET_NAME.replace("in8192", "in8193"), helmet_file(), ": row 1: helmet_rag: length='8193' is not allowed"),
+    (HELMET_NAME.replace("in8192", "in8193"), helmet_file(), ": row 1: helmet_rag: length='8193' is invalid"),
     (f"{HELMET_NAME}.score", "{}", "it lacks the number 'substring_exact_match'"),
     (
         "factrecall_en_16k.jsonl",
@@ -164,17 +119,17 @@ MALFORMED: list[tuple[str, str | bytes, str]] = [
     ("samples_nq_2025-01-31T12-00-00.0.jsonl", '{"doc": {}, "resps": [[[-1.5, false]]]}', ":1: resps must be a list"),
     ("answers.csv", "model,task\nm,nq\n", "row 2: it has neither a column 'answer' nor a column 'score'"),
     ("answers.csv", 'answer,task,record\nx,nq,"{"\n', "row 2: record is not JSON"),
-    ("answers.csv", "answer,task,references,length\nx,nq,y,8q\n", "row 2: length='8q' is not allowed"),
+    ("answers.csv", "answer,task,references,length\nx,nq,y,8q\n", "row 2: length='8q' is invalid"),
     ("answers.csv", "answer,task,references,length,repeat\nx,nq,y,8k,0\n", "row 2: repeat='0' must be a whole number"),
     ("scores.csv", "score,entry\n2,helmet_rag\n", "row 2: it must have a score from 0 to 1"),
     ("scores.parquet", b"PAR1", "not a readable table"),
-    ("other.txt", "", "no file has a known name; allowed: helmet: HELMET's outputs"),
+    ("other.txt", "", "no file has a known name (helmet: HELMET's outputs"),
 ]
 
 
 @pytest.mark.parametrize(("name", "content", "message"), MALFORMED)
 def test_malformed_files(name: str, content: str | bytes, message: str, tmp_path: Path) -> None:
-    """One line with the file and the row; nothing is written, not even what a good file holds."""
+    """A malformed file gives one line with the file and the row, and nothing is written, not even what a good file holds."""
     good, path = tmp_path / f"good_{HELMET_NAME}".replace("good_", "a/"), tmp_path / name
     good.parent.mkdir()
     good.write_text(helmet_file())
@@ -188,7 +143,7 @@ def test_malformed_files(name: str, content: str | bytes, message: str, tmp_path
 
 
 def test_archives_are_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file is read up to a limit, whatever size the archive says it has."""
+    """A file in an archive is read up to a limit, whatever size the archive says it has."""
     path = write_archive(tmp_path / "x.eval", log(sample(1, "x" * 10_000)))
     monkeypatch.setattr(inspect_logs, "MOST_BYTES", 5_000)
     with pytest.raises(InputError, match=r"samples/1_epoch_1.json is larger than"):
@@ -205,7 +160,7 @@ JSON = st.recursive(
 @given(st.data())
 @settings(max_examples=60, deadline=None)
 def test_any_value_in_any_column(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
-    """A reader yields something or raises the error for users, whatever stands in a row."""
+    """A reader yields something or raises the error for users, whatever value a row has."""
     readers = find_readers(BENCHMARKS)
     row: dict[str, Callable[[], dict[str, Any]]] = {
         "inspect": lambda: sample(1, "x"),
@@ -236,8 +191,8 @@ def test_any_value_in_any_column(tmp_path_factory: pytest.TempPathFactory, data:
     assert bool(found) == (told == str(path))
 
 
-def test_command(command: Command, tmp_path: Path) -> None:  # noqa: F811
-    """It lists what it wrote, replaces its own runs and no others, and refuses what it does not know."""
+def test_command(command: Command, tmp_path: Path) -> None:
+    """`import` lists what it wrote, replaces runs that were imported and no others, and refuses names that it does not know."""
     path = Path(HELMET_NAME)
     path.write_text(helmet_file())
     for _ in range(2):
@@ -248,6 +203,9 @@ def test_command(command: Command, tmp_path: Path) -> None:  # noqa: F811
     assert command("import", path, "--suite", "theirs", "--model", "my/model") == 2
     assert "is a run that was made here" in command.err
     assert command("import", path, "--suite", "theirs", "--format", "helmut") == 2
-    assert "format='helmut' is not allowed; allowed: helmet" in command.err or "did you mean helmet?" in command.err
+    assert (
+        "format='helmut' is invalid; did you mean helmet? Choose from helmet" in command.err
+        or "did you mean helmet?" in command.err
+    )
     assert command("export", "--suite", "theirs", "--format", "xml") == 2
-    assert "export: format='xml' is not allowed; allowed: csv, parquet" in command.err
+    assert "export: format='xml' is invalid; choose from csv, parquet" in command.err

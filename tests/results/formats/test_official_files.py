@@ -1,4 +1,4 @@
-"""Files of the official code, made by running it (see make_golden), become runs with the official scores."""
+"""Files that the official code wrote (see make_golden) become runs with the official scores."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ from typing import Any
 
 import pytest
 
-from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.benchmarks.helmet.outputs import parse_name
 from helm_longctx.benchmarks.helmet.tasks import HELMET
-from helm_longctx.formats.importing import Imported, import_files
-from helm_longctx.report.export import scores
-from helm_longctx.report.reference import read_reference
-from helm_longctx.report.results import category_results, read_results
+from helm_longctx.results.boards import read_suite
+from helm_longctx.results.formats.importing import Imported, import_files
+from helm_longctx.results.leaderboard.export import scores
+from helm_longctx.results.means import category_results
+from helm_longctx.results.reading import read_results, reference_results
 from helm_longctx.runs.files import STATES, find_incomplete_files, read_json, read_states
+from helm_longctx.tasks.registry import BENCHMARKS
+from tests.support.official import read_golden
 
-GOLDEN = json.loads((Path(__file__).parent / "golden.json").read_text(encoding="utf-8"))
+GOLDEN = read_golden(__file__)
 
 OWN_NAMES = {
     "gpt-4-score": "judge_score",
@@ -34,7 +36,7 @@ LEFT_OUT = {"input_len", "output_len", "rougeLsum", "citation_rec", "citation_pr
 
 @pytest.fixture(scope="module")
 def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A suite with all official files, imported from two folders of outputs."""
+    """Return a suite with all official files, imported from two folders of outputs."""
     folder = tmp_path_factory.mktemp("official")
     for name, files in GOLDEN.items():
         (folder / name / "Llama-3.1-8B").mkdir(parents=True)
@@ -49,16 +51,16 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def own_scores(suite: Path, model: str) -> dict[str, dict[str, float]]:
-    """Each task's statistics in the runs of a model."""
+    """Return each task's statistics in the runs of a model."""
     found: dict[str, dict[str, float]] = {}
-    for row in scores(suite, BENCHMARKS):
+    for row in scores(read_suite(suite, BENCHMARKS)):
         if row.model == model:
             found.setdefault(row.task, {})[row.metric] = row.score
     return found
 
 
 def averages_of(name: str, content: dict[str, Any]) -> list[tuple[str, str, float]]:
-    """Task, official metric and value of each average in one of HELMET's files."""
+    """Return task, official metric and value of each average in one of HELMET's files."""
     task = parse_name(Path(name)).task.name
     found = content if name.endswith(".score") else content["averaged_metrics"]
     left_out = LEFT_OUT | ({"str_em", "str_hit"} if "qampari" in task else set())
@@ -66,7 +68,7 @@ def averages_of(name: str, content: dict[str, Any]) -> list[tuple[str, str, floa
 
 
 def test_helmets_outputs_have_the_official_scores(suite: Path) -> None:
-    """Every average of every file is that of the run, to the last digits; so are those of the judge."""
+    """Every average in HELMET's files, also of the judge's scores, is equal to the run's average to the last digits."""
     own = own_scores(suite, "meta-llama/Llama-3.1-8B")
     compared = 0
     for name, content in GOLDEN["helmet"].items():
@@ -80,13 +82,8 @@ def test_helmets_outputs_have_the_official_scores(suite: Path) -> None:
 
 
 def test_citations_without_verdicts_are_published_scores(suite: Path) -> None:
-    """The averages have scores of citations, which no output has: they are shown as results without instances."""
-    found = {
-        stat["name"]["sub_split"]: stat["mean"]
-        for run in read_reference(suite, [HELMET])
-        for stat in run.stats
-        if stat["name"]["name"] == "longctx_score"
-    }
+    """Averages of citations have no verdicts in the outputs, so they are shown as published scores without instances."""
+    found = {each.task: each.interval.mean for each in reference_results(suite, [HELMET])}
     assert found.keys() == {"asqa", "qampari"}
     for name, content in GOLDEN["helmet"].items():
         task = parse_name(Path(name)).task
@@ -97,7 +94,7 @@ def test_citations_without_verdicts_are_published_scores(suite: Path) -> None:
 
 
 def test_missing_verdicts_are_counted(suite: Path) -> None:
-    """They are in no mean, as in the official average."""
+    """Missing verdicts are counted, and they are in no mean, as in the official average."""
     own = own_scores(suite, "meta-llama/Llama-3.1-8B")
     for name, content in GOLDEN["helmet"].items():
         if "gpt4eval" in name:
@@ -107,21 +104,21 @@ def test_missing_verdicts_are_counted(suite: Path) -> None:
 
 
 def test_lv_evals_predictions_have_the_official_scores(suite: Path) -> None:
-    """Those of every data set, rounded as the official table is."""
+    """The score of every data set is the official one, rounded as in the official table."""
     own = own_scores(suite, "imported/Llama-3.1-8B")
     official = GOLDEN["lv_eval"]["result.json"]
     assert {f"{task}_16k": round(100 * found["longctx_score"], 2) for task, found in own.items()} == official
 
 
 def test_runs_are_complete(suite: Path) -> None:
-    """They have all files, the categories' means, the judge where there was one, and the instances' names."""
+    """Imported runs have all files, the categories' means, the judge if there was one, and the instances' names."""
     runs = [path.parent for path in suite.glob(f"*/{STATES}")]
     assert len(runs) == len(own_scores(suite, "meta-llama/Llama-3.1-8B")) + len(GOLDEN["lv_eval"]) - 1
     assert [find_incomplete_files(run) for run in runs] == [[]] * len(runs)
     results = read_results(suite, BENCHMARKS)
-    by_category = {each.category: each for each in category_results(results, HELMET) if "published" not in each.model}
-    assert by_category["summ"].judges == {"openai/gpt-4o-2024-05-13"}
-    assert 0 <= by_category["summ"].interval.mean <= 1
+    by_category = {each.entry: each for each in category_results(results, HELMET) if "published" not in each.model}
+    assert by_category["helmet_summ"].judges == {"openai/gpt-4o-2024-05-13"}
+    assert 0 <= by_category["helmet_summ"].interval.mean <= 1
     (run,) = (run for run in runs if "task=nq," in run.name)
     assert [state["instance"]["id"] for state in read_states(run / STATES)][:2] == ["nq-0", "nq-1"]
     assert read_json(run / "scenario.json")["tags"] == ["imported"]

@@ -1,9 +1,9 @@
-"""What is exported and imported again has the same statistics; what a format lacks is named."""
+"""Tests that exported files have the same statistics when they are imported, and that missing parts are named."""
 
 from __future__ import annotations
 
+import csv
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -12,14 +12,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from helm_longctx.benchmarks import BENCHMARKS
-from helm_longctx.formats.entries import resolve_entry
-from helm_longctx.formats.exporting import EXPORTERS, export_suite
-from helm_longctx.formats.importing import import_files
-from helm_longctx.formats.run_folders import write_run
-from helm_longctx.protocol.outputs import Output, OutputRun
-from helm_longctx.report.export import scores
-from helm_longctx.report.results import read_results
+from helm_longctx.results.boards import read_suite
+from helm_longctx.results.formats.entries import resolve_entry
+from helm_longctx.results.formats.exporting import EXPORTERS, export_suite
+from helm_longctx.results.formats.importing import find_readers, import_files
+from helm_longctx.results.leaderboard.answers import answers
+from helm_longctx.results.leaderboard.export import scores
+from helm_longctx.results.reading import read_results
+from helm_longctx.results.reference import write_reference
+from helm_longctx.tasks.outputs import Output
+from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
+from tests.support.outputs import write, write_suite
 
 ENTRIES = (
     "helmet_rag:task=nq,length=8k",
@@ -34,7 +37,7 @@ QRELS = st.dictionaries(st.text("0123456789", min_size=1, max_size=2), st.intege
 
 @st.composite
 def outputs(draw: st.DrawFn, entry: str) -> list[Output]:
-    """Answers to an entry's task, some of them missing."""
+    """Draw answers to an entry's task, of which some are missing."""
     task = resolve_entry(BENCHMARKS, entry).tasks[0]
     records = st.fixed_dictionaries({name: QRELS for name in task.record_shapes if name == "qrels"})
     repeats = 2 if "repeats" in entry else 1
@@ -55,17 +58,11 @@ def outputs(draw: st.DrawFn, entry: str) -> list[Output]:
     return found
 
 
-def write(suite: Path, entry: str, answers: Sequence[Output]) -> None:
-    """A run of answers."""
-    run = OutputRun(entry, "some/model", answers, [f"file: row {n}" for n, _ in enumerate(answers)])
-    write_run(suite, resolve_entry(BENCHMARKS, entry), run, "some/model")
-
-
 def statistics(suite: Path) -> dict[tuple[str, str, str], tuple[float | None, ...]]:
-    """Every statistic of the suite with its interval and number of failures."""
+    """Return every statistic of the suite with its interval and number of failures."""
     return {
         (row.entry, row.task, row.metric): (row.score, row.low, row.high, row.instances, row.failed)
-        for row in scores(suite, BENCHMARKS)
+        for row in scores(read_suite(suite, BENCHMARKS))
     }
 
 
@@ -73,7 +70,7 @@ def statistics(suite: Path) -> dict[tuple[str, str, str], tuple[float | None, ..
 @given(data=st.data())
 @settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))
 def test_tables(entry: str, data: st.DataObject) -> None:
-    """CSV and Parquet have all that a run has, failures included."""
+    """CSV and Parquet tables give back all statistics of a run, including failures."""
     with TemporaryDirectory() as name:
         folder = Path(name)
         write(folder / "runs/a", entry, data.draw(outputs(entry)))
@@ -83,11 +80,42 @@ def test_tables(entry: str, data: st.DataObject) -> None:
             assert statistics(folder / "runs" / format) == statistics(folder / "runs/a")
 
 
+STARTS = st.sampled_from(["", "'", "=", "'=", "''=", "+", "-1", "@", "\t=", "\r", "\n-", " ="])
+FORMULAS = st.builds(str.__add__, STARTS, st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=9))
+
+
+@given(texts=st.lists(FORMULAS, min_size=1, max_size=5))
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+def test_texts_of_tables(texts: list[str]) -> None:
+    """Answers come back from tables unchanged, even if a spreadsheet would compute them."""
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        runs = [Output(f"={n}", text, [f"{text}x"], record={"question": text}) for n, text in enumerate(texts)]
+        write(folder / "runs/a", ENTRIES[0], runs)
+        for format in ("csv", "parquet"):
+            list(export_suite(format, folder / "runs/a", BENCHMARKS, folder / format))
+            import_files([folder / format / f"answers.{format}"], folder / "runs" / format, BENCHMARKS)
+            found, expected = (
+                [row._replace(run="", model="") for row in answers(read_suite(suite, BENCHMARKS).results, BENCHMARKS)]
+                for suite in (folder / "runs" / format, folder / "runs/a")
+            )
+            assert found == expected
+            assert [row.answer for row in found] == texts
+
+
+def test_tables_of_others_are_not_unquoted(tmp_path: Path) -> None:
+    """A quotation mark is removed only from our own tables."""
+    path = tmp_path / "answers.csv"
+    path.write_text("task,length,references,answer\nnq,8k,x,'-x'\n")
+    (run,) = find_readers(BENCHMARKS)["csv"].read(path, "")
+    assert [each.prediction for each in run.outputs] == ["'-x'"]
+
+
 @pytest.mark.parametrize("entry", ENTRIES)
 @given(data=st.data())
 @settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))
 def test_lm_eval(entry: str, data: st.DataObject) -> None:
-    """Samples have all answers. The harness knows no failed requests, so these are missing."""
+    """Samples of lm-evaluation-harness have all answers but no failed requests, because the harness has no such thing."""
     answers = data.draw(outputs(entry))
     answered = [each for each in answers if each.prediction is not None]
     if not answered:
@@ -101,24 +129,32 @@ def test_lm_eval(entry: str, data: st.DataObject) -> None:
         assert statistics(folder / "runs/b") == statistics(folder / "runs/c")
 
 
+def test_lm_eval_keeps_models_apart(tmp_path: Path) -> None:
+    """Models whose names give the same folder in the harness keep their own answers."""
+    means = {"some/a:b": 1.0, "some/a__b": 0.0, "Some/a__b": 0.5}
+    for model, mean in means.items():
+        answers = [Output(f"q{n}", "Paris" if n < 2 * mean else "Rome", ["Paris"]) for n in range(2)]
+        write(tmp_path / "runs/a", ENTRIES[0], answers, model)
+    list(export_suite("lm-eval", tmp_path / "runs/a", BENCHMARKS, tmp_path / "out"))
+    import_files([tmp_path / "out"], tmp_path / "runs/b", BENCHMARKS)
+    found = {each.model: each.interval.mean for each in read_results(tmp_path / "runs/b", BENCHMARKS)}
+    assert found == means
+    assert len({path.name.casefold() for path in (tmp_path / "out").iterdir()}) == len(means)
+
+
 @pytest.fixture
 def suite(tmp_path: Path) -> Path:
-    """Two tasks; a third of the requests of one failed, and all of the other."""
-    answers = [
-        Output(f"q{n}", None if n == 2 else "Paris" if n else "Rome", ["Paris"], error="timeout") for n in range(3)
-    ]
-    write(tmp_path / "runs/mine", ENTRIES[0], answers)
-    write(tmp_path / "runs/mine", "helmet_rag:task=popqa,length=8k", answers[2:])
-    return tmp_path / "runs/mine"
+    """Return a suite of two tasks: a third of the requests of the first failed, and all of the second."""
+    return write_suite(tmp_path)
 
 
 def exported(suite: Path, format: str) -> list[Path]:
-    """The files of an export."""
+    """Export the suite, and return the files."""
     return [path for path, _ in export_suite(format, suite, BENCHMARKS, suite.parent / format)]
 
 
 def test_no_format_scores_a_failure_as_zero(suite: Path) -> None:
-    """Means are over answers. Failures are counted; a task without any answer has no score."""
+    """Means are over answers only, failures are counted, and a task without any answer has no score."""
     assert read_results(suite, BENCHMARKS)[0].interval.mean == 0.5
     results = json.loads(
         next(path for path in exported(suite, "lm-eval") if path.name.startswith("results")).read_text()
@@ -138,7 +174,7 @@ def test_no_format_scores_a_failure_as_zero(suite: Path) -> None:
 
 
 def test_every_eval_ever(suite: Path) -> None:
-    """Its own validator accepts all files, with the semantic checks of its data set."""
+    """The validator of Every Eval Ever accepts all files, with the semantic checks of its data set."""
     validation = pytest.importorskip("every_eval_ever.validator.validation_core")
     files = {path.relative_to(suite.parent / "every-eval-ever"): path for path in exported(suite, "every-eval-ever")}
     names = {name.as_posix(): path for name, path in files.items()}
@@ -160,6 +196,39 @@ def test_every_eval_ever(suite: Path) -> None:
 
 
 def test_formats_are_as_many_as_documented() -> None:
-    """The help and the page name each."""
-    page = (Path(__file__).parents[2] / "docs/formats.md").read_text()
+    """The page on results names every format of export."""
+    page = (Path(__file__).parents[3] / "docs/results.md").read_text()
     assert all(f"`{name}`" in page for name in EXPORTERS)
+
+
+def test_an_export_that_is_imported_doubles_nothing(tmp_path: Path) -> None:
+    """Scores of imported answers are not added a second time, and published rows stay published rows."""
+    suite = tmp_path / "runs/a"
+    write(suite, ENTRIES[0], [Output(f"q{n}", "Paris" if n else None, ["Paris"], error="timeout") for n in range(3)])
+    write_reference(find_benchmark("helmet"), suite, ["GPT-4o-08*"], 8192)
+    list(export_suite("csv", suite, BENCHMARKS, tmp_path / "one"))
+    imported = import_files([tmp_path / "one"], tmp_path / "runs/b", BENCHMARKS)
+    assert (len(imported.runs), imported.scores, imported.left_out) == (1, {"helmet": 7}, 1)
+    list(export_suite("csv", tmp_path / "runs/b", BENCHMARKS, tmp_path / "two"))
+    for name in ("scores.csv", "averages.csv", "wide_helmet.csv"):
+        assert _scores_of(tmp_path / "one" / name) == _scores_of(tmp_path / "two" / name)
+
+
+def _scores_of(path: Path) -> list[dict[str, str]]:
+    """Return the rows of a table without the statistics of how answers were obtained."""
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row.get("metric") not in ("request_cached", "request_seconds")]
+    return sorted(rows, key=lambda row: str(list(row.values())))
+
+
+def test_a_score_without_answers_is_marked(tmp_path: Path) -> None:
+    """A score that is imported without its answers has a mark with its reason."""
+    suite = tmp_path / "runs/a"
+    write(suite, ENTRIES[0], [Output("q0", "Paris", ["Paris"])])
+    list(export_suite("csv", suite, BENCHMARKS, tmp_path / "out"))
+    import_files([tmp_path / "out/scores.csv"], tmp_path / "runs/b", BENCHMARKS)
+    (result,) = read_results(tmp_path / "runs/b", BENCHMARKS)
+    assert (result.model, [caveat.code for caveat in result.caveats]) == (
+        "published/some/model",
+        ["imported:nq=scores.csv"],
+    )

@@ -1,4 +1,4 @@
-"""Display files at any length: elided, linked, and in little memory."""
+"""Tests of display files at any length: their texts are elided and linked, and need little memory."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import hashlib
 import html
 import json
 import re
+import subprocess
+import time
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -16,32 +18,27 @@ import pytest
 import yaml
 import zstandard
 from helm.benchmark.presentation.run_display import write_run_display_json
-from helm.benchmark.presentation.schema import Schema, read_schema
+from helm.benchmark.presentation.schema import read_schema
 from helm.benchmark.run_spec import RunSpec
 from helm.common.codec import from_json
 
 from helm_longctx.benchmarks.helmet.tasks import HELMET
 from helm_longctx.errors import InputError
-from helm_longctx.report.display import write_display
-from helm_longctx.report.pages import OUTPUTS
-from helm_longctx.report.schema import make_schema
+from helm_longctx.locks import hold_lock
+from helm_longctx.results.leaderboard.display import write_display
+from helm_longctx.results.leaderboard.pages import OUTPUTS
+from helm_longctx.results.leaderboard.schema import all_sections, make_schema
 from helm_longctx.runs.elision import LIMIT
 from helm_longctx.runs.prompts import write_prompts
-from tests.fabricate_runs import CHINESE, ENGLISH, long_prompts, write_run
-from tests.report.test_export import repeat_run
+from tests.e2e.commands import BIN
+from tests.support.fabricate_runs import CHINESE, ENGLISH, long_prompts, repeat_run, write_run
+from tests.support.leaderboards import display
 
 ENTRY = "helmet_recall:task=json_kv,length=128k,model=longctx/null"
 
 
-def display(run: Path, skip_completed: bool = False) -> tuple[list[Any], ...]:
-    """The three display files that are written for a run."""
-    spec = from_json((run / "run_spec.json").read_text(), RunSpec)
-    write_display(run, spec, Schema(), skip_completed)
-    return tuple(json.loads((run / name).read_text()) for name in OUTPUTS)
-
-
 def linked(run: Path, text: str) -> str:
-    """The whole text that a shown input links to first."""
+    """Return the whole text of the first link in a shown input."""
     found = re.search(r'href="benchmark_output/runs/([^"]+)"', text)
     assert found
     return gzip.decompress((run.parent.parent / unquote(html.unescape(found[1]))).read_bytes()).decode()
@@ -49,7 +46,7 @@ def linked(run: Path, text: str) -> str:
 
 @pytest.mark.parametrize("words", [ENGLISH, CHINESE], ids=["english", "chinese"])
 def test_long_texts_are_elided_and_linked(tmp_path: Path, words: list[str]) -> None:
-    """The page gets little text, with the evidence; the whole prompt is a file, once, though shown twice."""
+    """A long text is elided around the evidence, and its whole prompt is stored in one file, although it is shown twice."""
     prompts = list(long_prompts(11, 60_000, words))
     run = write_run(tmp_path / "runs/s", ENTRY, prompts)
     instances, predictions, requests = display(run)
@@ -69,7 +66,7 @@ def test_long_texts_are_elided_and_linked(tmp_path: Path, words: list[str]) -> N
 
 
 def test_short_runs_are_as_helm_shows_them(tmp_path: Path) -> None:
-    """Without long texts the display files have the content that HELM gives them, with statistics, notes and thoughts."""
+    """Display files of short runs have the content that HELM gives them, with statistics, notes and thoughts."""
     run = write_run(tmp_path / "runs/s", ENTRY, long_prompts(3, 5_000))
     states = json.loads((run / "scenario_state.json").read_text())
     first, last = states["request_states"][0], states["request_states"][2]
@@ -83,7 +80,7 @@ def test_short_runs_are_as_helm_shows_them(tmp_path: Path) -> None:
         "computed_on": "worst",
     }
     (run / "scenario_state.json").write_text(json.dumps(states, indent=2))
-    (tmp_path / "schema.yaml").write_text(yaml.safe_dump(make_schema([HELMET])))
+    (tmp_path / "schema.yaml").write_text(yaml.safe_dump(make_schema(all_sections([HELMET]))))
     spec, schema = from_json((run / "run_spec.json").read_text(), RunSpec), read_schema(str(tmp_path / "schema.yaml"))
     write_display(run, spec, schema, skip_completed=False)
     ours = [(run / name).read_text() for name in OUTPUTS]
@@ -97,7 +94,7 @@ def test_short_runs_are_as_helm_shows_them(tmp_path: Path) -> None:
 
 
 def test_repeats_are_told_apart(tmp_path: Path) -> None:
-    """Each answer is on the page, with its own score; the list of prompts has each instance once."""
+    """Each repeated answer is on the page with its own score, and the list of prompts has each instance once."""
     run = repeat_run(tmp_path / "runs/s", 10_000)
     _, predictions, _ = display(run)
     assert [(row["instance_id"], row["train_trial_index"], row["predicted_text"]) for row in predictions][2:] == [
@@ -107,7 +104,7 @@ def test_repeats_are_told_apart(tmp_path: Path) -> None:
 
 
 def test_prompts_are_no_markup(tmp_path: Path) -> None:
-    """What stands in a prompt is shown, not obeyed."""
+    """Markup in a prompt is shown as text."""
     evil = "</div><script>alert(1)</script><img src=x onerror=alert(1)>&amp;" * 400
     run = write_run(tmp_path / "runs/s", ENTRY, [(evil, "</mark><script>")])
     text = display(run)[0][0]["input"]["text"]
@@ -118,7 +115,7 @@ def test_prompts_are_no_markup(tmp_path: Path) -> None:
 
 
 def test_short_inputs_are_no_markup(tmp_path: Path) -> None:
-    """The front end takes an input with such an image in it for HTML, so that is what it gets: the text as it stands."""
+    """A short input that the front end would take for HTML is escaped, so the page shows its text."""
     evil = '<br><img src="data:image;base64,x" onerror="alert(1)"><script>alert(1)</script>&amp;'
     run = write_run(tmp_path / "runs/s", ENTRY, [(evil, "x"), ("<script>", "x")])
     change_states(run, lambda state: state["instance"]["extra_data"].update(full_prompt={"sha256": "gone"}))
@@ -138,7 +135,7 @@ def change_states(run: Path, change: Any) -> None:
 
 
 def test_a_request_without_an_answer_is_shown(tmp_path: Path) -> None:
-    """HELM's own code ends in an error on one; here its error stands where the answer would."""
+    """A request without an answer shows its error instead, where HELM's own code would end with an exception."""
 
     def fail(state: Any) -> None:
         state["result"] = {"success": False, "embedding": [], "completions": [], "cached": False, "error": "overload"}
@@ -149,7 +146,7 @@ def test_a_request_without_an_answer_is_shown(tmp_path: Path) -> None:
 
 
 def test_a_cut_prompt_does_not_hide_the_input(tmp_path: Path) -> None:
-    """Where the prompt that was sent does not hold the whole input, the input has a file of its own."""
+    """An input has a file of its own if the prompt that was sent does not contain all of it."""
 
     def cut(state: Any) -> None:
         state["request"]["prompt"] = state["request"]["prompt"][:9_000]
@@ -165,7 +162,7 @@ def test_a_cut_prompt_does_not_hide_the_input(tmp_path: Path) -> None:
 
 
 def test_elided_runs_are_linked_to_what_they_stored(tmp_path: Path) -> None:
-    """A runner may store elided states and the prompts beside them, compressed in frames."""
+    """Elided states are linked to the whole prompts that the runner stored in compressed frames."""
     prompts = list(long_prompts(3, 30_000, CHINESE))
     run = write_run(tmp_path / "runs/s", ENTRY, [(prompt[:500] + answer, answer) for prompt, answer in prompts])
     whole = {hashlib.sha256(prompt.encode()).hexdigest(): prompt for prompt, _ in prompts}
@@ -184,7 +181,7 @@ def test_elided_runs_are_linked_to_what_they_stored(tmp_path: Path) -> None:
 
 
 def test_files_of_an_earlier_run_go(tmp_path: Path) -> None:
-    """A run that is made again in the same folder leaves no prompts of the former."""
+    """A run that is repeated in the same folder keeps no prompts of the earlier run."""
     run = write_run(tmp_path / "runs/s", ENTRY, long_prompts(3, 9_000))
     display(run)
     before = {path.name for path in (run / "prompts").iterdir()}
@@ -196,7 +193,7 @@ def test_files_of_an_earlier_run_go(tmp_path: Path) -> None:
 
 
 def test_completed_runs_can_be_skipped(tmp_path: Path) -> None:
-    """With `--skip-completed-run-display-json` what is there stays."""
+    """Existing display files stay if `--skip-completed-run-display-json` is given."""
     run = write_run(tmp_path / "runs/s", ENTRY, long_prompts(2, 9_000))
     display(run)
     (run / OUTPUTS[0]).write_text("[]")
@@ -205,7 +202,7 @@ def test_completed_runs_can_be_skipped(tmp_path: Path) -> None:
 
 
 def test_memory(tmp_path: Path) -> None:
-    """Prompts are in memory one after the other: the peak is far below their text."""
+    """Prompts are in memory one after the other, so the peak is far below the size of all prompts."""
     run = write_run(tmp_path / "runs/s", ENTRY, long_prompts(200, 300_000))
     tracemalloc.start()
     try:
@@ -220,7 +217,7 @@ def test_memory(tmp_path: Path) -> None:
 def test_stored_prompts_that_are_damaged(
     damaged: bytes | None, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The page goes without links, never with wrong ones, and it is said how many are missing."""
+    """Damaged stored prompts get no links instead of wrong ones, and a message says how many are missing."""
     run = write_run(tmp_path / "runs/s", ENTRY, long_prompts(2, 9_000))
     whole = [prompt for prompt, _ in long_prompts(2, 9_000)]
     write_prompts(run, zip("ab", whole, strict=True))
@@ -241,9 +238,58 @@ def test_stored_prompts_that_are_damaged(
 
 
 def test_statistics_that_are_cut_off(tmp_path: Path) -> None:
-    """They are named in one line."""
+    """One line names a file of statistics that is cut off."""
     run = write_run(tmp_path / "runs/s", ENTRY, long_prompts(2, 9_000))
     path = run / "per_instance_stats.json"
     path.write_bytes(path.read_bytes()[:-50])
     with pytest.raises(InputError, match=r"per_instance_stats\.json cannot be read"):
         display(run)
+
+
+@pytest.fixture
+def long_suite(tmp_path: Path) -> Path:
+    """Return the folder of a run whose pages take a second."""
+    return write_run(tmp_path / "benchmark_output/runs/s", ENTRY, long_prompts(60, 200_000))
+
+
+def summarize(folder: Path) -> subprocess.Popen[str]:
+    """Start the real `summarize` command in a folder."""
+    command = [str(BIN / "helm-longctx"), "summarize", "--suite", "s"]
+    return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def test_the_next_summary_removes_what_a_kill_leaves(tmp_path: Path, long_suite: Path) -> None:
+    """A summary removes the temporary files that a killed summary left."""
+    killed = summarize(tmp_path)
+    while not list(long_suite.glob(".display-*")):
+        assert killed.poll() is None, killed.communicate()
+        time.sleep(0.001)
+    killed.kill()
+    killed.communicate()
+    assert list(long_suite.glob(".display-*"))
+    again = summarize(tmp_path)
+    output, _ = again.communicate(timeout=300)
+    assert again.returncode == 0, output
+    assert not list(long_suite.glob(".display-*"))
+
+
+def test_two_summaries_at_once(tmp_path: Path, long_suite: Path) -> None:
+    """Two summaries at once succeed, because neither removes the files that the other is writing."""
+    processes = [summarize(tmp_path) for _ in range(2)]
+    outputs = [process.communicate(timeout=300)[0] for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], outputs
+    assert not list(long_suite.glob(".display-*"))
+    assert len(json.loads((long_suite / "instances.json").read_text())) == 60
+
+
+def test_files_of_a_running_summary_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Temporary files stay while another process holds the lock, even after the wait is over."""
+    run = write_run(tmp_path / "runs/s", ENTRY, long_prompts(2, 500))
+    (run / ".display-other").mkdir()
+    monkeypatch.setattr("helm_longctx.results.leaderboard.display._PATIENCE", 0.01)
+    with hold_lock(run / ".display.lock", "test") as is_held:
+        assert is_held
+        assert len(display(run)[0]) == 2
+    assert [path.name for path in run.glob(".display-*")] == [".display-other"]
+    display(run)
+    assert not list(run.glob(".display-*"))

@@ -1,4 +1,4 @@
-"""Ratings of runs and files, side by side."""
+"""Tests of tables that combine the ratings of runs and files."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helm_longctx.errors import InputError
-from helm_longctx.report.ratings import HUMAN, JUDGE, rating_tables, read_ratings
+from helm_longctx.results.leaderboard.export import write_csv
+from helm_longctx.results.leaderboard.ratings import HUMAN, JUDGE, rating_tables, read_ratings
 
 
 def lines(name: str, *rows: Mapping[str, Any]) -> Path:
-    """A file of JSON lines."""
+    """Write a file of JSON lines, and return its path."""
     Path(name).write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return Path(name)
 
 
 def make_run(folder: str, scores: Mapping[str, float], verdicts: Iterable[Mapping[str, Any]]) -> Path:
-    """A run's folder, as HELM writes it: the scores of instance `i0`, and what judges said of `i0`, `i1`, …"""
+    """Write a run in HELM's files with the scores of instance `i0` and judges' verdicts on `i0`, `i1`, …, and return its folder."""
     Path(folder).mkdir(parents=True)
     stats = [{"name": {"name": name, "split": "test"}, "count": 1, "mean": value} for name, value in scores.items()]
     per_instance = [{"instance_id": "i0", "train_trial_index": 0, "stats": stats}]
@@ -41,7 +42,7 @@ def verdict(correctness: float) -> dict[str, Any]:
 
 
 def test_a_runs_ratings() -> None:
-    """Judged scores and their means apart, verdicts by judge; other statistics, and verdicts that are missing, are none."""
+    """A run has judged scores by judge, and verdicts by judge; other statistics and missing verdicts are no ratings."""
     scores = {"judge_score": 0.5, "judge_score:a": 1.0, "judge_score:b": 0.0, "f1": 0.3, "judge_failed": 0.0}
     run = make_run("runs/r", scores, [{"a": verdict(3), "b": verdict(0)}, {"a": verdict(2), "b": {"answer": None}}])
     tables, unknown = rating_tables(read_ratings(run, JUDGE), None)
@@ -60,7 +61,7 @@ def test_a_runs_ratings() -> None:
 
 
 def test_a_suites_runs_are_told_apart() -> None:
-    """By the labels' column `run`, which is then needed."""
+    """Labels need the column `run` if they are about a suite with several runs."""
     for name, value in (("r", 0.0), ("q", 1.0)):
         make_run(f"s/{name}", {"judge_score": value}, [{"a": verdict(3 * value)}])
     judged = read_ratings(Path("s"), JUDGE)
@@ -94,7 +95,7 @@ def test_repeats_are_told_apart() -> None:
 
 
 def test_labels_as_csv() -> None:
-    """As spreadsheets write it: with a mark at the front, quoted text, and empty cells, which are no ratings."""
+    """Labels are read from CSV as spreadsheets write it: with a byte order mark, quoted text, and empty cells without a rating."""
     text = '\ufeffinstance,rater,correctness,answer\n7,eva,3,"a ""b"", c"\n8,eva,,x\n7,jan,2,y\n9,jan,1,z\n'
     Path("l.csv").write_text(text, encoding="utf-8")
     judged = read_ratings(lines("j.jsonl", *({"id": str(n), "correctness": 1} for n in range(9))), JUDGE)
@@ -105,9 +106,18 @@ def test_labels_as_csv() -> None:
     assert table["eva"].count() == table["jan"].count() == 1
 
 
+def test_ids_of_an_exported_table() -> None:
+    """An id that `export` quoted, because a spreadsheet would compute it, matches the same id without quotes."""
+    write_csv(Path("l.csv"), ["id", "correctness"], [("=7", 3), ("-1", 2)])
+    judged = read_ratings(lines("j.jsonl", {"id": "=7", "correctness": 1}, {"id": "-1", "correctness": 1}), JUDGE)
+    tables, unknown = rating_tables(judged, read_ratings(Path("l.csv"), HUMAN))
+    assert unknown == 0
+    assert tables["correctness"][HUMAN].to_dict() == {("=7", 1): 3, ("-1", 1): 2}
+
+
 @given(st.dictionaries(st.text(min_size=1), st.floats(allow_nan=False, allow_infinity=False), min_size=1))
 def test_files_are_read_as_they_are(tmp_path_factory: pytest.TempPathFactory, values: dict[str, float]) -> None:
-    """Any id, any number."""
+    """Ratings keep any id and any number of a file."""
     path = tmp_path_factory.mktemp("ratings") / "r.jsonl"
     path.write_text("".join(json.dumps({"id": key, "m": value}) + "\n" for key, value in values.items()))
     read = read_ratings(path, JUDGE)
@@ -115,10 +125,10 @@ def test_files_are_read_as_they_are(tmp_path_factory: pytest.TempPathFactory, va
 
 
 def test_what_cannot_be_compared() -> None:
-    """Each mistake is one line that says what is wrong."""
+    """Each mistake that makes ratings incomparable is told in one line."""
     judged = read_ratings(lines("j.jsonl", {"id": "a", "judge_score": 1}), JUDGE)
     for labels, message in (
-        ([{"id": "a", "grade": 1}], "labels have none of the judged metrics; allowed: judge_score"),
+        ([{"id": "a", "grade": 1}], "labels have none of the judged metrics; add a column judge_score"),
         ([{"id": "b", "judge_score": 1}], "no labelled answer was judged; ids of judged answers look like 'a'"),
         ([{"id": "a", "judge_score": 1}] * 2, "human rated 'a' twice by judge_score; keep one rating"),
     ):
@@ -141,19 +151,19 @@ def test_what_cannot_be_compared() -> None:
         (
             "runs/per_instance_stats.json",
             "[{}]",
-            r"runs/per_instance_stats\.json cannot be read .KeyError.; make that run again",
+            r"runs/per_instance_stats\.json cannot be read .KeyError.; repeat that run",
         ),
         (
             "runs/per_instance_stats.json",
             "[",
-            r"runs/per_instance_stats\.json cannot be read .JSONDecodeError.; make that run again",
+            r"runs/per_instance_stats\.json cannot be read .JSONDecodeError.; repeat that run",
         ),
         ("runs/per_instance_stats.json", "[]", r"runs/scenario_state\.json cannot be read .FileNotFoundError."),
         ("runs/nothing.json", "[]", "runs has no ratings: no finished run with a judge"),
     ],
 )
 def test_files_that_are_none(name: str, text: str | None, message: str) -> None:
-    """A file or folder that is not what it should be is named."""
+    """An error names a file or folder that holds no ratings."""
     if text is not None:
         Path(name).parent.mkdir(exist_ok=True)
         Path(name).write_text(text)

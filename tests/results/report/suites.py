@@ -1,10 +1,11 @@
-"""Fabricated suites for the report: models of different skill, with failures, cut prompts and hostile texts."""
+"""Fabricates suites for the report: models of different skill, with failures, cut prompts and hostile texts."""
 
 from __future__ import annotations
 
 import json
 import random
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,10 @@ from helm.common.general import asdict_without_nones
 from helm.common.object_spec import parse_object_spec
 
 import helm_longctx.plugin  # noqa: F401  # our run entries
-from helm_longctx.benchmarks import benchmark_of
-from helm_longctx.protocol.metric_names import task_score
-from helm_longctx.protocol.sample import Sample
-from helm_longctx.protocol.task import Task
+from helm_longctx.tasks.metric_names import task_score
+from helm_longctx.tasks.registry import benchmark_of
+from helm_longctx.tasks.sample import Sample
+from helm_longctx.tasks.task import Task
 
 HOSTILE = (
     "青岛 </script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\"> {{7*7}} \u2028"
@@ -29,20 +30,24 @@ DEPTHS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 def write_suite(
     suite: Path, entries: Iterable[str], skills: dict[str, float], instances: int = 12, text: str = HOSTILE
 ) -> None:
-    """A run of each entry by each model, whose answers are right with a probability that its skill and length give."""
+    """Write a run of each entry by each model, whose answers are right with a probability that its skill and length give.
+
+    Judged answers also have the task's other metrics, which are higher on average if the answer is right.
+    """
     for entry in entries:
         for model, skill in skills.items():
             write_run(suite, f"{entry}{',' if ':' in entry else ':'}model={model}", model, skill, instances, text)
 
 
 def write_run(suite: Path, entry: str, model: str, skill: float, instances: int, text: str = HOSTILE) -> Path:
-    """A run in HELM's files; its folder."""
-    (spec,) = construct_run_specs(parse_object_spec(entry.replace(model, "longctx/null")))
-    plain = json.loads(json.dumps(asdict_without_nones(spec)).replace("longctx/null", model))
-    run = suite / plain["name"].replace("/", "_").replace("longctx_null", model.replace("/", "_"))
+    """Write a run in HELM's files, and return its folder."""
+    (spec,) = construct_run_specs(parse_object_spec(entry.replace(f"model={model}", "model=longctx/null")))
+    content = json.dumps(asdict_without_nones(spec)).replace("longctx/null", model)
+    plain = json.loads(content.replace("longctx_null", model.replace("/", "_")))
+    run = suite / plain["name"].replace("/", "_")
     run.mkdir(parents=True)
     arguments = plain["scenario_spec"]["args"]
-    answers = list(_answers(arguments, model, skill, instances, text))
+    answers = list(_answers(arguments, plain["adapter_spec"]["num_trials"], model, skill, instances, text))
     states = {"adapter_spec": plain["adapter_spec"], "request_states": [state for state, _ in answers]}
     rows = [row for _, row in answers]
     files = {"run_spec": plain, "per_instance_stats": rows, "stats": list(_means(rows)), "scenario_state": states}
@@ -53,24 +58,25 @@ def write_run(suite: Path, entry: str, model: str, skill: float, instances: int,
 
 
 def _answers(
-    arguments: dict[str, Any], model: str, skill: float, instances: int, text: str
+    arguments: dict[str, Any], trials: int, model: str, skill: float, instances: int, text: str
 ) -> Iterator[tuple[Any, Any]]:
     benchmark = benchmark_of(arguments["entry"])
     category, length = benchmark.entries[arguments["entry"]], arguments.get("length")
     chosen = arguments.get(benchmark.task_argument)
     rng = random.Random(f"{arguments['entry']} {length} {model}")
-    for task in category.tasks:
-        if chosen and task.argument != chosen:
-            continue
-        for number in range(instances):
+    named = [task for task in (*category.tasks, *category.variants) if task.argument == str(chosen)]
+    for task in named or category.tasks:
+        for number, repeat in product(range(instances), range(trials)):
             ease = random.Random(f"{task.name} {number} {length}").random()
             middle = 0.25 if DEPTHS[number % 6] in (0.4, 0.6) else 0.0
             loss = 0.012 * ((length or 8192) // 8192)
             chance = skill - loss - middle + 0.5 * (ease - 0.5)
-            yield _answer(task, number, rng.random() < chance, rng.random() < 0.04, text)
+            yield _answer(task, number, repeat, rng.random() < chance, rng.random() < 0.04, text)
 
 
-def _answer(task: Task, number: int, is_right: bool, fails: bool, extra: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def _answer(
+    task: Task, number: int, repeat: int, is_right: bool, fails: bool, extra: str
+) -> tuple[dict[str, Any], dict[str, Any]]:
     name, answer, depth = f"{task.name}-{number}", f"Pier {number} {extra}", DEPTHS[number % 6]
     question = f"Which harbour? {number // 6}"
     prompt = f"{'fog on the water. ' * 300}{answer}{' lamps and few were there.' * 300}\n{question}"
@@ -88,15 +94,21 @@ def _answer(task: Task, number: int, is_right: bool, fails: bool, extra: str) ->
     }
     state = {
         "instance": {**instance, "extra_data": sample.to_json()},
-        "train_trial_index": 0,
+        "train_trial_index": repeat,
         "request": {"model": "m", "model_deployment": "m", "prompt": prompt},
         "result": {**result, "embedding": [], "cached": False, "request_time": 1.0},
     }
     values: dict[str, float] = {"depth": depth, "request_failed": float(fails), "prompt_cut": float(number % 5 == 0)}
     scores = dict.fromkeys(("longctx_score", task_score(task.name), *task.headline), float(is_right))
-    values |= {} if fails else scores
+    values |= {} if fails else {**_other_metrics(task, number, is_right), **scores, "output_tokens": 40.0, "cost": 0.02}
     stats = [_stat(metric, task.name, [value]) for metric, value in values.items()]
-    return state, {"instance_id": name, "train_trial_index": 0, "stats": stats}
+    return state, {"instance_id": name, "train_trial_index": repeat, "stats": stats}
+
+
+def _other_metrics(task: Task, number: int, is_right: bool) -> dict[str, float]:
+    names = [name for name in task.metrics if task.official_judge and not name.startswith("judge_")]
+    noise = random.Random(f"{task.name} {number} {is_right}")
+    return {name: round(0.6 * noise.random() + 0.2 * is_right, 3) for name in names}
 
 
 def _means(rows: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Reports as one document, and what the command refuses."""
+"""Tests of reports as one document, and of the errors of the command."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from helm_longctx.benchmarks import BENCHMARKS, find_benchmark
 from helm_longctx.errors import InputError
-from helm_longctx.pages.build import write_report
-from helm_longctx.pages.files import escape_markdown, escape_tex
-from tests.cli.test_cli import Command, command  # noqa: F401  # the fixture
+from helm_longctx.results.report.build import write_report
+from helm_longctx.results.report.files import escape_markdown, escape_tex
+from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
+from tests.support.commands import Command
 
 
 def test_markdown(suite: Path, tmp_path: Path) -> None:
-    """Each table is one, and each plot and data file that it names exists. Plots contain Chinese titles as text."""
+    """The Markdown tables are well formed, and each plot and data file that is named exists, with Chinese titles as text."""
     path = write_report(suite, BENCHMARKS, tmp_path, "markdown", published=False, server="")
     text = path.read_text(encoding="utf-8")
     tables = re.findall(r"(?:^\|.*\|\n)+", text, re.MULTILINE)
@@ -32,7 +32,7 @@ def test_markdown(suite: Path, tmp_path: Path) -> None:
 
 
 def test_latex(suite: Path, tmp_path: Path) -> None:
-    """Environments are closed, and no special character of a text is left as it is."""
+    """The LaTeX environments are closed, and every special character of a text is escaped."""
     path = write_report(suite, [find_benchmark("helmet")], tmp_path, "latex", published=False, server="")
     text = path.read_text(encoding="utf-8")
     assert re.findall(r"\\begin\{(\w+)\}", text).count("longtable") == text.count(r"\end{longtable}") >= 3
@@ -44,13 +44,13 @@ def test_latex(suite: Path, tmp_path: Path) -> None:
 
 
 def test_escapes() -> None:
-    """What a format would read as markup stays text."""
+    """Markup of a format in a text is escaped."""
     assert escape_markdown("a|b <i> *x*\n# y") == r"a\|b \<i\> \*x\* \# y"
     assert escape_tex("50 % of a_b & {c} \\d") == r"50 \% of a\_b \& \{c\} \textbackslash{}d"
 
 
 def test_pdf_needs_a_browser(suite: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is one line, which names other formats."""
+    """One line says that a PDF needs a browser, and names other formats."""
     monkeypatch.setattr(shutil, "which", lambda name: None)
     with pytest.raises(InputError, match="format=pdf needs Chromium or Chrome; install it, or use markdown"):
         write_report(suite, BENCHMARKS, tmp_path, "pdf", published=False, server="")
@@ -59,14 +59,14 @@ def test_pdf_needs_a_browser(suite: Path, tmp_path: Path, monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--to", "x", "--server", "localhost"], "report: server='localhost' is not allowed; allowed: an address"),
+        (["--to", "x", "--server", "localhost"], "report: server='localhost' is invalid; give an address"),
         ([], "report: to is missing; without --suite, name a folder with --to"),
         (["--to", "x", "--no-published"], "report has no scores to report; run helm-run with this --suite first"),
         (["--suite", "nosuch"], "suite='nosuch' is not in benchmark_output/runs"),
     ],
 )
-def test_mistakes(arguments: list[str], message: str, command: Command) -> None:  # noqa: F811
-    """Each is one line, and nothing is written."""
+def test_mistakes(arguments: list[str], message: str, command: Command) -> None:
+    """Each mistake gives one line, and nothing is written."""
     assert command("report", *arguments) == 2
     assert message in command.err
     assert command.err.count("\n") == 1

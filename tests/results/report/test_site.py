@@ -1,4 +1,4 @@
-"""The site: complete, without anything from elsewhere, and safe from the texts of models and data."""
+"""Tests that the site is complete, loads nothing from elsewhere, and is safe from the texts of models and data."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from helm_longctx.pages.site import dump_json, safe_json
-from tests.pages.conftest import SERVER
-from tests.pages.suites import HOSTILE
+from helm_longctx.results.report.site import dump_json, safe_json
+from tests.results.report.conftest import SERVER
+from tests.results.report.suites import HOSTILE
 
 ADDRESSES = {"src", "href", "action", "data", "poster"}
 
 
 class Links(HTMLParser):
-    """Collects the addresses in a page, and its scripts."""
+    """A parser that collects the addresses in a page, and its scripts."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -35,14 +35,14 @@ class Links(HTMLParser):
 
 
 def read(page: Path) -> Links:
-    """Parse a page."""
+    """Parse a page, and return its addresses and scripts."""
     parser = Links()
     parser.feed(page.read_text(encoding="utf-8"))
     return parser
 
 
 def test_all_pages_are_there(site: Path) -> None:
-    """A page for each topic, and one for the instances of each run entry, which its models share."""
+    """There is a page for each topic, and one for the instances of each run entry, which its models share."""
     pages = {path.stem for path in site.glob("*.html")}
     topics = {"index", "helmet-length", "helmet-depth", "helmet-comparison", "helmet-runs"}
     assert topics < pages
@@ -50,7 +50,7 @@ def test_all_pages_are_there(site: Path) -> None:
 
 
 def test_nothing_comes_from_elsewhere(site: Path) -> None:
-    """Scripts and styles are files of the site; every link leads to a file, or to the server that was given."""
+    """Scripts and styles are files of the site, and every link leads to a file or to the given server."""
     for page in site.glob("*.html"):
         found = read(page)
         assert found.handlers == []
@@ -65,7 +65,7 @@ def test_nothing_comes_from_elsewhere(site: Path) -> None:
 
 
 def test_texts_cannot_run(site: Path) -> None:
-    """No file has a hostile text as it is; instances' texts stand in scripts only, with escaped brackets."""
+    """No file contains a hostile text unescaped, and instances' texts are only in scripts, with escaped brackets."""
     for path in [*site.glob("*.html"), *site.glob("instances-*/*.js")]:
         assert "<script>document.title" not in path.read_text(encoding="utf-8"), path
         assert "\u2028" not in path.read_text(encoding="utf-8"), path
@@ -74,7 +74,7 @@ def test_texts_cannot_run(site: Path) -> None:
 
 
 def test_json_in_scripts() -> None:
-    """It is the same value, whatever the text, and cannot end its element."""
+    """JSON in a script has the same value whatever the text, and cannot end the script."""
     for value in (HOSTILE, "<!--", "]]>", "\u2029", {"a": [1, None, "é青"]}):
         text = safe_json(value)
         assert not set("<>&\u2028\u2029") & set(text)
@@ -83,7 +83,7 @@ def test_json_in_scripts() -> None:
 
 
 def test_every_plot_has_its_data(site: Path) -> None:
-    """As CSV and as JSON, with the same rows as in the page."""
+    """The data of every plot are files of CSV and JSON with the same rows as in the page."""
     names = re.findall(r'<figure class="plot" id="([^"]+)"', (site / "index.html").read_text(encoding="utf-8"))
     assert names
     for name in names:
@@ -94,7 +94,7 @@ def test_every_plot_has_its_data(site: Path) -> None:
 
 
 def test_instances_have_all_that_a_reader_needs(site: Path) -> None:
-    """Scores, conditions, the prompt with its evidence, the errors of failed requests, and links to HELM's page."""
+    """An instance has scores, conditions, the prompt with its evidence, errors of failed requests, and links to HELM's page."""
     page = next(site.glob("instances-helmet-recall-task-json-kv-length-8k-*.html"))
     index = json.loads((site / page.stem / "index.js").read_text(encoding="utf-8").split("=", 1)[1].rstrip(";\n"))
     assert [run["model"] for run in index["runs"]] == ["acme/one", "acme/two", "longctx/null"]
@@ -121,5 +121,5 @@ def test_instances_have_all_that_a_reader_needs(site: Path) -> None:
 
 @pytest.mark.parametrize("name", ["index.html", "helmet-runs.html"])
 def test_scores_that_are_not_comparable_are_marked(site: Path, name: str) -> None:
-    """With the reason."""
+    """The page gives the reason why scores are not comparable."""
     assert "failed requests" in (site / name).read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Rank correlations and effective lengths."""
+"""Tests of rank correlations and effective lengths."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
-from helm_longctx.statistics.correlation import matrix, spearman
-from helm_longctx.statistics.intervals import Interval
-from helm_longctx.statistics.lengths import drop, effective_length, length_means, share_of_shortest
+from helm_longctx.results.statistics.correlation import matrix, spearman
+from helm_longctx.results.statistics.intervals import Interval
+from helm_longctx.results.statistics.lengths import drop, effective_length, length_means, share_of_shortest
 
 
 def test_missing_values_are_left_out_in_pairs() -> None:
-    """Only rows with both values count."""
+    """Only rows with both values count in a correlation."""
     nan = math.nan
     result = spearman([1, 2, 3, 4, nan, 6], [1, 2, 3, 5, 0, 4])
     assert result.n == 5
@@ -22,16 +24,52 @@ def test_missing_values_are_left_out_in_pairs() -> None:
 
 
 def test_what_cannot_be_correlated() -> None:
-    """A constant column has no order; three pairs have no interval."""
+    """A constant column has no correlation, and three pairs have no interval."""
     assert math.isnan(spearman([1, 1, 1, 1], [1, 2, 3, 4]).rho)
     three = spearman([1, 2, 3], [1, 2, 3])
     assert three.rho == pytest.approx(1)
     assert math.isnan(three.low)
-    assert spearman(range(10), range(10)).low > 0.99
+    assert math.isnan(three.high)
+
+
+@pytest.mark.parametrize("n", [4, 5, 10, 30])
+def test_a_perfect_order_is_not_certain(n: int) -> None:
+    """The interval of a perfect correlation has a width, and its p-value is 2 / n!, which is 0.017 for five models."""
+    for found in (spearman(range(n), range(n)), spearman(range(n), range(n)[::-1])):
+        assert found.p_value == pytest.approx(2 / math.factorial(n))
+        assert found.high - found.low > 1e-4
+        assert found.low <= found.rho <= found.high
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=3, max_size=6))
+@settings(max_examples=15, deadline=None)
+def test_few_models_have_exact_p_values(rows: list[tuple[int, int]]) -> None:
+    """The p-values of few models are equal to scipy's permutation test over all orders, also with ties."""
+    from scipy.stats import permutation_test, spearmanr
+
+    x, y = (np.array(column) for column in zip(*rows, strict=True))
+    assume(np.ptp(x) > 0 and np.ptp(y) > 0)
+    expected = permutation_test(
+        (x,),
+        lambda x: abs(spearmanr(x, y).statistic).round(9),
+        permutation_type="pairings",
+        alternative="greater",
+        vectorized=False,
+    )
+    assert spearman(x, y).p_value == pytest.approx(expected.pvalue)
+
+
+def test_many_models_have_the_p_values_of_scipy() -> None:
+    """The p-value of many models is equal to scipy's, which uses the t approximation."""
+    from scipy.stats import spearmanr
+
+    random = np.random.default_rng(1)
+    x, y = random.random(20), random.random(20)
+    assert spearman(x, y).p_value == pytest.approx(spearmanr(x, y).pvalue)
 
 
 def test_the_interval_covers() -> None:
-    """Of two normal columns whose rank correlation is known."""
+    """About 95 % of intervals contain the rank correlation of two normal columns for which it is known."""
     random, r = np.random.default_rng(0), 0.7
     expected = 6 / math.pi * math.asin(r / 2)
     hits = 0
@@ -43,7 +81,7 @@ def test_the_interval_covers() -> None:
 
 
 def test_a_matrix_has_each_pair_once() -> None:
-    """The earlier column first."""
+    """A matrix has each pair of columns once, with the earlier column first."""
     assert list(matrix({"a": [1, 2, 3], "b": [3, 2, 1], "c": [1, 3, 2]})) == [("a", "b"), ("a", "c"), ("b", "c")]
 
 
@@ -60,7 +98,7 @@ RULER = {
 
 @pytest.mark.parametrize("model", RULER)
 def test_rulers_effective_length_and_means(model: str) -> None:
-    """What RULER prints. It computed its means from scores with more digits."""
+    """Effective lengths are those that RULER prints, and means differ from its means only by rounded digits."""
     printed, scores, means = RULER[model]
     by_length = {4096 << place: float(score) / 100 for place, score in enumerate(scores.split())}
     assert effective_length(by_length, 0.856) == printed
@@ -68,10 +106,25 @@ def test_rulers_effective_length_and_means(model: str) -> None:
 
 
 def test_lengths() -> None:
-    """A share of the shortest, and the drop."""
+    """The effective length is compared with a share of the score at the shortest length, and a drop has an interval."""
     scores = {4096: 0.95, 8192: 0.9, 16384: 0.8}
     assert effective_length(scores, 0.99) is None
     assert effective_length(scores, share_of_shortest(scores)) == 8192
     assert effective_length({}, 0.5) is None
     found = drop({8192: Interval(0.5, 0.46, 0.54, 10), 4096: Interval(0.9, 0.87, 0.93, 20)})
     assert (found.mean, found.low, found.high, found.n) == pytest.approx((0.4, 0.35, 0.45, 30))
+
+
+def test_clusters_count_as_one_pair() -> None:
+    """Copies of pairs have the same correlation, interval and p-value as the pairs alone."""
+    from scipy.stats import spearmanr
+
+    random = np.random.default_rng(5)
+    x = random.random(20)
+    y = x + random.random(20)
+    alone, copies = spearman(x, y), spearman(np.tile(x, 4), np.tile(y, 4), clusters=20)
+    assert copies.n == 80
+    assert (copies.rho, copies.p_value, copies.low, copies.high) == pytest.approx(
+        (alone.rho, alone.p_value, alone.low, alone.high)
+    )
+    assert alone.p_value == pytest.approx(spearmanr(x, y).pvalue)

@@ -1,15 +1,15 @@
-"""Subsets of made-up benchmarks."""
+"""Tests of the search for cheap subsets of made-up benchmarks."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from helm_longctx.statistics.subset import MOST_SETS, Scores, _sets, agreement, find_subset
+from helm_longctx.results.statistics.subset import MOST_SETS, Scores, _sets, agreement, find_subset
 
 
 def made(noisy: float) -> Scores:
-    """Two tasks at two lengths that rank 40 models alike, and a third task that is dear and says nothing."""
+    """Return scores of two tasks at two lengths that rank 40 models alike, and of an expensive third task that says nothing."""
     random = np.random.default_rng(0)
     skill = np.linspace(0.05, 0.95, 40)[:, None]
     columns = [skill + noisy * random.standard_normal((40, 2)) for _ in range(2)] + [0.5 + 0 * random.random((40, 2))]
@@ -19,7 +19,7 @@ def made(noisy: float) -> Scores:
 
 
 def test_the_cheapest_task_is_enough() -> None:
-    """The short length, some of the questions, and never the task that says nothing."""
+    """The subset has one task at its short length with a part of its questions, and never the task that says nothing."""
     scores = made(noisy=0.0)
     subset = find_subset(scores, 0.9, 0.25)
     assert subset
@@ -30,7 +30,7 @@ def test_the_cheapest_task_is_enough() -> None:
 
 
 def test_fewer_questions_are_noisier() -> None:
-    """A higher wish costs more."""
+    """A subset that must agree better with the whole costs more."""
     dear, cheap = (find_subset(made(noisy=0.02), wish, 1.0) for wish in (0.99, 0.8))
     assert dear
     assert cheap
@@ -39,7 +39,7 @@ def test_fewer_questions_are_noisier() -> None:
 
 
 def test_many_tasks_are_tried_in_small_sets() -> None:
-    """Of thirty tasks the small sets and the whole are tried, each once."""
+    """Of thirty tasks, only the small sets and the whole are tried, and each is tried once."""
     sets = _sets(30)
     assert len({tuple(row) for row in sets.tolist()}) == len(sets) == MOST_SETS
     assert sets[:30].sum() == 30
@@ -48,14 +48,14 @@ def test_many_tasks_are_tried_in_small_sets() -> None:
 
 
 def test_there_may_be_none() -> None:
-    """Scores that are only noise cannot be foretold from a part."""
+    """No subset is found if the scores are only noise."""
     random = np.random.default_rng(0)
     scores = Scores(random.random((20, 3, 2)), np.full((3, 2), 100.0), np.ones((3, 2)))
     assert find_subset(scores, 0.95, 0.25) is None
 
 
 def test_all_questions_have_no_noise() -> None:
-    """Fewer have that of right and wrong answers."""
+    """A score on all questions has no noise, and a score on fewer has the noise of right and wrong answers."""
     scores = Scores(np.full((1, 1, 1), 0.5), np.full((1, 1), 100.0), np.ones((1, 1)))
     assert scores.noise(1.0).item() == 0
     assert scores.noise(0.25).item() == pytest.approx(np.sqrt(0.25 * (1 / 25 - 1 / 100)))

@@ -3,116 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
-from helm.benchmark.model_deployment_registry import (
-    DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT,
-    ClientSpec,
-    ModelDeployment,
-    register_model_deployment,
-)
 
-from helm_longctx.batching import collection, services, submission
-from helm_longctx.batching.collection import Batches
-from helm_longctx.batching.submission import BatchRunner, Plan
 from helm_longctx.errors import InputError
-from helm_longctx.models import lexical
+from helm_longctx.models.apis import batches
+from helm_longctx.models.baselines import lexical
+from helm_longctx.runner.batches import submission
 from helm_longctx.runs.journal import NAME as JOURNAL
 from helm_longctx.runs.ledger import Ledger
-from tests.running.making import make_run, means, read, spec_of
-from tests.servers import faults
-from tests.servers.batches import BatchServer, serve_batches
-from tests.servers.faults import Fault
-from tests.servers.llm import serve
-from tests.servers.models import Model
-
-ENTRY = "helmet_recall:length=4k,num_samples=3,style=chat,model=longctx/lexical,model_deployment="
-"""Twelve requests."""
-
-PROTOCOLS = ["openai", "anthropic"]
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[BatchServer]:
-    """A server with batches; nobody waits."""
-    monkeypatch.setattr(submission, "SETTLE", 0)
-    monkeypatch.setattr(collection, "POLL", 0)
-    monkeypatch.setattr(services, "RETRIES", 0)
-    with serve_batches(lexical.answer) as running:
-        # What a prompt cache has depends on what was asked before.
-        running.cache = SimpleNamespace(read=lambda prefixes: 0, write=lambda prefixes: None)
-        yield running
-
-
-def register(protocol: str, server: Any, **arguments: Any) -> str:
-    """A deployment of ours; its name."""
-    name = f"corp/{protocol}"
-    client = {"openai": "OpenAIClient", "anthropic": "AnthropicClient"}[protocol]
-    address = server.openai if protocol == "openai" else server.address
-    spec = ClientSpec(f"helm_longctx.apis.{client}", {"base_url": address, **arguments})
-    DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT.pop(name, None)
-    register_model_deployment(ModelDeployment(name=name, client_spec=spec, model_name="longctx/lexical"))
-    return name
-
-
-class Folder:
-    """Runs of one entry in a folder.
-
-    Attributes:
-        run: the run's folder.
-    """
-
-    def __init__(self, folder: Path, entry: str):
-        self._folder, self._entry = folder, entry
-        self.spec = spec_of(entry)
-        self.run = folder / "benchmark_output/runs/s" / self.spec.name
-
-    def submit(self, **plan: Any) -> None:
-        """Submit it."""
-        BatchRunner(Plan(**plan), self._folder / "benchmark_output", "s", self._folder).run_all([self.spec])
-
-    @property
-    def batches(self) -> Batches:
-        """Its batches."""
-        return Batches(self._folder, [self.run])
-
-    def make(self) -> Path:
-        """`helm-run`, without its cache."""
-        return make_run(self._folder, self._entry, cache=False)
-
-    @property
-    def failures(self) -> dict[str, int]:
-        """Of all batches."""
-        with Ledger(self.run) as ledger:
-            return {kind: n for part in ledger.parts for kind, n in (part.failures or {}).items()}
-
-
-@pytest.fixture(params=PROTOCOLS)
-def folder(request: pytest.FixtureRequest, tmp_path: Path, server: BatchServer) -> Folder:
-    """A run of each protocol."""
-    return Folder(tmp_path, ENTRY + register(request.param, server))
-
-
-def direct(folder: Folder, server: BatchServer) -> list[str]:
-    """Prompts that were sent directly, but for the tiny ones."""
-    return [call.prompt for call in server.calls if call.prompt != submission.PROBE]
-
-
-def stated(run: Path) -> list[Any]:
-    """What a run's states have, without the time that requests took."""
-    states = read(run, "scenario_state")["request_states"]
-    for state in states:
-        for name in ("request_time", "request_datetime", "cached"):
-            state["result"].pop(name, None)
-    return states
+from tests.runner.making import make_run, means
+from tests.support.batches import ENTRY, PROTOCOLS, Folder, direct, register, stated
+from tests.support.servers import faults
+from tests.support.servers.batches import BatchServer
+from tests.support.servers.faults import Fault
+from tests.support.servers.llm import serve
+from tests.support.servers.models import Model
 
 
 def test_the_same_as_the_direct_way(folder: Folder, server: BatchServer, tmp_path: Path) -> None:
-    """Split, out of order and after some polls; then `helm-run` sends nothing, and its results are the same."""
+    """Batches are split and answered out of order after some polls. Then `helm-run` sends nothing and has the same results."""
     server.polls = 2
     folder.submit(batch_size=5)
     assert [batch.total for batch in server.batches.values()] == [5, 5, 2]
@@ -136,13 +48,13 @@ def test_the_same_as_the_direct_way(folder: Folder, server: BatchServer, tmp_pat
 
 
 def some(server: BatchServer, part: int) -> Callable[[str], bool]:
-    """A part of all prompts, which stays the same."""
+    """Return a function that says whether a prompt is in a part of all prompts, which stays the same."""
     chosen: dict[str, bool] = {}
     return lambda prompt: chosen.setdefault(prompt, len(chosen) % part == 0)
 
 
 def test_what_gets_no_answer(folder: Folder, server: BatchServer) -> None:
-    """It is counted by kind, and submitted again; what has an answer is not."""
+    """Requests without an answer are counted by kind and submitted again. Requests with an answer are not."""
     kinds = [Fault.TOO_LONG, Fault.FLAGGED, Fault.SERVER_ERROR, Fault.REFUSED]
     fates = ["expired", "missing"]
     found = {submission.PROBE: 99}
@@ -165,7 +77,7 @@ def test_what_gets_no_answer(folder: Folder, server: BatchServer) -> None:
 
 
 def test_waiting_sends_again(folder: Folder, server: BatchServer) -> None:
-    """As long as some requests fail temporarily and others are answered; a request that always expires ends it."""
+    """Waiting sends requests again while others are answered. It ends if the only request left expires each time."""
     chosen = some(server, 3)
     server.fate = lambda prompt, before: "expired" if chosen(prompt) and before < 2 else None
     rounds = 0
@@ -193,7 +105,7 @@ def test_a_full_queue(tmp_path: Path, server: BatchServer) -> None:
 
 
 def test_cancelling(folder: Folder, server: BatchServer) -> None:
-    """What was answered until then is collected, and `helm-run` asks for the rest."""
+    """After `cancel`, the answers that exist are collected, and `helm-run` asks for the others."""
     server.polls = 5
     folder.submit()
     assert folder.batches.cancel() == 1
@@ -206,7 +118,7 @@ def test_cancelling(folder: Folder, server: BatchServer) -> None:
 
 @pytest.mark.parametrize("step", ["create+", "create", "upload"])
 def test_a_lost_connection(folder: Folder, server: BatchServer, step: str) -> None:
-    """Whether the batch was created is found out; no request is paid for twice."""
+    """If the connection is lost, `submit` finds out whether the batch exists, and no request is paid for twice."""
     protocol = folder._entry.rpartition("/")[2]
     if (step, protocol) == ("upload", "anthropic"):
         pytest.skip("Anthropic takes no files")
@@ -233,7 +145,7 @@ def test_a_lost_connection(folder: Folder, server: BatchServer, step: str) -> No
 
 
 def test_another_runs_batch_of_the_same_size(tmp_path: Path, server: BatchServer) -> None:
-    """Anthropic has no metadata: a batch is known by its results, and until then nothing is sent again."""
+    """Anthropic's batches have no metadata. A batch is recognized by its results, and until then nothing is sent again."""
     deployment = register("anthropic", server)
     folder, other = Folder(tmp_path, ENTRY + deployment), Folder(tmp_path / "b", ENTRY.replace("4k", "5k") + deployment)
     server.polls = 3
@@ -258,7 +170,7 @@ def test_another_runs_batch_of_the_same_size(tmp_path: Path, server: BatchServer
 
 
 def test_files_for_vllm(tmp_path: Path, server: BatchServer) -> None:
-    """The user runs them; half a result file, and one with failures."""
+    """The user runs the files with vLLM. A result file can be incomplete, or have failures."""
     folder = Folder(tmp_path, ENTRY + register("openai", server, model="llama"))
     folder.submit(as_files=True)
     assert server.calls == []
@@ -291,7 +203,7 @@ def test_files_for_vllm(tmp_path: Path, server: BatchServer) -> None:
     ("fault", "message"), [(Fault.UNAUTHORIZED, "the model cannot be asked: bad_key"), (Fault.FLAGGED, None)]
 )
 def test_a_tiny_request_first(folder: Folder, server: BatchServer, fault: Fault, message: str | None) -> None:
-    """A wrong key ends it before a batch is made, and leaves no file; a prompt that is refused says nothing of others."""
+    """A wrong key ends `submit` before there is a batch or a file. One prompt that is refused does not end it."""
     server.plan = faults.always(fault, lambda prompt: prompt == submission.PROBE)
     if message:
         with pytest.raises(InputError, match=message):
@@ -303,11 +215,13 @@ def test_a_tiny_request_first(folder: Folder, server: BatchServer, fault: Fault,
 
 
 def test_clients_without_batches(tmp_path: Path, server: BatchServer) -> None:
-    """One line names the deployment and what has batches."""
-    with pytest.raises(InputError, match="longctx/null has no batches; allowed: deployments with the clients OpenAI"):
+    """One line of error names the deployment and the clients that have batches."""
+    with pytest.raises(
+        InputError, match="longctx/null has no batches; use a deployment with AnthropicClient or OpenAI"
+    ):
         Folder(tmp_path, "helmet_recall:length=4k,num_samples=3,model=longctx/null").submit()
     folder = Folder(tmp_path, ENTRY + register("anthropic", server))
-    with pytest.raises(InputError, match="has no batches; allowed: deployments with the clients OpenAIClient of"):
+    with pytest.raises(InputError, match="has no batches; use a deployment with OpenAIClient of"):
         folder.submit(as_files=True)
     folder = Folder(tmp_path, ENTRY + register("openai", server, form="completions"))
     with pytest.raises(InputError, match="answers no requests to /v1/completions; set form: chat"):
@@ -316,8 +230,8 @@ def test_clients_without_batches(tmp_path: Path, server: BatchServer) -> None:
 
 
 def test_a_server_without_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One line; nothing waits anywhere, so `helm-run` may go on."""
-    monkeypatch.setattr(services, "RETRIES", 0)
+    """One line of error says so. There is no open batch, so `helm-run` is allowed."""
+    monkeypatch.setattr(batches, "RETRIES", 0)
     with serve(lexical.answer) as server:
         folder = Folder(tmp_path, ENTRY + register("openai", server))
         with pytest.raises(InputError, match="no batch can be created"):
@@ -327,7 +241,7 @@ def test_a_server_without_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_parameters_that_the_model_refuses(tmp_path: Path, server: BatchServer, protocol: str) -> None:
-    """The tiny request learns them, and the run records what was sent."""
+    """The tiny request finds the parameters that the model refuses. The run records what was sent."""
     server.models = {"lexical": Model(refuses=("temperature",))}
     folder = Folder(tmp_path, ENTRY + register(protocol, server, model="lexical"))
     folder.submit()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from helm_longctx.models import lexical
+from helm_longctx.models.baselines import lexical
 from tests.chaos.batches import BatchRun, Moment
 from tests.chaos.chaos import forks
-from tests.servers.batches import serve_batches
+from tests.support.servers.batches import serve_batches
 
 ENTRY = "helmet_recall:task=json_kv,length=4k,num_samples=12,style=chat"
 

@@ -1,4 +1,4 @@
-"""Runs as Ray tasks, with a real Ray on this machine."""
+"""Tests of runs as Ray tasks, with a real Ray on this machine."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from helm.common.request import Request, RequestResult
 
 from helm_longctx.environment import MAX_COST
 from helm_longctx.errors import InputError
-from helm_longctx.models import lexical
-from helm_longctx.running import LongContextRunner
-from helm_longctx.running.runner import runner_arguments
-from helm_longctx.scaling import RayRunner, ray_runner
-from helm_longctx.scaling.ray_runner import WORKERS, Cluster
-from tests.running.making import answered, deployed, spec_of
-from tests.scaling.test_shards import read_all, run_path
+from helm_longctx.models.baselines import lexical
+from helm_longctx.runner import LongContextRunner
+from helm_longctx.runner.machines import RayRunner, ray_runner
+from helm_longctx.runner.machines.ray_runner import WORKERS, Cluster
+from helm_longctx.runner.runner import runner_arguments
+from tests.runner.making import answered, deployed, spec_of
+from tests.support.shards import read_all, run_path
 
 ray: Any = pytest.importorskip("ray")
 ENTRY = "helmet_recall:task=json_kv,length=4k,num_samples=12,model=longctx/lexical,model_deployment=test/killed"
@@ -31,10 +31,13 @@ ASKED, KILLED = Path("asked"), Path("killed")
 
 
 class KilledClient(Client):
-    """Answers as the lexical baseline does, and notes each request. The first process to see the fifth is killed."""
+    """Answers as the lexical baseline does and records each request.
+
+    The first process that gets the fifth is killed.
+    """
 
     def make_request(self, request: Request) -> RequestResult:
-        """The answer."""
+        """Return the answer to a request."""
         question = request.prompt[-60:].replace("\n", " ")
         with ASKED.open("a") as file:
             file.write(f"{question}\n")
@@ -46,7 +49,7 @@ class KilledClient(Client):
 
 @pytest.fixture
 def small_ray(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Ray on this machine, with room for two tasks."""
+    """Start Ray on this machine, with room for two tasks."""
     monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
     # The workers import clients of the tests.
     variables = {"PYTHONPATH": os.pathsep.join(sys.path)}
@@ -67,7 +70,7 @@ def arguments(folder: str) -> dict[str, Any]:
 
 @pytest.mark.usefixtures("small_ray")
 def test_a_killed_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is lost, no answered request is asked again, and the results are those of one machine, byte by byte."""
+    """After a worker is killed no answered request is sent again, and the results equal one machine's byte by byte."""
     monkeypatch.setenv(WORKERS, "2")
     lines: list[str] = []
     monkeypatch.setattr(ray_runner, "hlog", lines.append)
@@ -81,7 +84,7 @@ def test_a_killed_worker(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("HELM_LONGCTX_WAIT", "no number")
         with pytest.raises(InputError, match=r"1 of 1 runs were not made: .*HELM_LONGCTX_WAIT='no number'"):
             RayRunner(**arguments("wrong")).run_all([spec])
-    assert all(re.fullmatch(r"\d+ requests answered of \d+ in the shards that were started", line) for line in lines)
+    assert all(re.fullmatch(r"\d of 2 shards are done", line) for line in lines)
     assert lines
     assert len(asked) == 13
     assert len(set(asked)) == 12
@@ -90,14 +93,14 @@ def test_a_killed_worker(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_limit_on_the_cost(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each worker would spend it."""
+    """A limit in dollars is refused, because each worker would spend it."""
     monkeypatch.setenv(MAX_COST, "5")
     with pytest.raises(InputError, match="limits one process and cannot limit Ray's workers"):
         RayRunner(**arguments("ray"))
 
 
 def test_resources(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A model in its process gets a GPU, if there is one, and its part of a CPU lets an API have many tasks."""
+    """A model in its process gets a GPU if there is one, and the fraction of a CPU allows many tasks for an API."""
     monkeypatch.setattr(ray, "put", lambda job: job)
     monkeypatch.setenv(WORKERS, "8")
     for resources, gpus in (({"CPU": 2.0, "GPU": 4.0}, 1), ({"CPU": 2.0}, 0)):
@@ -106,7 +109,7 @@ def test_resources(monkeypatch: pytest.MonkeyPatch) -> None:
         client = ClientSpec("helm.clients.huggingface_client.HuggingFaceClient")
         with deployed(ModelDeployment(name="test/local", client_spec=client, model_name="longctx/lexical")) as local:
             assert cluster._needs(local) == {"num_cpus": 1, "num_gpus": gpus}
-        client = ClientSpec("helm_longctx.apis.openai_client.OpenAIClient")
+        client = ClientSpec("helm_longctx.models.apis.OpenAIClient")
         with deployed(ModelDeployment(name="test/api", client_spec=client, model_name="longctx/lexical")) as api:
             assert cluster._needs(api) == {"num_cpus": 0.25, "num_gpus": 0}
         assert [cluster.shards_per_run(runs) for runs in (0, 1, 8, 16, 100)] == [8, 8, 4, 2, 1]

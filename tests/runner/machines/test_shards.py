@@ -1,37 +1,32 @@
-"""Runs that several processes make together."""
+"""Tests of runs that several processes make together."""
 
 from __future__ import annotations
 
-import re
 import signal
 import subprocess
 import threading
 from pathlib import Path
 
 import pytest
-from helm.benchmark.run_spec import RunSpec
 from typer.testing import CliRunner
 
-from helm_longctx.apis import rates
 from helm_longctx.cli.main import app
-from helm_longctx.models import lexical
-from helm_longctx.running import LongContextRunner
-from helm_longctx.running.runner import runner_arguments
-from helm_longctx.runs import claims
-from helm_longctx.runs.claims import Shard
+from helm_longctx.models.apis import rates
+from helm_longctx.models.baselines import lexical
+from helm_longctx.runner import LongContextRunner
+from helm_longctx.runner.machines.shards import ShardRunner, divide_paces
+from helm_longctx.runner.runner import runner_arguments
 from helm_longctx.runs.journal import answer_files
-from helm_longctx.scaling.shards import HelpingRunner, ShardRunner
+from helm_longctx.runs.shards import Shard
 from tests.e2e.commands import BIN, write_ready
-from tests.running.making import ENTRY, PlainClient, spec_of
-from tests.servers.llm import asked_again, serve
-
-FILES = ("scenario_state.json", "stats.json", "per_instance_stats.json", "run_spec.json", "scenario.json")
-PROMPTS = ("prompts.json", "prompts.zst")
+from tests.runner.making import ENTRY, PlainClient, spec_of
+from tests.support.servers.llm import asked_again, serve
+from tests.support.shards import read_all, run_path
 
 
 @pytest.fixture(autouse=True)
 def paces(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shards change how fast this process sends."""
+    """Restore the rate limits, because shards change how fast this process sends."""
     monkeypatch.setattr(rates, "_makers", list(rates._makers))
 
 
@@ -39,21 +34,8 @@ def arguments(folder: Path, **flags: bool) -> dict[str, object]:
     return runner_arguments(folder / "out", "s", folder, 2, has_cache=False, **flags)
 
 
-def run_path(folder: Path, spec: RunSpec) -> Path:
-    return folder / "out/runs/s" / spec.name
-
-
-def read_all(run: Path) -> dict[str, bytes]:
-    """Each file of a run, without what differs between two runs on one machine: the times of requests."""
-    times = re.compile(rb'\n *"request_(time|datetime)": [\d.e-]+,?')
-    seconds = re.compile(rb'\{\s*"name": \{\s*"name": "request_seconds".*?\n *\},?(?=\s*[{\]])', re.DOTALL)
-    files = {name: seconds.sub(b"", times.sub(b"", (run / name).read_bytes())) for name in (*FILES, *PROMPTS)}
-    assert {path.name for path in run.iterdir()} == {*files, ".lock"}
-    return files
-
-
 def test_merged_results_are_those_of_one_machine(tmp_path: Path) -> None:
-    """Byte by byte, and no request is sent twice."""
+    """The merged results of shards equal the results of one machine byte by byte, and no request is sent twice."""
     spec = spec_of(f"{ENTRY}test/plain")
     LongContextRunner(**arguments(tmp_path / "one")).run_all([spec])
     expected = PlainClient.asked.copy()
@@ -67,19 +49,20 @@ def test_merged_results_are_those_of_one_machine(tmp_path: Path) -> None:
     assert answer_files(run_path(tmp_path / "three", spec)) == []
 
 
-def test_shards_that_nobody_makes(tmp_path: Path) -> None:
-    """The first process to end makes them, and the other finds nothing to do."""
+def test_shards_that_no_process_makes(tmp_path: Path) -> None:
+    """The run sends their requests itself, and a shard of a complete run sends nothing."""
     spec = spec_of(f"{ENTRY}test/plain")
-    HelpingRunner(Shard(1, 3), **arguments(tmp_path)).run_all([spec])
-    assert len(PlainClient.asked) == 12
-    HelpingRunner(Shard(2, 3), **arguments(tmp_path)).run_all([spec])
+    ShardRunner(Shard(1, 3), **arguments(tmp_path)).run_all([spec])
+    assert 0 < len(PlainClient.asked) < 12
     LongContextRunner(**arguments(tmp_path)).run_all([spec])
-    HelpingRunner(Shard(3, 3), **arguments(tmp_path, skip_completed_runs=True)).run_all([spec])
+    assert len(PlainClient.asked) == len(set(PlainClient.asked)) == 12
+    ShardRunner(Shard(3, 3), **arguments(tmp_path, skip_completed_runs=True)).run_all([spec])
     assert len(PlainClient.asked) == 12
+    assert not (run_path(tmp_path, spec) / "shards").exists()
 
 
 def test_another_division(tmp_path: Path) -> None:
-    """Answers are found whatever shards there were."""
+    """Answers are found whatever the number of shards was."""
     spec = spec_of(f"{ENTRY}test/plain")
     ShardRunner(Shard(1, 2), **arguments(tmp_path)).run_all([spec])
     for number in range(1, 6):
@@ -87,23 +70,23 @@ def test_another_division(tmp_path: Path) -> None:
     assert len(PlainClient.asked) == len(set(PlainClient.asked)) == 12
 
 
-def test_a_limit_is_divided(tmp_path: Path) -> None:
+def test_a_limit_is_divided() -> None:
     """Four processes send together as much as one may."""
-    HelpingRunner(Shard(1, 4), **arguments(tmp_path))
+    divide_paces(4)
     pace = rates.pace("address", "model", 240, None)
     pace.reserve(1)
     assert 0.9 < pace.reserve(1) <= 1.0
 
 
 class Model:
-    """Answers as the lexical baseline does, and does not answer the sixth question until it is told to."""
+    """Answers as the lexical baseline does, and answers the sixth question only when it is told to."""
 
     def __init__(self) -> None:
         self.asked = 0
         self.reached, self.resume = threading.Event(), threading.Event()
 
     def __call__(self, prompt: str) -> str:
-        """The answer."""
+        """Return the answer to a prompt."""
         self.asked += 1
         if self.asked == 6:
             self.reached.set()
@@ -111,7 +94,7 @@ class Model:
         return lexical.answer(prompt)
 
 
-def test_a_killed_shard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_killed_shard(tmp_path: Path) -> None:
     """`kill -9`, the same command again and the merge: nothing is lost and no answered request is asked again."""
     entry = "helmet_recall:task=json_kv,length=4k,num_samples=24,style=chat,model=vllm/llama-3.1-8b-instruct"
     model = Model()
@@ -126,7 +109,6 @@ def test_a_killed_shard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         model.resume.set()
         # What the killed process had asked last was answered by the server, but nobody has that answer.
         lost = server.calls[-1].question
-        monkeypatch.setattr(claims, "STALE", 0.2)
         for part in ("2/2", "1/2"):
             result = CliRunner().invoke(app, [str(each) for each in [command[1], part, *command[3:]]])
             assert result.exit_code == 0, result.output

@@ -1,4 +1,4 @@
-"""The job scripts of docs/scale.md, with a real Slurm if there is one."""
+"""Tests of the job scripts of docs/scale.md, with a real Slurm if there is one."""
 
 from __future__ import annotations
 
@@ -15,24 +15,23 @@ import pytest
 import yaml
 from helm.common.codec import to_json
 
-from helm_longctx.models import lexical
-from tests.e2e.commands import BIN, run, write_ready
-from tests.running.making import make_runner, spec_of
-from tests.scaling.test_shards import read_all
-from tests.servers.llm import asked_again, serve
+from helm_longctx.models.baselines import lexical
+from tests.e2e.commands import BIN, RUNNER, run, write_ready
+from tests.runner.making import make_runner, spec_of
+from tests.support.servers.llm import asked_again, serve
+from tests.support.shards import read_all
 
-PAGE = Path(__file__).parents[2] / "docs/scale.md"
+PAGE = Path(__file__).parents[3] / "docs/scale.md"
 ENTRIES = "helmet_recall:task=json_kv,length=4k,num_samples=24,style=chat,model=vllm/llama-3.1-8b-instruct"
-RUNNER = ("--runner-class-name", "helm_longctx.running.LongContextRunner")
 
 
 def blocks(language: str) -> list[str]:
-    """The page's blocks in a language."""
+    """Return the page's blocks in a language."""
     return re.findall(rf"^```{language}\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 
 
 def test_the_kubernetes_job_is_yaml() -> None:
-    """Each index makes one of as many shards as there are."""
+    """The Kubernetes job is valid YAML, and its number of completions equals the number of shards."""
     (job,) = (content for block in blocks("yaml") if (content := yaml.safe_load(block)).get("kind") == "Job")
     (argument,) = job["spec"]["template"]["spec"]["containers"][0]["args"]
     assert f'"$((JOB_COMPLETION_INDEX + 1))/{job["spec"]["completions"]}" ' in argument
@@ -52,13 +51,13 @@ def write_jobs(folder: Path, address: str) -> str:
 
 
 def is_slurm_here() -> bool:
-    """Whether jobs can be submitted on this machine."""
+    """Return whether jobs can be submitted on this machine."""
     return bool(shutil.which("sbatch")) and subprocess.run(["scontrol", "ping"], capture_output=True).returncode == 0
 
 
 @pytest.mark.skipif(not is_slurm_here(), reason="Slurm is not here")
 def test_an_array(tmp_path: Path) -> None:
-    """One of its jobs is killed: merged results are those of one machine, and only a lost request is asked again."""
+    """If a job of an array is killed, the merged results equal one machine's, and only lost requests are sent again."""
     started = threading.Event()
     asked: list[str] = []
 
@@ -88,7 +87,7 @@ def test_an_array(tmp_path: Path) -> None:
 
 
 def test_jobs_of_helms_runner_load_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command that is submitted makes a run of a model that only this package knows."""
+    """The command that the Slurm runner submits makes a run of a model that only this package knows."""
     commands: list[str] = []
 
     class Slurm:
@@ -100,7 +99,7 @@ def test_jobs_of_helms_runner_load_plugins(monkeypatch: pytest.MonkeyPatch) -> N
             return 7
 
     monkeypatch.setitem(sys.modules, "simple_slurm", SimpleNamespace(Slurm=Slurm))
-    from helm_longctx.scaling.slurm_runner import SlurmRunner, main
+    from helm_longctx.runner.machines.slurm_runner import SlurmRunner, main
 
     spec = spec_of("helmet_recall:task=json_kv,length=4k,num_samples=2,model=longctx/lexical")
     runner = make_runner(Path(), SlurmRunner)
@@ -110,7 +109,7 @@ def test_jobs_of_helms_runner_load_plugins(monkeypatch: pytest.MonkeyPatch) -> N
     Path(runner.slurm_runner_spec_path).write_text(to_json(runner.slurm_runner_spec))
     assert runner._submit_slurm_job_for_run_spec(spec) == 7
     python, _, module, *options = shlex.split(commands[0])
-    assert (python, module) == (sys.executable, "helm_longctx.scaling.slurm_runner")
+    assert (python, module) == (sys.executable, "helm_longctx.runner.machines.slurm_runner")
     monkeypatch.setattr(sys, "argv", [module, *options])
     main()
     assert (Path("benchmark_output/runs/s") / spec.name / "stats.json").exists()

@@ -1,6 +1,6 @@
-"""The server with OpenAI's files and batches and Anthropic's message batches.
+"""Runs the local server with OpenAI's files and batches and Anthropic's message batches.
 
-It counts for each request how often it was paid for. Batches take a number of polls, some requests in them fail or
+The server counts how often each request was paid for. Batches take a number of polls, some requests in them fail or
 expire by plan, and results come in another order.
 """
 
@@ -17,26 +17,26 @@ from datetime import datetime, timezone
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from tests.servers import faults
-from tests.servers.faults import STATUS, Fault, Plan
-from tests.servers.llm import Answer, Call, Server, _Handler, run
-from tests.servers.models import Model
-from tests.servers.protocols import PROTOCOLS, Body
+from tests.support.servers import faults
+from tests.support.servers.faults import STATUS, Fault, Plan
+from tests.support.servers.llm import Answer, Call, Server, _Handler, run
+from tests.support.servers.models import Model
+from tests.support.servers.protocols import PROTOCOLS, Body
 
 Fate = str | None
-"""What befalls a request in a batch: `expired`, `canceled`, `missing` (no line tells of it), or None."""
+"""What happens to a request in a batch: `expired`, `canceled`, `missing` (no line tells of it), or None."""
 
 MESSAGES = "/v1/messages"
 
 
 @dataclass
 class Batch:
-    """A batch.
+    """A batch of requests.
 
     Attributes:
         paid: names of the requests that are paid for.
         rows: lines of the results, by name.
-        polls: how often it still says that it is in progress.
+        polls: how often the batch still says that it is in progress.
     """
 
     id: str
@@ -50,7 +50,7 @@ class Batch:
     created: datetime = field(default_factory=lambda: datetime.now(timezone.utc))
 
     def poll(self) -> str:
-        """The state, a step later."""
+        """Return the state, and move on by one step."""
         if self.state == "in_progress" and self.polls <= 0:
             self.state = "ended"
         self.polls -= 1
@@ -58,16 +58,18 @@ class Batch:
 
 
 class BatchServer(Server):
-    """The server, with batches.
+    """The local server with batches.
 
     Attributes:
-        batches: in the order of creation.
-        files: contents by identifier.
+        batches: all batches in the order of creation.
+        files: the contents of files by identifier.
         paid: how often each request was answered in a batch, by its name.
-        fate: of a request, by its prompt and how often it was in a batch before.
+        fate: returns the fate of a request by its prompt and how often it was in a batch before.
         polls: how often a new batch says that it is in progress.
         most_open: OpenAI's batches fail at once if more than so many are in progress.
         moment: called with the name of a step before it is done and, with `+`, after it, before the reply is sent.
+        spoil: changes the lines of a batch's results, by the batch's identifier.
+        gone: batches, files and steps to which the server answers 404; `results_url` if results were removed.
     """
 
     def __init__(self, answer: Answer, plan: Plan = faults.none, models: Mapping[str, Model] | None = None):
@@ -79,18 +81,20 @@ class BatchServer(Server):
         self.fate: Callable[[str, int], Fate] = lambda prompt, before: None
         self.polls, self.most_open = 0, 1000
         self.moment: Callable[[str], None] = lambda name: None
+        self.spoil: Callable[[str, bytes], bytes] = lambda name, lines: lines
+        self.gone: set[str] = set()
         self._seen: Counter[str] = Counter()
         self._order = random.Random(0)
 
     def add_file(self, content: bytes) -> str:
-        """Store a file."""
+        """Store a file, and return its name."""
         with self._lock:
             name = f"file-{len(self.files)}"
             self.files[name] = content
         return name
 
     def create(self, requests: list[tuple[str, str, Body]], endpoint: str, metadata: dict[str, str]) -> Batch:
-        """Make a batch of (name, path, body), and answer it."""
+        """Create a batch of requests with name, path and body, and return it."""
         with self._lock:
             number = len(self.batches)
             batch = Batch(f"batch_{number}", len(requests), metadata, endpoint, polls=self.polls)
@@ -107,14 +111,14 @@ class BatchServer(Server):
         return batch
 
     def cancel(self, batch: Batch) -> None:
-        """Every second request stays without an answer."""
+        """Cancel a batch, so that every second request stays without an answer."""
         for name in list(batch.rows)[::2]:
             self.paid[name] -= batch.rows[name]["paid"]
             batch.rows[name] = {"paid": 0, "fate": "canceled"}
         batch.state = "cancelled"
 
     def results(self, batch: Batch) -> list[tuple[str, Body]]:
-        """Names and rows in an order of the server's own."""
+        """Return names and rows in an order of the server's own."""
         rows = list(batch.rows.items())
         self._order.shuffle(rows)
         return rows
@@ -160,14 +164,25 @@ class _BatchHandler(_Handler):
 
     def _step(self, step: Callable[..., Body | list[Body]], *arguments: Any) -> None:
         name = step.__name__.strip("_")
+        if self.service.gone & {name, *(each for each in arguments if isinstance(each, str))}:
+            return self._send(json.dumps({"error": {"type": "not_found_error", "message": "Not found"}}), None, 404)
         try:
             self.service.moment(name)
             content = step(self, *arguments)
             self.service.moment(f"{name}+")
-            lines = content if isinstance(content, list) else [content]
-            self._send("".join(json.dumps(line) + "\n" for line in lines), None)
+            if isinstance(content, list):
+                return self._send_lines(arguments[0], content)
+            self._send(json.dumps(content) + "\n", None)
         except ConnectionError:  # lost on purpose, or the client is gone
             self.close_connection = True
+
+    def _send_lines(self, name: str, lines: list[Body]) -> None:
+        text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+        content = self.service.spoil(name, text.encode("utf-8", "surrogatepass"))
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
 
     def _upload(self, content: bytes) -> Body:
         boundary = b"--" + self.headers["Content-Type"].partition("boundary=")[2].encode()
@@ -254,6 +269,7 @@ class _BatchHandler(_Handler):
         found = {"id": batch.id, "type": "message_batch", "processing_status": "ended" if ended else "in_progress"}
         found |= {"created_at": batch.created.isoformat(), "expires_at": batch.created.isoformat()}
         url = f"{self.service.address}/v1/messages/batches/{batch.id}/results" if ended else None
+        url = None if "results_url" in self.service.gone else url
         return {**found, "request_counts": counts, "results_url": url}
 
 
@@ -297,5 +313,5 @@ _GET: dict[str, Callable[..., Any]] = {
 def serve_batches(
     answer: Answer, plan: Plan = faults.none, models: Mapping[str, Model] | None = None
 ) -> AbstractContextManager[BatchServer]:
-    """A server on the loopback interface, until the block ends."""
+    """Run a server with batches on the loopback interface until the block ends."""
     return run(BatchServer(answer, plan, models))

@@ -1,4 +1,4 @@
-"""What can go wrong with a call, and plans that say when."""
+"""Lists what can go wrong with a call, and makes plans that say when it does."""
 
 from __future__ import annotations
 
@@ -59,15 +59,15 @@ PASSING = [fault for fault in Fault if fault not in {Fault.BUSY, *LASTING, *OPEN
 """Faults in every protocol after which the same call may succeed."""
 
 Plan = Callable[[str, int], "Fault | None"]
-"""From a prompt, and how often it was asked before, to what goes wrong: the same in whatever order threads ask."""
+"""A function of a prompt, and how often it was asked before, that returns the fault, in whatever order threads ask."""
 
 
 def none(prompt: str, before: int) -> None:
-    """Every call succeeds."""
+    """Let every call succeed."""
 
 
 def share(part: float, kinds: Sequence[Fault], seed: int = 0) -> Plan:
-    """A part of all calls fails, the kinds in equal numbers, as a seed has it."""
+    """Return a plan by which a part of all calls fails, with equal numbers of each kind; the seed decides which."""
 
     def plan(prompt: str, before: int) -> Fault | None:
         digest = hashlib.sha256(f"{seed} {before} {prompt}".encode("utf-8", "surrogatepass")).digest()
@@ -78,10 +78,10 @@ def share(part: float, kinds: Sequence[Fault], seed: int = 0) -> Plan:
 
 
 def first(*faults: Fault | None) -> Plan:
-    """Each prompt meets these, one after the other, and succeeds from then on."""
+    """Return a plan by which each prompt meets these faults one after the other, and succeeds from then on."""
     return lambda prompt, before: faults[before] if before < len(faults) else None
 
 
 def always(fault: Fault, where: Callable[[str], bool] = lambda prompt: True) -> Plan:
-    """Some prompts never succeed."""
+    """Return a plan by which some prompts never succeed."""
     return lambda prompt, before: fault if where(prompt) else None

@@ -1,6 +1,6 @@
-"""A local server that speaks OpenAI's and Anthropic's protocols, fails by plan, and remembers every call.
+"""Runs a local server that speaks OpenAI's and Anthropic's protocols, fails by plan, and remembers every call.
 
-Where it is given models, it behaves as the providers do: it answers 404 for others and 400 for parameters that a model
+A server with models behaves as the providers do: it answers 404 for others and 400 for parameters that a model
 refuses and for prompts that are too long, counts tokens, caches prefixes of prompts, and lists its models.
 """
 
@@ -17,21 +17,21 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, TypeVar
 
-from tests.servers import faults
-from tests.servers.faults import STATUS, Fault, Plan
-from tests.servers.models import CHARACTERS, Counts, Model, PromptCache, Refusal, count_tokens
-from tests.servers.protocols import PROTOCOLS, Body, Reply
+from tests.support.servers import faults
+from tests.support.servers.faults import STATUS, Fault, Plan
+from tests.support.servers.models import CHARACTERS, Counts, Model, PromptCache, Refusal, count_tokens
+from tests.support.servers.protocols import PROTOCOLS, Body, Reply
 
 Answer = Callable[[str], str]
-"""From a prompt to the answer."""
+"""A function that returns the answer to a prompt."""
 
 RETRY_AFTER = "0.05"
-"""Seconds."""
+"""The seconds after which a limited client may ask again."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """A request that came in.
+    """A request that arrived.
 
     Attributes:
         key: the `Authorization` header, or Anthropic's.
@@ -50,12 +50,12 @@ class Call:
 
     @property
     def question(self) -> str:
-        """Model and prompt, as a digest."""
+        """Return a digest of model and prompt."""
         return hashlib.sha256(f"{self.body['model']}\0{self.prompt}".encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def asked_again(calls: Iterable[Call]) -> list[Call]:
-    """Calls whose question had been answered before."""
+    """Return the calls whose question had been answered before."""
     answered: set[str] = set()
     again = []
     for call in calls:
@@ -68,18 +68,20 @@ AnyServer = TypeVar("AnyServer", bound="Server")
 
 
 class Server:
-    """A running server.
+    """A local server that is running.
 
     Attributes:
         calls: all calls as they came.
         plan: when calls fail; may be replaced between two runs.
         models: by name; None if every name is a model that takes everything.
         delay: seconds before each answer.
+        accepts: whether a key is valid.
     """
 
     def __init__(self, answer: Answer, plan: Plan, models: Mapping[str, Model] | None = None):
         self.calls: list[Call] = []
         self.answer, self.plan, self.models, self.delay = answer, plan, models, 0.0
+        self.accepts: Callable[[str], bool] = lambda key: True
         self.cache = PromptCache()
         self._asked: Counter[str] = Counter()
         self._lock = threading.Lock()
@@ -88,42 +90,43 @@ class Server:
 
     @property
     def address(self) -> str:
-        """What Anthropic's client calls the base address; OpenAI's is `openai`."""
+        """Return what Anthropic's client calls the base address; OpenAI's is `openai`."""
         return f"http://127.0.0.1:{self.http.server_port}"
 
     @property
     def openai(self) -> str:
-        """What OpenAI's client calls the base address."""
+        """Return what OpenAI's client calls the base address."""
         return f"{self.address}/v1/"
 
     @property
     def bodies(self) -> list[Body]:
-        """Of all calls."""
+        """Return the bodies of all calls."""
         return [call.body for call in self.calls]
 
     def failed(self) -> Counter[Fault]:
-        """How often each fault occurred."""
+        """Return how often each fault occurred."""
         return Counter(call.fault for call in self.calls if call.fault)
 
     def forget(self) -> None:
-        """As if nothing had been asked."""
+        """Forget all calls, and what was asked before."""
         with self._lock:
             self.calls.clear()
             self._asked.clear()
 
     def note(self, path: str, body: Body, key: str) -> Call:
-        """A call, with what becomes of it."""
+        """Record a call with its outcome, and return it."""
         prompt = PROTOCOLS[path].prompt(body)
         refusal = self.decline(path, body)
         with self._lock:
             fault = Fault.DECLINED if refusal else self.plan(prompt, self._asked[prompt])
+            fault = fault if self.accepts(key) else Fault.UNAUTHORIZED
             call = Call(path, body, prompt, key, fault, refusal)
             self._asked[prompt] += not refusal
             self.calls.append(call)
         return call
 
     def decline(self, path: str, body: Body) -> Refusal | None:
-        """Why the server or the model does not answer a body, whatever the plan."""
+        """Return why the server or the model refuses a body, whatever the plan; None if it does not."""
         protocol, model = PROTOCOLS[path], self._model(body)
         if model is None:
             return protocol.unknown_model(body["model"])
@@ -134,7 +137,7 @@ class Server:
         return protocol.too_long(model.context or 0, prompt, answer) if is_too_long else None
 
     def reply(self, call: Call) -> Reply:
-        """What the model says, or is made to say."""
+        """Return what the model says, or what a fault makes it say."""
         reply = self._answer(call)
         text = reply.text or ""
         if call.fault is None:
@@ -149,7 +152,7 @@ class Server:
         return odd.get(call.fault, reply)
 
     def _answer(self, call: Call) -> Reply:
-        """The answer, cut at its limit, after what the model thinks, which counts as a part of it."""
+        """Return the answer, cut at its limit, after the model's reasoning, which counts as a part of it."""
         protocol, model = PROTOCOLS[call.path], self._model(call.body) or Model()
         readable, written = protocol.prefixes(call.body, model)
         cached = self.cache.read(readable)  # before the answer, so that prompts sent at a time do not find each other
@@ -182,7 +185,7 @@ class Server:
 def serve(
     answer: Answer, plan: Plan = faults.none, models: Mapping[str, Model] | None = None
 ) -> AbstractContextManager[Server]:
-    """A server on the loopback interface, until the block ends."""
+    """Run a server on the loopback interface until the block ends."""
     return run(Server(answer, plan, models))
 
 
@@ -215,7 +218,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
 
     def do_GET(self) -> None:
-        """The list of models, or one of them, as the protocol of the client's headers has it."""
+        """Send the list of models, or one of them, in the protocol of the client's headers."""
         names, anthropic = list(self.service.models or {}), "anthropic-version" in self.headers
         _, _, name = self.path.partition("/v1/models/")
         if name and name not in names:
@@ -321,7 +324,7 @@ _MESSAGES: dict[Fault | None, str] = {
 
 
 def _model_row(name: str, server: Server, anthropic: bool) -> Body:
-    """A model in the list, with its context as vLLM or Anthropic gives it."""
+    """Return a model's row in the list, with its context as vLLM or Anthropic gives it."""
     context = (server.models or {})[name].context
     if anthropic:
         return {"type": "model", "id": name, "display_name": name, "created_at": "2026-01-01T00:00:00Z"} | (

@@ -1,4 +1,4 @@
-"""What the local server's models take, how they count tokens, and which prefixes of prompts they keep."""
+"""Models of the local server: what they accept, how they count tokens, and which prefixes of prompts they keep."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 CHARACTERS = 4
-"""Of a token."""
+"""The number of characters in a token."""
 
 STEP = 128
 """OpenAI caches prefixes in steps of so many tokens."""
 
 KEPT_SECONDS = 300.0
-"""Since a cached prefix was used last."""
+"""Seconds for which a prefix stays in the cache after its last use."""
 
 
 @dataclass(frozen=True)
 class Model:
-    """A model of the server. Without any argument it takes everything.
+    """A model of the server. Without any argument it accepts everything.
 
     Args:
         context: its tokens of prompt and answer together; None for no limit.
@@ -56,7 +56,7 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Counts:
-    """Tokens of a request. `prompt` counts all of the prompt, cached tokens too, and `output` the reasoning too."""
+    """The tokens of a request. `prompt` includes cached tokens, and `output` includes the reasoning."""
 
     prompt: int = 1
     cached: int = 0
@@ -66,16 +66,16 @@ class Counts:
 
 
 Prefix = tuple[int, bytes]
-"""Its tokens, and its digest."""
+"""The number of tokens of a prefix, and its digest."""
 
 
 def count_tokens(text: str) -> int:
-    """As providers do on average."""
+    """Return the number of tokens that a text has on average at providers."""
     return -(-len(text) // CHARACTERS)
 
 
 def prefixes(model: str, pieces: Iterable[str]) -> list[Prefix]:
-    """All that a prompt of these pieces begins with, up to the end of each."""
+    """Return all prefixes of a prompt of these pieces, each up to the end of a piece."""
     hasher, found, size = hashlib.sha256(model.encode()), [], 0
     for piece in pieces:
         hasher.update(piece.encode("utf-8", "surrogatepass"))
@@ -85,20 +85,20 @@ def prefixes(model: str, pieces: Iterable[str]) -> list[Prefix]:
 
 
 def steps(text: str) -> Iterable[str]:
-    """A text in OpenAI's steps; the rest at its end is never cached."""
+    """Return a text in OpenAI's steps; the rest at its end is never cached."""
     size = STEP * CHARACTERS
     return (text[start : start + size] for start in range(0, len(text) - size + 1, size))
 
 
 class PromptCache:
-    """The prefixes that were answered lately."""
+    """A cache of the prefixes that were answered lately."""
 
     def __init__(self) -> None:
         self._used: dict[bytes, float] = {}
         self._lock = threading.Lock()
 
     def read(self, found: Sequence[Prefix]) -> int:
-        """The tokens of the longest one that is kept."""
+        """Return the tokens of the longest prefix that is kept."""
         with self._lock:
             now = time.monotonic()
             kept = [each for each in found if now - self._used.get(each[1], -KEPT_SECONDS) < KEPT_SECONDS]
@@ -106,6 +106,6 @@ class PromptCache:
         return max((tokens for tokens, _ in kept), default=0)
 
     def write(self, found: Sequence[Prefix]) -> None:
-        """Keep them."""
+        """Keep these prefixes from now on."""
         with self._lock:
             self._used.update((digest, time.monotonic()) for _, digest in found)

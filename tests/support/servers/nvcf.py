@@ -1,6 +1,6 @@
-"""A local stand-in for NVIDIA's cloud functions: a function in front of a server of `tests.servers.llm`.
+"""Runs a local stand-in for NVIDIA's cloud functions: a function in front of a server of `tests.support.servers.llm`.
 
-It answers only to the function's address without a route, says 202 at first and once more when it is asked, and keeps
+The cloud answers only to the function's address without a route, says 202 at first and once more when it is asked, and keeps
 the form of NVIDIA's documentation: `NVCF-REQID`, `/v2/nvcf/pexec/functions/ID`, `/v2/nvcf/pexec/status/ID`.
 """
 
@@ -16,17 +16,19 @@ from uuid import uuid4
 
 import requests
 
-from tests.servers.llm import Server
+from tests.support.servers.llm import Server
 
 ROOT = "/v2/nvcf/pexec"
 FUNCTION = f"{ROOT}/functions/13e4f873-0000-4000-8000-000000000000"
 
 
 class Cloud:
-    """Attributes:
-    seen: number of requests by method and status.
-    keys: the `Authorization` headers.
-    never: whether functions never finish.
+    """A running cloud.
+
+    Attributes:
+        seen: number of requests by method and status.
+        keys: the `Authorization` headers.
+        never: whether functions never finish.
     """
 
     def __init__(self, backend: Server):
@@ -39,13 +41,13 @@ class Cloud:
 
     @property
     def function(self) -> str:
-        """The function's address, as NVIDIA's examples write it, with a slash at its end."""
+        """Return the function's address as NVIDIA's examples write it, with a slash at its end."""
         return f"http://127.0.0.1:{self.http.server_port}{FUNCTION}/"
 
 
 @contextmanager
 def serve_function(backend: Server) -> Iterator[Cloud]:
-    """A cloud on the loopback interface, until the block ends."""
+    """Run a cloud on the loopback interface until the block ends."""
     cloud = Cloud(backend)
     threading.Thread(target=cloud.http.serve_forever, args=(0.05,), daemon=True).start()
     try:

@@ -1,4 +1,4 @@
-"""The bodies of OpenAI's chat and completions protocols and of Anthropic's messages."""
+"""Makes the bodies of OpenAI's chat and completions protocols and of Anthropic's messages."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.servers.models import Counts, Model, Prefix, Refusal, prefixes, steps
+from tests.support.servers.models import Counts, Model, Prefix, Refusal, prefixes, steps
 
 Body = dict[str, Any]
 Event = tuple[str | None, Body]
-"""Of a stream: its name, where the protocol has names, and its data."""
+"""An event of a stream: its name, if the protocol has names, and its data."""
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What a model says. Without a text it refuses; `finish` is OpenAI's word for why it ends.
+    """A model's reply. Without a text it refuses; `finish` is OpenAI's word for why it ends.
 
     Args:
         thinking: its reasoning; None if it returns none.
@@ -27,33 +27,33 @@ class Reply:
     counts: Counts = field(default_factory=Counts)
 
     def pieces(self, size: int = 7) -> Iterator[str]:
-        """The text as it is streamed."""
+        """Return the text in the pieces in which it is streamed."""
         text = self.text or ""
         return (text[start : start + size] for start in range(0, len(text), size))
 
 
 class Chat:
-    """OpenAI's chat completions."""
+    """OpenAI's protocol of chat completions."""
 
     last_event: str | None = "[DONE]"
     limits = ("max_completion_tokens", "max_tokens")
 
     def prompt(self, body: Body) -> str:
-        """All that is asked, as one text."""
+        """Return all that is asked as one text."""
         return "\n".join(message["content"] for message in body["messages"])
 
     def thinks(self, body: Body, model: Model) -> bool:
-        """Whether the model reasons before it answers."""
+        """Return whether the model reasons before it answers."""
         return bool(model.reasoning)
 
     def prefixes(self, body: Body, model: Model) -> tuple[list[Prefix], list[Prefix]]:
-        """What of the prompt can be read from the cache, and what is written to it: all, by itself."""
+        """Return the prefixes of the prompt that can be read from the cache, and those that are written to it, here the same."""
         found = prefixes(body["model"], steps(self.prompt(body)))
         found = [each for each in found if each[0] >= model.cache_minimum]
         return found, found
 
     def whole(self, body: Body, reply: Reply) -> Body:
-        """The answer in one body."""
+        """Return the answer in one body."""
         refusal = "I cannot judge this." if reply.text is None else None
         message = {"role": "assistant", "content": reply.text, "refusal": refusal}
         if reply.thinking is not None:
@@ -62,7 +62,7 @@ class Chat:
         return _completion(body, "chat.completion", [choice], reply.counts)
 
     def events(self, body: Body, reply: Reply) -> Iterator[Event]:
-        """The same in pieces."""
+        """Yield the answer in pieces."""
         deltas = [{"role": "assistant", "content": ""}, *({"content": piece} for piece in reply.pieces())]
         deltas[1:1] = [{"reasoning_content": reply.thinking}] if reply.thinking is not None else []
         deltas += [{"refusal": "I cannot judge this."}] if reply.text is None else []
@@ -72,12 +72,12 @@ class Chat:
         yield from _usage_chunk(body, reply)
 
     def error(self, refusal: Refusal) -> Body:
-        """What comes with a status that is not 200."""
+        """Return the body that comes with a status other than 200."""
         words = {"message": refusal.message, "type": refusal.kind, "param": refusal.param, "code": refusal.code}
         return {"error": words}
 
     def refuse_parameter(self, body: Body, model: Model) -> Refusal | None:
-        """Why the model does not take the body's parameters; None if it does."""
+        """Return why the model refuses the body's parameters; None if it accepts them."""
         for name in model.refuses:
             if name in body:
                 advice = " Use 'max_completion_tokens' instead." if name == "max_tokens" else ""
@@ -95,12 +95,12 @@ class Chat:
         return None
 
     def unknown_model(self, name: str) -> Refusal:
-        """The error for a model that there is not, or no longer."""
+        """Return the error for a model that does not exist or was removed."""
         message = f"The model `{name}` does not exist or you do not have access to it."
         return Refusal(404, "invalid_request_error", message, None, "model_not_found")
 
     def too_long(self, context: int, prompt: int, answer: int) -> Refusal:
-        """The error for a prompt that exceeds the context."""
+        """Return the error for a prompt that exceeds the context."""
         message = (
             f"This model's maximum context length is {context} tokens. However, your messages resulted in {prompt} "
             "tokens. Please reduce the length of the messages."
@@ -109,25 +109,25 @@ class Chat:
 
 
 class Completions(Chat):
-    """OpenAI's completions of a text."""
+    """OpenAI's protocol of completions of a text."""
 
     def prompt(self, body: Body) -> str:
-        """The text."""
+        """Return the prompt's text."""
         return str(body["prompt"])
 
     def thinks(self, body: Body, model: Model) -> bool:
-        """Whether the model reasons before it answers: never, since a completion has no place for it."""
+        """Return False, because a completion has no place for reasoning."""
         return False
 
     def whole(self, body: Body, reply: Reply) -> Body:
-        """The answer in one body, one token long."""
+        """Return the answer in one body, one token long."""
         text = reply.text or ""
         logprobs = {"tokens": [text], "token_logprobs": [0.0], "top_logprobs": [{text: 0.0}], "text_offset": [0]}
         choice = {"index": 0, "finish_reason": reply.finish, "logprobs": logprobs, "text": text}
         return _completion(body, "text_completion", [choice], reply.counts)
 
     def events(self, body: Body, reply: Reply) -> Iterator[Event]:
-        """The same in pieces."""
+        """Yield the answer in pieces."""
         for piece in reply.pieces():
             yield None, _chunk(body, {"text": piece, "finish_reason": None}, "text_completion")
         yield None, _chunk(body, {"text": "", "finish_reason": reply.finish}, "text_completion")
@@ -135,25 +135,25 @@ class Completions(Chat):
 
 
 FINISHES = {"stop": "end_turn", "length": "max_tokens", "content_filter": "refusal"}
-"""OpenAI's words and Anthropic's."""
+"""The words for the end of an answer: OpenAI's, and for each of them Anthropic's."""
 
 
 class Messages:
-    """Anthropic's messages."""
+    """Anthropic's protocol of messages."""
 
     last_event: str | None = None
     limits = ("max_tokens",)
 
     def prompt(self, body: Body) -> str:
-        """All that is asked, as one text."""
+        """Return all that is asked as one text."""
         return "\n".join(text for text, _ in self._blocks(body))
 
     def thinks(self, body: Body, model: Model) -> bool:
-        """Whether the model reasons before it answers."""
+        """Return whether the model reasons before it answers."""
         return bool(model.reasoning) and "thinking" in body
 
     def prefixes(self, body: Body, model: Model) -> tuple[list[Prefix], list[Prefix]]:
-        """What of the prompt can be read from the cache, and what is written to it: the prefixes that are marked."""
+        """Return the prefixes that can be read from the cache, and those that are written to it, which are marked in the body."""
         blocks = self._blocks(body)
         found = prefixes(body["model"], (text for text, _ in blocks))
         marked = [each for each, (_, marks) in zip(found, blocks, strict=True) if marks]
@@ -162,7 +162,7 @@ class Messages:
         return readable, [each for each in marked if each[0] >= model.cache_minimum]
 
     def whole(self, body: Body, reply: Reply) -> Body:
-        """The answer in one body; one that refuses has no content."""
+        """Return the answer in one body; a refusal has no content."""
         content = [self._thinking(reply.thinking)] if reply.thinking is not None else []
         content += [] if reply.text is None else [{"type": "text", "text": reply.text}]
         if reply.thinking is not None and not reply.text:
@@ -171,7 +171,7 @@ class Messages:
         return {**self._message(body, reply), "content": content, "stop_reason": self._finish(reply), "usage": usage}
 
     def events(self, body: Body, reply: Reply) -> Iterator[Event]:
-        """The same in pieces."""
+        """Yield the answer in pieces."""
         yield "message_start", {"type": "message_start", "message": self._message(body, reply)}
         index = 0
         if reply.thinking is not None:
@@ -187,20 +187,20 @@ class Messages:
         yield "message_stop", {"type": "message_stop"}
 
     def error(self, refusal: Refusal) -> Body:
-        """What comes with a status that is not 200."""
+        """Return the body that comes with a status other than 200."""
         error = {"type": refusal.kind, "message": refusal.message}
         return {"type": "error", "error": error, "request_id": "req_011CSHoEeqs5C35K2UUqR7Fy"}
 
     def refuse_parameter(self, body: Body, model: Model) -> Refusal | None:
-        """Why the model does not take the body's parameters; None if it does."""
+        """Return why the model refuses the body's parameters; None if it accepts them."""
         return next((Refusal(400, "invalid_request_error", words) for words in self._complaints(body, model)), None)
 
     def unknown_model(self, name: str) -> Refusal:
-        """The error for a model that there is not, or no longer."""
+        """Return the error for a model that does not exist or was removed."""
         return Refusal(404, "not_found_error", f"model: {name}")
 
     def too_long(self, context: int, prompt: int, answer: int) -> Refusal:
-        """The error for a prompt that exceeds the context."""
+        """Return the error for a prompt that exceeds the context."""
         message = f"prompt is too long: {prompt} tokens > {context} maximum"
         if prompt <= context:
             advice = "decrease input length or `max_tokens` and try again"
@@ -224,7 +224,7 @@ class Messages:
             yield f"A maximum of 4 blocks with cache_control may be provided. Found {marks}."
 
     def _blocks(self, body: Body) -> list[tuple[str, bool]]:
-        """The texts of a body in their order, and whether each ends a prefix that is to be cached."""
+        """Return the texts of a body in order, each with whether it ends a prefix that is to be cached."""
         contents = [body["system"]] if "system" in body else []
         contents += [message["content"] for message in body["messages"]]
         blocks = [{"text": content} if isinstance(content, str) else content for content in contents]
@@ -282,4 +282,4 @@ PROTOCOLS: dict[str, Chat | Messages] = {
     "/v1/completions": Completions(),
     "/v1/messages": Messages(),
 }
-"""By path."""
+"""The protocol of each path."""

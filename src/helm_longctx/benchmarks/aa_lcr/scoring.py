@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from helm_longctx.benchmarks.aa_lcr.prompts import JUDGE as JUDGE_PROMPT
-from helm_longctx.judging.scores import judge_scores
-from helm_longctx.protocol.task import Record, Scores
+from helm_longctx.tasks.judge_scores import judge_scores
+from helm_longctx.tasks.task import Record, Scores
 
 JUDGE = "together/qwen3-235b-a22b-instruct-2507-fp8"
 """The default judge. The wheel names a Qwen 235B without a version; this is HELM's deployment of such a model."""

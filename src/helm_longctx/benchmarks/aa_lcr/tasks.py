@@ -5,11 +5,11 @@ from __future__ import annotations
 from helm_longctx.benchmarks.aa_lcr.data import BUDGET, QUESTIONS, REPEATS, SOURCE, load
 from helm_longctx.benchmarks.aa_lcr.prompts import PROMPT
 from helm_longctx.benchmarks.aa_lcr.scoring import JUDGE, score
-from helm_longctx.judging.scores import JUDGED, REPLIES, SPREAD, STRICT
-from helm_longctx.protocol.baseline import Baseline
-from helm_longctx.protocol.benchmark import Benchmark, Category, Metric
-from helm_longctx.protocol.task import Task
-from helm_longctx.protocol.template import Template
+from helm_longctx.tasks.baseline import Baseline
+from helm_longctx.tasks.benchmark import Benchmark, Category, Metric
+from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, SPREAD, STRICT
+from helm_longctx.tasks.task import Task
+from helm_longctx.tasks.template import Template
 
 _QUESTIONS = Task(
     name="questions",
@@ -30,6 +30,7 @@ _QUESTIONS = Task(
     cut="nothing",
     record_shapes=REPLIES,
     repeats=REPEATS,
+    baseline=Baseline("span", "It is not known."),
 )
 
 AA_LCR = Benchmark(
@@ -46,6 +47,4 @@ AA_LCR = Benchmark(
         SPREAD,
     ),
     axis=None,
-    baselines={"questions": Baseline("span", "It is not known.")},
-    page="docs/aa-lcr.md",
 )

@@ -1,4 +1,4 @@
-"""Ada-LEval: models choose the best of many answers, or sort four parts of a book, at up to ten lengths."""
+"""Ada-LEval: the best of many answers, and the order of four parts of a book, at up to ten lengths."""
 
 from helm_longctx.benchmarks.ada_leval.tasks import ADA_LEVAL as BENCHMARK
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from itertools import permutations
 from typing import Any
 
-from helm_longctx.protocol.task import Record, Scores
+from helm_longctx.tasks.task import Record, Scores
 
 ORDERS = ["".join(map(str, order)) for order in permutations(range(1, 5))]
 NO_ORDER = [0, 0, 0, 0]

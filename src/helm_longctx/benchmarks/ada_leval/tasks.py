@@ -13,13 +13,13 @@ from itertools import pairwise, permutations
 from helm_longctx.benchmarks.ada_leval import prompts
 from helm_longctx.benchmarks.ada_leval.data import ORDER, file_of, load_questions, load_sections
 from helm_longctx.benchmarks.ada_leval.scoring import score_designation, score_order
-from helm_longctx.protocol.baseline import Baseline
-from helm_longctx.protocol.benchmark import Benchmark, Category, Metric, read_published
-from helm_longctx.protocol.lengths import Axis
-from helm_longctx.protocol.prompt import Message
-from helm_longctx.protocol.shapes import Shape, is_whole
-from helm_longctx.protocol.task import Loader, Scorer, Task, Variant
-from helm_longctx.protocol.template import Template
+from helm_longctx.tasks.baseline import Baseline
+from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, read_published
+from helm_longctx.tasks.lengths import Axis
+from helm_longctx.tasks.prompt import Message
+from helm_longctx.tasks.shapes import Shape, is_whole
+from helm_longctx.tasks.task import Loader, Scorer, Task, Variant
+from helm_longctx.tasks.template import Template
 
 BUDGET = 1024
 """The output budget in tokens that the official code sets for APIs."""
@@ -32,6 +32,7 @@ ULTRA_LONG = 32 * 1024
 MOST_CHOICES = 100_000
 CHOICES = Shape(f"a whole number up to {MOST_CHOICES}", lambda value: is_whole(value) and value <= MOST_CHOICES)
 
+_QUESTION = Template(prompts.BEST_ANSWER, "", separator="")
 _WORD = re.compile(r"\w{4,}")
 _ANSWER = re.compile(r"(?:^|\n\n)A\d+:\n\n")
 _SECTION = re.compile(r"^\s*(Before|Part [1-4]|After):", re.MULTILINE)
@@ -45,12 +46,19 @@ def _samples(lengths: Sequence[int], long: int, ultra_long: int) -> dict[int, in
 
 
 def _task(
-    name: str, title: str, lengths: Sequence[int], template: str, load: Loader, score: Scorer, **shapes: Shape
+    name: str,
+    title: str,
+    lengths: Sequence[int],
+    template: Template,
+    load: Loader,
+    score: Scorer,
+    baseline: Baseline,
+    **shapes: Shape,
 ) -> Task:
     return Task(
         name=name,
         title=title,
-        template=Template(template, "", separator=""),
+        template=template,
         sizes={length: length for length in lengths},
         unit="tokens",
         load=load,
@@ -64,24 +72,13 @@ def _task(
         variants={"paper": Variant(), "api": Variant(num_samples=_samples(lengths, 200, 50))},
         cut="nothing",
         record_shapes=shapes,
+        baseline=baseline,
     )
-
-
-BEST_ANSWER = _task(
-    "stackselect",
-    "BestAnswer",
-    QUESTION_LENGTHS,
-    prompts.BEST_ANSWER,
-    load_questions,
-    score_designation,
-    num_choice=CHOICES,
-)
-TSORT = _task("textsort", "TSort", SECTION_LENGTHS, "{context}", load_sections, score_order, order=ORDER)
 
 
 def choose_answer(messages: Sequence[Message]) -> str | None:
     """Choose the answer that has the most words of the question; None if the prompt is not BestAnswer's."""
-    fields = BEST_ANSWER.template.parse(messages[-1]["content"])
+    fields = _QUESTION.parse(messages[-1]["content"])
     if fields is None:
         return None
     asked = set(_WORD.findall(fields["question"].lower()))
@@ -106,6 +103,26 @@ def sort_parts(messages: Sequence[Message]) -> str | None:
     return f"Answer: {list(best)}"
 
 
+BEST_ANSWER = _task(
+    "stackselect",
+    "BestAnswer",
+    QUESTION_LENGTHS,
+    _QUESTION,
+    load_questions,
+    score_designation,
+    Baseline(choose_answer, "Answer: A1"),
+    num_choice=CHOICES,
+)
+TSORT = _task(
+    "textsort",
+    "TSort",
+    SECTION_LENGTHS,
+    Template("{context}", "", separator=""),
+    load_sections,
+    score_order,
+    Baseline(sort_parts, "Answer: [1, 2, 3, 4]"),
+    order=ORDER,
+)
 CATEGORIES = (Category("bestanswer", "BestAnswer", (BEST_ANSWER,)), Category("tsort", "TSort", (TSORT,)))
 
 ADA_LEVAL = Benchmark(
@@ -118,10 +135,6 @@ ADA_LEVAL = Benchmark(
     categories=CATEGORIES,
     metrics=(Metric("accuracy", "Accuracy", "Whether the answer or the order is the right one.", success=True),),
     axis=Axis("tokens of the prompt, about"),
-    baselines={
-        BEST_ANSWER.name: Baseline(choose_answer, "Answer: A1"),
-        TSORT.name: Baseline(sort_parts, "Answer: [1, 2, 3, 4]"),
-    },
     published=partial(read_published, __package__, CATEGORIES),
-    page="docs/ada-leval.md",
+    floors=("Random Guess",),
 )

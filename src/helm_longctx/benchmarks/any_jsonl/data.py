@@ -1,6 +1,6 @@
 """Reads a folder with a user's questions, and pads their contexts with the user's distractors.
 
-questions.jsonl     rows with `context` and `question`, or `messages`; with `answers`; optionally with `id` and `group`
+questions.jsonl     rows with `context` and `question`, or `messages`; with `answers`; optional: `id`, `group`, `meta`
 distractors.jsonl   optional; rows with a `text` that answers no question
 rubric.txt          optional; the criteria by which a judge grades answers
 """
@@ -8,19 +8,22 @@ rubric.txt          optional; the criteria by which a judge grades answers
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from itertools import accumulate, islice
 from pathlib import Path
+from typing import NamedTuple
 
 from helm_longctx.benchmarks.any_jsonl.prompts import PROMPT
-from helm_longctx.errors import InputError
-from helm_longctx.protocol.metric_names import DEPTHS
-from helm_longctx.protocol.prompt import Message, read_messages
-from helm_longctx.protocol.shapes import TEXTS, Shape
-from helm_longctx.protocol.task import Example, Settings, Task
-from helm_longctx.sources.jsonl import JsonLines, Row
-from helm_longctx.sources.root import DataRoot
+from helm_longctx.data.jsonl import NOT_UTF_8, FileRow, JsonLines, Row
+from helm_longctx.data.root import DataRoot
+from helm_longctx.errors import InputError, list_choices, shorten
+from helm_longctx.tasks.metric_names import DEPTHS
+from helm_longctx.tasks.prompt import Message, read_messages
+from helm_longctx.tasks.shapes import TEXTS, Shape, is_text, is_whole
+from helm_longctx.tasks.task import Example, Settings, Task
 
 QUESTIONS, DISTRACTORS, RUBRIC = "questions.jsonl", "distractors.jsonl", "rubric.txt"
+FIELDS = ("context", "question", "messages", "answers", "id", "group", "meta")
+"""The fields that a question can have. `meta` is for the user's own data, and is not read."""
 SEPARATOR = "\n\n"
 """The text between two documents."""
 MARGIN = 100
@@ -28,9 +31,17 @@ MARGIN = 100
 LEAST_FILLED = 0.9
 """If there are distractors, each prompt must fill at least this share of the tokens that are left for it."""
 
+_NAME = Shape("text or a whole number", lambda value: is_text(value) or is_whole(value))
 # An output contains every blank text.
 _ANSWERS = Shape("a list of texts that are not blank", lambda value: TEXTS.fits(value) and all(map(str.strip, value)))
 _NEEDS_CRITERIA = "it must have the judge's criteria"
+
+
+class Document(NamedTuple):
+    """A text, and the number of tokens of it and of the separator."""
+
+    text: str
+    tokens: int
 
 
 class Padding:
@@ -46,58 +57,85 @@ class Padding:
     """
 
     def __init__(self, path: Path, count: Callable[[str], int], room: int):
-        self._texts = [row["text"] for row in JsonLines(path, {"text": str})]
-        self._sizes = [count(text + SEPARATOR) for text in self._texts]
+        texts = (row["text"] for row in JsonLines(path, {"text": str}))
+        self._distractors = [Document(text, count(text + SEPARATOR)) for text in texts]
         self._path, self._count, self._room = path, count, room
 
-    def pad(self, context: str, question: str, depth: float) -> str:
-        """Return the context among the first distractors that fit, in file order, so that prompts share beginnings.
+    def pad(self, context: str, question: str, depth: float) -> tuple[str, float | None]:
+        """Put the context among the first distractors that fit, in file order, so that prompts share beginnings.
+
+        Args:
+            depth: the share of the distractors' tokens that should stand before the context.
+
+        Returns:
+            The padded context, and the share of the distractors' tokens that stands before it. That is the one nearest
+            to `depth` which is possible without splitting a distractor; None if no distractor fits.
 
         Raises:
-            InputError: the context leaves no room, or all distractors together do not fill it.
+            InputError: the context leaves no room, or the distractors do not fill it.
         """
         fields = {"context": context, "question": question}
         left = self._room - self._count(PROMPT.render(fields).user_turn + SEPARATOR)
         if left < 0:
-            raise InputError(f"the context and the question have {-left} tokens too many for the length")
-        chosen = []
-        for text, size in zip(self._texts, self._sizes, strict=True):
-            if size <= left:
-                chosen.append(text)
-                left -= size
-        if left > (1 - LEAST_FILLED) * self._room:
-            raise InputError(f"{self._path}: {left} more tokens of distractors are needed to fill the length")
-        place = round(depth * len(chosen))
-        return SEPARATOR.join([*chosen[:place], context, *chosen[place:]])
+            raise InputError(
+                f"the context and the question have {-left} tokens too many for the length; shorten the context"
+            )
+        chosen = self._choose(left)
+        before = [0, *accumulate(document.tokens for document in chosen)]
+        place = min(range(len(before)), key=lambda place: abs(before[place] - depth * before[-1]))
+        texts = [document.text for document in chosen]
+        padded = SEPARATOR.join([*texts[:place], context, *texts[place:]])
+        return padded, before[place] / before[-1] if before[-1] else None
+
+    def _choose(self, left: int) -> list[Document]:
+        """Return the first distractors that fit into the tokens that are left."""
+        chosen, too_large = [], []
+        for document in self._distractors:
+            if document.tokens <= left:
+                chosen.append(document)
+                left -= document.tokens
+            else:
+                too_large.append(document.tokens)
+        if left <= (1 - LEAST_FILLED) * self._room:
+            return chosen
+        if not too_large:
+            raise InputError(f"{self._path}: {left} more tokens of distractors are needed to fill the length; add some")
+        raise InputError(
+            f"{self._path}: {left} tokens of the length stay free, and each of the {len(too_large)} distractors that"
+            f" are left has at least {min(too_large)}; add shorter distractors"
+        )
 
 
 def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     """Load the questions of the folder `path` in file order, padded if it has distractors.
 
     Raises:
-        InputError: `path` is missing, a file is malformed, or a context cannot be padded.
+        InputError: `path` is missing, a file is malformed, a question has no answer that the metric needs, or a context
+            cannot be padded.
     """
     if settings.path is None:
-        raise InputError(f"any_jsonl: path is missing; allowed: a folder with {QUESTIONS}")
+        raise InputError(f"any_jsonl: path is missing; give a folder with {QUESTIONS}")
     folder = Path(settings.path)
     record = {"rubric": read_rubric(folder / RUBRIC)} if task.has_judge else {}
     padding = _padding(task, settings, folder / DISTRACTORS)
     for number, row in enumerate(islice(JsonLines(folder / QUESTIONS, {"answers": list}), task.sample(settings))):
         # The questions take turns at the depths, from the first to the last.
-        depth = DEPTHS[number % len(DEPTHS)] / 100 if padding else None
+        wanted_depth = DEPTHS[number % len(DEPTHS)] / 100
         try:
-            fields, messages = _question(row, padding, depth)
+            _check(row, task)
+            fields, messages, depth = _question(row, padding, wanted_depth)
+            name, group = _name(row, "id", str(row.number)), _name(row, "group", "")
         except InputError as error:
-            raise InputError(f"{folder / QUESTIONS}:{number + 1}: {error}") from error
+            raise InputError(f"{folder / QUESTIONS}:{row.number}: {error}") from error
         yield Example(
-            id=str(row.get("id", number + 1)),
+            id=name,
             fields=fields,
             references=row["answers"],
             source="official",
             depth=depth,
             record=record,
             messages=messages,
-            group=str(row.get("group", "")),
+            group=group,
         )
 
 
@@ -105,24 +143,53 @@ def _padding(task: Task, settings: Settings, path: Path) -> Padding | None:
     if not path.is_file():
         return None
     if settings.counter is None:
-        raise InputError("any_jsonl: count_with is missing; allowed: the name or the folder of a tokenizer")
+        raise InputError("any_jsonl: count_with is missing; give the name or the folder of a tokenizer")
     return Padding(path, settings.counter, settings.level - task.output_tokens(settings) - MARGIN)
 
 
-def _question(row: Row, padding: Padding | None, depth: float | None) -> tuple[dict[str, str], Sequence[Message]]:
-    """Return the template's fields of a row, or its messages with the last of them as the field `question`."""
+def _check(row: Row, task: Task) -> None:
+    for name in row:
+        if name not in FIELDS:
+            # A misspelled field would be ignored, and the scores would belong to another question.
+            raise InputError(
+                f"unknown field {shorten(name)}; data of your own can be in 'meta'; {list_choices(name, FIELDS)}"
+            )
     _ANSWERS.check("column 'answers'", row["answers"])
-    if row.get("messages") is not None:
-        if padding:
-            raise InputError("a row with 'messages' cannot be padded; allowed: 'context' and 'question'")
-        messages = read_messages("'messages'", row["messages"])
-        return {"context": "", "question": messages[-1]["content"]}, messages
+    if not row["answers"] and not task.has_judge:
+        raise InputError(
+            f"column 'answers' is empty, but metric={task.argument} needs an accepted answer; only metric=rubric grades"
+            " without one"
+        )
+
+
+def _question(
+    row: Row, padding: Padding | None, depth: float
+) -> tuple[dict[str, str], Sequence[Message], float | None]:
+    """Return the template's fields of a row, its messages, and the depth of its context.
+
+    A row with messages has the last of them as the field `question`. Only a padded context has a depth.
+    """
     context, question = row.get("context"), row.get("question")
+    if row.get("messages") is not None:
+        if context is not None or question is not None:
+            raise InputError("a row has 'messages', or 'context' and 'question', but not both")
+        if padding:
+            raise InputError("a row with 'messages' cannot be padded; give 'context' and 'question'")
+        messages = read_messages("'messages'", row["messages"])
+        return {"context": "", "question": messages[-1]["content"]}, messages, None
     if not isinstance(context, str) or not isinstance(question, str):
         raise InputError("a row needs the texts 'context' and 'question', or 'messages'")
-    if padding and depth is not None:
-        context = padding.pad(context, question, depth)
-    return {"context": context, "question": question}, ()
+    padded, place = padding.pad(context, question, depth) if padding else (context, None)
+    return {"context": padded, "question": question}, (), place
+
+
+def _name(row: FileRow, field: str, default: str) -> str:
+    """Return a name that is optional. Programs that write JSON can write null or an empty text for a missing one."""
+    value = row.get(field)
+    if value is None or value == "":
+        return default
+    _NAME.check(f"column {field!r}", value)
+    return str(value)
 
 
 def read_rubric(path: Path) -> str:
@@ -133,7 +200,9 @@ def read_rubric(path: Path) -> str:
     """
     try:
         text = path.read_text(encoding="utf-8").strip()
-    except (OSError, ValueError) as error:
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: {NOT_UTF_8}") from error
+    except OSError as error:
         raise InputError(f"{path}: cannot be read ({type(error).__name__}); {_NEEDS_CRITERIA}") from error
     if not text:
         raise InputError(f"{path}: is empty; {_NEEDS_CRITERIA}")

@@ -6,14 +6,16 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from helm_longctx.judging.scores import judge_scores
-from helm_longctx.protocol.rouge import rouge_l
-from helm_longctx.protocol.task import Record, Scores
-from helm_longctx.protocol.words import english_words, f1
+from helm_longctx.tasks.judge_scores import judge_scores
+from helm_longctx.tasks.rouge import rouge_l
+from helm_longctx.tasks.task import Record, Scores
+from helm_longctx.tasks.words import english_words, f1
 
 BEST_GRADE = 10
 
-_GRADE = re.compile(r"GRADE:\s*\**(\d+)\b")
+# A fraction, a percentage or a grade out of another number than 10 is not a whole number from 0 to 10.
+_LINE = re.compile(r"GRADE:[\s*]*([-+]?\d.*)")
+_GRADE = re.compile(r"(\d{1,2})(?:\s*(?:/|out of|of)\s*10)?(?!\w|[-.,/%]\w|\s*(?:[/%]|out\b|of\b))")
 
 
 def _simplify(text: str) -> str:
@@ -40,11 +42,12 @@ def score(record: Record) -> Scores:
 
 
 def score_judged(record: Record) -> Scores:
-    """Return the judge's grade, or the mean of a jury's, beside the metrics that need no judge."""
+    """Return the judge's grade, or the mean of a jury's grades, and the metrics that need no judge."""
     return {**score(record), **judge_scores(record, "judge_score", read_grade)}
 
 
 def read_grade(reply: Any) -> Scores:
-    """Return the last grade in a reply, 0 to 1; empty if it has none or one above 10."""
-    grades = _GRADE.findall(reply) if isinstance(reply, str) else []
-    return {"judge_score": int(grades[-1]) / BEST_GRADE} if grades and int(grades[-1]) <= BEST_GRADE else {}
+    """Return the last grade in a reply, 0 to 1; empty if it is not a whole number from 0 to 10, also as `8/10`."""
+    lines = _LINE.findall(reply) if isinstance(reply, str) else []
+    grade = _GRADE.match(lines[-1].replace("*", "")) if lines else None
+    return {"judge_score": int(grade[1]) / BEST_GRADE} if grade and int(grade[1]) <= BEST_GRADE else {}

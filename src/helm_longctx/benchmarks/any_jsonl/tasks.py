@@ -5,16 +5,16 @@ from __future__ import annotations
 from helm_longctx.benchmarks.any_jsonl.data import DISTRACTORS, QUESTIONS, RUBRIC, load
 from helm_longctx.benchmarks.any_jsonl.prompts import PROMPT
 from helm_longctx.benchmarks.any_jsonl.scoring import COMPARE, score, score_judged
-from helm_longctx.judging.scores import JUDGED, REPLIES, SPREAD, STRICT
-from helm_longctx.protocol.baseline import Baseline
-from helm_longctx.protocol.benchmark import Benchmark, Category, Metric
-from helm_longctx.protocol.lengths import LARGEST, STANDARD, Axis
-from helm_longctx.protocol.shapes import TEXT
-from helm_longctx.protocol.task import Task
+from helm_longctx.tasks.baseline import Baseline
+from helm_longctx.tasks.benchmark import Benchmark, Category, Metric
+from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, SPREAD, STRICT
+from helm_longctx.tasks.lengths import LARGEST, STANDARD, Axis
+from helm_longctx.tasks.shapes import TEXT
+from helm_longctx.tasks.task import Task
 
 BUDGET = 512
 """The output budget in tokens; HELM's `max_tokens=` changes it."""
-MOST = 100_000
+MAX_SAMPLES = 100_000
 """A limit on the number of questions, larger than any file needs."""
 RUBRIC_TASK = "rubric"
 JUDGE = "openai/gpt-4o-2024-05-13"
@@ -22,9 +22,7 @@ JUDGE = "openai/gpt-4o-2024-05-13"
 
 METRICS = (
     Metric("contains", "Contains", "Whether the output contains an accepted answer, ignoring case.", success=True),
-    Metric(
-        "exact_match", "Exact match", "Whether the words of the output equal those of an accepted answer.", success=True
-    ),
+    Metric("exact_match", "Exact match", "Whether the output has the same words as an accepted answer.", success=True),
     Metric("f1", "F1", "F1 of the words of the output with the best answer."),
     Metric("rouge_l", "ROUGE-L", "ROUGE-L of the output with the best answer, by the package rouge."),
 )
@@ -44,13 +42,14 @@ def _task(name: str, title: str, headline: Metric, judged: bool = False) -> Task
         headline=(headline.name,),
         metrics=(*COMPARE, *(JUDGED if judged else ())),
         max_tokens=BUDGET,
-        num_samples=MOST,
+        num_samples=MAX_SAMPLES,
         own_files=(QUESTIONS, DISTRACTORS, *((RUBRIC,) if judged else ())),
         any_length=True,
         chat=True,
         arguments=("path", "count_with"),
         official_judge=JUDGE if judged else None,
         record_shapes={**REPLIES, "rubric": TEXT} if judged else {},
+        baseline=Baseline("label_or_span", "I do not know."),
     )
 
 
@@ -64,12 +63,10 @@ ANY_JSONL = Benchmark(
     title="Own questions",
     description="Your own questions about your own documents, in JSON lines",
     revision="any_jsonl@1",
-    comparability=1,
+    comparability=2,
     url="https://github.com/stanford-crfm/helm",
     categories=(Category("", "", _TASKS[:1], _TASKS[1:], judge=f"{__package__}.judge.RubricAnnotator"),),
     metrics=(*METRICS, GRADE, STRICT, SPREAD),
     task_argument="metric",
     axis=Axis("tokens of prompt and output", longest=LARGEST, limits_prompt=True),
-    baselines={task.name: Baseline("label_or_span", "I do not know.") for task in _TASKS},
-    page="docs/own-questions.md",
 )

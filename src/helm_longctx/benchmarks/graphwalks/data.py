@@ -11,12 +11,12 @@ import numpy as np
 
 from helm_longctx.benchmarks.graphwalks import prompts
 from helm_longctx.benchmarks.graphwalks.graphs import NODES_AT_DEPTH, Edges, Operation, draw_edges, read_operation
+from helm_longctx.data.hub import HubDataset
+from helm_longctx.data.jsonl import JsonLines, Types
+from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.lengths import STANDARD
-from helm_longctx.protocol.task import Example, Settings, Task
-from helm_longctx.sources.hub import HubDataset
-from helm_longctx.sources.jsonl import JsonLines, Types
-from helm_longctx.sources.root import DataRoot
+from helm_longctx.tasks.lengths import STANDARD
+from helm_longctx.tasks.task import Example, Settings, Task
 
 SOURCE = HubDataset("openai/graphwalks", {"train": 1150}, labelled=False)
 PATH = f"{SOURCE.folder}/train.jsonl"

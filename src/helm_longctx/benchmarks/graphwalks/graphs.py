@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from random import Random
 from typing import NamedTuple
 
-from helm_longctx.protocol.prompt import Message
+from helm_longctx.tasks.prompt import Message
 
 Edges = Sequence[tuple[str, str]]
 """(from, to), in the order of the prompt. An edge can stand there twice, or lead to its own node."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 
-from helm_longctx.protocol.task import Record, Scores
-from helm_longctx.protocol.words import f1
+from helm_longctx.tasks.task import Record, Scores
+from helm_longctx.tasks.words import f1
 
 _LIST = re.compile(r"Final Answer:\s*\[(.*)\]")
 _CARD_LIST = re.compile(r"Final Answer: ?\[.*\]")

@@ -11,11 +11,11 @@ from functools import partial
 from helm_longctx.benchmarks.graphwalks.data import CHARACTERS, EDGES, SOURCE, generate, load_hub
 from helm_longctx.benchmarks.graphwalks.graphs import solve
 from helm_longctx.benchmarks.graphwalks.scoring import score
-from helm_longctx.protocol.baseline import Baseline
-from helm_longctx.protocol.benchmark import Benchmark, Category, Metric
-from helm_longctx.protocol.lengths import LARGEST, Axis
-from helm_longctx.protocol.task import Loader, Task
-from helm_longctx.protocol.template import NO_TEMPLATE
+from helm_longctx.tasks.baseline import Baseline
+from helm_longctx.tasks.benchmark import Benchmark, Category, Metric
+from helm_longctx.tasks.lengths import LARGEST, Axis
+from helm_longctx.tasks.task import Loader, Task
+from helm_longctx.tasks.template import NO_TEMPLATE
 
 HUB_BUDGET, GENERATED_BUDGET = 16384, 1000
 HUB_ROWS = 400
@@ -32,6 +32,7 @@ _task = partial(
     unit="edges",
     chat=True,
     cut="nothing",
+    baseline=Baseline(solve, "Final Answer: []"),
 )
 
 
@@ -72,6 +73,4 @@ GRAPHWALKS = Benchmark(
         Metric("f1_card", "F1 of the card", "F1 by the code on the data set's card, which misreads the first node."),
     ),
     axis=Axis("tokens of the prompt, about", longest=LARGEST),
-    baselines={task.name: Baseline(solve, "Final Answer: []") for task in (*_GENERATED, *_OPENAI)},
-    page="docs/graphwalks.md",
 )

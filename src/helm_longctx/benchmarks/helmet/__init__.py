@@ -1,4 +1,4 @@
-"""HELMET (arXiv 2410.02694): seven categories of long-context tasks."""
+"""HELMET: recall, RAG, ICL, citations, re-ranking, questions about books, and summaries."""
 
 from helm_longctx.benchmarks.helmet.tasks import HELMET as BENCHMARK
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from helm_longctx.benchmarks.helmet.scoring import normalize_answer
 from helm_longctx.judging.entailment import EntailmentJudge
-from helm_longctx.protocol.sentences import split_sentences
-from helm_longctx.protocol.task import Record, Scores
+from helm_longctx.tasks.sentences import split_sentences
+from helm_longctx.tasks.task import Record, Scores
 
 MOST_CITATIONS = 3
 SHORTEST_SENTENCE = 5

@@ -15,16 +15,17 @@ from helm_longctx.benchmarks.helmet import citations
 from helm_longctx.benchmarks.helmet.data.alce import all_documents
 from helm_longctx.benchmarks.helmet.rubrics import JUDGE, RUBRICS
 from helm_longctx.benchmarks.helmet.tasks import HELMET
+from helm_longctx.data.root import DataRoot
 from helm_longctx.environment import require
 from helm_longctx.errors import InputError
 from helm_longctx.helm.annotator import JudgeAnnotator
-from helm_longctx.helm.answer_judge import AnswerAnnotator, explain, is_answered, log_once
 from helm_longctx.helm.metric import scored_record
+from helm_longctx.judging.answer_judge import AnswerAnnotator, explain, is_answered, log_once
 from helm_longctx.judging.availability import check_judge
 from helm_longctx.judging.entailment import EntailmentJudge, find_entailment, is_deployment
 from helm_longctx.judging.judge import JudgeRequest
-from helm_longctx.protocol.task import Record
-from helm_longctx.sources.root import DataRoot
+from helm_longctx.tasks.sample import Sample
+from helm_longctx.tasks.task import Record
 
 _log = logging.getLogger(__name__)
 
@@ -114,7 +115,7 @@ class CitationAnnotator(JudgeAnnotator):
 
 
 def _judge_citations(state: RequestState, entailment: EntailmentJudge) -> dict[str, Any]:
-    record = scored_record(state)
+    record = scored_record(state, Sample.from_json(state.instance.extra_data))
     where = record["documents"]
     documents = all_documents(where["file"], where["item"], _data_root())
 

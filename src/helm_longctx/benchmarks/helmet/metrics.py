@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from helm_longctx.benchmarks.helmet.scoring import RANKING_CUTS
-from helm_longctx.judging.scores import SPREAD, STRICT
-from helm_longctx.protocol.benchmark import Metric
+from helm_longctx.tasks.benchmark import Metric
+from helm_longctx.tasks.judge_scores import SPREAD, STRICT
 
 _RANKINGS = {
     "NDCG": "Normalized discounted cumulative gain of the ranking, by trec_eval.",

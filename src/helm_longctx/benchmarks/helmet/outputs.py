@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 
 from helm_longctx.benchmarks.helmet.rubrics import JUDGE, RUBRICS
 from helm_longctx.benchmarks.helmet.tasks import HELMET
+from helm_longctx.data.jsonl import read_object
 from helm_longctx.errors import InputError
-from helm_longctx.judging.scores import ANSWER
-from helm_longctx.protocol.benchmark import Published
-from helm_longctx.protocol.outputs import Found, Output, OutputReader, OutputRun, OutputScore
-from helm_longctx.protocol.shapes import TEXT, TEXTS, is_number
-from helm_longctx.protocol.task import Task
-from helm_longctx.sources.jsonl import read_object
+from helm_longctx.tasks.benchmark import Published
+from helm_longctx.tasks.judge_scores import ANSWER
+from helm_longctx.tasks.outputs import Found, Output, OutputReader, OutputRun, OutputScore
+from helm_longctx.tasks.shapes import TEXT, TEXTS, is_number
+from helm_longctx.tasks.task import Task
 
 Row = Mapping[str, Any]
 

@@ -1,7 +1,7 @@
 """HELMET's prompt templates, byte for byte.
 
 Source: princeton-nlp/HELMET at 4526dfb, data.py (the load_ functions). Licence: MIT, Copyright (c) 2024 Princeton
-Natural Language Processing. The key-value prompt is that of nelson-liu/lost-in-the-middle (MIT); RULER's prompts are
+Natural Language Processing. The key-value prompt is from nelson-liu/lost-in-the-middle (MIT); RULER's prompts are
 those of hsiehjackson/RULER (Apache-2.0) and InfiniteBench's those of OpenBMB/InfiniteBench (MIT), as HELMET words them.
 """
 

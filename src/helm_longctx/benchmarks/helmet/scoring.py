@@ -6,15 +6,15 @@ Source: princeton-nlp/HELMET at 4526dfb, utils.py and the `post_process` functio
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from helm_longctx.benchmarks.helmet.verdicts import score_answer, score_summary
-from helm_longctx.judging.scores import judge_scores
-from helm_longctx.protocol.task import Record, Scores
-from helm_longctx.protocol.words import english_words
-from helm_longctx.protocol.words import f1 as word_f1
+from helm_longctx.tasks.judge_scores import judge_scores
+from helm_longctx.tasks.task import Record, Scores
+from helm_longctx.tasks.words import english_words
+from helm_longctx.tasks.words import f1 as word_f1
 
 if TYPE_CHECKING:
     from rouge_score.rouge_scorer import RougeScorer
@@ -96,10 +96,16 @@ def score_rerank(record: Record) -> Scores:
     lists = ",".join(map(str, cuts))
     measures = {f"{name}.{lists}" for name in ("ndcg_cut", "map_cut", "recall", "P")} | {"recip_rank"}
     # Each query is rounded by itself, because HELMET evaluates one query at a time (data.py:328, utils.py:224).
-    (values,) = _trec_eval()({"q": qrels}, measures).evaluate({"q": ranking}).values()
+    evaluator = _trec_eval()({"q": _escape_names(qrels)}, measures)
+    (values,) = evaluator.evaluate({"q": _escape_names(ranking)}).values()
     names = {"NDCG": "ndcg_cut", "MAP": "map_cut", "Recall": "recall", "P": "P"}
     at = {f"{name}@{k}": round(values[f"{measure}_{k}"], 5) for name, measure in names.items() for k in cuts}
     return {**at, "MRR": round(values["recip_rank"], 5), "num_preds": len(ranking)}
+
+
+def _escape_names(grades: Mapping[str, int]) -> dict[str, int]:
+    """Escape lone surrogates in the ids of passages, at which trec_eval ends the process with a segmentation fault."""
+    return {name.encode(errors="backslashreplace").decode(): grade for name, grade in grades.items()}
 
 
 def parse_ranking(output: str) -> dict[str, int]:

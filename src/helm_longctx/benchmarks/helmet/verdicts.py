@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from helm_longctx.protocol.task import Scores
+from helm_longctx.tasks.task import Scores
 
 LARGEST = 2**53
 """The largest integer that every JSON parser reads exactly."""
@@ -55,6 +55,9 @@ def score_summary(replies: Any, keypoints: Sequence[str]) -> Scores:
 
 def _answer(verdict: Any) -> Scores:
     fluency, correctness = (verdict[name] for name in _ANSWER)
+    # Python would repeat a text or a list as often as the other field says, and fill the memory.
+    if not all(isinstance(value, int | float) for value in (fluency, correctness)):
+        raise TypeError("the official script ends in an error")
     return {"judge_score": fluency * correctness / 3, "judge_fluency": fluency}
 
 

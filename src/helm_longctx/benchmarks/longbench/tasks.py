@@ -1,4 +1,4 @@
-"""LongBench's tasks, made from its data sets: those of LongBench, and those of LongBench-E with scores by length."""
+"""LongBench's tasks, made from its data sets: LongBench, and LongBench-E with scores by length."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from itertools import islice, pairwise
 from helm_longctx.benchmarks.longbench.datasets import DATASETS, Dataset
 from helm_longctx.benchmarks.longbench.prompts import PROMPTS
 from helm_longctx.benchmarks.longbench.scoring import BY_LENGTH, COMPARE, score
-from helm_longctx.protocol.baseline import AnswerKind, Baseline
-from helm_longctx.protocol.benchmark import Benchmark, Category, Metric, read_published
-from helm_longctx.protocol.prompt import Message
-from helm_longctx.protocol.shapes import TEXTS, Shape, is_whole
-from helm_longctx.protocol.task import Example, Settings, Task, Variant
-from helm_longctx.protocol.template import Template
-from helm_longctx.sources.hub import HubZip
-from helm_longctx.sources.jsonl import JsonLines, Types
-from helm_longctx.sources.root import DataRoot
+from helm_longctx.data.hub import HubZip
+from helm_longctx.data.jsonl import JsonLines, Types
+from helm_longctx.data.root import DataRoot
+from helm_longctx.tasks.baseline import AnswerKind, Baseline
+from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, read_published
+from helm_longctx.tasks.prompt import Message
+from helm_longctx.tasks.shapes import TEXTS, Shape, is_whole
+from helm_longctx.tasks.task import Example, Settings, Task, Variant
+from helm_longctx.tasks.template import Template
 
 COLUMNS: dict[str, type] = {"_id": str, "input": str, "context": str, "answers": list, "length": int}
 SHAPES = {"length": Shape("a whole number", is_whole)}
@@ -86,6 +86,7 @@ def _task(dataset: Dataset, extended: bool = False) -> Task:
         cut="middle",
         trait="Chinese" if dataset.chinese else "",
         record_shapes=SHAPES | {"all_classes": TEXTS} if has_classes else SHAPES,
+        baseline=_baseline(dataset),
     )
 
 
@@ -126,11 +127,5 @@ LONGBENCH = Benchmark(
     ),
     metrics=tuple(Metric(name, *_DESCRIPTIONS[name]) for name in (*COMPARE, *BY_LENGTH)),
     axis=None,
-    baselines={
-        name: _baseline(dataset)
-        for dataset in DATASETS
-        for name in (dataset.name, *([f"{dataset.name}_e"] if dataset.extended else []))
-    },
     published=partial(read_published, __package__),
-    page="docs/longbench.md",
 )

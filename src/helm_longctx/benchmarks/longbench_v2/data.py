@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import islice
 
+from helm_longctx.data.hub import HubDataset
+from helm_longctx.data.jsonl import JsonLines, Row, Types
+from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.prompt import FollowUp
-from helm_longctx.protocol.task import Example, Settings, Task
 from helm_longctx.redaction.abbreviation import digest
-from helm_longctx.sources.hub import HubDataset
-from helm_longctx.sources.jsonl import JsonLines, Row, Types
-from helm_longctx.sources.root import DataRoot
+from helm_longctx.tasks.prompt import FollowUp
+from helm_longctx.tasks.task import TEXT_GROUP, Example, Settings, Task
 
 QUESTIONS = 503
 SOURCE = HubDataset("THUDM/LongBench-v2", {"train": QUESTIONS}, labelled=False)
@@ -23,8 +23,8 @@ PATH = f"{SOURCE.folder}/train.jsonl"
 LETTERS = ("A", "B", "C", "D")
 ANSWER_TOKENS = 128
 """The output budget of an answer."""
-REASONING = "{reasoning}"
-"""The place of the first answer in the template of the second request."""
+REASONING = "$COT$"
+"""The place of the first answer in the second request."""
 COLUMNS: Types = {
     **dict.fromkeys(("_id", "difficulty", "length", "question", "answer", "context"), str),
     **{f"choice_{letter}": str for letter in LETTERS},
@@ -52,15 +52,15 @@ def load(task: Task, settings: Settings, root: DataRoot, follow_up: str | None =
             references=[row["answer"]],
             source="hub",
             record={"difficulty": row["difficulty"], "length": row["length"]},
-            group=f"text {digest(fields['context'])[:12]}",
+            group=f"{TEXT_GROUP}{digest(fields['context'])[:12]}",
             follow_up=_follow_up(follow_up, fields) if follow_up else None,
         )
 
 
 def _follow_up(template: str, fields: Mapping[str, str]) -> FollowUp:
-    # The parts around the answer are filled one by one, because a question can contain the placeholder.
-    before, _, after = template.partition(REASONING)
-    return FollowUp(before.format(**fields), after.format(**fields), ANSWER_TOKENS)
+    # The official code replaces this placeholder last, so also in a question or a choice that contains it.
+    prompt = template.format(**fields, reasoning=REASONING)
+    return FollowUp(prompt.split(REASONING), ANSWER_TOKENS)
 
 
 def _fields(row: Row) -> dict[str, str]:

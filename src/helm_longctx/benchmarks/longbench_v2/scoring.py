@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from helm_longctx.protocol.task import Record, Scores
+from helm_longctx.tasks.task import Record, Scores
 
 DIFFICULTIES, LENGTHS = ("easy", "hard"), ("short", "medium", "long")
 BY_CLASS = tuple(f"accuracy_{name}" for name in (*DIFFICULTIES, *LENGTHS))
@@ -26,7 +26,7 @@ def find_letter(answer: str) -> str | None:
 
 
 def score(record: Record) -> Scores:
-    """Return whether the letter is right: for all questions, and for those of the same difficulty and length."""
+    """Return whether the letter is right: for all questions, and for questions of the same difficulty and length."""
     letter = find_letter(record["prediction"])
     accuracy = float(letter in record["references"])
     # As in the official tables, whatever is neither easy nor short or medium is hard and long.

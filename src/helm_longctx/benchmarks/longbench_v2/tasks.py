@@ -12,12 +12,12 @@ from functools import partial
 from helm_longctx.benchmarks.longbench_v2 import prompts
 from helm_longctx.benchmarks.longbench_v2.data import ANSWER_TOKENS, LETTERS, QUESTIONS, SOURCE, load
 from helm_longctx.benchmarks.longbench_v2.scoring import BY_CLASS, METRICS, find_letter, score
-from helm_longctx.protocol.baseline import Baseline
-from helm_longctx.protocol.benchmark import Benchmark, Category, Metric
-from helm_longctx.protocol.prompt import Message
-from helm_longctx.protocol.shapes import TEXT
-from helm_longctx.protocol.task import Task, Variant
-from helm_longctx.protocol.template import Template
+from helm_longctx.tasks.baseline import Baseline
+from helm_longctx.tasks.benchmark import Benchmark, Category, Metric
+from helm_longctx.tasks.prompt import Message
+from helm_longctx.tasks.shapes import TEXT
+from helm_longctx.tasks.task import Task, Variant
+from helm_longctx.tasks.template import Template
 
 REASONING_TOKENS = 1024
 """The output budget of the reasoning before an answer."""
@@ -64,6 +64,7 @@ def _task(name: str, title: str, template: str, follow_up: str | None = None) ->
         variants={"paper": Variant(temperature=TEMPERATURE)},
         cut="middle_joined",
         record_shapes={"difficulty": TEXT, "length": TEXT},
+        baseline=Baseline(find_choice, "The correct answer is (A)"),
     )
 
 
@@ -91,6 +92,4 @@ LONGBENCH_V2 = Benchmark(
     ),
     task_argument="mode",
     axis=None,
-    baselines={task.name: Baseline(find_choice, "The correct answer is (A)") for task in (ZERO_SHOT, COT, NO_CONTEXT)},
-    page="docs/longbench.md",
 )

@@ -8,10 +8,10 @@ from __future__ import annotations
 from helm_longctx.benchmarks.longbench_write.data import RUBRIC
 from helm_longctx.benchmarks.longbench_write.scoring import JUDGE, judge_prompt, read_grades
 from helm_longctx.errors import InputError
-from helm_longctx.helm.answer_judge import AnswerAnnotator
+from helm_longctx.judging.answer_judge import AnswerAnnotator
 from helm_longctx.judging.judge import JudgeRequest, one_question
-from helm_longctx.protocol.task import Record
 from helm_longctx.redaction.abbreviation import digest
+from helm_longctx.tasks.task import Record
 
 
 class QualityAnnotator(AnswerAnnotator):

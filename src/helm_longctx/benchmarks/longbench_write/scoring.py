@@ -12,8 +12,8 @@ import re
 from statistics import fmean
 from typing import Any
 
-from helm_longctx.judging.scores import judge_scores
-from helm_longctx.protocol.task import Record, Scores
+from helm_longctx.tasks.judge_scores import judge_scores
+from helm_longctx.tasks.task import Record, Scores
 
 GRADES = {
     "judge_relevance": "Relevance",
@@ -54,7 +54,7 @@ def score_length(required: int, written: int) -> float:
 def read_grades(reply: Any) -> Scores:
     """Return the grades of the six dimensions, 1 to 5 as 0 to 1, and their mean; empty if one cannot be read.
 
-    As in the official code, a grade that the rubric does not allow counts unchanged.
+    A grade outside 1 to 5, which the rubric does not allow, is not a grade. The official code does not look at this.
     """
     if not isinstance(reply, str):
         return {}
@@ -64,8 +64,9 @@ def read_grades(reply: Any) -> Scores:
         grades = {metric: (float(found[name]) - 1) / 4 for metric, name in GRADES.items()}
     except (ValueError, TypeError, LookupError, OverflowError, RecursionError):
         return {}
-    # `float` and Python's JSON parser accept infinity and NaN.
-    return {**grades, "judge_score": fmean(grades.values())} if all(map(math.isfinite, grades.values())) else {}
+    # This also leaves out NaN, which `float` and Python's JSON parser accept.
+    is_allowed = all(0 <= grade <= 1 for grade in grades.values())
+    return {**grades, "judge_score": fmean(grades.values())} if is_allowed else {}
 
 
 def score_text_length(record: Record) -> Scores:
@@ -76,7 +77,7 @@ def score_text_length(record: Record) -> Scores:
 
 
 def score(record: Record) -> Scores:
-    """Return the length score and the judge's grades: for all requests, and for those of the same class of length."""
+    """Return the length score and the judge's grades: for all requests, and by class of length."""
     scores = {**score_text_length(record), **judge_scores(record, "judge_score", read_grades)}
     if required := record.get("length"):
         length_class = next(name for name, end in CLASSES.items() if required < end)

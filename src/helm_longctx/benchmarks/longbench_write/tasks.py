@@ -12,13 +12,13 @@ from functools import partial
 
 from helm_longctx.benchmarks.longbench_write import scoring
 from helm_longctx.benchmarks.longbench_write.data import COMMIT, FILES, REPOSITORY, RUBRIC, load
-from helm_longctx.judging.scores import REPLIES, SPREAD
-from helm_longctx.protocol.baseline import Baseline
-from helm_longctx.protocol.benchmark import Benchmark, Category, Metric
-from helm_longctx.protocol.prompt import Message
-from helm_longctx.protocol.shapes import TEXT, Shape, is_whole
-from helm_longctx.protocol.task import Task, Variant
-from helm_longctx.protocol.template import Template
+from helm_longctx.tasks.baseline import Baseline
+from helm_longctx.tasks.benchmark import Benchmark, Category, Metric
+from helm_longctx.tasks.judge_scores import REPLIES, SPREAD
+from helm_longctx.tasks.prompt import Message
+from helm_longctx.tasks.shapes import TEXT, Shape, is_whole
+from helm_longctx.tasks.task import Task, Variant
+from helm_longctx.tasks.template import Template
 
 BUDGET = 32768
 LONGEST_REQUEST = 1000
@@ -55,6 +55,7 @@ def _task(name: str, title: str, samples: int) -> Task:
         judge_sources={"rubric": RUBRIC},
         cut="nothing",
         record_shapes={"length": REQUIRED_LENGTH, **REPLIES, "rubric": TEXT},
+        baseline=Baseline(repeat_request, "Once upon a time."),
     )
 
 
@@ -80,7 +81,7 @@ LONGBENCH_WRITE = Benchmark(
     title="LongBench-Write",
     description="LongWriter: Unleashing 10,000+ Word Generation from Long Context LLMs (arXiv 2408.07055)",
     revision=f"{REPOSITORY}@{COMMIT[:7]}",
-    comparability=1,
+    comparability=2,
     url=f"https://github.com/{REPOSITORY}/tree/{COMMIT[:7]}/evaluation",
     categories=(
         Category("", "", (REQUESTS,), judge=ANNOTATOR),
@@ -100,6 +101,4 @@ LONGBENCH_WRITE = Benchmark(
         replace(SPREAD, range=None),
     ),
     axis=None,
-    baselines={task.name: Baseline(repeat_request, "Once upon a time.") for task in (REQUESTS, ENGLISH, RULER)},
-    page="docs/longbench-write.md",
 )

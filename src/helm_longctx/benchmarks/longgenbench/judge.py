@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from helm_longctx.benchmarks.longgenbench.prompts import JUDGE as JUDGE_PROMPT
 from helm_longctx.benchmarks.longgenbench.scoring import JUDGE, SEPARATOR, is_yes, judge_prompts
-from helm_longctx.helm.answer_judge import AnswerAnnotator
+from helm_longctx.judging.answer_judge import AnswerAnnotator
 from helm_longctx.judging.judge import JudgeRequest
-from helm_longctx.protocol.task import Record
 from helm_longctx.redaction.abbreviation import digest
+from helm_longctx.tasks.task import Record
 
 
 class CheckAnnotator(AnswerAnnotator):

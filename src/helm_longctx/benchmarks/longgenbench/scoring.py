@@ -2,7 +2,7 @@
 
 Source: mozhu621/LongGenBench at 62c0e86, Evalution/eval.py, Evalution/results/static.ipynb (`analyze_json`), and for
 answers of API models Dataset/Openai_batch_api_data_process.ipynb. A record has the row's columns, and the replies of a
-judge by part (`once 7`) in `judge`, or those of several judges in `jury`.
+judge by part (`once 7`) in `judge`, or the replies of several judges in `jury`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 
 from helm_longctx.benchmarks.longgenbench.data import CHECKS, COLUMNS, KINDS
 from helm_longctx.benchmarks.longgenbench.prompts import JUDGE as JUDGE_PROMPT
-from helm_longctx.judging.scores import judge_scores
-from helm_longctx.protocol.task import Record, Scores
+from helm_longctx.tasks.judge_scores import judge_scores
+from helm_longctx.tasks.task import Record, Scores
 
 JUDGE = "together/llama-3.1-8b-instruct-turbo"
 """The default judge. The official one is Llama 3.1 8B Instruct on the authors' own server."""
@@ -59,9 +59,9 @@ def judge_prompts(record: Record) -> dict[str, str]:
     }
 
 
-def is_yes(reply: str) -> bool:
+def is_yes(reply: Any) -> bool:
     """Return whether a reply contains "yes". As in the official code, any other reply is a no."""
-    return "yes" in reply.lower()
+    return isinstance(reply, str) and "yes" in reply.lower()
 
 
 def score(record: Record) -> Scores:
@@ -88,7 +88,7 @@ def _score_replies(asked: list[str], checks: float, replies: Any) -> Scores:
     found = [replies.get(part) for part in asked] if isinstance(replies, dict) else [None]
     if not all(isinstance(reply, str) and reply for reply in found):
         return {}
-    met = {part: is_yes(str(reply)) for part, reply in zip(asked, found, strict=True)}
+    met = {part: is_yes(reply) for part, reply in zip(asked, found, strict=True)}
     scores = {"judge_stic_2": sum(met.values()) / checks}
     for metric, kind in (("judge_stic_1", ""), *zip(BY_KIND, KINDS, strict=True)):
         if of_kind := [value for part, value in met.items() if part.startswith(kind)]:

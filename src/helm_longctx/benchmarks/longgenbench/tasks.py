@@ -9,13 +9,13 @@ from functools import partial
 
 from helm_longctx.benchmarks.longgenbench import scoring
 from helm_longctx.benchmarks.longgenbench.data import BUDGETS, COMMIT, FILES, KINDS, RECORD_SHAPES, REPOSITORY, load
-from helm_longctx.judging.scores import REPLIES, SPREAD
-from helm_longctx.protocol.baseline import Baseline
-from helm_longctx.protocol.benchmark import Benchmark, Category, Metric, read_published
-from helm_longctx.protocol.lengths import Axis
-from helm_longctx.protocol.prompt import Message
-from helm_longctx.protocol.task import Task, Variant
-from helm_longctx.protocol.template import Template
+from helm_longctx.tasks.baseline import Baseline
+from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, read_published
+from helm_longctx.tasks.judge_scores import REPLIES, SPREAD
+from helm_longctx.tasks.lengths import Axis
+from helm_longctx.tasks.prompt import Message
+from helm_longctx.tasks.task import Task, Variant
+from helm_longctx.tasks.template import Template
 
 
 def write_headings(messages: Sequence[Message]) -> str | None:
@@ -41,6 +41,7 @@ TEXTS = Task(
     official_judge=scoring.JUDGE,
     cut="nothing",
     record_shapes={**REPLIES, **RECORD_SHAPES},
+    baseline=Baseline(write_headings, "The end."),
 )
 
 LONGGENBENCH = Benchmark(
@@ -77,7 +78,5 @@ LONGGENBENCH = Benchmark(
         replace(SPREAD, range=None),
     ),
     axis=Axis("output tokens"),
-    baselines={"texts": Baseline(write_headings, "The end.")},
     published=partial(read_published, __package__, best=1),
-    page="docs/longgenbench.md",
 )

@@ -1,4 +1,4 @@
-"""LongHealth: multiple-choice questions on the documents of fictional patients, which do not always have the answer."""
+"""LongHealth: multiple-choice questions on the documents of fictional patients, which can lack the answer."""
 
 from helm_longctx.benchmarks.longhealth.tasks import LONGHEALTH as BENCHMARK
 

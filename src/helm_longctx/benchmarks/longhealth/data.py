@@ -12,12 +12,12 @@ from itertools import islice
 from typing import Any, Literal, NamedTuple
 
 from helm_longctx.benchmarks.longhealth import prompts
+from helm_longctx.data.jsonl import read_object
+from helm_longctx.data.root import DataRoot
+from helm_longctx.data.web import WebFile
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.codec import Codec
-from helm_longctx.protocol.task import Example, Settings, Task
-from helm_longctx.sources.jsonl import read_object
-from helm_longctx.sources.root import DataRoot
-from helm_longctx.sources.web import WebFile
+from helm_longctx.tasks.codec import Codec
+from helm_longctx.tasks.task import Example, Settings, Task
 
 SOURCE = WebFile(
     "https://raw.githubusercontent.com/kbressem/LongHealth/main/data/benchmark_v5.json",

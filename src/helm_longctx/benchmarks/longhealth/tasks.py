@@ -11,11 +11,11 @@ from functools import partial
 
 from helm_longctx.benchmarks.longhealth import prompts
 from helm_longctx.benchmarks.longhealth.data import PROMPTS, SOURCE, Setting, load
-from helm_longctx.protocol.baseline import Baseline
-from helm_longctx.protocol.benchmark import Benchmark, Category, Metric
-from helm_longctx.protocol.prompt import Message
-from helm_longctx.protocol.task import Record, Scores, Task, Variant
-from helm_longctx.protocol.template import Template
+from helm_longctx.tasks.baseline import Baseline
+from helm_longctx.tasks.benchmark import Benchmark, Category, Metric
+from helm_longctx.tasks.prompt import Message
+from helm_longctx.tasks.task import Record, Scores, Task, Variant
+from helm_longctx.tasks.template import Template
 
 QUESTIONS = 400
 BUDGET = 50
@@ -70,6 +70,7 @@ def _task(name: str, title: str, setting: Setting) -> Task:
         variants={"paper": Variant(system=prompts.SYSTEM, temperature=TEMPERATURE)},
         cut="nothing",
         arguments=("seed", "count_with"),
+        baseline=Baseline(choose_option, "The correct answer is A: "),
     )
 
 
@@ -89,6 +90,4 @@ LONGHEALTH = Benchmark(
     categories=(Category("", "", _TASKS),),
     metrics=(Metric("accuracy", "Accuracy", "Whether the answer names the letter of the right option.", success=True),),
     axis=None,
-    baselines={task.name: Baseline(choose_option, "The correct answer is A: ") for task in _TASKS},
-    page="docs/longhealth.md",
 )

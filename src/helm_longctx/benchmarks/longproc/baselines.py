@@ -8,22 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from helm_longctx.protocol.baseline import Baseline, Strategy
-from helm_longctx.protocol.prompt import Message
+from helm_longctx.tasks.baseline import Baseline
+from helm_longctx.tasks.prompt import Message
 
 MOST_STEPS = 1000
 """More steps than the longest route has. The limit ends a search in links that form a circle."""
 
 _LINK = re.compile(r"You can travel from (.+?) to (.+?) by (\w+)\.")
 _ROUTE = re.compile(r"Now find the route from (.+?) to (.+?) based on")
-_ANSWERS = {
-    "html_to_tsv": ("extract specific information from an HTML webpage", "```tsv\n```"),
-    "pseudo_to_code": ("You will be given lines of pseudocode", "```cpp\nint main() {}\n```"),
-    "tom_tracking": ("a story about object placement", "- Step 0"),
-    "countdown": ("four numbers and a target number", "<Solution>\n</Solution>"),
-    "travel_planning": ("create a trip plan based on given constraints", "<Plan>\n</Plan>"),
-}
-"""For each task, words that only its prompts have, and an empty answer in its format."""
 
 
 def find_route(messages: Sequence[Message]) -> str | None:
@@ -42,13 +34,15 @@ def find_route(messages: Sequence[Message]) -> str | None:
     return "\n".join(["<Route>", *steps, "</Route>"])
 
 
-def _recognise(words: str, answer: str) -> Strategy:
-    """Make a strategy that gives the same answer to every prompt of a task."""
+def answer_always(words: str, answer: str) -> Baseline:
+    """Return a baseline that gives the same answer to every prompt of a task.
+
+    Args:
+        words: words that only the prompts of the task have.
+        answer: an empty answer in the format of the task.
+    """
     # Only the first thousand characters are searched, because a web page with any words can follow.
-    return lambda messages: answer if words in messages[-1]["content"][:1000] else None
+    return Baseline(lambda messages: answer if words in messages[-1]["content"][:1000] else None, answer)
 
 
-BASELINES = {
-    **{name: Baseline(_recognise(words, answer), answer) for name, (words, answer) in _ANSWERS.items()},
-    "path_traversal": Baseline(find_route, "<Route>\n</Route>"),
-}
+ROUTE = Baseline(find_route, "<Route>\n</Route>")

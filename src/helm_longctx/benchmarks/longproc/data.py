@@ -1,7 +1,7 @@
 """Reads LongProc's files and makes the same problems as the official loader.
 
 Source: princeton-pli/LongProc at 78e873a, longproc/longproc_data.py (`load_longproc_data` and `_load_*_data`). Budgets
-and the sample are those of its add-on for HELMET (princeton-nlp/HELMET, branch longproc, longproc_addon/configs).
+and the sample are from its add-on for HELMET (princeton-nlp/HELMET, branch longproc, longproc_addon/configs).
 """
 
 from __future__ import annotations
@@ -13,13 +13,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from helm_longctx.benchmarks.longproc import countdown, prompts, travel
+from helm_longctx.data.jsonl import JsonArray, Row, Types
+from helm_longctx.data.repository import RepositoryFolder
+from helm_longctx.data.yaml_files import read_yaml
 from helm_longctx.errors import InputError, shorten
-from helm_longctx.protocol.template import fill
-from helm_longctx.sources.jsonl import JsonArray, Row, Types
-from helm_longctx.sources.repository import RepositoryFolder
+from helm_longctx.tasks.template import fill
 
 REPOSITORY = "princeton-pli/LongProc"
 COMMIT = "78e873ae395e42625fba7942bbb92713de08b2a6"
@@ -123,10 +122,8 @@ def _template(files: Files, folder: Path) -> str:
     """
     path = folder / _TEMPLATES
     try:
-        template = yaml.safe_load(path.read_text(encoding="utf-8"))["USER_PROMPT"]
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from error
-    except (yaml.YAMLError, LookupError, TypeError, UnicodeDecodeError) as error:
+        template = read_yaml(path)["USER_PROMPT"]
+    except (LookupError, TypeError) as error:
         raise InputError(
             f"{path}: it is not a YAML file with the field USER_PROMPT ({type(error).__name__})"
         ) from error

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from helm_longctx.errors import InputError
-from helm_longctx.sandbox import PROGRAM, check_sandbox, run
+from helm_longctx.tasks.sandbox import PROGRAM, check_sandbox, run
 
 TestCase = Sequence[Sequence[str]]
 """The lines of the input, and the lines of the expected output."""

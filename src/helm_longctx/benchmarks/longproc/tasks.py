@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from helm_longctx.benchmarks.longproc.baselines import BASELINES
+from helm_longctx.benchmarks.longproc.baselines import ROUTE, answer_always
 from helm_longctx.benchmarks.longproc.data import (
     BUDGETS,
     COMMIT,
@@ -26,13 +26,14 @@ from helm_longctx.benchmarks.longproc.scoring import (
     TABLE_METRICS,
     find_item,
 )
-from helm_longctx.protocol.benchmark import Benchmark, Category, Metric
-from helm_longctx.protocol.lengths import Axis, length_label
-from helm_longctx.protocol.sampling import shuffle_order
-from helm_longctx.protocol.shapes import Shape
-from helm_longctx.protocol.task import Example, Settings, Task
-from helm_longctx.protocol.template import NO_TEMPLATE
-from helm_longctx.sources.root import DataRoot
+from helm_longctx.data.root import DataRoot
+from helm_longctx.tasks.baseline import Baseline
+from helm_longctx.tasks.benchmark import Benchmark, Category, Metric
+from helm_longctx.tasks.lengths import Axis, length_label
+from helm_longctx.tasks.sampling import shuffle_order
+from helm_longctx.tasks.shapes import Shape
+from helm_longctx.tasks.task import Example, Settings, Task
+from helm_longctx.tasks.template import NO_TEMPLATE
 
 
 def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
@@ -68,7 +69,7 @@ def _is_item(name: str, value: Any) -> bool:
     return isinstance(item, dict) and all(fits(item.get(field)) for field, fits in ITEMS[name].items())
 
 
-def _task(name: str, title: str, metrics: tuple[str, ...], **further: Any) -> Task:
+def _task(name: str, title: str, metrics: tuple[str, ...], baseline: Baseline, **further: Any) -> Task:
     about = f"LongProc's data point, an object with {', '.join(ITEMS[name]) or 'any fields'}"
     return Task(
         name=name,
@@ -87,19 +88,46 @@ def _task(name: str, title: str, metrics: tuple[str, ...], **further: Any) -> Ta
         arguments=("seed",),
         cut="nothing",
         record_shapes={"item": Shape(about, partial(_is_item, name))},
+        baseline=baseline,
         **further,
     )
 
 
 _TASKS = (
-    _task("html_to_tsv", "HTML to TSV", TABLE_METRICS),
-    _task("path_traversal", "Path Traversal", PROCEDURE_METRICS),
-    _task("tom_tracking", "ToM Tracking", PROCEDURE_METRICS),
-    _task("countdown", "Countdown", PROCEDURE_METRICS),
-    _task("travel_planning", "Travel Planning", PROCEDURE_METRICS),
+    _task(
+        "html_to_tsv",
+        "HTML to TSV",
+        TABLE_METRICS,
+        answer_always("extract specific information from an HTML webpage", "```tsv\n```"),
+    ),
+    _task("path_traversal", "Path Traversal", PROCEDURE_METRICS, ROUTE),
+    _task(
+        "tom_tracking",
+        "ToM Tracking",
+        PROCEDURE_METRICS,
+        answer_always("a story about object placement", "- Step 0"),
+    ),
+    _task(
+        "countdown",
+        "Countdown",
+        PROCEDURE_METRICS,
+        answer_always("four numbers and a target number", "<Solution>\n</Solution>"),
+    ),
+    _task(
+        "travel_planning",
+        "Travel Planning",
+        PROCEDURE_METRICS,
+        answer_always("create a trip plan based on given constraints", "<Plan>\n</Plan>"),
+    ),
 )
 # This task is not in the mean, because it runs programs that the model writes, which each user has to allow.
-_CODE = _task("pseudo_to_code", "Pseudocode to Code", PROCEDURE_METRICS, check_machine=check_programs)
+_CODE = _task(
+    "pseudo_to_code",
+    "Pseudocode to Code",
+    PROCEDURE_METRICS,
+    answer_always("You will be given lines of pseudocode", "```cpp\nint main() {}\n```"),
+    check_machine=check_programs,
+)
 
 LONGPROC = Benchmark(
     name="longproc",
@@ -123,6 +151,4 @@ LONGPROC = Benchmark(
         Metric("extraction_rate", "Extracted", "Whether the output has a result in the required format.", success=True),
     ),
     axis=Axis("output tokens"),
-    baselines=BASELINES,
-    page="docs/longproc.md",
 )

@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 from helm_longctx.benchmarks.longproc import prompts
-from helm_longctx.protocol.words import english_words
+from helm_longctx.tasks.words import english_words
 
 Constraint = Mapping[str, Any]
 

@@ -1,4 +1,4 @@
-"""LV-Eval (arXiv 2402.05136): bilingual question answering at five lengths, with confusing facts."""
+"""LV-Eval: bilingual question answering at five lengths, with confusing facts."""
 
 from helm_longctx.benchmarks.lv_eval.tasks import LV_EVAL as BENCHMARK
 

@@ -16,10 +16,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from helm_longctx.benchmarks.lv_eval.scoring import STOP_WORDS_EN, STOP_WORDS_ZH, text_of
+from helm_longctx.benchmarks.lv_eval.scoring import STOP_WORDS_EN, STOP_WORDS_ZH, field_text
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.task import Record, Scores
-from helm_longctx.protocol.words import chinese_words, english_words
+from helm_longctx.tasks.task import Record, Scores
+from helm_longctx.tasks.words import chinese_words, english_words
 
 CONFUSED = "confused"
 
@@ -39,9 +39,9 @@ def confusion(record: Record) -> Scores:
     if not isinstance(facts, list) or not all(isinstance(fact, str) for fact in facts):
         raise InputError("confusing_facts must be text, a list of texts or nothing")
     chinese = record.get("language") == "zh"
-    question = _words([text_of(record, "question")], chinese)
+    question = _words([field_text(record, "question")], chinese)
     confusing = _words(facts, chinese) - question
-    true = _words([*record["references"][:1], text_of(record, "answer_keywords")], chinese) - question
+    true = _words([*record["references"][:1], field_text(record, "answer_keywords")], chinese) - question
     if not confusing or true <= confusing:
         return {}
     output = _words([record["prediction"]], chinese) - question

@@ -10,8 +10,8 @@ from typing import Literal
 
 from helm_longctx.benchmarks.lv_eval import prompts, scoring
 from helm_longctx.benchmarks.lv_eval.confusion import CONFUSED, confusion
-from helm_longctx.protocol.benchmark import Metric
-from helm_longctx.protocol.task import Record, Scorer, Scores
+from helm_longctx.tasks.benchmark import Metric
+from helm_longctx.tasks.task import Record, Scorer, Scores
 
 REVISION = "infinigence/LVEval@63e7ae9"
 LENGTHS = {"16k": 16384, "32k": 32768, "64k": 65536, "128k": 131072, "256k": 262144}

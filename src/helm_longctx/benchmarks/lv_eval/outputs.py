@@ -11,11 +11,11 @@ from pathlib import Path
 
 from helm_longctx.benchmarks.lv_eval.data import QuestionNames
 from helm_longctx.benchmarks.lv_eval.datasets import DATASETS, LENGTHS
+from helm_longctx.data.jsonl import FileRow, JsonLines, Types, read_object
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.benchmark import Published
-from helm_longctx.protocol.outputs import Found, Output, OutputReader, OutputRun, OutputScore
-from helm_longctx.protocol.shapes import TEXTS, is_number
-from helm_longctx.sources.jsonl import FileRow, JsonLines, Types, read_object
+from helm_longctx.tasks.benchmark import Published
+from helm_longctx.tasks.outputs import Found, Output, OutputReader, OutputRun, OutputScore
+from helm_longctx.tasks.shapes import TEXTS, is_number
 
 SCORES = "result.json"
 """The file with the score of each data set at each length, in percent."""
@@ -57,7 +57,7 @@ def _output(dataset: str, row: FileRow, name: QuestionNames) -> Output:
 def _scores(path: Path) -> Iterator[OutputScore]:
     """Yield a score of each data set at each length."""
     folder = path.resolve().parent
-    # evaluation.py writes into a folder inside that of the predictions.
+    # evaluation.py writes into a folder inside the folder of the predictions.
     model = (folder.parent if folder.name == "eval_result" else folder).name
     for column, percent in read_object(path).items():
         match = _DATASET.fullmatch(column)
@@ -69,7 +69,7 @@ def _scores(path: Path) -> Iterator[OutputScore]:
 
 
 def _choose(paths: Sequence[Path]) -> Iterator[Path]:
-    """Choose the predictions, and a table of scores only if there are no predictions beside it."""
+    """Choose the predictions, and a table of scores only if there are no predictions in its folder."""
     folders = {path.parent for path in paths if path.name != SCORES}
     for path in paths:
         if path.name != SCORES or folders.isdisjoint((path.parent, path.parent.parent)):

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from functools import partial
 
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.rouge import rouge_l
-from helm_longctx.protocol.task import Record, Scorer, Scores
-from helm_longctx.protocol.words import chinese_words, cut, english_words, f1, normalize_chinese
+from helm_longctx.tasks.rouge import rouge_l
+from helm_longctx.tasks.task import Record, Scorer, Scores
+from helm_longctx.tasks.words import chinese_words, cut, english_words, f1, normalize_chinese
 
 GATED, PLAIN, ROUGE = "f1_gated", "f1", "rouge_l"
 GATED_METRICS = (GATED, "f1_before_gate", "keyword_recall")
@@ -40,7 +40,7 @@ STOP_WORDS_ZH = frozenset(_ZH.split())
 """The same for the Chinese data sets. DuReader's ROUGE-L removes these words from both texts."""
 
 
-def text_of(record: Record, name: str) -> str:
+def field_text(record: Record, name: str) -> str:
     """Return a text field of a record; empty if the record does not have it.
 
     Raises:
@@ -73,7 +73,7 @@ def _score_with_gate(record: Record, words: Words, ignored: frozenset[str], leas
     ungated = f1(output, words(reference))
     # In Chinese the reference replaces missing keywords (metrics.py:155); in English there is then no gate
     # (metrics.py:115).
-    keywords = text_of(record, "answer_keywords") or (reference if always else "")
+    keywords = field_text(record, "answer_keywords") or (reference if always else "")
     if not keywords:
         return {GATED: ungated, "f1_before_gate": ungated}
     keyword_words = words(keywords)

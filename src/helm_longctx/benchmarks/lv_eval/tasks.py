@@ -6,13 +6,13 @@ from functools import partial
 
 from helm_longctx.benchmarks.lv_eval.data import load
 from helm_longctx.benchmarks.lv_eval.datasets import DATASETS, LENGTHS, METRICS, REVISION, Dataset
-from helm_longctx.protocol.baseline import Baseline
-from helm_longctx.protocol.benchmark import Benchmark, Category, read_published
-from helm_longctx.protocol.lengths import Axis, length_label
-from helm_longctx.protocol.shapes import TEXT
-from helm_longctx.protocol.task import Protocol, Task, Variant
-from helm_longctx.protocol.template import Template
-from helm_longctx.sources.hub import HubZip
+from helm_longctx.data.hub import HubZip
+from helm_longctx.tasks.baseline import Baseline
+from helm_longctx.tasks.benchmark import Benchmark, Category, read_published
+from helm_longctx.tasks.lengths import Axis, length_label
+from helm_longctx.tasks.shapes import TEXT
+from helm_longctx.tasks.task import Protocol, Task, Variant
+from helm_longctx.tasks.template import Template
 
 REPO = "Infinigence/LVEval"
 
@@ -52,6 +52,7 @@ def _task(dataset: Dataset) -> Task:
         cut="middle",
         trait="confusing facts" if dataset.confusing else "",
         record_shapes={"answer_keywords": TEXT},
+        baseline=Baseline("span", "the" if dataset.language == "en" else "的"),
     )
 
 
@@ -69,9 +70,7 @@ LV_EVAL = Benchmark(
     metrics=METRICS,
     task_argument="dataset",
     axis=WORDS,
-    baselines={d.name: Baseline("span", "the" if d.language == "en" else "的") for d in DATASETS},
     published=partial(read_published, __package__),
     overall="Overall",
     outputs="helm_longctx.benchmarks.lv_eval.outputs.READER",
-    page="docs/lv-eval.md",
 )

@@ -1,4 +1,4 @@
-"""OpenAI's MRCR: multi-round co-reference resolution in long conversations."""
+"""MRCR: OpenAI's multi-round co-reference resolution in long conversations."""
 
 from helm_longctx.benchmarks.mrcr.tasks import HELMET2
 from helm_longctx.benchmarks.mrcr.tasks import MRCR as BENCHMARK

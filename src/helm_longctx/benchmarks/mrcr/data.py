@@ -14,13 +14,13 @@ from functools import cache, lru_cache
 from itertools import islice
 from pathlib import Path
 
+from helm_longctx.data.hub import HubDataset
+from helm_longctx.data.jsonl import JsonLines, Row, Types
+from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.prompt import Message, read_messages
-from helm_longctx.protocol.sampling import shuffle_order
-from helm_longctx.protocol.task import Example, Settings, Task
-from helm_longctx.sources.hub import HubDataset
-from helm_longctx.sources.jsonl import JsonLines, Row, Types
-from helm_longctx.sources.root import DataRoot
+from helm_longctx.tasks.prompt import Message, read_messages
+from helm_longctx.tasks.sampling import shuffle_order
+from helm_longctx.tasks.task import Example, Settings, Task
 
 SOURCE = HubDataset("openai/mrcr", {"train": 2400}, labelled=False)
 PATH = f"{SOURCE.folder}/train.jsonl"
@@ -62,7 +62,7 @@ def load_shuffled(task: Task, settings: Settings, root: DataRoot, needles: int) 
         InputError: the file is malformed, or tiktoken cannot load its encoding.
     """
     path = root / PATH
-    # Only one conversation is in memory at a time, so those of the sample are read a second time.
+    # Only one conversation is in memory at a time, so the conversations of the sample are read a second time.
     tokens = [(number, example.input_tokens) for number, example in _bin_rows(path, needles, settings.level)]
     chosen = [tokens[place] for place in shuffle_order(len(tokens), settings.seed)[: task.sample(settings)]]
     rows = JsonLines(path, COLUMNS).rows(number for number, _ in chosen)

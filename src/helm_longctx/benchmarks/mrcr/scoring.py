@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from difflib import SequenceMatcher
 
-from helm_longctx.protocol.task import Record, Scores
+from helm_longctx.tasks.task import Record, Scores
 
 
 def score(record: Record) -> Scores:

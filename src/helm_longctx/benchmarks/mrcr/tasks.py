@@ -1,6 +1,6 @@
 """MRCR's tasks, one for each number of needles.
 
-The output budget and the chat form are those of princeton-nlp/HELMET at 5dde2de, configs/dev_mrcr_v2.yaml.
+The output budget and the chat form are from princeton-nlp/HELMET at 5dde2de, configs/dev_mrcr_v2.yaml.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from itertools import pairwise
 
 from helm_longctx.benchmarks.mrcr.data import LENGTHS, NEEDLES, SAMPLE, SOURCE, load, load_shuffled
 from helm_longctx.benchmarks.mrcr.scoring import score
-from helm_longctx.protocol.baseline import Baseline
-from helm_longctx.protocol.benchmark import Benchmark, Category, Metric
-from helm_longctx.protocol.lengths import Axis
-from helm_longctx.protocol.prompt import Message
-from helm_longctx.protocol.shapes import TEXT
-from helm_longctx.protocol.task import Example, Task
-from helm_longctx.protocol.template import NO_TEMPLATE
+from helm_longctx.tasks.baseline import Baseline
+from helm_longctx.tasks.benchmark import Benchmark, Category, Metric
+from helm_longctx.tasks.lengths import Axis
+from helm_longctx.tasks.prompt import Message
+from helm_longctx.tasks.shapes import TEXT
+from helm_longctx.tasks.task import Example, Task
+from helm_longctx.tasks.template import NO_TEMPLATE
 
 BUDGET = 1000
 """The output budget in tokens."""
@@ -66,6 +66,7 @@ def _task(needles: int, load: Callable[..., Iterator[Example]] = load, *argument
         cut="nothing",
         record_shapes={"answer": TEXT, "random_string_to_prepend": TEXT},
         arguments=arguments,
+        baseline=Baseline(find_answer, "I do not know."),
     )
 
 
@@ -89,8 +90,6 @@ MRCR = Benchmark(
     ),
     task_argument="needles",
     axis=Axis("o200k_base tokens of all messages and the answer"),
-    baselines={task.name: Baseline(find_answer, "I do not know.") for task in _TASKS},
-    page="docs/mrcr.md",
 )
 
 HELMET2 = replace(
@@ -99,6 +98,4 @@ HELMET2 = replace(
     title="HELMET's new MRCR",
     description="MRCR as HELMET's repository asks it since 2026: a shuffled sample, without two needles",
     categories=(Category("", "", _HELMET2_TASKS),),
-    baselines={task.name: MRCR.baselines[task.name] for task in _HELMET2_TASKS},
-    page="docs/helmet2.md",
 )

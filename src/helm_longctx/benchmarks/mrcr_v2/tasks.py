@@ -12,20 +12,20 @@ from difflib import SequenceMatcher
 from functools import partial
 
 from helm_longctx.benchmarks.mrcr_v2.data import CUMULATIVE, LENGTHS, NEEDLES, file_of, load
-from helm_longctx.protocol.baseline import Baseline
-from helm_longctx.protocol.benchmark import Benchmark, Category, Metric, Published
-from helm_longctx.protocol.lengths import LARGEST, Axis
-from helm_longctx.protocol.prompt import Message
-from helm_longctx.protocol.shapes import TEXT
-from helm_longctx.protocol.task import Record, Scores, Task, Variant
-from helm_longctx.protocol.template import NO_TEMPLATE
-from helm_longctx.sources.fetch import Source
+from helm_longctx.data.fetch import Source
+from helm_longctx.tasks.baseline import Baseline
+from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Published
+from helm_longctx.tasks.lengths import LARGEST, Axis
+from helm_longctx.tasks.prompt import Message
+from helm_longctx.tasks.shapes import TEXT
+from helm_longctx.tasks.task import Record, Scores, Task, Variant
+from helm_longctx.tasks.template import NO_TEMPLATE
 
 HASH = 12
 """Characters of the random string before an answer."""
 BUDGET = 4096
 """The output budget in tokens; the official code sets none."""
-MOST = 10_000
+MAX_SAMPLES = 10_000
 """A limit on the number of rows, larger than any file needs."""
 FLOORS = {
     "Floor: any reply of the transcript": dict.fromkeys(NEEDLES, 0.01),
@@ -85,12 +85,13 @@ def _task(needles: int, cumulative: bool = False) -> Task:
         headline=("score",),
         metrics=("score",),
         max_tokens=BUDGET,
-        num_samples=MOST,
+        num_samples=MAX_SAMPLES,
         sources=partial(_sources, needles=needles, cumulative=cumulative),
         chat=True,
         variants={"paper": Variant(temperature=1.0)},
         cut="nothing",
         record_shapes={"answer": TEXT},
+        baseline=Baseline(find_answer, "I do not know."),
     )
 
 
@@ -128,7 +129,6 @@ MRCR_V2 = Benchmark(
     ),
     task_argument="needles",
     axis=Axis("tokens of the transcript", longest=LARGEST),
-    baselines={task.name: Baseline(find_answer, "I do not know.") for task in (*_TASKS, *_CUMULATIVE)},
     published=published_floors,
-    page="docs/mrcr.md",
+    floors=tuple(FLOORS),
 )

@@ -28,7 +28,7 @@ from helm_longctx.benchmarks.ruler.haystacks import (
     read_essays,
 )
 from helm_longctx.benchmarks.ruler.search import Draw, Script
-from helm_longctx.sources.root import DataRoot
+from helm_longctx.data.root import DataRoot
 
 
 def cut_ends(text: str) -> list[str]:
@@ -64,7 +64,7 @@ ZETA_2 = pi**2 / 6
 """The sum of the inverse squares, by which the frequencies of coded words are divided."""
 
 HOPS = 4
-"""The number of variables in a chain besides the first."""
+"""The number of variables in a chain after the first."""
 
 DRAW_ITEM: dict[str, Callable[[Random], str]] = {
     "words": lambda rng: key_words().draw(rng),

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from helm_longctx.protocol.sentences import WordsInSentences
-from helm_longctx.sources.release import PinnedFile
-from helm_longctx.sources.root import DataRoot
-from helm_longctx.sources.wheel import WheelFile
+from helm_longctx.data.release import PinnedFile
+from helm_longctx.data.root import DataRoot
+from helm_longctx.data.wheel import WheelFile
+from helm_longctx.tasks.sentences import WordsInSentences
 
 REPOSITORY, COMMIT = "NVIDIA/RULER", "c3f5e3b4f87f97e048793bb510a3a6b19a46bf3a"
 
@@ -99,7 +99,8 @@ def read_hotpotqa(root: DataRoot) -> Documents:
 
 
 def _number_texts(texts: Iterable[str]) -> tuple[list[str], dict[str, int]]:
-    # Documents are drawn by number, so the numbers must follow the official order, that of the texts (qa.py:78, 102).
+    # Documents are drawn by number, so the numbers must follow the official order, the order of the texts (qa.py:78,
+    # 102).
     distinct = sorted(set(texts))
     return distinct, {text: number for number, text in enumerate(distinct)}
 

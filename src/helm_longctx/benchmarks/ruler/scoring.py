@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from helm_longctx.protocol.task import Record, Scores
+from helm_longctx.tasks.task import Record, Scores
 
 _CONTROL = re.compile(r"[\x00-\x1f]")
 

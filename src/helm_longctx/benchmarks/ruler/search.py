@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from itertools import count as numbers
 from typing import NamedTuple
 
+from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.counting import CountTokens
-from helm_longctx.protocol.template import Template
-from helm_longctx.sources.root import DataRoot
+from helm_longctx.tasks.counting import CountTokens
+from helm_longctx.tasks.template import Template
 
 CUT = "\x1f"
 """Stands for a field of a template where the template is split."""

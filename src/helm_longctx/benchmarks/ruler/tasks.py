@@ -1,4 +1,4 @@
-"""RULER's thirteen tasks.
+"""RULER's thirteen tasks, and tasks of needles that differ from them in one number.
 
 Source: NVIDIA/RULER at c3f5e3b, scripts/synthetic.yaml (parameters), scripts/data/synthetic/constants.py (budgets) and
 scripts/config_tasks.sh (number of samples).
@@ -15,14 +15,14 @@ from helm_longctx.benchmarks.ruler import generate, haystacks, prompts
 from helm_longctx.benchmarks.ruler.haystacks import COMMIT, ESSAYS, HOTPOTQA, REPOSITORY, SQUAD, WORDS
 from helm_longctx.benchmarks.ruler.scoring import score_all, score_any
 from helm_longctx.benchmarks.ruler.search import Samples, Script
+from helm_longctx.data.fetch import Source
+from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.baseline import AnswerKind, Baseline
-from helm_longctx.protocol.benchmark import Benchmark, Category, Metric, read_published
-from helm_longctx.protocol.lengths import LARGEST, STANDARD, Axis
-from helm_longctx.protocol.task import Example, Settings, Task
-from helm_longctx.protocol.template import Template
-from helm_longctx.sources.fetch import Source
-from helm_longctx.sources.root import DataRoot
+from helm_longctx.tasks.baseline import AnswerKind, Baseline
+from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Sweep, read_published
+from helm_longctx.tasks.lengths import LARGEST, STANDARD, Axis
+from helm_longctx.tasks.task import Example, Settings, Task
+from helm_longctx.tasks.template import Template
 
 SAMPLES = 500
 NIAH = Template(prompts.NIAH_USER, prompts.NIAH_PREFIX, separator="")
@@ -31,9 +31,13 @@ VT = Template("{example}" + prompts.VT_USER, prompts.VT_PREFIX, separator="")
 CWE = Template("{example}" + prompts.CWE_USER, prompts.CWE_PREFIX, separator="")
 FWE = Template(prompts.FWE_USER, prompts.FWE_PREFIX, separator="")
 QA = Template(prompts.QA_USER, prompts.QA_PREFIX, separator="")
+_ANSWERS: dict[Template, AnswerKind] = {VT: "chain", CWE: "frequency", FWE: "frequency", QA: "span"}
 
 MANY_WORDS = STANDARD["128k"]
 """From this length on, lists of common words need more words than wonderwords has."""
+
+NEEDLE_TOKENS, ANSWER_TOKENS = 128, 32
+"""The official output budget of needles, which is enough for four answers, and its share for each of them."""
 
 
 def load(task: Task, settings: Settings, root: DataRoot, samples: Samples) -> Iterator[Example]:
@@ -43,7 +47,7 @@ def load(task: Task, settings: Settings, root: DataRoot, samples: Samples) -> It
         InputError: there is no tokenizer, or a file is malformed.
     """
     if settings.counter is None:
-        raise InputError(f"{task.name}: count_with is missing; allowed: the name or the folder of a tokenizer")
+        raise InputError(f"{task.name}: count_with is missing; give the name or the folder of a tokenizer")
     output = task.output_tokens(settings)
     script = Script(task.template, settings.counter, settings.level, output, settings.seed, root)
     for number, draw in enumerate(islice(samples(script), task.sample(settings))):
@@ -73,13 +77,16 @@ def _task(name: str, title: str, samples: Samples, template: Template, max_token
         chat=True,
         arguments=("seed", "count_with"),
         cut="nothing",
+        baseline=Baseline(_ANSWERS.get(template, "lookup"), "0"),
     )
 
 
 def _needles(name: str, title: str, haystack: str, **arguments: Any) -> Task:
     template = NIAH_MULTI if {"values", "queries"} & {*arguments} else NIAH
     samples = partial(generate.draw_needles, haystack=haystack, **arguments)
-    return _task(f"niah_{name}", f"NIAH {title}", samples, template, 128, *([ESSAYS] if haystack == "essay" else []))
+    # More than four answers need more tokens than the official budget.
+    budget = max(NEEDLE_TOKENS, ANSWER_TOKENS * arguments.get("values", 1) * arguments.get("queries", 1))
+    return _task(f"niah_{name}", f"NIAH {title}", samples, template, budget, *([ESSAYS] if haystack == "essay" else []))
 
 
 _TASKS = (
@@ -98,8 +105,34 @@ _TASKS = (
     _task("qa_2", "QA (HotpotQA)", partial(generate.ask_questions, read=haystacks.read_hotpotqa), QA, 32, HOTPOTQA),
 )
 
+_MORE_NEEDLES = tuple(
+    _needles(f"{part}_{number}", f"{number} {part.title()}", "essay", **{part: number})
+    for part in ("keys", "values", "queries")
+    for number in (2, 8, 16)
+)
+"""Needles as in RULER's tasks with four keys, values or queries. There are only 40 places for needles in essays."""
 
-_ANSWERS: dict[Template, AnswerKind] = {VT: "chain", CWE: "frequency", FWE: "frequency", QA: "span"}
+
+def _sweep(part: str, four: str, about: str) -> Sweep:
+    """Return the tasks with 1 to 16 keys, values or queries, of which RULER has those with one and with four."""
+    own = {1: "niah_single_2", 4: four}
+    return Sweep(part.title(), about, {str(n): own.get(n, f"niah_{part}_{n}") for n in (1, 2, 4, 8, 16)})
+
+
+_SWEEPS = (
+    _sweep("keys", "niah_multikey_1", "Number of keys. One is asked for, and the needles of the others distract."),
+    _sweep("values", "niah_multivalue", "Number of values of one key, which are all asked for."),
+    _sweep("queries", "niah_multiquery", "Number of keys with one value each, which are all asked for."),
+    Sweep(
+        "Distractors",
+        "What surrounds the needle: a repeated passage, essays, or other needles.",
+        {"noise": "niah_single_1", "essays": "niah_single_2", "needles": "niah_multikey_2"},
+    ),
+)
+
+_ALL = {task.name: task for task in (*_TASKS, *_MORE_NEEDLES)}
+_SWEPT = tuple(_ALL[name] for name in dict.fromkeys(name for sweep in _SWEEPS for name in sweep.tasks.values()))
+
 
 RULER = Benchmark(
     name="ruler",
@@ -108,15 +141,14 @@ RULER = Benchmark(
     revision=f"{REPOSITORY}@{COMMIT[:7]}",
     comparability=1,
     url=f"https://github.com/{REPOSITORY}/tree/{COMMIT[:7]}",
-    categories=(Category("", "", _TASKS),),
+    categories=(Category("", "", _TASKS), Category("needles", "Needle Complexity", _SWEPT, averaged=False)),
     metrics=(
         Metric("string_match_all", "Answers found", "Share of the expected answers that the output contains."),
         Metric("string_match_part", "Answer found", "Whether the output contains an accepted answer.", success=True),
     ),
     axis=Axis("tokens of prompt and output", longest=LARGEST),
-    baselines={task.name: Baseline(_ANSWERS.get(task.template, "lookup"), "0") for task in _TASKS},
     # Each model's mean over the 13 tasks at each length, from the table of README.md at the commit.
     published=partial(read_published, __package__),
+    sweeps=_SWEEPS,
     effective_score=0.856,  # Llama-2-7B's at 4k (arXiv 2404.06654, section 4)
-    page="docs/ruler.md",
 )

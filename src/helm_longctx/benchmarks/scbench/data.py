@@ -14,19 +14,25 @@ from typing import Any
 
 from helm_longctx.benchmarks.scbench.prompts import ANSWER_STARTS, BUDGETS, FIRST, MATH_QUESTION, QUESTIONS, SHARED
 from helm_longctx.benchmarks.scbench.scoring import MEASURES
+from helm_longctx.data.jsonl import JsonLines, Row
+from helm_longctx.data.root import DataRoot
 from helm_longctx.environment import require
-from helm_longctx.protocol.prompt import Message
-from helm_longctx.protocol.shapes import TEXT, Shape, are_all, is_text, is_whole
-from helm_longctx.protocol.task import Example, Settings, Task
-from helm_longctx.sources.jsonl import JsonLines, Row
-from helm_longctx.sources.root import DataRoot
+from helm_longctx.tasks.prompt import Message
+from helm_longctx.tasks.shapes import TEXT, Shape, is_text
+from helm_longctx.tasks.task import Example, Settings, Task
 
 TURNS = 5
 """The largest number of questions on a context (`--max_turns`), if the first context of the file has more."""
 ROOM = 1000
 """Additional tokens that the official code leaves free if each question is a request of its own."""
 
-_CONTEXT = Shape("text or a list of whole numbers", lambda value: is_text(value) or are_all(is_whole)(value))
+
+def _are_whole(value: Any) -> bool:
+    # A context has up to 100,000 numbers. Their types are compared at once, which is several times faster.
+    return isinstance(value, list) and {*map(type, value)} <= {int}
+
+
+_CONTEXT = Shape("text or a list of whole numbers", lambda value: is_text(value) or _are_whole(value))
 _TARGET = re.compile(r"(The .+) is")
 
 Fields = Mapping[str, str]

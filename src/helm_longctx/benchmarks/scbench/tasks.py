@@ -11,12 +11,12 @@ from functools import partial
 from helm_longctx.benchmarks.scbench.data import load
 from helm_longctx.benchmarks.scbench.prompts import BUDGETS, SHARED
 from helm_longctx.benchmarks.scbench.scoring import BY_TURN, MEASURES, SHAPES, score
-from helm_longctx.protocol.baseline import Baseline
-from helm_longctx.protocol.benchmark import Benchmark, Category, Metric
-from helm_longctx.protocol.prompt import Message
-from helm_longctx.protocol.task import Task
-from helm_longctx.protocol.template import NO_TEMPLATE
-from helm_longctx.sources.hub import HubDataset
+from helm_longctx.data.hub import HubDataset
+from helm_longctx.tasks.baseline import Baseline
+from helm_longctx.tasks.benchmark import Benchmark, Category, Metric
+from helm_longctx.tasks.prompt import Message
+from helm_longctx.tasks.task import Task
+from helm_longctx.tasks.template import NO_TEMPLATE
 
 PASSAGE = 300
 """Number of characters that the baseline repeats."""
@@ -72,6 +72,7 @@ def _task(name: str, apart: bool) -> Task:
         chat=True,
         cut="context_middle",
         record_shapes=SHAPES,
+        baseline=Baseline(repeat_passage, "B"),
     )
 
 
@@ -99,6 +100,4 @@ SCBENCH = Benchmark(
         *(Metric(name, name.replace("_", " ").title(), "The score of the questions of this turn.") for name in BY_TURN),
     ),
     axis=None,
-    baselines={task.name: Baseline(repeat_passage, "B") for task in (*_MULTI_TURN, *_MULTI_REQUEST)},
-    page="docs/scbench.md",
 )

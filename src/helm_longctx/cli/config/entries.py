@@ -11,12 +11,12 @@ from helm.benchmark.run_expander import RUN_EXPANDERS
 from helm.benchmark.run_spec import get_run_spec_function
 from helm.common.object_spec import get_class_by_name
 
-from helm_longctx.config.places import KeyPath, Places
-from helm_longctx.config.schema import Endpoint, RunConfig
+from helm_longctx.cli.config.places import KeyPath, Places
+from helm_longctx.cli.config.schema import Endpoint, RunConfig
 from helm_longctx.errors import InputError, list_choices, shorten
-from helm_longctx.helm.answer_judge import AnswerAnnotator
 from helm_longctx.helm.command_line import OURS, read_conf
-from helm_longctx.protocol.entry import allowed_arguments, check_entry, split_entry
+from helm_longctx.judging.answer_judge import AnswerAnnotator
+from helm_longctx.tasks.entry import allowed_arguments, check_entry, split_entry
 
 _MODEL = ("model", "model_deployment")
 
@@ -40,7 +40,7 @@ def plan_entries(config: RunConfig) -> list[PlannedEntry]:
     """Return the run entries of a configuration, each once.
 
     Raises:
-        InputError: an entry, an argument or a length is not allowed, or an entry has no model.
+        InputError: an entry, an argument or a length is invalid, or an entry has no model.
     """
     planned: dict[str, PlannedEntry] = {}
     for name, arguments, path in _combine(config):
@@ -50,9 +50,7 @@ def plan_entries(config: RunConfig) -> list[PlannedEntry]:
         planned.setdefault(text, PlannedEntry(text, path, model))
         if not (model or config.models):
             allowed = "a list of names of models, or of mappings with name and url"
-            raise config.places.error(
-                ("models",), f" is missing, and {shorten(text)} names no model; allowed: {allowed}"
-            )
+            raise config.places.error(("models",), f" is missing, and {shorten(text)} names no model; give {allowed}")
     return list(planned.values())
 
 
@@ -110,9 +108,7 @@ def _lengths(config: RunConfig, name: str, own: Mapping[str, Any]) -> list[tuple
     if name not in OURS or OURS[name].axis is None or "length" in own:
         return [((), None)]
     if not config.lengths:
-        raise config.places.error(
-            ("lengths",), f" is missing, and {name} has lengths; allowed: a list such as [8k, 128k]"
-        )
+        raise config.places.error(("lengths",), f" is missing, and {name} has lengths; give a list such as [8k, 128k]")
     return [(("lengths", number), length) for number, length in enumerate(config.lengths)]
 
 
@@ -129,15 +125,13 @@ def _check_use(config: RunConfig, tasks: list[tuple[str, Mapping[str, Any]]]) ->
     for key in config.arguments:
         if key not in allowed:
             choices = list_choices(key, allowed)
-            raise config.places.error(
-                ("arguments", key), f" is an argument that none of the tasks takes; allowed: {choices}"
-            )
+            raise config.places.error(("arguments", key), f" is an argument that none of the tasks takes; {choices}")
     if config.lengths and not any(name in OURS and OURS[name].axis for name, _ in tasks):
-        raise config.places.error(("lengths",), " is given, but no task has lengths; allowed: no lengths")
+        raise config.places.error(("lengths",), " is given, but no task has lengths; leave it out")
 
 
 def _list_arguments(name: str, own: Mapping[str, Any]) -> list[str]:
-    """Return the arguments that a run entry, ours or HELM's, takes beside its own arguments."""
+    """Return the arguments that a run entry, ours or HELM's, takes in addition to its own arguments."""
     if name in OURS:
         benchmark = OURS[name]
         return [*allowed_arguments(benchmark, name, own.get(benchmark.task_argument)), *RUN_EXPANDERS]
@@ -151,7 +145,7 @@ def _check_name(name: str) -> None:
         advice = "give it by --argument (in YAML: arguments), or the whole entry by --entry (in YAML: entries)"
         raise InputError(f"{shorten(name)} is not a run entry but an argument; {advice}")
     if name not in OURS and get_run_spec_function(name) is None:
-        raise InputError(f"{shorten(name)} is not a run entry; allowed: HELM's own, {list_choices(name, OURS)}")
+        raise InputError(f"{shorten(name)} is not a run entry; give one of HELM's own, or {list_choices(name, OURS)}")
 
 
 def _check(name: str, arguments: Mapping[str, Any]) -> str:
@@ -165,7 +159,7 @@ def _check(name: str, arguments: Mapping[str, Any]) -> str:
         allowed = _list_arguments(name, {})
         for key in arguments:
             if key not in allowed:
-                raise InputError(f"{name}: unknown argument {key}; allowed: {list_choices(key, allowed)}")
+                raise InputError(f"{name}: unknown argument {key}; {list_choices(key, allowed)}")
     model = next((str(arguments[key]) for key in _MODEL if key in arguments), "")
     # To HELM a word without a slash is a group of models (helm/benchmark/run.py:51).
     return model if "/" in model else ""

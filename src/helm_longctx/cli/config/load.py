@@ -1,4 +1,7 @@
-"""Loads run configurations from YAML files and options. Errors name the file, the line, the key and what is allowed."""
+"""Loads run configurations from YAML files and options.
+
+Errors name the file, the line and the key, and say what to do.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +15,15 @@ from typing import Any
 from pydantic import ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.constructor import DuplicateKeyError, RoundTripConstructor
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.error import YAMLError
 
-from helm_longctx.config.places import KeyPath, Places
-from helm_longctx.config.schema import BAD_KEY, NO_VALUE, RunConfig
+from helm_longctx.cli.config.places import KeyPath, Places
+from helm_longctx.cli.config.schema import BAD_KEY, NO_VALUE, RunConfig
+from helm_longctx.data.yaml_files import BoundedAliases, explain_yaml_error
 from helm_longctx.errors import InputError, list_choices, shorten
 from helm_longctx.redaction.text import redact
 
-_REFUSAL = "holds a secret; allowed: the NAME of the variable that holds it, or $NAME in headers"
+_REFUSAL = "holds a secret; give the NAME of the variable that holds it, or $NAME in headers"
 
 _TAGS = ("name", "mapping")
 """Tags of the unions in `schema.py`. pydantic adds them to the locations of errors."""
@@ -30,7 +34,7 @@ _CHOICE = re.compile(r"'([^']*)'")
 
 @dataclass(frozen=True)
 class Options:
-    """Values of the command's options. They replace those of the file.
+    """Values of the command's options. They replace the values in the file.
 
     Args:
         values: the values, in the structure of a configuration file.
@@ -48,7 +52,7 @@ def load_config(path: Path | None, options: Options | None = None) -> RunConfig:
         path: the YAML file; None if there are only options.
 
     Raises:
-        InputError: the file cannot be read, a key or value is not allowed, or a value looks like a secret.
+        InputError: the file cannot be read, a key or value is invalid, or a value looks like a secret.
     """
     options = options or Options()
     document = _read(path) if path else {}
@@ -56,7 +60,7 @@ def load_config(path: Path | None, options: Options | None = None) -> RunConfig:
     try:
         values = _merge(_plain(document), options.values)
     except RecursionError:
-        raise places.error((), " the file contains itself or is nested too deeply; allowed: plain YAML") from None
+        raise places.error((), " the file contains itself or is nested too deeply; write plain YAML") from None
     # This comes before the validation, whose errors print values.
     for keys, text in _texts(values):
         if redact(text) != text:
@@ -69,7 +73,7 @@ def load_config(path: Path | None, options: Options | None = None) -> RunConfig:
     return config
 
 
-class _Constructor(RoundTripConstructor):
+class _Constructor(BoundedAliases, RoundTripConstructor):
     """Reads dates as texts, because suites are often named after dates."""
 
 
@@ -80,25 +84,23 @@ def _read(path: Path) -> Any:
     yaml = YAML()
     yaml.Constructor = _Constructor
     try:
-        document = yaml.load(path.read_text(encoding="utf-8"))
+        with path.open(encoding="utf-8") as file:
+            document = yaml.load(file)
     except OSError as error:
-        raise InputError(f"{path}: {error.strerror}; allowed: a YAML file (docs/run-config.md)") from None
+        raise InputError(f"{path}: {error.strerror}; give a YAML file (docs/running.md)") from None
     except (YAMLError, ValueError, RecursionError) as error:  # ValueError: bytes that are not text, or `!!int x`
         raise _syntax_error(path, error) from None
     if not isinstance(document, dict):
-        raise InputError(f"{path}:1: the file is not a mapping; allowed: the keys {', '.join(RunConfig.model_fields)}")
+        raise InputError(f"{path}:1: the file is not a mapping; write the keys {', '.join(RunConfig.model_fields)}")
     return document
 
 
 def _syntax_error(path: Path, error: Exception) -> InputError:
-    """Explain why a file is not YAML, without ruamel's text, which quotes lines of the file and so perhaps a secret."""
-    mark = error.problem_mark if isinstance(error, MarkedYAMLError) else None
-    line = mark.line + 1 if mark else 1
-    if isinstance(error, DuplicateKeyError):
-        key = _CHOICE.search(str(error.problem).replace('"', "'"))
-        return InputError(f"{path}:{line}: {key[1] if key else 'a key'} is given twice; allowed: each key once")
-    problem = getattr(error, "problem", None) or "it is not text, or a value does not have its type"
-    return InputError(f"{path}:{line}: the file is not YAML: {problem}; allowed: YAML (docs/run-config.md)")
+    if not isinstance(error, DuplicateKeyError):
+        return explain_yaml_error(path, error)
+    line = error.problem_mark.line + 1 if error.problem_mark else 1
+    key = _CHOICE.search(str(error.problem).replace('"', "'"))
+    return InputError(f"{path}:{line}: {key[1] if key else 'a key'} is given twice; give each key once")
 
 
 def _plain(node: Any) -> Any:
@@ -138,14 +140,14 @@ def _explain(error: ValidationError, places: Places) -> InputError:
 
 
 def _mistake(details: Any) -> tuple[KeyPath, str]:
-    """Return the key path of a mistake, and a text that says what is wrong and what is allowed."""
+    """Return the key path of a mistake, and a text that says what is wrong and what to do."""
     path = _path(details["loc"])
     context = details.get("ctx") or {}
     if details["type"] == BAD_KEY:
         return (*path, context["key"]), f" {context['message']}"
     if details["type"] == NO_VALUE:
         return path, f" {details['msg']}"
-    return path, f"={shorten(details['input'])} is not allowed; allowed: {_describe_allowed(details)}"
+    return path, f"={shorten(details['input'])} is invalid; {_advise(details)}"
 
 
 def _path(location: tuple[str | int, ...]) -> KeyPath:
@@ -158,9 +160,11 @@ def _path(location: tuple[str | int, ...]) -> KeyPath:
     return tuple(path)
 
 
-def _describe_allowed(details: Any) -> str:
-    """Say what is allowed, from the message of pydantic or of a validator in `schema.py`."""
+def _advise(details: Any) -> str:
+    """Say what to give, from the message of pydantic or of a validator in `schema.py`."""
     message = re.sub(r"^(Input should be|Value error,|String should be) ", "", details["msg"])
     if choices := _CHOICE.findall(message) if details["type"] == "literal_error" else []:
         return list_choices(details["input"], choices)
-    return message.rpartition("allowed: ")[2]
+    message = message.replace("greater than or equal to", "a number from").replace("greater than", "a number above")
+    _, invalid, advice = message.rpartition(" is invalid; ")
+    return advice if invalid else f"give {message}"

@@ -14,17 +14,18 @@ from helm.benchmark.config_registry import register_configs_from_directory
 from helm.benchmark.model_deployment_registry import DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT as REGISTERED
 from helm.common.hierarchical_logger import hlog
 
-from helm_longctx.apis.prices import find_prices
-from helm_longctx.config.entries import PlannedEntry, model_name
-from helm_longctx.config.places import KeyPath
-from helm_longctx.config.schema import Endpoint, RunConfig
-from helm_longctx.endpoints import probe
-from helm_longctx.endpoints.files import add_entries, find_entries
-from helm_longctx.endpoints.registration import make_entries
-from helm_longctx.endpoints.tokenizer import Tokenizer, find_tokenizer, load_tokenizer
+from helm_longctx._moved import current_name
+from helm_longctx.cli.config.entries import PlannedEntry, model_name
+from helm_longctx.cli.config.places import KeyPath
+from helm_longctx.cli.config.schema import Endpoint, RunConfig
 from helm_longctx.errors import InputError
 from helm_longctx.helm.command_line import is_model, unknown_model
-from helm_longctx.protocol.lengths import parse_length
+from helm_longctx.models.apis.prices import find_prices
+from helm_longctx.models.endpoints import probe
+from helm_longctx.models.endpoints.files import add_entries, find_entries
+from helm_longctx.models.endpoints.registration import make_entries
+from helm_longctx.models.endpoints.tokenizer import Tokenizer, find_tokenizer, load_tokenizer
+from helm_longctx.tasks.lengths import parse_length
 
 DEPLOYMENTS = "model_deployments.yaml"
 
@@ -90,7 +91,7 @@ class ModelBook:
         """Ask the servers of new endpoints what they offer, and write all new models to `local_path`.
 
         Raises:
-            InputError: a server cannot be reached, refuses the key, does not have the model, or does not answer a form.
+            InputError: a server cannot be reached, refuses the key, does not have the model, or answers no such style.
         """
         for name, (endpoint, path) in self._endpoints.items():
             if name in self._files:
@@ -111,7 +112,7 @@ class ModelBook:
         limit = self._config.limits.max_cost
         if unpriced := [name for name in names if limit is not None and find_prices(name) is None]:
             allowed = "limits.prices with a file of their prices (docs/costs.md), or no max_cost"
-            message = f"={limit:g} needs the prices of {', '.join(unpriced)}, which are not known; allowed: {allowed}"
+            message = f"={limit:g} needs the prices of {', '.join(unpriced)}, which are not known; give {allowed}"
             raise self._config.places.error(("limits", "max_cost"), message)
 
     def _add(self, model: str | Endpoint, path: KeyPath) -> None:
@@ -120,7 +121,7 @@ class ModelBook:
             self._add_name(name)
             return
         if name in self._endpoints:
-            raise InputError(f"{name!r} is given twice; allowed: each name once")
+            raise InputError(f"{name!r} is given twice; give each name once")
         self._endpoints[name] = model, path
         described, tokenizer = describe(model), load_tokenizer(model.tokenizer) if model.tokenizer else None
         self._check_variables(model, described)
@@ -149,7 +150,7 @@ def describe(model: Endpoint) -> probe.Endpoint:
     """Return an endpoint as the configuration describes it, without asking its server.
 
     Raises:
-        InputError: the address is not allowed.
+        InputError: the address is invalid.
     """
     return probe.Endpoint(
         url=probe.base_url(model.url, model.api),
@@ -218,7 +219,7 @@ def _is_same(model: Endpoint, wanted: Files, existing: Mapping[str, Any]) -> boo
         arguments = {key: value for key, value in spec.get("args", {}).items() if key not in open_arguments}
         return {
             **{key: value for key, value in row.items() if key not in open_fields},
-            "client_spec": {"class_name": spec.get("class_name"), "args": arguments},
+            "client_spec": {"class_name": current_name(str(spec.get("class_name"))), "args": arguments},
         }
 
     return select_compared(wanted[DEPLOYMENTS]) == select_compared(existing[DEPLOYMENTS])
@@ -229,7 +230,7 @@ def _check_address(folder: Path, name: str, endpoint: probe.Endpoint, existing: 
     arguments = existing.get(DEPLOYMENTS, {}).get("client_spec", {}).get("args", {})
     if DEPLOYMENTS in existing and arguments.get("base_url") != endpoint.url:
         raise InputError(
-            f"{name!r} is in {folder / DEPLOYMENTS} with another address; allowed: another name, or the name alone for"
+            f"{name!r} is in {folder / DEPLOYMENTS} with another address; give another name, or the name alone for"
             " that deployment"
         )
 

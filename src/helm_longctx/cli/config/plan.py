@@ -12,20 +12,21 @@ from pathlib import Path
 from helm.benchmark.run_spec import RunSpec
 from helm.common.general import get_credentials
 
-from helm_longctx.apis.prices import PRICES, read_prices
-from helm_longctx.config.entries import PlannedEntry, model_name, plan_entries
-from helm_longctx.config.models import ModelBook
-from helm_longctx.config.schema import ClientCredentials, Endpoint, RunConfig
+from helm_longctx.cli.config.entries import PlannedEntry, model_name, plan_entries
+from helm_longctx.cli.config.models import ModelBook
+from helm_longctx.cli.config.schema import ClientCredentials, Endpoint, RunConfig
 from helm_longctx.environment import MAX_COST, TIMEOUT
 from helm_longctx.errors import InputError, is_format_error, shorten
 from helm_longctx.helm.command_line import RUNNER, make_run_specs
 from helm_longctx.judging.judge import parse_judges
 from helm_longctx.judging.keys.client import check_credentials
+from helm_longctx.models.apis.prices import PRICES, read_prices
+from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.redaction.text import register_environment
-from helm_longctx.running.estimate import Estimate, Rate, estimate_run
-from helm_longctx.running.runner import LongContextRunner, runner_arguments
-from helm_longctx.running.sending import TRIES
-from helm_longctx.running.stand_ins import is_long_context
+from helm_longctx.runner.estimate import Estimate, Rate, estimate_run
+from helm_longctx.runner.runner import LongContextRunner, runner_arguments
+from helm_longctx.runner.sending import TRIES
+from helm_longctx.runner.stand_ins import is_long_context
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ def make_plan(config: RunConfig) -> Plan:
     """Check a configuration, and make its run specs. Call it in `use_settings`, after HELM's registries are filled.
 
     Everything is checked before anything is sent. Then, except in a dry run, the servers of new endpoints are asked
-    what they offer, with one tiny request for each form of prompts, and HELM's files are written.
+    what they offer, with one tiny request for each style of prompts, and HELM's files are written.
 
     Raises:
         InputError: a part of the configuration is wrong, or a server does not offer what the configuration says.
@@ -82,7 +83,7 @@ def make_plan(config: RunConfig) -> Plan:
     missing = book.missing
     if not config.dry_run:
         book.ask_servers()
-        specs = _make_specs(config, entries)  # again, because the form of prompts can depend on the server
+        specs = _make_specs(config, entries)  # again, because the style of prompts can depend on the server
     return Plan(config, entries, specs, missing if config.dry_run else ())
 
 
@@ -160,9 +161,7 @@ def _unused_keys(config: RunConfig) -> list[str]:
 def _value(config: RunConfig, name: str, path: tuple[str, ...]) -> str:
     value = os.environ.get(name, "").strip()
     if not value and not config.dry_run:
-        raise config.places.error(
-            path, f"={name}: this environment variable is not set; allowed: the name of one that is set"
-        )
+        raise config.places.error(path, f"={name}: this environment variable is not set; set it, or name another one")
     return value
 
 
@@ -188,9 +187,9 @@ def _make_specs(config: RunConfig, entries: Sequence[PlannedEntry]) -> list[RunS
             try:
                 specs += make_run_specs([entry.text], [], models, config.suite, most, config.output_path)
             except Exception as error:
-                if isinstance(error, InputError) or not is_format_error(error):
+                if not is_format_error(error):
                     raise
-                raise InputError(f"{shorten(entry.text)} is not a run of HELM: {shorten(str(error))}") from error
+                raise InputError(f"{shorten(entry.text)} is not a run of HELM: {describe_error(error)}") from error
     return specs
 
 

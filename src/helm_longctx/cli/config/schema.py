@@ -1,14 +1,14 @@
 """The schema of a run configuration of `helm-longctx run`: its run entries, models, judges and limits.
 
 A configuration has no secrets, only the names of the environment variables that hold them. A `ValueError` of a
-validator here says only what is allowed; `load.py` adds the file, the line, the key and the value.
+validator here says only what to give; `load.py` adds the file, the line, the key and the value.
 """
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
@@ -22,10 +22,11 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from helm_longctx.config.places import Places
+from helm_longctx.cli.config.places import Places
 from helm_longctx.errors import list_choices
-from helm_longctx.protocol.lengths import parse_length
+from helm_longctx.models.apis.provider import providers
 from helm_longctx.redaction.text import SECRET_ARGUMENT
+from helm_longctx.tasks.lengths import parse_length
 
 MOST_INSTANCES = 1_000_000
 """Default of `helm-run`'s `-m`: all instances. HELM would draw a sample of its own from a run with more."""
@@ -60,10 +61,10 @@ class Section(BaseModel):
             raise ValueError(f"a mapping with the keys {', '.join(fields)}")
         for key in values:
             if key not in fields:
-                raise key_error(str(key), f"is not a key; allowed: {list_choices(key, fields)}")
+                raise key_error(str(key), f"is not a key; {list_choices(key, fields)}")
         for name, field in fields.items():
             if field.is_required() and name not in values:
-                raise key_error(name, f"is missing; allowed: {field.description}")
+                raise key_error(name, f"is missing; give {field.description}")
         return values
 
 
@@ -72,7 +73,7 @@ def key_error(key: str, message: str) -> PydanticCustomError:
 
     Args:
         key: the key. It is added to the error's location.
-        message: text that says what is wrong and what is allowed.
+        message: text that says what is wrong and what to do.
     """
     return PydanticCustomError(BAD_KEY, "{message}", {"key": key, "message": message})
 
@@ -80,7 +81,7 @@ def key_error(key: str, message: str) -> PydanticCustomError:
 def _check_variable(name: str) -> str:
     if not _VARIABLE.fullmatch(name) or _RANDOM.fullmatch(name):
         allowed = "the name of an environment variable that holds the secret, such as MY_KEY"
-        raise PydanticCustomError(NO_VALUE, "is not the name of a variable; allowed: " + allowed)
+        raise PydanticCustomError(NO_VALUE, "is not the name of a variable; give " + allowed)
     return name
 
 
@@ -115,7 +116,7 @@ def _check_scalar(value: Any) -> Any:
 
 def _check_header(name: str, value: str) -> None:
     if SECRET_ARGUMENT.search(name) and not _HAS_VARIABLE.search(value):
-        raise key_error(name, f"has the name of a secret; allowed: the name of its variable, as in '{name}: $VAR'")
+        raise key_error(name, f"has the name of a secret; give the name of its variable, as in '{name}: $VAR'")
 
 
 def _check_headers(headers: dict[str, str]) -> dict[str, str]:
@@ -127,7 +128,7 @@ def _check_headers(headers: dict[str, str]) -> dict[str, str]:
 def _check_body(body: dict[str, Any]) -> dict[str, Any]:
     for name in body:
         if SECRET_ARGUMENT.search(name) and isinstance(body[name], str):
-            raise key_error(name, "has the name of a secret; allowed: parameters of requests, and secrets in headers")
+            raise key_error(name, "has the name of a secret; give secrets in headers")
     return body
 
 
@@ -148,15 +149,21 @@ Scalar = Annotated[
 ]
 
 
+if TYPE_CHECKING:
+    Api = str
+else:
+    Api = Literal[tuple(providers())]
+
+
 class Endpoint(Section):
     """A model on a server. The server is asked about it before the run."""
 
     name: Name = Field(description="the model's name in run entries and tables: ORGANIZATION/NAME")
     url: str = Field(description="the server's address, with or without the route, such as http://localhost:8000/v1")
     type: Literal["chat", "completions", "both"] | None = Field(
-        default=None, description="the form of requests. Default: each one that the server answers"
+        default=None, description="the form of requests. Default: all forms that the server answers"
     )
-    api: Literal["openai", "anthropic"] = Field(default="openai", description="the server's protocol")
+    api: Api = Field(default="openai", description="the server's protocol")
     model: str | None = Field(
         default=None, description="the model's name on the server. Default: found by `name` in the server's list"
     )
@@ -169,11 +176,12 @@ class Endpoint(Section):
     )
     nvcf: bool = Field(default=False, description="whether the address is a function in NVIDIA Cloud Functions")
     context: Length | None = Field(
-        default=None, description="tokens of prompt and output together. Default: what the server says"
+        default=None,
+        description="context window in tokens. Default: the window that the server reports",
     )
     tokenizer: str | None = Field(
         default=None,
-        description="the tokenizer: hub name, folder, or name in HELM. Default: that of the server's model",
+        description="the tokenizer: hub name, folder, or name in HELM. Default: the tokenizer of the server's model",
     )
     reasoning_effort: str | None = Field(
         default=None, description="the reasoning effort, with the value that the provider expects, such as low"
@@ -182,8 +190,8 @@ class Endpoint(Section):
         default=0, description="additional tokens of each answer for reasoning"
     )
     stream: bool = Field(default=False, description="whether answers are streamed")
-    requests_per_minute: Positive | None = Field(default=None, description="largest number of requests in a minute")
-    tokens_per_minute: Positive | None = Field(default=None, description="largest number of tokens in a minute")
+    requests_per_minute: Positive | None = Field(default=None, description="maximum requests per minute")
+    tokens_per_minute: Positive | None = Field(default=None, description="maximum tokens per minute")
 
 
 def _is_mapping(value: Any) -> str:
@@ -232,23 +240,25 @@ class Judge(Section):
     def _check_alone(self) -> Judge:
         for word in ("auto", "none"):
             if word in self.judges and len(self.judges) > 1:
-                raise key_error("judges", f"has {word!r} beside other judges; allowed: {word!r} alone, or models")
+                raise key_error(
+                    "judges", f"has {word!r} together with other judges; give {word!r} alone, or only models"
+                )
         return self
 
 
 class Limits(Section):
-    """Limits of the runs. The defaults are those of `helm-run` and docs/running.md."""
+    """Limits of the runs. The defaults are the same as for `helm-run` (docs/running.md)."""
 
-    max_eval_instances: Whole = Field(default=MOST_INSTANCES, description="instances of a run at most, drawn by HELM")
-    max_cost: Positive | None = Field(default=None, description="dollars that all requests to models may cost together")
+    max_eval_instances: Whole = Field(default=MOST_INSTANCES, description="maximum instances per run, drawn by HELM")
+    max_cost: Positive | None = Field(default=None, description="maximum cost of all requests to models, in dollars")
     prices: Folder | None = Field(
         default=None, description="YAML file of prices, for models whose prices are not known"
     )
     request_timeout: Positive | None = Field(
-        default=None, description="seconds that a request may take with all its attempts"
+        default=None, description="timeout per request in seconds, retries included"
     )
     max_retries: Annotated[int, Field(ge=0)] | None = Field(
-        default=None, description="how often a request that fails temporarily is sent again"
+        default=None, description="maximum retries of a request that fails temporarily"
     )
 
 
@@ -278,7 +288,7 @@ class RunConfig(Section):
     models: list[Model] = Field(default=[], description="the models; not needed if every entry names a model")
     judge: Judge = Field(default=Judge(), description="the judges of answers, for entries that are judged")
     limits: Limits = Field(default=Limits(), description="the limits of the runs")
-    parallelism: Whole = Field(default=4, description="requests at the same time, as helm-run's -n")
+    parallelism: Whole = Field(default=4, description="concurrent requests, as helm-run's -n")
     dry_run: bool = Field(default=False, description="only print the runs and an estimate of their cost")
 
     _places: Places = PrivateAttr(default_factory=Places)
@@ -293,11 +303,11 @@ class RunConfig(Section):
         ways = ("tasks", "entries", "conf_paths")
         chosen = [way for way in ways if getattr(self, way) is not None]
         if not chosen:
-            raise key_error("tasks", f"is missing; allowed: one of {', '.join(ways)}")
+            raise key_error("tasks", f"is missing; give one of {', '.join(ways)}")
         if len(chosen) > 1:
-            raise key_error(chosen[1], f"is given beside {chosen[0]}; allowed: one of {', '.join(ways)}")
+            raise key_error(chosen[1], f"is given together with {chosen[0]}; give one of {', '.join(ways)}")
         if "tasks" not in chosen:
             for key in ("lengths", "arguments"):
                 if getattr(self, key):
-                    raise key_error(key, f"belongs to tasks, not to {chosen[0]}; allowed: {key} with tasks")
+                    raise key_error(key, f"belongs to tasks, not to {chosen[0]}; give {key} only with tasks")
         return self

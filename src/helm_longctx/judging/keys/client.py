@@ -11,10 +11,12 @@ from helm.clients.client import Client
 from helm.common.hierarchical_logger import hlog, hwarn
 from helm.common.request import Request, RequestResult
 
+from helm_longctx.errors import InputError
 from helm_longctx.helm.patches import apply_patches
-from helm_longctx.judging.calls import TIMEOUT, limit_time, setting
+from helm_longctx.judging.calls import TIMEOUT, setting
 from helm_longctx.judging.keys.find import IN_FILE, FoundKey, find_key, judge_prefix, variable
-from helm_longctx.judging.keys.renewal import RenewingClient, failure_result
+from helm_longctx.judging.keys.renewal import RenewingClient
+from helm_longctx.models.apis.sending import limit_time
 from helm_longctx.redaction.text import register_credentials
 
 
@@ -22,7 +24,7 @@ def judge_client(deployment: str, client: AutoClient, seconds: float | None = No
     """Create a HELM client for a judge's deployment, with the judge's own credentials.
 
     The client attempts each request once, or twice if the key is refused and another key is available. If the judge has
-    a key, the client raises no errors: it returns them in results, without secrets.
+    a key, the client raises no errors but `InputError`: it returns them in results, without secrets.
 
     Args:
         deployment: name of a HELM deployment.
@@ -61,8 +63,8 @@ class UnavailableClient(Client):
         self._reason = reason
 
     def make_request(self, request: Request) -> RequestResult:
-        """Return a failure that is not retriable."""
-        return failure_result(self._reason, retriable=False)
+        """Raise an `InputError` with the reason."""
+        raise InputError(self._reason)
 
 
 def check_credentials(deployment: str, credentials: Mapping[str, Any]) -> None:

@@ -1,4 +1,5 @@
-"""Finds a judge's key: in the variables of its family, those of its host, HELM's credentials, those of its library."""
+"""Finds a judge's key: in the variables of its family and its host, HELM's credentials, and the variables of its
+library."""
 
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ from helm_longctx.errors import InputError
 from helm_longctx.judging.keys.oauth import ClientCredentials
 from helm_longctx.judging.keys.renewal import FixedKey, KeySource
 from helm_longctx.judging.keys.tokens import token_source
+from helm_longctx.models.apis.provider import helm_clients
 from helm_longctx.redaction.text import register_secret
 
 FAMILIES = {
@@ -27,19 +29,13 @@ FAMILIES = {
 """The families of judges, which begin the names of their variables, and patterns for models. The first match counts."""
 
 LIBRARIES = {
-    "AnthropicClient": "ANTHROPIC",
-    "AnthropicMessagesClient": "ANTHROPIC",
-    "AzureOpenAIClient": "AZURE_OPENAI",
-    "OpenAIClient": "OPENAI",
-    "OpenAIResponseClient": "OPENAI",
-    "OpenAILegacyCompletionsClient": "OPENAI",
+    **{name: client.key_prefix for name, client in helm_clients()},
     "OpenRouterClient": "OPENROUTER",
     "TogetherClient": "TOGETHER",
     "TogetherChatClient": "TOGETHER",
     "TogetherCompletionClient": "TOGETHER",
 }
-"""HELM's clients that need a key, and the prefix of the variable from which their library reads it. Our own clients
-declare it (`key_prefix`)."""
+"""HELM's clients that need a key, and the prefix of the variable from which their library reads it."""
 
 TOKEN_URL = re.compile(r"https://|http://(?:localhost|127(?:\.\d+){3}|\[::1\])(?::\d+)?(?:/|$)")
 """Addresses to which a client secret may be sent: encrypted, or on this machine."""
@@ -99,8 +95,8 @@ def _needs(deployment: ModelDeployment) -> tuple[str | None, bool] | None:
     parameter = inspect.signature(client.__init__).parameters.get("api_key")
     if parameter is None:
         return None
-    if prefix := getattr(client, "key_prefix", None):  # one of ours, whose library's key is for no other address
-        return (None, False) if spec.args.get("base_url") else (prefix, True)
+    if provider := getattr(client, "provider", None):  # one of ours, whose library's key is for no other address
+        return (None, False) if spec.args.get("base_url") else (provider.key_prefix, True)
     theirs = [base.__name__ for base in client.__mro__ if base.__module__.startswith("helm.clients.")]
     # Grok's client inherits from OpenAI's. So its library needs a key, but it must not get the one for OpenAI.
     library = LIBRARIES.get(theirs[0]) if theirs else None
@@ -140,10 +136,14 @@ def _oauth(prefix: str) -> ClientCredentials | None:
         return None
     if missing:
         present = [name for name in names if name not in missing]
-        raise InputError(f"{' and '.join(present)} set, but not {' and '.join(missing)}; see docs/keys.md")
+        raise InputError(
+            f"{' and '.join(present)} set, but not {' and '.join(missing)}; set all or none (docs/judges.md#keys)"
+        )
     client_id, client_secret, token_url = map(variable, names)
     if not TOKEN_URL.match(token_url):
-        raise InputError(f"{names[2]} must be an https:// address or an address of this machine; see docs/keys.md")
+        raise InputError(
+            f"{names[2]} must be an https:// address or an address of this machine; see docs/judges.md#keys"
+        )
     return ClientCredentials(token_url, client_id, client_secret, variable(f"{prefix}_SCOPE") or None)
 
 
@@ -162,7 +162,7 @@ def _in_credentials(deployment: ModelDeployment, credentials: Mapping[str, Any])
 def _missing_key_error(deployment: ModelDeployment, prefixes: list[str]) -> UnavailableJudgeError:
     keys = ", ".join(f"{prefix}_API_KEY" for prefix in prefixes)
     return UnavailableJudgeError(
-        f"judge={deployment.name} needs a key, but none is set; allowed: {keys},"
+        f"judge={deployment.name} needs a key, but none is set; set {keys},"
         f" {prefixes[0]}_CLIENT_ID with {prefixes[0]}_CLIENT_SECRET and {prefixes[0]}_TOKEN_URL,"
-        f" or {deployment.host_organization}ApiKey in HELM's credentials.conf; see docs/keys.md"
+        f" or {deployment.host_organization}ApiKey in HELM's credentials.conf; see docs/judges.md#keys"
     )

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-import hashlib
+import io
 import time
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urljoin
 
+from helm_longctx.environment import max_reply
+from helm_longctx.failures import FailureError
+from helm_longctx.redaction.origin import check_origin
 from helm_longctx.redaction.text import redact, register_secret
+
+if TYPE_CHECKING:
+    from requests import Response
 
 TIMEOUT = 30
 """Seconds to wait for a response of the token server."""
+
+_PIECE = 1 << 14
+"""Bytes of a response that are decoded at once."""
 
 LEEWAY = 60
 """Seconds before its expiry at which a token is renewed, or a fifth of its lifetime if that is less."""
@@ -42,11 +53,6 @@ class ClientCredentials:
 
     def __post_init__(self) -> None:
         register_secret(self.client_secret)
-
-    @property
-    def digest(self) -> str:
-        """Identifies the client without revealing its secret."""
-        return hashlib.sha256("\0".join([self.token_url, self.client_id, self.scope or ""]).encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -90,12 +96,15 @@ def _fetch_token(client: ClientCredentials, method: str) -> Token:
     names = {"token_endpoint_auth_method": method, "scope": client.scope}
     with OAuth2Session(client.client_id, client.client_secret, **names) as session:
         _retry_on_faults(session)
+        session.register_compliance_hook("access_token_response", partial(_read_answer, client))
         try:
             # Redirects are not followed: they could send the secret to another server.
             answer = session.fetch_token(
-                client.token_url, grant_type="client_credentials", timeout=TIMEOUT, allow_redirects=False
+                client.token_url, grant_type="client_credentials", timeout=TIMEOUT, allow_redirects=False, stream=True
             )
             return _token_of(client, answer if isinstance(answer, dict) else {}, started)
+        except FailureError as error:
+            raise _failure(client, str(error), refused=True) from None
         except AuthlibBaseError as error:
             # `from None`, because the cause holds the request with the secret.
             raise _failure(client, str(error), refused=True) from None
@@ -106,6 +115,27 @@ def _fetch_token(client: ClientCredentials, method: str) -> Token:
             raise _failure(client, "its response is not a token", refused=False) from None
         except requests.RequestException as error:
             raise _failure(client, type(error).__name__, refused=False) from None  # its text quotes the request
+
+
+def _read_answer(client: ClientCredentials, response: Response) -> Response:
+    """Return an answer of the token server that has arrived as a whole.
+
+    Raises:
+        FailureError: the server redirects to another origin.
+        TokenError: the answer is too large or too slow.
+    """
+    import requests
+
+    if response.is_redirect:
+        check_origin(client.token_url, urljoin(client.token_url, response.headers["Location"]))
+    content, end = bytearray(), time.monotonic() + TIMEOUT
+    for piece in response.iter_content(_PIECE):
+        content += piece
+        if len(content) > max_reply() or time.monotonic() > end:
+            raise _failure(client, "its response is too large or too slow", refused=False)
+    whole = requests.Response()
+    whole.url, whole.status_code, whole.raw = response.url, response.status_code, io.BytesIO(content)
+    return whole
 
 
 def _token_of(client: ClientCredentials, answer: dict[str, Any], started: float) -> Token:

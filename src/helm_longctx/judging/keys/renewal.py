@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,17 +9,11 @@ from typing import Protocol
 
 from helm.clients.client import Client
 from helm.common.request import ErrorFlags, Request, RequestResult
-from helm.proxy.retry import NonRetriableException
 
+from helm_longctx.errors import InputError
+from helm_longctx.failures import Failure, failure_of, failure_of_error, label_error
 from helm_longctx.judging.keys.oauth import TokenError
 from helm_longctx.redaction.text import redact, register_secret
-
-_REFUSED = re.compile(
-    r"\b(?:code|status|http|error)\W{0,5}401\b|\b401\W+(?:client error|unauthori[sz]ed)|authentication_error"
-    r"|invalid_api_key|\btoken (?:has |is )?expired|\bexpired token",
-    re.IGNORECASE,
-)
-"""Matches errors of HELM's clients about a refused key."""
 
 
 class KeySource(Protocol):
@@ -67,7 +60,11 @@ class RenewingClient(Client):
         self._useless: str | None = None
 
     def make_request(self, request: Request) -> RequestResult:
-        """Send a request. Errors contain no secrets, and a refused key is reported as not retriable."""
+        """Send a request. Errors contain no secrets, and a refused key is reported as not retriable.
+
+        Raises:
+            InputError: the client cannot be made, for example because a package is missing.
+        """
         try:
             key = self._keys.current()
             result = self._send(request, key)
@@ -77,9 +74,9 @@ class RenewingClient(Client):
                 result = self._send(request, new) if new != key else result
                 self._useless = new if _is_refusal(result) else None
         except TokenError as error:
-            return failure_result(str(error), retriable=not error.refused)
+            return failure_result(Failure.BAD_KEY if error.refused else Failure.TEMPORARY, str(error))
         if _is_refusal(result):
-            return failure_result(f"{self._origin} was refused: {result.error}", retriable=False)
+            return failure_result(Failure.BAD_KEY, f"{self._origin} was refused: {result.error}")
         return replace(result, error=redact(result.error)) if result.error else result
 
     def current(self) -> Client:
@@ -93,11 +90,10 @@ class RenewingClient(Client):
     def _send(self, request: Request, key: str) -> RequestResult:
         try:
             return self._client(key).make_request(request)
+        except InputError:
+            raise
         except Exception as error:  # clients raise errors of any type, which may quote the key
-            # Some exceptions carry the status without naming it in their text, where `_REFUSED` looks for it.
-            status = "status 401: " if _status(error) == 401 else ""
-            retriable = not isinstance(error, NonRetriableException)
-            return failure_result(f"{status}{type(error).__name__}: {error}", retriable)
+            return failure_result(failure_of_error(error), f"{type(error).__name__}: {error}")
 
     def _client(self, key: str) -> Client:
         with self._lock:
@@ -108,21 +104,16 @@ class RenewingClient(Client):
 
 
 def _is_refusal(result: RequestResult) -> bool:
-    return not result.success and bool(_REFUSED.search(result.error or ""))
+    return failure_of(result) is Failure.BAD_KEY
 
 
-def _status(error: Exception) -> object:
-    """Return the HTTP status in an error of a provider's library."""
-    return getattr(error, "status_code", None) or getattr(getattr(error, "response", None), "status_code", None)
-
-
-def failure_result(error: str, retriable: bool) -> RequestResult:
+def failure_result(kind: Failure, error: str) -> RequestResult:
     """Create the result of a failed request, with secrets redacted from the error."""
     return RequestResult(
         success=False,
         embedding=[],
         completions=[],
         cached=False,
-        error=redact(error),
-        error_flags=ErrorFlags(is_retriable=retriable),
+        error=label_error(kind, redact(error)),
+        error_flags=ErrorFlags(is_retriable=kind.is_retriable),
     )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
@@ -13,11 +14,30 @@ from helm.common.key_value_store import request_to_key
 from helm.common.request import Request, RequestResult
 
 from helm_longctx.errors import InputError
-from helm_longctx.failures import Failure, failure_of, failure_of_error, failure_of_text, is_refusal, label_error
-from helm_longctx.helm.patches import OpensStore, store_watch
+from helm_longctx.failures import (
+    Failure,
+    FailureError,
+    failure_of,
+    failure_of_error,
+    failure_of_text,
+    http_status,
+    is_refusal,
+    label_error,
+    list_causes,
+)
+from helm_longctx.redaction.abbreviation import abbreviate, describe_error
+from helm_longctx.redaction.text import redact
 
 RawReply = Mapping[str, Any]
 """The provider's reply as JSON before the client parses it. Clients cache it in this form."""
+
+
+OpensStore = Callable[[], AbstractContextManager[Any]]
+store_watch: ContextVar[Callable[[OpensStore, str], AbstractContextManager[Any]] | None] = ContextVar(
+    "store_watch", default=None
+)
+"""Set during an attempt: (function that opens a store, the store's name) → the store for the client. HELM's caches use
+it when the patches of HELM are applied."""
 
 
 class Store(Protocol):
@@ -39,19 +59,21 @@ class Attempt:
 
     Attributes:
         result: an answer, or a failure whose error starts with its kind.
+        outcome: what the client returned or raised.
         replies: raw replies from the server or the cache.
         error: the exception of the last request to the server, with its causes; HELM's clients report only its text.
         held: replies that are not in the cache yet, as (function that opens the store, key, value).
     """
 
     result: RequestResult
+    outcome: RequestResult | Exception
 
     def __init__(self) -> None:
         self.replies: list[RawReply] = []
         self.error: Exception | None = None
         self.held: dict[str, tuple[OpensStore, Mapping[str, Any], dict[str, Any]]] = {}
 
-    def keep_replies(self) -> None:
+    def cache_replies(self) -> None:
         """Write the replies to the cache. A failure is only logged, because the answer is in the journal."""
         for open_store, key, value in self.held.values():
             try:
@@ -61,8 +83,20 @@ class Attempt:
                 hwarn(f"an answer is not in the request cache ({type(error).__name__}: {error}); the run continues")
         self.held.clear()
 
+    @property
+    def has_reply(self) -> bool:
+        """Whether a reply has arrived, or came from the cache, even if it is no answer."""
+        return bool(self.replies) or (isinstance(self.outcome, RequestResult) and self.outcome.success)
+
+    @property
+    def has_sure_error(self) -> bool:
+        """Whether the server answered with the status of an error, or our own code has found what is wrong."""
+        causes = () if self.error is None else list_causes(self.error)
+        return any(isinstance(cause, FailureError) or http_status(cause) is not None for cause in causes)
+
     def check(self, outcome: RequestResult | Exception) -> RequestResult:
         """Return the outcome if it is an answer, or else a failure with the reason."""
+        self.outcome = outcome
         kind = self._failure(outcome)
         if kind is None and isinstance(outcome, RequestResult):
             return outcome
@@ -87,15 +121,16 @@ class Attempt:
         return Failure.MALFORMED if self.replies and kind is Failure.UNKNOWN else kind
 
     def _reason(self, outcome: RequestResult | Exception) -> str:
+        """Return the reason of a failure, without secrets and prompts."""
         if self.error is None and (defect := next(filter(None, map(_find_defect, self.replies)), None)):
-            return defect
+            return abbreviate(redact(defect))
         if isinstance(outcome, Exception):
-            return f"{type(outcome).__name__}: {outcome}"
-        return outcome.error or "no completion"
+            return f"{type(outcome).__name__}: {describe_error(outcome)}"
+        return abbreviate(redact(outcome.error or "no completion"))
 
 
 def try_once(send: Callable[[Request], RequestResult], request: Request) -> Attempt:
-    """Send a request once. The cache gets the replies only when `keep_replies` is called.
+    """Send a request once. The cache gets the replies only when `cache_replies` is called.
 
     Raises:
         InputError: a client got bad input. Every other exception becomes a failure in the result.

@@ -1,7 +1,7 @@
 """Marks the beginning that a request shares with others, so that a provider's prompt cache keeps it.
 
-Anthropic caches a prompt up to a marked block (`cache_control`); OpenAI caches every long beginning. A mark changes no
-text: a prompt in two blocks is the same prompt.
+Some providers cache a prompt up to a marked block (`Provider.cache_mark`); others find every long beginning by
+themselves. A mark changes no text: a prompt in two blocks is the same prompt.
 """
 
 from __future__ import annotations
@@ -11,9 +11,6 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from helm.common.request import Request
-
-# The only kind of cache that Anthropic's protocol has.
-_MARK = {"type": "ephemeral"}
 
 
 @dataclass(frozen=True)
@@ -40,16 +37,22 @@ def without_beginning(request: Request) -> Request:
     return replace(request, shared_characters=0) if isinstance(request, SharedRequest) else request
 
 
-def mark_beginning(request: Request, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return Anthropic's messages with a mark at the end of the shared beginning. A conversation gets no mark."""
+def mark_beginning(
+    request: Request, messages: list[dict[str, Any]], mark: Mapping[str, Any] | None
+) -> list[dict[str, Any]]:
+    """Return messages with a mark at the end of the shared beginning. A conversation gets no mark.
+
+    Args:
+        mark: the provider's mark; None if it has none.
+    """
     shared = getattr(request, "shared_characters", 0)
     # `shared_characters` counts characters of a single prompt, so it cannot point into a conversation.
-    if not shared or len(messages) != 1:
+    if not shared or not mark or len(messages) != 1:
         return messages
-    return [{**messages[0], "content": _blocks(messages[0], shared)}]
+    return [{**messages[0], "content": _blocks(messages[0], shared, mark)}]
 
 
-def _blocks(message: Mapping[str, Any], shared: int) -> list[dict[str, Any]]:
+def _blocks(message: Mapping[str, Any], shared: int, mark: Mapping[str, Any]) -> list[dict[str, Any]]:
     text = message["content"]
     # The mark is between words, so that no token is divided, and at the same place in all prompts of a group.
     place = text.rfind(" ", 0, shared)
@@ -57,4 +60,4 @@ def _blocks(message: Mapping[str, Any], shared: int) -> list[dict[str, Any]]:
     if not text[place:].strip():  # a block must not be empty
         place = len(text)
     parts = [{"type": "text", "text": part} for part in (text[:place], text[place:]) if part]
-    return [{**parts[0], "cache_control": _MARK}, *parts[1:]]
+    return [{**parts[0], **mark}, *parts[1:]]

@@ -2,34 +2,38 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import re
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
-from functools import partial
+from functools import cached_property, partial
 from importlib import import_module
 from threading import local
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import finalize
 
-import httpx
-import orjson
 from helm.clients.client import CachingClient
 from helm.common.cache import CacheConfig
 from helm.common.request import ErrorFlags, Request, RequestResult, wrap_request_time
 
-from helm_longctx.apis.caching import without_beginning
-from helm_longctx.apis.parameters import Body, Parameters
-from helm_longctx.apis.rates import pace, retry_after
-from helm_longctx.apis.usage import usage_of, with_sent
-from helm_longctx.environment import request_timeout, require
-from helm_longctx.errors import InputError, bad_argument
-from helm_longctx.failures import Failure, FailureError, failure_of_error, failure_of_text, label_error
+from helm_longctx.environment import request_timeout, require_modules
+from helm_longctx.errors import InputError, bad_argument, error_text
+from helm_longctx.failures import Failure, FailureError, failure_of_error, label_error, list_causes
+from helm_longctx.models.apis.bodies import digest_prompt, parameters_of, read_reply, serialize, without_prompt
+from helm_longctx.models.apis.caching import without_beginning
+from helm_longctx.models.apis.guard import guard
+from helm_longctx.models.apis.http import http_library, response_type
+from helm_longctx.models.apis.names import find_other_model
+from helm_longctx.models.apis.parameters import Body, Parameters
+from helm_longctx.models.apis.rates import pace, retry_after
+from helm_longctx.models.apis.usage import usage_of, with_model, with_sent
 from helm_longctx.redaction.abbreviation import abbreviate
+from helm_longctx.redaction.logs import warn_once
 from helm_longctx.redaction.text import redact, register_secret
+
+if TYPE_CHECKING:
+    from helm_longctx.models.apis.provider import Provider
 
 NO_KEY = "EMPTY"
 """The key that is sent to a `base_url` without a key. The packages would otherwise send the key for the provider."""
@@ -38,12 +42,6 @@ CONNECT_TIMEOUT = 5.0
 """Seconds to wait for a connection, as in the packages."""
 
 _VARIABLE = re.compile(r"\$([A-Za-z_]\w*)")
-
-PROMPT = ("prompt", "system", "messages")
-"""The fields of a body that hold the prompt."""
-
-PIECE = 1 << 20
-"""Characters that are hashed at once."""
 
 CHARACTERS = 4
 """Characters per token, for the rate at which prompts are sent. The provider's count corrects it afterwards."""
@@ -84,9 +82,9 @@ class Settings:
         for name in ("requests_per_minute", "tokens_per_minute", "timeout"):
             value = getattr(self, name)
             if value is not None and not (isinstance(value, int | float) and value > 0):
-                raise bad_argument("client_spec.args", name, value, "numbers above 0")
+                raise bad_argument("client_spec.args", name, value, "a number above 0")
         if not isinstance(self.thinking_tokens, int) or self.thinking_tokens < 0:
-            raise bad_argument("client_spec.args", "thinking_tokens", self.thinking_tokens, "whole numbers from 0")
+            raise bad_argument("client_spec.args", "thinking_tokens", self.thinking_tokens, "a whole number from 0")
 
 
 @dataclass
@@ -112,42 +110,30 @@ class ProviderClient(CachingClient):
         parameters: the parameters that the model refuses, as far as they are known.
 
     Raises:
-        InputError: the package is not installed, an argument is not allowed, or the variable of `api_key_env` is not
+        InputError: the package is not installed, an argument is invalid, or the variable of `api_key_env` is not
             set.
     """
 
-    package: ClassVar[str]
-    """Name of the package and of the extra that installs it."""
-
-    key_prefix: ClassVar[str]
-    """Start of the name of the variable from which the package reads its key: `…_API_KEY`."""
+    provider: ClassVar[Provider]
+    """The record of the provider, which sets this attribute."""
 
     caches_prompts: ClassVar[bool] = True
     """Tells the runner that the provider can keep the beginning of a prompt for the next one."""
-
-    limits_cached_tokens: ClassVar[bool] = True
-    """Whether tokens that are read from the provider's cache count towards its limit of tokens per minute."""
-
-    address_part: ClassVar[str] = ""
-    """The start of a route that the client's address already contains."""
-
-    _auth: httpx.Auth | None = None
-    """Changes the HTTP requests and waits for their answers; None for none."""
 
     def __init__(
         self, cache_config: CacheConfig, api_key: str | None = None, base_url: str | None = None, **settings: Any
     ):
         super().__init__(cache_config=cache_config)
-        require(self.package, type(self).__name__)
+        require_modules((self.provider.package,), type(self).__name__, self.provider.install)
         names = [field.name for field in fields(Settings)]
         for name in settings.keys() - names:
             raise bad_argument(type(self).__name__, "argument", name, names)
         self.settings = Settings(**settings)
-        self._local, self._certificates = local(), httpx.create_ssl_context()
+        self._local, self._certificates = local(), self._http.create_ssl_context()
         self.client = self._make_library(
             http_client=self._make_http_client(),
-            api_key=_find_key(self.settings, api_key, base_url),
-            base_url=base_url,
+            api_key=self._find_key(api_key, base_url),
+            base_url=base_url or self._own_address(),
             default_headers=_fill_in(self.settings.headers or {}),
             timeout=self._timeout(),
             max_retries=0,  # the runner and the judges retry
@@ -155,13 +141,13 @@ class ProviderClient(CachingClient):
         self.parameters = Parameters()
 
     @classmethod
-    @abstractmethod
     def request_form(cls, arguments: Mapping[str, Any]) -> str:
         """Return what a client with these arguments sends: `chat`, `completion`, or `both` if each request decides."""
+        return "chat"
 
-    @abstractmethod
     def route(self, request: Request) -> str:
         """Return the path to which a request is sent, as it stands in files of batches."""
+        return self.provider.routes["chat"]
 
     @abstractmethod
     def parse(self, request: Request, reply: Body) -> RequestResult:
@@ -183,13 +169,17 @@ class ProviderClient(CachingClient):
     def _make_library(self, **options: Any) -> Any:
         """Return the package's client."""
 
-    @abstractmethod
     def _stream_fields(self, body: Body) -> Body:
         """Return the fields that ask for a stream; empty if the provider answers this body in one piece."""
+        return {"stream": True} if self.settings.stream or body.get("stream") else {}
 
-    @abstractmethod
     def _join(self, events: Iterable[Any]) -> Body:
-        """Return the reply that a stream of events consists of."""
+        """Return the reply that a stream of events consists of.
+
+        Raises:
+            FailureError: the stream was cut, or the client reads no streams.
+        """
+        raise FailureError(Failure.BAD_REQUEST, f"{type(self).__name__} reads no streams; remove stream")
 
     def body(self, request: Request) -> Body:
         """Return the JSON body of a request exactly as it is sent, without the fields that ask for a stream.
@@ -209,9 +199,12 @@ class ProviderClient(CachingClient):
             # A reply from the cache has the body that was sent, because this process may not know yet which parameters
             # the model refuses.
             sent = reply.get("sent") or without_prompt(self.body(request))
-            return with_sent(self.parse(request, reply), sent)
+            result = with_model(with_sent(self.parse(request, reply), sent), reply.get("model"))
         except Exception as error:  # replies can have any structure
             return _failure_result(error)
+        if (other := find_other_model(result)) is not None:
+            warn_once(f"{request.model_deployment}: the server answers as {other!r}, not as {sent['model']!r}")
+        return result
 
     def make_request(self, request: Request) -> RequestResult:
         """Send a request once, or take the reply from the cache. A failure is a result with the kind of failure.
@@ -225,7 +218,7 @@ class ProviderClient(CachingClient):
             reply, cached = self.cache.get(self.cache_key(request), partial(self._ask, request))
         except InputError:
             raise
-        except Exception as error:  # the packages also raise errors of httpx and of parsers
+        except Exception as error:  # the packages also raise errors of their HTTP library and of parsers
             return _failure_result(error)
         # The reply to a request in a batch has no times.
         times = {name: reply.get(name) for name in ("request_time", "request_datetime")}
@@ -254,7 +247,7 @@ class ProviderClient(CachingClient):
                     raise
         result = self.parse(request, reply)  # raises if the reply is not an answer, which must not be cached
         if usage := usage_of(result):
-            free = 0 if self.limits_cached_tokens else usage.cached_tokens
+            free = 0 if self.provider.limits_cached_tokens else usage.cached_tokens
             rate.correct(usage.input_tokens - free + usage.output_tokens - tokens)
         return {**reply, "sent": without_prompt(sent)}
 
@@ -266,22 +259,21 @@ class ProviderClient(CachingClient):
 
     def _exchange(self, request: Request, body: Body) -> Body:
         """Send a body, which is serialized once, and return the reply."""
-        path, content = self.route(request).removeprefix(self.address_part), _serialize(body)
+        path, content = self.route(request).removeprefix(self.provider.address_part), serialize(body)
         library = self._thread_library()
         if not body.get("stream"):
             # The response is raw, so that its JSON keeps fields that other servers add.
-            response = library.post(path, cast_to=httpx.Response, content=content)
-            reply: Body = json.loads(response.content)
-            return reply
-        stream_cls = import_module(self.package).Stream[object]
+            response = library.post(path, cast_to=response_type(library), content=content)
+            return read_reply(response.content)
+        stream_cls = self._package.Stream[object]
         with library.post(path, cast_to=object, content=content, stream=True, stream_cls=stream_cls) as events:
             return self._join(events)
 
     def _thread_library(self) -> Any:
         """Return `client` with HTTP connections that only this thread uses.
 
-        If threads share connections, httpx searches all of them at the start and at the end of each request, while the
-        other threads wait.
+        If threads share connections, the HTTP library searches all of them at the start and at the end of each request,
+        while the other threads wait.
         """
         shared, own = self.client, getattr(self._local, "own", None)
         if own is None or own.shared is not shared:
@@ -290,15 +282,34 @@ class ProviderClient(CachingClient):
             finalize(own, http_client.close)  # at the end of the thread
         return own.library
 
-    def _copy_library(self, library: Any, http_client: httpx.Client) -> Any:
+    def bulk_library(self) -> Any:
+        """Return a copy of `client` for files of any size, which are sent in pieces and read line by line."""
+        return self._copy_library(self.client, self._bulk_http_client)
+
+    @cached_property
+    def _bulk_http_client(self) -> Any:
+        return self._make_http_client(is_bulk=True)
+
+    def _copy_library(self, library: Any, http_client: Any) -> Any:
         """Return a copy of the package's client with another HTTP client."""
         return library.with_options(http_client=http_client)
 
-    def _make_http_client(self) -> httpx.Client:
+    @property
+    def _package(self) -> Any:
+        return import_module(self.provider.package)
+
+    @property
+    def _http(self) -> Any:
+        return http_library(self._package.DefaultHttpxClient)
+
+    def _make_http_client(self, is_bulk: bool = False) -> Any:
         # The certificates are shared, because reading them takes longer than the rest of a client.
-        options = {"verify": self._certificates, "auth": self._auth}
-        client: httpx.Client = import_module(self.package).DefaultHttpxClient(**options)
-        return client
+        client = self._package.DefaultHttpxClient(verify=self._certificates, auth=self._make_auth())
+        return guard(client, request_timeout() if self.settings.timeout else 0.0, is_bulk)
+
+    def _make_auth(self) -> Any:
+        """Return what changes the HTTP requests and waits for their answers; None for nothing."""
+        return None
 
     def _cache_key(self, request: Request) -> Body:
         """Return the body with a digest in the place of the prompt, so that the key of a long prompt is short.
@@ -306,17 +317,35 @@ class ProviderClient(CachingClient):
         Learned changes are not part of the key, because a later process has to find the reply before it learns them.
         """
         body = self._wanted_body(without_beginning(request))
-        prompt = [body.get(name) for name in PROMPT]
-        return {"route": self.route(request), **_parameters(body), "sha256": _digest(prompt)}
+        return {"route": self.route(request), **parameters_of(body), "sha256": digest_prompt(body)}
 
     def _timeout(self) -> Any:
         """Return the deployment's timeout, which no caller changes, or else the package's timeouts."""
-        timeouts = import_module(self.package).Timeout
-        return self.settings.timeout or timeouts(request_timeout(), connect=CONNECT_TIMEOUT)
+        return self.settings.timeout or self._package.Timeout(request_timeout(), connect=CONNECT_TIMEOUT)
+
+    def _own_address(self) -> str | None:
+        """Return the provider's address if the package does not know it."""
+        provider = self.provider
+        return None if provider.reads_environment else os.environ.get(provider.environment[0]) or provider.address
+
+    def _find_key(self, api_key: str | None, base_url: str | None) -> str | None:
+        """Return the key; None if the package is to read it. The variable's key is for no other address."""
+        key, provider, name = api_key, self.provider, self.settings.api_key_env
+        if name is None and not (key or base_url or provider.reads_environment):
+            name = provider.key_variable
+        if name is not None:
+            key = os.environ.get(name, "").strip()
+            if not key:
+                allowed = "a variable that holds the key"
+                what = f"api_key_env={name!r}" if self.settings.api_key_env else type(self).__name__
+                raise InputError(f"{what}: the environment variable {name} is not set; name {allowed}")
+        if key:
+            register_secret(key)
+        return key or (NO_KEY if base_url else None)
 
 
 def turns(request: Request) -> list[dict[str, Any]]:
-    """Return the messages of a chat. A prompt beside them is the last user turn."""
+    """Return the messages of a chat. A prompt that comes with them is the last user turn."""
     return [*(request.messages or []), *([{"role": "user", "content": request.prompt}] if request.prompt else [])]
 
 
@@ -333,34 +362,7 @@ def check_text(request: Request) -> None:
         "multimodal_prompt": request.multimodal_prompt is not None,
     }
     if names := [name for name, value in values.items() if value]:
-        raise FailureError(Failure.BAD_REQUEST, f"{' and '.join(names)} cannot be sent; allowed: one answer in text")
-
-
-def check_error(reply: Body) -> None:
-    """Check that a reply with the status 200 is not an error.
-
-    Raises:
-        FailureError: the reply is an error.
-    """
-    if error := reply.get("error"):
-        raise FailureError(failure_of_text(str(error)), f"the server answered with an error: {error}")
-
-
-def cut_at_stop(text: str, stops: list[str]) -> str:
-    """Return a text up to the first stop sequence, for models that do not support them."""
-    return text[: min((place for stop in stops if (place := text.find(stop)) >= 0), default=len(text))]
-
-
-def _find_key(settings: Settings, api_key: str | None, base_url: str | None) -> str | None:
-    key, name = api_key, settings.api_key_env
-    if name is not None:
-        key = os.environ.get(name, "").strip()
-        if not key:
-            allowed = "a variable that holds the key"
-            raise InputError(f"api_key_env={name!r}: the environment variable {name} is not set; allowed: {allowed}")
-    if key:
-        register_secret(key)
-    return key or (NO_KEY if base_url else None)
+        raise FailureError(Failure.BAD_REQUEST, f"{' and '.join(names)} cannot be sent; request one answer in text")
 
 
 def _fill_in(headers: Mapping[str, str]) -> dict[str, str]:
@@ -379,7 +381,8 @@ def _fill_in(headers: Mapping[str, str]) -> dict[str, str]:
 def _failure_result(error: BaseException) -> RequestResult:
     kind = failure_of_error(error)
     # It is redacted before it is shortened, because a secret that is cut in two would not be found.
-    text = label_error(kind, abbreviate(redact(_describe(error))))
+    # The body of an error that is not JSON can have line breaks.
+    text = label_error(kind, abbreviate(" ".join(redact(_describe(error)).split())))
     # HELM would discard the whole run after a fatal error, and an error without flags counts as fatal. Our runner
     # decides itself (`Failure.ends_run`).
     flags = ErrorFlags(is_retriable=kind.is_retriable, is_fatal=False)
@@ -388,53 +391,15 @@ def _failure_result(error: BaseException) -> RequestResult:
 
 def _describe(error: BaseException) -> str:
     """Return the status and the server's own message, which the packages show only in the `repr` of the body."""
-    if isinstance(error, FailureError):
-        return str(error)
+    # The packages raise errors of their own, with ours as the cause.
+    if ours := next((each for each in list_causes(error) if isinstance(each, FailureError)), None):
+        return str(ours)
     body = getattr(error, "body", None)
     inner = body.get("error", body) if isinstance(body, Mapping) else None
     message = inner.get("message") if isinstance(inner, Mapping) else inner
     status = getattr(error, "status_code", None)
-    return f"status {status}: {message}" if status and message else f"{type(error).__name__}: {error}"
+    return f"status {status}: {message}" if status and message else f"{type(error).__name__}: {error_text(error)}"
 
 
 def _characters(request: Request) -> int:
     return len(request.prompt) + sum(len(message["content"]) for message in request.messages or [])
-
-
-def _parameters(body: Body) -> Body:
-    return {name: value for name, value in body.items() if name not in PROMPT}
-
-
-def without_prompt(body: Body) -> Body:
-    """Return a body for a run's files, without the prompt and without secrets in `extra_body`."""
-    record: Body = json.loads(redact(_serialize(_parameters(body)).decode()))
-    return record
-
-
-def _serialize(body: Body) -> bytes:
-    try:
-        return orjson.dumps(body)
-    except TypeError:  # a lone surrogate, which UTF-8 excludes; JSON escapes it
-        return json.dumps(body).encode()
-
-
-def _digest(value: Any) -> str:
-    sha = hashlib.sha256()
-    _update(sha, value)
-    return sha.hexdigest()
-
-
-def _update(sha: Any, value: Any) -> None:
-    """Hash JSON in pieces, so that no long text is copied as a whole."""
-    if isinstance(value, Mapping):
-        value = [part for item in value.items() for part in item]
-    if isinstance(value, list):
-        # Each part is hashed after its size, so that differently divided texts have different digests.
-        sha.update(f"[{len(value)}".encode())
-        for item in value:
-            _update(sha, item)
-        return
-    text = str(value)
-    sha.update(f"{len(text)}\0".encode())
-    for start in range(0, len(text), PIECE):
-        sha.update(text[start : start + PIECE].encode("utf-8", "surrogatepass"))

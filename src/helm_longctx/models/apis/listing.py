@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 import orjson
 
+from helm_longctx.models.apis.guard import guard_library
+from helm_longctx.models.apis.http import response_type
+from helm_longctx.models.apis.provider import library_provider
+
 PATIENCE = 20.0
 """Seconds that a models route may take."""
+
+_NEAREST = 5
 
 _CONTEXT = ("max_model_len", "context_length", "context_window", "max_context_length", "max_input_tokens")
 """Fields with the length of a context in tokens, in this order: vLLM, SGLang and NIM; OpenRouter and Together; Groq;
@@ -33,48 +40,55 @@ class ListedModel:
     shutdown: str | None = None
 
 
-def list_models(library: Any) -> list[ListedModel]:
+def list_models(client: Any) -> list[ListedModel]:
     """Ask a server for its models.
 
     Args:
-        library: the client of the package `openai` or `anthropic`.
+        client: a HELM client on the package of a provider.
 
     Raises:
-        openai.APIError, anthropic.APIError: the server cannot be reached, or has no such route.
+        APIError: of the package; the server cannot be reached, or has no such route.
         ValueError: the answer is not a list of models.
     """
-    # A page of Anthropic's list has 20 models by default and at most 1,000.
-    path = "/v1/models?limit=1000" if _is_anthropic(library) else "/models"
-    reply = _get(library, path)
+    reply = _get(client, "")
     rows = reply.get("data") if isinstance(reply, Mapping) else reply  # Together answers with a bare list
     if not isinstance(rows, list):
         raise ValueError("the models route did not answer with a list")
     return [_model(row) for row in rows if isinstance(row, Mapping) and isinstance(row.get("id"), str)]
 
 
-def get_model(library: Any, name: str) -> ListedModel:
+def get_model(client: Any, name: str) -> ListedModel:
     """Ask a server for one model. A list can lack aliases and the names of deployments.
 
     Raises:
-        openai.APIError, anthropic.APIError: the server does not have the model, or has no such route.
+        APIError: of the package; the server does not have the model, or has no such route.
         ValueError: the answer is not a model.
     """
-    row = _get(library, f"{'/v1' if _is_anthropic(library) else ''}/models/{name}")
+    row = _get(client, name)
     if not isinstance(row, Mapping) or "id" not in row:
         raise ValueError("the models route did not answer with a model")
     return _model(row)
 
 
-def _is_anthropic(library: Any) -> bool:
-    return type(library).__module__.partition(".")[0] == "anthropic"
+def nearest(name: str, names: Sequence[str]) -> str:
+    """List the names with the most similar spelling; the first names if none is similar."""
+    by_lower = {each.lower(): each for each in names}
+    close = [by_lower[each] for each in get_close_matches(name.lower(), by_lower, n=_NEAREST, cutoff=0.4)]
+    return ", ".join(close or names[:_NEAREST])
 
 
-def _get(library: Any, path: str) -> Any:
-    import httpx
-
+def _get(client: Any, name: str) -> Any:
+    """Ask for a model, or for all models if the name is empty."""
+    library, provider = client.client, library_provider(client)
+    if provider is None:
+        raise ValueError("the client has no models route")
+    route = f"{provider.version}/models".removeprefix(provider.address_part)
+    path = f"{route}/{name}" if name else f"{route}{provider.models_query}"
+    guard_library(library)  # it can be of HELM's own client
     # The package's client is used for its address, key, headers and proxy. The response is raw, because not all servers
     # answer with the package's types.
-    response = library.with_options(timeout=PATIENCE, max_retries=0).get(path, cast_to=httpx.Response)
+    patient = library.with_options(timeout=PATIENCE, max_retries=0)
+    response = patient.get(path, cast_to=response_type(library))
     return orjson.loads(response.content)
 
 

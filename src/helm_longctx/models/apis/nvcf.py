@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Generator
+from types import ModuleType
+from typing import Any
 from urllib.parse import quote
-
-import httpx
 
 from helm_longctx.errors import bad_argument
 
@@ -25,29 +25,32 @@ _FUNCTION = re.compile(r"(?P<root>.*/pexec)(?P<function>/functions/[^/]+(/versio
 _FORM = "https://api.nvcf.nvidia.com/v2/nvcf/pexec/functions/ID"
 
 
-class FunctionCalls(httpx.Auth):
+class FunctionCalls:
     """Sends the requests of an HTTP client to a function, and waits for the answers.
 
-    httpx calls this an authentication flow: it may change a request, and send more before the caller gets a response.
+    The HTTP libraries call this an authentication flow: it may change a request, and send more before the caller gets a
+    response. Their clients need an object whose class also derives from the library's `Auth` (`http.derive`).
 
     Args:
         base_url: the function's address.
+        http: the HTTP library.
 
     Raises:
         InputError: `base_url` is not the address of a function.
     """
 
-    def __init__(self, base_url: str | None):
-        found = _FUNCTION.match(base_url or "")
+    def __init__(self, base_url: str, http: ModuleType):
+        found = _FUNCTION.match(base_url)
         if found is None:
             raise bad_argument("client_spec.args", "base_url", base_url, f"a function's address with nvcf, {_FORM}")
-        self._function, self._status = httpx.URL(found[0]), f"{found['root']}/status/"
+        self._http: Any = http
+        self._function, self._status = self._http.URL(found[0]), f"{found['root']}/status/"
 
-    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+    def auth_flow(self, request: Any) -> Generator[Any, Any, None]:
         """Yield the request, and then polls for its answer, until the answer arrives.
 
         Raises:
-            httpx.ReadTimeout: there is no answer after the client's time limit.
+            ReadTimeout: of the HTTP library; there is no answer after the client's time limit.
         """
         if request.method == "POST":
             request.url = self._function
@@ -57,11 +60,11 @@ class FunctionCalls(httpx.Auth):
         response = yield request
         while response.status_code == 202 and (identifier := response.headers.get("NVCF-REQID")):
             if deadline is not None and time.monotonic() > deadline:
-                raise httpx.ReadTimeout(f"the function has not answered within {limit} seconds", request=request)
+                raise self._http.ReadTimeout(f"the function has not answered within {limit} seconds", request=request)
             time.sleep(PAUSE)
             response = yield self._question(request, identifier)
 
-    def _question(self, request: httpx.Request, identifier: str) -> httpx.Request:
+    def _question(self, request: Any, identifier: str) -> Any:
         headers = {name: request.headers[name] for name in ("Authorization", "NVCF-POLL-SECONDS")}
         address = self._status + quote(identifier, safe="")
-        return httpx.Request("GET", address, headers=headers, extensions=request.extensions)
+        return self._http.Request("GET", address, headers=headers, extensions=request.extensions)

@@ -12,6 +12,7 @@ from typing import Any
 
 from helm.common.hierarchical_logger import hwarn
 
+from helm_longctx.errors import error_text
 from helm_longctx.failures import Failure, failure_of_error
 from helm_longctx.redaction.abbreviation import abbreviate
 from helm_longctx.redaction.text import redact
@@ -32,7 +33,7 @@ ADAPTIVE = {"type": "adaptive", "display": "summarized"}
 _HEAD = 1000
 """Number of characters of an error that are searched. The text after them can be a part of the prompt."""
 
-# The words are those of OpenAI ("only the default (1) value is supported"), Anthropic ("may only be set to 1 when
+# The words are used by OpenAI ("only the default (1) value is supported"), Anthropic ("may only be set to 1 when
 # thinking is enabled", "must contain non-whitespace" for stop sequences), pydantic in vLLM and NIM ("extra_forbidden")
 # and Google ("cannot find field").
 _REFUSES = re.compile(
@@ -111,7 +112,7 @@ class Parameters:
             if change is None:
                 return False
             self._changes += (change,)
-        hwarn(f"{sent['model']}: {change}, because the server refuses it: {abbreviate(redact(str(error)))}")
+        hwarn(f"{sent['model']}: {change}, because the server refuses it: {abbreviate(redact(error_text(error)))}")
         return True
 
 
@@ -119,7 +120,7 @@ def find_change(error: Exception, sent: Body) -> Change | None:
     """Return the change that an error asks for; None if the error is not about a parameter that can be changed."""
     if failure_of_error(error) is not Failure.BAD_REQUEST:
         return None
-    text = str(error)[:_HEAD]
+    text = error_text(error)[:_HEAD]
     for pattern, change in _REPLACEMENTS:
         # A change that does not change the body would send the same request again forever.
         if pattern.search(text) and change.apply(sent) != sent:

@@ -15,11 +15,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
 from helm.benchmark.model_deployment_registry import ModelDeployment, get_model_deployment
 
-from helm_longctx.apis.usage import Usage
+from helm_longctx.data.yaml_files import read_yaml
 from helm_longctx.errors import InputError, bad_argument, shorten
+from helm_longctx.models.apis.provider import providers
+from helm_longctx.models.apis.usage import Usage
 
 if TYPE_CHECKING:
     from genai_prices.types import ModelPrice
@@ -35,7 +36,11 @@ _BATCH = {"processing": "batch"}
 Price = Callable[[Usage], Decimal]
 """Function that returns the cost of a request in dollars."""
 
-MODEL_ARGUMENTS = ("model", "openai_model_name", "vllm_model_name", "together_model", "anthropic_model_name")
+MODEL_ARGUMENTS = (
+    "model",
+    *(name for provider in providers().values() for name in provider.helm_model_arguments),
+    *("vllm_model_name", "together_model"),
+)
 """Arguments of our clients and of HELM's clients that can have the model's name in requests."""
 
 
@@ -92,7 +97,7 @@ def find_prices(deployment: str, own: Mapping[str, Any] | None = None) -> Prices
         InputError: the user's prices do not have the format of `read_prices`.
     """
     spec = get_model_deployment(deployment)
-    # Prices that are passed in the call win over those of the file.
+    # Prices that are passed in the call win over prices in the file.
     own = {**_environment_prices(os.environ.get(PRICES)), **(own or {})}
     for name in (deployment, spec.model_name):
         if name in own:
@@ -109,9 +114,9 @@ def read_prices(path: Path) -> dict[str, Any]:
         InputError: the file cannot be read, or has another format.
     """
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise InputError(f"prices: {shorten(str(path))} cannot be read: {shorten(str(error))}") from error
+        content = read_yaml(path)
+    except InputError as error:
+        raise InputError(f"prices: {error}") from None
     if not isinstance(content, dict) or not all(isinstance(value, dict) for value in content.values()):
         raise InputError(f"prices: {shorten(str(path))} must have one mapping for each deployment or model")
     for name, value in content.items():

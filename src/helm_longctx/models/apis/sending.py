@@ -1,4 +1,4 @@
-"""Sends a request through HELM's client for a deployment, with a time limit and retries."""
+"""Sends requests of models and judges through HELM's clients, with a time limit, and again if they fail temporarily."""
 
 from __future__ import annotations
 
@@ -6,75 +6,80 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event
 
 from helm.clients.client import Client
 from helm.common.context import Context
-from helm.common.local_context import LocalContext
 from helm.common.request import Request
 from tenacity import Retrying, retry_if_result, stop_after_attempt, wait_exponential, wait_random
 
-from helm_longctx.environment import DEFAULT_TIMEOUT, number_setting, request_timeout
-from helm_longctx.errors import InputError
-from helm_longctx.failures import Failure, failure_of, failure_of_error, label_error
-from helm_longctx.judging.calls import limit_time
-from helm_longctx.redaction.abbreviation import abbreviate
+from helm_longctx.failures import Failure, failure_of, label_error
+from helm_longctx.models.apis.attempt import Attempt, try_once
+from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.redaction.text import redact
-from helm_longctx.running.attempt import Attempt, try_once
-
-WAIT, DEFAULT_WAIT = "HELM_LONGCTX_WAIT", 5.0
-"""Seconds before the second attempt; doubled before each further one."""
 
 LONGEST_WAIT = 80.0
 """Largest number of seconds between two attempts."""
-
-TRIES, DEFAULT_TRIES = "HELM_LONGCTX_TRIES", 6
-"""Number of attempts at a request that fails temporarily. By default they take as long as HELM's own retries."""
-
-_IN_PROCESS = ("helm.clients.huggingface_client", "helm_longctx.models")
-"""Modules of clients whose model runs in this process."""
 
 
 class RunStoppedError(Exception):
     """The run has ended; no further request is sent."""
 
 
+@dataclass(frozen=True)
+class Retries:
+    """How often and after what a request is sent again.
+
+    Args:
+        tries: number of attempts.
+        first_wait: seconds before the second attempt; doubled before each further one.
+        takes_any_reply: whether every reply that a client stores ends the attempts, even one that is no answer. A
+            refusal or a malformed response for which a client of HELM's stores nothing counts as a temporary failure.
+    """
+
+    tries: int
+    first_wait: float
+    takes_any_reply: bool = False
+
+    def may_help(self, attempt: Attempt) -> bool:
+        """Return whether the request of an attempt may succeed if it is sent again."""
+        kind, flags = failure_of(attempt.result), attempt.result.error_flags
+        if self.takes_any_reply and attempt.has_reply:
+            return False
+        if self.takes_any_reply and kind in (Failure.MALFORMED, Failure.REFUSED):
+            return not attempt.has_sure_error
+        # HELM's clients mark errors that they know to be permanent.
+        is_final = flags is not None and flags.is_retriable is False
+        return kind is not None and kind.is_retriable and not is_final
+
+
 class Sender:
-    """Sends requests to one deployment. Several threads may call it.
+    """Sends requests to one model or judge. Several threads may call it.
 
     HELM's own retries are not used: they treat all errors alike and take 150 seconds for each request.
 
     Args:
-        context: HELM's context.
-        deployment: name of a deployment that is registered in HELM.
+        client: HELM's client of a deployment, or HELM's context for a remote server.
+        retries: how often and after what a request is sent again.
+        limit: seconds that a request may take; None for a model in this process.
 
     Attributes:
-        limit: seconds that a request may take; None for a model in this process.
+        limit: the argument.
         caches_prompts: whether the provider reuses beginnings of prompts that it has read, or sells them cheaper.
-
-    Raises:
-        InputError: the deployment's client cannot be made: a package or a key is missing, or an argument is wrong.
     """
 
-    def __init__(self, context: Context, deployment: str):
-        self.limit: float | None = request_timeout()
-        self._send, self._address, self.caches_prompts = context.make_request, "", False
-        # A remote context sends requests to a HELM server, which makes the clients.
-        if isinstance(context, LocalContext):
-            client = find_client(context, deployment)
-            self.limit = _time_limit(client, self.limit)
-            self.caches_prompts = getattr(client, "caches_prompts", False)
-            self._send = limit_time(client, self.limit or DEFAULT_TIMEOUT).make_request
-            self._address = redact(str(getattr(getattr(client, "client", None), "base_url", "")))
+    def __init__(self, client: Client | Context, retries: Retries, limit: float | None = None):
+        self.limit, self._send = limit, client.make_request
+        self.caches_prompts = getattr(client, "caches_prompts", False)
+        self._address = redact(str(getattr(getattr(client, "client", None), "base_url", "")))
         self._stopped, self._has_answered = Event(), False
-        first_wait = number_setting(WAIT, DEFAULT_WAIT)
         self._attempts = Retrying(
-            stop=stop_after_attempt(int(number_setting(TRIES, DEFAULT_TRIES, whole=True))),
-            wait=wait_exponential(first_wait, LONGEST_WAIT) + wait_random(0, first_wait),
+            stop=stop_after_attempt(retries.tries),
+            wait=wait_exponential(retries.first_wait, LONGEST_WAIT) + wait_random(0, retries.first_wait),
             sleep=self._sleep,
-            retry=retry_if_result(self._may_succeed_later),
+            retry=retry_if_result(retries.may_help),
             # After the last attempt the failure is the result, instead of tenacity's own error.
             retry_error_callback=lambda state: state.outcome and state.outcome.result(),
         )
@@ -113,40 +118,23 @@ class Sender:
             return label_error(Failure.TEMPORARY, error.removeprefix(f"{Failure.UNREACHABLE.value}: "))
         return f"{error} at {self._address}" if self._address else error
 
-    @staticmethod
-    def _may_succeed_later(attempt: Attempt) -> bool:
-        kind, flags = failure_of(attempt.result), attempt.result.error_flags
-        # HELM's clients mark errors that they know to be permanent.
-        is_final = flags is not None and flags.is_retriable is False
-        return kind is not None and kind.is_retriable and not is_final
-
     def _sleep(self, seconds: float) -> None:
         if self._stopped.wait(seconds):
             raise RunStoppedError
 
 
-def find_client(context: LocalContext, deployment: str) -> Client:
-    """Return HELM's client of a deployment.
+def limit_time(client: Client, seconds: float) -> Client:
+    """Make the provider's library in a HELM client give up after `seconds`, and return the client.
 
-    Raises:
-        InputError: the client cannot be made: a package or a key is missing, or an argument is wrong.
+    A `timeout` in the deployment stays as it is, and so does the library's limit on connecting if it is shorter.
     """
-    try:
-        # HELM has no public method to make a client without a request.
-        return context.client._get_client(deployment)
-    except InputError:
-        raise
-    except Exception as error:
-        message = label_error(failure_of_error(error), abbreviate(redact(str(error))))
-        raise InputError(f"{deployment} cannot be asked: {message}") from error
-
-
-def _time_limit(client: Client, limit: float) -> float | None:
-    """Return a deployment's own timeout if it is longer than `limit`; None for a model in this process."""
-    if any(base.__module__.startswith(_IN_PROCESS) for base in type(client).__mro__):
-        return None
-    own = getattr(getattr(client, "client", None), "timeout", None)
-    return max(own, limit) if isinstance(own, int | float) else limit
+    library = getattr(client, "client", None)
+    default = getattr(library, "timeout", 0)
+    # The timeout of a deployment is a number; the default of a library is an object with several limits.
+    if library is not None and not isinstance(default, int | float | None):
+        timeout = type(default)(seconds, connect=min(seconds, default.connect or seconds))
+        client.client = library.with_options(timeout=timeout)
+    return client
 
 
 def _cause(error: BaseException | None) -> str:
@@ -154,7 +142,7 @@ def _cause(error: BaseException | None) -> str:
     cause = error and error.__cause__
     while cause is not None and cause.__cause__ is not None:
         cause = cause.__cause__
-    return f" ({abbreviate(str(cause))})" if cause is not None and str(cause) else ""
+    return f" ({describe_error(cause)})" if cause is not None and str(cause) else ""
 
 
 _PACKAGE = str(Path(__file__).parents[1])

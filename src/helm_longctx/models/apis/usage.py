@@ -1,6 +1,6 @@
-"""What is known of an answer besides its text: the provider's count of tokens, what was sent, and what the limit cut.
+"""What is known of an answer besides its text: its tokens, its model, what was sent, and what the limit cut.
 
-HELM's result has no fields for this. It is kept beside the finish reason of the first completion, which our journal and
+HELM's result has no fields for this. It is kept with the finish reason of the first completion, which our journal and
 `scenario_state.json` store as it is.
 """
 
@@ -12,7 +12,12 @@ from typing import Any
 
 from helm.common.request import RequestResult
 
-_USAGE, _SENT = "usage", "sent"
+_USAGE, _SENT, _MODEL = "usage", "sent", "model"
+
+MOST_TOKENS = 10**9
+"""Most tokens that a count can have; a hundred times the longest context."""
+
+_LONGEST_NAME = 200
 
 _OPENED, _CLOSED = "<think>", "</think>"
 
@@ -36,17 +41,52 @@ class Usage:
     reasoning_tokens: int = 0
 
 
+def read_counts(usage: object, *paths: str) -> list[int] | None:
+    """Read counts from what a provider reports; None if one of them is not a whole number from 0 to `MOST_TOKENS`.
+
+    A count that is left out or null is 0.
+
+    Args:
+        usage: the provider's JSON, of any type.
+        paths: the names of the counts, with a dot after the name of an object in which a count stands.
+    """
+    counts = [_look_up(usage, path.split(".")) for path in paths]
+    return [int(each) for each in counts] if all(map(_is_count, counts)) else None
+
+
+def _look_up(value: Any, names: list[str]) -> Any:
+    """Return the value at a path: 0 if it ends early, and None, which is no count, below a value of another type."""
+    for name in names:
+        if not isinstance(value, Mapping):
+            return None
+        value = value.get(name)
+        if value is None:
+            return 0
+    return value
+
+
+def _is_count(value: Any) -> bool:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and 0 <= value <= MOST_TOKENS and value == int(value)
+
+
+def check_usage(usage: Usage) -> Usage | None:
+    """Return the tokens if a request can have them, or else None.
+
+    A prompt has tokens, and no more of them are cached than it has. Otherwise the costs would be 0 or negative.
+    """
+    return usage if 0 < usage.input_tokens >= usage.cached_tokens + usage.cache_write_tokens else None
+
+
 def usage_of(result: RequestResult) -> Usage | None:
     """Return the tokens of a result; None if the provider reported none."""
-    stored = _finish(result).get(_USAGE)
-    if not isinstance(stored, Mapping):
-        return None
-    return Usage(**{name: int(stored.get(name) or 0) for name in Usage.__dataclass_fields__})
+    counts = read_counts(_finish(result).get(_USAGE), *Usage.__dataclass_fields__)
+    return None if counts is None else check_usage(Usage(*counts))
 
 
 def with_usage(result: RequestResult, usage: Usage | None) -> RequestResult:
-    """Return a result that has the tokens; the same result if there are none, or if it has no completion."""
-    return result if usage is None else _annotate(result, _USAGE, dict(vars(usage)))
+    """Return a result that has the tokens, or none if they are not known; the same if it has no completion."""
+    return _annotate(result, _USAGE, None if usage is None else dict(vars(usage)))
 
 
 def with_sent(result: RequestResult, parameters: Mapping[str, Any]) -> RequestResult:
@@ -55,6 +95,23 @@ def with_sent(result: RequestResult, parameters: Mapping[str, Any]) -> RequestRe
     It is the same result if it has no completion.
     """
     return _annotate(result, _SENT, dict(parameters))
+
+
+def sent_of(result: RequestResult) -> Mapping[str, Any]:
+    """Return what was sent besides the prompt; nothing for an answer of another client."""
+    sent = _finish(result).get(_SENT)
+    return sent if isinstance(sent, Mapping) else {}
+
+
+def with_model(result: RequestResult, name: object) -> RequestResult:
+    """Return a result that has the name of the model in the reply; the same result if the reply has none."""
+    return _annotate(result, _MODEL, name[:_LONGEST_NAME]) if name and isinstance(name, str) else result
+
+
+def model_of(result: RequestResult) -> str | None:
+    """Return the name of the model in the reply; None if there was none, or for an answer of an older version."""
+    name = _finish(result).get(_MODEL)
+    return name if isinstance(name, str) else None
 
 
 def output_truncated(result: RequestResult) -> bool:
@@ -81,9 +138,11 @@ def _finish(result: RequestResult) -> dict[str, Any]:
     return (result.completions[0].finish_reason or {}) if result.completions else {}
 
 
-def _annotate(result: RequestResult, name: str, value: dict[str, Any]) -> RequestResult:
+def _annotate(result: RequestResult, name: str, value: dict[str, Any] | str | None) -> RequestResult:
     if not result.completions:
         return result
     first, *others = result.completions
     finish = {"reason": "unknown", **(first.finish_reason or {}), name: value}
+    if value is None:
+        del finish[name]
     return replace(result, completions=[replace(first, finish_reason=finish), *others])

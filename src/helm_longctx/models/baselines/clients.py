@@ -10,9 +10,9 @@ from typing import ClassVar
 from helm.clients.client import Client
 from helm.common.request import GeneratedOutput, Request, RequestResult
 
-from helm_longctx.models import lexical
-from helm_longctx.models.forms import recognise, recognise_conversation
-from helm_longctx.protocol.prompt import Message
+from helm_longctx.models.baselines import lexical
+from helm_longctx.models.baselines.forms import recognise, recognise_conversation
+from helm_longctx.tasks.prompt import Message
 
 
 class BaselineClient(Client):

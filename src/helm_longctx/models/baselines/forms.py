@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
-from helm_longctx.benchmarks import BENCHMARKS
-from helm_longctx.protocol.baseline import Baseline
-from helm_longctx.protocol.prompt import Message
-from helm_longctx.protocol.template import NO_TEMPLATE, Template
+from helm_longctx.tasks.baseline import Baseline
+from helm_longctx.tasks.prompt import Message
+from helm_longctx.tasks.registry import BENCHMARKS
+from helm_longctx.tasks.template import NO_TEMPLATE, Template
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,8 @@ def recognise(prompt: str) -> Recognition | None:
 def recognise_conversation(messages: Sequence[Message]) -> Recognition | None:
     """Recognise a conversation by the first strategy that answers it. Return None if none does."""
     for benchmark in BENCHMARKS:
-        for baseline in benchmark.baselines.values():
+        # Tasks can share a strategy. A dictionary has each of them once.
+        for baseline in dict.fromkeys(task.baseline for task in benchmark.tasks if task.baseline):
             answer = None if isinstance(baseline.kind, str) else baseline.kind(messages)
             if answer is not None:
                 return Recognition(baseline, answer=answer)
@@ -55,12 +56,10 @@ def _templates() -> tuple[tuple[Template, Baseline], ...]:
     Templates that start with a literal come first, because they are checked fastest.
     """
     baselines = {
-        task.template: benchmark.baselines[task.name]
+        task.template: task.baseline
         for benchmark in BENCHMARKS
         # Tasks can share a template. The order is reversed, so that the dictionary keeps the first of these tasks.
         for task in reversed(benchmark.tasks)
-        if task.template is not NO_TEMPLATE
-        and task.name in benchmark.baselines
-        and isinstance(benchmark.baselines[task.name].kind, str)
+        if task.template is not NO_TEMPLATE and task.baseline and isinstance(task.baseline.kind, str)
     }
     return tuple(sorted(baselines.items(), key=lambda item: item[0].user.startswith("{")))

@@ -7,11 +7,11 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
-from helm_longctx.models.forms import recognise
-from helm_longctx.models.units import Units, best, words
-from helm_longctx.protocol.baseline import AnswerKind
-from helm_longctx.protocol.prompt import Message
-from helm_longctx.protocol.template import CONTEXT
+from helm_longctx.models.baselines.forms import recognise
+from helm_longctx.models.baselines.units import Units, best, words
+from helm_longctx.tasks.baseline import AnswerKind
+from helm_longctx.tasks.prompt import Message
+from helm_longctx.tasks.template import CONTEXT
 
 DEMONSTRATIONS = {"demos", "demo", "demo_text", "example"}
 """Template fields with solved examples."""

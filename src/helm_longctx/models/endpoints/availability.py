@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
 from helm.benchmark.model_deployment_registry import (
     DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT,
     ModelDeployment,
@@ -16,15 +15,16 @@ from helm.benchmark.model_deployment_registry import (
 from helm.clients.auto_client import AutoClient
 from helm.common.cache_backend_config import BlackHoleCacheBackendConfig
 
-from helm_longctx.apis.prices import MODEL_ARGUMENTS
-from helm_longctx.endpoints.listing import ListedModel, get_model, list_models
-from helm_longctx.endpoints.probe import nearest
-from helm_longctx.redaction.text import redact
+from helm_longctx.data.yaml_files import read_yaml
+from helm_longctx.failures import Failure
+from helm_longctx.models.apis.availability import Availability, list_available, look_up
+from helm_longctx.models.apis.listing import ListedModel
+from helm_longctx.models.apis.prices import MODEL_ARGUMENTS
+from helm_longctx.models.apis.provider import library_provider
+from helm_longctx.redaction.abbreviation import describe_error
 
 Finding = tuple[bool | None, str]
 """Whether a model exists (None if that is unknown), and a line of text about it."""
-
-_LONGEST_REASON = 120
 
 
 def check_models(names: Iterable[str], credentials: Mapping[str, Any], storage: str) -> Iterator[Finding]:
@@ -39,27 +39,27 @@ def check_models(names: Iterable[str], credentials: Mapping[str, Any], storage: 
     """
     # HELM makes the clients, so address, key and headers are the same as in a run.
     clients = AutoClient(credentials, storage, BlackHoleCacheBackendConfig())
-    lists: dict[tuple[str, str], list[ListedModel] | Exception] = {}
+    lists: dict[tuple[str, str], tuple[list[ListedModel], Availability]] = {}
     for name in names:
         try:
-            library: Any = getattr(clients._get_client(name), "client", None)
+            client = clients._get_client(name)
         except Exception as error:  # clients raise many kinds for a missing key or package
-            yield None, f"{name} was not checked: {_explain(error)}"
+            yield None, f"{name} was not checked: {describe_error(error)}"
             continue
-        if type(library).__module__.partition(".")[0] not in ("openai", "anthropic"):
+        if library_provider(client) is None:
             yield None, f"{name} was not checked: its client has no models route"
             continue
         # The models that a provider lists depend on the account, so there is a list for each address and key.
-        address = (str(library.base_url), str(library.api_key))
+        address = (str(client.client.base_url), str(client.client.api_key))
         if address not in lists:
-            lists[address] = _list(library)
-        yield _check(name, library, lists[address])
+            lists[address] = list_available(client)
+        yield _check(name, client, *lists[address])
 
 
 def read_names(folder: Path) -> list[str]:
     """Return the names of the deployments in a folder's model_deployments.yaml; an empty list without this file."""
     path = folder / "model_deployments.yaml"
-    rows = yaml.safe_load(path.read_text(encoding="utf-8"))["model_deployments"] if path.is_file() else []
+    rows = read_yaml(path)["model_deployments"] if path.is_file() else []
     return [str(row["name"]) for row in rows]
 
 
@@ -74,42 +74,21 @@ def has_key(name: str, credentials: Mapping[str, Any]) -> bool:
     return bool(os.environ.get(variable)) or f"{host}ApiKey" in credentials
 
 
-def _list(library: Any) -> list[ListedModel] | Exception:
-    try:
-        return list_models(library)
-    except Exception as error:
-        return error
-
-
-def _check(name: str, library: Any, listed: list[ListedModel] | Exception) -> Finding:
-    model = _served_name(get_model_deployment(name))
-    if isinstance(listed, Exception):
-        status = getattr(listed, "status_code", None)
-        # Only 401 means that the key is wrong. Some servers answer 403 or 404 because they have no models route.
-        if status == 401:
-            return False, f"{name}: {library.base_url} refuses the key"
-        return None, f"{name} was not checked: {library.base_url}: {_explain(listed)}"
-    found = next((each for each in listed if each.name == model), None)
-    if found is None:
-        try:
-            # A list can lack aliases, so a model is missing only if the server says so when asked for its name.
-            found = get_model(library, model)
-        except Exception as error:
-            if getattr(error, "status_code", None) != 404:
-                return None, f"{name} is not in the list of {library.base_url}, which may be incomplete"
-            similar = nearest(model, [each.name for each in listed])
-            return (
-                False,
-                f"{name}: {library.base_url} does not have the model {model}; it has {similar}",
-            )
-    return True, f"{name} exists" + (f" until {found.shutdown}" if found.shutdown else "")
+def _check(name: str, client: Any, models: list[ListedModel], state: Availability) -> Finding:
+    server, model = client.client.base_url, _served_name(get_model_deployment(name))
+    if state.failure is Failure.BAD_KEY:
+        return False, f"{name}: {server} refuses the key"
+    if state.failure is not None:
+        return None, f"{name} was not checked: {server}: {state.reason}"
+    found = look_up(client, model, models)
+    if found.exists is None:
+        return None, f"{name} is not in the list of {server}, which may be incomplete"
+    if found.listed is None:
+        return False, f"{name}: {server} does not have the model {model}; {found.reason}"
+    return True, f"{name} exists" + (f" until {found.listed.shutdown}" if found.listed.shutdown else "")
 
 
 def _served_name(deployment: ModelDeployment) -> str:
     arguments = deployment.client_spec.args
     engine = str(deployment.model_name).partition("/")[2]
     return next((str(arguments[name]) for name in MODEL_ARGUMENTS if arguments.get(name)), engine)
-
-
-def _explain(error: Exception) -> str:
-    return redact(" ".join(str(error.__cause__ or error).split()))[:_LONGEST_REASON]

@@ -10,9 +10,11 @@ from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
+from ruamel.yaml.constructor import RoundTripConstructor
 from ruamel.yaml.error import YAMLError
 
-from helm_longctx.errors import InputError, shorten
+from helm_longctx.data.yaml_files import BoundedAliases, explain_yaml_error
+from helm_longctx.errors import InputError
 
 LISTS = {
     "model_deployments.yaml": "model_deployments",
@@ -20,6 +22,10 @@ LISTS = {
     "tokenizer_configs.yaml": "tokenizer_configs",
 }
 """The files that HELM reads, and the name of the list in each."""
+
+
+class _Constructor(BoundedAliases, RoundTripConstructor):
+    pass
 
 
 def add_entries(folder: Path, entries: Mapping[str, Mapping[str, Any]], replace: bool = False) -> list[Path]:
@@ -87,6 +93,7 @@ def _extend(path: Path, key: str, entry: Mapping[str, Any], replace: bool) -> st
 
 def _parser() -> YAML:
     yaml = YAML()
+    yaml.Constructor = _Constructor
     yaml.preserve_quotes = True
     yaml.width = 1 << 16  # do not wrap long lines
     # This is the indentation of HELM's own files.
@@ -96,10 +103,13 @@ def _parser() -> YAML:
 
 def _read(yaml: YAML, path: Path, key: str) -> CommentedMap:
     """Read a file, or make an empty document if there is none."""
-    try:
-        document = yaml.load(path.read_text(encoding="utf-8")) if path.exists() else None
-    except (YAMLError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is not YAML: {shorten(' '.join(str(error).split()), 200)}") from None
+    document = None
+    if path.exists():
+        try:
+            with path.open(encoding="utf-8") as file:
+                document = yaml.load(file)
+        except (YAMLError, ValueError, RecursionError) as error:
+            raise explain_yaml_error(path, error) from None
     if document is None:
         document = CommentedMap()
     if not isinstance(document, CommentedMap) or not isinstance(document.get(key) or CommentedSeq(), CommentedSeq):

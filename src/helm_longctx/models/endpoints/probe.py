@@ -2,38 +2,24 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from helm.common.cache import BlackHoleCacheConfig
 from helm.common.hierarchical_logger import hwarn
-from helm.common.request import Request, RequestResult
 
-from helm_longctx.apis import AnthropicClient, OpenAIClient
-from helm_longctx.endpoints.listing import ListedModel, list_models
-from helm_longctx.errors import InputError, bad_argument, shorten
-from helm_longctx.failures import Failure, failure_of_text
+from helm_longctx.errors import InputError, bad_argument
+from helm_longctx.failures import Failure
+from helm_longctx.models.apis.availability import Availability, ask_model, list_available, tiny_request
+from helm_longctx.models.apis.client import ProviderClient
+from helm_longctx.models.apis.listing import ListedModel, nearest
+from helm_longctx.models.apis.provider import Provider, find_provider, providers
 from helm_longctx.redaction.text import redact
 
-Api = Literal["openai", "anthropic"]
-Route = Literal["chat", "completions"]
-
-CLIENTS = {"openai": OpenAIClient, "anthropic": AnthropicClient}
-
-TYPES = ("chat", "completions", "both")
-
-_ROUTE = re.compile(r"(/chat/completions|/completions|/messages|/models)?/*$")
-"""Ends of addresses that users copy from examples. They are removed, because the clients add them."""
-
-_QUESTION = "Say yes."
-_MAX_TOKENS = 16
-"""The fewest output tokens that OpenAI accepts."""
-
-_NEAREST = 5
+Route = str
+"""A form of requests, such as `chat`: a key of `Provider.routes`."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +28,7 @@ class Endpoint:
 
     Args:
         url: the base address, in the form that the official packages take.
+        api: the name of the protocol.
         model: the model's name in requests.
         routes: the forms of requests that are used.
         context: tokens of prompt and output together; None if the server does not say it.
@@ -52,7 +39,7 @@ class Endpoint:
     """
 
     url: str
-    api: Api
+    api: str
     model: str
     routes: tuple[Route, ...]
     context: int | None = None
@@ -62,14 +49,20 @@ class Endpoint:
     headers: Mapping[str, str] = field(default_factory=dict)
     nvcf: bool = False
 
+    @property
+    def provider(self) -> Provider:
+        """The record of the protocol."""
+        return find_provider(self.api)
+
     def client_spec(self) -> dict[str, Any]:
         """Return the `client_spec` of a HELM deployment."""
-        form = {"form": "both" if len(self.routes) > 1 else self.routes[0]} if self.api == "openai" else {}
+        has_forms = len(self.provider.routes) > 1
+        form = {"form": "both" if len(self.routes) > 1 else self.routes[0]} if has_forms else {}
         key = {"api_key_env": self.api_key_env} if self.api_key_env else {}
         headers = {"headers": dict(self.headers)} if self.headers else {}
         nvcf = {"nvcf": True} if self.nvcf else {}
         arguments = {"base_url": self.url, "model": self.model, **form, **key, **headers, **nvcf}
-        return {"class_name": f"helm_longctx.apis.{CLIENTS[self.api].__name__}", "args": arguments}
+        return {"class_name": self.provider.client_path, "args": arguments}
 
 
 def probe(
@@ -83,30 +76,30 @@ def probe(
     headers: Mapping[str, str] | None = None,
     nvcf: bool = False,
 ) -> Endpoint:
-    """Ask a server for its models, and send one tiny request for each form of prompts.
+    """Ask a server for its models, and send one tiny request for each style of prompts.
 
     Args:
         url: the address, with or without the route (`/v1/chat/completions`).
         name: the user's name for the model. If `model` is None, it is looked up among the server's models.
         model: the model's name in requests.
-        kind: the forms to use (`TYPES`); None for all that the server answers.
-        api: the protocol, openai or anthropic.
+        kind: the forms to use (`Provider.forms`); None for all that the server answers.
+        api: the protocol, by the name of a provider.
         api_key_env: name of the environment variable with the key; None to send no key.
         nvcf: whether the address is a function in NVIDIA Cloud Functions.
 
     Raises:
-        InputError: the server cannot be reached, refuses the key, does not have the model, or does not answer the form.
+        InputError: the server cannot be reached, refuses the key, does not have the model, or answers no such style.
     """
-    protocol = _check(api, kind)
+    provider = _check(api, kind)
     access: dict[str, Any] = {"api_key_env": api_key_env, "headers": headers or {}, "nvcf": nvcf}
-    endpoint = Endpoint(base_url(url, protocol), protocol, model or "", _routes(protocol), **access)
+    endpoint = Endpoint(base_url(url, api), api, model or "", tuple(provider.routes), **access)
     models = _list_models(endpoint)
     choice = _choose(endpoint, name, models)
     endpoint = replace(endpoint, model=choice.name, context=choice.context, source=choice.source)
     # Both forms are tried even if the user names one, so that the error can say which one the server answers.
-    replies = {route: _ask(endpoint, route) for route in _routes(protocol)}
+    replies = {route: _ask(endpoint, route) for route in provider.routes}
     results = {route: result for route, (result, _) in replies.items()}
-    answered = tuple(route for route, result in results.items() if result.success)
+    answered = tuple(route for route, result in results.items() if result.exists)
     if not answered:
         raise _no_answer(endpoint, list(results.values()), models)
     _check_listed(endpoint, models)
@@ -115,8 +108,8 @@ def probe(
     return replace(endpoint, routes=routes, refused=tuple(refused))
 
 
-def base_url(url: str, api: Api) -> str:
-    """Return an address in the form that the official packages take: with `/v1` for OpenAI's, without for Anthropic's.
+def base_url(url: str, api: str) -> str:
+    """Return an address in the form that the provider's package takes: without a route, with or without `/v1`.
 
     Raises:
         InputError: `url` is not an address, or contains a password or a query.
@@ -126,55 +119,40 @@ def base_url(url: str, api: Api) -> str:
         raise bad_argument(
             "endpoint", "url", redact(url), "an http:// or https:// address without a password and without ?query"
         )
-    path = _ROUTE.sub("", parts.path)
-    # Only Anthropic's package adds `/v1`.
-    path = path.removesuffix("/v1") if api == "anthropic" else path or "/v1"
+    path, provider = _remove_route(parts.path), find_provider(api)
+    path = path or provider.version if provider.address_has_version else path.removesuffix(provider.version)
     return urlunsplit((parts.scheme, parts.netloc, path, "", ""))
 
 
-def make_client(endpoint: Endpoint) -> OpenAIClient | AnthropicClient:
+def _remove_route(path: str) -> str:
+    """Remove the end of an address that users copy from examples, because the clients add it."""
+    routes = {route.removeprefix(each.version) for each in providers().values() for route in each.routes.values()}
+    path = path.rstrip("/")
+    # The longest comes first, because a route can end with another one.
+    ends = sorted({*routes, "/models"}, key=len, reverse=True)
+    return path.removesuffix(next(filter(path.endswith, ends), "")).rstrip("/")
+
+
+def make_client(endpoint: Endpoint) -> ProviderClient:
     """Return the client that runs use for an endpoint, without a request cache."""
-    return CLIENTS[endpoint.api](BlackHoleCacheConfig(), **endpoint.client_spec()["args"])
+    return endpoint.provider.client(BlackHoleCacheConfig(), **endpoint.client_spec()["args"])
 
 
-def nearest(name: str, names: Sequence[str]) -> str:
-    """List the names with the most similar spelling; the first names if none is similar."""
-    by_lower = {each.lower(): each for each in names}
-    close = [by_lower[each] for each in get_close_matches(name.lower(), by_lower, n=_NEAREST, cutoff=0.4)]
-    return ", ".join(close or names[:_NEAREST])
-
-
-def _check(api: str, kind: str | None) -> Api:
-    if api not in CLIENTS:
-        raise bad_argument("endpoint", "api", api, CLIENTS)
-    protocol: Api = "openai" if api == "openai" else "anthropic"
-    allowed = TYPES if protocol == "openai" else ("chat",)
-    if kind is not None and kind not in allowed:
-        raise bad_argument("endpoint", "type", kind, allowed)
-    return protocol
-
-
-def _routes(api: Api) -> tuple[Route, ...]:
-    return ("chat", "completions") if api == "openai" else ("chat",)
+def _check(api: str, kind: str | None) -> Provider:
+    provider = find_provider(api)
+    if kind is not None and kind not in provider.forms:
+        raise bad_argument("endpoint", "type", kind, provider.forms)
+    return provider
 
 
 def _list_models(endpoint: Endpoint) -> list[ListedModel]:
     """Return the server's models; an empty list if the server does not list them."""
-    try:
-        return list_models(make_client(endpoint).client)
-    except ValueError:
-        return []
-    except InputError:
-        raise
-    except Exception as error:  # from the package or from httpx
-        status = getattr(error, "status_code", None)
-        if status == 401:
-            raise _key_error(endpoint) from None
-        # Without a status there was no response. Any other status only means that there is no list.
-        if status is None:
-            reason = str(error.__cause__ or error)
-            raise InputError(f"{endpoint.url} cannot be reached: {redact(shorten(reason, 200))}") from None
-        return []
+    models, state = list_available(make_client(endpoint))
+    if state.failure is Failure.BAD_KEY:
+        raise _key_error(endpoint)
+    if state.failure is Failure.UNREACHABLE:
+        raise InputError(f"{endpoint.url} cannot be reached: {state.reason}")
+    return models
 
 
 def _choose(endpoint: Endpoint, name: str, models: list[ListedModel]) -> ListedModel:
@@ -190,7 +168,7 @@ def _choose(endpoint: Endpoint, name: str, models: list[ListedModel]) -> ListedM
         return models[0]
     raise InputError(
         f"model is missing, and none of the {len(models)} models of {endpoint.url} is called {name!r};"
-        f" allowed: one of them, such as {nearest(name, list(by_name))}"
+        f" give one of them, such as {nearest(name, list(by_name))}"
     )
 
 
@@ -204,24 +182,16 @@ def _check_listed(endpoint: Endpoint, models: list[ListedModel]) -> None:
         )
 
 
-def _ask(endpoint: Endpoint, route: Route) -> tuple[RequestResult, list[str]]:
+def _ask(endpoint: Endpoint, route: Route) -> tuple[Availability, list[str]]:
     """Send one tiny request with the parameters of HELM's requests. Also return the parameters that are refused."""
-    client = make_client(replace(endpoint, routes=(route,)))
-    request = Request(
-        model=f"endpoint/{endpoint.model}",
-        model_deployment=f"endpoint/{endpoint.model}",
-        prompt=_QUESTION,
-        temperature=0.0,
-        max_tokens=_MAX_TOKENS,
-        # The answer does not reach it, but some models refuse the parameter.
-        stop_sequences=["\n\n\n"],
-    )
-    result = client.make_request(request)
-    return result, [str(change) for change in client.parameters.changes]
+    client, name = make_client(replace(endpoint, routes=(route,))), f"endpoint/{endpoint.model}"
+    # The answer does not reach the stop sequence, but some models refuse the parameter.
+    found = ask_model(client, replace(tiny_request(name, name), temperature=0.0, stop_sequences=["\n\n\n"]))
+    return found, [str(change) for change in client.parameters.changes]
 
 
 def _select_routes(
-    kind: str | None, routes: tuple[Route, ...], results: Mapping[Route, RequestResult]
+    kind: str | None, routes: tuple[Route, ...], results: Mapping[Route, Availability]
 ) -> tuple[Route, ...]:
     if kind is None:
         return routes
@@ -229,33 +199,29 @@ def _select_routes(
     for route in wanted:
         if route not in routes:
             raise InputError(
-                f"type={kind!r}: the server does not answer {route} ({_reason(results[route])});"
-                f" allowed: {', '.join(routes)}"
+                f"type={kind!r}: the server does not answer {route} ({results[route].reason});"
+                f" give {' or '.join(routes)}"
             )
     return wanted
 
 
-def _no_answer(endpoint: Endpoint, results: list[RequestResult], models: list[ListedModel]) -> InputError:
-    kinds = [failure_of_text(result.error or "") for result in results]
+def _no_answer(endpoint: Endpoint, results: list[Availability], models: list[ListedModel]) -> InputError:
+    kinds = [result.failure for result in results]
     if Failure.BAD_KEY in kinds:
         return _key_error(endpoint)
     # Servers answer a request to an unknown model in many ways, so a model that is not listed counts as unknown.
     names = [each.name for each in models]
     if Failure.UNKNOWN_MODEL in kinds or (names and endpoint.model not in names):
-        allowed = f"; allowed: one of its models, such as {nearest(endpoint.model, names)}" if names else ""
-        reason = _reason(results[kinds.index(Failure.UNKNOWN_MODEL)] if Failure.UNKNOWN_MODEL in kinds else results[0])
-        return InputError(f"model={endpoint.model!r}: {endpoint.url} does not have this model ({reason}){allowed}")
-    return InputError(f"{endpoint.url} does not answer a tiny request to {endpoint.model!r}: {_reason(results[0])}")
+        allowed = f"; give one of its models, such as {nearest(endpoint.model, names)}" if names else ""
+        said = results[kinds.index(Failure.UNKNOWN_MODEL)] if Failure.UNKNOWN_MODEL in kinds else results[0]
+        return InputError(f"model={endpoint.model!r}: {endpoint.url} does not have this model ({said.reason}){allowed}")
+    return InputError(f"{endpoint.url} does not answer a tiny request to {endpoint.model!r}: {results[0].reason}")
 
 
 def _key_error(endpoint: Endpoint) -> InputError:
     if endpoint.api_key_env:
         return InputError(f"api_key_env={endpoint.api_key_env!r}: {endpoint.url} refuses the key in this variable")
     return InputError(
-        f"api_key_env is missing, and {endpoint.url} needs a key; allowed: the name of the environment variable that"
+        f"api_key_env is missing, and {endpoint.url} needs a key; give the name of the environment variable that"
         " holds the key"
     )
-
-
-def _reason(result: RequestResult) -> str:
-    return redact(" ".join((result.error or "").split()))[:300]

@@ -8,10 +8,10 @@ from typing import Any
 
 from helm.benchmark.window_services.no_tokenizer_window_service import NoTokenizerWindowService
 
-from helm_longctx.endpoints.probe import Endpoint
-from helm_longctx.endpoints.tokenizer import Tokenizer
-from helm_longctx.protocol.benchmark import Benchmark
-from helm_longctx.protocol.lengths import STANDARD
+from helm_longctx.models.endpoints.probe import Endpoint
+from helm_longctx.models.endpoints.tokenizer import Tokenizer
+from helm_longctx.tasks.benchmark import Benchmark
+from helm_longctx.tasks.lengths import STANDARD
 
 
 def make_entries(endpoint: Endpoint, name: str, tokenizer: Tokenizer | None) -> dict[str, dict[str, Any]]:

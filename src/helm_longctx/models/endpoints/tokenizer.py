@@ -10,9 +10,10 @@ from typing import Any
 from helm.benchmark.tokenizer_config_registry import get_tokenizer_config
 from huggingface_hub import HfApi, try_to_load_from_cache
 
-from helm_longctx.endpoints.listing import PATIENCE
 from helm_longctx.environment import ignore_broken_torchvision
-from helm_longctx.errors import InputError, shorten
+from helm_longctx.errors import InputError
+from helm_longctx.models.apis.listing import PATIENCE
+from helm_longctx.redaction.abbreviation import describe_error
 
 CLASS = "helm.tokenizers.huggingface_tokenizer.HuggingFaceTokenizer"
 
@@ -64,8 +65,7 @@ def load_tokenizer(name: str) -> Tokenizer:
                 raise InputError("it is not a fast tokenizer (tokenizer.json), which is needed to cut prompts")
             return Tokenizer(path, begin=loaded.bos_token or "", end=loaded.eos_token or "")
     except Exception as error:  # transformers and the hub raise many kinds
-        reason = shorten(" ".join(str(error).split()), 200)
-        raise InputError(f"tokenizer={name!r} cannot be loaded: {reason}") from None
+        raise InputError(f"tokenizer={name!r} cannot be loaded: {describe_error(error)}") from None
 
 
 def find_tokenizer(*candidates: str | None) -> Tokenizer | None:

@@ -14,8 +14,8 @@ from helm.tokenizers.tokenizer import Tokenizer
 
 from helm_longctx.environment import ignore_broken_torchvision
 from helm_longctx.errors import bad_argument
-from helm_longctx.models.hf_model import Generation, Job, ModelError, OutOfMemoryError
-from helm_longctx.models.hf_weights import Weights
+from helm_longctx.models.local.model import Generation, Job, ModelError, OutOfMemoryError
+from helm_longctx.models.local.weights import Weights
 
 CHUNK_SIZE = 2048
 
@@ -40,7 +40,7 @@ class LongContextHuggingFaceClient(CachingClient):
         reuse_prefix: whether the common prefix with the previous prompt is taken from the cache.
 
     Raises:
-        InputError: an argument is not allowed, or there is no such model.
+        InputError: an argument is invalid, or there is no such model.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class LongContextHuggingFaceClient(CachingClient):
         super().__init__(cache_config=cache_config)
         path = pretrained_model_name_or_path
         if not isinstance(chunk_size, int) or chunk_size < 1:
-            raise bad_argument(path, "chunk_size", chunk_size, "whole numbers from 1")
+            raise bad_argument(path, "chunk_size", chunk_size, "a whole number from 1")
         # Only HELM's tokenizer for Hugging Face gives token ids and a chat template.
         if not hasattr(tokenizer, "get_wrapped_tokenizer"):
             raise bad_argument(path, "tokenizer_name", type(tokenizer).__name__, "a HuggingFaceTokenizer")
@@ -157,7 +157,7 @@ class LongContextHuggingFaceClient(CachingClient):
             if request.messages is None:
                 return tokenizer(request.prompt)["input_ids"]
             if not tokenizer.chat_template:
-                raise ModelError(f"{self._weights.path} has no chat template; allowed: style=completion")
+                raise ModelError(f"{self._weights.path} has no chat template; give style=completion")
             text = tokenizer.apply_chat_template(_turns(request), tokenize=False, add_generation_prompt=True)
             # The chat template already contains the special tokens.
             return tokenizer(text, add_special_tokens=False)["input_ids"]

@@ -12,7 +12,7 @@ from helm.common.hierarchical_logger import hwarn
 from helm.proxy.retry import NonRetriableException
 
 from helm_longctx.errors import InputError
-from helm_longctx.models.hf_cache import CachedPrefix, is_croppable
+from helm_longctx.models.local.prefix_cache import CachedPrefix, is_croppable
 
 GREEDY = {"do_sample": False, "temperature": None, "top_p": None, "top_k": None}
 """Arguments of `generate`. The sampling settings are unset, because transformers warns in each request if a model's

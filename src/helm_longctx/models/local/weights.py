@@ -11,7 +11,7 @@ from helm.common.hierarchical_logger import hlog, htrack_block
 
 from helm_longctx.environment import ignore_broken_torchvision
 from helm_longctx.errors import InputError, bad_argument, shorten
-from helm_longctx.models.hf_model import LocalModel, ModelError
+from helm_longctx.models.local.model import LocalModel, ModelError
 
 DTYPES = ("bfloat16", "float16", "float32", "auto")
 """Number types; `auto` is the type of the saved weights."""
@@ -53,7 +53,7 @@ class Weights:
             dtype: None for bfloat16 on a GPU, as in HELMET, and float32 elsewhere.
 
         Raises:
-            InputError: there is no such model, or an argument is not allowed or needs a module that is not installed.
+            InputError: there is no such model, or an argument is invalid or needs a module that is not installed.
         """
         import torch
 
@@ -64,7 +64,9 @@ class Weights:
         if attn_implementation is not None and attn_implementation not in installed:
             needed = ATTENTION.get(attn_implementation)
             needs = f" (it needs the module {needed}, which is not installed)" if needed else ""
-            raise bad_argument(path, "attn_implementation", attn_implementation, ", ".join(installed) + needs)
+            raise bad_argument(
+                path, "attn_implementation", attn_implementation, f"one of {', '.join(installed)}{needs}"
+            )
         return Weights(path, _commit(path, revision), dtype, attn_implementation)
 
     def load(self) -> LocalModel:

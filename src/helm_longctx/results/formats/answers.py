@@ -9,11 +9,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.errors import InputError, shorten
-from helm_longctx.formats.entries import find_entry, resolve_entry, with_length
-from helm_longctx.protocol.outputs import Output, OutputRun
-from helm_longctx.protocol.shapes import is_whole
+from helm_longctx.results.formats.entries import find_entry, resolve_entry, with_length
+from helm_longctx.tasks.outputs import Output, OutputRun
+from helm_longctx.tasks.registry import BENCHMARKS
+from helm_longctx.tasks.shapes import is_whole
 
 RECORD = "record"
 """The field of an exported answer that has the whole record, so that an import gives the same score."""
@@ -22,7 +22,7 @@ _REFERENCES = ("references", "outputs", "answers", "answer", "target")
 """Fields in which programs store the accepted answers. The first one that exists is used."""
 
 LENGTH = "max_length"
-"""The field with a row's length in tokens. In other programs, `length` is that of the single example."""
+"""The field with a row's length in tokens. In other programs, `length` is the length of the single example."""
 
 _FOR_JUDGES = ("question", "keypoints", "long_summary")
 
@@ -71,7 +71,7 @@ def make_runs(answers: Sequence[Answer], entry: str) -> list[OutputRun]:
 
 
 def _entry(answer: Answer, entry: str) -> str:
-    """Return the run entry of an answer: the user's, or that in the row, or that of the task's name."""
+    """Return the run entry of an answer: the user's entry, the entry in the row, or the entry of the task's name."""
     own = entry or answer.fields.get("entry")
     try:
         if isinstance(own, str) and own:

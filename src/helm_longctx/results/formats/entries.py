@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Iterator
 
 from helm_longctx.errors import InputError, shorten, suggest
-from helm_longctx.protocol.benchmark import Benchmark
-from helm_longctx.protocol.entry import Entry, parse_entry
-from helm_longctx.protocol.task import Task
+from helm_longctx.tasks.benchmark import Benchmark
+from helm_longctx.tasks.entry import Entry, parse_entry
+from helm_longctx.tasks.task import Task
 
 _LENGTH = re.compile(r"(.+)_(\d+(?:\.\d+)?[km]?)")
 """A task's name and a length, as in the names of run groups: `helmet_nq_8k`."""
@@ -31,7 +31,7 @@ def resolve_entry(benchmarks: Iterable[Benchmark], text: str) -> Entry:
     if len(entry.tasks) == 1:
         return entry
     names = ", ".join(task.argument for task in entry.tasks)
-    raise InputError(f"{entry.name}: {entry.benchmark.task_argument} is missing; allowed: {names}")
+    raise InputError(f"{entry.name}: {entry.benchmark.task_argument} is missing; choose from {names}")
 
 
 def find_entry(benchmarks: Iterable[Benchmark], name: str, length: int | None = None) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import time
 import uuid
 from collections.abc import Iterator, Sequence
@@ -15,38 +16,40 @@ from pathlib import Path
 from typing import Any
 
 from helm_longctx._version import VERSION
-from helm_longctx.formats.task_results import TaskResult, task_results
-from helm_longctx.protocol.benchmark import Benchmark, Metric
-from helm_longctx.protocol.task import MAIN_METRIC
 from helm_longctx.redaction.abbreviation import digest
-from helm_longctx.report.export import Score
+from helm_longctx.results.boards import Suite
+from helm_longctx.results.formats.names import folder_name
+from helm_longctx.results.formats.task_results import TaskResult, task_results
+from helm_longctx.results.reading import Statistic
+from helm_longctx.results.statistics.intervals import LEVEL
 from helm_longctx.runs.conversation import to_text
 from helm_longctx.runs.files import State
 from helm_longctx.runs.scores import InstanceScore
-from helm_longctx.statistics.intervals import LEVEL
+from helm_longctx.tasks.benchmark import Benchmark, Metric
+from helm_longctx.tasks.task import MAIN_METRIC
 
 SCHEMA = "0.3.0"
 
 _UNKNOWN = {"deployment_type": "unknown", "model_availability": "unknown"}
 
 
-def write_logs(suite: Path, benchmarks: Sequence[Benchmark], folder: Path) -> Iterator[tuple[Path, int]]:
+def write_logs(suite: Suite, benchmarks: Sequence[Benchmark], folder: Path) -> Iterator[tuple[Path, int]]:
     """Write an object and the lines of its answers for each run, and yield the files and their numbers of results.
 
-    The paths are those of the project's data set: `data/<benchmark>/<developer>/<model>/<uuid>.json`. An answer without
-    a score has no line, because the schema's `score` is a number. `details` has the number of such answers.
+    The paths are the same as in the project's data set: `data/<benchmark>/<developer>/<model>/<uuid>.json`. An answer
+    without a score has no line, because the schema's `score` is a number. `details` has the number of such answers.
 
     Raises:
         InputError: a file of a run is damaged.
     """
     now = str(int(time.time()))
-    for _, group in groupby(task_results(suite, benchmarks), key=lambda result: result.folder):
-        results = [result for result in group if MAIN_METRIC in result.scores]
+    for _, group in groupby(task_results(suite.boards, benchmarks), key=lambda each: each.run.path):
+        results = [each for each in group if each.result.has_score]
         if not results:
             continue
-        run, about = results[0].any_score.run, results[0].entry.benchmark.name
-        developer, _, model = results[0].any_score.model.rpartition("/")
-        stem = folder / "data" / about / (developer or "unknown") / model / _uuid(run)
+        run, about = results[0].run.name, results[0].entry.benchmark.name
+        developer, _, model = results[0].result.model.rpartition("/")
+        stem = folder / "data" / about / folder_name(developer or "unknown") / folder_name(model) / _uuid(run)
         stem.parent.mkdir(parents=True, exist_ok=True)
         identity = f"{run}/{now}"
         samples = stem.with_name(f"{stem.name}_samples.jsonl")
@@ -72,7 +75,7 @@ def _uuid(run: str) -> str:
 
 
 def _log(identity: str, now: str, results: Sequence[TaskResult]) -> dict[str, Any]:
-    benchmark, model = results[0].entry.benchmark, results[0].any_score.model
+    benchmark, model = results[0].entry.benchmark, results[0].result.model
     return {
         "schema_version": SCHEMA,
         "evaluation_id": identity,
@@ -84,7 +87,7 @@ def _log(identity: str, now: str, results: Sequence[TaskResult]) -> dict[str, An
             "evaluator_relationship": "other",
         },
         "model_info": _model(model),
-        "eval_library": {"name": "helm-longctx", "version": results[0].any_score.package or VERSION},
+        "eval_library": {"name": "helm-longctx", "version": results[0].run.package or VERSION},
         "evaluation_results": [
             _result(result, metric, score) for result in results for metric, score in result.metrics()
         ],
@@ -96,8 +99,8 @@ def _model(name: str) -> dict[str, Any]:
     return {"name": short, "id": name, "developer": developer or "unknown", "additional_details": _UNKNOWN}
 
 
-def _result(result: TaskResult, metric: Metric, score: Score) -> dict[str, Any]:
-    adapter, benchmark = result.spec["adapter_spec"], result.entry.benchmark
+def _result(result: TaskResult, metric: Metric, score: Statistic) -> dict[str, Any]:
+    adapter, benchmark = result.run.spec["adapter_spec"], result.entry.benchmark
     return {
         "evaluation_result_id": f"{result.name}/{metric.name}",
         "evaluation_name": result.name,
@@ -114,7 +117,7 @@ def _result(result: TaskResult, metric: Metric, score: Score) -> dict[str, Any]:
     }
 
 
-def _metric(result: TaskResult, metric: Metric, score: Score) -> dict[str, Any]:
+def _metric(result: TaskResult, metric: Metric, score: Statistic) -> dict[str, Any]:
     config: dict[str, Any] = {
         "evaluation_description": metric.description,
         "metric_id": f"{result.entry.benchmark.name}.{metric.name}",
@@ -124,23 +127,25 @@ def _metric(result: TaskResult, metric: Metric, score: Score) -> dict[str, Any]:
     if metric.range:
         low, high = metric.range
         config |= {"metric_unit": "proportion", "score_type": "continuous", "min_score": low, "max_score": high}
-    if score.judge:
-        judges = [{"model_info": _model(name)} for name in score.judge.split("+")]
+    if result.result.judges:
+        names = [name for jury in sorted(result.result.judges) for name in jury.split("+")]
+        judges = [{"model_info": _model(name)} for name in names]
         config["llm_scoring"] = {"judges": judges, "input_prompt": f"See {result.entry.benchmark.url}"}
     return config
 
 
-def _score(result: TaskResult, score: Score) -> dict[str, Any]:
+def _score(result: TaskResult, score: Statistic) -> dict[str, Any]:
     """Return a score with its interval, and the number of requests without an answer, which are not in the score."""
-    uncertainty: dict[str, Any] = {} if score.instances is None else {"num_samples": score.instances}
-    if score.error is not None:
+    interval = score.interval
+    uncertainty: dict[str, Any] = {"num_samples": interval.n} if interval.n else {}
+    if not math.isnan(score.error):
         uncertainty["standard_error"] = {"value": score.error, "method": "clustered"}
-    if score.low is not None and score.high is not None:
-        ends = {"lower": score.low, "upper": score.high}
+    if not math.isnan(interval.low):
+        ends = {"lower": interval.low, "upper": interval.high}
         uncertainty["confidence_interval"] = {**ends, "confidence_level": LEVEL, "method": "wilson or student"}
-    details = {"requests_without_answer": str(score.failed or 0), "examples": str(result.num_examples)}
-    details |= {"not_comparable": score.lacking} if score.lacking else {}
-    return {"score": score.score, "details": details, "uncertainty": uncertainty}
+    details = {"requests_without_answer": str(result.result.failed), "examples": str(result.num_examples)}
+    details |= {"not_comparable": result.lacking} if result.lacking else {}
+    return {"score": interval.mean, "details": details, "uncertainty": uncertainty}
 
 
 def _write_samples(path: Path, identity: str, results: Sequence[TaskResult]) -> int:
@@ -165,7 +170,7 @@ def _sample(
     return {
         "schema_version": SCHEMA,
         "evaluation_id": identity,
-        "model_id": row.model,
+        "model_id": result.result.model,
         "evaluation_name": result.name,
         "evaluation_result_id": f"{result.name}/{MAIN_METRIC}",
         "sample_id": row.instance,

@@ -7,11 +7,12 @@ from functools import partial
 from pathlib import Path
 
 from helm_longctx.errors import bad_argument
-from helm_longctx.formats import every_eval_ever, lm_eval, tables, typeset
-from helm_longctx.protocol.benchmark import Benchmark
+from helm_longctx.results.boards import Suite, read_suite
+from helm_longctx.results.formats import every_eval_ever, lm_eval, tables, typeset
+from helm_longctx.tasks.benchmark import Benchmark
 
-Exporter = Callable[[Path, Sequence[Benchmark], Path], Iterator[tuple[Path, int]]]
-"""(suite's folder, benchmarks, folder to write to) → the files with their numbers of rows, as they are written."""
+Exporter = Callable[[Suite, Sequence[Benchmark], Path], Iterator[tuple[Path, int]]]
+"""(suite, benchmarks, folder to write to) → the files with their numbers of rows, as they are written."""
 
 EXPORTERS: Mapping[str, Exporter] = {
     "csv": partial(tables.write_tables, kind="csv"),
@@ -32,9 +33,9 @@ def export_suite(format: str, suite: Path, benchmarks: Sequence[Benchmark], fold
         folder: where to write; it is made if it does not exist.
 
     Raises:
-        InputError: the format is not known, or a file of a run is damaged.
+        InputError: the format is not known, the suite has no score, or a file of a run is damaged.
     """
     if format not in EXPORTERS:
         raise bad_argument("export", "format", format, EXPORTERS)
     folder.mkdir(parents=True, exist_ok=True)
-    yield from EXPORTERS[format](suite, benchmarks, folder)
+    yield from EXPORTERS[format](read_suite(suite, benchmarks, keep_answers=False), benchmarks, folder)

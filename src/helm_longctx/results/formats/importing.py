@@ -12,14 +12,14 @@ from typing import NamedTuple
 from helm.common.object_spec import get_class_by_name
 
 from helm_longctx.errors import InputError, bad_argument, is_format_error, shorten
-from helm_longctx.formats import inspect_logs, lm_eval, tables
-from helm_longctx.formats.entries import resolve_entry
-from helm_longctx.formats.run_folders import check_answers, write_run
-from helm_longctx.protocol.benchmark import Benchmark, Published
-from helm_longctx.protocol.entry import Entry
-from helm_longctx.protocol.lengths import length_label
-from helm_longctx.protocol.outputs import Found, OutputReader, OutputRun, OutputScore
-from helm_longctx.report.reference import add_rows
+from helm_longctx.results.formats import inspect_logs, lm_eval, tables
+from helm_longctx.results.formats.entries import resolve_entry
+from helm_longctx.results.formats.run_folders import check_answers, write_run
+from helm_longctx.results.reference import add_rows
+from helm_longctx.tasks.benchmark import Benchmark, Published
+from helm_longctx.tasks.entry import Entry
+from helm_longctx.tasks.lengths import length_label
+from helm_longctx.tasks.outputs import Found, OutputReader, OutputRun, OutputScore
 
 _MODEL = re.compile(r"[\w.-]+/[\w.:-]+")
 """Matches a model's name in HELM: an organization and a name."""
@@ -34,14 +34,16 @@ class Imported(NamedTuple):
     Args:
         runs: the folders of the runs, with the numbers of their answers.
         scores: number of scores without answers, by the benchmark's name.
+        left_out: number of scores that the runs have already.
     """
 
     runs: dict[Path, int]
     scores: dict[str, int]
+    left_out: int
 
 
 def find_readers(benchmarks: Iterable[Benchmark]) -> dict[str, OutputReader]:
-    """Return the readers by the names of their formats: those of benchmarks, then those of programs."""
+    """Return the readers by the names of their formats: first readers of benchmarks, then readers of programs."""
     own = {each.name: get_class_by_name(each.outputs) for each in benchmarks if each.outputs}
     return {**own, "inspect": inspect_logs.READER, "lm-eval": lm_eval.READER, "csv": tables.READER}
 
@@ -70,12 +72,29 @@ def import_files(
     found = [each for path in paths for each in _read(path, find_readers(benchmarks), format, entry)]
     runs = [(_check_run(benchmarks, each), each) for each in found if isinstance(each, OutputRun)]
     named = [(run_entry, run, _model_name(model or run.model, run.places[0])) for run_entry, run in runs]
-    rows = _published_rows(benchmarks, [each for each in found if isinstance(each, OutputScore)], model)
+    scores = [each for each in found if isinstance(each, OutputScore)]
+    answered = {_run_key(run_entry, run) for run_entry, run, _ in named}
+    alone = [each for each in scores if not answered & set(_score_keys(each))]
+    rows = _published_rows(benchmarks, alone, model)
     for benchmark in benchmarks:
         if benchmark.name in rows:
             add_rows(benchmark, suite, rows[benchmark.name])
     folders = {write_run(suite, run_entry, run, name): len(run.outputs) for run_entry, run, name in named}
-    return Imported(folders, {name: sum(len(row.scores) for row in added) for name, added in rows.items()})
+    counts = {name: sum(len(row.scores) for row in added) for name, added in rows.items()}
+    return Imported(folders, counts, len(scores) - len(alone))
+
+
+_Key = tuple[str, str, str, int | None, str]
+"""Model, run entry, task, length and context: what a run and a score have in common."""
+
+
+def _run_key(entry: Entry, run: OutputRun) -> _Key:
+    return run.model, entry.name, entry.tasks[0].name, entry.settings.length, entry.settings.context
+
+
+def _score_keys(score: OutputScore) -> Iterator[_Key]:
+    for task in score.row.scores:
+        yield score.row.model, score.entry, task, score.row.length, score.context
 
 
 def _read(path: Path, readers: Mapping[str, OutputReader], format: str | None, entry: str) -> Iterator[Found]:
@@ -92,7 +111,7 @@ def _read(path: Path, readers: Mapping[str, OutputReader], format: str | None, e
                 yield from _read_file(reader, file, entry)
     if not seen:
         known = "; ".join(f"{name}: {reader.title}" for name, reader in readers.items())
-        raise InputError(f"{path}: no file has a known name; allowed: {known}; give --format for another name")
+        raise InputError(f"{path}: no file has a known name ({known}); give --format for another name")
 
 
 def _read_file(reader: OutputReader, file: Path, entry: str) -> Iterator[Found]:
@@ -135,11 +154,13 @@ def _model_name(name: str, place: str) -> str:
 def _published_rows(
     benchmarks: Sequence[Benchmark], scores: Iterable[OutputScore], model: str
 ) -> dict[str, list[Published]]:
-    """Return the scores as published results, by benchmark: those of one model, category and length in one row."""
+    """Return the scores as published results, by benchmark: scores of one model, category and length are in one row."""
     rows: dict[str, dict[tuple[str, str, int | None], Published]] = defaultdict(dict)
     for score in scores:
         benchmark = next(each for each in benchmarks if score.entry in each.entries)
         row = replace(score.row, model=model or score.row.model)
+        if score.context != "full":
+            raise InputError(f"{score.place}: a closed-book score can only be imported with its answers")
         if not row.model:
             raise InputError(f"{score.place}: it names no model; give --model")
         length = "" if row.length is None else f",length={length_label(row.length)}"

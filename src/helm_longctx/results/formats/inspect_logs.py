@@ -18,11 +18,11 @@ from typing import IO, Any
 
 import zstandard
 
+from helm_longctx.data.jsonl import parse_json, read_object
 from helm_longctx.errors import InputError
-from helm_longctx.formats.answers import Answer, make_runs
-from helm_longctx.protocol.outputs import Output, OutputReader, OutputRun
-from helm_longctx.protocol.shapes import is_whole
-from helm_longctx.sources.jsonl import parse_json, read_object
+from helm_longctx.results.formats.answers import Answer, make_runs
+from helm_longctx.tasks.outputs import Output, OutputReader, OutputRun
+from helm_longctx.tasks.shapes import is_whole
 
 Row = Mapping[str, Any]
 
@@ -59,44 +59,44 @@ def _read_log(path: Path) -> tuple[Row, Iterator[tuple[str, Any]]]:
 def _read_archive(path: Path) -> tuple[Row, Iterator[tuple[str, Any]]]:
     """Return the header of an archive, and its samples one at a time."""
     try:
-        with zipfile.ZipFile(path) as archive:
-            members = archive.infolist()
+        archive = zipfile.ZipFile(path)
     except (OSError, zipfile.BadZipFile, ValueError) as error:
         raise InputError(f"{path}: not an archive of inspect_ai: {error}") from error
+    members = archive.infolist()
     if len(members) > MOST_FILES:
-        raise InputError(f"{path}: it has {len(members)} files; allowed: {MOST_FILES}")
+        raise InputError(f"{path}: it has {len(members)} files; an archive may have {MOST_FILES}")
     by_name = {member.filename: member for member in members}
     # The log of an unfinished evaluation has only its start.
     header = next((by_name[name] for name in ("header.json", "_journal/start.json") if name in by_name), None)
     if header is None:
         raise InputError(f"{path}: it lacks header.json; is it a log of inspect_ai?")
     samples = [member for name, member in by_name.items() if name.startswith("samples/") and name.endswith(".json")]
-    content = _parse(path, header)
-    return content, ((f"{path}: {member.filename}", _parse(path, member)) for member in samples)
+    content = _parse(archive, header)
+    return content, ((f"{path}: {member.filename}", _parse(archive, member)) for member in samples)
 
 
-def _parse(path: Path, member: zipfile.ZipInfo) -> Any:
-    place = f"{path}: {member.filename}"
+def _parse(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Any:
+    place = f"{archive.filename}: {member.filename}"
     try:
-        return parse_json(_decompress(path, member))
+        return parse_json(_decompress(archive, member))
     except (OSError, ValueError, RecursionError, zipfile.BadZipFile, zlib.error, zstandard.ZstdError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"{place}: not readable: {error}") from error
 
 
-def _decompress(path: Path, member: zipfile.ZipInfo) -> bytes:
+def _decompress(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
     """Return a file of an archive. The sizes that an archive declares are not trusted."""
-    with path.open("rb") as file, zipfile.ZipFile(file) as archive:
-        if member.compress_type == _ZSTANDARD:
-            part = io.BytesIO(_read_compressed(file, member))
-            stream: IO[bytes] = zstandard.ZstdDecompressor().stream_reader(part, read_across_frames=True)
-        else:
-            stream = archive.open(member)
-        with stream:
-            content = stream.read(MOST_BYTES + 1)
+    if member.compress_type == _ZSTANDARD:
+        assert archive.fp
+        part = io.BytesIO(_read_compressed(archive.fp, member))
+        stream: IO[bytes] = zstandard.ZstdDecompressor().stream_reader(part, read_across_frames=True)
+    else:
+        stream = archive.open(member)
+    with stream:
+        content = stream.read(MOST_BYTES + 1)
     if len(content) > MOST_BYTES:
-        raise InputError(f"{path}: {member.filename} is larger than {MOST_BYTES >> 20} MiB")
+        raise InputError(f"{archive.filename}: {member.filename} is larger than {MOST_BYTES >> 20} MiB")
     return content
 
 

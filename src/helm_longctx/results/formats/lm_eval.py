@@ -7,6 +7,7 @@ loggers/evaluation_tracker.py (files).
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,19 +16,21 @@ from pathlib import Path
 from typing import Any
 
 from helm_longctx._version import VERSION
+from helm_longctx.data.jsonl import FileRow, JsonLines
 from helm_longctx.errors import InputError
-from helm_longctx.formats.answers import RECORD, Answer, make_runs
-from helm_longctx.formats.task_results import TaskResult, best_of, task_results
-from helm_longctx.protocol.benchmark import Benchmark
-from helm_longctx.protocol.entry import group_name
-from helm_longctx.protocol.outputs import Output, OutputReader, OutputRun
-from helm_longctx.protocol.shapes import is_number, is_whole
-from helm_longctx.protocol.task import MAIN_METRIC
 from helm_longctx.redaction.abbreviation import digest
+from helm_longctx.results.boards import Suite
+from helm_longctx.results.formats.answers import RECORD, Answer, make_runs
+from helm_longctx.results.formats.names import folder_name
+from helm_longctx.results.formats.task_results import TaskResult, task_results
+from helm_longctx.results.reading import Result
 from helm_longctx.runs.conversation import to_text
 from helm_longctx.runs.files import State
-from helm_longctx.sources.jsonl import FileRow, JsonLines
-from helm_longctx.statistics.intervals import Interval, mean_of_means
+from helm_longctx.tasks.benchmark import Benchmark
+from helm_longctx.tasks.groups import group_name
+from helm_longctx.tasks.outputs import Output, OutputReader, OutputRun
+from helm_longctx.tasks.shapes import is_number, is_whole
+from helm_longctx.tasks.task import MAIN_METRIC
 
 FILTER = "none"
 """The filter in the names of metrics. There is none, because our scorers read the whole answer."""
@@ -39,7 +42,7 @@ _UNSAFE = re.compile(r"[\"<>:/\\|?*\[\]]+")
 _COLUMNS = {"doc": dict, "resps": list}
 
 
-def write_results(suite: Path, benchmarks: Sequence[Benchmark], folder: Path) -> Iterator[tuple[Path, int]]:
+def write_results(suite: Suite, benchmarks: Sequence[Benchmark], folder: Path) -> Iterator[tuple[Path, int]]:
     """Write a folder for each model with its results and its answers, and yield the files and their numbers of rows.
 
     Requests without an answer are in no file. `n-samples` has the numbers of all examples and of those with a score.
@@ -47,23 +50,39 @@ def write_results(suite: Path, benchmarks: Sequence[Benchmark], folder: Path) ->
     Raises:
         InputError: a file of a run is damaged.
     """
-    by_model: dict[str, list[TaskResult]] = defaultdict(list)
-    for (model, _), result in best_of(task_results(suite, benchmarks)).items():
-        by_model[model].append(result)
+    by_model: dict[str, dict[str, TaskResult]] = defaultdict(dict)
+    for each in task_results(suite.boards, benchmarks):
+        by_model[each.result.model][each.name] = each
+    means = [each for board in suite.boards for each in board.categories if each.has_score]
     date = datetime.now().isoformat().replace(":", "-")
-    for model, results in by_model.items():
-        target = folder / _UNSAFE.sub("__", model)
+    folders = _name_folders(by_model)
+    for model, by_name in by_model.items():
+        results = list(by_name.values())
+        target = folder / folders[model]
         target.mkdir(parents=True, exist_ok=True)
         path = target / f"results_{date}.json"
-        path.write_text(json.dumps(_results(model, results), indent=2, ensure_ascii=False), encoding="utf-8")
+        path.write_text(json.dumps(_results(model, results, means), indent=2, ensure_ascii=False), encoding="utf-8")
         yield path, len(results)
         for result in results:
             samples = target / f"samples_{result.name}_{date}.jsonl"
             yield samples, _write_samples(samples, result)
 
 
-def _results(model: str, results: Sequence[TaskResult]) -> dict[str, Any]:
-    groups = _groups(results)
+def _name_folders(models: Iterable[str]) -> dict[str, str]:
+    """Return the name of each model's folder: the harness's, in which a model that is not the first gets a digest."""
+    names: dict[str, str] = {}
+    taken: set[str] = set()
+    for model in models:
+        name = folder_name(_UNSAFE.sub("__", model))
+        # Some file systems do not distinguish small letters from capital letters.
+        name = name if name.casefold() not in taken else folder_name(f"{name}-{digest(model)[:16]}")
+        taken.add(name.casefold())
+        names[model] = name
+    return names
+
+
+def _results(model: str, results: Sequence[TaskResult], means: Iterable[Result]) -> dict[str, Any]:
+    groups = _groups(results, [mean for mean in means if mean.model == model])
     directions = {result.name: dict(_directions(result)) for result in results}
     return {
         "results": {
@@ -77,7 +96,7 @@ def _results(model: str, results: Sequence[TaskResult]) -> dict[str, Any]:
         "n-shot": {result.name: result.task.demonstrations(result.entry.settings) for result in results},
         "higher_is_better": {**directions, **{name: {MAIN_METRIC: True} for name in groups}},
         "n-samples": {
-            result.name: {"original": result.num_examples, "effective": result.num_scored} for result in results
+            result.name: {"original": result.num_examples, "effective": result.result.interval.n} for result in results
         },
         "config": {"model": "helm", "model_args": {"pretrained": model}, "batch_size": 1, "limit": None},
         "git_hash": None,
@@ -92,10 +111,10 @@ def _results(model: str, results: Sequence[TaskResult]) -> dict[str, Any]:
 def _task(result: TaskResult) -> dict[str, Any]:
     """Return a task's metrics with their standard errors; `N/A` if an error cannot be computed."""
     values: dict[str, Any] = {"name": result.name, "alias": f"{result.task.title} {result.entry.label}".strip()}
-    values["sample_len"] = result.num_scored
+    values["sample_len"] = result.result.interval.n
     for metric, score in result.metrics():
-        values[f"{metric.name},{FILTER}"] = score.score
-        values[f"{metric.name}_stderr,{FILTER}"] = "N/A" if score.error is None else score.error
+        values[f"{metric.name},{FILTER}"] = score.interval.mean
+        values[f"{metric.name}_stderr,{FILTER}"] = "N/A" if math.isnan(score.error) else score.error
     return values
 
 
@@ -104,30 +123,30 @@ def _directions(result: TaskResult) -> Iterator[tuple[str, bool | None]]:
         yield metric.name, None if metric.lower_is_better is None else not metric.lower_is_better
 
 
-def _groups(results: Iterable[TaskResult]) -> dict[str, tuple[dict[str, Any], list[str]]]:
+def _groups(results: Iterable[TaskResult], means: Iterable[Result]) -> dict[str, tuple[dict[str, Any], list[str]]]:
     """Return the means of the categories with several tasks, and the names of their tasks."""
-    members: dict[str, list[TaskResult]] = defaultdict(list)
-    for result in results:
-        category, entry = result.entry.category, result.entry
-        if MAIN_METRIC in result.scores and len(category.tasks) > 1 and result.task in category.tasks:
-            closed = entry.settings.context == "none"
-            members[group_name(entry.benchmark, category.name, entry.label, closed)].append(result)
-    return {name: (_group(name, rows), [row.name for row in rows]) for name, rows in members.items()}
+    names = {id(each.result): each for each in results}
+    groups = {}
+    for mean in means:
+        members = [names[id(part)] for part in mean.parts if id(part) in names]
+        if members and len(members[0].entry.category.tasks) > 1:
+            entry = members[0].entry
+            closed, judge = mean.context == "none", mean.runs[0].judge
+            name = group_name(entry.benchmark, entry.category.name, entry.label, closed, judge, mean.folder)
+            groups[name] = (_group(name, mean), [member.name for member in members])
+    return groups
 
 
-def _group(name: str, results: Sequence[TaskResult]) -> dict[str, Any]:
-    scores = [result.scores[MAIN_METRIC] for result in results]
-    errors = [score.error for score in scores]
-    # This is the error of an unweighted mean of independent means, in accordance with `mean_of_means`.
-    spans = [Interval(0.0, -error, error, 1) for error in errors if error is not None]
-    error = mean_of_means(spans).high if len(spans) == len(scores) else "N/A"
-    mean = sum(score.score for score in scores) / len(scores)
-    values = {f"{MAIN_METRIC},{FILTER}": mean, f"{MAIN_METRIC}_stderr,{FILTER}": error}
-    return {"name": name, "alias": name, "sample_len": sum(result.num_scored for result in results), **values}
+def _group(name: str, mean: Result) -> dict[str, Any]:
+    values = {
+        f"{MAIN_METRIC},{FILTER}": mean.interval.mean,
+        f"{MAIN_METRIC}_stderr,{FILTER}": "N/A" if math.isnan(mean.error) else mean.error,
+    }
+    return {"name": name, "alias": name, "sample_len": mean.interval.n, **values}
 
 
 def _config(result: TaskResult) -> dict[str, Any]:
-    adapter, settings = result.spec["adapter_spec"], result.entry.settings
+    adapter, settings = result.run.spec["adapter_spec"], result.entry.settings
     aggregations = [
         {"metric": name, "aggregation": "mean", "higher_is_better": better} for name, better in _directions(result)
     ]
@@ -150,15 +169,15 @@ def _config(result: TaskResult) -> dict[str, Any]:
 
 def _metadata(result: TaskResult) -> dict[str, Any]:
     """Return data for which the harness has no field: intervals, failures, and why the score is not comparable."""
-    main = result.scores.get(MAIN_METRIC)
+    interval = result.result.interval
     return {
         "version": result.entry.benchmark.comparability,
         "revision": result.entry.benchmark.revision,
         "entry": result.entry.description,
-        "interval_95": None if main is None or main.low is None else [main.low, main.high],
-        "requests_without_answer": result.any_score.failed,
-        "not_comparable": main.lacking if main else "",
-        "judge": result.any_score.judge,
+        "interval_95": None if math.isnan(interval.low) else [interval.low, interval.high],
+        "requests_without_answer": result.result.failed,
+        "not_comparable": result.lacking,
+        "judge": "+".join(sorted(result.result.judges)),
     }
 
 
@@ -191,6 +210,7 @@ def _sample(number: int, result: TaskResult, state: State, record: Mapping[str, 
     sample = instance.get("extra_data") or {}
     doc = {
         "id": instance["id"],
+        "model": result.result.model,
         "question": sample.get("question"),
         "entry": result.entry.description,
         "group": sample.get("group"),
@@ -231,7 +251,9 @@ def _answers(row: FileRow, task: str) -> Iterator[Answer]:
     """Yield the responses of a line. Each of them is a repeat."""
     place, doc = f"{row.path}:{row.number}", row["doc"]
     responses = row["resps"][0] if row["resps"] and isinstance(row["resps"][0], list) else row["resps"]
-    model, own = row.path.resolve().parent.name.replace("__", "/", 1), doc.get(RECORD)
+    own = doc.get(RECORD)
+    model = str(doc.get("model") or "") if isinstance(own, dict) else ""
+    model = model or row.path.resolve().parent.name.replace("__", "/", 1)
     for number, text in enumerate(responses or [None]):
         if not isinstance(text, str) and responses:
             raise InputError(f"{place}: resps must be a list of a list of texts; only generated answers can be read")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from math import isfinite
 from pathlib import Path
 
 from helm.benchmark.adaptation.request_state import RequestState
@@ -14,22 +15,53 @@ from helm.benchmark.runner import remove_per_instance_stats_nans, remove_stats_n
 from helm.benchmark.scenarios.scenario import CORRECT_TAG, TEST_SPLIT, Input, Instance, Output, Reference
 from helm.common.request import GeneratedOutput, Request, RequestResult
 
-from helm_longctx.errors import InputError
+from helm_longctx.errors import InputError, shorten
 from helm_longctx.helm.run_specs import make_entry_spec
-from helm_longctx.protocol.entry import Entry
-from helm_longctx.protocol.outputs import Output as ForeignOutput
-from helm_longctx.protocol.outputs import OutputRun
-from helm_longctx.protocol.sample import Sample
-from helm_longctx.protocol.shapes import TEXTS
-from helm_longctx.protocol.task import Task
 from helm_longctx.redaction.abbreviation import digest
+from helm_longctx.results.formats.names import LONGEST_NAME
 from helm_longctx.runs.conversation import elide_texts
 from helm_longctx.runs.elision import evidence_of
 from helm_longctx.runs.files import INSTANCE_STATS, RUN_SPEC, SCENARIO, STATES, STATS, write_json
 from helm_longctx.runs.prompts import instance_names, write_prompts
+from helm_longctx.tasks.arguments import MOST_REPEATS
+from helm_longctx.tasks.entry import Entry
+from helm_longctx.tasks.outputs import Output as ForeignOutput
+from helm_longctx.tasks.outputs import OutputRun
+from helm_longctx.tasks.sample import Sample
+from helm_longctx.tasks.shapes import TEXTS, Shape, is_number, is_whole
+from helm_longctx.tasks.task import Task
 
 SOURCE = "imported"
 """`Sample.source` of imported answers, and the tag of their runs."""
+
+
+MOST_TOKENS = 10**9
+"""Largest number of tokens of a prompt that is believed."""
+
+
+def _is_object_of_objects(value: object) -> bool:
+    return isinstance(value, Mapping) and all(isinstance(note, Mapping) for note in value.values())
+
+
+def _is_encodable(value: object) -> bool:
+    """Whether a value is a text without lone surrogates, so that it can be a name in files."""
+    return isinstance(value, str) and not any("\ud800" <= character <= "\udfff" for character in value)
+
+
+_SHAPES = {
+    "id": Shape("a text in UTF-8", _is_encodable),
+    "references": TEXTS,
+    "repeat": Shape(
+        f"a whole number below {MOST_REPEATS}, counted from 0",
+        lambda value: is_whole(value) and 0 <= value < MOST_REPEATS,
+    ),
+    "input_tokens": Shape(
+        "a number of tokens", lambda value: value is None or (is_whole(value) and 0 <= value <= MOST_TOKENS)
+    ),
+    "depth": Shape("a finite number", lambda value: value is None or (is_number(value) and isfinite(value))),
+    "notes": Shape("an object of objects", _is_object_of_objects),
+}
+"""The values of an `Output` that any file can have, whatever its task."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +103,8 @@ def check_answers(entry: Entry, run: OutputRun) -> None:
     """
     (task,) = entry.tasks
     for output, place in zip(run.outputs, run.places, strict=True):
-        TEXTS.check(f"{place}: references", output.references)
+        for name, shape in _SHAPES.items():
+            shape.check(f"{place}: {name}", getattr(output, name))
         task.check_record(output.record, place)
     _check_repeats(run)
 
@@ -86,7 +119,10 @@ def _check_repeats(run: OutputRun) -> None:
 
 
 def _check_folder(folder: Path) -> None:
-    """Check that an import does not replace a run that was made here."""
+    """Check that an import does not replace a run that was made here, and that its folder can have this name."""
+    if (size := len(folder.name.encode("utf-8", "surrogatepass"))) > LONGEST_NAME:
+        about = f"{shorten(folder.name)}: the run's name has {size} bytes, and {LONGEST_NAME} are allowed"
+        raise InputError(f"{about}; give a shorter --model")
     path = folder / SCENARIO
     if folder.is_dir() and any(folder.iterdir()) and not (path.is_file() and f'"{SOURCE}"' in path.read_text("utf-8")):
         raise InputError(f"{folder} is a run that was made here; import into another suite, or name another --model")

@@ -13,22 +13,22 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from helm_longctx.benchmarks import BENCHMARKS
 from helm_longctx.errors import InputError, is_format_error, shorten
-from helm_longctx.formats.answers import LENGTH, RECORD, Answer, make_runs
-from helm_longctx.protocol.benchmark import Benchmark, Published
-from helm_longctx.protocol.lengths import length_label, parse_length
-from helm_longctx.protocol.outputs import Found, Output, OutputReader, OutputScore
-from helm_longctx.protocol.task import MAIN_METRIC
-from helm_longctx.report.answers import Answer as AnswerRow
-from helm_longctx.report.answers import answers
-from helm_longctx.report.export import Average, Score, averages, scores, write_csv
-from helm_longctx.report.results import Result, category_results, overall_results, read_results, split_folders
-from helm_longctx.statistics.intervals import Interval
+from helm_longctx.results.boards import Board, Suite, label
+from helm_longctx.results.formats.answers import LENGTH, RECORD, Answer, make_runs
+from helm_longctx.results.leaderboard.answers import Answer as AnswerRow
+from helm_longctx.results.leaderboard.answers import answers
+from helm_longctx.results.leaderboard.export import Average, Score, averages, scores, unquote_formula, write_csv
+from helm_longctx.results.means import OVERALL
+from helm_longctx.results.reading import PUBLISHED, Result
+from helm_longctx.tasks.benchmark import Benchmark, Published
+from helm_longctx.tasks.lengths import parse_length
+from helm_longctx.tasks.outputs import Found, Output, OutputReader, OutputScore
+from helm_longctx.tasks.registry import BENCHMARKS
+from helm_longctx.tasks.task import MAIN_METRIC
 
 Row = Mapping[str, Any]
 
@@ -38,87 +38,69 @@ ROWS_AT_ONCE = 1000
 _LONGEST_FIELD = 1 << 28
 """Largest number of characters of a field in a CSV file, such as a prompt."""
 
-
-class Cell(NamedTuple):
-    """A score in a wide table.
-
-    Args:
-        failed: number of requests without an answer.
-        lacking: codes of the reasons why it is not comparable, separated by `;`.
-    """
-
-    interval: Interval
-    failed: int
-    lacking: str
+_OWN_COLUMN = "comparability"
+"""A column of the tables that this package exports. Only in these does `'` before a text mean that it is quoted."""
 
 
 @dataclass(frozen=True)
 class Wide:
-    """The scores of a benchmark at a length: a row for each model, a column for each task and mean.
+    """The scores of a board at a length: a row for each model, a column for each task and mean.
 
     Args:
-        columns: from names to titles.
-        rows: from models to cells by the columns' names. A cell without a score can be missing.
+        columns: from parts to titles.
+        rows: from models to results by part. A result without a score can be missing.
     """
 
-    benchmark: Benchmark
+    board: Board
     length: int | None
     context: str
     columns: Mapping[str, str]
-    rows: Mapping[str, Mapping[str, Cell]]
+    rows: Mapping[str, Mapping[str, Result]]
 
     @property
     def title(self) -> str:
         """The title, such as `HELMET 8k`."""
-        label = "" if self.length is None else length_label(self.length)
-        return " ".join(filter(None, (self.benchmark.title, label, "closed book" if self.context == "none" else "")))
+        closed = "closed book" if self.context == "none" else ""
+        return " ".join(filter(None, (self.board.title, label(self.length), closed)))
 
 
-def wide_tables(suite: Path, benchmarks: Iterable[Benchmark]) -> Iterator[Wide]:
-    """Yield the wide tables of a suite: by benchmark, context and length.
-
-    Raises:
-        InputError: a file of a run is damaged.
-    """
-    benchmarks = tuple(benchmarks)
-    results = read_results(suite, benchmarks)
-    for benchmark, own in chain.from_iterable(split_folders(results, benchmark) for benchmark in benchmarks):
-        categories = category_results(own, benchmark) if len(benchmark.tasks) > 1 else []
-        rows: dict[tuple[str, int], dict[str, dict[str, Cell]]] = defaultdict(lambda: defaultdict(dict))
-        for result in [*own, *categories]:
-            rows[result.context, result.length or 0][result.model][_column(benchmark, result)] = _cell(result)
-        for model, length, interval, _ in overall_results(categories, benchmark):
-            if interval:
-                rows["full", length or 0][model][benchmark.overall] = Cell(interval, 0, "")
-        for (context, length), by_model in sorted(rows.items()):
-            used = {name for cells in by_model.values() for name in cells}
-            columns = {name: title for name, title in _columns(benchmark).items() if name in used}
-            yield Wide(benchmark, length or None, context, columns, dict(sorted(by_model.items())))
+def wide_tables(boards: Iterable[Board]) -> Iterator[Wide]:
+    """Yield the wide tables of boards: by context and length."""
+    for board in boards:
+        titles = _columns(board)
+        # Models and tasks whose requests all failed have a row, too.
+        models = dict.fromkeys((*board.models, *(place.model for place in board.results)))
+        lengths = sorted({place.length for place in board.results}, key=lambda length: length or 0)
+        for context in ("full", "none"):
+            for length in lengths:
+                rows = {model: _row(board, titles, model, length, context) for model in models}
+                used = {part for row in rows.values() for part in row}
+                columns = {part: title for part, title in titles.items() if part in used}
+                if columns:
+                    yield Wide(board, length, context, columns, {name: row for name, row in rows.items() if row})
 
 
-def _columns(benchmark: Benchmark) -> dict[str, str]:
-    """Return all columns in their order: the overall score, and each category before its tasks."""
-    columns = {benchmark.overall: benchmark.overall} if benchmark.overall else {}
-    for category in benchmark.categories:
-        columns[_category_column(category.name)] = category.title
-        columns |= {task.name: task.title for task in (*category.tasks, *category.variants)}
-    return columns
+def _row(board: Board, parts: Iterable[str], model: str, length: int | None, context: str) -> dict[str, Result]:
+    """Return the results of a model by part, also the results of tasks whose requests all failed."""
+    found = {part: board.find(model, part, length, context) for part in parts}
+    return {part: each for part, each in found.items() if each and not _repeats_task(board.benchmark, each)}
 
 
-def _column(benchmark: Benchmark, result: Result) -> str:
-    return result.task or _category_column(result.category)
+def _repeats_task(benchmark: Benchmark, result: Result) -> bool:
+    """Whether a result is the mean of a category's only task. A published score of the category is not."""
+    category = benchmark.entries.get(result.part)
+    return category is not None and not result.task and bool(result.parts) and len(category.tasks) < 2
 
 
-def _category_column(category: str) -> str:
-    return f"{category}_mean" if category else "mean"
+def _columns(board: Board) -> dict[str, str]:
+    """Return all parts in their order with their titles: the overall score, and each category before its tasks."""
+    parts = [OVERALL] if len(board.benchmark.categories) > 1 else []
+    for entry, category in board.benchmark.entries.items():
+        parts += [entry, *(task.name for task in (*category.tasks, *category.variants))]
+    return {part: board.titles[part] for part in dict.fromkeys(parts)}
 
 
-def _cell(result: Result) -> Cell:
-    lacking = ";".join(lack.code for lack in result.lacks)
-    return Cell(result.interval, sum(bool(row.failure) for row in result.rows), lacking)
-
-
-def write_tables(suite: Path, benchmarks: Sequence[Benchmark], folder: Path, kind: str) -> Iterator[tuple[Path, int]]:
+def write_tables(suite: Suite, benchmarks: Sequence[Benchmark], folder: Path, kind: str) -> Iterator[tuple[Path, int]]:
     """Write the long and the wide tables of a suite, and yield the files and their numbers of rows.
 
     Args:
@@ -127,21 +109,20 @@ def write_tables(suite: Path, benchmarks: Sequence[Benchmark], folder: Path, kin
     Raises:
         InputError: a file of a run is damaged.
     """
-    rows = list(scores(suite, benchmarks))
     write = write_csv if kind == "csv" else write_parquet
     contents: dict[str, tuple[Sequence[str], Iterable[Sequence[Any]]]] = {
-        "scores": (Score._fields, rows),
-        "averages": (Average._fields, averages(rows, benchmarks)),
-        "answers": (AnswerRow._fields, answers(suite, benchmarks)),
+        "scores": (Score._fields, scores(suite)),
+        "averages": (Average._fields, averages(suite.boards)),
+        "answers": (AnswerRow._fields, answers(suite.results, benchmarks)),
     }
-    by_benchmark: dict[str, list[Wide]] = defaultdict(list)
-    for table in wide_tables(suite, benchmarks):
-        by_benchmark[table.benchmark.name].append(table)
-    contents |= {f"wide_{name}": _flat(tables) for name, tables in by_benchmark.items()}
+    by_board: dict[str, list[Wide]] = defaultdict(list)
+    for table in wide_tables(suite.boards):
+        by_board[table.board.file_name].append(table)
+    contents |= {f"wide_{name}": _flat(tables) for name, tables in by_board.items()}
     for name, (columns, content) in contents.items():
         path = folder / f"{name}.{kind}"
         if path.is_dir():
-            raise InputError(f"to={str(path)!r} is a folder; allowed: a file")
+            raise InputError(f"to={str(path)!r} is a folder; give a file")
         yield path, write(path, columns, content)
 
 
@@ -151,22 +132,21 @@ def _flat(tables: Sequence[Wide]) -> tuple[list[str], list[list[Any]]]:
     parts = ("", "_low", "_high", "_instances", "_failed")
     rows: list[list[Any]] = []
     for table in tables:
-        label = "" if table.length is None else length_label(table.length)
         for model, cells in table.rows.items():
             values = [value for name in names for value in _values(cells.get(name))]
-            rows.append([model, label, table.context, *values])
+            rows.append([model, label(table.length), table.context, *values])
     return ["model", "length", "context", *(f"{name}{part}" for name in names for part in parts)], rows
 
 
-def _values(cell: Cell | None) -> list[Any]:
-    if cell is None:
+def _values(score: Result | None) -> list[Any]:
+    if score is None:
         return [None] * 5
-    ends = (cell.interval.mean, cell.interval.low, cell.interval.high)
-    return [*(None if math.isnan(end) else end for end in ends), cell.interval.n or None, cell.failed]
+    ends = (score.interval.mean, score.interval.low, score.interval.high)
+    return [*(None if math.isnan(end) else end for end in ends), score.interval.n or None, score.failed]
 
 
 def write_parquet(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> int:
-    """Write a Parquet file and return the number of rows. A column's type is that of its first value.
+    """Write a Parquet file and return the number of rows. A column has the type of its first value.
 
     Raises:
         InputError: a column has values of several kinds.
@@ -207,7 +187,10 @@ def _rows(path: Path) -> Iterator[Row]:
             return
         csv.field_size_limit(_LONGEST_FIELD)
         with path.open(encoding="utf-8-sig", errors="surrogatepass", newline="") as file:
-            yield from csv.DictReader(file, strict=True)
+            table = csv.DictReader(file, strict=True)
+            is_ours = _OWN_COLUMN in (table.fieldnames or ())
+            for row in table:
+                yield {name: unquote_formula(value) for name, value in row.items()} if is_ours else row
     except (OSError, csv.Error, UnicodeError) as error:
         raise InputError(f"{path}: not a readable table: {error}") from error
     except Exception as error:
@@ -258,8 +241,11 @@ def _texts(value: Any) -> Any:
 
 
 def _score(row: Row, place: str) -> Iterator[OutputScore]:
-    """Yield the task's score in a row of our table of scores. Rows of other statistics are not needed."""
-    if (row.get("metric") or MAIN_METRIC) != MAIN_METRIC:
+    """Yield the task's score in a row of our table of scores.
+
+    Rows of other statistics, and of runs that do not count, are not needed.
+    """
+    if (row.get("metric") or MAIN_METRIC) != MAIN_METRIC or str(row.get("counts")) == "False":
         return
     name, value = str(row.get("entry") or ""), _number(row, "score", place)
     benchmark = next((each for each in BENCHMARKS if name in each.entries), None)
@@ -268,9 +254,11 @@ def _score(row: Row, place: str) -> Iterator[OutputScore]:
             f"{place}: it must have a score from 0 to 1, and the name of a run entry in the column 'entry'"
         )
     length = parse_length(row["length"], place) if row.get("length") else None
-    model = str(row.get("model") or "").removeprefix("published/")
-    scores = {str(row.get("task") or ""): value}
-    yield OutputScore(name, place, Published(model, benchmark.entries[name].name, length, scores))
+    model, scores = str(row.get("model") or ""), {str(row.get("task") or ""): value}
+    # A score of a run is marked, because nobody can see its answers.
+    source = "" if model.startswith(PUBLISHED) else Path(place.rpartition(":")[0]).name
+    about = (model.removeprefix(PUBLISHED), benchmark.entries[name].name, length, scores)
+    yield OutputScore(name, place, Published(*about, source=source), str(row.get("context") or "full"))
 
 
 def _number(row: Row, name: str, place: str) -> float | None:

@@ -14,9 +14,10 @@ from functools import partial
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Ratings = NDArray[np.float64]
+from helm_longctx.results.statistics.intervals import mean_interval
+from helm_longctx.tasks.agreement import Ratings, common_ratings, grades_of, kappa_of_grades, krippendorff_alpha
 
 RESAMPLES = 1000
 """Resamples of the bootstrap."""
@@ -27,14 +28,10 @@ FEWEST = 10
 DEFINED = 0.95
 """Share of the resamples in which a coefficient must be defined for an interval."""
 
-STEPS, GRADES = 12, 100
-"""Ratings are grades if they are multiples of 1, 1/2, … or 1/12 (`STEPS`) and at most 100 steps (`GRADES`) apart.
-Cohen's kappa has no meaning for other ratings."""
-
 
 @dataclass(frozen=True)
 class Estimate:
-    """A statistic with its 95 % bootstrap interval over items."""
+    """A statistic with its 95 % interval over items: of a share of equal ratings Wilson's, else from a bootstrap."""
 
     value: float
     low: float = math.nan
@@ -65,9 +62,9 @@ class Agreement:
 
 def agreement(one: ArrayLike, other: ArrayLike) -> Agreement:
     """Compute the agreement of two raters, whose ratings are of the same items in the same order."""
-    first, second = _common_ratings(one, other)
+    first, second = common_ratings(one, other)
     pairs = np.stack([first, second])
-    grades = _grades(pairs)
+    grades = grades_of(pairs)
     level = "interval" if grades is None else "ordinal"
     ratings = pairs if grades is None else grades
 
@@ -75,11 +72,11 @@ def agreement(one: ArrayLike, other: ArrayLike) -> Agreement:
         return _estimate(ratings, statistic)
 
     def kappa(weights: str | None) -> Estimate:
-        return Estimate(math.nan) if grades is None else estimate(partial(_kappa, weights=weights))
+        return Estimate(math.nan) if grades is None else estimate(partial(kappa_of_grades, weights=weights))
 
     return Agreement(
         n=first.size,
-        same=estimate(_same),
+        same=_share_of_equal(first, second),
         kappa=kappa(None),
         weighted_kappa=kappa("quadratic"),
         alpha=estimate(lambda a, b: krippendorff_alpha(np.stack([a, b]), level)),
@@ -104,7 +101,7 @@ def agreement_of_all(ratings: Sequence[ArrayLike]) -> Agreement:
     """Compute Krippendorff's alpha of any number of raters. The other statistics, defined for two raters, are NaN."""
     table = np.stack([np.asarray(each, dtype=float) for each in ratings])
     pairable = table[:, (~np.isnan(table)).sum(axis=0) >= 2]
-    grades = _grades(pairable)
+    grades = grades_of(pairable)
     level = "interval" if grades is None else "ordinal"
     alpha = _estimate(pairable if grades is None else grades, lambda *rows: krippendorff_alpha(np.stack(rows), level))
     undefined = Estimate(math.nan)
@@ -112,71 +109,10 @@ def agreement_of_all(ratings: Sequence[ArrayLike]) -> Agreement:
     return Agreement(pairable.shape[1], undefined, undefined, undefined, alpha, _note(pairable, pairable))
 
 
-def cohen_kappa(one: ArrayLike, other: ArrayLike, weights: str | None = None) -> float:
-    """Compute Cohen's kappa with scikit-learn.
-
-    Args:
-        weights: None, or "quadratic" for ratings that are grades.
-
-    Returns:
-        At most 1; NaN if there are no items, all ratings are equal, or the ratings are not grades.
-    """
-    grades = _grades(np.stack(_common_ratings(one, other)))
-    return math.nan if grades is None else _kappa(grades[0], grades[1], weights)
-
-
-def krippendorff_alpha(ratings: ArrayLike, level: str = "ordinal") -> float:
-    """Compute Krippendorff's alpha with the package krippendorff.
-
-    Args:
-        ratings: array of shape (raters, items).
-        level: level of measurement: `nominal`, `ordinal` or `interval`.
-
-    Returns:
-        At most 1; NaN if no item has two ratings, or all ratings of such items are equal.
-    """
-    import krippendorff
-
-    table = np.atleast_2d(np.asarray(ratings, dtype=float))
-    pairable = table[:, (~np.isnan(table)).sum(axis=0) >= 2]
-    # The package raises an error if all ratings are equal.
-    if len(np.unique(pairable[~np.isnan(pairable)])) < 2:
-        return math.nan
-    return float(krippendorff.alpha(reliability_data=pairable, level_of_measurement=level))
-
-
-def _common_ratings(one: ArrayLike, other: ArrayLike) -> tuple[Ratings, Ratings]:
-    first, second = np.asarray(one, dtype=float), np.asarray(other, dtype=float)
-    both = ~(np.isnan(first) | np.isnan(second))
-    return first[both], second[both]
-
-
-def _grades(pairs: Ratings) -> Ratings | None:
-    """Scale ratings to whole numbers, which keeps the ratios of distances; return None if they are not grades."""
-    for steps in range(1, STEPS + 1):
-        grades = np.round(pairs * steps)
-        # More steps only make the distances larger, so the search ends here.
-        if grades.size and np.nanmax(grades) - np.nanmin(grades) > GRADES:
-            return None
-        if np.allclose(pairs * steps, grades, atol=1e-6, equal_nan=True):
-            return grades
-    return None
-
-
-def _kappa(first: Ratings, second: Ratings, weights: str | None) -> float:
-    from sklearn.metrics import cohen_kappa_score
-
-    values = np.concatenate([first, second])
-    if len(np.unique(values)) < 2:
-        return math.nan
-    # scikit-learn measures distances by positions in the list of labels, so grades that nobody gave must be in it too.
-    labels = np.arange(values.min(), values.max() + 1)
-    return float(cohen_kappa_score(first, second, labels=labels, weights=weights))
-
-
-def _same(first: Ratings, second: Ratings) -> float:
+def _share_of_equal(first: Ratings, second: Ratings) -> Estimate:
     # Not ==, because a rating such as 1/3 can come from different computations.
-    return float(np.isclose(first, second).mean()) if first.size else math.nan
+    share = mean_interval(np.isclose(first, second))
+    return Estimate(share.mean) if share.n < FEWEST else Estimate(share.mean, share.low, share.high)
 
 
 def _estimate(ratings: Ratings, statistic: Callable[..., float]) -> Estimate:
@@ -201,7 +137,8 @@ def _estimate(ratings: Ratings, statistic: Callable[..., float]) -> Estimate:
     if np.isnan(distribution).mean() > 1 - DEFINED:
         return Estimate(value)
     low, high = np.nanpercentile(distribution, [2.5, 97.5])
-    return Estimate(value, float(low), float(high))
+    # Without a difference in the sample, the bootstrap cannot say how many there are elsewhere.
+    return Estimate(value, float(low), float(high)) if low < high else Estimate(value)
 
 
 def _note(pairs: Ratings, grades: Ratings | None) -> str:
@@ -216,4 +153,6 @@ def _note(pairs: Ratings, grades: Ratings | None) -> str:
         notes.append("the ratings are not grades: no kappa")
     if n < FEWEST:
         notes.append(f"fewer than {FEWEST} items: no interval")
+    elif np.array_equal(np.nanmax(pairs, axis=0), np.nanmin(pairs, axis=0)):
+        notes.append("the raters never differ: only the share of equal ratings has an interval")
     return "; ".join(notes)

@@ -11,9 +11,12 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from helm_longctx.judging.agreement import Agreement, pairwise
-from helm_longctx.statistics.comparison import Comparison, compare_pairs, holm
-from helm_longctx.statistics.intervals import mean_interval
+import numpy as np
+from numpy.typing import ArrayLike
+
+from helm_longctx.results.judges.agreement import Agreement, pairwise
+from helm_longctx.results.statistics.comparison import Comparison, compare_pairs, holm
+from helm_longctx.results.statistics.intervals import mean_interval
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,11 +87,10 @@ def measures(rows: pd.DataFrame) -> list[Measure]:
     """
     judged = rows[rows["state"] == "judged"]
     empty = judged[judged["kind"].isin(NULL_KINDS)]
-    # A right answer should score high, so the plain mean of scores says nothing about bias.
-    excess = judged["score"] - judged["expected_score"]
     return [
         _mean("right", judged["right"].astype(float), judged, 1.0, "share of verdicts that are as expected"),
-        _mean("bias", excess, judged, 0.0, "score minus expected score"),
+        # A right answer should score high, so the plain mean of scores says nothing about bias.
+        _difference("bias", judged["score"], judged["expected_score"], judged, "score minus expected score"),
         _mean("null answers earn", empty["score"], empty, 0.0, "score of null and constant answers"),
         _gain(judged, "injection", "instructions gain", "score that orders to the judge add to a wrong answer"),
         _gain(judged, "over_long", "length gains", "score that padding adds, apart from what the rubric gives for it"),
@@ -147,6 +149,12 @@ def _mean(name: str, values: pd.Series[float], rows: pd.DataFrame, good: float |
     return Measure(name, interval.mean, good, rows["id"].nunique(), about, interval.low, interval.high)
 
 
+def _difference(name: str, scores: ArrayLike, others: ArrayLike, rows: pd.DataFrame, about: str) -> Measure:
+    """Take the mean difference of two scores. It can have either sign, so it has the interval of a comparison."""
+    effect = compare_pairs(scores, others, list(_base(rows))).effect
+    return Measure(name, effect.mean, 0.0, rows["id"].nunique(), about, effect.low, effect.high)
+
+
 def _base(rows: pd.DataFrame) -> pd.Series[str]:
     """Return the item that each row's item varies, or the item itself."""
     return rows["like"].fillna(rows["id"])
@@ -159,8 +167,7 @@ def _gain(judged: pd.DataFrame, kind: str, name: str, about: str) -> Measure:
     # `reindex` gives NaN for an item without any verdict.
     gains = excess.reindex(pairs["id"]).to_numpy() - excess.reindex(pairs["like"]).to_numpy()
     valid = gains == gains  # NaN, which is unequal to itself: one of the pair has no verdict
-    interval = mean_interval(gains[valid], list(pairs["like"][valid]))
-    return Measure(name, interval.mean, 0.0, interval.n, about, interval.low, interval.high)
+    return _difference(name, gains[valid], np.zeros(valid.sum()), pairs[valid], about)
 
 
 def _places(judged: pd.DataFrame) -> Iterator[Measure]:

@@ -1,4 +1,4 @@
-"""Saves the results of a check, and reads those of several checks so that their judges can be compared."""
+"""Saves the results of a check, and reads the results of several checks, so that their judges can be compared."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import orjson
 
 from helm_longctx._version import VERSION
 from helm_longctx.errors import InputError
-from helm_longctx.judging.check.items import Check
+from helm_longctx.judging.check_items import Check
 
 if TYPE_CHECKING:
     import pandas as pd

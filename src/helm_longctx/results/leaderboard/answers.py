@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from pathlib import Path
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.benchmark import Benchmark
-from helm_longctx.protocol.entry import Entry, arguments_of, check_entry
-from helm_longctx.report.export import find_length, find_versions, read_own_runs
+from helm_longctx.results.boards import label
+from helm_longctx.results.reading import Result, Run, read_runs
 from helm_longctx.runs.files import STATES, State, find_sample, read_states, reading
 from helm_longctx.runs.scores import InstanceScore, read_scores
+from helm_longctx.tasks.arguments import arguments_of
+from helm_longctx.tasks.benchmark import Benchmark
+from helm_longctx.tasks.entry import Entry, check_entry
 
 Trial = tuple[str, str, int]
 """An answer's instance id, task and repeat, from 0."""
@@ -32,7 +34,7 @@ class Answer(NamedTuple):
         tokens: number of tokens of the prompt.
         package, comparability: see `Score`.
         record: everything that the scorer reads besides the answer, as a JSON object, so that it can be scored again.
-        entry: the run entry that asks for this task alone; empty if its benchmark is not known.
+        entry: the run entry that asks for this task alone; empty if this version does not know the run's arguments.
         group: the name of what the instance shares with others of its task; see `Example.group`.
     """
 
@@ -57,54 +59,39 @@ class Answer(NamedTuple):
     group: str = ""
 
 
-def answers(suite: Path, benchmarks: Iterable[Benchmark] = ()) -> Iterator[Answer]:
-    """Yield every answer of every finished run, holding one request state in memory at a time.
+def answers(results: Iterable[Result], benchmarks: Iterable[Benchmark]) -> Iterator[Answer]:
+    """Yield every answer of every run, holding one request state in memory at a time.
 
     Args:
-        suite: the suite's folder.
+        results: the results of tasks of a suite; see `read_results`. Their answers are read again.
         benchmarks: the benchmarks whose tasks can have a score of several metrics.
 
     Raises:
         InputError: a file of a run is damaged.
     """
-    benchmarks = tuple(benchmarks)
-    for run, spec in read_own_runs(suite):
-        path = run / STATES
-        if not path.is_file():
-            continue  # published results have no answers
-        answered = {(row.instance, row.task, row.repeat): row for row in read_scores(run, benchmarks)}
-        entries = _EntryTexts(spec, benchmarks)
+    by_name = {each.name: each for each in benchmarks}
+    for run, rows in read_runs(result for result in results if result.benchmark):
+        benchmark, path = by_name[rows[0].benchmark], run.path / STATES
+        answered = {(row.instance, row.task, row.repeat): row for row in read_scores(run.path, [benchmark])}
+        entry_text = cache(partial(_entry_text, benchmark, run.spec))
         count = 0
         for state in read_states(path):
             count += 1
             with reading(path):
-                answer = _answer(run, spec, state, answered, entries(state["instance"].get("sub_split", "")))
+                answer = _answer(run, rows[0], state, answered, entry_text(state["instance"].get("sub_split", "")))
             yield answer
         if count < len(answered):
-            raise InputError(f"{path} lacks instances that have a score; make that run again")
+            raise InputError(f"{path} lacks instances that have a score; repeat that run")
 
 
-class _EntryTexts:
-    """The entries of a run's tasks as texts."""
-
-    def __init__(self, spec: Mapping[str, Any], benchmarks: Iterable[Benchmark]):
-        name = spec["scenario_spec"]["args"]["entry"]
-        self._spec = spec
-        self._benchmark = next((each for each in benchmarks if name in each.entries), None)
-        self._texts: dict[str, str] = {}
-
-    def __call__(self, task: str) -> str:
-        """Return the entry of a task; empty if this version does not know the benchmark or the run's arguments."""
-        if self._benchmark and task not in self._texts:
-            self._texts[task] = ""
-            with suppress(InputError):
-                self._texts[task] = entry_of(self._benchmark, self._spec, task).description
-        return self._texts.get(task, "")
+def _entry_text(benchmark: Benchmark, spec: Mapping[str, Any], task: str) -> str:
+    """Return the entry of a task; empty if this version does not know the run's arguments."""
+    with suppress(InputError):
+        return entry_of(benchmark, spec, task).description
+    return ""
 
 
-def _answer(
-    run: Path, spec: Mapping[str, Any], state: State, answered: Mapping[Trial, InstanceScore], entry: str
-) -> Answer:
+def _answer(run: Run, about: Result, state: State, answered: Mapping[Trial, InstanceScore], entry: str) -> Answer:
     instance, task = state["instance"], state["instance"].get("sub_split", "")
     sample = find_sample(instance)
     result = state.get("result") or {}
@@ -112,17 +99,18 @@ def _answer(
     repeat = state.get("train_trial_index", 0)
     row = None if instance.get("perturbation") else answered.get((instance["id"], task, repeat))
     return Answer(
-        run.name,
-        spec["adapter_spec"]["model"],
+        run.path.name,
+        about.model,
         task,
-        find_length(spec),
+        label(about.length),
         instance["id"],
         repeat + 1,
         (sample.question if sample else None) or "",
         " | ".join(reference["output"]["text"] for reference in instance["references"]),
         completions[0].get("text", ""),
         row.score if row else None,
-        *find_versions(spec),
+        run.package,
+        run.comparability,
         result.get("error") or "",
         row.failure if row else "",
         row.depth if row else sample.depth if sample else None,
@@ -134,7 +122,7 @@ def _answer(
 
 
 def answer_record(state: State) -> str:
-    """Return everything that the scorer reads besides the answer, as JSON.
+    """Return everything that the scorer reads in addition to the answer, as JSON.
 
     These are the references, the fields of the sample, `notes` with the judges' annotations, and `answer_prefix` with
     the text that is scored before the answer.

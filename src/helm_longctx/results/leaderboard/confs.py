@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from helm_longctx.protocol.benchmark import Benchmark
-from helm_longctx.protocol.lengths import length_label
-from helm_longctx.protocol.task import Task
+from helm_longctx.tasks.benchmark import Benchmark
+from helm_longctx.tasks.lengths import length_label
+from helm_longctx.tasks.task import Task
 
 
 def conf_files(benchmarks: Iterable[Benchmark]) -> dict[str, str]:
@@ -64,7 +64,7 @@ def _file(title: str, length: int | None, entries: Iterable[str]) -> str:
     at = f" at {length_label(length)}" if length is not None else ""
     about = (
         f"{title}{at}. Name the models: helm-run --models-to-run …\n"
-        "# Made from the task table by `helm-longctx confs run_specs`; do not edit."
+        "# Made from the task table by `helm-longctx confs FOLDER`; do not edit."
     )
     lines = list(entries)
     return entry_file(about, lines) if lines else ""

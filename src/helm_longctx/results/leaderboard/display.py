@@ -9,7 +9,8 @@ import re
 import shutil
 import tempfile
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +20,18 @@ from helm.benchmark.run_spec import RunSpec
 from helm.common.hierarchical_logger import hwarn
 
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.entry import is_our_method
-from helm_longctx.report.full_texts import FullTexts, file_name
-from helm_longctx.report.pages import OUTPUTS, write_pages
+from helm_longctx.locks import hold_lock
+from helm_longctx.results.leaderboard.full_texts import FullTexts, file_name
+from helm_longctx.results.leaderboard.pages import OUTPUTS, write_pages
 from helm_longctx.runs.conversation import elide_messages, to_text
 from helm_longctx.runs.elision import LIMIT, elide, evidence_of
 from helm_longctx.runs.files import INSTANCE_STATS, STATES, State, find_sample, rewrite_states
 from helm_longctx.runs.prompts import instance_names
+from helm_longctx.tasks.entry import is_our_method
 
 INPUTS = (STATES, INSTANCE_STATS)
+
+_PREFIX, _LOCK, _PATIENCE = ".display-", ".display.lock", 60.0
 
 _helm_lock = threading.Lock()
 """One thread at a time calls HELM's functions: they use Mako, and Python 3.11's parser can fail in two threads."""
@@ -54,8 +58,8 @@ def write_display(run: Path, run_spec: RunSpec, schema: Schema, skip_completed: 
     if done or not all((run / name).is_file() for name in INPUTS):
         write_run_display_json(str(run), run_spec, schema, skip_completed)  # logs why there is nothing to do
         return
-    with tempfile.TemporaryDirectory(prefix=".display-", dir=run) as name:
-        folder, lean = Path(name), LeanStates(FullTexts(run))
+    with _make_folder(run) as folder:
+        lean = LeanStates(FullTexts(run))
         if is_our_method(run_spec.adapter_spec.method):
             with _helm_lock:
                 statistics = _statistics(run_spec, schema)
@@ -65,10 +69,23 @@ def write_display(run: Path, run_spec: RunSpec, schema: Schema, skip_completed: 
         for output in OUTPUTS:
             # All files are complete before the first one is moved, so the page never mixes two summaries.
             os.replace(folder / output, run / output)
-    # This comes last, so that after an error the files of the last summary are still there.
-    lean.finish()
+        # This comes last, so that after an error the files of the last summary are still there.
+        lean.finish()
     if lean.missing:
         hwarn(f"{run}: {lean.missing} whole prompts cannot be shown, because prompts.zst is missing or damaged")
+
+
+@contextmanager
+def _make_folder(run: Path) -> Iterator[Path]:
+    """Yield an empty folder in a run's folder, and remove it and the folders of processes that were killed.
+
+    One process at a time has such a folder. Another one waits, and after `_PATIENCE` seconds removes only its own.
+    """
+    with hold_lock(run / _LOCK, "another process can write the same pages", _PATIENCE) as is_alone:
+        for left in run.glob(f"{_PREFIX}*") if is_alone else ():
+            shutil.rmtree(left, ignore_errors=True)
+        with tempfile.TemporaryDirectory(prefix=_PREFIX, dir=run) as name:
+            yield Path(name)
 
 
 def _write_with_helm(run: Path, folder: Path, run_spec: RunSpec, schema: Schema, lean: LeanStates) -> None:
@@ -78,9 +95,7 @@ def _write_with_helm(run: Path, folder: Path, run_spec: RunSpec, schema: Schema,
         with _helm_lock:
             write_run_display_json(str(folder), run_spec, schema, skip_completed=False)
     except json.JSONDecodeError as error:
-        raise InputError(
-            f"{run / INSTANCE_STATS} cannot be read ({type(error).__name__}); make that run again"
-        ) from error
+        raise InputError(f"{run / INSTANCE_STATS} cannot be read ({type(error).__name__}); repeat that run") from error
 
 
 def _statistics(run_spec: RunSpec, schema: Schema) -> set[str]:

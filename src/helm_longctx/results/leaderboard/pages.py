@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable
-from contextlib import ExitStack
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from itertools import chain, repeat
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import orjson
 
@@ -38,7 +39,7 @@ def write_pages(run: Path, folder: Path, statistics: Collection[str], change: Ca
     stats = _trial_stats(run / INSTANCE_STATS, statistics)
     seen: set[tuple[str, str]] = set()
     with ExitStack() as stack:
-        instances, predictions, requests = (stack.enter_context(_JsonList(folder / name)) for name in OUTPUTS)
+        instances, predictions, requests = (stack.enter_context(_json_list(folder / name)) for name in OUTPUTS)
         for state in read_states(run / STATES):
             # HELM skips such states, too.
             if not state.get("result"):
@@ -46,11 +47,11 @@ def write_pages(run: Path, folder: Path, statistics: Collection[str], change: Ca
             page, trial = change(state), _trial(state["instance"], state["instance"]["id"], state)
             if trial[:2] not in seen:
                 seen.add(trial[:2])
-                instances.add(page["instance"])
+                instances(page["instance"])
             about = {name: page["instance"][name] for name in ("perturbation",) if name in page["instance"]}
             about = {"instance_id": trial[0], **about, "train_trial_index": trial[2]}
-            predictions.add({**about, **_prediction(page), "stats": stats.get(trial, {})})
-            requests.add({**about, "request": page["request"]})
+            predictions({**about, **_prediction(page), "stats": stats.get(trial, {})})
+            requests({**about, "request": page["request"]})
 
 
 def _prediction(page: State) -> dict[str, Any]:
@@ -84,26 +85,19 @@ def _trial(perturbed: State, instance: str, answer: State) -> Trial:
     return instance, json.dumps(perturbation) if perturbation else "", answer.get("train_trial_index", 0)
 
 
-class _JsonList:
-    """A file with a JSON list that is written element by element."""
+@contextmanager
+def _json_list(path: Path) -> Iterator[Callable[[Any], None]]:
+    """Yield a function that writes the next element of a JSON list."""
+    separators = chain([b"\n"], repeat(b",\n"))
+    with path.open("wb") as file:
+        file.write(b"[")
 
-    def __init__(self, path: Path):
-        self._path, self._separator = path, b"[\n"
+        def add(element: Any) -> None:
+            try:
+                data = orjson.dumps(element)
+            except TypeError:  # a lone surrogate
+                data = json.dumps(element).encode("ascii")
+            file.write(next(separators) + data)
 
-    def __enter__(self) -> _JsonList:
-        self._file: BinaryIO = self._path.open("wb")
-        return self
-
-    def add(self, element: Any) -> None:
-        """Write an element."""
-        try:
-            data = orjson.dumps(element)
-        except TypeError:  # a lone surrogate
-            data = json.dumps(element).encode("ascii")
-        self._file.write(self._separator + data)
-        self._separator = b",\n"
-
-    def __exit__(self, *error: object) -> None:
-        # Without elements, the opening bracket was not written yet.
-        self._file.write(b"\n]" if self._separator != b"[\n" else b"[]")
-        self._file.close()
+        yield add
+        file.write(b"\n]")

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from helm_longctx.data.jsonl import JsonLines
 from helm_longctx.errors import InputError, shorten
+from helm_longctx.results.leaderboard.export import unquote_formula
 from helm_longctx.runs.files import INSTANCE_STATS, STATES, read_json, read_states, reading
-from helm_longctx.sources.jsonl import JsonLines
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -96,7 +97,7 @@ def rating_tables(judged: pd.DataFrame, labels: pd.DataFrame | None) -> tuple[di
     labels = pd.concat([labels, labels.assign(metric=labels["metric"] + f", {MEAN}")])
     shared = [metric for metric in judged["metric"].unique() if metric in set(labels["metric"])]
     if not shared:
-        raise InputError(f"labels have none of the judged metrics; allowed: {', '.join(judged['metric'].unique())}")
+        raise InputError(f"labels have none of the judged metrics; add a column {', '.join(judged['metric'].unique())}")
     labels = labels[labels["metric"].isin(shared)]
     is_judged = pd.MultiIndex.from_frame(labels[keys]).isin(pd.MultiIndex.from_frame(judged[keys]))
     if not is_judged.any():
@@ -167,7 +168,7 @@ def _rows(path: Path) -> Iterable[Mapping[str, Any]]:
     try:
         # Spreadsheets write a byte-order mark, which would become a part of the first column's name.
         with path.open(encoding="utf-8-sig", newline="") as file:
-            return list(csv.DictReader(file))
+            return [{name: unquote_formula(value) for name, value in row.items()} for row in csv.DictReader(file)]
     except (OSError, ValueError, csv.Error) as error:
         raise InputError(f"{path}: {error}") from error
 

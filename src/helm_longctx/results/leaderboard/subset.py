@@ -9,15 +9,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.benchmark import Benchmark, Category
-from helm_longctx.protocol.lengths import length_label
-from helm_longctx.protocol.task import Settings, Task
-from helm_longctx.report.confs import entry_file
-from helm_longctx.report.results import Result, category_results
-from helm_longctx.statistics.correlation import Correlation
-from helm_longctx.statistics.intervals import Floats
-from helm_longctx.statistics.ranking import borda, interquartile_mean
-from helm_longctx.statistics.subset import Scores, Subset, agreement, find_subset
+from helm_longctx.results.leaderboard.confs import entry_file
+from helm_longctx.results.means import category_results
+from helm_longctx.results.reading import Result
+from helm_longctx.results.statistics.correlation import Correlation
+from helm_longctx.results.statistics.intervals import Floats
+from helm_longctx.results.statistics.ranking import borda, interquartile_mean
+from helm_longctx.results.statistics.subset import Scores, Subset, agreement, find_subset
+from helm_longctx.tasks.benchmark import Benchmark, Category
+from helm_longctx.tasks.lengths import length_label
+from helm_longctx.tasks.task import Settings, Task
 
 FEWEST_MODELS = 8
 """Smallest number of models with all scores: four to find a subset and four to check it."""
@@ -116,7 +117,7 @@ def propose(
     prices = np.array([[_price_of(tasks, length, price) for tasks, length in row] for row in shape])
     scores = Scores(table, questions.astype(float), prices)
     models = np.random.default_rng(seed).permutation(len(table))
-    # The subset is checked on other models, because it agrees by construction on those of the search.
+    # The subset is checked on other models, because it agrees by construction on the models of the search.
     one, other = np.sort(models[: len(models) // 2]), np.sort(models[len(models) // 2 :])
     subset = find_subset(scores.of_models(one), wish, most, seed)
     rest = scores.of_models(other)
@@ -141,8 +142,8 @@ def _arrange(benchmark: Benchmark, results: Iterable[Result]) -> tuple[tuple[Row
         for entry, category in averaged
         for task in (category.tasks if by_task else category.tasks[:1])
     ]
-    keys = [(row.category.name, row.tasks[0].name if by_task else "") for row in rows]
-    scores = {(each.model, (each.category, each.task), each.length): each.interval.mean for each in cells}
+    keys = [(row.entry, row.tasks[0].name if by_task else "") for row in rows]
+    scores = {(each.model, (each.entry, each.task), each.length): each.interval.mean for each in cells}
     lengths = sorted({length for _, key, length in scores if key in keys}, key=lambda length: length or 0)
     table = np.array(
         [

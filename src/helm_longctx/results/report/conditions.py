@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from helm_longctx.pages.document import Cell, Column, Section, Table
-from helm_longctx.pages.results import Board, Run, label, lack_kinds
-from helm_longctx.protocol.metric_names import CONDITIONS
-from helm_longctx.report.comparability import MARK
+from helm_longctx.results.boards import Board, label
+from helm_longctx.results.comparability import MARK, describe
+from helm_longctx.results.reading import Result, Run
+from helm_longctx.results.report.cells import caveat_kinds, number_cell
+from helm_longctx.results.report.document import Cell, Column, Section, Table
+from helm_longctx.tasks.metric_names import CONDITIONS
 
 Links = Callable[[Run], tuple[str, str]]
 """(run) → the addresses of its instances in the report and of its page in HELM; empty if there is no such page."""
@@ -17,7 +19,7 @@ COST = "cost"
 
 _LEFT_OUT = ("depth", "published", "subsampled", "generated_data", "num_instances", "price_date")
 _PLAIN = ("request_seconds", "jury_alpha", COST)
-"""Statistics that are not shares, beside the numbers of tokens."""
+"""Statistics that are neither shares nor numbers of tokens."""
 
 
 def condition_sections(board: Board, links: Links) -> list[Section]:
@@ -25,7 +27,7 @@ def condition_sections(board: Board, links: Links) -> list[Section]:
     if not board.runs:
         return []
     # Statistics that are 0 in all runs have no column.
-    names = [name for name in CONDITIONS if name not in _LEFT_OUT and any(_mean(run, name) for run in board.runs)]
+    names = [name for name in CONDITIONS if name not in _LEFT_OUT and any(_mean(rows, name) for _, rows in board.runs)]
     heads = [
         Column("Model", is_number=False),
         Column("Run entry", is_number=False),
@@ -35,51 +37,49 @@ def condition_sections(board: Board, links: Links) -> list[Section]:
         Column("HELM", "The run's page in HELM, if its server's address was given.", is_number=False),
         Column(f"{MARK} Not comparable", "Why the run's scores do not compare with others.", is_number=False),
     ]
-    rows = [_row(run, names, links) for run in board.runs]
-    name = f"runs-{board.benchmark.name}"
+    rows = [_row(run, results, names, links) for run, results in board.runs]
+    name = f"runs-{board.file_name}"
     about = (
-        "Shares are in percent of the requests, tokens are means, and the cost is that of the whole run. The run entry"
-        " leads to the run's instances."
+        "Shares are in percent of the requests, tokens are means, and the cost is the cost of the whole run. The run"
+        " entry leads to the run's instances."
     )
-    table = Table(name, "Runs", heads, rows, about, search=True)
+    table = Table(f"{name}-table", "Runs", heads, rows, about, search=True)
     return [Section(name, "Runs, failures and costs", [table])]
 
 
-def _row(run: Run, names: Sequence[str], links: Links) -> list[Cell]:
+def _row(run: Run, results: Sequence[Result], names: Sequence[str], links: Links) -> list[Cell]:
     instances, page = links(run)
-    scored = sum(each.score is not None for each in run.scores)
-    lacks = list(dict.fromkeys(lack for reasons in run.lacks.values() for lack in reasons))
+    first, answers = results[0], [answer for each in results for answer in each.answers]
+    scored = sum(each.score is not None for each in answers)
+    caveats = [caveat for each in results for caveat in each.caveats]
     entry = run.path.name.partition(",model=")[0]
     return [
-        Cell(run.model),
-        Cell(entry + (" (closed book)" if run.is_closed_book else ""), link=instances),
-        Cell(label(run.length), sort=float(run.length or 0)),
-        Cell(f"{scored} of {len(run.scores)}", float(scored)),
-        *(_number(name, _cost(run) if name == COST else _mean(run, name)) for name in names),
-        Cell("open" if page else "–", link=page),
-        Cell(lack_kinds(lacks), note="; ".join(lacks), tag="lacking" if lacks else ""),
+        Cell(first.model),
+        Cell(entry + (" (closed book)" if first.context == "none" else ""), link=instances),
+        Cell(label(first.length), first.length or 0),
+        Cell(f"{scored} of {len(answers)}", scored),
+        *(_number(name, _cost(results) if name == COST else _mean(results, name)) for name in names),
+        Cell("open" if page else "", link=page),
+        Cell(caveat_kinds(caveats), note="; ".join(describe(caveats)), tag="lacking" if caveats else ""),
     ]
 
 
-def _mean(run: Run, name: str) -> float | None:
+def _mean(results: Sequence[Result], name: str) -> float | None:
     """Return the mean over tasks of a statistic."""
-    values = [run.means[name, task.name] for task in run.tasks if (name, task.name) in run.means]
+    values = [each.statistics[name].interval.mean for each in results if name in each.statistics]
     return sum(values) / len(values) if values else None
 
 
 def _number(name: str, value: float | None) -> Cell:
-    if value is None:
-        # A value below zero puts runs without a value at the end.
-        return Cell("–", -1.0)
-    if name.endswith("_tokens"):
+    if value is not None and name.endswith("_tokens"):
         return Cell(f"{value:,.0f}", value)
-    if name in _PLAIN:
+    if value is not None and name in _PLAIN:
         return Cell(f"{value:.2f}", value)
-    return Cell(f"{100 * value:.1f}", 100 * value)
+    return number_cell(value)
 
 
-def _cost(run: Run) -> float | None:
+def _cost(results: Sequence[Result]) -> float | None:
     """Return the cost of all answers of a run."""
     # Only known costs are added. Answers whose provider counts no tokens have no cost.
-    costs = [each.values[COST] for each in run.scores if COST in each.values]
+    costs = [answer.values[COST] for each in results for answer in each.answers if COST in answer.values]
     return sum(costs) if costs else None

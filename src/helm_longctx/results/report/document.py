@@ -1,10 +1,14 @@
-"""A report as data: pages of sections with texts, tables and figures. Each output format renders the same document."""
+"""A report as data: pages of sections with texts, tables and figures. Each output format renders the same document.
+
+The `kind` of a block selects its part of the templates.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import groupby
+from typing import Any, ClassVar
 
 Row = Mapping[str, object]
 """A row of a figure's data."""
@@ -16,15 +20,17 @@ class Cell:
 
     Args:
         text: the text in the cell.
-        sort: the value by which the table is sorted; None for the text.
+        value: the unrounded number, by which the table is sorted and which data files have; None if there is none.
+            Scores are in 0…1.
         detail: a small text after the text, such as an interval.
         note: explanation of the cell, which is a tooltip on pages.
         link: address of the page to which the cell leads.
-        tag: `best`, `tied` or `lacking`, which pages show by type and colour.
+        tag: `best` or `lacking`, which pages show by type and colour; in the cell of a model `own` or `floor`, which
+            pages show in the whole row.
     """
 
     text: str
-    sort: float | None = None
+    value: float | None = None
     detail: str = ""
     note: str = ""
     link: str = ""
@@ -61,21 +67,32 @@ class Table:
     rows: Sequence[Sequence[Cell]]
     about: str = ""
     search: bool = False
-
-    @property
-    def kind(self) -> str:
-        """Selects the template."""
-        return "table"
+    kind: ClassVar[str] = "table"
 
     @property
     def header(self) -> list[str]:
         """The titles of the columns."""
         return [column.title for column in self.columns]
 
-    def plain_rows(self) -> list[list[str]]:
-        """Return the rows as text for a CSV file, with unrounded numbers."""
-        # Nine digits hide the noise of floating-point sums, and no table shows more.
-        return [[cell.text if cell.sort is None else repr(round(cell.sort, 9)) for cell in row] for row in self.rows]
+    @property
+    def bodies(self) -> list[tuple[str, list[Sequence[Cell]]]]:
+        """The rows in groups that stay apart when readers sort: of the user's models, of others, and of floors."""
+        return [(kind, list(rows)) for kind, rows in groupby(self.rows, key=_row_kind)]
+
+    def plain_rows(self) -> list[list[str | float]]:
+        """Return the rows for a CSV file: texts and unrounded numbers. A number that is missing is an empty text."""
+        return [[_plain(*pair) for pair in zip(row, self.columns, strict=True)] for row in self.rows]
+
+
+def _row_kind(row: Sequence[Cell]) -> str:
+    return next((cell.tag for cell in row if cell.tag in ("own", "floor")), "other")
+
+
+def _plain(cell: Cell, column: Column) -> str | float:
+    if not column.is_number:
+        return cell.text
+    # Nine digits hide the noise of floating-point sums, and no table shows more.
+    return "" if cell.value is None else round(cell.value, 9)
 
 
 @dataclass(frozen=True)
@@ -96,11 +113,7 @@ class Figure:
     spec: Mapping[str, Any]
     rows: Sequence[Row]
     by_model: bool = False
-
-    @property
-    def kind(self) -> str:
-        """Selects the template."""
-        return "figure"
+    kind: ClassVar[str] = "figure"
 
     @property
     def header(self) -> list[str]:
@@ -108,10 +121,10 @@ class Figure:
         # Rows of a layer can lack fields of another layer.
         return list(dict.fromkeys(name for row in self.rows for name in row))
 
-    def plain_rows(self) -> list[list[str]]:
-        """Return the rows as text, with an empty text for None."""
+    def plain_rows(self) -> list[list[Any]]:
+        """Return the rows for a CSV file."""
         header = self.header
-        return [["" if row.get(name) is None else str(row.get(name)) for name in header] for row in self.rows]
+        return [[row.get(name) for name in header] for row in self.rows]
 
     def full_spec(self, rows: Iterable[Row] | None = None) -> dict[str, Any]:
         """Return the specification with its data."""
@@ -124,8 +137,8 @@ class Answer:
 
     Args:
         question, verdict: the question, and the answer in a sentence.
-        certainty: text that says how certain the answer is, and why.
-        is_sure: whether no other model is tied with the best.
+        certainty: text that says with which models the best one is tied; empty without a comparison.
+        is_sure: whether the best model is compared with others and tied with none.
         note: text about the limits of the answer.
     """
 
@@ -134,11 +147,7 @@ class Answer:
     certainty: str
     is_sure: bool
     note: str = ""
-
-    @property
-    def kind(self) -> str:
-        """Selects the template."""
-        return "answer"
+    kind: ClassVar[str] = "answer"
 
 
 Block = Table | Figure | Answer
@@ -165,7 +174,7 @@ class Page:
 
     Args:
         file: the name of its file.
-        group: the benchmark to which it belongs.
+        group: the title of the benchmark to which it belongs.
         choices: the values of `Section.choice`. The first one is shown at first.
         models: the models that readers can show or hide, and whether each is shown at first.
     """

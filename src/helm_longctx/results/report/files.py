@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 
 from helm_longctx.errors import InputError
-from helm_longctx.pages.document import Figure, Page, Report, Section
-from helm_longctx.pages.plots import THEMES
-from helm_longctx.pages.site import write_data
+from helm_longctx.results.boards import one_line
+from helm_longctx.results.report.document import Figure, Page, Report, Section
+from helm_longctx.results.report.pictures import write_picture
+from helm_longctx.results.report.site import templates, write_data
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
 """Names of Chromium and of browsers that are based on it. The environment variable CHROMIUM can name another one."""
@@ -51,13 +52,13 @@ class Kind:
 
 def escape_markdown(text: str) -> str:
     """Escape characters that are markup in Markdown."""
-    # Line breaks would end a table's row, so they become spaces.
-    return re.sub(r"([\\`*_\[\]<>|#~])", r"\\\1", " ".join(text.split()))
+    # Line breaks would end a table's row.
+    return re.sub(r"([\\`*_\[\]<>|#~])", r"\\\1", one_line(text))
 
 
 def escape_tex(text: str) -> str:
     """Escape characters that are commands in LaTeX."""
-    return "".join(_TEX.get(character, character) for character in " ".join(text.split()))
+    return "".join(_TEX.get(character, character) for character in one_line(text))
 
 
 KINDS: Mapping[str, Kind] = {
@@ -114,10 +115,12 @@ def print_page(browser: str, page: Path, target: Path) -> Path:
     try:
         done = subprocess.run(command, capture_output=True, timeout=_PRINT_SECONDS, check=False)
     except subprocess.TimeoutExpired:
-        raise InputError(f"format=pdf: {browser} did not print the report in {_PRINT_SECONDS} s") from None
+        raise InputError(
+            f"format=pdf: {browser} did not print the report in {_PRINT_SECONDS} s; use another format"
+        ) from None
     # Chromium can end with status 0 although it has not written the file.
     if done.returncode or not target.is_file():
-        raise InputError(f"format=pdf: {browser} failed with status {done.returncode}")
+        raise InputError(f"format=pdf: {browser} failed with status {done.returncode}; use another format")
     return target
 
 
@@ -138,34 +141,28 @@ def _write(report: Report, folder: Path, kind: Kind) -> Path:
 
 
 def _main_sections(page: Page) -> list[Section]:
-    # The first section is that of the main length.
+    # The first section is about the main length.
     return [section for section in page.sections if section.choice in ("", page.sections[0].choice)]
 
 
 def _draw(figure: Figure, models: Mapping[str, bool], path: Path) -> None:
     """Draw a plot with the models that pages show at first."""
-    import vl_convert
-
     shown = [
         row
         for row in figure.rows
         if not figure.by_model or row.get("kind") == "floor" or models.get(str(row.get("model")), True)
     ]
-    spec, config = figure.full_spec(shown), THEMES["light"]
-    if path.suffix == ".pdf":
-        path.write_bytes(vl_convert.vegalite_to_pdf(spec, config=config))
-    else:
-        path.write_text(vl_convert.vegalite_to_svg(spec, config=config), encoding="utf-8")
+    write_picture(figure.full_spec(shown), path)
 
 
 def _environment(kind: Kind) -> Environment:
-    options: dict[str, Any] = {"trim_blocks": True, "lstrip_blocks": True, "undefined": StrictUndefined}
     if kind.escape is None:
-        return Environment(loader=PackageLoader("helm_longctx.pages"), autoescape=True, **options)
+        return templates()
     # Jinja's usual delimiters are changed, because LaTeX uses braces and percent signs.
-    for name, (start, end) in {"block": ("<%", "%>"), "variable": ("<<", ">>"), "comment": ("<#", "#>")}.items():
-        options |= {f"{name}_start_string": start, f"{name}_end_string": end}
+    marks = {"block": ("<%", "%>"), "variable": ("<<", ">>"), "comment": ("<#", "#>")}
+    delimiters: dict[str, Any] = {f"{name}_start_string": start for name, (start, _) in marks.items()}
+    delimiters |= {f"{name}_end_string": end for name, (_, end) in marks.items()}
     # Jinja escapes nothing here, but the templates pass each text through the filter.
-    environment = Environment(loader=PackageLoader("helm_longctx.pages"), autoescape=False, **options)  # noqa: S701
-    environment.filters["text"] = kind.escape
+    environment = templates().overlay(autoescape=False, **delimiters)
+    environment.filters = {**environment.filters, "text": kind.escape}
     return environment

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from helm_longctx.pages.document import Report
-from helm_longctx.pages.results import FLOORS, Board, Run
-from helm_longctx.pages.site import safe_json, write_page
 from helm_longctx.redaction.abbreviation import digest
+from helm_longctx.results.boards import FLOORS, Board
+from helm_longctx.results.reading import Result, Run
+from helm_longctx.results.report.document import Report
+from helm_longctx.results.report.site import safe_json, write_page
 from helm_longctx.runs.conversation import elide_messages, to_text
 from helm_longctx.runs.elision import elide, evidence_of
 from helm_longctx.runs.files import STATES, State, find_sample, read_states, reading
@@ -39,6 +40,10 @@ FLAGS = {
     "judge_failed": "no verdict",
 }
 """Statistics by which answers can be filtered, with their names on the page."""
+
+
+OwnRun = tuple[Run, Sequence[Result]]
+"""A run and the results of its tasks."""
 
 
 class Key(NamedTuple):
@@ -91,26 +96,30 @@ def write_instance_pages(report: Report, boards: Sequence[Board], folder: Path, 
     Raises:
         InputError: a file of a run is damaged.
     """
-    entries: dict[tuple[str, str], list[Run]] = {}
+    entries: dict[tuple[str, str], list[OwnRun]] = {}
     for board in boards:
-        for run in board.runs:
+        for run, results in board.runs:
             if (run.path / STATES).is_file():
-                entries.setdefault((board.benchmark.title, page_name(run)), []).append(run)
+                entries.setdefault((board.title, page_name(run)), []).append((run, results))
     for (group, name), runs in entries.items():
         # The page shows the answers of the first runs at first.
-        ordered = sorted(runs, key=lambda run: run.model in FLOORS)
+        ordered = sorted(runs, key=lambda each: _model_of(each) in FLOORS)
         _write_page(report, group, ordered, folder / name, server)
     return [folder / name for _, name in entries]
+
+
+def _model_of(run: OwnRun) -> str:
+    return run[1][0].model
 
 
 def _entry_of(run: Run) -> str:
     return run.path.name.partition(",model=")[0].partition(":model=")[0]
 
 
-def _write_page(report: Report, group: str, runs: Sequence[Run], path: Path, server: str) -> None:
+def _write_page(report: Report, group: str, runs: Sequence[OwnRun], path: Path, server: str) -> None:
     instances: dict[Key, Instance] = {}
-    for number, run in enumerate(runs):
-        _add_run(instances, number, run, server)
+    for number, (run, results) in enumerate(runs):
+        _add_run(instances, number, run, results, server)
     texts = folder_of(path)
     texts.mkdir(parents=True, exist_ok=True)
     for chunk, rows in enumerate(_chunks(list(instances.values()))):
@@ -120,11 +129,13 @@ def _write_page(report: Report, group: str, runs: Sequence[Run], path: Path, ser
         "chunk": CHUNK,
         "flags": FLAGS,
         "folder": texts.name,
-        "runs": [{"name": run.path.name, "model": run.model, "page": helm_page(server, run)} for run in runs],
+        "runs": [
+            {"name": each[0].path.name, "model": _model_of(each), "page": helm_page(server, each[0])} for each in runs
+        ],
         "rows": [_row(key, instance, len(runs)) for key, instance in instances.items()],
     }
     _write_script(texts / "index.js", f"window.INDEX = {safe_json(index)};\n")
-    title = _entry_of(runs[0])
+    title = _entry_of(runs[0][0])
     write_page(path, "instances.html", report=report, page=None, active=group, title=title, folder=texts.name)
 
 
@@ -142,9 +153,10 @@ def _chunks(instances: Sequence[Instance]) -> Iterator[Sequence[Instance]]:
         yield instances[start : start + CHUNK]
 
 
-def _add_run(instances: dict[Key, Instance], number: int, run: Run, server: str) -> None:
+def _add_run(instances: dict[Key, Instance], number: int, run: Run, results: Sequence[Result], server: str) -> None:
     """Add a run's answers, holding one request state in memory at a time."""
-    scores = {Key(each.task, each.instance, each.repeat): each for each in run.scores}
+    answers = (answer for result in results for answer in result.answers)
+    scores = {Key(each.task, each.instance, each.repeat): each for each in answers}
     rows: list[tuple[str, str | None, str]] = []
     keys: list[Key] = []
     with reading(run.path / STATES):
@@ -157,7 +169,7 @@ def _add_run(instances: dict[Key, Instance], number: int, run: Run, server: str)
             _add_answer(instances, key, number, state, scores.get(key))
             rows.append((instance["id"], instance.get("sub_split"), _digest(state)))
             keys.append(key)
-    # Names need all rows of a run, because those of equal ids differ by a number.
+    # Names need all rows of a run, because the names of equal ids differ by a number.
     for key, name in zip(keys, instance_names(rows), strict=True):
         instances[key].answers[number] |= {"name": name, "helm": helm_page(server, run, key.instance)}
 
@@ -173,7 +185,7 @@ def _add_answer(
         depth = score.depth if score else None
         instances[key] = Instance(elide(question), [elide(each) for each in references], depth)
     prompt, prompts = _prompt(state, evidence), instances[key].prompts
-    # Prompts depend on the model's tokenizer and form. Equal prompts are stored once.
+    # Prompts depend on the model's tokenizer and style. Equal prompts are stored once.
     if prompt not in prompts:
         prompts.append(prompt)
     values = score.values if score else {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -12,9 +13,11 @@ import orjson
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from helm_longctx.pages.document import Answer, Block, Figure, Report
-from helm_longctx.pages.plots import THEMES
-from helm_longctx.report.export import write_csv
+from helm_longctx.results.boards import Board
+from helm_longctx.results.leaderboard.export import write_csv
+from helm_longctx.results.report.document import Answer, Block, Figure, Report
+from helm_longctx.results.report.plots import THEMES
+from helm_longctx.results.rows import score_rows
 
 ASSETS = ("report.css", "report.js", "theme.js", "instances.js")
 
@@ -43,7 +46,7 @@ def write_site(report: Report, folder: Path) -> list[Path]:
 def write_page(path: Path, template: str, **values: Any) -> None:
     """Write a page from a template, in which all texts are escaped."""
     path.write_text(
-        _templates().get_template(template).render(policy=POLICY, **values), encoding="utf-8", errors="replace"
+        templates().get_template(template).render(policy=POLICY, **values), encoding="utf-8", errors="replace"
     )
 
 
@@ -52,7 +55,7 @@ def write_assets(folder: Path) -> None:
     assets = folder / "assets"
     assets.mkdir(parents=True, exist_ok=True)
     for name in ASSETS:
-        (assets / name).write_bytes((resources.files("helm_longctx.pages") / "assets" / name).read_bytes())
+        (assets / name).write_bytes((resources.files("helm_longctx.results.report") / "assets" / name).read_bytes())
     (assets / "themes.js").write_text(f"window.THEMES = {safe_json(THEMES)};\n", encoding="utf-8")
     (assets / "vega.js").write_text(_vega(), encoding="utf-8")
 
@@ -64,6 +67,15 @@ def write_data(block: Block, folder: Path) -> None:
     write_csv(folder / f"{block.name}.csv", block.header, block.plain_rows())
     if isinstance(block, Figure):
         (folder / f"{block.name}.json").write_bytes(dump_json(list(block.rows), orjson.OPT_INDENT_2))
+
+
+def write_scores(boards: Iterable[Board], folder: Path) -> None:
+    """Write all scores of the boards to `scores.json` and `scores.csv`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = [row for board in boards for row in score_rows(board)]
+    (folder / "scores.json").write_bytes(dump_json(rows))
+    cells = [[";".join(each) if isinstance(each, list) else each for each in row.values()] for row in rows]
+    write_csv(folder / "scores.csv", list(rows[0]), cells)
 
 
 def dump_json(value: Any, option: int = 0) -> bytes:
@@ -93,9 +105,10 @@ def _vega() -> str:
 
 
 @cache
-def _templates() -> Environment:
+def templates() -> Environment:
+    """Return the templates of pages, in which all texts are escaped."""
     environment = Environment(
-        loader=PackageLoader("helm_longctx.pages"),
+        loader=PackageLoader("helm_longctx.results.report"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

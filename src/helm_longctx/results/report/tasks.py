@@ -6,21 +6,23 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from helm_longctx.pages.document import Figure, Section
-from helm_longctx.pages.plots import matrix, scatter
-from helm_longctx.pages.results import FLOORS, OVERALL, Board, label, show_model
-from helm_longctx.statistics import correlation
-from helm_longctx.statistics.correlation import Correlation
+from helm_longctx.results.boards import Board, label, show_model
+from helm_longctx.results.means import OVERALL
+from helm_longctx.results.report.cells import p_text
+from helm_longctx.results.report.document import Figure, Section
+from helm_longctx.results.report.plots import matrix, scatter
+from helm_longctx.results.statistics import correlation
+from helm_longctx.results.statistics.correlation import Correlation
 
 FEWEST = 5
 """Smallest number of models for correlations."""
 
 Scores = Mapping[str, Mapping[str, float]]
-"""Scores in percent by model, then by part."""
+"""Scores by model, then by part."""
 
 
 def task_sections(board: Board) -> list[Section]:
-    """Return a section for each length with enough models, that of the main length first."""
+    """Return a section for each length with enough models, the section of the main length first."""
     return [section for length in board.main_length_first if (section := _section(board, length))]
 
 
@@ -33,9 +35,9 @@ def _section(board: Board, length: int | None) -> Section | None:
         return None
     columns = {part: [each.get(part, math.nan) for each in scores.values()] for part in parts}
     found = correlation.matrix(columns)
-    name = f"tasks-{board.benchmark.name}-{label(length)}".rstrip("-")
+    name = f"tasks-{board.file_name}-{label(length)}".rstrip("-")
     figures = [_heat_map(board, parts, found, name), _scatter(board, parts, scores, found, name)]
-    about = f"Over {len(scores)} models. The baselines are left out."
+    about = f"Over {len(scores)} models. Floors are left out."
     return Section(name, f"Correlations {label(length)}".strip(), figures, about, choice=label(length))
 
 
@@ -49,11 +51,11 @@ def _tasks(board: Board, length: int | None) -> list[str]:
 
 def _scores(board: Board, parts: Sequence[str], length: int | None) -> dict[str, dict[str, float]]:
     found: dict[str, dict[str, float]] = {}
-    for model in board.models:
+    # A model without understanding is the worst everywhere, so it would raise all correlations.
+    for model in board.competitors:
         results = {part: board.score(model, part, length) for part in parts}
-        values = {part: round(100 * result.interval.mean, 2) for part, result in results.items() if result}
-        # A model without understanding is the worst everywhere, so it would raise all correlations.
-        if values and model not in FLOORS:
+        values = {part: round(result.interval.mean, 6) for part, result in results.items() if result}
+        if values:
             found[model] = values
     return found
 
@@ -75,8 +77,8 @@ def _heat_map(board: Board, parts: Sequence[str], found: Mapping[tuple[str, str]
         "Spearman's rank correlation between the scores of models in two parts of the benchmark. Parts with a high"
         " correlation rank models alike."
     )
-    text, details = "format(datum.rho, '.2f')", ["p", "low", "high", "n"]
-    spec = matrix([board.titles[part] for part in parts], "rho", "rho", 1.0, text, details)
+    formats = {"rho": ".2f", "low": ".2f", "high": ".2f", "p": ".2~g", "n": None}
+    spec = matrix([board.titles[part] for part in parts], "rho", 1.0, "format(datum.rho, '.2f')", formats, ".1f")
     return Figure(f"{name}-correlations", "Rank correlations", about, spec, rows)
 
 
@@ -101,5 +103,4 @@ def _scatter(
 
 
 def _label(each: Correlation) -> str:
-    p_value = "p < 0.001" if each.p_value < 0.001 else f"p = {each.p_value:.3f}"
-    return f"rho = {each.rho:.2f}, {p_value}, n = {each.n}"
+    return f"rho = {each.rho:.2f}, {p_text(each.p_value)}, n = {each.n}"

@@ -5,18 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import combinations
+from functools import lru_cache
+from itertools import combinations, permutations
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from helm_longctx.statistics.intervals import normal_quantile
+from helm_longctx.results.statistics.intervals import Floats, normal_quantile
 
 FEWEST = 4
 """Smallest number of pairs for an interval."""
 
-# Fisher's transformation of 1 is infinite.
-_NEAR_ONE = 1 - 1e-9
+_MOST_EXACT = 9
+"""Largest number of pairs for which all orders are tried: 9! are 362,880."""
 
 
 @dataclass(frozen=True)
@@ -25,8 +26,9 @@ class Correlation:
 
     Args:
         rho: the correlation; NaN if a column is constant or there are fewer than 3 pairs.
-        p_value: the two-sided p-value of the t approximation.
-        low, high: the 95 % interval; NaN for fewer than 4 pairs.
+        p_value: the two-sided p-value. Up to nine pairs it is the share of all orders with at least this correlation;
+            for more, the p-value of the t approximation, but at least the p-value of a perfect order.
+        low, high: the 95 % interval; NaN for fewer than 4 independent pairs.
         n: number of pairs.
     """
 
@@ -37,15 +39,17 @@ class Correlation:
     n: int
 
 
-def spearman(x: ArrayLike, y: ArrayLike) -> Correlation:
+def spearman(x: ArrayLike, y: ArrayLike, clusters: int | None = None) -> Correlation:
     """Correlate two columns over the rows in which both have a value.
 
-    The interval is Fisher's with the standard error of Bonett and Wright (2000).
+    The interval is Fisher's with the standard error of Bonett and Wright (2000). It always has a width.
 
     Args:
         x, y: shape (n,); NaN for a missing value.
+        clusters: the number of independent groups of rows, such as the questions that several models answered. The
+            p-value and the interval then count each group as one pair. None if all rows are independent.
     """
-    from scipy.stats import spearmanr
+    from scipy.stats import rankdata, spearmanr
 
     first, second = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
     both = ~(np.isnan(first) | np.isnan(second))
@@ -54,8 +58,11 @@ def spearman(x: ArrayLike, y: ArrayLike) -> Correlation:
     # SciPy would return NaN with a warning for a constant column.
     if n < 3 or np.ptp(first) == 0 or np.ptp(second) == 0:
         return Correlation(math.nan, math.nan, math.nan, math.nan, n)
-    rho, p_value = (float(value) for value in spearmanr(first, second))
-    return Correlation(rho, p_value, *_fisher(rho, n), n)
+    rho = float(spearmanr(first, second).statistic)
+    pairs = n if clusters is None else min(clusters, n)
+    is_exact = pairs == n <= _MOST_EXACT
+    p_value = _exact(rankdata(first), rankdata(second)) if is_exact else _approximate(rho, pairs)
+    return Correlation(rho, p_value, *_fisher(rho, pairs), n)
 
 
 def matrix(columns: Mapping[str, ArrayLike]) -> dict[tuple[str, str], Correlation]:
@@ -67,10 +74,34 @@ def matrix(columns: Mapping[str, ArrayLike]) -> dict[tuple[str, str], Correlatio
     return {(one, other): spearman(columns[one], columns[other]) for one, other in combinations(columns, 2)}
 
 
+def _exact(first: Floats, second: Floats) -> float:
+    """Return the share of all orders of the second column whose correlation is as far from 0 as the observed one."""
+    first, second = first - first.mean(), second - second.mean()
+    return float((np.abs(second[_orders(len(first))] @ first) >= abs(first @ second) - 1e-9).mean())
+
+
+def _approximate(rho: float, n: int) -> float:
+    """Return the p-value of the t approximation; NaN for fewer than 3 pairs."""
+    from scipy.stats import t
+
+    if n < 3:
+        return math.nan
+    ratio = math.inf if abs(rho) >= 1 else abs(rho) * math.sqrt((n - 2) / (1 - rho**2))
+    # Of all n! orders, two are perfect: the same one and its reverse.
+    return max(2 * float(t.sf(ratio, n - 2)), 2 * math.exp(-math.lgamma(n + 1)))
+
+
+@lru_cache(maxsize=2)
+def _orders(n: int) -> NDArray[np.int8]:
+    return np.array(list(permutations(range(n))), dtype=np.int8)
+
+
 def _fisher(rho: float, n: int) -> tuple[float, float]:
     if n < FEWEST:
         return math.nan, math.nan
-    centre = math.atanh(max(-_NEAR_ONE, min(_NEAR_ONE, rho)))
+    # Fisher's transformation of 1 is infinite. The middle between 1 and the next correlation of n ranks stands for it.
+    largest = 1 - 6 / (n * (n**2 - 1))
+    centre = math.atanh(max(-largest, min(largest, rho)))
     # Bonett and Wright's 1 + rho²/2 replaces the 1 of Pearson's correlation, which is too small for ranks.
     half = normal_quantile() * math.sqrt((1 + rho**2 / 2) / (n - 3))
-    return math.tanh(centre - half), math.tanh(centre + half)
+    return min(math.tanh(centre - half), rho), max(math.tanh(centre + half), rho)

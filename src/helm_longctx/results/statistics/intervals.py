@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -15,9 +16,16 @@ LEVEL = 0.95
 
 Floats = NDArray[np.float64]
 
-_PRIOR_RATIO, _PRIOR_DEFF = 0.25, 0.55
+Clusters = Mapping[str, float]
+"""The errors of a mean's clusters, by group: see `cluster_errors`."""
+
+FEW = 10
+"""Wilson's interval of fewer independent right and wrong answers contains the true mean too rarely."""
+
+_PRIOR_RATIO, _PRIOR_DEFF = 1.0, 0.8
 """Number of observations by which the estimates of variance and of the design effect are shrunk to their largest value.
-With these values the coverage is 93 to 97 %, also if few values differ, as `bench/intervals.py` simulates."""
+With these values the intervals of skewed scores and of few clusters contain the true mean often enough, as
+`bench/intervals.py` simulates."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +48,10 @@ def mean_interval(values: ArrayLike, groups: Sequence[object] | None = None) -> 
     """Return the mean of scores and its interval.
 
     For scores in 0…1 it is Wilson's score interval with the effective sample size, which stays in 0…1 and has a width
-    even if all scores are equal. For other values it is Student's interval. Values of the same group are one cluster.
+    even if all scores are equal. Fewer than `FEW` independent right and wrong answers have the exact interval of
+    Clopper and Pearson (1934). Values that are not all in 0…1 have Student's interval. Values of the same group are one
+    cluster. Differences of scores belong to `compare_pairs`, because the signs that happen to occur must not select the
+    method.
 
     Args:
         values: shape (n,), in any order.
@@ -57,13 +68,16 @@ def mean_interval(values: ArrayLike, groups: Sequence[object] | None = None) -> 
     # answers.
     if scores.min() < 0 or scores.max() > 1:
         return _student_interval(scores, codes)
-    mean = float(scores.mean())
-    # The variance of right and wrong answers follows from their mean. That of other scores is estimated, so Student's
-    # quantile is used.
-    is_binary = bool(np.isin(scores, (0, 1)).all())
-    quantile = normal_quantile() if is_binary else t_quantile(len(scores) - 1)
-    low, high = wilson(mean, _effective_size(scores, codes), quantile)
-    return Interval(mean, low, high, len(scores))
+    mean, n = float(scores.mean()), len(scores)
+    is_independent = int(codes.max()) + 1 == n
+    if not (is_independent and bool(np.isin(scores, (0, 1)).all())):
+        # The variance is estimated from the clusters, so Student's quantile is used.
+        low, high = wilson(mean, _effective_size(scores, codes), t_quantile(_freedom(codes)))
+    elif n < FEW:
+        low, high = _clopper_pearson(round(mean * n), n)
+    else:
+        low, high = wilson(mean, n, normal_quantile())
+    return Interval(mean, low, high, n)
 
 
 def standard_error(values: ArrayLike, groups: Sequence[object] | None = None) -> float:
@@ -80,18 +94,41 @@ def standard_error(values: ArrayLike, groups: Sequence[object] | None = None) ->
     return _clustered_error(scores, group_codes(groups, len(scores))) if scores.size else math.nan
 
 
-def mean_of_means(intervals: Sequence[Interval]) -> Interval:
-    """Return the unweighted mean of independent means, such as those of a category's tasks.
+def mean_of_means(intervals: Sequence[Interval], clusters: Sequence[Clusters] = ()) -> Interval:
+    """Return the unweighted mean of means, such as the means of tasks.
 
     The distances from the means to the ends are combined like standard errors, separately for each side (the method of
-    variance estimates recovery, Zou and Donner 2008), so that skewed intervals give a skewed one.
+    variance estimates recovery, Zou and Donner 2008), so that skewed intervals give a skewed one. Means that share
+    clusters, such as tasks about the same books, are not independent. Their part of the variance is multiplied by the
+    ratio of the variance with shared clusters to that for independent means.
+
+    Args:
+        clusters: the `cluster_errors` of each mean, in the order of the intervals; empty if all means are independent.
     """
     if not intervals:
         return Interval(math.nan, math.nan, math.nan, 0)
     rows = np.array([(each.mean, each.low, each.high) for each in intervals])
     mean = float(rows[:, 0].mean())
-    below, above = (float(np.linalg.norm(rows[:, 0] - rows[:, end])) / len(rows) for end in (1, 2))
+    factors = _shared_factors(clusters, [each.high - each.low for each in intervals])
+    below, above = (math.sqrt(float(factors @ (rows[:, 0] - rows[:, end]) ** 2)) / len(rows) for end in (1, 2))
     return Interval(mean, mean - below, mean + above, sum(each.n for each in intervals))
+
+
+def error_of_means(errors: Sequence[float], clusters: Sequence[Clusters] = ()) -> float:
+    """Return the standard error of the unweighted mean of means with these standard errors; see `mean_of_means`."""
+    return math.sqrt(float(_shared_factors(clusters, errors) @ np.square(errors))) / len(errors)
+
+
+def cluster_errors(values: ArrayLike, groups: Sequence[str]) -> dict[str, float]:
+    """Return the part of each group in the error of a mean: the sum of its deviations, divided by the number of values.
+
+    Args:
+        values: shape (n,), in any order.
+        groups: the group of each value. Equal groups of two means are one cluster.
+    """
+    scores = np.asarray(values, dtype=float)
+    sums = cluster_sums(scores - scores.mean(), group_codes(groups, len(scores))) / len(scores)
+    return dict(zip(dict.fromkeys(groups), sums.tolist(), strict=True))
 
 
 def group_codes(groups: Sequence[object] | None, size: int) -> NDArray[np.intp]:
@@ -115,14 +152,11 @@ def cluster_sums(values: Floats, codes: NDArray[np.intp]) -> Floats:
 
 
 @lru_cache(maxsize=4096)
-def t_quantile(freedom: int) -> float:
-    """Return the quantile of Student's distribution for a two-sided interval.
-
-    Without degrees of freedom it is that of the normal distribution.
-    """
+def t_quantile(freedom: float) -> float:
+    """Return the quantile of Student's distribution for a two-sided interval, with at least one degree of freedom."""
     from scipy.stats import t
 
-    return float(t.ppf((1 + LEVEL) / 2, freedom)) if freedom > 0 else normal_quantile()
+    return float(t.ppf((1 + LEVEL) / 2, max(freedom, 1)))
 
 
 @lru_cache(maxsize=1)
@@ -148,8 +182,26 @@ def wilson(mean: float, size: float, quantile: float) -> tuple[float, float]:
     return max(0.0, min(middle - half, mean)), min(1.0, max(middle + half, mean))
 
 
+def _clopper_pearson(right: int, n: int) -> tuple[float, float]:
+    """Return the ends of the exact interval of a proportion (Clopper and Pearson 1934)."""
+    from scipy.stats import binomtest
+
+    ends = binomtest(right, n).proportion_ci(LEVEL, method="exact")
+    return float(ends.low), float(ends.high)
+
+
+def _freedom(codes: NDArray[np.intp]) -> float:
+    """Return the degrees of freedom: the effective number of clusters less one.
+
+    The effective number is the number of clusters if they have equal sizes, and less if few of them are large (Carter,
+    Schnepel and Steigerwald 2017, without the variation of the variances).
+    """
+    sizes = np.bincount(codes).astype(float)
+    return float(sizes.sum() ** 2 / (sizes**2).sum()) - 1
+
+
 def _effective_size(scores: Floats, codes: NDArray[np.intp]) -> float:
-    """Return the number of independent answers, each right or wrong, whose mean varies as much as that of the scores.
+    """Return the number of independent answers, each right or wrong, whose mean varies as much as the scores' mean.
 
     It is the number of scores, divided by the ratio of their variance to p (1 - p) and by the design effect of the
     clusters. Both are estimates. The fewer scores or clusters differ from the mean, the more the estimates are shrunk
@@ -157,19 +209,52 @@ def _effective_size(scores: Floats, codes: NDArray[np.intp]) -> float:
     """
     errors = scores - scores.mean()
     squares = float((errors**2).sum())
+    design = _design_effect(errors, squares, codes)
     whole = float(scores.mean() * (1 - scores.mean())) * len(scores)
-    ratio = _shrink(squares, whole, 1.0, _informative(errors), _PRIOR_RATIO)
+    # Scores that repeat each other give no more information about the variance than about the mean.
+    ratio = _shrink(squares, whole, 1.0, _informative(errors) / max(design, 1), _PRIOR_RATIO)
+    return len(scores) / (ratio * design)
+
+
+def _design_effect(errors: Floats, squares: float, codes: NDArray[np.intp]) -> float:
+    """Return the ratio of the variance of the mean over clusters to that over independent scores."""
     sizes = np.bincount(codes)
     clusters = len(sizes)
-    if clusters == len(scores):
-        return len(scores) / ratio
+    if clusters == len(errors):
+        return 1.0
     sums = cluster_sums(errors, codes)
     # The correction for the mean that was estimated from the same clusters.
     between = float((sums**2).sum()) * clusters / max(clusters - 1, 1)
     # The design effect of clusters in which all scores are equal: the mean size of the cluster of a score.
-    largest = float((sizes**2).sum()) / len(scores)
-    design = _shrink(between, squares, largest, _informative(sums), _PRIOR_DEFF)
-    return len(scores) / (ratio * design)
+    largest = float((sizes**2).sum()) / len(errors)
+    return _shrink(between, squares, largest, _informative(sums), _PRIOR_DEFF)
+
+
+def _shared_factors(clusters: Sequence[Clusters], widths: Sequence[float]) -> Floats:
+    """Return for each mean the factor of its variance: more than 1 if it shares clusters with another one."""
+    factors = np.ones(len(widths))
+    times = Counter(group for each in clusters for group in each)
+    rows = [row for row, each in enumerate(clusters) if any(times[group] > 1 for group in each)]
+    if rows:
+        groups = dict.fromkeys(group for row in rows for group in clusters[row])
+        errors = np.array([[clusters[row].get(group, 0.0) for group in groups] for row in rows])
+        factors[rows] = _shared_ratio(errors, [widths[row] for row in rows])
+    return factors
+
+
+def _shared_ratio(errors: Floats, widths: Sequence[float]) -> float:
+    """Return the ratio of the variance of a sum of samples with shared clusters to the variance of independent samples.
+
+    Args:
+        errors: shape (samples, clusters): the sums of the errors.
+        widths: the width of each sample's interval.
+    """
+    sums = errors.sum(axis=0)
+    # If all clusters have the same error in each sample, the widths are added instead of their squares.
+    largest = sum(widths) ** 2 / float(np.square(widths).sum())
+    ratio = _shrink(float((sums**2).sum()), float((errors**2).sum()), largest, _informative(sums), _PRIOR_DEFF)
+    # A ratio below 1 is mostly chance.
+    return max(ratio, 1.0)
 
 
 def _shrink(part: float, whole: float, largest: float, weight: float, prior: float) -> float:
@@ -187,7 +272,7 @@ def _informative(errors: Floats) -> float:
 
 def _student_interval(values: Floats, codes: NDArray[np.intp]) -> Interval:
     mean = float(values.mean())
-    half = t_quantile(int(codes.max())) * _clustered_error(values, codes)
+    half = t_quantile(_freedom(codes)) * _clustered_error(values, codes)
     return Interval(mean, mean - half, mean + half, len(values))
 
 

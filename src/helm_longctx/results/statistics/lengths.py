@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from helm_longctx.statistics.intervals import Interval
+from helm_longctx.results.statistics.intervals import Interval
 
 NOLIMA_SHARE = 0.85
 """Share of the score at the shortest length below which a length is not effective, after NoLiMa (arXiv 2502.05167)."""

@@ -1,77 +1,51 @@
-"""Ranks models over tasks: intervals of ranks, Borda, Kemeny, interquartile mean, performance profiles."""
+"""Ranks models over tasks: ranges of ranks, Borda, Kemeny, interquartile mean, performance profiles."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from helm_longctx.statistics.intervals import LEVEL, Floats, group_codes
-
-RESAMPLES = 2000
-"""Number of resamples of the bootstrap."""
-
-_BLOCK = 200
-"""Number of resamples that are computed at once, which limits the memory."""
-
-
-@dataclass(frozen=True)
-class Cell:
-    """All models' scores on the instances of one task at one length.
-
-    Args:
-        scores: shape (models, instances); NaN for a missing score.
-        groups: the group of each instance; cells can share groups, such as the same questions at several lengths.
-    """
-
-    scores: ArrayLike
-    groups: Sequence[object]
+from helm_longctx.results.statistics.comparison import Decision
+from helm_longctx.results.statistics.intervals import Floats
 
 
 @dataclass(frozen=True)
 class Rank:
-    """The rank of a model, from 1 for the best, with its 95 % interval. Models with equal scores share a mean rank."""
+    """The rank of a model, from 1 for the best, with its 95 % range. Models with equal scores share a mean rank."""
 
     rank: float
     low: int
     high: int
 
 
-def rank_intervals(cells: Sequence[Cell], seed: int = 0) -> list[Rank]:
-    """Rank models by the mean of the cells' means, with intervals from a bootstrap over groups.
+def rank_ranges(scores: Mapping[str, float], decisions: Mapping[tuple[str, str], Decision]) -> dict[str, Rank]:
+    """Rank models by their scores, with the ranks that the decisions about all pairs allow.
 
-    Each resample weights the groups at random (the Bayesian bootstrap, Rubin 1981); a group has the same weight in all
-    cells and for all models, so that the comparison stays paired.
+    A model's rank is at least 1 + the number of models that are surely better, and at most the number of models less
+    those that are surely worse. As the decisions are all right in 95 % of cases, all ranges together contain the true
+    ranks in 95 % (Mogstad, Romano, Shaikh and Wilhelm 2024, Review of Economic Studies 91).
 
-    Returns:
-        The ranks, in the order of the models.
+    Args:
+        scores: the score of each model, no NaN.
+        decisions: by the names of both models; see `find_differences`. A pair without a decision is tied.
     """
-    arrays = [np.asarray(cell.scores, dtype=float) for cell in cells]
-    # The groups of all cells are numbered together, so that a group has the same weight in all its cells.
-    codes = group_codes([group for cell in cells for group in cell.groups], sum(each.shape[1] for each in arrays))
-    places = np.split(codes, np.cumsum([each.shape[1] for each in arrays])[:-1])
-    groups, random = int(codes.max()) + 1, np.random.default_rng(seed)
-    # Equal weights give the plain means, and so the ranks that are reported.
-    found = _means(arrays, places, np.ones((1, groups)))
-    samples = np.concatenate(
-        [
-            # Exponential weights are the Dirichlet weights of the Bayesian bootstrap times a factor that cancels in the
-            # means.
-            _ranks(_means(arrays, places, random.standard_exponential((_BLOCK, groups))))
-            for _ in range(RESAMPLES // _BLOCK)
-        ]
-    )
-    tail = (1 - LEVEL) / 2
-    # With "nearest", the ends are ranks that occurred.
-    lows, highs = np.quantile(samples, [tail, 1 - tail], axis=0, method="nearest")
-    # The mean rank of tied models can be between two ranks. The interval then contains both.
-    return [
-        Rank(float(rank), math.floor(low), math.ceil(high))
-        for rank, low, high in zip(_ranks(found)[0], lows, highs, strict=True)
-    ]
+    from scipy.stats import rankdata
+
+    # The scores are rounded, because equal means can differ in the last digit by the order of summation.
+    ranks = rankdata([-round(score, 12) for score in scores.values()])
+    better, worse = dict.fromkeys(scores, 0), dict.fromkeys(scores, 0)
+    for (one, other), decision in decisions.items():
+        if decision.is_different:
+            winner, loser = (one, other) if decision.comparison.effect.mean > 0 else (other, one)
+            better[loser] += 1
+            worse[winner] += 1
+    return {
+        model: Rank(float(rank), 1 + better[model], len(scores) - worse[model])
+        for model, rank in zip(scores, ranks, strict=True)
+    }
 
 
 def borda(table: ArrayLike) -> Floats:
@@ -88,8 +62,8 @@ def borda(table: ArrayLike) -> Floats:
 def kemeny(table: ArrayLike) -> list[int]:
     """Return the models' order, best first, that contradicts the tasks' orders of pairs least often (Kemeny 1959).
 
-    The search starts from Borda's order and from that of the means, and moves one model at a time until no move helps.
-    The result is nearly always the exact solution, but a proof is not feasible for dozens of models.
+    The search starts from Borda's order and from the order of the means, and moves one model at a time until no move
+    helps. The result is nearly always the exact solution, but a proof is not feasible for dozens of models.
 
     Args:
         table: shape (models, tasks); NaN where a model has no score.
@@ -113,24 +87,6 @@ def performance_profile(values: ArrayLike, thresholds: ArrayLike) -> Floats:
     """Return for each threshold the share of all scores above it, as in rliable (Agarwal et al. 2021)."""
     scores, limits = np.asarray(values, dtype=float).ravel(), np.asarray(thresholds, dtype=float)
     return np.asarray((scores[:, None] > limits).mean(axis=0))
-
-
-def _means(arrays: Sequence[Floats], places: Sequence[NDArray[np.intp]], weights: Floats) -> Floats:
-    """Return each model's mean of the cells' weighted means: shape (resamples, models)."""
-    total = np.zeros((len(weights), len(arrays[0])))
-    for scores, codes in zip(arrays, places, strict=True):
-        # The weight of a missing score is also removed from the denominator. The score is 0, so the product is finite.
-        present = ~np.isnan(scores)
-        of_instances = weights[:, codes]
-        total += (of_instances @ np.where(present, scores, 0).T) / (of_instances @ present.T)
-    return total / len(arrays)
-
-
-def _ranks(means: Floats) -> Floats:
-    from scipy.stats import rankdata
-
-    # The means are rounded, because equal means can differ in the last digit by the order of summation.
-    return np.asarray(rankdata(-means.round(12), axis=1))
 
 
 def _preferences(table: ArrayLike) -> Floats:

@@ -9,8 +9,8 @@ from itertools import combinations, islice
 import numpy as np
 from numpy.typing import NDArray
 
-from helm_longctx.statistics.correlation import Correlation, spearman
-from helm_longctx.statistics.intervals import Floats
+from helm_longctx.results.statistics.correlation import Correlation, spearman
+from helm_longctx.results.statistics.intervals import Floats
 
 SHARES = (1.0, 0.5, 0.25, 0.1, 0.05)
 """Shares of a task's questions that are tried."""
@@ -56,7 +56,7 @@ class Scores:
     def noise(self, share: float) -> Floats:
         """Return the standard deviation of each cell's score if only a share of its questions is asked.
 
-        It is that of right and wrong answers. Continuous scores vary less.
+        It is the variance of right and wrong answers. Continuous scores vary less.
         """
         spread = np.maximum(self.table * (1 - self.table), 0)
         return np.asarray(np.sqrt(spread * (1 / self.question_counts(share) - 1 / self.questions)))
@@ -73,7 +73,7 @@ class Subset:
     Args:
         rows, columns: the numbers of the rows and columns in it.
         share: the share of the questions that are asked.
-        price: its price as a share of that of the whole benchmark.
+        price: its price as a share of the price of the whole benchmark.
         agreement: rank correlation with the whole in the worst draw.
     """
 
@@ -119,7 +119,7 @@ def agreement(scores: Scores, subset: Subset, reference: Floats, seed: int = 1) 
     Args:
         reference: shape (models,); NaN for a missing value.
     """
-    # The default seed differs from that of `find_subset`, whose draws were used to choose the subset.
+    # The default seed differs from the seed of `find_subset`, whose draws were used to choose the subset.
     random = np.random.default_rng(seed)
     noise = scores.noise(subset.share)
     found = []

@@ -18,18 +18,19 @@ from helm.clients.client import Client
 from helm.common.request import Request, RequestResult
 from helm.proxy.services.service import CACHE_DIR
 
-from helm_longctx.apis.client import ProviderClient
-from helm_longctx.batching.services import service_name
-from helm_longctx.batching.submission import BatchRunner, Plan, Submission, Unsent, name_errors
 from helm_longctx.errors import InputError
+from helm_longctx.failures import Failure
 from helm_longctx.helm.annotator import check_annotators
-from helm_longctx.helm.answer_judge import is_answered, judge_names, judge_requests
-from helm_longctx.helm_json import from_json
-from helm_longctx.judging.calls import request_once
+from helm_longctx.helm.objects import from_json
+from helm_longctx.judging.answer_judge import is_answered, judge_names, judge_requests
 from helm_longctx.judging.judge import JudgeRequest, make_judge
 from helm_longctx.judging.keys.client import judge_client
 from helm_longctx.judging.keys.renewal import RenewingClient, failure_result
-from helm_longctx.running.cache import DigestCacheConfig, DigestStore, digest_cache
+from helm_longctx.models.apis.attempt import try_once
+from helm_longctx.models.apis.client import ProviderClient
+from helm_longctx.runner.batches.services import service_name
+from helm_longctx.runner.batches.submission import BatchRunner, Plan, Submission, Unsent, wrap_provider_errors
+from helm_longctx.runner.cache import DigestCacheConfig, DigestStore, digest_cache
 from helm_longctx.runs.files import STATES, reading
 from helm_longctx.runs.ledger import Ledger, Receiver
 
@@ -54,7 +55,7 @@ class JudgeClients:
         Raises:
             InputError: the client cannot be made: a package or a key is missing, or an argument is wrong.
         """
-        with name_errors(f"judge {deployment} cannot be asked"):
+        with wrap_provider_errors(f"judge {deployment} cannot be asked", InputError):
             if deployment not in self._clients:
                 self._clients[deployment] = judge_client(deployment, self._helm_client)
             client = self._clients[deployment]
@@ -127,7 +128,7 @@ class JudgeBatchRunner(BatchRunner):
             # A complete run also contains the old verdicts, which must not be used.
             return [replace(state, annotations=None) for state in complete.request_states]
         with self._prepare(run_spec, run_path) as run:
-            return [replace(state, result=run.journal.get(run.name(state))) for state in run.states]
+            return [replace(each.state, result=run.journal.get(run.name(each))) for each in run.requests]
 
     def _send(self, receiver: Receiver, questions: Sequence[tuple[str, JudgeRequest]], ledger: Ledger) -> None:
         client = self._clients.client(receiver.deployment)
@@ -137,7 +138,7 @@ class JudgeBatchRunner(BatchRunner):
             make_judge(receiver.deployment, recorder).ask(question)
             # Requests to judges are never elided, so the whole request is the request itself.
             unsent |= {name: Unsent(sent, partial(replace, sent), instance) for name, sent in recorder.unsent.items()}
-        submission = Submission(receiver, client, partial(request_once, client), ledger)
+        submission = Submission(receiver, client, lambda request: try_once(client.make_request, request).result, ledger)
         submission.send_all(unsent, self._plan.batch_size)
         total, left = len(questions), submission.summary()
         _log.info(f"{total} questions to {receiver.deployment}: {len(unsent)} without a reply, {left}")
@@ -156,5 +157,5 @@ class _Recorder(Client):
         if self._store.contains(key):
             return self._client.make_request(request)
         self.unsent[self._store.name(key)] = request
-        # If it were retriable, the judge would wait and ask again.
-        return failure_result("there is no reply yet", retriable=False)
+        # After a temporary failure the judge would wait and ask again.
+        return failure_result(Failure.BAD_REQUEST, "there is no reply yet")

@@ -9,7 +9,6 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -17,17 +16,18 @@ from helm.benchmark.run_spec import RunSpec
 from helm.common.local_context import LocalContext
 from helm.common.request import Request, RequestResult
 
-from helm_longctx.apis.client import ProviderClient, without_prompt
-from helm_longctx.apis.parameters import Body
-from helm_longctx.batching.services import BatchFiles, Format, Service, UnsureError, find_service, service_name
 from helm_longctx.environment import MAX_COST
 from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, failure_of, failure_of_error, label_error
-from helm_longctx.redaction.abbreviation import abbreviate
-from helm_longctx.redaction.text import redact
-from helm_longctx.running.runner import LongContextRunner, runner_arguments
-from helm_longctx.running.sending import find_client
-from helm_longctx.runs.ledger import Ledger, Part, Receiver, ledgers
+from helm_longctx.models.apis.batches import Format, Service, UnsureError
+from helm_longctx.models.apis.bodies import without_prompt
+from helm_longctx.models.apis.client import ProviderClient
+from helm_longctx.models.apis.parameters import Body
+from helm_longctx.redaction.abbreviation import describe_error
+from helm_longctx.runner.batches.services import find_service, service_name
+from helm_longctx.runner.runner import LongContextRunner, runner_arguments
+from helm_longctx.runner.sending import find_client
+from helm_longctx.runs.ledger import BatchPart, Ledger, Receiver, ledgers
 
 _log = logging.getLogger(__name__)
 
@@ -86,15 +86,15 @@ class BatchRunner(LongContextRunner):
         receiver = Receiver(deployment, service_name(client, deployment, self._plan.as_files))
         with self._prepare(run_spec, run_path) as run, Ledger(run_path) as ledger:
             submission = Submission(receiver, client, lambda request: run.sender(request).result, ledger)
-            states = {run.name(state): state for state in (run.states[number] for number in run.order())}
+            requests = {run.name(each): each for each in (run.requests[number] for number in run.order())}
             unanswered = {
-                name: Unsent(state.request, partial(run.whole_request, state), str(state.instance.id))
-                for name, state in states.items()
+                name: Unsent(each.request, each.whole, str(each.state.instance.id))
+                for name, each in requests.items()
                 if run.journal.get(name) is None
             }
             submission.send_all(unanswered, self._plan.batch_size)
-            answered = len(states) - len(unanswered)
-            _log.info(f"{len(states)} requests: {answered} answered, {submission.summary()}")
+            answered = len(requests) - len(unanswered)
+            _log.info(f"{len(requests)} requests: {answered} answered, {submission.summary()}")
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ class Submission:
         waiting = {name for part in self._ledger.open_parts for name in part.requests}
         pending = {name: unsent for name, unsent in requests.items() if name not in waiting}
         self._waiting = len(requests) - len(pending)
-        if pending and self._service.name != BatchFiles.name:
+        if pending and self._service.has_server:
             self._probe(next(iter(pending.values())).request)
         # OpenAI takes requests of one route in a batch.
         routes = {name: self._client.route(unsent.request) for name, unsent in pending.items()}
@@ -204,12 +204,12 @@ class Submission:
                 raise
             except Exception as error:  # helm-run will count the request as failed
                 self._unsendable += 1
-                _log.warning(f"request for {unsent.instance} cannot be sent: {abbreviate(redact(str(error)))}")
+                _log.warning(f"request for {unsent.instance} cannot be sent: {describe_error(error)}")
                 continue
             self._sent[name] = without_prompt(body)
             yield name, line
 
-    def _create(self, part: Part, file: IO[bytes]) -> str:
+    def _create(self, part: BatchPart, file: IO[bytes]) -> str:
         try:
             batch = self._service.create(part, file)
         except UnsureError as error:
@@ -286,7 +286,7 @@ def settle(ledger: Ledger, receiver: Receiver, service: Service) -> None:
     parts = [part for other in ledgers(ledger.path.parent.parent.iterdir()) for part in other.parts]
     others = {part.batch for part in parts if part.batch}
     for part in doubtful:
-        with name_errors(f"{part.deployment}: its batches cannot be listed"):
+        with wrap_provider_errors(f"{part.deployment}: its batches cannot be listed"):
             search = service.find(part, others)
         if search.batch:
             ledger.set_batch(part, search.batch)
@@ -299,9 +299,13 @@ def settle(ledger: Ledger, receiver: Receiver, service: Service) -> None:
             )
 
 
+class ProviderError(InputError):
+    """A provider cannot be asked, or its reply cannot be read. The cause is an error of the provider's package."""
+
+
 @contextmanager
-def name_errors(what: str) -> Iterator[None]:
-    """Convert an error of a provider's package to one line that starts with `what`.
+def wrap_provider_errors(what: str, kind: type[InputError] = ProviderError) -> Iterator[None]:
+    """Convert an error of a provider's package to an error of a kind, whose line starts with `what`.
 
     Raises:
         InputError: the block failed.
@@ -311,8 +315,8 @@ def name_errors(what: str) -> Iterator[None]:
     except (InputError, OSError):
         raise
     except Exception as error:
-        raise InputError(f"{what}: {_reason(error)}") from error
+        raise kind(f"{what}: {_reason(error)}") from error
 
 
 def _reason(error: BaseException) -> str:
-    return label_error(failure_of_error(error), abbreviate(redact(str(error))))
+    return label_error(failure_of_error(error), describe_error(error))

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 
-from helm_longctx.running.prefixes import Key, order_by_prefix, prefix_keys
-from helm_longctx.runs.claims import Shard
+from helm_longctx.runner.prefixes import Key, order_by_prefix, prefix_keys
+from helm_longctx.runs.shards import Shard
 
 SPLIT = 32
 """Least number of prompts that each shard gets of a context that is divided. A second shard must read the context

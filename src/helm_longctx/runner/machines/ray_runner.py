@@ -1,4 +1,4 @@
-"""`helm-run --runner-class-name helm_longctx.scaling.RayRunner`: shards of runs as Ray tasks, on one machine or many.
+"""`helm-run --runner-class-name helm_longctx.runner.machines.RayRunner`: shards as Ray tasks, on one or many machines.
 
 Each run is a task that waits for the tasks of its shards. All write to the output folder, which is on a disk that the
 nodes share. If a worker or node fails, Ray restarts its task, and the task asks only for the missing answers.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -35,13 +35,14 @@ from helm.benchmark.tokenizer_config_registry import (
 from helm.common.hierarchical_logger import hlog
 from tqdm import tqdm
 
-from helm_longctx.apis.rates import Pace, use_paces
+from helm_longctx._moved import current_name
 from helm_longctx.environment import MAX_COST, max_cost, number_setting, require
 from helm_longctx.errors import InputError
 from helm_longctx.helm.errors import print_error
-from helm_longctx.running.runner import LongContextRunner
-from helm_longctx.runs.claims import BEAT, Shard, process_name, read_claims
-from helm_longctx.scaling.shards import ShardRunner
+from helm_longctx.models.apis.rates import Pace, use_paces
+from helm_longctx.runner.machines.shards import ShardRunner
+from helm_longctx.runner.runner import LongContextRunner
+from helm_longctx.runs.shards import Shard
 
 WORKERS = "HELM_LONGCTX_WORKERS"
 """Number of tasks that send requests to APIs at the same time. By default it is the number of the cluster's CPUs."""
@@ -58,7 +59,7 @@ RETRIES = 10
 TICK, LOG_EVERY = 1.0, 60.0
 """Seconds between two checks of the tasks, and between two lines in the log if there is no terminal."""
 
-LOCAL_CLIENTS = ("helm.clients.huggingface_client", "helm_longctx.models.hf")
+LOCAL_CLIENTS = ("helm.clients.huggingface_client", "helm_longctx.models.local.huggingface")
 """Clients whose models use the GPU of their process."""
 
 _SETTINGS = "HELM_LONGCTX_"
@@ -69,7 +70,6 @@ class Job:
     """The data of the driver's process that a worker needs.
 
     Args:
-        owner: name under which tasks claim shards, so that a restarted task gets its own claim at once.
         arguments: those of `LongContextRunner`.
         paces: the actor that holds the paces of all addresses.
         folder: the working folder, to which paths are relative.
@@ -77,7 +77,6 @@ class Job:
         models, deployments, tokenizers: those that are registered with HELM.
     """
 
-    owner: str
     arguments: Mapping[str, Any]
     paces: Any = field(repr=False)
     folder: str = field(default_factory=os.getcwd)
@@ -159,7 +158,7 @@ class SharedPace(Pace):
 def ask_shard(job: Job, run_spec: RunSpec, shard: Shard) -> None:
     """Send the requests of a shard. This is a Ray task."""
     job.enter()
-    ShardRunner(shard, job.owner, **job.arguments).run_one(run_spec)
+    ShardRunner(shard, **job.arguments).run_one(run_spec)
 
 
 def make_run(job: Job, run_spec: RunSpec, *shards: None) -> None:
@@ -179,7 +178,7 @@ class RayRunner(LongContextRunner):
     code makes are made in this process.
 
     Args:
-        arguments, options: those of `LongContextRunner`.
+        arguments, options: the parameters of `LongContextRunner`.
 
     Raises:
         InputError: the extra `ray` is missing, or there is a limit on the cost.
@@ -205,8 +204,9 @@ class RayRunner(LongContextRunner):
         with connect_ray():
             cluster = Cluster(self._job())
             total = cluster.shards_per_run(len(streamed))
-            self._tasks = {spec.name: cluster.submit(spec, self._shards(spec, total)) for spec in streamed}
-            self._progress = Progress([Path(self._get_run_path(spec)) for spec in streamed])
+            shards = {spec.name: cluster.ask(spec, self._shards(spec, total)) for spec in streamed}
+            self._tasks = {spec.name: cluster.make(spec, shards[spec.name]) for spec in streamed}
+            self._progress = Progress([task for tasks in shards.values() for task in tasks])
             try:
                 super().run_all(run_specs)
             except KeyboardInterrupt:
@@ -246,7 +246,7 @@ class RayRunner(LongContextRunner):
             ray.get_runtime_context().get_node_id(), soft=True
         )
         options = {"num_cpus": 0, "max_restarts": -1, "max_task_retries": -1, "scheduling_strategy": here}
-        return Job(process_name(), arguments, ray.remote(Paces).options(**options).remote())
+        return Job(arguments, ray.remote(Paces).options(**options).remote())
 
     def _shards(self, run_spec: RunSpec, total: int) -> list[Shard]:
         skips = self._skips(run_spec, Path(self._get_run_path(run_spec)))
@@ -273,12 +273,18 @@ class Cluster:
         """Return the number of shards of each run. It is higher for fewer runs, and at most the number of workers."""
         return min(self._workers, -(-TASKS_OF_WORKER * self._workers // max(runs, 1)))
 
-    def submit(self, run_spec: RunSpec, shards: Sequence[Shard]) -> Any:
-        """Submit a run and its shards, and return the reference of the run's result."""
-        ray = import_ray()
-        options = {**self._needs(run_spec.adapter_spec.model_deployment), "max_retries": RETRIES}
-        ask, make = (ray.remote(function).options(**options) for function in (ask_shard, make_run))
-        return make.remote(self._job, run_spec, *(ask.remote(self._job, run_spec, shard) for shard in shards))
+    def ask(self, run_spec: RunSpec, shards: Sequence[Shard]) -> list[Any]:
+        """Submit the shards of a run, and return the references of their results."""
+        ask = self._remote(ask_shard, run_spec)
+        return [ask.remote(self._job, run_spec, shard) for shard in shards]
+
+    def make(self, run_spec: RunSpec, tasks: Sequence[Any]) -> Any:
+        """Submit a run that waits for the tasks of its shards, and return the reference of its result."""
+        return self._remote(make_run, run_spec).remote(self._job, run_spec, *tasks)
+
+    def _remote(self, function: Callable[..., None], run_spec: RunSpec) -> Any:
+        needs = self._needs(run_spec.adapter_spec.model_deployment)
+        return import_ray().remote(function).options(**needs, max_retries=RETRIES)
 
     def _needs(self, deployment: str) -> dict[str, float]:
         """Return a task's resources: a GPU for a model in its process, otherwise a part of a CPU.
@@ -286,34 +292,34 @@ class Cluster:
         A task that asks an API mostly waits. The part lets the wanted number of tasks run at the same time.
         """
         spec = get_model_deployment(deployment).client_spec
-        if not spec.class_name.startswith(LOCAL_CLIENTS):
+        if not current_name(spec.class_name).startswith(LOCAL_CLIENTS):
             return {"num_cpus": int(10_000 * self._resources.get("CPU", 1) / self._workers) / 10_000, "num_gpus": 0}
         is_on_gpu = "GPU" in self._resources and "cpu" not in str((spec.args or {}).get("device"))
         return {"num_cpus": 1, "num_gpus": number_setting(GPUS, 1) if is_on_gpu else 0}
 
 
 class Progress:
-    """Shows how many requests of all runs have an answer: as a bar on a terminal, otherwise in the log.
+    """Shows how many shards of all runs are done: as a bar on a terminal, otherwise in the log.
 
     Args:
-        runs: the runs' folders.
+        tasks: the references of the shards' results.
     """
 
-    def __init__(self, runs: Sequence[Path]):
-        self._counts = dict.fromkeys(runs, (0, 0))
+    def __init__(self, tasks: Sequence[Any]):
+        self._tasks = tasks
         self._last_shown = time.monotonic()
-        self._bar = tqdm(unit="request", disable=None)
+        self._bar = tqdm(total=len(tasks), unit="shard", disable=None)
 
     def show(self) -> None:
         """Show progress if it was not shown for some time."""
-        if time.monotonic() - self._last_shown < (LOG_EVERY if self._bar.disable else BEAT):
+        if not self._tasks or time.monotonic() - self._last_shown < (LOG_EVERY if self._bar.disable else TICK):
             return
         self._last_shown = time.monotonic()
-        self._counts = {run: _count_requests(run, before) for run, (before, _) in self._counts.items()}
-        self._bar.total, self._bar.n = map(sum, zip(*self._counts.values(), strict=True))
+        done, _ = import_ray().wait(self._tasks, num_returns=len(self._tasks), timeout=0, fetch_local=False)
+        self._bar.n = len(done)
         self._bar.refresh()
         if self._bar.disable:
-            hlog(f"{self._bar.n} requests answered of {self._bar.total} in the shards that were started")
+            hlog(f"{len(done)} of {len(self._tasks)} shards are done")
 
     def close(self) -> None:
         """Remove the bar from the terminal."""
@@ -325,18 +331,6 @@ def import_ray() -> Any:
     import ray
 
     return ray
-
-
-def _count_requests(run: Path, before: int) -> tuple[int, int]:
-    """Return how many requests the shards of a run have, and how many of them have an answer.
-
-    Args:
-        before: how many requests there were the last time. A complete run no longer has claims.
-    """
-    claims = read_claims(run).values()
-    return (
-        (sum(each.requests or 0 for each in claims), sum(each.answered for each in claims)) if claims else (before,) * 2
-    )
 
 
 @contextmanager

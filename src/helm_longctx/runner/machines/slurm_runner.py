@@ -1,4 +1,4 @@
-"""`helm-run --runner-class-name helm_longctx.scaling.slurm_runner.SlurmRunner`: a Slurm job for each run.
+"""`helm-run --runner-class-name helm_longctx.runner.machines.slurm_runner.SlurmRunner`: a Slurm job for each run.
 
 HELM's `SlurmRunner` submits the jobs and waits for them, but its jobs load no plugins, so they do not know our models.
 The jobs of this runner load plugins and use `LongContextRunner`.
@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from helm_longctx.helm_json import from_json
+from helm_longctx.helm.objects import from_json
 
 # The module above must be imported before HELM's.
 # isort: split
@@ -27,14 +27,14 @@ from helm.common.hierarchical_logger import setup_default_logging
 from helm_longctx.errors import InputError
 from helm_longctx.helm.errors import print_error
 from helm_longctx.helm.patches import apply_slurm_patch
-from helm_longctx.running.runner import LongContextRunner
+from helm_longctx.runner.runner import LongContextRunner
 
 
 class SlurmRunner(helm_slurm.SlurmRunner, LongContextRunner):
     """HELM's runner for Slurm, with jobs that load plugins and make runs as `LongContextRunner` does.
 
     Args:
-        arguments, options: those of HELM's runner.
+        arguments, options: the parameters of HELM's runner.
 
     Raises:
         RuntimeError: this version of HELM submits its jobs in another way.

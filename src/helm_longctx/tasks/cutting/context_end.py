@@ -17,8 +17,8 @@ from functools import partial
 from typing import Any
 
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.cutting.pieces import LongText, PieceTokenizer
-from helm_longctx.protocol.prompt import FittedPrompt
+from helm_longctx.tasks.cutting.pieces import LongText, PieceTokenizer
+from helm_longctx.tasks.prompt import FittedPrompt
 
 ContextCutter = Callable[[str, Sequence[int], int], FittedPrompt]
 """(prompt, [start, end) of its context in characters, limit in tokens) → the prompt to send."""
@@ -72,7 +72,7 @@ def _cut_by_pieces(tokenizer: PieceTokenizer, prompt: str, span: Sequence[int], 
         else:
             return FittedPrompt(prompt, tokens=tokens)
         # This is tokens(prompt) - tokens(context). Most pieces are in both lists, cancel out and need not be tokenized.
-        # The number can differ from that of the text outside the context, because tokens can join at its ends.
+        # The number can differ from the number of the text outside the context, because tokens can join at its ends.
         context = text.pieces(start, end)
         outside = sum(map(text.size, set(pieces) - set(context))) - sum(map(text.size, set(context) - set(pieces)))
         if limit < outside + special:

@@ -1,7 +1,7 @@
 """Cuts a prompt in its middle, as LV-Eval and LongBench do.
 
 Source: infinigence/LVEval at 63e7ae9, utils.py (truncate_prompt) and, for API models, prediction_gpt.py. LongBench's
-code is the same; that of LongBench v2 decodes both halves at once (THUDM/LongBench at 2e00731, pred.py).
+code is the same; LongBench v2's code decodes both halves at once (THUDM/LongBench at 2e00731, pred.py).
 
 The whole formatted prompt, before any chat template, is tokenized with special tokens. The first half and the last half
 of the limit are kept, and each half is decoded by itself. This has consequences, which are reproduced:
@@ -23,8 +23,8 @@ from functools import lru_cache, partial
 from typing import Any
 
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.cutting.pieces import LongText, PieceTokenizer
-from helm_longctx.protocol.prompt import FittedPrompt
+from helm_longctx.tasks.cutting.pieces import LongText, PieceTokenizer
+from helm_longctx.tasks.prompt import FittedPrompt
 
 RESERVED = 500
 """Tokens of a model's window that the official README leaves for the answer and the chat template."""
@@ -35,7 +35,7 @@ MiddleCutter = Callable[[str, int], FittedPrompt]
 
 Encode = Callable[[str, int], Sequence[int]]
 """(text, n) → its tokens. If the text has more than n tokens, some in the middle may be missing. The result then still
-has more than n tokens, and its first n // 2 and last n // 2 tokens are those of the text."""
+has more than n tokens, and its first n // 2 and last n // 2 tokens are the tokens of the text."""
 
 Decode = Callable[[Sequence[int]], str]
 

@@ -1,4 +1,4 @@
-"""Tokenizes long texts in pieces. The tokens are the same as those of the whole text.
+"""Tokenizes long texts in pieces. The tokens are equal to the tokens of the whole text.
 
 Pieces save memory and time: the encoding of a whole prompt takes about a hundred bytes of memory for each character,
 and more time than the encodings of its parts. If a prompt is far too long, most of it need not be tokenized at all.

@@ -7,9 +7,10 @@ from helm_longctx.benchmarks.helmet.categories.common import make_task, sizes
 from helm_longctx.benchmarks.helmet.data import alce
 from helm_longctx.benchmarks.helmet.release import release_file, repository_file
 from helm_longctx.judging.entailment import TRUE_NLI
-from helm_longctx.protocol.benchmark import Category
-from helm_longctx.protocol.task import Scorer, Task
-from helm_longctx.protocol.template import Template
+from helm_longctx.tasks.baseline import Baseline
+from helm_longctx.tasks.benchmark import Category
+from helm_longctx.tasks.task import Scorer, Task
+from helm_longctx.tasks.template import Template
 
 _CITE_SIZES = sizes(8, 30, 75, 165, 345, 700, most=2000)
 
@@ -45,6 +46,7 @@ def _cite(name: str, title: str, correct: str, score: Scorer, metrics: tuple[str
         arguments=("shots", "seed"),
         official_judge=None if plain else TRUE_NLI,
         record_shapes=records.CITATIONS[data],
+        baseline=Baseline("citation", "It is not known [1]."),
     )
 
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from functools import partial
 
 from helm_longctx.benchmarks.helmet.release import release_file
-from helm_longctx.protocol.lengths import STANDARD
-from helm_longctx.protocol.task import Protocol, Task, Variant
-from helm_longctx.sources.hub import HubFile
-from helm_longctx.sources.release import ReleaseFile
+from helm_longctx.data.hub import HubFile
+from helm_longctx.data.release import ReleaseFile
+from helm_longctx.tasks.lengths import STANDARD
+from helm_longctx.tasks.task import Protocol, Task, Variant
 
 STOP_VARIANTS: dict[Protocol, Variant] = {"paper": Variant(), "current": Variant(stop=("\n",))}
 """The published completions have no stop sequence. Since 2025-08 the official code stops them at a newline."""

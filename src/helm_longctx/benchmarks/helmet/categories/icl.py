@@ -7,10 +7,11 @@ from functools import partial
 from helm_longctx.benchmarks.helmet import prompts, scoring
 from helm_longctx.benchmarks.helmet.categories.common import STOP_VARIANTS, make_task, sizes
 from helm_longctx.benchmarks.helmet.data.icl import Split, load_icl, named_splits, split_tenth
-from helm_longctx.protocol.benchmark import Category
-from helm_longctx.protocol.task import Task
-from helm_longctx.protocol.template import Template
-from helm_longctx.sources.hub import HubDataset
+from helm_longctx.data.hub import HubDataset
+from helm_longctx.tasks.baseline import Baseline
+from helm_longctx.tasks.benchmark import Category
+from helm_longctx.tasks.task import Task
+from helm_longctx.tasks.template import Template
 
 
 def _icl(name: str, title: str, hub: HubDataset, label: str, num_labels: int, split: Split, *shots: int) -> Task:
@@ -29,6 +30,7 @@ def _icl(name: str, title: str, hub: HubDataset, label: str, num_labels: int, sp
         sources=lambda length: (hub,),
         arguments=("shots", "seed", "labels"),
         variants=STOP_VARIANTS,
+        baseline=Baseline("label", "0"),
     )
 
 

@@ -10,13 +10,14 @@ from helm_longctx.benchmarks.helmet.data import books
 from helm_longctx.benchmarks.helmet.data.length_tokenizer import LLAMA_2
 from helm_longctx.benchmarks.helmet.release import repository_file
 from helm_longctx.benchmarks.helmet.rubrics import JUDGE
-from helm_longctx.judging.scores import REPLIES
-from helm_longctx.protocol.benchmark import Category
-from helm_longctx.protocol.task import Loader, Scorer, Task
-from helm_longctx.protocol.template import Template
-from helm_longctx.sources.fetch import Source
-from helm_longctx.sources.hub import HubDataset
-from helm_longctx.sources.release import PinnedFile
+from helm_longctx.data.fetch import Source
+from helm_longctx.data.hub import HubDataset
+from helm_longctx.data.release import PinnedFile
+from helm_longctx.tasks.baseline import AnswerKind, Baseline
+from helm_longctx.tasks.benchmark import Category
+from helm_longctx.tasks.judge_scores import REPLIES
+from helm_longctx.tasks.task import Loader, Scorer, Task
+from helm_longctx.tasks.template import Template
 
 _JUDGED_ANSWER = (*scoring.ANSWER_METRICS, *verdicts.ANSWER_METRICS)
 
@@ -31,6 +32,7 @@ def _long_qa(
     max_tokens: int,
     *sources: Source,
     rubric: PinnedFile | None = None,
+    answer: AnswerKind = "span",
 ) -> Task:
     return make_task(
         name=name,
@@ -50,6 +52,7 @@ def _long_qa(
         official_judge=JUDGE if rubric else None,
         judge_sources={"rubric": rubric} if rubric else {},
         record_shapes=REPLIES if rubric else {},
+        baseline=Baseline(answer, "A"),
     )
 
 
@@ -94,6 +97,7 @@ LONGQA = (
         "exact_match",
         10,
         infbench_file("longbook_choice_eng"),
+        answer="choice",
     ),
 )
 

@@ -8,10 +8,11 @@ from helm_longctx.benchmarks.helmet import prompts, records, scoring
 from helm_longctx.benchmarks.helmet.categories.common import STOP_VARIANTS, make_task, sizes
 from helm_longctx.benchmarks.helmet.data import passages
 from helm_longctx.benchmarks.helmet.release import release_file
-from helm_longctx.protocol.benchmark import Category
-from helm_longctx.protocol.task import Loader, Task
-from helm_longctx.protocol.template import Template
-from helm_longctx.sources.release import ReleaseFile
+from helm_longctx.data.release import ReleaseFile
+from helm_longctx.tasks.baseline import Baseline
+from helm_longctx.tasks.benchmark import Category
+from helm_longctx.tasks.task import Loader, Task
+from helm_longctx.tasks.template import Template
 
 _RAG_SIZES = sizes(20, 50, 105, 220, 440, 1000, most=1000)
 
@@ -38,6 +39,7 @@ def _rag(name: str, title: str, test: str, demos: str, depths: int, load: Loader
         sources=sources,
         arguments=("shots", "seed", "context"),
         variants=STOP_VARIANTS,
+        baseline=Baseline("span", "the United States"),
     )
 
 
@@ -76,6 +78,7 @@ RERANK = (
         sources=lambda length: tuple(release_file(_MSMARCO.format(k=k)) for k in (_RERANK_SIZES[length], 10)),
         arguments=("shots", "seed"),
         variants=STOP_VARIANTS,
+        baseline=Baseline("ranking", "1 > 2 > 3"),
     ),
 )
 

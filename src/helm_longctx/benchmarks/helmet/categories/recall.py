@@ -8,10 +8,11 @@ from helm_longctx.benchmarks.helmet import prompts, scoring
 from helm_longctx.benchmarks.helmet.categories.common import MOST_GENERATED, make_task, official_file, sizes
 from helm_longctx.benchmarks.helmet.data import generate, needles, ruler
 from helm_longctx.benchmarks.helmet.data.recall import load_json_kv, load_ruler
-from helm_longctx.protocol.benchmark import Category
-from helm_longctx.protocol.lengths import STANDARD
-from helm_longctx.protocol.task import Task
-from helm_longctx.protocol.template import Template
+from helm_longctx.tasks.baseline import AnswerKind, Baseline
+from helm_longctx.tasks.benchmark import Category
+from helm_longctx.tasks.lengths import STANDARD
+from helm_longctx.tasks.task import Task
+from helm_longctx.tasks.template import Template
 
 _JSON_KV_SIZES = sizes(50, 105, 220, 440, 900, 1800)
 JSON_KV = make_task(
@@ -30,6 +31,7 @@ JSON_KV = make_task(
     any_length=True,
     arguments=("shots", "seed"),
     most_samples=MOST_GENERATED,
+    baseline=Baseline("lookup", "00000000-0000-0000-0000-000000000000"),
 )
 
 _NEEDLE = Template(prompts.NIAH_USER, prompts.NIAH_PREFIX)
@@ -38,6 +40,12 @@ _CHAIN = Template(prompts.VT_USER, prompts.VT_PREFIX)
 _COMMON = Template(prompts.CWE_USER, prompts.CWE_PREFIX)
 _FREQUENT = Template(prompts.FWE_USER, prompts.FWE_PREFIX)
 _DOCUMENTS = Template(prompts.RULER_QA_USER, prompts.RULER_QA_PREFIX)
+_ANSWERS: dict[Template, AnswerKind] = {
+    _CHAIN: "chain",
+    _COMMON: "frequency",
+    _FREQUENT: "frequency",
+    _DOCUMENTS: "span",
+}
 
 
 def _ruler(
@@ -67,6 +75,7 @@ def _ruler(
         any_length=True,
         arguments=("seed",),
         most_samples=MOST_GENERATED,
+        baseline=Baseline(_ANSWERS.get(template, "lookup"), "0"),
     )
 
 

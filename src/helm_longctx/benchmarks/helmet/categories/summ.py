@@ -10,11 +10,12 @@ from helm_longctx.benchmarks.helmet.data import books
 from helm_longctx.benchmarks.helmet.data.length_tokenizer import LLAMA_2
 from helm_longctx.benchmarks.helmet.release import release_file, repository_file
 from helm_longctx.benchmarks.helmet.rubrics import JUDGE
-from helm_longctx.protocol.benchmark import Category
-from helm_longctx.protocol.task import Loader, Scorer, Task
-from helm_longctx.protocol.template import Template
-from helm_longctx.sources.fetch import Source
-from helm_longctx.sources.hub import HubDataset
+from helm_longctx.data.fetch import Source
+from helm_longctx.data.hub import HubDataset
+from helm_longctx.tasks.baseline import Baseline
+from helm_longctx.tasks.benchmark import Category
+from helm_longctx.tasks.task import Loader, Scorer, Task
+from helm_longctx.tasks.template import Template
 
 _SUMMARY_RUBRIC = repository_file(
     "scripts/eval_gpt4_summ.py", "ad89dd22953326c4036772da97d00904dbaf74129b04e5ea9cc8f6cf75b70bde"
@@ -51,6 +52,7 @@ def _summary(
         official_judge=JUDGE,
         judge_sources={"keypoints": keypoints, "rubric": _SUMMARY_RUBRIC},
         record_shapes=records.SUMMARY,
+        baseline=Baseline("summary", "It is a long text."),
     )
 
 

@@ -12,12 +12,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from helm_longctx.data.jsonl import JsonArray, Row
+from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.sampling import shuffle_order
-from helm_longctx.protocol.task import Example, Settings, Task
-from helm_longctx.protocol.template import CONTEXT, fill
-from helm_longctx.sources.jsonl import JsonArray, Row
-from helm_longctx.sources.root import DataRoot
+from helm_longctx.tasks.sampling import shuffle_order
+from helm_longctx.tasks.task import Example, Settings, Task
+from helm_longctx.tasks.template import CONTEXT, fill
 
 _GRADED = ("qa_pairs", "answers")
 """The columns that the metrics read: the first of ASQA, the second of QAMPARI."""
@@ -105,7 +105,7 @@ def _demonstrations(protocol: Mapping[str, Any], shots: int, seed: int) -> Itera
     """
     demos = protocol["demos"]
     if not 0 <= shots <= len(demos):
-        raise InputError(f"shots={shots}: allowed: 0 to {len(demos)}, the number of demonstrations")
+        raise InputError(f"shots={shots} is invalid; give 0 to {len(demos)}, the number of demonstrations")
     texts = [_demonstration(demo, protocol) for demo in demos]
     # HELMET seeds Python's global generator (eval.py:42), which nothing else uses before this loader.
     rng = random.Random(seed)

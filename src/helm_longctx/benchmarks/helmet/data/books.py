@@ -16,14 +16,14 @@ from tqdm import tqdm
 
 from helm_longctx.benchmarks.helmet import prompts
 from helm_longctx.benchmarks.helmet.data.length_tokenizer import LLAMA_2, make_cutter
+from helm_longctx.data.jsonl import FileRow, JsonLines, Row
+from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.sampling import UnseededShuffles, shuffle_order
-from helm_longctx.protocol.task import Example, Settings, Task
-from helm_longctx.protocol.template import CONTEXT
-from helm_longctx.protocol.text import TextCutter
 from helm_longctx.redaction.abbreviation import digest
-from helm_longctx.sources.jsonl import FileRow, JsonLines, Row
-from helm_longctx.sources.root import DataRoot
+from helm_longctx.tasks.sampling import UnseededShuffles, shuffle_order
+from helm_longctx.tasks.task import TEXT_GROUP, Example, Settings, Task
+from helm_longctx.tasks.template import CONTEXT
+from helm_longctx.tasks.text import TextCutter
 
 LONGEST = 131072
 """NarrativeQA uses texts with more Llama 2 tokens than this."""
@@ -94,7 +94,9 @@ def load_infbench(task: Task, settings: Settings, root: DataRoot, convert: Conve
         # HELMET data.py:620 uses the same seed for every row, so nearly all rows get the same demonstrations.
         others = [other for other in items if other["id"] != item["id"]]
         if shots > len(others):
-            raise InputError(f"{root / path}: shots={shots}, but there are only {len(others)} other rows")
+            raise InputError(
+                f"{root / path}: shots={shots}, but there are only {len(others)} other rows; give fewer shots"
+            )
         row_demos = [demo.format(**others[i]) for i in shuffle_order(len(others), settings.seed)[:shots]]
         fields = {**item, "demo": prompts.INFBENCH_DEMOS.format(demos="\n\n".join(row_demos)) if shots else ""}
         record = {"keypoints": keypoints[row["id"]]} if row["id"] in keypoints else {}
@@ -171,8 +173,8 @@ def _example(
     fields_for_judge = dict(record or {})
     for path in _judge_files(task, "rubric", root):
         fields_for_judge["rubric"] = str(root / path)
-    # A text begins alike at all lengths, so it is in the same group at each.
-    group = f"text {digest(text[:_BEGINNING])[:12]}"
+    # A text begins alike at all lengths and in all tasks, so it is in the same group in each.
+    group = f"{TEXT_GROUP}{digest(text[:_BEGINNING])[:12]}"
     name = f"{task.name}-{position}"
     return Example(name, fields, answers, "official", counter=origin, record=fields_for_judge, group=group)
 
@@ -186,7 +188,7 @@ def _judge_files(task: Task, role: str, root: DataRoot) -> list[str]:
 def _count_shots(task: Task, settings: Settings, demos: list[str], path: Path) -> int:
     shots = task.demonstrations(settings)
     if shots > len(demos):
-        raise InputError(f"{path}: shots={shots}, but there are only {len(demos)} demonstrations")
+        raise InputError(f"{path}: shots={shots}, but there are only {len(demos)} demonstrations; give fewer shots")
     return shots
 
 

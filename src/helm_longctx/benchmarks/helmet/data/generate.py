@@ -6,8 +6,8 @@ import json
 import random
 from collections.abc import Callable
 
-from helm_longctx.protocol.template import CONTEXT
-from helm_longctx.sources.jsonl import Row
+from helm_longctx.data.jsonl import Row
+from helm_longctx.tasks.template import CONTEXT
 
 DEPTHS = 6
 """Number of depths, evenly spaced from start to end. Rows take turns, so that all depths have equally many rows."""
@@ -40,8 +40,8 @@ def fit_rows(
         # Each row has its own generator, so that it does not depend on the number of rows.
         return [make(units, random.Random(f"{seed}:{i}"), i % DEPTHS / (DEPTHS - 1)) for i in range(number)]
 
-    # Two probes give the tokens per unit and those of the rest of the prompt. Units differ in length, so the estimate
-    # can be too high; it is then lowered until all rows fit.
+    # Two probes give the tokens per unit and the tokens of the rest of the prompt. Units differ in length, so the
+    # estimate can be too high; it is then lowered until all rows fit.
     one, two = (measure(rows_of(probe, 1))[0] for probe in (_PROBE, 2 * _PROBE))
     units = _PROBE + (budget - one) * _PROBE // max(1, two - one)
     units = max(1, units if at_most is None else min(units, at_most))

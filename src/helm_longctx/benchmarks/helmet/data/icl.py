@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from helm_longctx.benchmarks.helmet.prompts import ICL_DEMO
+from helm_longctx.data.hub import HubDataset, label_names
+from helm_longctx.data.jsonl import JsonLines
+from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.sampling import shuffle_order, text_seed
-from helm_longctx.protocol.task import Example, Settings, Task
-from helm_longctx.sources.hub import HubDataset, label_names
-from helm_longctx.sources.jsonl import JsonLines
-from helm_longctx.sources.root import DataRoot
+from helm_longctx.tasks.sampling import shuffle_order, text_seed
+from helm_longctx.tasks.task import Example, Settings, Task
 
 
 @dataclass(frozen=True)

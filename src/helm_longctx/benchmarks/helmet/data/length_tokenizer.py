@@ -6,9 +6,9 @@ One tokenizer for all models means that every model gets the same text at a leng
 from __future__ import annotations
 
 from helm_longctx.benchmarks.helmet.prompts import OMITTED
-from helm_longctx.protocol.text import ESTIMATE, TextCutter, TokenCounter, read_token_counter
-from helm_longctx.sources.hub import HubFile
-from helm_longctx.sources.root import DataRoot
+from helm_longctx.data.hub import HubFile
+from helm_longctx.data.root import DataRoot
+from helm_longctx.tasks.text import ESTIMATE, TextCutter, TokenCounter, read_token_counter
 
 LLAMA_2 = HubFile(
     repo="meta-llama/Llama-2-7b-hf",

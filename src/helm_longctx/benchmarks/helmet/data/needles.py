@@ -1,7 +1,7 @@
 """Generates rows of RULER's needle tasks at any length.
 
-The format is that of HELMET's files, which were made with the scripts of hsiehjackson/RULER. The text is our own. A row
-has the official columns and `depth`.
+The format is the same as in HELMET's files, which were made with the scripts of hsiehjackson/RULER. The text is our
+own. A row has the official columns and `depth`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from wonderwords import RandomWord
 
 from helm_longctx.benchmarks.helmet.data.generate import uuid
 from helm_longctx.benchmarks.helmet.prompts import NIAH_NEEDLE
-from helm_longctx.protocol.template import CONTEXT
-from helm_longctx.sources.jsonl import Row
+from helm_longctx.data.jsonl import Row
+from helm_longctx.tasks.template import CONTEXT
 
 KEYS = 4
 """Number of keys in a haystack of niah_multikey_1 and niah_multiquery."""

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from helm_longctx.benchmarks.helmet import prompts
+from helm_longctx.data.jsonl import FileRow, JsonLines, Row, Types
+from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.sampling import shuffle_order, text_seed
-from helm_longctx.protocol.task import Example, Settings, Task
-from helm_longctx.protocol.template import CONTEXT
-from helm_longctx.sources.jsonl import FileRow, JsonLines, Row, Types
-from helm_longctx.sources.root import DataRoot
+from helm_longctx.tasks.sampling import shuffle_order, text_seed
+from helm_longctx.tasks.task import Example, Settings, Task
+from helm_longctx.tasks.template import CONTEXT
 
 _QA_TYPES: Types = {"question": str, "answers": list, "ctxs": list}
 _RERANK_TYPES: Types = {"qid": str, "query": str, "ctxs": list}
@@ -74,8 +74,8 @@ def load_rerank(task: Task, settings: Settings, root: DataRoot) -> Iterator[Exam
     queries = [row["qid"] for row in rows]
     sample = sample_questions(queries, task.sample(settings), settings.seed, file)
     numbers = [number for number, qid in enumerate(queries) if qid in sample]
-    # If there are many demonstrations, the official code leaves out those of all test queries at once. Otherwise it
-    # leaves out those of each example's own query. The draws differ.
+    # If there are many demonstrations, the official code leaves out the demonstrations of all test queries at once.
+    # Otherwise it leaves out the demonstrations of each example's own query. The draws differ.
     at_once = len(demos) > 2 * len(numbers)
     demos_left = [demo for demo in demos if demo["qid"] not in sample] if at_once else demos
     pool = Demonstrations(demos_left, "qid", demo_file, task.demonstrations(settings))
@@ -148,7 +148,10 @@ class Demonstrations:
             demos_by_key.setdefault(self.keys[number], self.rows[number])
             if len(demos_by_key) == self.shots:
                 return list(demos_by_key.values())
-        raise InputError(f"{self.file}: shots={self.shots}, but only {len(demos_by_key)} demonstrations can be drawn")
+        raise InputError(
+            f"{self.file}: shots={self.shots}, but only {len(demos_by_key)} demonstrations can be drawn;"
+            " give fewer shots"
+        )
 
 
 def _less_popular(row: Row, threshold: float | None) -> bool:

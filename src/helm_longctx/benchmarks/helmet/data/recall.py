@@ -14,12 +14,12 @@ from typing import Any
 from helm_longctx.benchmarks.helmet import prompts
 from helm_longctx.benchmarks.helmet.data import generate
 from helm_longctx.benchmarks.helmet.data.length_tokenizer import find_llama2_counter
+from helm_longctx.data.jsonl import JsonLines, Row, Types
+from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.sampling import shuffle_order
-from helm_longctx.protocol.task import Example, Settings, Task
-from helm_longctx.protocol.template import CONTEXT
-from helm_longctx.sources.jsonl import JsonLines, Row, Types
-from helm_longctx.sources.root import DataRoot
+from helm_longctx.tasks.sampling import shuffle_order
+from helm_longctx.tasks.task import Example, Settings, Task
+from helm_longctx.tasks.template import CONTEXT
 
 _TEXTS = (str, list)
 _log = logging.getLogger(__name__)
@@ -119,12 +119,14 @@ def _pairs(task: Task, length: int) -> int:
     for low, high in pairwise(points):
         if low <= length <= high:
             return task.sizes[low] + (task.sizes[high] - task.sizes[low]) * (length - low) // (high - low)
-    raise InputError(f"{task.name}: length={length} is outside {points[0]} to {points[-1]}")
+    raise InputError(f"{task.name}: length={length} is invalid; give {points[0]} to {points[-1]}")
 
 
 def _json_kv(row: Row, where: str, shots: int, at_least: int) -> tuple[dict[str, str], list[str]]:
     if at_least > len(row["demos"]):
-        raise InputError(f"{where}: shots={at_least}, but there are only {len(row['demos'])} demonstrations")
+        raise InputError(
+            f"{where}: shots={at_least}, but there are only {len(row['demos'])} demonstrations; give fewer shots"
+        )
     try:
         demos = [prompts.JSON_KV_DEMO.format(key=key, value=value) for key, value in row["demos"][:shots]]
     except (TypeError, ValueError) as error:
@@ -141,7 +143,7 @@ def _json_kv(row: Row, where: str, shots: int, at_least: int) -> tuple[dict[str,
 def _ruler(row: Row, where: str, names: frozenset[str]) -> tuple[dict[str, str], list[str]]:
     values = {
         **row,
-        # NIAH's files have the column `query`, those of RULER's questions `question` (HELMET data.py:500).
+        # NIAH's files have the column `query`, and files of RULER's questions have `question` (HELMET data.py:500).
         "question": row.get("query", row.get("question", "")),
         "example": f"{row['example']}\n\n" if row.get("example") else "",
     }

@@ -1,8 +1,8 @@
 """Generates rows of RULER's tasks without needles, at any length.
 
-The format is that of HELMET's files, which were made with the scripts of hsiehjackson/RULER. The text is our own. A row
-has the official columns, and `depth` if its evidence stands at one place. Word lists and chains are spread over the
-text, so they have none.
+The format is the same as in HELMET's files, which were made with the scripts of hsiehjackson/RULER. The text is our
+own. A row has the official columns, and `depth` if its evidence stands at one place. Word lists and chains are spread
+over the text, so they have none.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from wonderwords import RandomWord
 
 from helm_longctx.benchmarks.helmet.data.needles import NOISE, word_keys
 from helm_longctx.benchmarks.helmet.prompts import CWE_PREFIX, CWE_USER, VT_PREFIX, VT_USER
-from helm_longctx.protocol.template import CONTEXT
-from helm_longctx.sources.jsonl import Row
+from helm_longctx.data.jsonl import Row
+from helm_longctx.tasks.template import CONTEXT
 
 COMMON_WORDS = 10
 COMMON_REPEATS, UNCOMMON_REPEATS = 30, 3

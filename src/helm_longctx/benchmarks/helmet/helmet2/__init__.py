@@ -1,4 +1,4 @@
-"""HELMET's new tasks, which its repository has beside the published ones. They are never averaged with those."""
+"""HELMET's new tasks: recall and RULER up to 2m tokens, graphs, and LongBench v2, which are in no mean of HELMET."""
 
 from helm_longctx.benchmarks.helmet.helmet2.tasks import HELMET2 as BENCHMARK
 

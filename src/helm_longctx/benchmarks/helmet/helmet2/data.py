@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from helm_longctx.benchmarks.helmet.prompts import OMITTED
+from helm_longctx.data.hub import HubDataset, HubFile
+from helm_longctx.data.jsonl import JsonLines, Types
+from helm_longctx.data.release import Release, ReleaseFile
+from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
-from helm_longctx.protocol.lengths import STANDARD
-from helm_longctx.protocol.sampling import shuffle_order
-from helm_longctx.protocol.task import Example, Settings, Task
-from helm_longctx.protocol.text import TextCutter
-from helm_longctx.sources.hub import HubDataset, HubFile
-from helm_longctx.sources.jsonl import JsonLines, Types
-from helm_longctx.sources.release import Release, ReleaseFile
-from helm_longctx.sources.root import DataRoot
+from helm_longctx.tasks.lengths import STANDARD
+from helm_longctx.tasks.sampling import shuffle_order
+from helm_longctx.tasks.task import Example, Settings, Task
+from helm_longctx.tasks.text import TextCutter
 
 RELEASE = Release(
     "princeton-nlp/HELMET", setting="HELM_LONGCTX_HELMET2_REPO", folder="helmet2", archive="data_v2.tar.gz"

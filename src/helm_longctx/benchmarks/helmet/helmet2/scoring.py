@@ -10,7 +10,7 @@ import re
 
 from helm_longctx.benchmarks.helmet.helmet2.prompts import CHOICE_PREFIX
 from helm_longctx.benchmarks.helmet.scoring import answer_metrics, parse_output
-from helm_longctx.protocol.task import Record, Scores
+from helm_longctx.tasks.task import Record, Scores
 
 _FINAL_LIST = re.compile(r"final answer: ?\[([^\]]*)\]?", re.IGNORECASE)
 _ANY_LIST = re.compile(r"\[([^\]]*)\]?")
@@ -39,7 +39,7 @@ def score_graphwalk(record: Record) -> Scores:
 def score_choice(record: Record) -> Scores:
     """Return the better score of the whole output and of the line after the prefix.
 
-    The substring match is that of the whole output.
+    The substring match is for the whole output.
     """
     whole = answer_metrics(record["prediction"], record["references"])
     parsed = answer_metrics(parse_output(record["prediction"], CHOICE_PREFIX), record["references"])

@@ -21,10 +21,9 @@ from helm_longctx.benchmarks.helmet.helmet2.data import (
 from helm_longctx.benchmarks.helmet.helmet2.prompts import CHOICE_PREFIX, CHOICE_USER, GRAPH_PREFIX, GRAPH_USER
 from helm_longctx.benchmarks.helmet.helmet2.scoring import score_choice, score_graphwalk, score_json_kv
 from helm_longctx.benchmarks.helmet.metrics import METRICS
-from helm_longctx.benchmarks.helmet.tasks import BASELINES
-from helm_longctx.protocol.benchmark import Benchmark, Category
-from helm_longctx.protocol.task import Task
-from helm_longctx.protocol.template import Template
+from helm_longctx.tasks.benchmark import Benchmark, Category
+from helm_longctx.tasks.task import Task
+from helm_longctx.tasks.template import Template
 
 COMMIT = "5dde2ded6f402c9c1a7a224550d43d7ef10158f3"
 LENGTHS = [4096 << power for power in range(10)]
@@ -120,12 +119,10 @@ _RETURNED = {name for category in _CATEGORIES for task in category.tasks for nam
 HELMET2 = Benchmark(
     name="helmet2",
     title="HELMET's new tasks",
-    description="Tasks that HELMET's repository has since 2026, beside the published ones (no results are published)",
+    description="Tasks that HELMET's repository added in 2026 to the published ones (no results are published)",
     revision=f"princeton-nlp/HELMET@{COMMIT[:7]}",
     comparability=1,
     url=f"https://github.com/princeton-nlp/HELMET/tree/{COMMIT[:7]}",
     categories=_CATEGORIES,
     metrics=tuple(metric for metric in METRICS if metric.name in _RETURNED),
-    baselines={name: BASELINES[name] for name in ("json_kv", *_RULER)},
-    page="docs/helmet2.md",
 )

@@ -41,7 +41,7 @@
     return [...form.querySelectorAll("[name=run]:checked")].map((box) => Number(box.value));
   }
 
-  const percent = (score) => (score === null ? "–" : (100 * score).toFixed(score === 0 || score === 1 ? 0 : 1));
+  const percent = (score) => (score === null ? "–" : (100 * score).toFixed(1));
   const depthLabel = (depth) => (depth === null ? "" : `${Math.round(100 * depth)} %`);
 
   function spread(row, chosen) {

@@ -7,12 +7,16 @@
 
   function sortKey(row, column) {
     const cell = row.cells[column];
-    return "sort" in cell.dataset ? Number(cell.dataset.sort) : cell.textContent.trim().toLowerCase();
+    if ("value" in cell.dataset) return Number(cell.dataset.value);
+    // A number that is missing has no key.
+    return cell.classList.contains("number") ? null : cell.textContent.trim().toLowerCase();
   }
 
-  function compare(a, b) {
-    if (typeof a === "number" && typeof b === "number") return a - b;
-    return String(a).localeCompare(String(b), undefined, { numeric: true });
+  function compare(a, b, down) {
+    if (a === null || b === null) return (a === null) - (b === null);
+    const order = typeof a === "number" && typeof b === "number"
+      ? a - b : String(a).localeCompare(String(b), undefined, { numeric: true });
+    return down ? -order : order;
   }
 
   function sortTable(table, column, head) {
@@ -22,9 +26,12 @@
     const down = old ? old === "ascending" : firstDown;
     all("th", table).forEach((each) => each.removeAttribute("aria-sort"));
     head.setAttribute("aria-sort", down ? "descending" : "ascending");
-    const rows = [...table.tBodies[0].rows].map((row) => ({ row, key: sortKey(row, column) }));
-    rows.sort((a, b) => (down ? -1 : 1) * compare(a.key, b.key));
-    table.tBodies[0].append(...rows.map((each) => each.row));
+    // The user's models, the others and the floors stay apart.
+    [...table.tBodies].forEach((body) => {
+      const rows = [...body.rows].map((row) => ({ row, key: sortKey(row, column) }));
+      rows.sort((a, b) => compare(a.key, b.key, down));
+      body.append(...rows.map((each) => each.row));
+    });
   }
 
   all(".table table").forEach((table) => all("th", table).forEach((head, column) =>
@@ -70,8 +77,17 @@
     figure, byModel: "byModel" in figure.dataset, drawn: false, view: null, running: Promise.resolve(),
   }));
 
+  function fit(spec, width) {
+    // The names beside a plot need about 160 pixels.
+    if (spec.width > width) return { ...spec, width: Math.max(180, width - 160) };
+    if (!(spec.columns && spec.spec.width > 0)) return spec;
+    // Each panel also needs the place of its axis.
+    return { ...spec, columns: Math.max(1, Math.min(spec.columns, Math.floor(width / (spec.spec.width + 30)))) };
+  }
+
   function specOf(plot) {
-    const spec = JSON.parse(plot.figure.querySelector(".spec").textContent);
+    const text = plot.figure.querySelector(".spec").textContent;
+    const spec = fit(JSON.parse(text), plot.figure.querySelector(".scroll").clientWidth);
     if (!plot.byModel) return spec;
     const chosen = chosenModels();
     const isShown = (row) => !("model" in row) || chosen.has(row.model) || row.kind === "floor";

@@ -6,6 +6,10 @@
   const dark = stored ? stored === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
   document.documentElement.dataset.theme = dark ? "dark" : "light";
   addEventListener("DOMContentLoaded", () => {
+    // On narrow screens the lists of pages scroll sideways.
+    document.querySelectorAll(".top nav [aria-current]").forEach((link) => {
+      link.parentElement.scrollLeft = link.offsetLeft - link.parentElement.offsetLeft - 14;
+    });
     document.querySelector(".theme").addEventListener("click", () => {
       const next = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
       document.documentElement.dataset.theme = next;

@@ -1,0 +1,96 @@
+"""Reads YAML files of users: an error is one line, and aliases that stand for too much are refused."""
+
+from __future__ import annotations
+
+import math
+from itertools import chain
+from pathlib import Path
+from typing import Any, TextIO
+
+import yaml
+
+from helm_longctx.errors import InputError
+
+_MOST_CHARACTERS = 1_000_000
+"""Number of characters that the values of a file may have after each alias is replaced by its value. A file that itself
+is longer may have `_MOST_TIMES` as many as it has."""
+
+_MOST_TIMES = 4
+
+
+class BoundedAliases:
+    """A mixin for the constructors of PyYAML and ruamel.yaml, which refuses a document before its values are made.
+
+    Some lines of aliases of aliases stand for billions of values ("billion laughs").
+    """
+
+    def construct_document(self, node: Any) -> Any:
+        """Make the values.
+
+        Raises:
+            InputError: the aliases stand for too much, or a value contains itself.
+        """
+        mark = node.start_mark
+        most = max(_MOST_CHARACTERS, _MOST_TIMES * (node.end_mark.index - mark.index))
+        if _count_characters(node, {}) > most:
+            problem = f"the aliases (*name) stand for more than {most:,} characters"
+            allowed = "fewer aliases, and none in its own value"
+            raise InputError(f"{mark.name}:{mark.line + 1}: {problem}; use {allowed}")
+        return super().construct_document(node)  # type: ignore[misc]
+
+
+def _count_characters(node: Any, counts: dict[int, float]) -> float:
+    """Return the number of characters of a node's values, and 1 for each value. Aliases count as their values do."""
+    if id(node) not in counts:
+        counts[id(node)] = math.inf  # until its parts are counted: a node that is a part of itself has no end
+        text = isinstance(node.value, str)
+        # The parts of a mapping are pairs of nodes.
+        parts = () if text else chain.from_iterable(part if isinstance(part, tuple) else (part,) for part in node.value)
+        counts[id(node)] = 1 + (len(node.value) if text else sum(_count_characters(part, counts) for part in parts))
+    return counts[id(node)]
+
+
+class _Loader(BoundedAliases, yaml.SafeLoader):
+    pass
+
+
+def load_yaml(file: TextIO) -> Any:
+    """Read an open file.
+
+    Raises:
+        InputError: it is not YAML, or its aliases stand for too much.
+    """
+    try:
+        return yaml.load(file, Loader=_Loader)  # noqa: S506  # a safe loader
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise explain_yaml_error(Path(file.name), error) from None
+
+
+def read_yaml(path: Path) -> Any:
+    """Read a file.
+
+    Raises:
+        InputError: it cannot be read, is not YAML, or its aliases stand for too much.
+    """
+    try:
+        with path.open(encoding="utf-8") as file:
+            return load_yaml(file)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from None
+
+
+def explain_yaml_error(path: Path, error: Exception) -> InputError:
+    """Return the error for a file that is not YAML.
+
+    It lacks the parser's text, which quotes lines of the file and so perhaps a secret.
+
+    Args:
+        error: of PyYAML, ruamel.yaml or `BoundedAliases`; a `ValueError` for bytes that are not text or for `!!int x`.
+    """
+    if isinstance(error, InputError):
+        return error
+    mark = getattr(error, "problem_mark", None)
+    problem = (
+        getattr(error, "problem", None) or "it is not text, is nested too deeply, or a value does not have its type"
+    )
+    return InputError(f"{path}:{mark.line + 1 if mark else 1}: the file is not YAML: {problem}; write plain YAML")

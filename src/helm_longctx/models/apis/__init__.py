@@ -1,0 +1,20 @@
+"""HELM clients on the official packages of providers, made for long prompts.
+
+A deployment names one by class path: `helm_longctx.models.apis.OpenAIClient` or
+`helm_longctx.models.apis.AnthropicClient`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def __getattr__(name: str) -> Any:
+    """Return the client of a provider. Importing this module imports none."""
+    from helm_longctx.models.apis.provider import our_providers, providers
+
+    # Ours come first, so that the provider of another package can derive its client from one of them.
+    for find in (our_providers, lambda: providers().values()):
+        if found := next((each.client for each in find() if each.client.__name__ == name), None):
+            return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

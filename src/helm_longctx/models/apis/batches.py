@@ -1,0 +1,302 @@
+"""What all batch services have in common: their interface, the results of batches line by line, and errors.
+
+A line of the results that cannot be read costs the answer of one request at most.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
+
+from helm_longctx.environment import max_reply
+from helm_longctx.failures import Failure, label_error
+from helm_longctx.models.apis.parameters import Body
+
+if TYPE_CHECKING:
+    from helm_longctx.models.apis.client import ProviderClient
+
+RETRIES = 5
+"""Number of times that the packages repeat a failed call that costs nothing: uploads, lists, results."""
+
+Value = TypeVar("Value")
+Reading = tuple[Body | None, str | None]
+"""A reply in the API's format, or an error."""
+
+# Lines are often cut off within the reply, which comes after the name. In a text the quotes would be escaped.
+_NAME = re.compile(rb'"custom_id"\s*:\s*"([^"\\]*)"')
+
+
+class LostResultsError(Exception):
+    """The provider does not know the batch, or does not have its results any more."""
+
+
+@dataclass(frozen=True)
+class Format:
+    """The format of a file of requests, and its limits.
+
+    Args:
+        start, between, end: the bytes before, between and after the requests.
+        most_requests, most_bytes: limits of a file.
+    """
+
+    start: bytes
+    between: bytes
+    end: bytes
+    most_requests: int
+    most_bytes: int
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The progress of a batch.
+
+    Args:
+        state: the provider's name of the state.
+        is_ended: whether no more answers will come.
+        done, total: number of requests that are done, and number of all requests.
+        reason: the kind of failure, and why requests of an ended batch have no result.
+    """
+
+    state: str
+    is_ended: bool
+    done: int
+    total: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Search:
+    """The outcome of a search for a batch: its identifier if it was found, and whether a later search is pointless."""
+
+    batch: str | None
+    is_final: bool
+
+
+class UnsureError(Exception):
+    """It is unknown whether a batch was created."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a line says about a request: a reply in the API's format, or an error.
+
+    Args:
+        name: the request's name; None if it cannot be read.
+        line: where the line is, for messages.
+    """
+
+    name: str | None
+    reply: Body | None
+    error: str | None
+    line: str
+
+
+class Part(Protocol):
+    """What a service has to know of the requests that are sent in one batch; see `runs.ledger.Part`."""
+
+    @property
+    def id(self) -> str:
+        """Our own identifier, which the provider stores with the batch if it can."""
+
+    @property
+    def route(self) -> str:
+        """The route of the API."""
+
+    @property
+    def time(self) -> float:
+        """The time just before it was sent, in seconds since 1970."""
+
+    @property
+    def requests(self) -> Mapping[str, Any]:
+        """The requests by their names."""
+
+    @property
+    def batch(self) -> str | None:
+        """The provider's identifier; None while it is not known."""
+
+
+class Service(ABC):
+    """Answers batches. Errors of the packages are raised as they are.
+
+    `progress` and `outcomes` raise `LostResultsError` if the provider does not know the batch any more.
+
+    Args:
+        client: the client of the deployment that is asked.
+        run_path: the run's folder.
+
+    Attributes:
+        name: stands in the record of a run's batches.
+        format: the format of the file of requests.
+        has_server: whether a server answers, which can also be asked directly.
+    """
+
+    name: ClassVar[str]
+    format: ClassVar[Format]
+    has_server: ClassVar[bool] = True
+
+    @abstractmethod
+    def __init__(self, client: ProviderClient, run_path: Path): ...
+
+    @abstractmethod
+    def line(self, name: str, route: str, body: Body) -> bytes:
+        """Return a request in the format of the file."""
+
+    @abstractmethod
+    def create(self, part: Part, file: IO[bytes]) -> str:
+        """Create a batch and return its identifier.
+
+        Raises:
+            UnsureError: the batch may have been created. After any other error it was not created.
+        """
+
+    @abstractmethod
+    def find(self, part: Part, others: set[str]) -> Search:
+        """Look for the batch of a part whose identifier was not stored. `others` are batches of other parts."""
+
+    @abstractmethod
+    def progress(self, part: Part) -> Progress:
+        """Return the progress of a part's batch."""
+
+    @abstractmethod
+    def outcomes(self, part: Part) -> Generator[Outcome, None, None]:
+        """Yield the outcomes in the results of an ended batch, in any order. Requests may be missing or repeated.
+
+        Close the generator if it is not read to its end.
+        """
+
+    @abstractmethod
+    def cancel(self, part: Part) -> None:
+        """Cancel a batch. Answers that exist can still be collected."""
+
+
+def patient(library: Any) -> Any:
+    """Return a copy of a package's client that repeats failed calls."""
+    return library.with_options(max_retries=RETRIES)
+
+
+def read_outcomes(chunks: Iterable[bytes], source: str, read: Callable[[Body], Reading]) -> Iterator[Outcome]:
+    """Read the lines of a results file. A line in another format is a malformed answer.
+
+    Args:
+        chunks: the content, in pieces of any size.
+        source: the file's name for messages.
+        read: reads the outcome from the object in a line; it may raise any of `FORMAT_ERRORS`.
+    """
+    for number, line in enumerate(split_lines(chunks), 1):
+        if line.strip():
+            yield _outcome(line, f"line {number} of {source}", read)
+
+
+def split_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Split bytes after each newline; the last line may have none.
+
+    `str.splitlines` and the HTTP libraries also split at other characters, which JSON texts contain. A line can be as
+    long as a reply (`max_reply`); of a longer one, only one byte more is in the result.
+    """
+    line, most = bytearray(), max_reply()
+    for chunk in chunks:
+        *ends, rest = chunk.split(b"\n")
+        for end in ends:
+            yield bytes(line + end[: most + 1 - len(line)] + b"\n")
+            line.clear()
+        line += rest[: most + 1 - len(line)]
+    if line:
+        yield bytes(line)
+
+
+FORMAT_ERRORS = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
+"""Errors of code that reads a line in another format."""
+
+
+def _outcome(line: bytes, where: str, read: Callable[[Body], Reading]) -> Outcome:
+    row: Any = None
+    try:
+        if len(line.rstrip(b"\n")) > max_reply():
+            raise ValueError
+        # Unlike orjson, json accepts lone surrogates, which answers can contain.
+        row = json.loads(line)
+        reply, error = read(row)
+        return Outcome(check_type(row["custom_id"], str), reply, error, where)
+    except FORMAT_ERRORS as problem:
+        # The error's text could quote the answer, so only its type is named.
+        error = label_error(Failure.MALFORMED, f"{where} cannot be read: {type(problem).__name__}")
+        return Outcome(_find_name(line, row), None, error, where)
+
+
+def _find_name(line: bytes, row: Any) -> str | None:
+    """Return the request's name in a line that cannot be read; None if there is none."""
+    if row is None:
+        found = _NAME.search(line)
+        return found[1].decode("ascii", "replace") if found else None
+    name = row.get("custom_id") if isinstance(row, dict) else None
+    return name if isinstance(name, str) else None
+
+
+def check_type(value: Any, kind: type[Value]) -> Value:
+    """Return a value of a type.
+
+    Raises:
+        TypeError: the value has another type.
+    """
+    if not isinstance(value, kind):
+        raise TypeError
+    return value
+
+
+@contextmanager
+def unsure() -> Iterator[None]:
+    """Raise `UnsureError` for errors after which the server may still have created the batch."""
+    try:
+        yield
+    except Exception as error:
+        status = getattr(error, "status_code", None)
+        # A lost connection and a timeout have no status.
+        if status is None or status >= 500:
+            raise UnsureError(str(error)) from error
+        raise
+
+
+def retrieve(batches: Any, part: Part) -> Any:
+    """Return the provider's record of a batch.
+
+    A server also answers 404 if the address is wrong. So the same client then lists the batches, which fails if the
+    address or the key is wrong. A valid key of another account cannot be recognized.
+
+    Raises:
+        LostResultsError: the provider does not know the batch, but has a list of batches.
+    """
+    try:
+        return batches.retrieve(part.batch)
+    except Exception as error:
+        if not is_missing(error) or not _can_list(batches):
+            raise
+        raise LostResultsError from error
+
+
+def _can_list(batches: Any) -> bool:
+    try:
+        return isinstance(batches.list(limit=1).data, list)
+    except Exception:  # the first error is reported
+        return False
+
+
+@contextmanager
+def lost_if_missing() -> Iterator[None]:
+    """Raise `LostResultsError` if the server answers that what the block requests does not exist."""
+    try:
+        yield
+    except Exception as error:
+        if is_missing(error):
+            raise LostResultsError from error
+        raise
+
+
+def is_missing(error: BaseException) -> bool:
+    """Whether a server answers that what was requested does not exist."""
+    return getattr(error, "status_code", None) == 404

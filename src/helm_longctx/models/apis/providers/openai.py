@@ -1,0 +1,396 @@
+"""OpenAI: the client for its protocol, of OpenAI and of any compatible server, its batches, and the provider's record.
+
+Limits of batches: https://platform.openai.com/docs/guides/batch, read in November 2026.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections import defaultdict
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import IO, Any
+
+import orjson
+from helm.common.cache import CacheConfig
+from helm.common.request import GeneratedOutput, Request, RequestResult, Thinking
+
+from helm_longctx.errors import InputError, bad_argument
+from helm_longctx.failures import Failure, FailureError, failure_of_text, is_refusal, label_error
+from helm_longctx.models.apis.batches import (
+    Format,
+    Outcome,
+    Part,
+    Progress,
+    Reading,
+    Search,
+    Service,
+    check_type,
+    lost_if_missing,
+    patient,
+    read_outcomes,
+    retrieve,
+    split_lines,
+    unsure,
+)
+from helm_longctx.models.apis.client import ProviderClient, check_text, turns
+from helm_longctx.models.apis.http import derive
+from helm_longctx.models.apis.nvcf import FunctionCalls
+from helm_longctx.models.apis.parameters import Body
+from helm_longctx.models.apis.provider import HelmClient, Provider
+from helm_longctx.models.apis.replies import check_error, check_piece, cut_at_stop, cut_stream
+from helm_longctx.models.apis.usage import Usage, check_usage, read_counts, with_usage
+from helm_longctx.redaction.text import SecretFormat
+
+CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
+
+TAG = "helm_longctx"
+"""Name of the field in the metadata of batches that holds our identifier of the part."""
+
+MANY = 10**9
+
+PIECE = 1 << 20
+"""Bytes of a file of results that are read at once."""
+
+FORMS = {"chat": "chat", "completions": "completion", "both": "both"}
+"""The allowed values of `form`, and the form of the prompt for each of them."""
+
+
+class OpenAIClient(ProviderClient):
+    """Sends chats and completions in OpenAI's protocol.
+
+    Args:
+        cache_config, api_key, base_url, settings: see `ProviderClient`.
+        org_id: OpenAI's organization; HELM takes it from its credentials file.
+        form: `chat` sends every request as a chat, `completions` as a completion. With `both`, a request that
+            has `messages`, which can be an empty list, is sent as a chat, and any other as a completion.
+        nvcf: whether `base_url` is a function in NVIDIA Cloud Functions.
+
+    Raises:
+        InputError: `form` is invalid, `base_url` is not the address of a function, or see `ProviderClient`.
+    """
+
+    def __init__(
+        self,
+        cache_config: CacheConfig,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        org_id: str | None = None,
+        form: str = "chat",
+        nvcf: bool = False,
+        **settings: Any,
+    ):
+        self._form, self._org_id = self.request_form({"form": form}), org_id
+        self._function = base_url or "" if nvcf else None
+        super().__init__(cache_config, api_key, base_url, **settings)
+
+    @classmethod
+    def request_form(cls, arguments: Mapping[str, Any]) -> str:
+        """Return what a client with these arguments sends: `chat`, `completion`, or `both` if each request decides.
+
+        Raises:
+            InputError: `form` is invalid.
+        """
+        form = arguments.get("form", "chat")
+        if form not in FORMS:
+            raise bad_argument(cls.__name__, "form", form, FORMS)
+        return FORMS[form]
+
+    def route(self, request: Request) -> str:
+        """Return the path of chats or of completions."""
+        is_completion = request.messages is None if self._form == "both" else self._form == "completion"
+        return COMPLETIONS if is_completion else CHAT
+
+    def parse(self, request: Request, reply: Body) -> RequestResult:
+        """Return the answer in a reply; see `ProviderClient.parse`."""
+        check_error(reply)
+        choices = first_choices(reply.get("choices"))
+        if not choices:
+            raise FailureError(Failure.MALFORMED, "the server's answer has no choices")
+        return with_usage(_answer(request, choices[0]), _usage(reply.get("usage")))
+
+    def _wanted_body(self, request: Request) -> Body:
+        check_text(request)
+        settings, chats = self.settings, self.route(request) == CHAT
+        if not chats and request.messages:
+            raise FailureError(Failure.BAD_REQUEST, "messages cannot be sent as a completion; set form=both")
+        body: Body = {"model": settings.model or request.model.partition("/")[2]}
+        body |= {"messages": turns(request)} if chats else {"prompt": request.prompt}
+        body |= {"max_tokens": request.max_tokens + settings.thinking_tokens, "temperature": request.temperature}
+        optional = {
+            # Without sampling `top_p` has no effect. It is not sent, because some servers refuse it.
+            "top_p": request.top_p if request.temperature else None,
+            "presence_penalty": request.presence_penalty or None,
+            "frequency_penalty": request.frequency_penalty or None,
+            "stop": request.stop_sequences or None,
+            # Only requests to judges have a seed (`judging.judge.SeededRequest`); HELM's class has no such field.
+            "seed": getattr(request, "seed", None),
+            # The route of completions does not know the parameter.
+            "reasoning_effort": settings.reasoning_effort if chats else None,
+        }
+        body |= {name: value for name, value in optional.items() if value is not None}
+        return {**body, **(settings.extra_body or {})}
+
+    def _make_library(self, **options: Any) -> Any:
+        import openai
+
+        return openai.OpenAI(organization=self._org_id, **options)
+
+    def _make_auth(self) -> Any:
+        return None if self._function is None else derive(FunctionCalls, self._http.Auth)(self._function, self._http)
+
+    def _stream_fields(self, body: Body) -> Body:
+        streams = self.settings.stream or body.get("stream")
+        return {"stream": True, "stream_options": {"include_usage": True}} if streams else {}
+
+    def _join(self, events: Iterable[Any]) -> Body:
+        return _join(events)
+
+
+def _answer(request: Request, choice: Body) -> RequestResult:
+    message = choice.get("message") or {}
+    reason, text = choice.get("finish_reason"), message.get("content", choice.get("text"))
+    if is_refusal(reason) or message.get("refusal"):
+        raise FailureError(Failure.REFUSED, f"{reason}: {message.get('refusal') or 'the answer was removed'}")
+    # DeepSeek names the field `reasoning_content`, OpenRouter and newer versions of vLLM `reasoning`.
+    reasoning = message.get("reasoning_content") or message.get("reasoning")
+    if text is None and (reason == "length" or reasoning):
+        text = ""  # the answer is only reasoning
+    if not isinstance(text, str):
+        raise FailureError(Failure.MALFORMED, "the server's answer has no text: its content is null or of another type")
+    output = GeneratedOutput(
+        text=cut_at_stop(text, request.stop_sequences),
+        logprob=0,
+        tokens=[],
+        finish_reason={"reason": reason or "unknown"},
+        thinking=Thinking(reasoning) if isinstance(reasoning, str) else None,
+    )
+    return RequestResult(True, [], [output], False)
+
+
+_COUNTS = (
+    *("prompt_tokens", "completion_tokens", "total_tokens"),
+    *("prompt_tokens_details.cached_tokens", "prompt_tokens_details.cache_write_tokens"),
+    "completion_tokens_details.reasoning_tokens",
+)
+
+
+def _usage(usage: object) -> Usage | None:
+    counts = read_counts(usage, *_COUNTS)
+    if counts is None:
+        return None
+    prompt, answer, total, cached, written, reasoning = counts
+    # Some servers count reasoning only in the total.
+    return check_usage(Usage(prompt, cached, written, max(answer, total - prompt), reasoning))
+
+
+_FIELDS = ("id", "object", "created", "model", "usage")
+
+
+def _join(chunks: Iterable[Any]) -> Body:
+    """Join the chunks of a chat or of a completion with one choice.
+
+    Raises:
+        FailureError: the stream ended without a finish reason, or a piece of the answer is not text.
+    """
+    reply: Body = {}
+    texts: defaultdict[str, list[str]] = defaultdict(list)
+    reason, chats = None, True
+    for chunk in chunks:
+        reply |= {name: chunk[name] for name in _FIELDS if chunk.get(name) is not None}
+        for choice in first_choices(chunk.get("choices")):
+            # Chunks of completions have a text in the place of a delta.
+            chats = "text" not in choice
+            delta = (choice.get("delta") or {}) if chats else {"text": choice["text"]}
+            for name, text in delta.items():
+                check_piece(name, text)
+                if isinstance(text, str):
+                    texts[name].append(text)
+            reason = choice.get("finish_reason") or reason
+    if reason is None:
+        raise cut_stream()
+    parts: Body = {name: "".join(pieces) for name, pieces in texts.items()}
+    # `role` stands last because its pieces were joined, too, and some servers send it with every chunk.
+    choice = {"message": {"content": None, **parts, "role": "assistant"}} if chats else {"text": parts.get("text")}
+    return {**reply, "choices": [{"index": 0, "finish_reason": reason, **choice}]}
+
+
+def first_choices(choices: object) -> list[Body]:
+    """Return the choices with the index 0, which is the only one that is asked for. Some servers send no index."""
+    found = [each for each in choices if isinstance(each, dict)] if isinstance(choices, list) else []
+    return [each for each in found if each.get("index") in (0, None)]
+
+
+class OpenAIBatches(Service):
+    """OpenAI's batch API, of OpenAI or of a compatible server."""
+
+    name = "openai"
+    format = Format(b"", b"\n", b"\n", 50_000, 200_000_000)
+
+    def __init__(self, client: ProviderClient, run_path: Path):
+        self._client, self._patient = client.client, patient(client.client)
+        self._bulk = patient(client.bulk_library())
+
+    def line(self, name: str, route: str, body: Body) -> bytes:
+        """Return a line of an input file."""
+        return _line(name, route, body)
+
+    def create(self, part: Part, file: IO[bytes]) -> str:
+        """Upload the file and create the batch. A file without a batch costs nothing and expires after 30 days."""
+        uploaded = self._bulk.files.create(file=(f"helm-longctx-{part.id}.jsonl", file), purpose="batch")
+        with unsure():
+            # The call is not repeated, because a second batch would cost as much as the first one.
+            batch = self._client.batches.create(
+                completion_window="24h",
+                endpoint=part.route,
+                input_file_id=uploaded.id,
+                metadata={TAG: part.id},
+            )
+        return str(batch.id)
+
+    def find(self, part: Part, others: set[str]) -> Search:
+        """Look for the batch that has the part's identifier in its metadata."""
+        batches = self._patient.batches.list(limit=100)
+        return Search(next((batch.id for batch in batches if (batch.metadata or {}).get(TAG) == part.id), None), True)
+
+    def progress(self, part: Part) -> Progress:
+        """Return the batch's status."""
+        batch = retrieve(self._patient.batches, part)
+        counts, status = batch.request_counts, batch.status
+        done = counts.completed + counts.failed if counts else 0
+        reason = label_error(Failure.TEMPORARY, f"the batch ended ({status}) before this request was answered")
+        if errors := [error.message for error in (batch.errors and batch.errors.data) or [] if error.message]:
+            reason = label_error(failure_of_text(errors[0]), f"the batch has failed: {errors[0]}")
+        is_ended = status in ("completed", "failed", "expired", "cancelled")
+        return Progress(status, is_ended, done, len(part.requests), reason)
+
+    def outcomes(self, part: Part) -> Generator[Outcome, None, None]:
+        """Read the file of answers and the file of errors."""
+        batch = retrieve(self._patient.batches, part)
+        for file in filter(None, (batch.output_file_id, batch.error_file_id)):
+            # The batch was found, so address and key are right, and a file that is not found has expired.
+            with lost_if_missing(), self._bulk.files.with_streaming_response.content(file) as response:
+                yield from read_outcomes(response.iter_bytes(), file, read_result)
+
+    def cancel(self, part: Part) -> None:
+        """Cancel the batch."""
+        self._patient.batches.cancel(part.batch)
+
+
+class BatchFiles(Service):
+    """Files in OpenAI's format, which the user gives to `vllm run-batch`. A batch is identified by its file's name.
+
+    The files stand in the folder `batches` of the run's folder.
+    """
+
+    name, has_server = "files", False
+    # A file has no limits, unlike a provider's batch.
+    format = Format(b"", b"\n", b"\n", MANY, MANY * MANY)
+
+    def __init__(self, client: ProviderClient, run_path: Path):
+        self._folder = run_path / "batches"
+
+    def line(self, name: str, route: str, body: Body) -> bytes:
+        """Return a line of an input file.
+
+        Raises:
+            InputError: the request is not a chat.
+        """
+        if route != CHAT:
+            raise InputError(f"`vllm run-batch` answers no requests to {route}; set form: chat in the deployment")
+        return _line(name, route, body)
+
+    def create(self, part: Part, file: IO[bytes]) -> str:
+        """Write the file."""
+        path = self._folder / _file_name(part)
+        path.parent.mkdir(exist_ok=True)
+        # The file first has another name, so that `vllm run-batch` never reads an incomplete file.
+        with path.with_suffix(".part").open("wb") as target:
+            shutil.copyfileobj(file, target)
+        path.with_suffix(".part").replace(path)
+        return path.name
+
+    def find(self, part: Part, others: set[str]) -> Search:
+        """Look for the file."""
+        name = _file_name(part)
+        return Search(name if (self._folder / name).exists() else None, True)
+
+    def progress(self, part: Part) -> Progress:
+        """Count the lines of the result file."""
+        path, results = self.paths(part)
+        # vLLM may still be writing the last line.
+        lines = (line for line in split_lines(_chunks(results)) if line.endswith(b"\n") and line.strip())
+        done, total = sum(1 for _ in lines), len(part.requests)
+        reason = label_error(Failure.TEMPORARY, f"{results} has no line for the request")
+        if not path.exists():
+            return Progress("cancelled", True, done, total, reason)
+        return Progress("completed" if done >= total else "written", done >= total, done, total, reason)
+
+    def outcomes(self, part: Part) -> Generator[Outcome, None, None]:
+        """Read the result file."""
+        path = self.paths(part)[1]
+        yield from read_outcomes(_chunks(path), path.name, read_result)
+
+    def cancel(self, part: Part) -> None:
+        """Remove the file."""
+        self.paths(part)[0].unlink(missing_ok=True)
+
+    def paths(self, part: Part) -> tuple[Path, Path]:
+        """Return the input file and the result file of a part."""
+        path = self._folder / (part.batch or _file_name(part))
+        return path, path.with_suffix(".results.jsonl")
+
+
+def read_result(row: Body) -> Reading:
+    """Read the outcome from a line of OpenAI's results, or of `vllm run-batch`."""
+    error = row.get("error")
+    if error and not row.get("response"):
+        return None, str(error)
+    response = check_type(row["response"], dict)
+    status, body = response.get("status_code", 200), response.get("body")
+    if status == 200 and not error:
+        return check_type(body, dict), None
+    # This is the wording of the package openai, which `failures` classifies by the status.
+    return None, f"Error code: {check_type(status, int)} - {error or body}"
+
+
+def _file_name(part: Part) -> str:
+    return f"batch-{part.id[:12]}.jsonl"
+
+
+def _line(name: str, route: str, body: Body) -> bytes:
+    return orjson.dumps({"custom_id": name, "method": "POST", "url": route, "body": body})
+
+
+def _chunks(path: Path) -> Iterator[bytes]:
+    """Yield the content of a file in pieces; none if there is no file yet."""
+    if path.exists():
+        with path.open("rb") as file:
+            yield from iter(partial(file.read, PIECE), b"")
+
+
+PROVIDER = Provider(
+    name="openai",
+    client=OpenAIClient,
+    address="https://api.openai.com/v1",
+    package="openai",
+    install="helm-longctx[openai]",
+    key_prefix="OPENAI",
+    routes={"chat": CHAT, "completions": COMPLETIONS},
+    batches=OpenAIBatches,
+    batch_files=BatchFiles,
+    secret=SecretFormat(
+        ("sk-",),
+        r"sk-(?:proj|svcacct|admin|None)-(?=[\w*-]{0,60}[\d*])[\w*-]{8,}"
+        r"|sk-(?=[A-Za-z]{0,60}[\d*])[A-Za-z0-9*]{16,}|(?<![A-Za-z])sk-(?=[\w*-]{0,60}[\d*])[\w*-]{24,}",
+    ),
+    helm_clients={
+        "OpenAIClient": HelmClient("OPENAI", sends_messages=True),
+        "OpenAIResponseClient": HelmClient("OPENAI", sends_messages=True),
+        "OpenAILegacyCompletionsClient": HelmClient("OPENAI", sends_messages=False),
+        "AzureOpenAIClient": HelmClient("AZURE_OPENAI", sends_messages=True),
+    },
+    helm_model_arguments=("openai_model_name",),
+    address_variables=("AZURE_OPENAI_ENDPOINT",),
+)

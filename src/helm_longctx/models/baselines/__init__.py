@@ -1,0 +1,1 @@
+"""The baseline models, which read only the prompt, as HELM clients."""

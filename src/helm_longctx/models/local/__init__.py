@@ -1,0 +1,1 @@
+"""A HELM client for Hugging Face models in this process."""

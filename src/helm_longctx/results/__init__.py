@@ -1,0 +1,1 @@
+"""Reads the scores of a suite, chooses those that count, averages and compares them."""

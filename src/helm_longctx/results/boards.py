@@ -1,0 +1,339 @@
+"""All scores of a benchmark in a suite. Tables, pages, exports and comparisons show what a board returns."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+from helm_longctx.errors import InputError
+from helm_longctx.results.means import (
+    OVERALL,
+    category_results,
+    choose_results,
+    choose_tasks,
+    overall_results,
+    tasks_of,
+)
+from helm_longctx.results.reading import PUBLISHED, Result, Run, published_results, read_results, read_runs
+from helm_longctx.tasks.benchmark import Benchmark
+from helm_longctx.tasks.groups import group_name
+from helm_longctx.tasks.lengths import length_label
+
+FLOORS = {"longctx/null": "null", "longctx/lexical": "lexical"}
+"""The models whose scores need no understanding, and their names in plots."""
+
+_INVISIBLE = ("Cc", "Cf", "Cs")
+"""Unicode's categories of control characters, of marks for the layout, and of lone surrogates."""
+
+_NO_XML = "\ufffe\uffff"
+"""Further characters that XML does not allow. The package that draws plots ends the process if it meets one."""
+
+
+class ScoreKey(NamedTuple):
+    """The key of a score. `length` is None for a benchmark without lengths."""
+
+    model: str
+    part: str
+    length: int | None
+    context: str = "full"
+
+
+@dataclass(frozen=True, eq=False)
+class Board:
+    """All results of a benchmark, or of the user's questions in one folder.
+
+    Args:
+        benchmark: the benchmark. For the user's questions, its tasks are those that were run.
+        folder: the folder of the user's files; empty if there are none.
+        short_folder: the last parts of the folder, as many as distinguish it from other folders.
+        tasks: the results of tasks that count, for each judge apart.
+        categories: the results of categories, for each judge apart.
+        overalls: the overall scores, also those that a model does not have, whose `caveats` say why.
+        runs: the user's runs with all their results.
+    """
+
+    benchmark: Benchmark
+    folder: str
+    short_folder: str
+    tasks: Sequence[Result]
+    categories: Sequence[Result]
+    overalls: Sequence[Result]
+    runs: Sequence[tuple[Run, Sequence[Result]]]
+
+    @property
+    def name(self) -> str:
+        """The name, such as `helmet`, which no other board has."""
+        return "_".join(filter(None, (self.benchmark.name, self.folder)))
+
+    @property
+    def file_name(self) -> str:
+        """The name as part of a file's name."""
+        return group_name(self.benchmark, "", "", folder=self.folder)
+
+    @property
+    def title(self) -> str:
+        """The title. Of the user's folder it has the short name."""
+        return f"{self.benchmark.title} {self.short_folder}".strip()
+
+    @cached_property
+    def results(self) -> Mapping[ScoreKey, Result]:
+        """The result of each place that was run, with or without a score: of several judges the one that counts."""
+        rows = sorted((*self.tasks, *self.categories, *self.overalls), key=lambda each: not each.has_score)
+        return {score_key(each): each for each in choose_results(rows, score_key)}
+
+    @cached_property
+    def scores(self) -> Mapping[ScoreKey, Result]:
+        """The result of each place that has a score."""
+        return {place: each for place, each in self.results.items() if each.has_score}
+
+    def score(self, model: str, part: str, length: int | None, context: str = "full") -> Result | None:
+        """Return the score of a part, which can be `OVERALL`; None if the model lacks one."""
+        return self.scores.get(ScoreKey(model, part, length, context))
+
+    def find(self, model: str, part: str, length: int | None, context: str = "full") -> Result | None:
+        """Return the result of a part, whose `caveats` say why it has no score; None if the part was not run."""
+        return self.results.get(ScoreKey(model, part, length, context))
+
+    @cached_property
+    def models(self) -> list[str]:
+        """All models with a score, the user's own first."""
+        names = dict.fromkeys(place.model for place in self.scores)
+        return sorted(names, key=lambda name: name.startswith(PUBLISHED))
+
+    @cached_property
+    def own_models(self) -> list[str]:
+        """The user's models with a score."""
+        return [model for model in self.models if not model.startswith(PUBLISHED)]
+
+    def is_floor(self, model: str) -> bool:
+        """Whether a model's scores need no understanding."""
+        return model in FLOORS or model.removeprefix(PUBLISHED) in self.benchmark.floors
+
+    @cached_property
+    def competitors(self) -> list[str]:
+        """The models that are compared: all except the floors."""
+        return [model for model in self.models if not self.is_floor(model)]
+
+    @cached_property
+    def lengths(self) -> list[int | None]:
+        """All lengths with a score, ascending."""
+        return sorted({place.length for place in self.scores}, key=lambda length: length or 0)
+
+    @cached_property
+    def columns(self) -> list[str]:
+        """The parts whose mean is the overall score: the averaged categories, or the tasks of a single one."""
+        averaged = [entry for entry, category in self.benchmark.entries.items() if category.averaged]
+        if len(averaged) == 1:
+            return [task.name for task in self.benchmark.entries[averaged[0]].tasks]
+        return averaged
+
+    @cached_property
+    def others(self) -> list[str]:
+        """The parts with a column of their own that are in no mean: other categories, and variants of tasks."""
+        entries = self.benchmark.entries.items()
+        rest = [entry for entry, category in entries if not category.averaged]
+        return [*rest, *(task.name for _, category in entries for task in category.variants)]
+
+    @cached_property
+    def titles(self) -> dict[str, str]:
+        """The title of each part."""
+        tasks = {task.name: task.title for task in self.benchmark.tasks}
+        categories = {name: category.title or self.benchmark.title for name, category in self.benchmark.entries.items()}
+        return {OVERALL: self.benchmark.overall or "Overall", **categories, **tasks}
+
+    def parts_at(self, length: int | None, context: str = "full") -> list[str]:
+        """Return the parts with a column at a length: the overall score, the parts of the mean, and the others."""
+        # With a single column, the overall score would repeat it.
+        columns = self.columns_at(length, context)
+        parts = [OVERALL, *columns, *self.others]
+        found = [part for part in parts if self._has_scores(part, length, context)]
+        return [part for part in found if part != OVERALL or len(self.columns) > 1]
+
+    def columns_at(self, length: int | None, context: str = "full") -> list[str]:
+        """Return the columns of the mean that exist at a length."""
+        return [part for part in self.columns if self._has_scores(part, length, context)]
+
+    def _has_scores(self, part: str, length: int | None, context: str) -> bool:
+        return any((model, part, length, context) in self.scores for model in self.models)
+
+    def tasks_of(self, part: str, length: int | None) -> list[str]:
+        """Return the tasks of a part."""
+        if part == OVERALL:
+            return [task for column in self.columns_at(length) for task in self.tasks_of(column, length)]
+        if category := self.benchmark.entries.get(part):
+            return [task.name for task in category.tasks_at(length)]
+        return [part]
+
+    @cached_property
+    def main_length(self) -> int | None:
+        """The longest length that most of the user's models have; without own models, most published ones.
+
+        More models can have a shorter length, but not twice as many.
+        """
+        if not self.lengths:
+            return None
+        models = self.own_models or self.models
+        places = {(place.model, place.length) for place in self.scores}
+        having = {length: sum((model, length) in places for model in models) for length in self.lengths}
+        # The lengths are ascending, so the last one is the longest.
+        return [length for length, count in having.items() if 2 * count > max(having.values())][-1]
+
+    @property
+    def main_length_first(self) -> list[int | None]:
+        """The lengths in the order of a page's sections: the main length, and then the others from long to short."""
+        return [self.main_length, *(length for length in reversed(self.lengths) if length != self.main_length)]
+
+    def main_part(self, length: int | None) -> str:
+        """Return the part by which models are ranked: that with most of the user's models, first the overall score.
+
+        A part that only floors have ranks nothing, so it is used only if there is no other.
+        """
+        models = self.own_models or self.models
+
+        def count(part: str) -> tuple[bool, int]:
+            found = sum((model, part, length, "full") in self.scores for model in models)
+            return bool(self.ranking(length, part)), found
+
+        # `max` returns the first of equal parts, so the overall score is preferred. Without full context there is none.
+        return max(self.parts_at(length), key=count, default=OVERALL)
+
+    def ranking(self, length: int | None, part: str = OVERALL) -> list[Result]:
+        """Return the scores of a part, the best first, without the floors."""
+        found = [score for model in self.competitors if (score := self.score(model, part, length))]
+        return sorted(found, key=lambda score: -score.interval.mean)
+
+    def floors(self, part: str, length: int | None) -> list[Result]:
+        """Return the scores of a part that need no understanding of the context."""
+        return [score for model in self.models if self.is_floor(model) and (score := self.score(model, part, length))]
+
+    def floor(self, part: str, length: int | None) -> float | None:
+        """Return the best score that needs no understanding of the context; None if there is none."""
+        return max((score.interval.mean for score in self.floors(part, length)), default=None)
+
+
+def score_key(result: Result) -> ScoreKey:
+    """Return the place of a result, which results of several judges share."""
+    return ScoreKey(result.model, result.part, result.length, result.context)
+
+
+class Suite(NamedTuple):
+    """All results of a suite, of tasks in runs and published ones, and the boards that are made of them."""
+
+    results: Sequence[Result]
+    boards: Sequence[Board]
+
+
+def read_suite(
+    suite: Path, benchmarks: Iterable[Benchmark], *, published: bool = False, keep_answers: bool = True
+) -> Suite:
+    """Read the results of a suite, and make the boards of its benchmarks, in the order in which they are shown.
+
+    Args:
+        suite: the suite's folder.
+        published: whether to add all published results of these benchmarks to those in the suite.
+        keep_answers: whether results have the scores of answers, which comparisons need.
+
+    Raises:
+        InputError: the suite has no score, or a file of a run is damaged.
+    """
+    benchmarks = tuple(benchmarks)
+    results = read_results(suite, benchmarks, keep_answers)
+    boards = make_boards(results, benchmarks, published)
+    if not boards:
+        raise InputError(f"{suite} has no scores; run helm-run or helm-longctx run with this --suite first")
+    return Suite(results, boards)
+
+
+def make_boards(results: Iterable[Result], benchmarks: Iterable[Benchmark], published: bool = False) -> list[Board]:
+    """Return a board for each benchmark with results, and one for each folder of the user's files; see `read_suite`.
+
+    Those with own runs come first, then benchmarks that lead, then the others in their order.
+    """
+    groups: dict[tuple[str, str], list[Result]] = defaultdict(list)
+    for result in results:
+        groups[result.benchmark, result.folder].append(result)
+    short = shorten_folders(folder for _, folder in groups)
+    boards = [
+        _make_board(
+            each, folder, short[folder], [*groups[name, folder], *(published_results(each) if published else ())]
+        )
+        for each in benchmarks
+        for name, folder in sorted(groups)
+        if name == each.name
+    ]
+    # The sort is stable.
+    boards.sort(key=lambda board: (not board.runs, not board.benchmark.leads))
+    return [board for board in boards if board.runs or board.scores]
+
+
+def published_boards(benchmarks: Iterable[Benchmark]) -> list[Board]:
+    """Return a board of the published results of each benchmark that has some."""
+    benchmarks = tuple(benchmarks)
+    return make_boards([result for each in benchmarks for result in published_results(each)], benchmarks)
+
+
+def shorten_folders(folders: Iterable[str]) -> dict[str, str]:
+    """Return for each folder its last part, or as many of its last parts as distinguish it from the others."""
+    short: dict[str, str] = {}
+    for folder in (paths := list(folders)):
+        parts = folder.split("/")
+        ends = ("/".join(parts[-count:]) for count in range(1, len(parts) + 1))
+        # The whole folder is the last one, which no other folder ends in unless it is longer.
+        short[folder] = next(
+            (end for end in ends if sum(f"/{other}".endswith(f"/{end}") for other in paths) == 1), folder
+        )
+    return short
+
+
+def _make_board(benchmark: Benchmark, folder: str, short_folder: str, results: Sequence[Result]) -> Board:
+    tasks = choose_tasks(each for each in results if each.task)
+    benchmark = _with_own_tasks(benchmark, tasks)
+    # Only one of several runs of a task counts, but a task can be in several categories.
+    categories = category_results(results, benchmark)
+    overalls, runs = overall_results(categories, benchmark), list(read_runs(results))
+    return Board(benchmark, folder, short_folder, tasks, categories, overalls, runs)
+
+
+def _with_own_tasks(benchmark: Benchmark, results: Sequence[Result]) -> Benchmark:
+    """Return a benchmark of the user's questions with the tasks that were run; another one unchanged."""
+    categories = tuple(
+        replace(category, tasks=tasks_of(category, results), variants=()) if category.needs_path else category
+        for category in benchmark.categories
+    )
+    return replace(benchmark, categories=categories)
+
+
+def own_boards(boards: Iterable[Board]) -> list[Board]:
+    """Return the boards with the user's runs, or all if there are none."""
+    boards = list(boards)
+    return [board for board in boards if board.runs] or boards
+
+
+def label(length: int | None) -> str:
+    """Return a length's label; empty for None."""
+    return "" if length is None else length_label(length)
+
+
+def show_model(model: str) -> str:
+    """Return a model's name for readers, which pages and plots can show."""
+    return one_line(model.removeprefix(PUBLISHED))
+
+
+def one_line(text: str) -> str:
+    """Return a text without line breaks and invisible characters, such as those that reverse the direction of text."""
+    seen = "".join(" " if _is_invisible(character) else character for character in text)
+    return " ".join(seen.split())
+
+
+def _is_invisible(character: str) -> bool:
+    return unicodedata.category(character) in _INVISIBLE or character in _NO_XML
+
+
+def percent(value: float) -> str:
+    """Return a score in percent with one decimal, as people read it."""
+    return f"{100 * value:.1f}"

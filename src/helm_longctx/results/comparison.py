@@ -1,0 +1,386 @@
+"""Compares models: in pairs on the instances that both answered, by intervals if they share none, and as a ranking."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import combinations
+from statistics import fmean
+from typing import NamedTuple, TypeVar
+from urllib.parse import quote
+
+import numpy as np
+
+from helm_longctx.errors import InputError, list_choices, shorten
+from helm_longctx.results.boards import Board, label
+from helm_longctx.results.lengths import nearest_depth
+from helm_longctx.results.means import OVERALL
+from helm_longctx.results.reading import Result
+from helm_longctx.results.statistics.comparison import (
+    Comparison,
+    Decision,
+    Pairs,
+    compare_intervals,
+    compare_parts,
+    holm,
+)
+from helm_longctx.results.statistics.comparison import find_differences as decide_differences
+from helm_longctx.results.statistics.intervals import Interval
+from helm_longctx.results.statistics.ranking import (
+    Rank,
+    borda,
+    interquartile_mean,
+    kemeny,
+    performance_profile,
+    rank_ranges,
+)
+from helm_longctx.runs.scores import InstanceScore
+
+Part = TypeVar("Part", str, int)
+
+THRESHOLDS = tuple(round(0.05 * step, 2) for step in range(21))
+"""Scores at which performance profiles are computed."""
+
+
+Differences = Mapping[tuple[str, str], Decision]
+"""Whether models differ, for each pair in both directions. The effect is the score of the first minus the second."""
+
+
+def decide_both_ways(comparisons: Mapping[tuple[str, str], Comparison]) -> Differences:
+    """Decide which models differ, with p-values that are adjusted for all pairs, each of which is compared once."""
+    decisions = decide_differences(comparisons)
+    return decisions | {(other, one): _reverse(decision) for (one, other), decision in decisions.items()}
+
+
+def _reverse(decision: Decision) -> Decision:
+    found = decision.comparison
+    effect = Interval(-found.effect.mean, -found.effect.high, -found.effect.low, found.effect.n)
+    return replace(decision, comparison=replace(found, effect=effect, wins=found.losses, losses=found.wins))
+
+
+def find_ranks(ranking: Iterable[Result], differences: Differences) -> dict[str, Rank]:
+    """Return the rank of each model, with the ranks that the differences leave open."""
+    scores = {result.model: result.interval.mean for result in ranking}
+    # Each pair counts once, but the differences have both directions.
+    return rank_ranges(scores, {pair: differences[pair] for pair in combinations(scores, 2) if pair in differences})
+
+
+@cache
+def find_differences(board: Board, part: str, length: int | None) -> Differences:
+    """Compare every two of the models with a score of a part. The floors are not compared."""
+    comparisons = {}
+    for one, other in combinations(board.ranking(length, part), 2):
+        pair = one.model, other.model
+        # A published score has no instances to pair.
+        is_own = not (one.is_published or other.is_published)
+        found = _compare_instances(board, part, length, *pair) if is_own else None
+        comparisons[pair] = found or compare_intervals(one.interval, other.interval)
+    return decide_both_ways(comparisons)
+
+
+def _compare_instances(board: Board, part: str, length: int | None, one: str, other: str) -> Comparison | None:
+    """Test two models on the instances of a part that both have; None if they share none of a task."""
+    tasks = board.tasks_of(part, length)
+    found = {task: _pair(board.score(one, task, length), board.score(other, task, length)) for task in tasks}
+    # If a task is missing, the weighted mean would be over other tasks than the score.
+    if not tasks or not all(pair[2] for pair in found.values()):
+        return None
+    weights = task_weights(board, tasks, length, part)
+    return compare_parts([Pairs(*found[task], weight) for task, weight in weights.items()])
+
+
+def _pair(one: Result | None, other: Result | None) -> tuple[list[float], list[float], list[str]]:
+    """Return the scores of two results on the same instances, and their groups, sorted so that sums are repeatable."""
+    ours, theirs = (by_instance(result.answers if result else ()) for result in (one, other))
+    shared = sorted(ours.keys() & theirs.keys())
+    means = [[mean_of(answers[key]) for key in shared] for answers in (ours, theirs)]
+    return means[0], means[1], [ours[key][0].group for key in shared]
+
+
+def by_instance(answers: Iterable[InstanceScore]) -> dict[str, list[InstanceScore]]:
+    """Return the repeats of each instance that have a score."""
+    found: dict[str, list[InstanceScore]] = defaultdict(list)
+    for answer in answers:
+        if answer.score is not None:
+            found[answer.instance].append(answer)
+    return found
+
+
+def mean_of(repeats: Iterable[InstanceScore]) -> float:
+    """Return the mean over the repeats of an instance."""
+    return fmean(answer.score for answer in repeats if answer.score is not None)
+
+
+def task_weights(board: Board, tasks: Iterable[str], length: int | None, part: str = OVERALL) -> dict[str, float]:
+    """Return the weight of each task in the score of a part: equal columns, and equal tasks within a column.
+
+    Tasks that are in no mean have no weight, unless there are no others.
+    """
+    present = dict.fromkeys(tasks)
+    columns = [part] if part != OVERALL else board.columns
+    found = [[task for task in board.tasks_of(column, length) if task in present] for column in columns]
+    filled = [each for each in found if each] or [[task] for task in present]
+    weights: dict[str, float] = defaultdict(float)
+    for column in filled:
+        for task in column:
+            weights[task] += 1 / (len(filled) * len(column))
+    return weights
+
+
+class Item(NamedTuple):
+    """An instance of a task at a length, on which models are compared."""
+
+    entry: str
+    task: str
+    length: int | None
+    context: str
+    instance: str
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """A comparison of two models on a part of the instances.
+
+    Args:
+        one, other: the models; the effect is the score of `one` minus the score of `other`.
+        by: `all`, `task`, `length` or `depth`.
+        part: the task, the length's label, or the depth in percent.
+        comparison: the comparison, with the weights of the overall score.
+        adjusted: the p-value that is adjusted by Holm's method over all pairs and parts with the same `by`.
+    """
+
+    one: str
+    other: str
+    by: str
+    part: str
+    comparison: Comparison
+    adjusted: float
+
+    @property
+    def better(self) -> str:
+        """The better model; empty if they are tied."""
+        if not Decision(self.comparison, self.adjusted).is_different:
+            return ""
+        return self.one if self.comparison.effect.mean > 0 else self.other
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A model's place in the ranking.
+
+    Args:
+        mean: the score over all shared instances, with the weights of the overall score.
+        rank: the rank by the mean, with the ranks that the comparisons leave open.
+        borda: the number of models that this one is better than, as a mean over tasks and lengths.
+        kemeny: the place in Kemeny's order, from 1.
+        interquartile_mean: the mean of the middle half of the scores in tasks and lengths.
+        profile: for each of `THRESHOLDS` the share of tasks and lengths with a higher score.
+    """
+
+    model: str
+    mean: float
+    rank: Rank
+    borda: float
+    kemeny: int
+    interquartile_mean: float
+    profile: tuple[float, ...]
+
+
+class Contrast(NamedTuple):
+    """The scores of two models on an instance, and the addresses of both answers on HELM's pages."""
+
+    item: Item
+    one: float
+    other: float
+    links: tuple[str, str]
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """A task at a length, with the answers of all models to the instances that all of them have."""
+
+    board: Board
+    entry: str
+    task: str
+    length: int | None
+    context: str
+    answers: Mapping[str, Mapping[str, list[InstanceScore]]]
+
+    @property
+    def instances(self) -> list[str]:
+        return list(next(iter(self.answers.values())))
+
+
+class Table:
+    """The scores of models on the instances for which each of them has a score.
+
+    Args:
+        boards: the boards of a suite; see `read_suite`.
+        models: names of models in the boards.
+        length: only this length; None for all.
+
+    Raises:
+        InputError: a model is unknown, or the models have no scored instance in common.
+    """
+
+    def __init__(self, boards: Iterable[Board], models: Sequence[str], length: int | None = None):
+        boards = list(boards)
+        known = list(dict.fromkeys(each.model for board in boards for each in board.scores.values() if each.answers))
+        for model in models:
+            if model not in known:
+                raise InputError(
+                    f"compare: model={shorten(model)} has no scored instance in this suite; "
+                    f"{list_choices(model, known) or 'no run of the suite has instances'}"
+                )
+        self.models = tuple(models)
+        cells = [cell for board in boards for cell in _find_cells(board, models) if length in (None, cell.length)]
+        if not cells:
+            raise InputError(f"compare: {', '.join(models)} have no scored instance in common; run the same tasks")
+        weights = _weigh(cells)
+        rows = [(cell, weights[place], name) for place, cell in enumerate(cells) for name in cell.instances]
+        self.items = [Item(cell.entry, cell.task, cell.length, cell.context, name) for cell, _, name in rows]
+        self.weights = [weight for _, weight, _ in rows]
+        self._cells = [id(cell) for cell, _, _ in rows]
+        self._rows = {model: [cell.answers[model][name] for cell, _, name in rows] for model in models}
+        self.scores = {model: np.array(list(map(mean_of, found))) for model, found in self._rows.items()}
+        self.groups = [answers[0].group for answers in self._rows[models[0]]]
+
+    @property
+    def outside(self) -> list[str]:
+        """The tasks that are compared but are in no mean."""
+        rows = zip(self.items, self.weights, strict=True)
+        return list(dict.fromkeys(item.task for item, weight in rows if not weight))
+
+    def pairings(self) -> list[Pairing]:
+        """Compare every two models on everything, and by task, length and depth."""
+        lengths = self._split(lambda place: self.items[place].length if self.weights[place] else None)
+        depths = self._split(self._depth)
+        parts = {
+            "all": self._split(lambda place: "" if self.weights[place] else None),
+            "task": self._split(lambda place: self.items[place].task or self.items[place].entry),
+            "length": {label(length): lengths[length] for length in sorted(lengths)},
+            "depth": {f"{depth} %": depths[depth] for depth in sorted(depths)},
+        }
+        return [pairing for by, places in parts.items() for pairing in self._compare_parts(by, places)]
+
+    def standings(self, pairings: Iterable[Pairing]) -> list[Standing]:
+        """Rank the models, best first."""
+        every = {(each.one, each.other): each.comparison for each in pairings if each.by == "all"}
+        cells = self._split(lambda place: str(self._cells[place]) if self.weights[place] else None)
+        # A row for each model and a column for each task and length.
+        table = np.array([[self.scores[model][places].mean() for places in cells.values()] for model in self.models])
+        means = table @ np.array([self.weights[places[0]] for places in cells.values()])
+        ranks = rank_ranges(dict(zip(self.models, map(float, means), strict=True)), decide_differences(every))
+        order, points = kemeny(table), borda(table)
+        standings = [
+            Standing(
+                model,
+                float(means[place]),
+                ranks[model],
+                float(points[place]),
+                order.index(place) + 1,
+                interquartile_mean(table[place]),
+                tuple(float(share) for share in performance_profile(table[place], THRESHOLDS)),
+            )
+            for place, model in enumerate(self.models)
+        ]
+        return sorted(standings, key=lambda standing: standing.rank.rank)
+
+    def contrasts(self, one: str, other: str, most: int, address: str) -> list[Contrast]:
+        """Return the instances with the largest differences between two models, with wins and losses in turn.
+
+        Args:
+            most: largest number of instances.
+            address: address of helm-server.
+        """
+        gaps = self.scores[one] - self.scores[other]
+        wins = [int(place) for place in np.argsort(-gaps, kind="stable") if gaps[place] > 0]
+        losses = [int(place) for place in np.argsort(gaps, kind="stable") if gaps[place] < 0]
+        turns = [place for pair in zip(wins, losses, strict=False) for place in pair]
+        # If one model wins more often, its further wins follow.
+        rest = [*wins[len(losses) :], *losses[len(wins) :]]
+        return [
+            Contrast(
+                self.items[place],
+                float(self.scores[one][place]),
+                float(self.scores[other][place]),
+                (_link(address, self._rows[one][place][0]), _link(address, self._rows[other][place][0])),
+            )
+            for place in [*turns, *rest][:most]
+        ]
+
+    def _depth(self, place: int) -> int | None:
+        depth = self._rows[self.models[0]][place][0].depth
+        return None if depth is None else nearest_depth(depth)
+
+    def _split(self, part: Callable[[int], Part | None]) -> dict[Part, list[int]]:
+        parts: dict[Part, list[int]] = defaultdict(list)
+        for place in range(len(self.items)):
+            if (name := part(place)) is not None:
+                parts[name].append(place)
+        return parts
+
+    def _compare_parts(self, by: str, parts: Mapping[str, list[int]]) -> list[Pairing]:
+        """Return the comparisons by one criterion, with p-values that are adjusted for their number."""
+        found = [
+            (one, other, part, self._compare(one, other, places))
+            for part, places in parts.items()
+            for one, other in combinations(self.models, 2)
+        ]
+        adjusted = holm([comparison.p_value for *_, comparison in found])
+        return [
+            Pairing(one, other, by, part, comparison, p_value)
+            for (one, other, part, comparison), p_value in zip(found, adjusted, strict=True)
+        ]
+
+    def _compare(self, one: str, other: str, places: Sequence[int]) -> Comparison:
+        cells: dict[int, list[int]] = defaultdict(list)
+        for place in places:
+            cells[self._cells[place]].append(place)
+        # The weights of tasks in no mean are 0. Among themselves they are equal.
+        weights = [self.weights[cell[0]] for cell in cells.values()]
+        total = sum(weights)
+        shares = [weight / total if total else 1 / len(cells) for weight in weights]
+        return compare_parts(
+            [
+                Pairs(self.scores[one][cell], self.scores[other][cell], [self.groups[place] for place in cell], share)
+                for cell, share in zip(cells.values(), shares, strict=True)
+                if share
+            ]
+        )
+
+
+def _find_cells(board: Board, models: Sequence[str]) -> list[_Cell]:
+    """Return the tasks, lengths and contexts in which all models have answers to the same instances."""
+    places = dict.fromkeys((each.task, each.length, each.context) for each in board.tasks if each.answers)
+    cells = []
+    for task, length, context in places:
+        found = [board.score(model, task, length, context) for model in models]
+        answers = [by_instance(result.answers if result else ()) for result in found]
+        shared = [name for name in answers[0] if all(name in each for each in answers)]
+        if shared and found[0]:
+            rows = {model: {name: each[name] for name in shared} for model, each in zip(models, answers, strict=True)}
+            entry = " ".join(filter(None, (found[0].entry, board.folder)))
+            cells.append(_Cell(board, entry, task, length, context, rows))
+    return cells
+
+
+def _weigh(cells: Sequence[_Cell]) -> list[float]:
+    """Return the weight of each cell: equal benchmarks, equal lengths, and tasks as in the overall score."""
+    lengths: dict[str, dict[tuple[int | None, str], list[_Cell]]] = defaultdict(lambda: defaultdict(list))
+    for cell in cells:
+        lengths[cell.board.name][cell.length, cell.context].append(cell)
+    weights = {}
+    for by_length in lengths.values():
+        for found in by_length.values():
+            shares = task_weights(found[0].board, [cell.task for cell in found], found[0].length)
+            for cell in found:
+                weights[id(cell)] = shares.get(cell.task, 0.0) / (len(lengths) * len(by_length))
+    return [weights[id(cell)] for cell in cells]
+
+
+def _link(address: str, row: InstanceScore) -> str:
+    """Return the address of an instance on HELM's page of its run."""
+    return f"{address}/#/runs/{quote(row.run, safe='')}?instance={quote(row.instance, safe='')}"

@@ -1,0 +1,186 @@
+"""Writes scores in percent, intervals and marks into HELM's tables, and reasons on the pages of runs."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+from helm.benchmark.presentation.table import Cell, HeaderCell, Table
+
+from helm_longctx.results.boards import percent
+from helm_longctx.results.comparability import MARK, Caveat, describe
+from helm_longctx.results.statistics.intervals import Interval
+from helm_longctx.runs.files import SCENARIO, read_json, reading, replace_file
+
+NOTES = f"{MARK} Not comparable"
+"""Title of the column with the reasons."""
+
+_MOST = 3
+"""Largest number of columns, and of tasks, that a reason names. With more, a row would be higher than the page."""
+
+
+@dataclass(frozen=True)
+class ScoreCell(Cell):
+    """A cell with a statistic.
+
+    HELM's front end shows and sorts only `value`, so `value` becomes a text with the interval and the mark.
+
+    Args:
+        number: the value, for programs: a score is in 0 to 1; None if there is none.
+        low, high: the ends of the 95 % interval, if they are known.
+        n: the number of instances in the mean.
+        is_share: whether people read the value in percent.
+        lacking: the reasons why the score is not comparable, or why there is none; None if it is comparable.
+    """
+
+    number: float | None = None
+    low: float | None = None
+    high: float | None = None
+    n: int | None = None
+    is_share: bool = True
+    lacking: list[Caveat] | None = None
+
+
+def make_cell(
+    interval: Interval, caveats: Sequence[Caveat], *, is_share: bool = True, run_names: list[str] | None = None
+) -> ScoreCell:
+    """Return the cell of a statistic. Its value is a number until `mark_table` makes it a text.
+
+    Args:
+        run_names: the runs to which HELM's page links the cell; None for no link.
+    """
+    if math.isnan(interval.mean):
+        # If parts of a mean are missing, the reasons why others are not comparable do not explain it.
+        absent = [caveat for caveat in caveats if caveat.kind in ("missing", "judges")]
+        return ScoreCell(None, lacking=absent or list(caveats) or None)
+    about = [f"n = {interval.n}"] if interval.n else []
+    has_ends = not math.isnan(interval.high - interval.low)
+    if has_ends:
+        decimals = None if is_share else 4
+        about += [f"95 % interval: {_text(interval.low, decimals)} to {_text(interval.high, decimals)}"]
+    about += [f"{NOTES}: {'; '.join(describe(caveats))}"] if caveats else []
+    return ScoreCell(
+        interval.mean,
+        description="\n".join(about),
+        style={},
+        run_spec_names=run_names,
+        number=interval.mean,
+        low=interval.low if has_ends else None,
+        high=interval.high if has_ends else None,
+        n=interval.n or None,
+        is_share=is_share,
+        lacking=list(caveats) or None,
+    )
+
+
+def mark_table(table: Table) -> Table:
+    """Write values, intervals and marks as texts, and add a last column with the reasons.
+
+    A marked score is never the best of its column.
+    """
+    notes = [_note(table.header, row) for row in table.rows]
+    columns = [list(cells) for cells in zip(*table.rows, strict=True)]
+    for place, cells in enumerate(columns):
+        if any(isinstance(cell, ScoreCell) for cell in cells):
+            columns[place] = _mark_column(cells, table.header[place].lower_is_better)
+    rows, header = [list(row) for row in zip(*columns, strict=True)], list(table.header)
+    if any(notes):
+        rows = [[*row, Cell(note)] for row, note in zip(rows, notes, strict=True)]
+        about = "Why scores with a mark do not compare with published ones, and with others in the table"
+        header.append(HeaderCell(NOTES, description=about))
+    return replace(table, header=header, rows=rows)
+
+
+def tag_run(run: Path, reasons: Sequence[str]) -> None:
+    """Show on a run's page why its scores are not comparable, as tags of its scenario.
+
+    Raises:
+        InputError: the run's `scenario.json` is damaged.
+    """
+    path = run / SCENARIO
+    if not path.is_file():
+        return
+    scenario = read_json(path)
+    with reading(path):
+        # The tags of an earlier call are removed, because their reasons may no longer apply.
+        tags = [tag for tag in scenario["tags"] if not tag.startswith(MARK)]
+    if (new_tags := [*tags, *(f"{MARK} {reason}" for reason in reasons)]) != scenario["tags"]:
+        replace_file(path, orjson.dumps({**scenario, "tags": new_tags}, option=orjson.OPT_INDENT_2))
+
+
+def _note(header: Sequence[HeaderCell], row: Sequence[Cell]) -> str | None:
+    """Return why scores of a row are missing or not comparable, each reason with its columns and tasks."""
+    columns: dict[str, dict[str, None]] = defaultdict(dict)
+    tasks: dict[str, dict[str, None]] = defaultdict(dict)
+    for title, cell in zip(header, row, strict=True):
+        for caveat in _caveats_of(cell):
+            reason = caveat.text if cell.value is not None else f"none, because of {caveat.text}"
+            columns[reason][str(title.value)] = None
+            tasks[reason] |= {caveat.task: None} if caveat.task else {}
+    reasons = [
+        f"{_join(titles)}: {reason}" + (f" ({_join(tasks[reason])})" if tasks[reason] else "")
+        for reason, titles in columns.items()
+    ]
+    return "; ".join(reasons) or None
+
+
+def _join(names: Iterable[str]) -> str:
+    names = list(names)
+    more = len(names) - _MOST
+    return ", ".join(names[:_MOST]) + (f" and {more} more" if more > 0 else "")
+
+
+def _caveats_of(cell: Cell) -> list[Caveat]:
+    return getattr(cell, "lacking", None) or []
+
+
+def _mark_column(cells: Sequence[Cell], lower_is_better: bool | None) -> list[Cell]:
+    """Convert a column's values to texts of equal width, which the front end sorts in the order of the numbers."""
+    comparable = [float(cell.value) for cell in cells if cell.value is not None and not _caveats_of(cell)]
+    best = None
+    if comparable and lower_is_better is not None:
+        best = min(comparable) if lower_is_better else max(comparable)
+    decimals = _decimals([cell for cell in cells if cell.value is not None])
+    # The front end sorts texts by character, so numbers need the same number of digits before the point.
+    width = max((len(_text(float(cell.value), decimals)) for cell in cells if cell.value is not None), default=0)
+    return [cell if cell.value is None else _text_cell(cell, width, decimals, best) for cell in cells]
+
+
+def _decimals(cells: Sequence[Cell]) -> int | None:
+    """Return the number of decimals in a column; None for percent with one decimal."""
+    if all(map(_is_share, cells)):
+        return None
+    largest = max((abs(float(cell.value)) for cell in cells), default=0)
+    return 0 if largest >= 100 else 2 if largest >= 1 else 4
+
+
+def _text_cell(cell: Cell, width: int, decimals: int | None, best: float | None) -> Cell:
+    number = float(cell.value)
+    # HELM also considers marked scores for the best score, which is bold.
+    style = {name: value for name, value in (cell.style or {}).items() if name != "font-weight"}
+    if not _caveats_of(cell) and number == best:
+        style |= {"font-weight": "bold"}
+    low, high = getattr(cell, "low", None), getattr(cell, "high", None)
+    tail = f" {MARK}" if _caveats_of(cell) else ""
+    if low is not None and high is not None:
+        # The word joiner keeps both ends in one line.
+        tail += f" ({_text(low, decimals)}–\u2060{_text(high, decimals)})"
+    # The front end omits the zeros at the end of a number alone.
+    tail = tail or (" %" if decimals is None else "")
+    text = f"{_text(number, decimals):>{width}}{tail}"
+    # HELM's `Cell` is a frozen dataclass, so a cell with other values is a new one.
+    given: Mapping[str, Any] = {field.name: getattr(cell, field.name) for field in fields(cell)}
+    return ScoreCell(**{"number": number, **given, "value": text, "style": style})
+
+
+def _is_share(cell: Cell) -> bool:
+    return getattr(cell, "is_share", True)
+
+
+def _text(number: float, decimals: int | None) -> str:
+    return percent(number) if decimals is None else f"{number:.{decimals}f}"

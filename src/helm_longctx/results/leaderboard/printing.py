@@ -1,0 +1,151 @@
+"""The scores of a suite for terminals: a row for each task, then the means, with a column for each model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from helm_longctx.results.boards import Board, label, own_boards, percent
+from helm_longctx.results.comparability import MARK, describe
+from helm_longctx.results.means import OVERALL
+from helm_longctx.results.reading import Result
+from helm_longctx.runs.files import STATES
+
+PUBLISHED_MODELS = 2
+"""Number of published models that are shown with the user's models: the best ones. The leaderboard has all."""
+
+SERVER = "http://127.0.0.1:8000"
+"""Default address of `helm-longctx serve`."""
+
+_MOST_RUNS = 12
+"""Number of runs whose names are printed."""
+
+_MODELS_AT_ONCE = 4
+"""Number of models in a table, so that it fits into 120 columns."""
+
+
+def score_tables(boards: Iterable[Board], published: int = PUBLISHED_MODELS) -> Iterator[Table]:
+    """Yield the tables of each board with runs, or of all boards if there are no runs: for each length and context.
+
+    Args:
+        published: number of published models in a table, the best ones.
+    """
+    for board in own_boards(boards):
+        for context in ("full", "none"):
+            for length in board.lengths:
+                models = _choose_models(board, length, context, published)
+                for start in range(0, len(models), _MODELS_AT_ONCE):
+                    yield _table(board, length, context, models[start : start + _MODELS_AT_ONCE])
+
+
+def _choose_models(board: Board, length: int | None, context: str, published: int) -> list[str]:
+    """Return the user's models with a score, and the best published ones if there is one of the user's."""
+    having = {place.model for place in board.scores if (place.length, place.context) == (length, context)}
+    own = [model for model in board.own_models if model in having]
+    if board.runs and not own:
+        return []
+    best = [each.model for each in board.ranking(length, board.main_part(length)) if each.is_published]
+    return [*own, *(best[:published] if context == "full" else [])]
+
+
+def _table(board: Board, length: int | None, context: str, models: Sequence[str]) -> Table:
+    closed = "closed book" if context == "none" else ""
+    title = " ".join(filter(None, (board.title, closed, label(length))))
+    table = Table(title=f"{title}: scores in %", title_justify="left")
+    table.add_column("")
+    for model in models:
+        table.add_column(model, overflow="fold")
+    for parts in _parts(board, length, context, models):
+        for part in parts:
+            scores = [board.score(model, part, length, context) for model in models]
+            if any(scores):
+                table.add_row(board.titles[part], *map(score_text, scores))
+        table.add_section()
+    return table
+
+
+def _parts(board: Board, length: int | None, context: str, models: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the tasks and the means, in the benchmark's order."""
+    categories = board.benchmark.entries
+    tasks = [task.name for each in categories.values() for task in (*each.tasks, *each.variants)]
+
+    def repeats(entry: str, names: Sequence[str]) -> bool:
+        """Whether the mean of a single task repeats it. Of published models often only categories are known."""
+        found = [board.score(model, entry, length, context) for model in models]
+        return len(names) < 2 and not any(each and each.is_published and not each.parts for each in found)
+
+    means = [entry for entry in categories if not repeats(entry, board.tasks_of(entry, length))]
+    # With a single category, the overall score is that category's.
+    overall = [OVERALL] if len([each for each in categories.values() if each.averaged]) > 1 else []
+    return list(dict.fromkeys(tasks)), [*means, *overall]
+
+
+def score_text(score: Result | None) -> str:
+    """Return a score such as `54.2 ±9.1 (n=100) †`. The half width is the longer side of the interval."""
+    if score is None:
+        return ""
+    mark = f" {MARK}" if score.caveats else ""
+    return f"{percent(score.interval.mean)} ±{percent(score.half_width)} (n={score.interval.n}){mark}"
+
+
+def leaderboard_rows(boards: Iterable[Board]) -> Iterator[dict[str, Any]]:
+    """Yield a row for each model of each board: its scores in 0 to 1 by column, and why some are not comparable."""
+    for board in boards:
+        for model in board.models:
+            found = _columns(board, model)
+            scores = {name: score.interval.mean for name, score in found.items()}
+            yield {"leaderboard": board.title, "model": model, "scores": scores, "notes": _notes(found)}
+
+
+def notes(boards: Iterable[Board]) -> Iterator[str]:
+    """Yield a line for each model with scores that are not comparable, and one for generated data."""
+    generated: dict[str, None] = {}
+    for board in boards:
+        for model in board.own_models:
+            if text := _notes(_columns(board, model)):
+                yield f"{MARK} Not comparable: {board.title}, {model}: {text}"
+        rows = (each for _, results in board.runs for each in results)
+        generated |= dict.fromkeys(row.task for row in rows if _is_generated(row))
+    if generated:
+        yield f"Generated data, not official files: {', '.join(generated)}"
+
+
+def answer_addresses(folder: Path, boards: Iterable[Board]) -> Iterator[str]:
+    """Yield lines that say where the answers of runs are: their files, and their pages on HELM's server.
+
+    Args:
+        folder: the suite's folder.
+    """
+    names = [run.path.name for board in boards for run, _ in board.runs]
+    if names:
+        yield f"Answers: {folder}/RUN/{STATES}; with `serve`, {SERVER}/#/runs/RUN. RUN is one of"
+        yield from (f"  {name}" for name in names[:_MOST_RUNS])
+    if len(names) > _MOST_RUNS:
+        yield f"  and {len(names) - _MOST_RUNS} more"
+
+
+def _is_generated(result: Result) -> bool:
+    statistic = result.statistics.get("generated_data")
+    return statistic is not None and statistic.interval.mean > 0
+
+
+def _columns(board: Board, model: str) -> dict[str, Result]:
+    """Return the scores of a model by heading, such as `Recall 8k` and `closed book Recall 8k`."""
+    found = {}
+    for length in board.lengths:
+        for context, closed in (("full", ""), ("none", "closed book")):
+            for part in board.parts_at(length, context):
+                if score := board.score(model, part, length, context):
+                    found[" ".join(filter(None, (closed, board.titles[part], label(length))))] = score
+    return found
+
+
+def _notes(scores: dict[str, Result]) -> str:
+    columns: dict[str, list[str]] = {}
+    for heading, score in scores.items():
+        for reason in describe(score.caveats):
+            columns.setdefault(reason, []).append(heading)
+    return "; ".join(f"{', '.join(headings)}: {reason}" for reason, headings in columns.items())

@@ -1,0 +1,294 @@
+"""Makes the schema of HELM's pages: the statistics, and groups by benchmark, length, category and task."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from helm_longctx.results.boards import Board, label
+from helm_longctx.results.means import OVERALL
+from helm_longctx.tasks.benchmark import Benchmark, Category
+from helm_longctx.tasks.groups import group_name
+from helm_longctx.tasks.metric_names import CONDITIONS, DEPTHS, depth_score, headline_text, metric_fields, task_score
+from helm_longctx.tasks.registry import find_benchmark
+from helm_longctx.tasks.task import MAIN_METRIC
+
+Group = dict[str, Any]
+
+KINDS = ("leaderboards", "by length", "at one length", "tasks by length", "tasks at one length")
+"""Last words of the categories of groups, the most important first. HELM's pages select groups by category."""
+
+
+class Conditions(NamedTuple):
+    """The conditions that the scores in a column share.
+
+    Args:
+        length: the length; None if the benchmark has no lengths.
+        closed: whether the prompts were without their context.
+        judge: the judge; empty for the official one.
+    """
+
+    length: int | None
+    closed: bool = False
+    judge: str = ""
+
+    def describe(self, title: str) -> str:
+        """Return a column's heading, whose last word is the length."""
+        judge = f"by {self.judge}" if self.judge else ""
+        return " ".join(filter(None, (title, judge, label(self.length))))
+
+
+class Section(NamedTuple):
+    """The scores of a benchmark, or of the user's questions in one folder, with context or without.
+
+    Args:
+        title: the first part of the titles of its groups.
+        folder: the folder of the user's own files; empty if there are none.
+        columns: the conditions of its scores, by length, the official judge before others.
+    """
+
+    benchmark: Benchmark
+    title: str
+    folder: str
+    columns: tuple[Conditions, ...]
+
+    def name(self, part: str, at: Conditions) -> str:
+        """Return the group of a category, a task or, for an empty `part`, the benchmark."""
+        return group_name(self.benchmark, part, label(at.length), at.closed, at.judge, self.folder)
+
+
+def all_sections(benchmarks: Iterable[Benchmark]) -> list[Section]:
+    """Return the sections of all scores that runs at the standard lengths can have."""
+    sections = []
+    for benchmark in benchmarks:
+        lengths: list[int | None] = [*benchmark.lengths] if benchmark.axis else [None]
+        for closed in (False, True):
+            columns = [Conditions(length, closed) for length in lengths]
+            sections.append(_make_section(benchmark, benchmark.title, "", columns))
+    return sections
+
+
+def board_sections(boards: Sequence[Board]) -> list[Section]:
+    """Return the sections of a suite's scores."""
+    sections = []
+    for board in boards:
+        results = [*board.categories, *(result for _, results in board.runs for result in results)]
+        judges = {(each.length, each.context == "none", each.run.judge if each.run else "") for each in results}
+        official = {(length, closed, "") for length, closed, _ in judges}
+        every = {Conditions(*each) for each in judges | official}
+        for closed in sorted({each.closed for each in every}):
+            columns = {each for each in every if each.closed == closed}
+            sections.append(_make_section(board.benchmark, board.title, board.folder, columns))
+    return sections
+
+
+def suite_schema(boards: Sequence[Board]) -> dict[str, Any]:
+    """Return the schema of a suite's scores: only the groups and the statistics that there are."""
+    results = [each for board in boards for _, rows in board.runs for each in rows]
+    published = [each for board in boards for each in board.tasks if each.is_published]
+    statistics = {name for each in (*results, *published) for name in each.statistics}
+    groups = {name for board in boards for name in _group_names(board)}
+    return make_schema(board_sections(boards), groups, statistics)
+
+
+def _group_names(board: Board) -> Iterator[str]:
+    """Yield the groups of a board's runs, and those in which its published and its overall scores are shown."""
+    for run, _ in board.runs:
+        yield from run.spec["groups"]
+    for each in (*board.tasks, *board.categories, *board.overalls):
+        category = board.benchmark.entries.get(each.entry)
+        if each.is_published or (category is None and each.has_score):
+            for part in (category.name if category else OVERALL, *filter(None, [each.task])):
+                yield group_name(board.benchmark, part, label(each.length))
+
+
+def _make_section(benchmark: Benchmark, title: str, folder: str, columns: Collection[Conditions]) -> Section:
+    title += " closed book" if any(each.closed for each in columns) else ""
+    return Section(benchmark, title, folder, tuple(sorted(columns, key=lambda each: (each.length or 0, each.judge))))
+
+
+def make_schema(
+    sections: Iterable[Section],
+    run_groups: Collection[str] | None = None,
+    statistics: Collection[str] | None = None,
+) -> dict[str, Any]:
+    """Return a HELM schema as plain data.
+
+    The leaderboards of all sections come before the groups of their categories and tasks.
+
+    Args:
+        run_groups: restricts the schema to these groups, such as the groups of a suite's runs; None for all.
+        statistics: restricts the columns to these statistics, such as those that a suite's runs have; None for all.
+    """
+    sections = list(sections)
+    # The boards of own questions have the tasks of their runs, so the registry's benchmarks are used.
+    benchmarks = [find_benchmark(name) for name in dict.fromkeys(section.benchmark.name for section in sections)]
+    # Benchmarks share statistics, and a schema has each of them once.
+    fields = {field["name"]: field for benchmark in benchmarks for field in metric_fields(benchmark)}
+    metric_groups = [
+        _metric_group("score", "Score", ["${main_name}"]),
+        _metric_group("by_depth", "By depth", [depth_score(depth) for depth in DEPTHS]),
+        *(_official(benchmark, category) for benchmark in benchmarks for category in benchmark.categories),
+        _metric_group("conditions", "Conditions", CONDITIONS),
+    ]
+    kinds = zip(*(_groups(section, run_groups) for section in sections), strict=True)
+    return {
+        "metrics": list(fields.values()),
+        "perturbations": [],
+        "metric_groups": [_restrict(group, statistics) for group in metric_groups],
+        "run_groups": [group for kind in kinds for groups in kind for group in groups],
+    }
+
+
+def _official(benchmark: Benchmark, category: Category) -> Group:
+    tasks = (*category.tasks, *category.variants)
+    names = dict.fromkeys(name for task in tasks for name in task.metrics)
+    return _metric_group(_official_name(benchmark, category), "Official metrics", names)
+
+
+def _official_name(benchmark: Benchmark, category: Category) -> str:
+    return "_".join(filter(None, ("official", benchmark.name, category.name)))
+
+
+def _metric_group(name: str, title: str, metrics: Iterable[str]) -> Group:
+    # There is no mean over columns, because models with fewer columns would not be comparable.
+    return {
+        "name": name,
+        "display_name": title,
+        "aggregation_strategies": [],
+        "metrics": [{"name": metric, "split": "${main_split}"} for metric in metrics],
+    }
+
+
+def _restrict(group: Group, statistics: Collection[str] | None) -> Group:
+    """Omit the columns of statistics that no run has."""
+    # `${main_name}` stands for the main statistic of each group, which HELM fills in.
+    kept = [each for each in group["metrics"] if statistics is None or each["name"] in {*statistics, "${main_name}"}]
+    return {**group, "metrics": kept}
+
+
+def _groups(section: Section, chosen: Collection[str] | None) -> list[list[Group]]:
+    """Return the groups of a section, a list for each of `KINDS`."""
+    overall, categories, tasks = (
+        [leaf for at in section.columns for leaf in make(section, at) if chosen is None or leaf["name"] in chosen]
+        for make in (_overall_leaf, _category_leaves, _task_leaves)
+    )
+    leaderboards = list(_leaderboards(section, [*overall, *categories]))
+    names = {group["name"] for group in leaderboards}
+    titles = {category.title for category in section.benchmark.categories}
+    lists = [
+        leaderboards,
+        list(_by_length(section, [*overall, *categories])),
+        [leaf for leaf in (*overall, *categories) if leaf["name"] not in names],
+        # The page of a category's only task would repeat the category's.
+        list(_by_length(section, [leaf for leaf in tasks if leaf["title"] not in titles])),
+        tasks,
+    ]
+    return [
+        [_finish(group, f"{section.title} {kind}") for group in groups]
+        for groups, kind in zip(lists, KINDS, strict=True)
+    ]
+
+
+def _finish(group: Group, category: str) -> Group:
+    """Return a group with its category, without the fields that are only needed to combine groups."""
+    return {name: value for name, value in group.items() if name not in ("at", "part", "title")} | {
+        "category": category
+    }
+
+
+def _overall_leaf(section: Section, at: Conditions) -> Iterator[Group]:
+    benchmark = section.benchmark
+    # With a single category, the overall score is that category's.
+    if benchmark.overall and len(benchmark.categories) > 1 and not (at.closed or at.judge or section.folder):
+        about = f"Mean of all categories, for models with complete categories{_about(at)}."
+        yield _leaf(section, OVERALL, benchmark.overall, at, about) | {"metric_groups": ["score"]}
+
+
+def _category_leaves(section: Section, at: Conditions) -> Iterator[Group]:
+    for category in section.benchmark.categories:
+        tasks = category.tasks_at(at.length)
+        if not tasks or (at.closed and not all(task.closed_book for task in tasks)):
+            continue
+        about = f"Mean of {', '.join(task.title for task in tasks)}{_about(at)}."
+        short = category.title or (section.benchmark.overall or "Overall" if len(tasks) > 1 else section.title)
+        yield {
+            **_leaf(section, category.name, category.title, at, about),
+            "short_display_name": at.describe(short),
+            "metric_groups": ["score", "by_depth", _official_name(section.benchmark, category), "conditions"],
+            "sub_splits": [task.name for task in (*category.tasks, *category.variants)],
+        }
+
+
+def _task_leaves(section: Section, at: Conditions) -> Iterator[Group]:
+    for task in section.benchmark.tasks:
+        if (task.closed_book or not at.closed) and task.exists_at(at.length):
+            about = f"{task.title}: {headline_text(task)}{_about(at)}."
+            leaf = _leaf(section, task.name, task.title, at, about) | {"metric_groups": ["score"]}
+            yield leaf | {"environment": {**leaf["environment"], "main_name": task_score(task.name)}}
+
+
+def _about(at: Conditions) -> str:
+    return (f", at {label(at.length)}" if at.length else "") + (f", judged by {at.judge}" if at.judge else "")
+
+
+def _leaf(section: Section, part: str, title: str, at: Conditions, about: str) -> Group:
+    """Return a group of one column, with the fields `at`, `part` and `title` by which groups are combined."""
+    return {
+        "name": section.name(part, at),
+        "display_name": at.describe(f"{section.title} {title}".strip()),
+        "short_display_name": at.describe(title),
+        "description": about,
+        "environment": {"main_name": MAIN_METRIC, "main_split": "test"},
+        **({} if section.benchmark.axis else {"taxonomy": _taxonomy(section, title)}),
+        **{"at": at, "part": part, "title": title},
+    }
+
+
+def _taxonomy(section: Section, title: str) -> dict[str, str]:
+    """Return what HELM's page of scenarios shows; a group without it is not on that page."""
+    return {"task": title or section.title, "what": section.benchmark.title}
+
+
+def _leaderboards(section: Section, leaves: list[Group]) -> Iterator[Group]:
+    """Yield the tables of all categories: of all lengths, and of each length. Those in the mean come first."""
+    averaged = {OVERALL, *(category.name for category in section.benchmark.categories if category.averaged)}
+    leaves = sorted(leaves, key=lambda leaf: (leaf["at"].length or 0, leaf["part"] not in averaged))
+    whole = Conditions(None, any(at.closed for at in section.columns))
+    yield from _combine(section, "", "", whole, leaves, section.benchmark.description)
+    for length in dict.fromkeys(at.length for at in section.columns) if section.benchmark.axis else ():
+        at = whole._replace(length=length)
+        of = [leaf for leaf in leaves if leaf["at"].length == length]
+        yield from _combine(section, "", "", at, of, f"{section.title} at {label(length)}.")
+
+
+def _by_length(section: Section, leaves: list[Group]) -> Iterator[Group]:
+    """Yield the tables of one category or task at all lengths."""
+    parts = dict.fromkeys((leaf["part"], leaf["title"]) for leaf in leaves if section.benchmark.axis)
+    for part, title in parts:
+        of = [leaf for leaf in leaves if leaf["part"] == part]
+        # The table of a benchmark's only category is its leaderboard.
+        if part:
+            yield from _combine(section, part, title, of[0]["at"]._replace(length=None, judge=""), of, f"{title}.")
+
+
+def _combine(
+    section: Section, part: str, title: str, at: Conditions, leaves: list[Group], about: str
+) -> Iterator[Group]:
+    """Yield the group that has these leaves as columns. A leaf with that group's name is that group."""
+    name = section.name(part, at)
+    names = [leaf["name"] for leaf in leaves if leaf["name"] != name]
+    if whole := next((leaf for leaf in leaves if leaf["name"] == name), None):
+        yield whole | ({"subgroups": names} if names else {})
+    elif leaves:
+        yield {
+            "name": name,
+            "display_name": at.describe(f"{section.title} {title}".strip()),
+            "description": about,
+            "environment": leaves[0]["environment"],
+            "subgroups": names,
+            "subgroup_metric_groups_hidden": [
+                _official_name(section.benchmark, category) for category in section.benchmark.categories
+            ],
+            **({"taxonomy": _taxonomy(section, title)} if at.length is None else {}),
+        }

@@ -1,0 +1,136 @@
+"""Looks up the scores for the cells of HELM's tables, and makes published and overall scores into HELM's runs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from helm.benchmark.adaptation.adapter_spec import AdapterSpec
+from helm.benchmark.metrics.metric_name import MetricName
+from helm.benchmark.metrics.statistic import Stat
+from helm.benchmark.presentation.schema import MetricNameMatcher
+from helm.benchmark.presentation.summarize import Run
+from helm.benchmark.run_spec import RunSpec
+from helm.benchmark.scenarios.scenario import ScenarioSpec
+
+from helm_longctx.results.boards import label, make_boards
+from helm_longctx.results.comparability import Caveat
+from helm_longctx.results.means import OVERALL, mean_over_tasks, tasks_of
+from helm_longctx.results.reading import Result, read_results
+from helm_longctx.results.reference import MAKER, SCENARIO_CLASS
+from helm_longctx.results.statistics.intervals import Interval, mean_of_means
+from helm_longctx.tasks.benchmark import Benchmark
+from helm_longctx.tasks.entry import METHOD
+from helm_longctx.tasks.groups import group_name
+from helm_longctx.tasks.metric_names import CONDITIONS, DEPTHS, depth_score, task_score
+from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
+from helm_longctx.tasks.task import MAIN_METRIC, Task
+
+_DEPTH_SCORES = tuple(map(depth_score, DEPTHS))
+
+
+class SuiteScores:
+    """The boards of a suite, and the results behind each run in HELM's tables.
+
+    Args:
+        folders: the folders of the suites.
+        runs: HELM's runs in the suites.
+
+    Attributes:
+        boards: the boards of all benchmarks and folders.
+        helm_runs: the published results and the overall scores as HELM's runs.
+    """
+
+    def __init__(self, folders: Sequence[Path], runs: Iterable[Run]):
+        results = [each for folder in folders for each in read_results(folder, BENCHMARKS, keep_answers=False)]
+        self.boards = make_boards(results, BENCHMARKS)
+        # The keys are the identities of run specs, because a run in a table can be a copy with fewer statistics.
+        self._results: dict[int, list[Result]] = {}
+        self._deployments: dict[str, dict[str, None]] = defaultdict(dict)
+        of_run: dict[Path, list[Result]] = defaultdict(list)
+        for result in results:
+            if result.run:
+                of_run[result.run.path].append(result)
+        for run in runs:
+            self._results[id(run.run_spec)] = found = of_run[Path(run.run_path)]
+            for result in found:
+                self._deployments[result.model][run.run_spec.adapter_spec.model_deployment] = None
+        # Published and overall scores are in no list of runs of HELM's.
+        self.helm_runs = list(self._helm_runs(results))
+
+    @property
+    def first(self) -> str | None:
+        """The group of the leaderboard's first table: of the user's benchmark, at its main length."""
+        board = next((board for board in self.boards if board.scores), None)
+        return group_name(board.benchmark, "", label(board.main_length), folder=board.folder) if board else None
+
+    def find(self, runs: Iterable[Run]) -> list[Result]:
+        """Return the results of runs; results of another package's scenario have an empty benchmark."""
+        return [result for run in runs for result in self._results.get(id(run.run_spec), [])]
+
+    def _helm_runs(self, results: Iterable[Result]) -> Iterator[Run]:
+        published: dict[tuple[str, str, str, int | None], list[Result]] = defaultdict(list)
+        for each in results:
+            if each.is_published:
+                published[each.benchmark, each.entry, each.model, each.length].append(each)
+        for (name, _, model, _), found in published.items():
+            yield self._add_run(f"{MAKER}_{name}", model, find_benchmark(name), found)
+        for board in self.boards:
+            for overall in board.overalls if len(board.benchmark.categories) > 1 else ():
+                # HELM's tables have a row for each deployment of a model.
+                for deployment in self._deployments.get(overall.model, [overall.model]):
+                    yield self._add_run("", deployment, board.benchmark, [overall])
+
+    def _add_run(self, name: str, deployment: str, benchmark: Benchmark, results: Sequence[Result]) -> Run:
+        """Return results of a category or an overall score as a run, of which tables use the names of statistics."""
+        first, stats = results[0], []
+        category = benchmark.entries[first.entry].name if first.entry in benchmark.entries else OVERALL
+        parts = [category, *(each.task for each in results if each.task)]
+        for each in results:
+            names = dict.fromkeys([MAIN_METRIC, *each.statistics]) if each.has_score else ()
+            stats += [Stat(MetricName(name, sub_split=each.task or None, split="test")) for name in names]
+        spec = RunSpec(
+            name,
+            ScenarioSpec(SCENARIO_CLASS),
+            AdapterSpec(method=METHOD, model=first.model, model_deployment=deployment),
+            [],
+            groups=[group_name(benchmark, part, label(first.length)) for part in parts],
+        )
+        self._results[id(spec)] = list(results)
+        return Run("", spec, stats)
+
+
+def cell_score(results: Sequence[Result], matcher: MetricNameMatcher) -> tuple[Interval, tuple[Caveat, ...]]:
+    """Return a statistic of results in a table of HELM's, and why it is not comparable.
+
+    Args:
+        results: results of one benchmark, model, length and context.
+        matcher: the statistic, and the task if the column is of one task.
+    """
+    if whole := next((each for each in results if not each.task), None):
+        return (whole.interval if matcher.name == MAIN_METRIC else mean_of_means([])), whole.caveats
+    tasks = _column_tasks(find_benchmark(results[0].benchmark), results, matcher)
+    if matcher.name in CONDITIONS:
+        return mean_over_tasks(_having(tasks, results, matcher.name), results, matcher.name)[0], ()
+    if matcher.name in _DEPTH_SCORES:
+        caveats = mean_over_tasks(tasks, results)[1]
+        return mean_over_tasks(_having(tasks, results, matcher.name), results, matcher.name)[0], caveats
+    if matcher.name not in (MAIN_METRIC, *(task_score(task.name) for task in tasks)):
+        # An official metric is only expected of the tasks that have it.
+        tasks = [task for task in tasks if matcher.name in task.metrics] or _having(tasks, results, matcher.name)
+    return mean_over_tasks(tasks, results, matcher.name)
+
+
+def _column_tasks(benchmark: Benchmark, results: Sequence[Result], matcher: MetricNameMatcher) -> list[Task]:
+    """Return the tasks that a column is about: the one that it names, or the tasks of the category."""
+    if matcher.sub_split:
+        return [benchmark.task(matcher.sub_split)]
+    # HELM's schema cannot name a sub-split in a column, so a task's score also has its own name.
+    named = [task for task in benchmark.tasks if task_score(task.name) == matcher.name]
+    return named or list(tasks_of(benchmark.entries[results[0].entry], results))
+
+
+def _having(tasks: Iterable[Task], results: Iterable[Result], metric: str) -> list[Task]:
+    names = {each.task for each in results if metric in each.statistics}
+    return [task for task in tasks if task.name in names]

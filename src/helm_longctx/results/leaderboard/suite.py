@@ -1,0 +1,52 @@
+"""Finds the folders of a suite and of its report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import quote
+
+from helm_longctx.errors import InputError, list_choices, shorten
+
+_LONGEST_NAME = 255
+"""Bytes in the name of a folder on common file systems."""
+
+_NAMES = f"a folder name of at most {_LONGEST_NAME} bytes"
+
+
+def suite_path(output_path: Path, suite: str) -> Path:
+    """Return `<output path>/runs/<suite>`, which need not exist.
+
+    Raises:
+        InputError: the suite's name is not a folder name.
+    """
+    if suite in ("", ".", "..") or Path(suite).name != suite or len(suite.encode()) > _LONGEST_NAME:
+        raise InputError(f"suite={shorten(suite)} is invalid; give {_NAMES}")
+    return output_path / "runs" / suite
+
+
+def suite_folder(output_path: Path, suite: str) -> Path:
+    """Return the folder of an existing suite.
+
+    Raises:
+        InputError: the suite does not exist.
+    """
+    folder = suite_path(output_path, suite)
+    if not folder.is_dir():
+        # HELM makes a link `latest` in the folder of the suites.
+        suites = sorted(path.name for path in folder.parent.glob("*") if path.is_dir() and path.name != "latest")
+        choices = list_choices(suite, suites) or "there is no suite yet"
+        raise InputError(f"suite={suite!r} is not in {folder.parent}; {choices}")
+    return folder
+
+
+def report_path(output_path: Path, suite: str) -> Path:
+    """Return the folder of a suite's report, which need not exist. helm-server also serves it."""
+    return output_path / "reports" / suite
+
+
+def report_link(output_path: Path, suite: str) -> list[str]:
+    """Return a link to a suite's report as Markdown, which HELM's pages show; nothing if there is no report."""
+    if not (report_path(output_path, suite) / "index.html").is_file():
+        return []
+    # helm-server serves HELM's output folder under this name.
+    return [f"[Report with intervals and comparisons](benchmark_output/reports/{quote(suite)}/index.html)"]

@@ -1,0 +1,382 @@
+"""`helm-summarize --summarizer-class-name helm_longctx.results.leaderboard.LongContextSummarizer`."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+import helm_longctx.helm.objects  # noqa: F401
+
+# The module above must be imported before HELM's.
+# isort: split
+from dacite import from_dict
+from helm.benchmark.adaptation.adapter_spec import AdapterSpec
+from helm.benchmark.metrics.statistic import Stat
+from helm.benchmark.presentation.schema import Field, MetricNameMatcher, RunGroup, Schema, get_adapter_fields
+from helm.benchmark.presentation.summarize import (
+    Run,
+    Summarizer,
+    get_coarse_adapter_spec,
+    get_model_metadata_for_adapter_spec,
+)
+from helm.benchmark.presentation.table import Cell, Table
+from tqdm import tqdm
+
+from helm_longctx.errors import InputError
+from helm_longctx.results.boards import Board
+from helm_longctx.results.comparability import describe
+from helm_longctx.results.leaderboard.display import write_display
+from helm_longctx.results.leaderboard.layout import MOST_COLUMNS, MOST_PUBLISHED, arrange_table, count_own, index_table
+from helm_longctx.results.leaderboard.marks import ScoreCell, make_cell, mark_table, tag_run
+from helm_longctx.results.leaderboard.schema import KINDS, suite_schema
+from helm_longctx.results.leaderboard.scores import SuiteScores, cell_score
+from helm_longctx.results.leaderboard.suite import report_link
+from helm_longctx.results.means import tasks_of
+from helm_longctx.results.reading import PUBLISHED, Result
+from helm_longctx.tasks.groups import shorten_name
+from helm_longctx.tasks.metric_names import is_share, task_score
+from helm_longctx.tasks.registry import find_benchmark
+
+MAIN = "Main leaderboard"
+"""Category of the group with which HELM's pages open."""
+
+MOST_OPTIONS = 59
+"""Largest number of groups in the selector of HELM's pages."""
+
+
+def summarize_suite(suite: str, output_path: Path) -> list[Board]:
+    """Write the tables and pages of a suite, as `helm-summarize` does, and return its boards.
+
+    HELM's registries must be filled.
+    """
+    summarizer = LongContextSummarizer(
+        release=None,
+        suites=None,
+        suite=suite,
+        schema_path=None,
+        output_path=str(output_path),
+        verbose=False,
+        num_threads=2,
+        allow_unknown_models=True,
+    )
+    summarizer.run_pipeline(skip_completed=False)
+    return summarizer._scores.boards
+
+
+class ColumnMatcher(MetricNameMatcher):
+    """HELM's matcher with a cache: HELM compiles a template for each column of each table."""
+
+    def substitute(self, environment: dict[str, str]) -> MetricNameMatcher:
+        """Fill in the name and the split."""
+        return _substitute(MetricNameMatcher(**vars(self)), tuple(sorted(environment.items())))
+
+
+@cache
+def _substitute(matcher: MetricNameMatcher, environment: tuple[tuple[str, str], ...]) -> MetricNameMatcher:
+    return matcher.substitute(dict(environment))
+
+
+_LONGEST_NAME = 150
+"""Longest name of a table."""
+
+
+class LongContextSummarizer(Summarizer):
+    """HELM's summarizer with our scores, published results, small pages for long prompts, and marks.
+
+    A cell has the score of the runs that count, as everywhere; HELM's summarizer averages all runs of a cell.
+    """
+
+    runs: list[Run]
+    schema: Schema
+    _others: Collection[str] = ()
+    """The groups of other packages' scenarios."""
+
+    def read_run(self, run_path: str) -> Run:
+        """Read a run's spec and statistics.
+
+        Raises:
+            InputError: the spec or the statistics are damaged.
+        """
+        try:
+            return super().read_run(run_path)
+        except (ValueError, KeyError, TypeError) as error:
+            raise InputError(f"{run_path}: run_spec.json or stats.json is damaged; repeat that run") from error
+
+    def group_runs(self) -> None:
+        """Group the runs, the published results and the overall scores. The latter two are in no other list of runs."""
+        own = self.runs
+        self.runs = [*own, *self._scores.helm_runs]
+        super().group_runs()
+        self.runs = own
+
+    def fix_up_schema(self) -> None:
+        """Make the schema of the suite's results, whatever schema was given, and put the first table first."""
+        if not self.runs and not self._scores.boards:
+            raise InputError(f"{self.run_release_path} has no finished run; run helm-run with this --suite first")
+        self.schema = replace(from_dict(Schema, suite_schema(self._scores.boards)), adapter=get_adapter_fields())
+        # Ours come first: without a run of our benchmarks, HELM would give its scenarios our columns.
+        self._add_other_scenarios()
+        super().fix_up_schema()
+        for group in self.schema.metric_groups:
+            group.metrics[:] = [ColumnMatcher(**vars(each)) for each in group.metrics]
+        first = self._scores.first
+        groups = [replace(each, category=MAIN) if each.name == first else each for each in self.schema.run_groups]
+        # The front end opens with the first group. The sort is stable.
+        groups.sort(key=lambda each: (each.name != first, not each.category.endswith(KINDS[0])))
+        self.schema = replace(self.schema, run_groups=[self._describe(group) for group in groups])
+
+    def _describe(self, group: RunGroup) -> RunGroup:
+        """Add to a group's description how many published models its tables have, and the address of the report."""
+        models = self._models(group)
+        published = {model for model in models if model.startswith(PUBLISHED)}
+        # The descriptions of benchmarks are titles of papers.
+        notes = [f"{(group.description or '').rstrip('.')}."]
+        if len(published) > MOST_PUBLISHED and models > published:
+            notes.append(
+                f"The tables have your models and the {MOST_PUBLISHED} best of {len(published)} published ones."
+            )
+        if self.suite and group.category.endswith((KINDS[0], MAIN)):
+            notes += report_link(Path(self.output_path), self.suite)
+        return replace(group, description=" ".join(notes))
+
+    def _add_other_scenarios(self) -> None:
+        """Add the groups and columns that HELM finds for runs of scenarios that are not in the schema."""
+        own, schema = self.runs, self.schema
+        self.runs = [run for run in own if run.run_spec.groups and not _is_in(schema, run)]
+        if self.runs:
+            self.schema = Schema()
+            super().fix_up_schema()
+            self._others = {group.name for group in self.schema.run_groups}
+            mains = {name for group in self.schema.run_groups if (name := group.environment.get("main_name"))}
+            fields = {name: Field(name) for name in sorted(mains)} | {each.name: each for each in self.schema.metrics}
+            self.schema = replace(
+                schema,
+                metrics=list((fields | schema.name_to_metric).values()),
+                metric_groups=[*schema.metric_groups, *self.schema.metric_groups],
+                run_groups=[*self.schema.run_groups, *schema.run_groups],
+            )
+        self.runs = own
+
+    def expand_subgroups(self, group: RunGroup) -> list[RunGroup]:
+        """Return the groups that are a group's columns; of a category, the mean and its tasks."""
+        groups: list[RunGroup] = super().expand_subgroups(group)
+        if not group.sub_splits or any(each.sub_splits != group.sub_splits for each in groups):
+            return groups
+        # The mean of a single task would repeat the task.
+        means = [replace(each, metric_groups=each.metric_groups[self._has_one_task(each) :]) for each in groups]
+        return [*means, *self._task_groups(groups)]
+
+    def _has_one_task(self, category: RunGroup) -> bool:
+        results = [each for each in self._scores.find(self._runs_of([category])) if each.task]
+        first = next(iter(results), None)
+        return first is not None and len(tasks_of(find_benchmark(first.benchmark).entries[first.entry], results)) == 1
+
+    def _task_groups(self, categories: Sequence[RunGroup]) -> list[RunGroup]:
+        names = {name for run in self._runs_of(categories) for name in run.run_spec.groups[1:]}
+        return [group for group in self.schema.run_groups if group.name in names]
+
+    def _models(self, group: RunGroup) -> set[str]:
+        groups = super().expand_subgroups(group)
+        return {adapter.model for each in groups for adapter in self.group_adapter_to_runs[each.name]}
+
+    def _runs_of(self, groups: Iterable[RunGroup]) -> list[Run]:
+        return [run for group in groups for runs in self.group_adapter_to_runs[group.name].values() for run in runs]
+
+    def filter_runs_by_visibility(self, runs: list[Run], group: RunGroup) -> list[Run]:
+        """Return all runs. HELM would look for groups that hide runs, but our schema has none."""
+        return runs
+
+    def get_model_field_dicts(self) -> list[dict[str, Any]]:
+        """Return what the page of models shows. HELM's has only registered models, and is blank without one."""
+        fields: list[dict[str, Any]] = super().get_model_field_dicts()
+        adapters = [run.run_spec.adapter_spec for run in self.runs if run.run_spec.groups]
+        names = {get_model_metadata_for_adapter_spec(each).name for each in adapters}
+        for name in sorted(names - {field["name"] for field in fields}):
+            titles = dict.fromkeys(("name", "display_name", "short_display_name"), name)
+            fields.append({**titles, "creator_organization": name.partition("/")[0], "description": ""})
+        return fields
+
+    def check_metrics_defined(self) -> None:
+        """Do nothing. HELM warns of each statistic without a column, but runs have many that no page shows."""
+
+    def create_cell(
+        self,
+        runs: list[Run],
+        matcher: MetricNameMatcher,
+        additional_info: str | None,
+        hide_value: bool = False,
+        is_scenario_table: bool = False,
+    ) -> Cell:
+        """Make the cell of a statistic, with its interval, and why the score is not comparable or why there is none."""
+        results = self._scores.find(runs)
+        if results and not results[0].benchmark:
+            return self._other_cell(runs, matcher)
+        if not results:
+            return ScoreCell(None)
+        interval, caveats = cell_score(results, matcher)
+        # An overall score is not a run, and links to the runs that it is made of.
+        names = [run.run_spec.name for run in runs] if runs[0].run_spec.name else _run_names(results)
+        in_percent = is_share(find_benchmark(results[0].benchmark), matcher.name)
+        return make_cell(interval, caveats, is_share=in_percent, run_names=names)
+
+    def _other_cell(self, runs: list[Run], matcher: MetricNameMatcher) -> Cell:
+        """Make HELM's cell for runs of another package's scenario, with an interval if a single run is in the mean."""
+        parts = [part for run in runs if (part := self._stats_by_name(run).get(matcher.name))]
+        having = [part for part in parts if any(matcher.matches(stat.name) for stat in part.stats)]
+        if not having:
+            return ScoreCell(None)
+        cell = super().create_cell(having, matcher, None)
+        statistics = [each.statistics.get(matcher.name) for each in self._scores.find(having)]
+        if len(statistics) != 1 or statistics[0] is None:
+            return cell
+        names = cell.run_spec_names
+        return make_cell(replace(statistics[0].interval, mean=cell.value), [], is_share=False, run_names=names)
+
+    def create_group_table(self, **options: Any) -> Table:
+        """Make HELM's table of the models that have a value in it, arrange it, and add the marks."""
+        columns, sub_split = options["columns"], options.get("sub_split")
+        names = {
+            column.substitute(group.environment).name
+            for group, metric_group in columns
+            if metric_group in group.metric_groups
+            for column in self.schema.name_to_metric_group[metric_group].metrics
+        }
+        rows = {
+            adapter: runs
+            for adapter, runs in options["adapter_to_runs"].items()
+            if any(self._has_statistic(run, names, sub_split) for run in runs)
+        }
+        if not rows:
+            return Table("empty", [], [])
+        # HELM makes a file name of the names of the group and the table, which are long for a jury.
+        options |= {"adapter_to_runs": rows, "name": _file_name(options["name"])}
+        return mark_table(arrange_table(super().create_group_table(**options)))
+
+    def _has_statistic(self, run: Run, names: set[str], sub_split: str | None) -> bool:
+        parts = self._stats_by_name(run)
+        return any(
+            sub_split in (None, stat.name.sub_split) for name in names & parts.keys() for stat in parts[name].stats
+        )
+
+    def create_group_tables_by_subgroup(self, group: RunGroup) -> list[Table]:
+        """Make the tables of a group without subgroups: HELM's if it is not ours."""
+        if group.name not in self._others:
+            return self.create_group_tables_by_metric_group(group)
+        return [table for table in super().create_group_tables_by_subgroup(group) if table.rows]
+
+    def create_group_tables_by_metric_group(self, group: RunGroup) -> list[Table]:
+        """Make a table of each metric group and, of a category with several tasks, one of each task.
+
+        Instead of a table of scores that would be wider than a window, there is one of each part.
+        """
+        tables = self._part_tables(group) or self._metric_tables(group)
+        tasks = [table for task in group.sub_splits or () if (table := self._task_table(group, task)).rows]
+        return [*tables, *(tasks if len(tasks) > 1 else ())]
+
+    def _metric_tables(self, group: RunGroup) -> list[Table]:
+        tables: list[Table] = super().create_group_tables_by_metric_group(group)
+        return tables
+
+    def _part_tables(self, group: RunGroup) -> list[Table]:
+        """Return the tables of a group with too many columns: the scores of each part over lengths, and the others.
+
+        The part with most of the user's models comes first.
+        """
+        parts: dict[str, list[str]] = defaultdict(list)
+        for each in super().expand_subgroups(group) if len(group.subgroups) > MOST_COLUMNS else ():
+            # The last word of a heading is the length.
+            parts[each.get_short_display_name().rpartition(" ")[0]].append(each.name)
+        if len(parts) in (0, 1, len(group.subgroups)):
+            return []
+        scores = [
+            replace(table, title=title, name=_file_name(f"{table.name}_{title}"))
+            for title, names in parts.items()
+            # The first table has the scores.
+            for table in self._metric_tables(replace(group, subgroups=names))[:1]
+        ]
+        # The sort is stable.
+        scores.sort(key=lambda table: -count_own(table))
+        most = MOST_PUBLISHED if scores and count_own(scores[0]) else None
+        scores = [table if count_own(table) else replace(table, rows=table.rows[:most]) for table in scores]
+        return [*(table for table in scores if table.rows), *self._metric_tables(group)[1:]]
+
+    def _task_table(self, category: RunGroup, task: str) -> Table:
+        rows: dict[AdapterSpec, list[Run]] = defaultdict(list)
+        for adapter, runs in self.group_adapter_to_runs[category.name].items():
+            rows[get_coarse_adapter_spec(adapter, adapter_keys_shown=category.adapter_keys_shown)] += runs
+        return self.create_group_table(
+            title=self.schema.name_to_metric[task_score(task)].display_name,
+            name=f"{category.name}:sub_split={task}",
+            adapter_to_runs=rows,
+            columns=[(category, name) for name in category.metric_groups],
+            is_scenario_table=False,
+            sub_split=task,
+        )
+
+    def create_index_tables(self) -> list[Table]:
+        """Make the tables of groups, which are also the selector of the leaderboard: the most important groups.
+
+        The other groups have pages, too, to which the pages of scenarios and runs link.
+        """
+        tables: list[Table] = []
+        titles: set[str | None] = set()
+        for category in dict.fromkeys(group.category for group in self.schema.run_groups):
+            groups = [each for each in self.schema.run_groups if each.category == category]
+            new = [each for each in groups if each.display_name not in titles]
+            titles |= {each.display_name for each in new}
+            if len(titles) > MOST_OPTIONS:
+                break
+            if new:
+                tables.append(index_table(category, new, [len(self._models(each)) for each in new]))
+        return tables
+
+    def write_run_display_json(self, skip_completed: bool) -> None:
+        """Write the display files of all runs, two runs at a time unless `num_threads` is one.
+
+        More threads would only need more memory, because compression runs in parallel but parsing does not.
+        """
+
+        def process(run: Run) -> None:
+            write_display(Path(run.run_path), run.run_spec, self.schema, skip_completed)
+            if results := [each for each in self._scores.find([run]) if each.benchmark]:
+                tag_run(Path(run.run_path), describe(caveat for each in results for caveat in each.caveats))
+
+        with ThreadPoolExecutor(min(self.num_threads, 2)) as pool:
+            list(tqdm(pool.map(process, self.runs), "Pages of runs", len(self.runs), disable=None))
+
+    @cached_property
+    def _scores(self) -> SuiteScores:
+        folders = list(map(Path, self.run_suite_paths))
+        return SuiteScores(folders, self.runs)
+
+    def _stats_by_name(self, run: Run) -> dict[str, Run]:
+        """Return the run with the statistics of one name, for each name."""
+        # The copies of a run share its run spec, so the identity of the run spec is the key.
+        if id(run.run_spec) not in self._parts:
+            stats: dict[str, list[Stat]] = defaultdict(list)
+            for stat in run.stats:
+                stats[stat.name.name].append(stat)
+            self._parts[id(run.run_spec)] = {name: replace(run, stats=each) for name, each in stats.items()}
+        return self._parts[id(run.run_spec)]
+
+    @cached_property
+    def _parts(self) -> dict[int, dict[str, Run]]:
+        return {}
+
+
+def _file_name(name: str) -> str:
+    # The title of a column can have a judge, whose name has a slash.
+    return shorten_name(name.replace("/", "_"), _LONGEST_NAME)
+
+
+def _run_names(results: Iterable[Result]) -> list[str]:
+    return [run.name for result in results for run in result.runs]
+
+
+def _is_in(schema: Schema, run: Run) -> bool:
+    return any(name in schema.name_to_run_group for name in run.run_spec.groups)

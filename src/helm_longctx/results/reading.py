@@ -1,0 +1,421 @@
+"""Reads the results of a suite: a `Result` for each task of each finished run, and for each published score.
+
+This is the only module that turns a run's files into scores.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from helm_longctx.results.comparability import Caveat, Outcome, find_outcome, task_caveats
+from helm_longctx.results.reference import MAKER, read_reference_rows
+from helm_longctx.results.statistics.intervals import (
+    Clusters,
+    Interval,
+    cluster_errors,
+    error_of_means,
+    mean_interval,
+    normal_quantile,
+    standard_error,
+    wilson,
+)
+from helm_longctx.runs.files import RUN_SPEC, STATS, read_json, read_run_specs, reading
+from helm_longctx.runs.scores import InstanceScore, read_scores
+from helm_longctx.tasks.benchmark import Benchmark, Published
+from helm_longctx.tasks.groups import folder_name
+from helm_longctx.tasks.metric_names import CONDITIONS, task_score
+from helm_longctx.tasks.task import MAIN_METRIC, TEXT_GROUP, Settings, Task
+
+PUBLISHED = f"{MAKER}/"
+"""Start of the names of published models."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run.
+
+    Args:
+        path: the run's folder.
+        spec: content of `run_spec.json`.
+        tasks: the tasks that were run; empty for a scenario of another package.
+        judge: the judge that the run entry names, if it is not the official one of each judged task; else empty.
+    """
+
+    path: Path
+    spec: Mapping[str, Any]
+    tasks: tuple[Task, ...]
+    judge: str
+
+    @property
+    def name(self) -> str:
+        """The run's name. The folder's name can differ from it in slashes."""
+        return str(self.spec["name"])
+
+    @property
+    def deployment(self) -> str:
+        """The model's deployment."""
+        return str(self.spec["adapter_spec"].get("model_deployment", ""))
+
+    @property
+    def package(self) -> str:
+        """The version of helm-longctx that made the run; empty for older runs."""
+        packages = (metric.get("args", {}).get("package") for metric in self.spec.get("metric_specs", []))
+        return next(filter(None, packages), "")
+
+    @property
+    def comparability(self) -> str:
+        """The benchmark's comparability number; empty for older runs."""
+        return str(self.spec["scenario_spec"].get("args", {}).get("comparability", ""))
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """A statistic of a task in a run.
+
+    Args:
+        interval: the mean, its 95 % interval (NaN if it has none), and the number of instances with a value.
+        error: the standard error of the mean, with the interval's clusters; NaN if it is unknown.
+        clusters: the `cluster_errors` of the texts that other tasks can share.
+    """
+
+    interval: Interval
+    error: float = math.nan
+    clusters: Clusters = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Result:
+    """A model's score: of a task in a run, of a published table, of a category, or of a whole benchmark.
+
+    Args:
+        benchmark: the benchmark's name; empty for a run of another package's scenario.
+        entry: the name of the run entry, or `overall` for a benchmark's overall score.
+        task: the task's name; empty for the score of a whole category or benchmark.
+        model: the model's name; its deployment if the suite has several deployments of the model.
+        length: the length; None if the benchmark has no lengths.
+        context: `full`, or `none` for closed-book runs.
+        interval: the score with its 95 % interval and the number of instances. The mean is NaN if there is no score.
+        judges: the judges of the answers; empty if no judge decides the score.
+        lacks: the reasons why the score is not comparable, or why there is none.
+        folder: the folder of the user's own files; empty if there are none.
+        run: the run; None for published scores and for means.
+        statistics: the other statistics of the task by name.
+        answers: the scores of the answers; empty if they were not kept, for published scores and for means.
+        failed: the number of requests without an answer. They are in no score.
+        parts: the results that a mean is of; empty for the score of a task.
+    """
+
+    benchmark: str
+    entry: str
+    task: str
+    model: str
+    length: int | None
+    context: str
+    interval: Interval
+    judges: frozenset[str] = frozenset()
+    caveats: tuple[Caveat, ...] = ()
+    folder: str = ""
+    run: Run | None = None
+    statistics: Mapping[str, Statistic] = field(default_factory=dict)
+    answers: tuple[InstanceScore, ...] = ()
+    failed: int = 0
+    parts: tuple[Result, ...] = ()
+
+    @property
+    def part(self) -> str:
+        """The part of the benchmark that the score is of: a task, a run entry, or `overall`."""
+        return self.task or self.entry
+
+    @property
+    def is_published(self) -> bool:
+        """Whether the score was published, and not measured here."""
+        return self.model.startswith(PUBLISHED)
+
+    @property
+    def has_score(self) -> bool:
+        """Whether there is a score."""
+        return not math.isnan(self.interval.mean)
+
+    @property
+    def half_width(self) -> float:
+        """The longer side of the interval, which need not be symmetric."""
+        return max(self.interval.high - self.interval.mean, self.interval.mean - self.interval.low)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all tasks of a mean have a score."""
+        return self.has_score and all(caveat.kind != "missing" for caveat in self.caveats)
+
+    @property
+    def is_official(self) -> bool:
+        """Whether the official judge judged, or no judge decides."""
+        return all(caveat.kind != "judge" for caveat in self.caveats)
+
+    @property
+    def error(self) -> float:
+        """The standard error of the score. Of a published one only the widest interval is known."""
+        if self.parts:
+            parts = [part for part in self.parts if part.has_score]
+            return error_of_means([part.error for part in parts], [part.clusters_of() for part in parts])
+        if self.is_published:
+            return (self.interval.high - self.interval.low) / (2 * normal_quantile())
+        return self.statistics[MAIN_METRIC].error
+
+    def clusters_of(self, metric: str = MAIN_METRIC) -> Clusters:
+        """Return the `cluster_errors` of a statistic, of the texts that other tasks can share.
+
+        Of a mean over tasks only the score is known.
+        """
+        if not self.parts:
+            return self.statistics[metric].clusters if metric in self.statistics else {}
+        parts = [part.clusters_of() for part in self.parts if part.has_score]
+        sums: dict[str, float] = defaultdict(float)
+        for group, error in (item for part in parts for item in part.items()):
+            sums[group] += error / len(parts)
+        return sums
+
+    @property
+    def runs(self) -> list[Run]:
+        """The runs that the score is from, each once; none for a published score."""
+        found = [self.run] if self.run else [run for part in self.parts for run in part.runs]
+        return list({run.path: run for run in found}.values())
+
+    @property
+    def other_judge(self) -> str:
+        """The judge, if it is not the official one; else empty."""
+        return "" if self.is_official else next(iter(self.judges))
+
+
+def read_results(suite: Path, benchmarks: Iterable[Benchmark], keep_answers: bool = True) -> list[Result]:
+    """Read all results of a suite: of its finished runs in the order of their names, and the published ones.
+
+    Args:
+        suite: the suite's folder, `<output path>/runs/<suite>`.
+        keep_answers: whether results have the scores of answers, which need memory.
+
+    Raises:
+        InputError: a file of a run is damaged.
+    """
+    benchmarks = tuple(benchmarks)
+    runs = tqdm(list(read_run_specs(suite)), "Scores of runs", disable=None, leave=False)
+    own = [
+        result if keep_answers else replace(result, answers=())
+        for run, spec in runs
+        for result in read_run(run, spec, benchmarks)
+    ]
+    return [*_name_deployments(own), *reference_results(suite, benchmarks)]
+
+
+def read_run(path: Path, spec: Mapping[str, Any], benchmarks: Sequence[Benchmark]) -> list[Result]:
+    """Read the result of each task of a run; none of an unfinished run. A run of another scenario has one result.
+
+    Args:
+        path: the run's folder.
+        spec: content of `run_spec.json`.
+
+    Raises:
+        InputError: a file of the run is damaged.
+    """
+    with reading(path / RUN_SPEC):
+        arguments = spec["scenario_spec"].get("args", {})
+        benchmark = next((each for each in benchmarks if arguments.get("entry") in each.entries), None)
+    if not (path / STATS).is_file() or MAKER in arguments:
+        return []
+    stats = read_json(path / STATS)
+    with reading(path / STATS):
+        if benchmark:
+            _check_names(stats)
+        means = _means(stats)
+        outcome = find_outcome(spec, means, benchmark)
+    run = Run(path, spec, outcome.tasks if outcome else (), _other_judge(outcome))
+    answers: dict[str, list[InstanceScore]] = defaultdict(list)
+    for answer in read_scores(path, [benchmark] if benchmark else ()):
+        answers[answer.task].append(answer)
+    return [
+        _task_result(benchmark, run, outcome, rows, {name: mean for (name, of), mean in means.items() if of == task})
+        for task, rows in answers.items()
+    ]
+
+
+def _check_names(stats: Iterable[Mapping[str, Any]]) -> None:
+    """Check that no statistic is in a run's files twice.
+
+    Raises:
+        ValueError: one is.
+    """
+    names = [tuple(sorted(stat["name"].items(), key=str)) for stat in stats if "perturbation" not in stat["name"]]
+    if len(set(names)) < len(names):
+        raise ValueError("a statistic is there twice")
+
+
+def _means(stats: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], float]:
+    """Return the mean of each statistic of the test instances, or else of the others, by name and task."""
+    means = [each for each in stats if "perturbation" not in each["name"] and each.get("mean") is not None]
+    # Some scenarios of HELM have only validation instances. The last one of equal keys counts.
+    means.sort(key=lambda stat: stat["name"].get("split") == "test")
+    return {(stat["name"]["name"], stat["name"].get("sub_split", "")): stat["mean"] for stat in means}
+
+
+def _other_judge(outcome: Outcome | None) -> str:
+    judges = outcome and not all(task.is_official(outcome.judge) for task in outcome.tasks)
+    return outcome.judge if outcome and judges else ""
+
+
+def _task_result(
+    benchmark: Benchmark | None,
+    run: Run,
+    outcome: Outcome | None,
+    rows: Sequence[InstanceScore],
+    means: Mapping[str, float],
+) -> Result:
+    first, arguments = rows[0], run.spec["scenario_spec"].get("args", {})
+    task = next((each for each in run.tasks if each.name == first.task), None)
+    statistics = _statistics(rows, means)
+    return Result(
+        benchmark.name if benchmark else "",
+        arguments["entry"] if benchmark else first.entry,
+        first.task,
+        first.model,
+        first.length,
+        first.context,
+        statistics[MAIN_METRIC].interval if MAIN_METRIC in statistics else _without_ends(math.nan),
+        _judges(task, first.judge),
+        tuple(task_caveats(outcome, task)) if outcome and task else (),
+        folder_name(arguments.get("path")),
+        run,
+        statistics,
+        tuple(rows),
+        sum(bool(row.failure) for row in rows),
+    )
+
+
+def _judges(task: Task | None, judge: str) -> frozenset[str]:
+    """Return a run's judge: the one that its entry names, or the official one on any host. Empty without a judge."""
+    if task is None or task.official_judge is None:
+        return frozenset()
+    return frozenset([task.official_judge if not judge or task.is_official(judge) else judge])
+
+
+def _statistics(rows: Sequence[InstanceScore], means: Mapping[str, float]) -> dict[str, Statistic]:
+    """Return the statistics of a task.
+
+    Args:
+        means: the means in the run's files, which are the scores. A score of several metrics is the mean of their
+            means, and answers without a value are left out, so a mean over the rows can differ.
+    """
+    values: dict[str, list[tuple[float, str, str]]] = defaultdict(list)
+    for row in rows:
+        scores = {**row.values, **({} if row.score is None else {MAIN_METRIC: row.score})}
+        for name, value in scores.items():
+            values[name].append((value, row.group, row.instance))
+    total = round(means.get("num_instances", 0))
+    found = {
+        name: _statistic(name, values.get(name, []), means.get(name), total)
+        # A score of HELM's own scenarios has another name in the files.
+        for name in dict.fromkeys([*means, *([MAIN_METRIC] if MAIN_METRIC in values else [])])
+    }
+    # A task's score is also stored under a separate name, which only the task's mean has.
+    own = task_score(rows[0].task)
+    return {**found, own: found[MAIN_METRIC]} if own in found and MAIN_METRIC in found else found
+
+
+def _statistic(name: str, values: Sequence[tuple[float, str, str]], mean: float | None, total: int) -> Statistic:
+    numbers, groups = [value for value, _, _ in values], [group for _, group, _ in values]
+    # A statistic of the whole run, such as the agreement of a jury, has no values of instances.
+    count = len({instance for _, _, instance in values}) or total
+    if name in CONDITIONS or not values:
+        return Statistic(replace(_without_ends(math.nan if mean is None else mean), n=count))
+    interval = replace(mean_interval(numbers, groups), n=count)
+    clusters = {text: error for text, error in cluster_errors(numbers, groups).items() if text.startswith(TEXT_GROUP)}
+    return Statistic(interval if mean is None else _move(interval, mean), standard_error(numbers, groups), clusters)
+
+
+def _move(interval: Interval, mean: float) -> Interval:
+    """Return an interval around another mean, within the bounds of scores if it was within them."""
+    by = mean - interval.mean
+    low, high = interval.low + by, interval.high + by
+    if interval.low >= 0 and interval.high <= 1:
+        low, high = max(low, 0.0), min(high, 1.0)
+    return Interval(mean, low, high, interval.n)
+
+
+def interval_of(answers: Iterable[InstanceScore]) -> Interval:
+    """Return the mean of answers' scores, clustered by their groups, and the number of instances."""
+    scored = [answer for answer in answers if answer.score is not None]
+    interval = mean_interval([each.score for each in scored if each.score is not None], [each.group for each in scored])
+    return replace(interval, n=len({(each.task, each.length, each.instance) for each in scored}))
+
+
+def _name_deployments(results: Sequence[Result]) -> list[Result]:
+    """Name models by their deployments where the suite has several deployments of a model."""
+    deployments: dict[str, set[str]] = defaultdict(set)
+    for result in results:
+        if result.run:
+            deployments[result.model].add(result.run.deployment)
+    return [
+        replace(result, model=result.run.deployment)
+        if result.run and len(deployments[result.model]) > 1 and result.run.deployment
+        else result
+        for result in results
+    ]
+
+
+def reference_results(suite: Path, benchmarks: Iterable[Benchmark]) -> list[Result]:
+    """Return the published results that a suite has."""
+    return [result for each in benchmarks for result in published_results(each, read_reference_rows(suite, each))]
+
+
+def published_results(benchmark: Benchmark, rows: Iterable[Published] | None = None) -> list[Result]:
+    """Return published scores of tasks, or of categories if the publication has only those.
+
+    Args:
+        rows: the published rows; None for all of the benchmark.
+    """
+    entries = {category.name: entry for entry, category in benchmark.entries.items()}
+    return [
+        _published_result(benchmark, entries[row.category], task, row, score)
+        for row in (benchmark.published() if rows is None else rows)
+        for task, score in row.scores.items()
+    ]
+
+
+def _published_result(benchmark: Benchmark, entry: str, task: str, row: Published, score: float) -> Result:
+    """Return a published score with the widest interval that its sample allows: Wilson's, of right and wrong answers.
+
+    No scores in 0…1 with this mean vary more, and of the means of several tasks those vary most that are all equal.
+    """
+    length = row.length
+    tasks = [benchmark.task(task)] if task else benchmark.entries[entry].tasks_at(length)
+    # The publication does not name the protocol of a model, so the smallest sample is used.
+    count = sum(min(each.sample(Settings(length, protocol=protocol)) for protocol in each.variants) for each in tasks)
+    ends = wilson(score, count, normal_quantile()) if count else (math.nan, math.nan)
+    interval = Interval(score, *ends, count)
+    headline = benchmark.task(task).headline if task else ()
+    names = [MAIN_METRIC, *([task_score(task)] if task else []), *(headline if len(headline) == 1 else ())]
+    judges = frozenset(filter(None, (each.official_judge for each in tasks)))
+    statistics = {**dict.fromkeys(names, Statistic(interval)), MAKER: Statistic(_without_ends(1.0))}
+    caveats = (Caveat("imported", task, row.source),) if row.source else ()
+    about = (benchmark.name, entry, task, f"{PUBLISHED}{row.model}", length, "full")
+    return Result(*about, interval, judges, caveats, statistics=statistics)
+
+
+def _without_ends(mean: float) -> Interval:
+    return Interval(mean, math.nan, math.nan, 0)
+
+
+def read_runs(results: Iterable[Result]) -> Iterator[tuple[Run, list[Result]]]:
+    """Yield each run with the results of its tasks, in the order of the results."""
+    by_run: dict[Path, list[Result]] = defaultdict(list)
+    for result in results:
+        if result.run:
+            by_run[result.run.path].append(result)
+    for rows in by_run.values():
+        if run := rows[0].run:
+            yield run, rows

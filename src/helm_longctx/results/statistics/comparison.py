@@ -1,0 +1,203 @@
+"""Compares two models (effect, test, wins), and decides which of many models differ, with Holm's correction."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from helm_longctx.results.statistics.intervals import Floats, Interval, cluster_sums, group_codes, normal_quantile
+
+SIGNIFICANCE = 0.05
+"""Two models are tied if the p-value, corrected for the number of tests, is not below this."""
+
+_EQUAL = 1e-9
+"""Scores that differ by less are equal."""
+
+_PSEUDO = 2
+"""Number of clusters that are added to the variance of the test."""
+
+_PRIOR = 0.1
+"""Number of clusters by which the size of those that are added is shrunk to its largest value. If few clusters differ,
+and all by little, the sample does not show how large rare differences are."""
+
+Pair = TypeVar("Pair", bound=Hashable)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One model compared with another.
+
+    Args:
+        effect: the difference of the means (first minus second) and its interval.
+        p_value: the two-sided p-value, which is below 0.05 if and only if the interval of the effect excludes 0; NaN
+            if there is no instance, or if a score has no interval.
+        wins, losses, ties: numbers of instances on which the first model is better, worse, equal; 0 if only the means
+            were compared.
+    """
+
+    effect: Interval
+    p_value: float
+    wins: int = 0
+    losses: int = 0
+    ties: int = 0
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Whether two models differ, if many are compared.
+
+    Args:
+        adjusted: the p-value that is adjusted for the number of comparisons; NaN without a p-value.
+    """
+
+    comparison: Comparison
+    adjusted: float
+
+    @property
+    def is_different(self) -> bool:
+        """Whether one model is better; otherwise they are tied."""
+        # NaN must be a tie, so the condition is not `>=`.
+        return self.adjusted < SIGNIFICANCE
+
+
+def compare_pairs(a: ArrayLike, b: ArrayLike, groups: Sequence[object] | None = None) -> Comparison:
+    """Compare two models by their scores on the same instances.
+
+    If the models are equally good, the sign of each cluster's difference is random. The test is the normal
+    approximation of this sign-flip test, with two more clusters in the variance. They have the size of those that
+    differ, so that few differences are not taken for certain: five wins of five have the p-value 0.059, and the exact
+    one is 0.0625. The interval has the effects that this test does not reject.
+
+    Args:
+        a, b: shape (n,): the scores of both models in 0…1, in the same order.
+        groups: the group of each instance; None if all are independent.
+
+    Raises:
+        ValueError: the lengths differ.
+    """
+    differences = np.asarray(a, dtype=float) - np.asarray(b, dtype=float)
+    return _compare(differences, np.ones(len(differences)), group_codes(groups, len(differences)))
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """The scores of two models on the same instances of a part, such as a task.
+
+    Args:
+        a, b: shape (n,), with n at least 1: the scores of both, in the same order.
+        groups: the group of each instance; parts can share groups.
+        weight: the part's share in the whole; the weights of all parts have the sum 1.
+    """
+
+    a: ArrayLike
+    b: ArrayLike
+    groups: Sequence[object]
+    weight: float
+
+
+def compare_parts(parts: Sequence[Pairs]) -> Comparison:
+    """Compare two models by the weighted mean of the parts' mean differences; see `compare_pairs`."""
+    differences = [np.asarray(part.a, dtype=float) - np.asarray(part.b, dtype=float) for part in parts]
+    weights = [np.full(len(each), part.weight / len(each)) for part, each in zip(parts, differences, strict=True)]
+    codes = group_codes([group for part in parts for group in part.groups], sum(map(len, differences)))
+    return _compare(np.concatenate(differences), np.concatenate(weights), codes)
+
+
+def compare_intervals(one: Interval, other: Interval) -> Comparison:
+    """Compare two independent means of which only the intervals are known, such as published scores.
+
+    The distances to the ends are combined as in `mean_of_means` (Zou and Donner 2008); only the half of each interval
+    on the side of the other mean counts. Half a right answer of each model is added (Yates 1934), because shares of
+    right answers have steps, and without it more than 5 % of equally good models would differ. The p-value belongs to a
+    normal distribution with this interval. If the models answered the same questions, the interval is rather too wide.
+    """
+    mean, step = one.mean - other.mean, sum(0.5 / each.n for each in (one, other) if each.n)
+    below = math.hypot(one.mean - one.low, other.high - other.mean)
+    above = math.hypot(one.high - one.mean, other.mean - other.low)
+    distance, half = max(abs(mean) - step, 0.0), below if mean > 0 else above
+    # Means without a width are exact.
+    z = distance / half * normal_quantile() if half else math.inf if distance else 0.0
+    effect = Interval(mean, mean - below - step, mean + above + step, min(one.n, other.n))
+    return Comparison(effect, two_sided(z))
+
+
+def find_differences(comparisons: Mapping[Pair, Comparison]) -> dict[Pair, Decision]:
+    """Decide which models differ, with Holm's correction over all comparisons.
+
+    If models are equally good, the probability of any wrong "different" is about 5 % or less, however many there are,
+    and whichever comparisons are paired. docs/statistics.md has simulated figures.
+
+    Args:
+        comparisons: all comparisons that a page or a command shows, each once, by the names of both models.
+
+    Returns:
+        The decisions by the same names.
+    """
+    adjusted = holm([comparison.p_value for comparison in comparisons.values()])
+    return {pair: Decision(comparisons[pair], p_value) for pair, p_value in zip(comparisons, adjusted, strict=True)}
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Return p-values that are adjusted for their number by Holm's method (1979), in the same order. NaN stays NaN."""
+    values = np.asarray(p_values, dtype=float)
+    order = [int(place) for place in np.argsort(values) if not math.isnan(values[place])]
+    adjusted, largest = np.full(len(values), math.nan), 0.0
+    for rank, place in enumerate(order):
+        largest = max(largest, min(1.0, float(values[place]) * (len(order) - rank)))
+        adjusted[place] = largest
+    return [float(value) for value in adjusted]
+
+
+def _compare(differences: Floats, weights: Floats, codes: NDArray[np.intp]) -> Comparison:
+    """Test the weighted mean of differences.
+
+    Args:
+        weights: shape (n,): the weight of each instance; their ratios count.
+        codes: shape (n,): the number of each instance's cluster.
+    """
+    n = len(differences)
+    if not n:
+        return Comparison(Interval(math.nan, math.nan, math.nan, 0), math.nan)
+    wins, losses = int((differences > _EQUAL).sum()), int((differences < -_EQUAL).sum())
+    mean, shares = float(np.average(differences, weights=weights)), weights / weights.sum()
+    low, high, p_value = _test(mean, cluster_sums(differences * shares, codes), cluster_sums(shares, codes))
+    return Comparison(Interval(mean, low, high, n), p_value, wins, losses, n - wins - losses)
+
+
+def _test(mean: float, sums: Floats, sizes: Floats) -> tuple[float, float, float]:
+    """Return the ends of the interval of a mean difference, and the p-value of 0.
+
+    An effect is rejected if its distance from the mean, divided by the root of the sum of the clusters' squares around
+    it, is above the normal quantile. So the ends are the roots of a quadratic equation.
+
+    Args:
+        sums, sizes: the sum of the weighted differences and of the weights of each cluster. All weights have the sum 1.
+    """
+    squares, fourth, spread = float((sums**2).sum()), float((sums**4).sum()), float((sizes**2).sum())
+    # This is the mean square, weighted by the squares themselves, so that clusters without a difference do not count.
+    # It is shrunk to the value of a cluster of mean size that differs in all its instances by 1.
+    weight = squares**2 / fourth if squares > _EQUAL**2 else 0.0
+    typical = (weight * fourth / squares if weight else 0.0) + _PRIOR * spread / len(sums)
+    typical /= weight + _PRIOR
+    variance = squares + _PSEUDO * typical
+    # With few clusters no effect can be rejected at a high level, which limits the statistic.
+    p_value = two_sided(min(abs(mean) / math.sqrt(variance), 1 / math.sqrt(spread)))
+    level = normal_quantile() ** 2
+    leading, linear = 1 - level * spread, mean - level * float(sums @ sizes)
+    if leading <= 0:
+        return -1.0, 1.0, p_value
+    root = math.sqrt(max(linear**2 - leading * (mean**2 - level * variance), 0.0))
+    low, high = (linear - root) / leading, (linear + root) / leading
+    return max(-1.0, min(low, mean)), min(1.0, max(high, mean)), p_value
+
+
+def two_sided(z: float) -> float:
+    """Return the two-sided p-value of a standard normal statistic of at least 0."""
+    from scipy.special import ndtr
+
+    return 2 * float(ndtr(-z))

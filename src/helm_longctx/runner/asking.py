@@ -1,0 +1,187 @@
+"""Asks a model for all answers of a run: sends the requests from several threads, and journals each answer at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import NamedTuple
+
+from helm.benchmark.adaptation.request_state import RequestState
+from helm.common.hierarchical_logger import hlog
+from helm.common.request import GeneratedOutput, Request, RequestResult
+
+from helm_longctx.environment import TIMEOUT
+from helm_longctx.errors import InputError
+from helm_longctx.failures import Failure, failure_of, label_error
+from helm_longctx.models.apis.caching import with_beginning
+from helm_longctx.models.apis.sending import Sender
+from helm_longctx.redaction.abbreviation import digest
+from helm_longctx.redaction.text import redact
+from helm_longctx.runner.calls import Calls
+from helm_longctx.runner.follow_up import follow_up, join_answers
+from helm_longctx.runner.memory import Memory
+from helm_longctx.runner.prefixes import CHARACTERS, Beginning, Schedule
+from helm_longctx.runner.progress import Breaker, Progress
+from helm_longctx.runner.spending import Spending
+from helm_longctx.runner.spool import StoredRequest
+from helm_longctx.runs.conversation import request_text
+from helm_longctx.runs.journal import Journal
+
+SETTLE = 10.0
+"""Seconds to wait for requests in flight when a run ends early, so that their answers are kept."""
+
+LATE = 5
+"""A request that exceeds the time limit counts as this many failures, because it costs so much time."""
+
+
+class PendingRequest(NamedTuple):
+    """A request, and the beginning that its prompt shares with others; None if the provider cannot use that."""
+
+    request: StoredRequest
+    beginning: Beginning | None = None
+
+
+def ask_all(pending: Sequence[PendingRequest], asking: Asking, parallelism: int) -> list[RequestState]:
+    """Return the states with their results, in the same order.
+
+    The first request is sent alone, so that a wrong address, key or model ends the run before others are sent. The
+    first request of those that share a beginning is also sent alone, so that the others find it in the provider's
+    cache.
+
+    Raises:
+        InputError: a client got bad input, the model cannot be asked, or a limit is reached. The message says which
+            answers are kept.
+    """
+    results = {number: answered for number, each in enumerate(pending) if (answered := asking.recall(each.request))}
+    groups = [each.beginning and each.beginning.group for each in pending]
+    schedule = Schedule(groups, (number for number in range(len(pending)) if number not in results))
+    calls, width = Calls(asking, asking.sender.limit), 1
+    try:
+        while schedule or calls:
+            while len(calls) < width and (number := schedule.peek()) is not None:
+                # There is no room below the cost limit now, but calls in flight may cost less than is reserved for
+                # them.
+                if not asking.spending.reserve(number, pending[number].request, len(calls)):
+                    break
+                calls.start(schedule.take(), pending[number])
+            for number, call in calls.wait():
+                results[number], is_answered = asking.count(number, pending[number].request, call)
+                schedule.finish(number, is_answered)
+                # One answer shows that the address, key and model are right.
+                width = parallelism
+            asking.progress.show(len(calls), calls.longest)
+    except InputError as error:
+        asking.sender.stop()
+        # Answers that arrive now are written to the journal by their threads.
+        calls.settle(SETTLE)
+        raise InputError(f"{error}; {asking.journal.summary()}") from error
+    finally:
+        asking.sender.stop()
+        calls.close()
+        asking.progress.close()
+    return [results[number] for number in range(len(pending))]
+
+
+class Asking:
+    """Asks for the answer to one request. Several threads may call it; its methods are for one thread.
+
+    Args:
+        sender: sends a request.
+        journal: has the answers from before a crash, and gets the new ones.
+        spending: adds up the costs.
+        total: number of requests.
+
+    Attributes:
+        sender, journal, spending: the arguments.
+        progress: shows progress to the user.
+    """
+
+    def __init__(self, sender: Sender, journal: Journal, spending: Spending, total: int):
+        self.sender, self.journal = sender, journal
+        self.spending, self.progress, self._memory = spending, Progress(total), Memory()
+        self._breaker = Breaker(total, bool(journal))
+
+    def recall(self, asked: StoredRequest) -> RequestState | None:
+        """Return the state of a request with its result from the journal; None if there is none."""
+        if not self.journal:
+            return None
+        result = self.journal.get(self._name(asked))
+        if result is not None and (second := follow_up(asked.request, asked.sample, result)):
+            last = self.journal.get(self._follow_up_name(second))
+            result = last and join_answers(result, last)
+        if result is None:
+            return None
+        self.progress.recall()
+        return replace(asked.state, result=result)
+
+    def __call__(self, pending: PendingRequest) -> RequestResult:
+        """Return the result of a request, and of the one that follows it, if there is one.
+
+        Each answer is on disk when this returns.
+
+        Raises:
+            InputError: a client got bad input.
+        """
+        asked, shared = pending.request, pending.beginning.characters if pending.beginning else 0
+        # A function makes the request, so that an answer in the journal needs no look-up of the whole prompt.
+        first = self._ask(self._name(asked), lambda: with_beginning(asked.whole(), shared))
+        second = follow_up(asked.request, asked.sample, first)
+        if second is None:
+            return first
+        return join_answers(first, self._ask(self._follow_up_name(second), lambda: second))
+
+    def _ask(self, name: str, make_request: Callable[[], Request]) -> RequestResult:
+        """Return the answer that the journal has, or else send the request."""
+        if answer := self.journal.get(name):
+            return answer
+        attempt = self.sender(make_request())
+        if not attempt.result.success:
+            return _failure_result(attempt.result.error or "")
+        self.journal.add(name, attempt.result)
+        # The cache is written last, so that all its replies have their answers in the journal.
+        attempt.cache_replies()
+        return attempt.result
+
+    def count(self, number: int, asked: StoredRequest, call: Future[RequestResult] | None) -> tuple[RequestState, bool]:
+        """Count the outcome of a call. Return the state of the request with its result, and whether that is an answer.
+
+        Args:
+            number: the request's number.
+            call: a finished call; None for a call that took too long.
+
+        Raises:
+            InputError: further requests would fail, too, or a client got bad input.
+        """
+        result = call.result() if call else _failure_result(label_error(Failure.TEMPORARY, self._timeout_text))
+        sample = asked.sample
+        tokens = sample.prompt_tokens or sample.input_tokens or asked.characters // CHARACTERS
+        self.progress.count(tokens, result)
+        self._memory.release(tokens)
+        self.spending.settle(number, result, is_late=call is None)
+        # A late call blocks a thread for the whole time limit.
+        self._breaker.add(asked.state.instance.id, result, weight=1 if call else LATE)
+        return replace(asked.state, result=result), failure_of(result) is None
+
+    @property
+    def _timeout_text(self) -> str:
+        return f"no answer within {self.sender.limit:g} seconds ({TIMEOUT} sets the limit)"
+
+    def finish(self) -> int:
+        """Log the totals, and return how many requests failed."""
+        self.progress.finish()
+        if summary := self.spending.summary():
+            hlog(summary)
+        return self._breaker.finish()
+
+    def _name(self, asked: StoredRequest) -> str:
+        return self.journal.name(asked.request, asked.digest)
+
+    def _follow_up_name(self, request: Request) -> str:
+        return self.journal.name(request, digest(request_text(request)))
+
+
+def _failure_result(error: str) -> RequestResult:
+    """Make the result of a failed request. It has one empty completion, without which HELM's pages cannot show it."""
+    nothing = GeneratedOutput(text="", logprob=0, tokens=[])
+    return RequestResult(success=False, embedding=[], completions=[nothing], cached=False, error=redact(error))

@@ -1,0 +1,309 @@
+"""Collects the answers of batches into the journals of their runs, shows the state of batches, and cancels them."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from helm.common.cache_backend_config import BlackHoleCacheBackendConfig
+from helm.common.local_context import LocalContext
+from tqdm import tqdm
+
+from helm_longctx.errors import InputError
+from helm_longctx.failures import Failure, failure_of_error
+from helm_longctx.locks import lock_run
+from helm_longctx.models.apis.batches import LostResultsError, Service, is_missing
+from helm_longctx.runner.batches.judges import JudgeClients, reply_store
+from helm_longctx.runner.batches.services import find_service
+from helm_longctx.runner.batches.submission import ProviderError, settle, wrap_provider_errors
+from helm_longctx.runner.batches.tally import Keep, Tally
+from helm_longctx.runner.interruptions import explain_full_disk, stoppable
+from helm_longctx.runner.sending import find_client
+from helm_longctx.runs.journal import Journal
+from helm_longctx.runs.ledger import NAME, BatchPart, Ledger
+
+_log = logging.getLogger(__name__)
+
+POLL = 30.0
+"""Seconds between two checks of the batches' states."""
+
+
+@dataclass(frozen=True)
+class BatchState:
+    """The state of a batch.
+
+    Args:
+        run: folder of its run.
+        part: the requests in it.
+        state: the provider's name of the state; or `collected`; `gone` if the provider does not know the batch;
+            `unknown` if the batch's identifier is not known; `error` if the provider cannot be asked.
+        done: how many requests are done.
+        is_ended: whether no more answers will come.
+        reason: why requests of an ended batch have no result.
+    """
+
+    run: Path
+    part: BatchPart
+    state: str
+    done: int = 0
+    is_ended: bool = False
+    reason: str = ""
+
+
+class Problems:
+    """The errors of single batches and runs, which do not end the work on the others.
+
+    Attributes:
+        errors: by the identifier of the part, or by the name of the run.
+    """
+
+    def __init__(self) -> None:
+        self.errors: dict[str, InputError] = {}
+
+    @contextmanager
+    def catch(self, run: Path, *parts: BatchPart) -> Iterator[None]:
+        """Store an error of the block, which is about these parts of a run, or about the whole run."""
+        names = [part.id for part in parts] or [run.name]
+        try:
+            with explain_full_disk(run, "the answers can be collected again"):
+                yield
+        except InputError as error:
+            self.errors |= dict.fromkeys(names, error)
+        except OSError as error:
+            self.errors |= dict.fromkeys(names, InputError(f"{error.filename or run}: {error.strerror or error}"))
+
+    def concern(self, run: Path, part: BatchPart) -> bool:
+        """Whether there is an error about a part or its run."""
+        return bool({run.name, part.id} & self.errors.keys())
+
+    def pop_passing(self, kept: Collection[str]) -> list[InputError]:
+        """Remove and return the errors after which waiting can help, except those with the names `kept`."""
+        passing = {name: error for name, error in self.errors.items() if name not in kept and _is_passing(error)}
+        self.errors = {name: error for name, error in self.errors.items() if name not in passing}
+        return list(dict.fromkeys(passing.values()))
+
+    def report(self, suite: str) -> None:
+        """Raise all errors as one.
+
+        Raises:
+            InputError: there are errors.
+        """
+        if self.errors:
+            texts = list(dict.fromkeys(map(str, self.errors.values())))
+            if any(map(_is_final, self.errors.values())):
+                texts.append(
+                    "check base_url and the key, or give up these answers with: helm-longctx batch collect"
+                    f" --suite {suite} --forget"
+                )
+            raise InputError("; ".join(texts))
+
+
+class Batches:
+    """The batches of several runs of a suite.
+
+    An error of a batch or a run is raised only after the work on the others.
+
+    Args:
+        local_path: HELM's folder of credentials.
+        runs: the runs' folders; those without batches are left out.
+    """
+
+    def __init__(self, local_path: Path, runs: Sequence[Path]):
+        # There is no cache, because results of batches are read from the provider and stored in the journals.
+        self._context = LocalContext(str(local_path), BlackHoleCacheBackendConfig())
+        self._judges = JudgeClients(local_path, self._context.client.credentials)
+        self._all_runs = runs
+        self._suite = runs[0].parent.name if runs else ""
+
+    def states(self) -> Iterator[BatchState]:
+        """Yield the states of all batches. Batches that were not created are left out.
+
+        Raises:
+            InputError: at the end, if a provider cannot be asked, or a record of batches is damaged.
+        """
+        problems = Problems()
+        for run, part in self._parts(problems):
+            state = BatchState(run, part, "error")
+            with problems.catch(run, part):
+                state = self._state(run, part)
+            if not part.is_absent:
+                yield state
+        problems.report(self._suite)
+
+    def collect(self, forget: bool = False) -> None:
+        """Put the answers of ended batches into the journals.
+
+        Args:
+            forget: whether to give up the answers in batches that the provider does not find or that cannot be read.
+
+        Raises:
+            InputError: at the end, if a provider cannot be asked, results cannot be read, another process uses a run,
+                or the disk is full.
+        """
+        problems = Problems()
+        self._collect(problems, forget)
+        problems.report(self._suite)
+
+    def wait(self) -> bool:
+        """Collect until every batch has ended, with a progress bar.
+
+        Returns:
+            Whether it is worthwhile to send requests again: some were answered, and others failed temporarily.
+
+        Raises:
+            InputError: see `collect`. After the first collection, temporary errors of the provider are only logged.
+        """
+        problems = Problems()
+        waiting = {part.id: len(part.requests) for _, part in self._open_parts(problems)}
+        with stoppable(lambda: "what was collected is kept; give the same command again to continue"):
+            self._collect(problems)
+            first = set(problems.errors)
+            with tqdm(total=sum(waiting.values()), unit="request", disable=None) as bar:
+                while open_parts := self._open_parts(problems):
+                    self._show(bar, len(open_parts))
+                    time.sleep(POLL)
+                    self._collect(problems)
+                    for error in problems.pop_passing(first):
+                        _log.warning("%s; asking again in %g seconds", error, POLL)
+        ended = [part for _, part in self._parts(problems) if part.id in waiting]
+        problems.report(self._suite)
+        failures = sum((Counter(part.failures) for part in ended), Counter[str]())
+        return failures.total() < sum(waiting.values()) and any(Failure(kind).is_retriable for kind in failures)
+
+    def cancel(self) -> int:
+        """Cancel all batches that have not ended, and return their number. Their answers can still be collected.
+
+        Raises:
+            InputError: at the end, if a provider refuses it.
+        """
+        problems, number = Problems(), 0
+        for run, part in self._open_parts(problems):
+            with problems.catch(run, part):
+                if part.batch and not self._state(run, part).is_ended:
+                    with wrap_provider_errors(f"batch {part.batch} cannot be cancelled"):
+                        self._service(run, part).cancel(part)
+                    _log.info("batch %s is cancelled", part.batch)
+                    number += 1
+        problems.report(self._suite)
+        return number
+
+    def _parts(self, problems: Problems) -> Iterator[tuple[Path, BatchPart]]:
+        for run in self._all_runs:
+            if (run / NAME).is_file():
+                parts: list[BatchPart] = []
+                with problems.catch(run), Ledger(run) as ledger:
+                    parts = ledger.parts
+                yield from ((run, part) for part in parts)
+
+    def _open_parts(self, problems: Problems) -> list[tuple[Path, BatchPart]]:
+        """Return the open parts without a problem."""
+        return [each for each in self._parts(problems) if each[1].is_open and not problems.concern(*each)]
+
+    def _service(self, run: Path, part: BatchPart) -> Service:
+        return find_service(part.service, self._client(part), run)
+
+    def _client(self, part: BatchPart) -> Any:
+        return self._judges.client(part.deployment) if part.is_judging else find_client(self._context, part.deployment)
+
+    def _state(self, run: Path, part: BatchPart) -> BatchState:
+        if part.failures is not None:
+            answered = len(part.requests) - sum(part.failures.values())
+            return BatchState(run, part, "collected", answered, True)
+        if part.batch is None:
+            return BatchState(run, part, "unknown")
+        with wrap_provider_errors(f"batch {part.batch} of {part.deployment}"):
+            try:
+                progress = self._service(run, part).progress(part)
+            except LostResultsError:
+                return BatchState(run, part, "gone", 0, True)
+        return BatchState(run, part, progress.state, progress.done, progress.is_ended, progress.reason)
+
+    def _show(self, bar: Any, batches: int) -> None:
+        states: list[BatchState] = []
+        with suppress(InputError):  # the next collection reports it
+            states.extend(state for state in self.states() if state.part.is_open)
+        bar.n = bar.total - sum(len(state.part.requests) - state.done for state in states)
+        counts = Counter(state.state for state in states)
+        bar.set_postfix_str(", ".join(f"{count} {state}" for state, count in sorted(counts.items())))
+        # There is no bar if standard error is not a terminal.
+        if bar.disable:
+            _log.info("%d of %d requests done, %d batches have not ended", bar.n, bar.total, batches)
+
+    def _collect(self, problems: Problems, forget: bool = False) -> None:
+        """Collect the batches without a problem."""
+        for run in dict.fromkeys(run for run, _ in self._open_parts(problems)):
+            with problems.catch(run), lock_run(run), Ledger(run) as ledger:
+                self._collect_run(run, ledger, problems)
+                if forget:
+                    _forget(ledger, problems)
+
+    def _collect_run(self, run: Path, ledger: Ledger, problems: Problems) -> None:
+        parts = [part for part in ledger.open_parts if not problems.concern(run, part)]
+        for receiver in dict.fromkeys(part.receiver for part in parts if part.batch is None):
+            doubtful = ledger.doubtful_parts(receiver)
+            with problems.catch(run, *doubtful):
+                settle(ledger, receiver, self._service(run, doubtful[0]))
+        for part in ledger.open_parts:
+            if not problems.concern(run, part):
+                with problems.catch(run, part):
+                    self._collect_part(run, part, ledger)
+
+    def _collect_part(self, run: Path, part: BatchPart, ledger: Ledger) -> None:
+        state = self._state(run, part)
+        if not state.is_ended:
+            return
+        what = f"the results of batch {part.batch} of {part.deployment} cannot be read"
+        with self._keep(run, part) as keep, wrap_provider_errors(what):
+            tally = Tally(part, self._client(part), keep)
+            with closing(self._service(run, part).outcomes(part)) as outcomes:
+                failures = tally.count(outcomes, state.reason)
+        # This is recorded last, so that an interrupted collection is repeated. Stored answers are then skipped.
+        ledger.set_collected(part, failures)
+
+    @contextmanager
+    def _keep(self, run: Path, part: BatchPart) -> Iterator[Keep]:
+        """Yield the function that stores an answer: in the run's journal, or a judge's reply in the request cache."""
+        if part.is_judging:
+            store = reply_store(self._client(part))
+            yield lambda name, reply, result: store.add(name, reply)
+            return
+        with Journal(run) as journal:
+            # `helm-run` can have answered the request in the meantime. The first answer stays.
+            yield lambda name, reply, result: None if journal.get(name) else journal.add(name, result)
+
+
+_PASSING = (Failure.TEMPORARY, Failure.UNREACHABLE)
+"""Failures of a provider after which the command continues to wait."""
+
+_REPAIRABLE = (*_PASSING, Failure.BAD_KEY, Failure.QUOTA, Failure.MISSING_PACKAGE)
+"""Failures after which answers can still be collected, now or when the user has repaired something."""
+
+
+def _is_passing(error: InputError) -> bool:
+    cause = error.__cause__
+    # An InputError without a cause is a mistake of the user, so waiting does not help.
+    return cause is not None and not is_missing(cause) and failure_of_error(cause) in _PASSING
+
+
+def _is_final(error: InputError) -> bool:
+    """Whether a provider's error says that the answers cannot be collected."""
+    cause = error.__cause__
+    if cause is None or not isinstance(error, ProviderError):
+        return False
+    return is_missing(cause) or failure_of_error(cause) not in _REPAIRABLE
+
+
+def _forget(ledger: Ledger, problems: Problems) -> None:
+    """End the batches whose answers cannot be collected."""
+    for part in ledger.open_parts:
+        error = problems.errors.get(part.id)
+        if error and _is_final(error):
+            ledger.set_collected(part, {Failure.UNREACHABLE.value: len(part.requests)})
+            del problems.errors[part.id]
+            _log.warning(f"{error}; {len(part.requests)} answers are given up, and their requests can be sent again")

@@ -1,0 +1,184 @@
+"""Finds before a run which difference of two models it can detect, and how many questions a wanted difference needs."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from statistics import fmean
+
+import numpy as np
+
+from helm_longctx.errors import InputError
+from helm_longctx.results.comparison import by_instance, mean_of
+from helm_longctx.results.means import choose_results
+from helm_longctx.results.reading import Result, read_results
+from helm_longctx.results.statistics.power import (
+    LARGEST_VARIANCE,
+    Spread,
+    detectable_difference,
+    detectable_mean_difference,
+    error_of_difference,
+    paired_spread,
+    questions_needed,
+    unpaired_spread,
+)
+from helm_longctx.results.statistics.reliability import variance_components
+from helm_longctx.runner.estimate import Estimate, TaskSample
+from helm_longctx.runs.scores import InstanceScore
+from helm_longctx.tasks.registry import BENCHMARKS
+
+TaskKey = tuple[str, str, int | None]
+"""A run entry's name, a task's name and a length."""
+
+
+@dataclass(frozen=True)
+class Spreads:
+    """How much scores of a task vary.
+
+    Args:
+        unpaired: for two models with different questions.
+        paired: for two models with the same questions; None if no two models were run.
+        source: where the variance is from.
+    """
+
+    unpaired: Spread
+    paired: Spread | None
+    source: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the sample of a task can detect.
+
+    Args:
+        unpaired, paired: the smallest difference that is detected between two models with different questions, and
+            with the same questions; None if that is not known.
+        needed: number of questions that the wanted difference needs: with the same questions if that is known, else
+            with different ones; None without a wanted difference.
+        dollars: the price of so many questions, at the mean price of the run's questions; None if it is not known.
+        source: where the variance is from.
+    """
+
+    run: str
+    deployment: str
+    sample: TaskSample
+    unpaired: float
+    paired: float | None
+    needed: int | None
+    dollars: float | None
+    source: str
+
+
+def make_plans(
+    estimates: Iterable[Estimate], known: Mapping[TaskKey, Spreads], difference: float | None = None
+) -> list[Plan]:
+    """Plan the sample of each task of each run.
+
+    Args:
+        known: the spreads of earlier runs; see `read_spreads`.
+        difference: the wanted difference, 0 to 1.
+    """
+    return [_plan(each, sample, known, difference) for each in estimates for sample in each.samples]
+
+
+def detectable_overall(plans: Sequence[Plan], known: Mapping[TaskKey, Spreads]) -> tuple[float, float | None]:
+    """Return the smallest detected difference of the unweighted mean over all plans' tasks: unpaired, and paired."""
+    found = [(find_spreads(plan.sample, known), plan.sample) for plan in plans]
+    errors = [error_of_difference(each.unpaired, sample.questions, sample.clusters) for each, sample in found]
+    paired = [
+        error_of_difference(each.paired, sample.questions, sample.clusters) for each, sample in found if each.paired
+    ]
+    return detectable_mean_difference(errors), detectable_mean_difference(paired) if len(paired) == len(found) else None
+
+
+def read_spreads(suite: Path) -> dict[TaskKey, Spreads]:
+    """Return the spreads of the tasks in a suite's runs.
+
+    Raises:
+        InputError: a run of the suite is damaged, or the suite has no scores.
+    """
+    found = [each for each in read_results(suite, BENCHMARKS) if each.answers and each.context == "full"]
+    models: dict[TaskKey, dict[str, dict[str, list[InstanceScore]]]] = defaultdict(dict)
+    for result in choose_results(found, lambda each: (_key(each), each.model)):
+        if result.has_score:
+            models[_key(result)][result.model] = by_instance(result.answers)
+    if not models:
+        raise InputError(f"like={suite.name}: the suite has no run with scores in {suite.parent}; name another suite")
+    return {key: _spreads_of(each) for key, each in models.items()}
+
+
+def _key(result: Result) -> TaskKey:
+    # The entry of an answer also names the folder of own questions.
+    return result.answers[0].entry, result.task, result.length
+
+
+def find_spreads(sample: TaskSample, known: Mapping[TaskKey, Spreads]) -> Spreads:
+    """Return the spreads of a task: of earlier runs, or of published scores, or the largest possible ones."""
+    if found := known.get((sample.entry, sample.task, sample.length)):
+        return found
+    # The correlation in clusters is not published, so each cluster counts as one question.
+    if variances := list(_published_variances(sample)):
+        return Spreads(unpaired_spread(fmean(variances), 1.0), None, "published scores")
+    return Spreads(unpaired_spread(LARGEST_VARIANCE, 1.0), None, "the largest possible variance")
+
+
+def _plan(each: Estimate, sample: TaskSample, known: Mapping[TaskKey, Spreads], difference: float | None) -> Plan:
+    spreads = find_spreads(sample, known)
+    sizes = sample.questions, sample.clusters
+    best = spreads.paired or spreads.unpaired
+    needed = questions_needed(best, difference, sizes[0] / sizes[1]) if difference else None
+    price = each.dollars.typical
+    return Plan(
+        run=each.run,
+        deployment=each.deployment,
+        sample=sample,
+        unpaired=detectable_difference(spreads.unpaired, *sizes),
+        paired=detectable_difference(spreads.paired, *sizes) if spreads.paired else None,
+        needed=needed,
+        dollars=price / sum(sample.questions for sample in each.samples) * needed if price and needed else None,
+        source=spreads.source,
+    )
+
+
+def _published_variances(sample: TaskSample) -> Iterator[float]:
+    """Yield the variance of right and wrong answers for each published score of a task or else of its category."""
+    benchmark = next((each for each in BENCHMARKS if sample.entry in each.entries), None)
+    if benchmark is None:
+        return
+    category = benchmark.entries[sample.entry].name
+    for row in benchmark.published():
+        score = row.scores.get(sample.task, row.scores.get(""))
+        if row.category == category and row.length == sample.length and score is not None:
+            yield score * (1 - score)
+
+
+def _spreads_of(models: Mapping[str, Mapping[str, Sequence[InstanceScore]]]) -> Spreads:
+    means = {model: {name: mean_of(rows) for name, rows in instances.items()} for model, instances in models.items()}
+    groups = {name: rows[0].group for instances in models.values() for name, rows in instances.items()}
+    alone = [variance_components(list(each.values()), [groups[name] for name in each]) for each in means.values()]
+    components = [each for each in alone if each.groups > 1]
+    if not components:
+        return Spreads(unpaired_spread(LARGEST_VARIANCE, 1.0), None, "the largest possible variance")
+    variance = fmean(each.between + each.within for each in components)
+    unpaired = unpaired_spread(variance, fmean(each.share_between for each in components))
+    pairs = [_pair(one, other, groups) for one, other in combinations(means.values(), 2)]
+    return Spreads(unpaired, _mean_spread([pair for pair in pairs if pair]), "earlier runs")
+
+
+def _pair(one: Mapping[str, float], other: Mapping[str, float], groups: Mapping[str, str]) -> Spread | None:
+    shared = [name for name in one if name in other]
+    if len({groups[name] for name in shared}) < 2:
+        return None
+    return paired_spread([one[name] for name in shared], [other[name] for name in shared], [groups[n] for n in shared])
+
+
+def _mean_spread(spreads: Sequence[Spread]) -> Spread | None:
+    """Return the spread with the mean variance and the mean correlation."""
+    if not spreads:
+        return None
+    deviation = math.sqrt(np.mean([each.deviation**2 for each in spreads]))
+    return Spread(deviation, fmean(each.correlation for each in spreads), is_paired=True)

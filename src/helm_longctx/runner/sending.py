@@ -1,0 +1,65 @@
+"""Makes the sender of a run's requests: with the client of its deployment, and with the settings of runs."""
+
+from __future__ import annotations
+
+from helm.clients.client import Client
+from helm.common.context import Context
+from helm.common.local_context import LocalContext
+
+from helm_longctx.environment import DEFAULT_TIMEOUT, number_setting, request_timeout
+from helm_longctx.errors import InputError
+from helm_longctx.failures import failure_of_error, label_error
+from helm_longctx.models.apis.sending import Retries, Sender, limit_time
+from helm_longctx.redaction.abbreviation import describe_error
+
+WAIT, DEFAULT_WAIT = "HELM_LONGCTX_WAIT", 5.0
+"""Seconds before the second attempt; doubled before each further one."""
+
+TRIES, DEFAULT_TRIES = "HELM_LONGCTX_TRIES", 6
+"""Number of attempts at a request that fails temporarily. By default they take as long as HELM's own retries."""
+
+_IN_PROCESS = ("helm.clients.huggingface_client", "helm_longctx.models.baselines", "helm_longctx.models.local")
+"""Modules of clients whose model runs in this process."""
+
+
+def make_sender(context: Context, deployment: str) -> Sender:
+    """Return the sender of requests to a deployment.
+
+    Args:
+        context: HELM's context. A remote one sends requests to a HELM server, which makes the clients.
+        deployment: name of a deployment that is registered in HELM.
+
+    Raises:
+        InputError: the deployment's client cannot be made: a package or a key is missing, or an argument is wrong.
+    """
+    limit, tries = request_timeout(), int(number_setting(TRIES, DEFAULT_TRIES, whole=True))
+    retries = Retries(tries, number_setting(WAIT, DEFAULT_WAIT))
+    if not isinstance(context, LocalContext):
+        return Sender(context, retries, limit)
+    client = find_client(context, deployment)
+    own_limit = _time_limit(client, limit)
+    return Sender(limit_time(client, own_limit or DEFAULT_TIMEOUT), retries, own_limit)
+
+
+def find_client(context: LocalContext, deployment: str) -> Client:
+    """Return HELM's client of a deployment.
+
+    Raises:
+        InputError: the client cannot be made: a package or a key is missing, or an argument is wrong.
+    """
+    try:
+        # HELM has no public method to make a client without a request.
+        return context.client._get_client(deployment)
+    except InputError:
+        raise
+    except Exception as error:
+        message = label_error(failure_of_error(error), describe_error(error))
+        raise InputError(f"{deployment} cannot be asked: {message}") from error
+
+
+def _time_limit(client: Client, limit: float) -> float | None:
+    """Return a deployment's own timeout if it is longer than `limit`; None for a model in this process."""
+    if any(base.__module__.startswith(_IN_PROCESS) for base in type(client).__mro__):
+        return None
+    own = getattr(getattr(client, "client", None), "timeout", None)
+    return max(own, limit) if isinstance(own, int | float) else limit

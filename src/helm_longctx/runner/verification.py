@@ -1,0 +1,218 @@
+"""Checks the files of a run against each other: digests of answers and prompts, and statistics against their parts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import zstandard
+from helm.benchmark.adaptation.request_state import RequestState
+from helm.benchmark.adaptation.scenario_state import ScenarioState
+from helm.benchmark.metrics.metric import PerInstanceStats
+from helm.benchmark.metrics.metric_name import MetricName
+from helm.benchmark.metrics.statistic import Stat, merge_stat
+
+from helm_longctx.errors import InputError, is_format_error
+from helm_longctx.failures import failure_of
+from helm_longctx.helm.metric import LongContextMetric
+from helm_longctx.runner.rejudge import load_object
+from helm_longctx.runs.files import INSTANCE_STATS, RUN_SPEC, STATES, STATS, find_incomplete_files, read_json
+from helm_longctx.runs.journal import answer_files, read_answers
+from helm_longctx.runs.ledger import NAME as LEDGER
+from helm_longctx.runs.ledger import ledgers
+from helm_longctx.runs.prompts import read_prompts
+from helm_longctx.tasks.metric_names import FAILURES
+from helm_longctx.tasks.registry import benchmark_of
+
+Key = tuple[str, str, int]
+"""An answer: instance id, task and repeat."""
+
+CLOSE = 1e-9
+"""Largest relative difference of equal means. Other versions of the package can have added in another order."""
+
+
+def find_runs(suite: Path) -> list[Path]:
+    """Return the folders of a suite's runs, also of those that are not complete."""
+    return [path for path in sorted(suite.iterdir()) if (path / RUN_SPEC).is_file() or any(_records(path))]
+
+
+def _records(run: Path) -> Iterator[Path]:
+    """Yield the files of a run with answers or batches."""
+    yield from answer_files(run)
+    yield from run.glob(LEDGER)
+
+
+def find_faults(run: Path) -> Iterator[str]:
+    """Yield what is wrong in the files of a run, one line each. Files that do not exist yet are not wrong.
+
+    Scores are not computed again, because another version of the package may have computed them.
+    """
+    answers: dict[str, Any] = {}
+    yield from _catch(lambda: _check_answers(run, answers))
+    yield from _catch(lambda: _check_batches(run))
+    yield from _catch(lambda: _check_prompts(run))
+    if (run / INSTANCE_STATS).is_file():
+        yield from _catch(lambda: _check_results(run, answers))
+
+
+def _catch(check: Callable[[], Iterable[str]]) -> Iterator[str]:
+    try:
+        yield from check()
+    except InputError as error:
+        yield str(error)
+
+
+def _check_answers(run: Path, answers: dict[str, Any]) -> Iterator[str]:
+    """Read the journals, and add their answers to `answers`."""
+    for path in answer_files(run):
+        try:
+            answers |= read_answers(path)
+        except InputError as error:
+            yield str(error)
+
+
+def _check_batches(run: Path) -> Iterable[str]:
+    """Read the record of batches, which raises an error if it is damaged."""
+    for _ in ledgers([run]):
+        pass
+    return ()
+
+
+def _check_prompts(run: Path) -> Iterator[str]:
+    try:
+        for _ in read_prompts(run):
+            pass
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, zstandard.ZstdError) as error:
+        yield f"the stored prompts are damaged: {type(error).__name__}"
+
+
+def _check_results(run: Path, answers: Mapping[str, Any]) -> Iterator[str]:
+    if incomplete := find_incomplete_files(run):
+        yield f"{', '.join(incomplete)}: missing or cut off; repeat that run"
+        return
+    rows = _load(run / INSTANCE_STATS, list[PerInstanceStats])
+    stats = _load(run / STATS, list[Stat])
+    yield from _check_rows(rows)
+    entry = read_json(run / RUN_SPEC)["scenario_spec"].get("args", {}).get("entry")
+    if entry is None:
+        yield from _compare(stats, _means(rows))
+        return
+    state = _load(run / STATES, ScenarioState)
+    stored = StoredMetric(benchmark_of(entry).name, rows)
+    expected = {stat.name: stat.mean for stat in stored.evaluate(state, None, "", 1).aggregated_stats}
+    yield from _compare(stats, expected, is_all=True)
+    yield from _check_states(state.request_states, stored.rows)
+    if answers:
+        yield from _check_texts(state.request_states, answers)
+
+
+def _load(path: Path, kind: Any) -> Any:
+    try:
+        return load_object(path, kind)
+    except Exception as error:
+        # HELM's codec raises groups of errors.
+        if isinstance(error, InputError) or not is_format_error(error):
+            raise
+        raise InputError(f"{path} cannot be read ({type(error).__name__}); repeat that run") from error
+
+
+class StoredMetric(LongContextMetric):
+    """The metric of a run with the stored statistics of each answer in the place of new ones.
+
+    Args:
+        benchmark: the name of the benchmark.
+        rows: the stored statistics.
+    """
+
+    def __init__(self, benchmark: str, rows: Iterable[PerInstanceStats]):
+        super().__init__(benchmark)
+        self.rows = {_row_key(row): row for row in rows}
+
+    def evaluate_generation(self, adapter_spec: Any, request_state: RequestState, *arguments: Any) -> list[Stat]:
+        """Return the stored statistics of one answer."""
+        row = self.rows.get(_state_key(request_state))
+        return [Stat(MetricName(stat.name.name)).add(stat.mean) for stat in row.stats] if row else []
+
+
+def _state_key(state: RequestState) -> Key:
+    return str(state.instance.id), state.instance.sub_split or "", state.train_trial_index
+
+
+def _row_key(row: PerInstanceStats) -> Key:
+    return str(row.instance_id), next((stat.name.sub_split or "" for stat in row.stats), ""), row.train_trial_index
+
+
+def _check_rows(rows: Iterable[PerInstanceStats]) -> Iterator[str]:
+    for row in rows:
+        for stat in row.stats:
+            if stat.count and not _is_close(stat.mean, stat.sum / stat.count):
+                yield f"{INSTANCE_STATS}: {_label(_row_key(row))} has the mean {stat.mean} of {_title(stat.name)}," + (
+                    f" and the sum {stat.sum} of {stat.count}"
+                )
+
+
+def _means(rows: Iterable[PerInstanceStats]) -> dict[MetricName, float | None]:
+    """Return the means of HELM's own metrics over all instances; none if there are several trials."""
+    merged: dict[MetricName, Stat] = {}
+    for row in rows:
+        if row.train_trial_index:
+            return {}
+        for stat in row.stats:
+            merge_stat(merged, stat)
+    return {name: stat.mean for name, stat in merged.items()}
+
+
+def _compare(stats: Iterable[Stat], expected: Mapping[MetricName, float | None], is_all: bool = False) -> Iterator[str]:
+    """Compare stored means with those computed from the statistics of the answers.
+
+    Args:
+        is_all: whether `expected` has all statistics, and not only some.
+    """
+    stored = {stat.name: stat.mean for stat in stats}
+    for name in stored if is_all else stored.keys() & expected.keys():
+        if name not in expected:
+            yield f"{STATS}: {_title(name)} is {stored[name]}, but no answer has it in {INSTANCE_STATS}"
+        elif not _is_close(stored[name], expected[name]):
+            yield f"{STATS}: {_title(name)} is {stored[name]}, but {INSTANCE_STATS} gives {expected[name]}"
+    for name in expected.keys() - stored.keys():
+        yield f"{STATS}: {_title(name)} is missing, but {INSTANCE_STATS} gives {expected[name]}"
+
+
+def _check_states(states: Iterable[RequestState], rows: Mapping[Key, PerInstanceStats]) -> Iterator[str]:
+    """Check that the answers and the statistics are of the same instances, and agree on failures."""
+    left = dict(rows)
+    for state in states:
+        key = _state_key(state)
+        row = left.pop(key, None)
+        if row is None:
+            yield f"{INSTANCE_STATS}: {_label(key)} is missing"
+            continue
+        is_failure = any(stat.mean for stat in row.stats if stat.name.name in FAILURES)
+        if is_failure == (state.result is not None and failure_of(state.result) is None):
+            yield f"{STATES} and {INSTANCE_STATS}: only one of them has an answer to {_label(key)}"
+    for key in left:
+        yield f"{STATES}: {_label(key)} is missing"
+
+
+def _check_texts(states: Iterable[RequestState], answers: Mapping[str, Any]) -> Iterator[str]:
+    texts = {completion.text for result in answers.values() if result for completion in result.completions}
+    for state in states:
+        if state.result and failure_of(state.result) is None and state.result.completions[0].text not in texts:
+            yield f"{STATES}: the answer to {_label(_state_key(state))} is not in the journal"
+
+
+def _is_close(one: float | None, other: float | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return math.isclose(one, other, rel_tol=CLOSE, abs_tol=CLOSE)
+
+
+def _title(name: MetricName) -> str:
+    return " ".join(filter(None, (name.name, name.split, name.sub_split)))
+
+
+def _label(key: Key) -> str:
+    instance, task, repeat = key
+    return f"instance {instance}" + (f" of {task}" if task else "") + (f", repeat {repeat + 1}" if repeat else "")

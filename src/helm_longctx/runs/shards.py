@@ -1,0 +1,113 @@
+"""Shards: the parts of a run that several processes make. Each process holds the lock of its shard."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from helm.common.hierarchical_logger import hlog
+
+from helm_longctx.errors import InputError
+from helm_longctx.locks import hold_lock, lock_run
+from helm_longctx.runs.journal import SHARDS
+
+LOCK_WAIT = 10.0
+"""Seconds to wait for the lock of a run's folder, which other shards hold only while they start."""
+
+_UNLOCKED = "another process can send the same requests"
+
+
+@dataclass(frozen=True, order=True)
+class Shard:
+    """A part of a run.
+
+    Args:
+        number: the part's number, from 1 to `total`.
+        total: the number of parts of the run.
+    """
+
+    number: int
+    total: int
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.total}"
+
+    @classmethod
+    def parse(cls, text: str) -> Shard:
+        """Read a shard such as `2/4`.
+
+        Raises:
+            InputError: the text has another format, or the number is not in the range.
+        """
+        match = re.fullmatch(r"(\d{1,6})/(\d{1,6})", text)
+        shard = cls(int(match[1]), int(match[2])) if match else None
+        if shard is None or not 1 <= shard.number <= shard.total:
+            raise InputError(f"shard {text!r} is invalid; give 1/N to N/N, for example 2/4")
+        return shard
+
+
+class _BusyError(InputError):
+    """Another process holds the lock of a shard."""
+
+
+def process_name() -> str:
+    """Return a name for this process that no other process has."""
+    return f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+
+
+@contextmanager
+def lock_shard(run_path: Path, shard: Shard) -> Iterator[None]:
+    """Hold the lock of a shard while the block runs, after another process that makes the shard has ended.
+
+    The system releases the lock when the process ends, also if it is killed.
+
+    Raises:
+        InputError: another process makes the whole run.
+    """
+    path = run_path / SHARDS / f"{shard.number}-of-{shard.total}.lock"
+    with ExitStack() as lock:
+        while not _take(lock, run_path, path):
+            _wait_for(path)
+        try:
+            yield
+        except BaseException:
+            lock.close()
+            # The end of the run's lock removes the run's folder if no process has written anything else.
+            with suppress(OSError, InputError), lock_run(run_path):
+                path.unlink()
+                path.parent.rmdir()
+            raise
+
+
+def wait_for_shards(run_path: Path) -> None:
+    """Wait until no process makes a shard of a run."""
+    for path in sorted((run_path / SHARDS).glob("*.lock")):
+        _wait_for(path)
+
+
+def _take(lock: ExitStack, run_path: Path, path: Path) -> bool:
+    """Take the lock of a shard. Return whether it was free."""
+    # A process that makes the whole run holds the run's lock, and looks for shards only once.
+    with lock_run(run_path, LOCK_WAIT):
+        path.parent.mkdir(exist_ok=True)
+        try:
+            lock.enter_context(hold_lock(path, _UNLOCKED, 0, _BusyError))
+        except _BusyError:
+            return False
+    return True
+
+
+def _wait_for(path: Path) -> None:
+    try:
+        with hold_lock(path, _UNLOCKED, 0, _BusyError):
+            return
+    except _BusyError:
+        hlog(f"waiting for another process, which has locked {path}; if it is dead, remove this file")
+    with hold_lock(path, _UNLOCKED):
+        return

@@ -1,0 +1,57 @@
+"""The names of run groups, which HELM's pages, tables and exports use. Nothing is read back out of them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+
+from helm_longctx.tasks.benchmark import Benchmark
+
+CLOSED_BOOK = "closed"
+"""Part of the names of run groups without context, which distinguishes them from the others."""
+
+JUDGED_BY = "_judged_by_"
+"""Separates a run group from its judge, if that is not the official one."""
+
+IN_FOLDER = "_in_folder_"
+"""Separates a run group from the folder of the user's own files."""
+
+_LONGEST_PART = 60
+"""Most characters of a judge or a folder in a run group, because a run group is a file name."""
+
+_SLASH = "--"
+"""Replaces slashes in a run group."""
+
+
+def group_name(
+    benchmark: Benchmark, name: str, label: str, closed: bool = False, judge: str = "", folder: str = ""
+) -> str:
+    """Return the run group of a category or task at a length.
+
+    Examples: `helmet_rag_8k`; `helmet_closed_rag_8k` without context; `helmet_summ_8k_judged_by_vllm--judge`;
+    `any_jsonl_8k_in_folder_my-test`.
+
+    Args:
+        judge: the judge; empty for the official one.
+        folder: the `folder_name` of the user's own files; empty if there are none.
+    """
+    group = "_".join(filter(None, (benchmark.name, CLOSED_BOOK if closed else "", name, label)))
+    group += f"{IN_FOLDER}{_file_name(folder)}" if folder else ""
+    return f"{group}{JUDGED_BY}{_file_name(judge)}" if judge else group
+
+
+def _file_name(text: str) -> str:
+    """Return a part of a run group, which is also a file name."""
+    return shorten_name(text.replace("/", _SLASH), _LONGEST_PART)
+
+
+def folder_name(path: str | None) -> str:
+    """Return the name of the folder of the user's own files, in tables and run groups; empty for None."""
+    return re.sub(r"[^\w./~-]", "-", os.path.normpath(path)) if path else ""
+
+
+def shorten_name(name: str, limit: int) -> str:
+    """Return a name of at most `limit` characters: its start and a digest, if it is longer."""
+    digest = hashlib.sha256(name.encode()).hexdigest()[:8]
+    return name if len(name) <= limit else f"{name[: limit - len(digest) - 1]}~{digest}"

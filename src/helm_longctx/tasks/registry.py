@@ -1,0 +1,109 @@
+"""Finds the benchmarks: in the folders of this package, and in other installed packages by their entry points."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from importlib import import_module
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+from helm_longctx.errors import bad_argument
+from helm_longctx.tasks.benchmark import Benchmark
+
+GROUP = "helm_longctx.benchmarks"
+"""The package with our benchmarks, and the group of entry points that name a `Benchmark` of another package, by
+convention `package.folder:BENCHMARK`."""
+
+FOLDER = Path(__file__).parents[1] / "benchmarks"
+
+_log = logging.getLogger(__name__)
+
+
+def read_folders() -> dict[str, Path]:
+    """Return the folders of this package's benchmarks by the name of their module, sorted.
+
+    A benchmark's folder has a README. A folder can be inside another one.
+    """
+    folders = {readme.parent for readme in FOLDER.rglob("README.md")}
+    return {".".join((GROUP, *folder.relative_to(FOLDER).parts)): folder for folder in sorted(folders)}
+
+
+def benchmarks_in(module: str) -> list[Benchmark]:
+    """Import the module of a benchmark's folder, and return the benchmarks that it names, `BENCHMARK` first."""
+    names = sorted(vars(import_module(module)).items(), key=lambda item: item[0] != "BENCHMARK")
+    return [value for _, value in names if isinstance(value, Benchmark)]
+
+
+def page_of(benchmark: Benchmark) -> str:
+    """Return where a benchmark is described: the README of its folder, or the address of its official code."""
+    for module, folder in read_folders().items():
+        # A module that could not be imported is not in the list, and is not imported again.
+        if any(value is benchmark for value in vars(sys.modules.get(module, object)).values()):
+            return (folder.relative_to(FOLDER.parents[1]) / "README.md").as_posix()
+    return benchmark.url
+
+
+def load_benchmarks() -> tuple[Benchmark, ...]:
+    """Load the benchmarks of this package and of all other installed packages, sorted by name.
+
+    A benchmark that fails to load, or has the same run entry as another one, is left out with a warning: HELM ignores a
+    plugin that raises, and then no benchmark would work.
+    """
+    benchmarks: list[Benchmark] = []
+    for where, load in _find_sources():
+        try:
+            loaded = load()
+        except Exception as error:  # another package may raise anything; the other benchmarks still work
+            _log.warning("benchmark %s is left out: %s: %s", where, type(error).__name__, error)
+            continue
+        # An older installation of this package also has its benchmarks as entry points.
+        for benchmark in (each for each in loaded if not any(each is other for other in benchmarks)):
+            taken = {name for other in benchmarks for name in other.entries}
+            if clash := sorted(taken & set(benchmark.entries)):
+                _log.warning("benchmark %s is left out: another one has the run entry %s", where, ", ".join(clash))
+            else:
+                benchmarks.append(benchmark)
+    return tuple(sorted(benchmarks, key=lambda benchmark: benchmark.name))
+
+
+def _find_sources() -> Iterator[tuple[str, Callable[[], list[Any]]]]:
+    """Yield the name of each place that has benchmarks, with a function that loads them.
+
+    Our own benchmarks come first. Entry points are sorted, so that the choice between two benchmarks with the same run
+    entry does not depend on the order of installation.
+    """
+    for module in read_folders():
+        yield module, partial(benchmarks_in, module)
+    for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
+        yield point.value, lambda point=point: [point.load()]  # type: ignore[misc]
+
+
+BENCHMARKS = load_benchmarks()
+
+
+def find_benchmark(name: str) -> Benchmark:
+    """Find a benchmark by name.
+
+    Raises:
+        InputError: no benchmark of that name is installed.
+    """
+    by_name = {benchmark.name: benchmark for benchmark in BENCHMARKS}
+    if name not in by_name:
+        raise bad_argument("benchmark", "name", name, by_name)
+    return by_name[name]
+
+
+def benchmark_of(entry: str) -> Benchmark:
+    """Find the benchmark with a run entry.
+
+    Raises:
+        InputError: no installed benchmark has it.
+    """
+    by_entry = {name: benchmark for benchmark in BENCHMARKS for name in benchmark.entries}
+    if entry not in by_entry:
+        raise bad_argument("run entry", "name", entry, by_entry)
+    return by_entry[entry]

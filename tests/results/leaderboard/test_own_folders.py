@@ -1,0 +1,41 @@
+"""Tests that own questions of two folders are two boards and two pages, with the same metric and length."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from helm_longctx.results.boards import read_suite
+from helm_longctx.results.comparison import Table
+from helm_longctx.results.formats.tables import wide_tables
+from helm_longctx.results.leaderboard.printing import leaderboard_rows
+from helm_longctx.results.leaderboard.summarizer import summarize_suite
+from helm_longctx.tasks.registry import BENCHMARKS
+from tests.results.report.suites import write_suite
+
+
+def test_two_folders(tmp_path: Path) -> None:
+    """Two folders have two boards, and instances with the same ids in both are not confused."""
+    suite = tmp_path / "runs/s"
+    entries = [f"any_jsonl:path={path},length=8k" for path in ("law", "data/bills/")]
+    write_suite(suite, entries, {"a/good": 0.9, "a/bad": 0.1}, instances=5)
+    summarize_suite("s", tmp_path)
+    results, boards = read_suite(suite, BENCHMARKS)
+    scores = {(result.model, result.folder): result.interval.mean for result in results}
+    assert len(scores) == 4
+    titles = {"Own questions law": "law", "Own questions bills": "data/bills"}
+    assert {board.title: len(board.runs) for board in boards} == dict.fromkeys(titles, 2)
+    rows = list(leaderboard_rows(boards))
+    assert len(rows) == 4
+    for row in rows:
+        (score,) = row["scores"].values()
+        assert score == scores[row["model"], titles[row["leaderboard"]]]
+    for folder in titles.values():
+        name = folder.replace("/", "--")
+        table = json.loads((suite / f"groups/any_jsonl_8k_in_folder_{name}.json").read_text())[0]
+        assert {row[0]["value"]: row[1]["number"] for row in table["rows"]} == {
+            model: scores[model, folder] for model in ("a/good", "a/bad")
+        }
+    assert {wide.board.folder for wide in wide_tables(boards)} == set(titles.values())
+    models = ["a/good", "a/bad"]
+    assert len(Table(boards, models).items) == sum(len(Table([board], models).items) for board in boards)

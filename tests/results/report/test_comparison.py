@@ -1,0 +1,86 @@
+"""Tests of what the page of comparisons shows, and at which length and part it opens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from statistics import fmean
+
+import pytest
+
+from helm_longctx.results.boards import Board
+from helm_longctx.results.comparison import by_instance, find_differences, mean_of
+from helm_longctx.results.means import OVERALL
+from helm_longctx.results.report.comparison import comparison_sections
+from helm_longctx.results.report.document import Figure, Table
+
+K = 1024
+
+
+def test_the_page_opens_where_the_user_ran(mixed: Board) -> None:
+    """The page opens at the longest length and the part of own runs, with own models before the best published ones."""
+    first = comparison_sections(mixed)[0]
+    assert first.choice == "32k"
+    assert first.about.startswith("By score in Recall.")
+    matrix, ranks, *_ = first.blocks
+    assert isinstance(matrix, Figure)
+    assert isinstance(ranks, Figure)
+    shown = list(dict.fromkeys(row["row"] for row in matrix.rows))
+    assert (shown[:2], len(shown)) == (["acme/one †", "acme/two †"], 12)
+    assert [row["model"] for row in ranks.rows] == shown
+    assert [row["kind"] for row in ranks.rows] == ["own"] * 2 + ["published"] * 10
+
+
+def test_a_paired_difference_is_the_difference_of_the_scores(own: Board) -> None:
+    """A paired difference weights tasks and columns as the overall score does, and counts the instances that both answered."""
+    difference = find_differences(own, OVERALL, 16 * K)["acme/one", "acme/two"].comparison
+    tasks = own.tasks_of(OVERALL, 16 * K)
+    results = [[own.score(f"acme/{name}", task, 16 * K) for name in ("one", "two")] for task in tasks]
+    pairs = [[by_instance(each.answers if each else ()) for each in both] for both in results]
+    shared = [ours.keys() & theirs.keys() for ours, theirs in pairs]
+    means = [
+        fmean(mean_of(ours[key]) - mean_of(theirs[key]) for key in keys)
+        for (ours, theirs), keys in zip(pairs, shared, strict=True)
+    ]
+    assert difference.effect.mean == pytest.approx(fmean(means))
+    assert difference.wins + difference.losses + difference.ties == sum(map(len, shared))
+
+
+def test_a_matrix_has_both_directions_and_p_values_that_fit_the_interval(published: Board) -> None:
+    """Each pair of the matrix has both directions, p-values that fit its interval, and ties by the adjusted p-value."""
+    matrix, ranks, methods, profiles = comparison_sections(published)[0].blocks
+    assert isinstance(matrix, Figure)
+    values = {(row["row"], row["column"]): row["difference"] for row in matrix.rows}
+    assert all(values[one, other] == -float(str(value)) for (other, one), value in values.items())
+    for row in matrix.rows:
+        low, high, p, adjusted = (float(str(row[name])) for name in ("low", "high", "p", "adjusted p"))
+        assert (low > 0 or high < 0) == (p < 0.05)
+        assert adjusted >= p
+        assert row["tied"] == (adjusted >= 0.05)
+    assert isinstance(ranks, Figure)
+    assert all(float(str(row["low"])) <= float(str(row["score"])) <= float(str(row["high"])) for row in ranks.rows)
+    assert isinstance(methods, Table)
+    assert methods.header == ["Model", "Mean", "Borda", "Interquartile mean", "Kemeny"]
+    assert isinstance(profiles, Figure)
+    shares = [float(str(row["share"])) for row in profiles.rows if row["model"] == "GPT-4o-08"]
+    assert shares == sorted(shares, reverse=True)
+
+
+def test_floors_and_single_models_are_not_compared(board_of: Callable[..., Board], own: Board) -> None:
+    """There is no page for fewer than two models, and no floor is in a plot or table of the page."""
+    entry = "helmet_recall:task=json_kv,length=8k"
+    assert comparison_sections(board_of([entry], {"acme/one": 0.9, "longctx/null": 0.1})) == []
+    matrix, ranks, methods, profiles = comparison_sections(own)[0].blocks
+    assert isinstance(methods, Table)
+    assert {row[0].text for row in methods.rows} == {"acme/one", "acme/same", "acme/two"}
+    for figure in (matrix, ranks, profiles):
+        assert isinstance(figure, Figure)
+        assert not any("null" in str(row.get("model", row.get("row"))) for row in figure.rows)
+
+
+def test_profiles_are_over_parts_that_all_models_have(mixed: Board) -> None:
+    """Profiles are over the parts that all models have, and are left out if these are too few."""
+    first = comparison_sections(mixed)[0]
+    assert "Performance profiles" not in {block.title for block in first.blocks if isinstance(block, Figure)}
+    others = [section for section in comparison_sections(mixed) if section.choice == "128k"]
+    (profiles,) = (block for block in others[0].blocks if block.kind == "figure" and "profiles" in block.name)
+    assert "of 7 that all these models have" in profiles.about

@@ -1,0 +1,80 @@
+"""The pooled ranking is compared with statsmodels and checked by simulation."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from helm_longctx.results.statistics.pooling import PRIOR, pool
+
+
+def test_the_strengths_are_those_of_a_logistic_regression() -> None:
+    """The strengths of the Plackett-Luce model are the coefficients of a logistic regression on differences of indicators."""
+    import statsmodels.api as sm
+
+    random = np.random.default_rng(0)
+    table = random.random((4, 60)).round(1) + np.array([[0.0], [0.1], [0.2], [0.3]])
+    found = pool({str(model): row for model, row in enumerate(table)}, range(60))
+    rows, wins = [], []
+    for i, j in combinations(range(4), 2):
+        rows.append([(model == i) - (model == j) for model in range(1, 4)])
+        wins.append([(table[k] > table[other]).sum() + PRIOR / 3 for k, other in ((i, j), (j, i))])
+    fit = sm.GLM(np.array(wins), np.array(rows), family=sm.families.Binomial()).fit()
+    strengths = np.array([each.mean for each in found.strengths.values()])
+    assert strengths[1:] - strengths[0] == pytest.approx(fit.params, abs=1e-4)
+    assert strengths.sum() == pytest.approx(0, abs=1e-6)
+
+
+def test_equal_models_are_seldom_told_apart() -> None:
+    """Equal models seldom get different ranks, with a fifth of the scores missing and questions of different difficulty."""
+    random, wrong, covered = np.random.default_rng(1), 0, 0
+    for _ in range(200):
+        difficulty = random.random(150)
+        scores = {
+            str(model): np.where(random.random(150) < 0.2, np.nan, random.random(150) < difficulty)
+            for model in range(5)
+        }
+        found = pool(scores, range(150))
+        wrong += any((rank.low, rank.high) != (1, 5) for rank in found.ranks.values())
+        covered += found.strengths["0"].low <= 0 <= found.strengths["0"].high
+    assert wrong / 200 <= 0.05 + 2.6 * math.sqrt(0.05 * 0.95 / 200)
+    assert 0.9 <= covered / 200 <= 0.99
+
+
+def test_missing_suites() -> None:
+    """Two models without a common instance are ranked by means of a third one, although one answered only hard questions."""
+    nan = [math.nan] * 200
+    random = np.random.default_rng(2)
+    easy, hard = random.random((2, 200)) < 0.9, random.random((2, 200)) < 0.4
+    scores = {
+        "only easy": [*(easy[0] * 0.5), *nan],
+        "both": [*(easy[1] * 0.6), *(hard[1] * 0.4)],
+        "only hard": [*nan, *(hard[0] * 0.5)],
+    }
+    found = pool(scores, range(400))
+    assert [rank.rank for rank in found.ranks.values()] == [3, 2, 1]
+    assert found.ranks["only hard"].high == 1
+    agreement = found.agreement({model: float(np.nanmean(each)) for model, each in scores.items()})
+    assert agreement.rho < 0
+
+
+def test_few_wins_are_not_certain() -> None:
+    """Five wins of five do not make a rank certain, and they give a finite strength."""
+    found = pool({"a": [1] * 5, "b": [0] * 5}, range(5))
+    assert all((rank.low, rank.high) == (1, 2) for rank in found.ranks.values())
+    assert found.strengths["a"].mean < 5
+    with pytest.raises(ValueError, match="differs from no other model"):
+        pool({"a": [1, 1], "b": [0, 0], "c": [math.nan] * 2}, range(2))
+
+
+def test_groups_count_once() -> None:
+    """The same wins at six depths of a question are as uncertain as at one depth."""
+    random = np.random.default_rng(3)
+    a, b = random.random((2, 40))
+    once = pool({"a": a, "b": b}, range(40))
+    copied = pool({"a": np.tile(a, 6), "b": np.tile(b, 6)}, list(range(40)) * 6)
+    widths = [found.strengths["a"].high - found.strengths["a"].low for found in (once, copied)]
+    assert widths[1] == pytest.approx(widths[0], rel=0.1)

@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+
+import pytest
+
+from helm_longctx.models.apis import batches
+from helm_longctx.models.baselines import lexical
+from helm_longctx.runner.batches import collection, submission
+from helm_longctx.runner.sending import WAIT
+from tests.runner import making
+from tests.support.servers.batches import BatchServer, serve_batches
+
+
+@pytest.fixture(autouse=True)
+def clients(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Register the test clients in HELM, and forget earlier questions."""
+    making.register()
+    monkeypatch.setattr(making.PlainClient, "asked", [])
+    monkeypatch.setattr(making.CachedClient, "asked", [])
+    monkeypatch.setenv(WAIT, "0.01")
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[BatchServer]:
+    """A server with batches. The tests do not wait between polls."""
+    monkeypatch.setattr(submission, "SETTLE", 0)
+    monkeypatch.setattr(collection, "POLL", 0)
+    monkeypatch.setattr(batches, "RETRIES", 0)
+    with serve_batches(lexical.answer) as running:
+        # What a prompt cache has depends on what was asked before.
+        running.cache = SimpleNamespace(read=lambda prefixes: 0, write=lambda prefixes: None)
+        yield running

@@ -1,0 +1,90 @@
+"""Tests of runs that cannot be judged again, and of results that take the place of a run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from helm.benchmark.annotation.annotator import AnnotatorSpec
+from helm.common.codec import to_json
+
+from helm_longctx.data.root import ENVIRONMENT
+from helm_longctx.errors import InputError
+from helm_longctx.helm.run_specs import build_run_spec
+from helm_longctx.locks import LOCK
+from helm_longctx.runner.rejudge import Rejudger, _replace_run
+from helm_longctx.tasks.entry import split_entry
+from helm_longctx.tasks.registry import benchmark_of
+
+
+@pytest.mark.parametrize("judge", [None, "longctx/lexical"])
+@pytest.mark.parametrize(
+    "entry", ["mrcr:needles=2,length=8k", "longproc:task=countdown,length=0.5k", "helmet_recall:length=8k"]
+)
+def test_a_run_that_no_judge_scores(entry: str, judge: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run without judged tasks ends in one line, whether a judge is named or not."""
+    monkeypatch.delenv(ENVIRONMENT, raising=False)
+    name, arguments = split_entry(entry)
+    Path("run").mkdir()
+    Path("run/run_spec.json").write_text(to_json(build_run_spec(benchmark_of(name), name, **arguments)))
+    with pytest.raises(InputError, match="cannot be judged, because none of its tasks has a judge") as error:
+        Rejudger(Path("out"), "s", Path("local")).specs([Path("run")], judge)
+    assert "\n" not in str(error.value)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """A run's folder, which a process has locked."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    for name in ("stats.json", "scenario.json", LOCK):
+        (folder / name).write_text(f'"old {name}"')
+    return folder
+
+
+@pytest.fixture
+def interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process is interrupted just before the new folder gets its name."""
+    rename = Path.rename
+
+    def rename_or_stop(self: Path, to: Path) -> Path:
+        if self.name == "new":
+            raise KeyboardInterrupt
+        return rename(self, to)
+
+    monkeypatch.setattr(Path, "rename", rename_or_stop)
+
+
+def contents(folder: Path) -> dict[str, str]:
+    return {path.name: path.read_text() for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("name", ["run", "other"])
+def test_a_result_takes_a_place_whole(run: Path, name: str) -> None:
+    """New results replace those of the run itself or of another one, keep the rest, and leave no lock or folder behind."""
+    target = run.with_name(name)
+    if name == "other":
+        target.mkdir()
+        (target / "earlier.json").write_text("1")
+    _replace_run(run, target, {"stats.json": AnnotatorSpec("new")})
+    found = contents(target)
+    assert json.loads(found.pop("stats.json"))["class_name"] == "new"
+    assert found == {"scenario.json": '"old scenario.json"'}
+    assert {path.name for path in run.parent.iterdir()} == {"run", name}
+
+
+def test_an_interrupt_leaves_the_old_run(run: Path, interrupt: None) -> None:
+    """A run gets its name back after an interrupt, before the temporary folder is removed."""
+    before = contents(run)
+    with pytest.raises(KeyboardInterrupt):
+        _replace_run(run, run, {"stats.json": AnnotatorSpec("new")})
+    assert contents(run) == before
+    assert [path.name for path in run.parent.iterdir()] == ["run"]
+
+
+def test_an_interrupt_leaves_nothing_where_nothing_was(run: Path, interrupt: None) -> None:
+    """There is no old run to restore."""
+    with pytest.raises(KeyboardInterrupt):
+        _replace_run(run, run.with_name("other"), {"stats.json": AnnotatorSpec("new")})
+    assert [path.name for path in run.parent.iterdir()] == ["run"]

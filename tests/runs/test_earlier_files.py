@@ -1,0 +1,72 @@
+"""Tests that files of an earlier version (see `make_earlier_files.py`) are read, and that no answer is asked for again.
+
+Nothing listens at the address of the deployment, so a request that is sent fails.
+"""
+
+from __future__ import annotations
+
+import csv
+import shutil
+from pathlib import Path
+
+import pytest
+
+from helm_longctx.errors import InputError
+from helm_longctx.results.formats.exporting import export_suite
+from helm_longctx.tasks.registry import BENCHMARKS
+from tests.runner import served
+from tests.runner.making import make_run, means, read
+from tests.runs.make_earlier_files import ADDRESS, DIVIDED, ENTRY, FAILED
+
+SUITE = Path("benchmark_output/runs/s")
+
+
+@pytest.fixture(autouse=True)
+def earlier_files() -> None:
+    """Unpack the files into the working folder, and register the deployment."""
+    shutil.unpack_archive(Path(__file__).parent / "earlier_files.zip", ".")
+    served.register("test/earlier", ADDRESS)
+
+
+def answers(run: Path) -> dict[str, str]:
+    """Return the text of each answer that a run has, by its instance."""
+    states = read(run, "scenario_state")["request_states"]
+    return {state["instance"]["id"]: state["result"]["completions"][0]["text"] for state in states}
+
+
+def test_the_request_cache_has_the_answers() -> None:
+    """A run that is repeated in another folder gets all answers from the cache, and the same scores."""
+    (earlier,) = (path.parent for path in SUITE.glob("*samples=3,style*/stats.json") if "seed" not in path.parent.name)
+    shutil.move(earlier, "earlier")
+    run = make_run(Path.cwd(), ENTRY)
+    assert (means(run), answers(run)) == (means(Path("earlier")), answers(Path("earlier")))
+    for name in ("prompts.json", "prompts.zst", "run_spec.json", "scenario.json"):
+        assert (run / name).read_bytes() == Path("earlier", name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("entry", "name", "journals"), [(FAILED, "seed=7", "*.jsonl"), (DIVIDED, "seed=8", "shards/*")]
+)
+def test_an_unfinished_run_is_continued(entry: str, name: str, journals: str) -> None:
+    """A run continues with the answers in the journal, also of a shard, and the claim of a killed process stops nobody."""
+    (journal,) = (path for path in next(SUITE.glob(f"*{name}*")).glob(journals) if path.suffix == ".jsonl")
+    count = len(journal.read_text().splitlines())
+    assert count
+    with pytest.raises(InputError, match=rf"Connection refused.* at {ADDRESS}; {count} answers are kept"):
+        make_run(Path.cwd(), entry, cache=False)
+
+
+def test_an_export_is_the_same() -> None:
+    """Every table of the complete run has the same rows as before."""
+    for path in [*SUITE.glob("*seed=*")]:
+        shutil.rmtree(path)
+    list(export_suite("csv", SUITE, BENCHMARKS, Path("now")))
+    names = sorted(path.name for path in Path("export").iterdir())
+    assert names == sorted(path.name for path in Path("now").iterdir())
+    for name in names:
+        assert rows(Path("now", name)) == rows(Path("export", name))
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        return list(csv.DictReader(file))

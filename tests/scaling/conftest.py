@@ -1,3 +1,0 @@
-from tests.running.conftest import clients
-
-__all__ = ["clients"]

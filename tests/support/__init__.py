@@ -1,0 +1,1 @@
+"""Gives what several tests need: servers, fabricated data, official code."""

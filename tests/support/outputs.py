@@ -1,0 +1,27 @@
+"""Runs of answers that other programs gave."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from helm_longctx.results.formats.entries import resolve_entry
+from helm_longctx.results.formats.run_folders import write_run
+from helm_longctx.tasks.outputs import Output, OutputRun
+from helm_longctx.tasks.registry import BENCHMARKS
+
+
+def write(suite: Path, entry: str, answers: Sequence[Output], model: str = "some/model") -> None:
+    """A run of answers."""
+    run = OutputRun(entry, model, answers, [f"file: row {n}" for n, _ in enumerate(answers)])
+    write_run(suite, resolve_entry(BENCHMARKS, entry), run, model)
+
+
+def write_suite(folder: Path) -> Path:
+    """Write runs of two tasks. A third of the requests of one task failed, and all requests of the other task."""
+    answers = [
+        Output(f"q{n}", None if n == 2 else "Paris" if n else "Rome", ["Paris"], error="timeout") for n in range(3)
+    ]
+    write(folder / "runs/mine", "helmet_rag:task=nq,length=8k", answers)
+    write(folder / "runs/mine", "helmet_rag:task=popqa,length=8k", answers[2:])
+    return folder / "runs/mine"

@@ -1,0 +1,38 @@
+"""Results of models on fabricated questions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from helm_longctx.results.reading import Result, interval_of
+from helm_longctx.runs.scores import InstanceScore
+
+DEPTHS = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+
+
+def result(
+    model: str, task: str, score: Callable[[int, float], float], questions: int = 30, length: int = 8192
+) -> Result:
+    """A model's scores on questions at six depths."""
+    rows = tuple(
+        InstanceScore(
+            f"run-{model}",
+            model,
+            "helmet_rag",
+            task,
+            length,
+            "full",
+            f"{task}-{6 * question + place}",
+            0,
+            score(question, depth),
+            f"{task}: {question}",
+            depth,
+            "",
+            None,
+            "",
+            {},
+        )
+        for question in range(questions)
+        for place, depth in enumerate(DEPTHS)
+    )
+    return Result("helmet", "helmet_rag", task, model, length, "full", interval_of(rows), answers=rows)
