@@ -79,6 +79,9 @@ def suites(draw: st.DrawFn) -> list[tuple[str, str, int]]:
 
 @example([("helmet_longqa:length=8k,judge=longctx/lexical", "a/weak", 3)], True)  # a column that names a judge
 @example([("longbench_v2:mode=cot", "longctx/lexical", 1)], True)  # the only request fails
+@example(
+    [("longbench_v2:mode=0shot", model, count) for model, count in (("a/strong", 1), ("longctx/lexical", 2))], True
+)
 @example([(ENTRIES[-1], "a/weak", 3), (ENTRIES[-2], "a/weak", 3)], False)
 @given(suites(), st.booleans())
 # A failing suite is not made smaller, because each example takes seconds.
@@ -223,11 +226,12 @@ def cells_of_helm(output: Path, boards: Iterable[Board]) -> dict[Key, Cell]:
 
 
 def _helm_cell(tables: list[Any], result: Result, statistic: str) -> Cell | None:
-    """Return the cell of a model in the last table of a group that is over all its runs."""
+    """Return the cell of a model in the first table of a group that has its score."""
     shown = result.model
     with suppress(ValueError):  # HELM does not know the model
         shown = get_model_metadata(result.model).display_name
-    for table in tables:
+    # A model without any answer is only in the table of conditions.
+    for table in (each for each in tables if each["title"] != "Conditions"):
         for row in table["rows"]:
             if row[0]["value"] == shown and len(row) > 1 and "number" in row[1]:
                 cell = row[1]
