@@ -8,7 +8,11 @@ import pytest
 from helm.benchmark.adaptation.adapter_spec import AdapterSpec
 from helm.benchmark.adaptation.request_state import RequestState
 from helm.benchmark.adaptation.scenario_state import ScenarioState
+from helm.benchmark.augmentations.perturbation_description import PerturbationDescription
+from helm.benchmark.metrics.metric import Metric
 from helm.common.request import GeneratedOutput
+from hypothesis import given
+from hypothesis import strategies as st
 
 from helm_longctx.helm.metric import LongContextMetric
 from tests.support.states import state
@@ -140,3 +144,40 @@ def test_a_task_without_a_score(monkeypatch: pytest.MonkeyPatch) -> None:
     means = {stat.name.name: stat.mean for stat in metric.evaluate(states, None, "", 1).aggregated_stats}
     assert means["substring_exact_match"] == 1
     assert not {"longctx_score", "json_kv_score"} & means.keys()
+
+
+TEXTS = st.sampled_from(["v1", "v2", "", "it is v1", None])
+
+
+@given(st.lists(st.tuples(TEXTS, TEXTS, st.sampled_from([None, 0.0, 0.4, 1.0]), st.booleans()), min_size=1, max_size=6))
+def test_a_run_without_perturbations_has_the_statistics_of_helms_code(
+    questions: list[tuple[str | None, str | None, float | None, bool]],
+) -> None:
+    """Statistics of a run, their order, and the rows of instances equal what HELM's `Metric.evaluate` returns."""
+    metric, states = LongContextMetric("helmet"), []
+    for number, (*texts, depth, is_ruler) in enumerate(questions):
+        asked = [state(number, text, "ruler_niah_mk_2" if is_ruler else "json_kv", depth=depth) for text in texts]
+        states += [replace(each, instance=asked[0].instance, train_trial_index=i) for i, each in enumerate(asked)]
+    spec = AdapterSpec(method="longctx", num_trials=2, num_train_trials=2)
+    ours, helms = (
+        metric._evaluate_trials(ScenarioState(spec, states)),
+        Metric.evaluate(metric, ScenarioState(spec, states), None, "", 1),
+    )
+    assert ours.aggregated_stats == helms.aggregated_stats
+    assert ours.per_instance_stats == helms.per_instance_stats
+
+
+def test_perturbed_instances_are_evaluated_by_helms_code() -> None:
+    """HELM compares each perturbed instance with its original, and reports the worst score."""
+    original, perturbed = state(0, "v1"), state(0, "x")
+    changed = replace(perturbed.instance, perturbation=PerturbationDescription("typos", robustness=True))
+    states = [original, replace(perturbed, instance=changed)]
+    result = LongContextMetric("helmet").evaluate(ScenarioState(AdapterSpec(method="longctx"), states), None, "", 1)
+    worst = {
+        stat.name.perturbation.name: stat.mean
+        for stat in result.aggregated_stats
+        if stat.name.name == "longctx_score"
+        and stat.name.perturbation
+        and stat.name.perturbation.computed_on == "worst"
+    }
+    assert worst == {"robustness": 0, "fairness": 1, "typos": 0}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, replace
 from functools import cache
 from statistics import fmean
@@ -12,10 +12,11 @@ from typing import Any
 from helm.benchmark.adaptation.adapter_spec import AdapterSpec
 from helm.benchmark.adaptation.request_state import RequestState
 from helm.benchmark.adaptation.scenario_state import ScenarioState
+from helm.benchmark.augmentations.perturbation_description import PERTURBATION_WORST, PerturbationDescription
 from helm.benchmark.metrics.metric import Metric, MetricMetadata, MetricResult, PerInstanceStats, add_context
 from helm.benchmark.metrics.metric_name import MetricContext, MetricName
 from helm.benchmark.metrics.metric_service import MetricService
-from helm.benchmark.metrics.statistic import Stat
+from helm.benchmark.metrics.statistic import Stat, merge_stat
 
 from helm_longctx.failures import Failure, failure_of
 from helm_longctx.helm.jury import jury_stats
@@ -52,14 +53,49 @@ class LongContextMetric(Metric):
 
     def evaluate(self, scenario_state: ScenarioState, *arguments: Any, **named: Any) -> MetricResult:
         """Return all statistics of a run."""
-        spec = scenario_state.adapter_spec
-        # Each repeat is a trial of our adapter. HELM's `evaluate` takes the number of trials from this field.
-        trials = replace(scenario_state, adapter_spec=replace(spec, num_train_trials=spec.num_trials))
-        result = super().evaluate(trials, *arguments, **named)
+        repeats = scenario_state.adapter_spec.num_trials
+        if any(instance.perturbation for instance in scenario_state.instances):
+            # Each repeat is a trial of our adapter. HELM's `evaluate` takes the number of trials from this field.
+            spec = replace(scenario_state.adapter_spec, num_train_trials=repeats)
+            result = super().evaluate(replace(scenario_state, adapter_spec=spec), *arguments, **named)
+        else:
+            result = self._evaluate_trials(scenario_state)
         rows = result.per_instance_stats
-        stats = self._over_questions(result.aggregated_stats, rows, spec.num_trials)
-        passes, counts = self._passes(rows, spec.num_trials), _count_instances(scenario_state)
+        stats = self._over_questions(result.aggregated_stats, rows, repeats)
+        passes, counts = self._passes(rows, repeats), _count_instances(scenario_state)
         return MetricResult([*stats, *jury_stats(rows), *passes, *counts], rows)
+
+    def _evaluate_trials(self, scenario_state: ScenarioState) -> MetricResult:
+        """Return what HELM's `evaluate` returns for a run without perturbations, in less time.
+
+        HELM's threads slow down scorers, which are pure Python, and its search for the worst perturbation of each
+        instance takes as long as the scores.
+        """
+        trials: dict[int, dict[MetricName, Stat]] = defaultdict(dict)
+        rows = []
+        for state in sorted(scenario_state.request_states, key=lambda each: each.train_trial_index):
+            place = (state.instance.split, state.instance.sub_split)
+            stats = [Stat(MetricName(name, *place)).add(value) for name, value in self._values(state)]
+            assert state.instance.id is not None
+            rows.append(PerInstanceStats(state.instance.id, None, state.train_trial_index, stats))
+            for stat in stats:
+                merge_stat(trials[state.train_trial_index], stat)
+        total: dict[MetricName, Stat] = {}
+        for of_trial in trials.values():
+            worst = [*_worst_cases(of_trial.values())]
+            self._add_derived(of_trial)
+            of_trial |= {stat.name: stat for stat in worst}
+            for stat in of_trial.values():
+                merge_stat(total, stat.take_mean())
+        return MetricResult([*total.values()], rows)
+
+    def _add_derived(self, stats: dict[MetricName, Stat]) -> None:
+        contexts: dict[MetricContext, dict[MetricName, Stat]] = defaultdict(dict)
+        for name, stat in stats.items():
+            contexts[MetricContext.from_metric_name(name)][name] = stat
+        for context, of_context in contexts.items():
+            for stat in self.derive_stats(of_context):
+                merge_stat(stats, add_context(stat, context))
 
     def evaluate_generation(
         self,
@@ -187,6 +223,17 @@ class LongContextMetric(Metric):
             return False
         headline = self.benchmark.task(name.sub_split).headline
         return headline == (name.name,) and self.benchmark.metric(name.name).success
+
+
+def _worst_cases(stats: Iterable[Stat]) -> Iterator[Stat]:
+    """Yield HELM's statistics of the worst perturbations. Without perturbations, they are the statistics themselves."""
+    worst = [
+        PerturbationDescription("robustness", robustness=True, computed_on=PERTURBATION_WORST),
+        PerturbationDescription("fairness", fairness=True, computed_on=PERTURBATION_WORST),
+    ]
+    for stat in stats:
+        if stat.count:
+            yield from (replace(stat, name=replace(stat.name, perturbation=perturbation)) for perturbation in worst)
 
 
 def _count_instances(state: ScenarioState) -> list[Stat]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from helm_longctx.benchmarks.helmet.verdicts import score_answer, score_summary
@@ -190,7 +190,10 @@ def parse_output(output: str, prefix: str = "Answer:") -> str:
 
 def _best_of_both(record: Record, prefix: str) -> Scores:
     raw = answer_metrics(record["prediction"], record["references"])
-    parsed = answer_metrics(parse_output(record["prediction"], prefix), record["references"])
+    text = parse_output(record["prediction"], prefix)
+    if text == record["prediction"]:
+        return raw
+    parsed = answer_metrics(text, record["references"])
     # Each metric takes its own maximum, so the F1 and the exact match of an answer can come from different texts
     # (HELMET data.py:660).
     return {name: max(value, parsed[name]) for name, value in raw.items()}
@@ -206,6 +209,18 @@ def _trec_eval() -> Any:
 @cache
 def _rouge() -> RougeScorer:
     # Imported late: it loads NLTK and scikit-learn, which takes a second that commands without scores need not spend.
+    from nltk.stem.porter import PorterStemmer
     from rouge_score.rouge_scorer import RougeScorer
+    from rouge_score.tokenize import tokenize
+    from rouge_score.tokenizers import Tokenizer
 
-    return RougeScorer(["rougeL", "rougeLsum"], use_stemmer=True)
+    class StemmingTokenizer(Tokenizer):
+        """The scorer's tokenizer with `use_stemmer`. It keeps the stems, which take most of the time of a score."""
+
+        stem = staticmethod(lru_cache(maxsize=2**16)(PorterStemmer().stem))
+
+        def tokenize(self, text: str) -> list[str]:
+            tokens: list[str] = tokenize(text, self)
+            return tokens
+
+    return RougeScorer(["rougeL", "rougeLsum"], tokenizer=StemmingTokenizer())

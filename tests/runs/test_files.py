@@ -1,0 +1,52 @@
+"""Tests of the JSON of a run's files."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from helm.common.general import asdict_without_nones
+from hypothesis import given
+from hypothesis import strategies as st
+
+from helm_longctx.runs.files import to_json
+
+
+class Colour(str, Enum):
+    """A text with a name, as HELM's enums are."""
+
+    RED = "red"
+
+
+@dataclass
+class Part:
+    """A dataclass with a value of any kind."""
+
+    value: Any
+    other: Any = None
+
+
+LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.just(Colour.RED)
+VALUES = st.recursive(
+    LEAVES,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.lists(inner, max_size=3).map(tuple)
+        | st.dictionaries(st.text(), inner, max_size=3)
+        | st.builds(Part, inner, inner)
+    ),
+    max_leaves=12,
+)
+
+
+@given(VALUES)
+def test_json_equals_the_json_of_helm(value: Any) -> None:
+    """Any value is written as HELM writes it: without absent fields, in ASCII, with two spaces for each level."""
+    assert to_json(Part(value)) == json.dumps(asdict_without_nones(Part(value)), indent=2)
+
+
+def test_a_list_and_its_parts_keep_lone_surrogates() -> None:
+    """A half of a surrogate pair, which a server can send, is escaped, as in HELM's files."""
+    assert to_json([Part("\ud800", float("nan"))]) == '[\n  {\n    "value": "\\ud800",\n    "other": NaN\n  }\n]'
