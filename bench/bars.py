@@ -2,9 +2,9 @@
 
     python bench/bars.py [--tokenizer tokenizer.json] [--to bars]
 
-Runs `overhead.py`, `clients.py`, `run_files.py`, `page.py` and `summarize.py` one after the other (a quarter of an
-hour, two GB of disk) and prints a table. It writes the table with all figures to `bars.json`, and a plot of the cost of
-a request over its length to `bars.png`.
+Runs `overhead.py`, `clients.py`, `pipeline.py`, `run_files.py`, `page.py` and `summarize.py` one after the other (a
+quarter of an hour, two GB of disk) and prints a table. It writes the table with all figures to `bars.json`, and a plot
+of the cost of a request over its length to `bars.png`.
 """
 
 from __future__ import annotations
@@ -77,6 +77,14 @@ def client_bars(rows: list[dict[str, Any]]) -> list[Bar]:
             stock=row["stock"] / row["bare"],
         )
         for row in rows
+    ]
+
+
+def pipeline_bars(found: dict[str, float]) -> list[Bar]:
+    """Bars of the whole way from the first request to the files of the run."""
+    return [
+        Bar("a whole run's pace / bare openai's: 4k, 32 in flight", found["ratio"], 0.9, at_least=True),
+        Bar("ms to score and write an instance", found["ms after"], 1.5),
     ]
 
 
@@ -156,6 +164,7 @@ def main() -> None:
     found = {
         "overhead": figures("overhead.py", *(["--tokenizer", args.tokenizer] if args.tokenizer else [])),
         "clients": figures("clients.py"),
+        "pipeline": figures("pipeline.py"),
         "files": figures("run_files.py", "--turns", str(args.turns)),
         "pages": figures("page.py"),
         "leaderboard": figures("summarize.py"),
@@ -163,6 +172,7 @@ def main() -> None:
     bars = [
         *overhead_bars(found["overhead"]),
         *client_bars(found["clients"]),
+        *pipeline_bars(found["pipeline"]),
         *file_bars(found["files"]),
         *page_bars(found["pages"]),
         *leaderboard_bars(found["leaderboard"]),

@@ -1,0 +1,114 @@
+"""Measures the whole way to a score: asking, scoring and writing, against the bare official package, which only asks.
+
+    python bench/pipeline.py [--questions 2050] [--threads 32] [--after 0.05] [--turns 3] [--json FILE]
+
+A server in a separate process answers each request after a fixed time. "Bare" is `openai.OpenAI` in a thread pool.
+"Ours" is a run of our runner on own questions with prompts of 4k tokens, from the first request until the run's files
+are written. Both send prompts of the same length with the same number of threads, in turn. The first round does not
+count. The script prints medians over the other rounds.
+
+Client and server share the machine, so compare only the ratio, and the milliseconds of one run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import statistics
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from clients import OURS, bare, local_server, make_prompt, register
+from helm.benchmark.run_spec_factory import construct_run_specs
+from helm.common.object_spec import parse_object_spec
+
+import helm_longctx.plugin  # noqa: F401  # our run entries
+from helm_longctx.runner import LongContextRunner
+from helm_longctx.runner.runner import runner_arguments
+
+CHARACTERS = 16_000
+"""Characters of a prompt of about 4k tokens."""
+
+
+class TimedRunner(LongContextRunner):
+    """Records when a run starts to ask, when it has all answers, and when its files are written."""
+
+    logs_scores = False
+
+    def _ask(self, *arguments: Any) -> Any:
+        self.start = time.perf_counter()
+        found = super()._ask(*arguments)
+        self.answered = time.perf_counter()
+        return found
+
+    def _write_results(self, *arguments: Any) -> None:
+        super()._write_results(*arguments)
+        self.written = time.perf_counter()
+
+
+def write_questions(folder: Path, count: int) -> None:
+    """Write questions with a context each, whose answer is what the server says."""
+    rows = (
+        {"context": make_prompt(number, CHARACTERS), "question": "How is it?", "answers": ["fine", "not so bad"]}
+        for number in range(count)
+    )
+    (folder / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def run_questions(folder: Path, questions: Path, threads: int) -> dict[str, float]:
+    """Return the seconds of each part of a run."""
+    entry = f"any_jsonl:path={questions},length=8k,count_with=longctx/words,model=bench/m,model_deployment={OURS}"
+    specs = construct_run_specs(parse_object_spec(entry))
+    arguments = runner_arguments(folder, "s", folder / "prod_env", threads, exit_on_error=True)
+    runner = TimedRunner(**arguments)
+    runner.run_all(specs)
+    return {
+        "ask": runner.answered - runner.start,
+        "score and write": runner.written - runner.answered,
+        "whole": runner.written - runner.start,
+    }
+
+
+def measure(address: str, questions: int, threads: int, turns: int) -> dict[str, float]:
+    """Return the median seconds of the bare package, and of each part of our run."""
+    prompts = [make_prompt(number, CHARACTERS) for number in range(questions)]
+    rounds = []
+    for _ in range(turns + 1):
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            (folder / "questions").mkdir()
+            write_questions(folder / "questions", questions)
+            seconds = {"bare": bare(address, folder, prompts, threads)}
+            rounds.append(seconds | run_questions(folder, folder / "questions", threads))
+    return {name: statistics.median(each[name] for each in rounds[1:]) for name in rounds[0]}
+
+
+def main() -> None:
+    """Print the seconds of each part, the ratio, and the milliseconds of an instance after its answer."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--questions", type=int, default=2050)
+    parser.add_argument("--threads", type=int, default=32)
+    parser.add_argument("--after", type=float, default=0.05, help="seconds until an answer")
+    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--json", type=Path)
+    args = parser.parse_args()
+    logging.disable()
+    os.environ["TQDM_DISABLE"] = "1"
+    with local_server() as address:
+        url = f"{address}/{round(args.after * 1000)}/v1/"
+        register(url)
+        seconds = measure(url, args.questions, args.threads, args.turns)
+    ratio, after = seconds["bare"] / seconds["whole"], 1000 * seconds["score and write"] / args.questions
+    for name, value in seconds.items():
+        print(f"{name:16} {value:6.2f} s")
+    print(f"The run has {ratio:.2f} of the bare package's pace. Scores and files take {after:.2f} ms an instance.")
+    if args.json:
+        args.json.write_text(json.dumps({**seconds, "ratio": ratio, "ms after": after}) + "\n")
+
+
+if __name__ == "__main__":
+    main()
