@@ -84,7 +84,7 @@ class RestartableServer(Server):
         super().__init__(model, faults.none)
         self.model = model
         # What a prompt cache has depends on what was asked before.
-        self.cache = SimpleNamespace(read=lambda prefixes: 0, write=lambda prefixes: None)  # type: ignore[assignment]
+        self.cache = SimpleNamespace(read=lambda prefixes: 0, write=lambda prefixes, seconds: None)  # type: ignore[assignment]
         self._handler, port = self.http.RequestHandlerClass, self.http.server_port
         self.http.server_close()
         self._start(port)

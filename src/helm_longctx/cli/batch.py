@@ -56,6 +56,14 @@ def submit(
     batch_size: Annotated[
         int | None, typer.Option(min=1, help="Maximum requests per batch. [default: the provider's limit]")
     ] = None,
+    fills_cache: Annotated[
+        bool,
+        typer.Option(
+            "--fill-cache/--no-fill-cache",
+            help="Send one request of each group with a long shared beginning directly, where the provider's cache then"
+            " makes the batch cheaper.",
+        ),
+    ] = True,
     judges: Annotated[
         bool, typer.Option("--judges", help="Send requests to the judges of existing answers, and none to models.")
     ] = False,
@@ -79,7 +87,7 @@ def submit(
 
     specs = make_specs(entries, conf_paths, models_to_run, suite, most, output_path, local_path)
     kind = JudgeBatchRunner if judges else BatchRunner
-    runner = kind(Plan(files, batch_size), output_path, suite, local_path)
+    runner = kind(Plan(files, batch_size, fills_cache), output_path, suite, local_path)
     batches = Batches(local_path, [output_path / "runs" / suite / spec.name for spec in specs])
     runner.run_all(specs)
     # Requests that failed temporarily are sent again as long as a round answers some of them.

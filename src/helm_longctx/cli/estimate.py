@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from helm_longctx.runner.planning import Plan, Spreads, TaskKey
 
 COUNTS = ("requests", "prompt tokens", "output tokens", "judge calls", "disk")
-DOLLARS = ("cost", "cached", "batch", "most")
+DOLLARS = ("cost", "cached", "batch", "both", "most")
 
 # The model is the table's title, so it need not stand in every row.
 MODEL_IN_RUN = re.compile(",?model(_deployment)?=[^,]*")
@@ -178,7 +178,7 @@ def _cells(estimates: Sequence[Estimate]) -> list[str]:
         f"{total('output_tokens', 'typical')} to {total('output_tokens', 'most')}",
         total("judge_tokens", "calls"),
         total("disk_bytes"),
-        *(total("dollars", name) for name in ("typical", "cached", "batch", "most")),
+        *(total("dollars", name) for name in ("typical", "cached", "batch", "batch_cached", "most")),
     ]
 
 
@@ -206,7 +206,7 @@ def _notes(estimates: Sequence[Estimate], advice: str) -> list[str]:
         f"Prompt tokens: counted by {', '.join(tokenizers)}. Output tokens: from 1.5 times the longest reference, or"
         " the length that a task requires, to the limit.",
         f"Prices: {', '.join(sources)}."
-        + are_known * " The columns cost, cached and batch assume typical answers; most assumes answers at the limit.",
+        + are_known * " The column most assumes answers at the limit; the other columns assume typical answers.",
     ]
     if judges:
         price = f"${sum(known):,.2f}" if len(known) == len(judges) else "of unknown price"

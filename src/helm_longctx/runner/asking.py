@@ -36,10 +36,15 @@ LATE = 5
 
 
 class PendingRequest(NamedTuple):
-    """A request, and the beginning that its prompt shares with others; None if the provider cannot use that."""
+    """A request, and the beginning that its prompt shares with others; None if the provider cannot use that.
+
+    Args:
+        in_batch: whether the others are in a batch.
+    """
 
     request: StoredRequest
     beginning: Beginning | None = None
+    in_batch: bool = False
 
 
 def ask_all(pending: Sequence[PendingRequest], asking: Asking, parallelism: int) -> list[RequestState]:
@@ -125,7 +130,7 @@ class Asking:
         """
         asked, shared = pending.request, pending.beginning.characters if pending.beginning else 0
         # A function makes the request, so that an answer in the journal needs no look-up of the whole prompt.
-        first = self._ask(self._name(asked), lambda: with_beginning(asked.whole(), shared))
+        first = self._ask(self._name(asked), lambda: with_beginning(asked.whole(), shared, pending.in_batch))
         second = follow_up(asked.request, asked.sample, first)
         if second is None:
             return first

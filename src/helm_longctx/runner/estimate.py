@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from helm.benchmark.model_deployment_registry import DEPLOYMENT_NAME_TO_MODEL_DEPLOYMENT as DEPLOYMENTS
 from helm.benchmark.model_deployment_registry import ModelDeployment, get_model_deployment
@@ -23,7 +23,15 @@ from helm_longctx.judging.answer_judge import judge_names, judge_requests, typic
 from helm_longctx.models.apis.prices import Prices, find_prices
 from helm_longctx.models.apis.usage import Usage
 from helm_longctx.runner.follow_up import most_follow_up_tokens
-from helm_longctx.runner.prefixes import Key, cacheable_beginnings, order_by_prefix, prefix_keys
+from helm_longctx.runner.prefixes import (
+    Key,
+    Pays,
+    cacheable_beginnings,
+    caching_pays,
+    order_by_prefix,
+    prefix_keys,
+    warming_pays,
+)
 from helm_longctx.runner.runner import LongContextRunner
 from helm_longctx.runner.spool import Spool, StoredRequest, store_prompts
 from helm_longctx.runner.stand_ins import is_long_context, make_scenario
@@ -94,6 +102,7 @@ class Dollars:
         typical: the price for answers of typical length, without the provider's cache.
         cached: the same with the provider's cache.
         batch: the price for answers of typical length in a batch, without the cache.
+        batch_cached: the same if the cache is filled before the batch where that pays.
         most: the price if each answer reaches its limit, without the cache.
         judges: the price of the judges.
         source: the source of the prices.
@@ -102,6 +111,7 @@ class Dollars:
     typical: float | None
     cached: float | None
     batch: float | None
+    batch_cached: float | None
     most: float | None
     judges: float | None
     source: str | None
@@ -185,26 +195,26 @@ def estimate_run(runner: LongContextRunner, spec: RunSpec, own: Mapping[str, Any
         disk_bytes = _disk_bytes(spec, requests, order_by_prefix(keys), Path(folder))
         counter = load_deployment_counter(deployment.name)
         tokens = count_prompts(requests, counter, _splits_digits(deployment))
-    usages = list(_usages(requests, tokens, keys if _is_cached(deployment) else [[]] * len(keys), prices))
+    usages = _find_usages(deployment, requests, tokens, keys, prices)
     typical, most = [_typical_output(each) for each in requests], [each.request.max_tokens for each in requests]
     judges = list(_judge_usages(spec, requests, typical))
     _add_follow_ups(requests, tokens, usages, (typical, most))
-    thinking = len(usages) * int(deployment.client_spec.args.get("thinking_tokens") or 0)
+    thinking = len(tokens) * int(deployment.client_spec.args.get("thinking_tokens") or 0)
     return Estimate(
         run=spec.name,
         deployment=deployment.name,
-        requests=len(usages),
+        requests=len(tokens),
         prompt_tokens=PromptTokens(
             total=sum(tokens),
             counted_by=deployment.tokenizer_name if counter else None,
-            cached=sum(usage.cached_tokens for usage in usages),
-            cache_writes=sum(usage.cache_write_tokens for usage in usages),
+            cached=sum(usage.cached_tokens for usage in usages.direct),
+            cache_writes=sum(usage.cache_write_tokens for usage in usages.direct),
         ),
         output_tokens=OutputTokens(sum(typical) + thinking, sum(most) + thinking),
         judge_tokens=_judge_tokens(usage for _, usage in judges),
         dollars=_dollars(prices, usages, typical, most, _judge_dollars(judges, own)),
         disk_bytes=disk_bytes + TOKEN_BYTES * sum(typical),
-        minutes=rate.minutes(len(usages), sum(tokens) + sum(typical)),
+        minutes=rate.minutes(len(tokens), sum(tokens) + sum(typical)),
         samples=tuple(_samples(spec, requests)),
     )
 
@@ -257,15 +267,41 @@ def _splits_digits(deployment: ModelDeployment) -> bool:
     return splits_digits(f"{deployment.model_name} {deployment.client_spec.args.get('model', '')}")
 
 
-def _is_cached(deployment: ModelDeployment) -> bool:
-    return getattr(get_class_by_name(deployment.client_spec.class_name), "caches_prompts", False)
+class _Usages(NamedTuple):
+    """The tokens of each request, as far as the provider's cache makes them cheaper.
+
+    Args:
+        direct: if requests are sent on their own.
+        batched: if they are sent in a batch, except those that fill the cache, which have written tokens.
+        write_price: see `Provider.batch_write_price`.
+    """
+
+    direct: list[Usage]
+    batched: list[Usage]
+    write_price: float
+
+
+def _find_usages(
+    deployment: ModelDeployment,
+    requests: Sequence[StoredRequest],
+    tokens: Sequence[int],
+    keys: Sequence[Key],
+    prices: Prices | None,
+) -> _Usages:
+    client = get_class_by_name(deployment.client_spec.class_name)
+    keys = keys if getattr(client, "caches_prompts", False) else [[]] * len(keys)
+    # Only our clients have a provider.
+    write_price = client.provider.batch_write_price if hasattr(client, "provider") else 1.0
+    direct = list(_usages(requests, tokens, keys, caching_pays(prices)))
+    batched = list(_usages(requests, tokens, keys, warming_pays(prices, write_price, tokens)))
+    return _Usages(direct, batched, write_price)
 
 
 def _usages(
-    requests: Sequence[StoredRequest], tokens: Sequence[int], keys: Sequence[Key], prices: Prices | None
+    requests: Sequence[StoredRequest], tokens: Sequence[int], keys: Sequence[Key], pays: Pays
 ) -> Iterator[Usage]:
     """Yield the tokens of each request. One request of a group writes the beginning to the cache, others read it."""
-    beginnings = cacheable_beginnings([each.request for each in requests], keys, prices)
+    beginnings = cacheable_beginnings([each.request for each in requests], keys, pays)
     written = set()
     for each, count, beginning in zip(requests, tokens, beginnings, strict=True):
         if beginning is None:
@@ -280,13 +316,14 @@ def _usages(
 
 
 def _add_follow_ups(
-    requests: Sequence[StoredRequest], tokens: list[int], usages: list[Usage], outputs: Iterable[list[int]]
+    requests: Sequence[StoredRequest], tokens: list[int], usages: _Usages, outputs: Iterable[list[int]]
 ) -> None:
     """Add the second requests to the tokens and the usages of the prompts, and to the sizes of the answers."""
     most = (most_follow_up_tokens(each.request, each.sample) for each in requests)
     seconds = [usage for usage in most if usage != Usage()]
     tokens += [usage.input_tokens for usage in seconds]
-    usages += [Usage(usage.input_tokens) for usage in seconds]
+    for part in (usages.direct, usages.batched):
+        part += [Usage(usage.input_tokens) for usage in seconds]
     for sizes in outputs:
         sizes += [usage.output_tokens for usage in seconds]
 
@@ -332,20 +369,26 @@ def _judge_dollars(judges: Sequence[tuple[str, Usage]], own: Mapping[str, Any]) 
 
 
 def _dollars(
-    prices: Prices | None, usages: Sequence[Usage], typical: Sequence[int], most: Sequence[int], judges: float | None
+    prices: Prices | None, usages: _Usages, typical: Sequence[int], most: Sequence[int], judges: float | None
 ) -> Dollars:
     if prices is None:
-        return Dollars(None, None, None, None, judges, None)
+        return Dollars(None, None, None, None, None, judges, None)
 
     def total(usages: Iterable[Usage], output: Sequence[int], batch: bool = False) -> float | None:
         requests = (replace(usage, output_tokens=size) for usage, size in zip(usages, output, strict=True))
         return _sum(prices.dollars(usage, batch) for usage in requests)
 
-    uncached = [Usage(usage.input_tokens) for usage in usages]
+    def batched(usage: Usage) -> float | None:
+        fills_cache = usage.cache_write_tokens > 0
+        return prices.warming_dollars(usage, usages.write_price) if fills_cache else prices.dollars(usage, batch=True)
+
+    uncached = [Usage(usage.input_tokens) for usage in usages.direct]
+    with_answers = (replace(usage, output_tokens=size) for usage, size in zip(usages.batched, typical, strict=True))
     return Dollars(
         typical=total(uncached, typical),
-        cached=total(usages, typical),
+        cached=total(usages.direct, typical),
         batch=total(uncached, typical, batch=True),
+        batch_cached=_sum(map(batched, with_answers)),
         most=total(uncached, most),
         judges=judges,
         source=prices.source,

@@ -7,7 +7,7 @@ discount.
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
 from typing import NamedTuple
 
@@ -39,6 +39,15 @@ class Beginning(NamedTuple):
 
     group: int
     characters: int
+
+    @property
+    def tokens(self) -> int:
+        """The approximate number of tokens."""
+        return self.characters // CHARACTERS
+
+
+Pays = Callable[[Beginning, Sequence[int]], bool]
+"""Says of a beginning, and of the numbers of the requests that share it, whether a cache makes them cheaper."""
 
 
 def prefix_keys(prompts: Iterable[str]) -> list[Key]:
@@ -87,23 +96,42 @@ def shared_beginnings(keys: Sequence[Key]) -> list[Beginning | None]:
     ]
 
 
-def cacheable_beginnings(
-    requests: Sequence[Request], keys: Sequence[Key], prices: Prices | None
-) -> list[Beginning | None]:
+def cacheable_beginnings(requests: Sequence[Request], keys: Sequence[Key], pays: Pays) -> list[Beginning | None]:
     """Return the beginning that each prompt shares with others, if a provider's cache makes it cheaper.
 
     Conversations have none, because only a single turn is divided for the cache.
 
     Args:
         keys: the keys of the requests' prompts.
-        prices: the prices. If they are not known, every shared beginning counts as cheaper.
+        pays: selects the beginnings.
     """
     found = shared_beginnings([[] if request.messages else key for request, key in zip(requests, keys, strict=True)])
-    sharing = Counter(found)
-    return [
-        each if each and (prices is None or prices.caching_pays(each.characters // CHARACTERS, sharing[each])) else None
-        for each in found
-    ]
+    groups: dict[Beginning, list[int]] = defaultdict(list)
+    for number, each in enumerate(found):
+        if each:
+            groups[each].append(number)
+    cheaper = {each for each, numbers in groups.items() if pays(each, numbers)}
+    return [each if each in cheaper else None for each in found]
+
+
+def caching_pays(prices: Prices | None) -> Pays:
+    """Return `pays` of requests that are sent on their own. If prices are not known, a cache counts as cheaper."""
+    return lambda beginning, numbers: prices is None or prices.caching_pays(beginning.tokens, len(numbers))
+
+
+def warming_pays(prices: Prices | None, write_price: float, tokens: Sequence[int]) -> Pays:
+    """Return `pays` of requests in a batch, of which the first is sent before it. If prices are not known, none pays.
+
+    Args:
+        write_price: see `Provider.batch_write_price`.
+        tokens: approximate number of tokens of each prompt.
+    """
+    return lambda beginning, numbers: (
+        prices is not None
+        and prices.warming_pays(
+            beginning.tokens, max(0, tokens[numbers[0]] - beginning.tokens), len(numbers), write_price
+        )
+    )
 
 
 class Schedule:

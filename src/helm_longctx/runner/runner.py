@@ -38,7 +38,15 @@ from helm_longctx.runner.asking import Asking, PendingRequest, ask_all
 from helm_longctx.runner.cache import server_digest, with_digest_cache
 from helm_longctx.runner.ending import log_scores
 from helm_longctx.runner.interruptions import explain_full_disk, stoppable
-from helm_longctx.runner.prefixes import Key, cacheable_beginnings, order_by_prefix, prefix_keys
+from helm_longctx.runner.prefixes import (
+    Beginning,
+    Key,
+    Pays,
+    cacheable_beginnings,
+    caching_pays,
+    order_by_prefix,
+    prefix_keys,
+)
 from helm_longctx.runner.sending import make_sender
 from helm_longctx.runner.spending import Limit, Spending
 from helm_longctx.runner.spool import Spool, StoredRequest, WholePromptAnnotations, adapt, store_prompts, whole_request
@@ -138,9 +146,13 @@ class PreparedRun:
 
     def pending(self) -> list[PendingRequest]:
         """Return the requests, each with the beginning that it shares with others if the provider can use that."""
-        keys = self._keys if self.sender.caches_prompts else [[]] * len(self.requests)
-        beginnings = cacheable_beginnings([each.request for each in self.requests], keys, self.spending.prices)
+        beginnings = self.beginnings(range(len(self.requests)), caching_pays(self.spending.prices))
         return [PendingRequest(each, beginning) for each, beginning in zip(self.requests, beginnings, strict=True)]
+
+    def beginnings(self, numbers: Sequence[int], pays: Pays) -> list[Beginning | None]:
+        """Return the beginnings that requests share with each other; see `cacheable_beginnings`."""
+        keys = [self._keys[number] for number in numbers] if self.sender.caches_prompts else [[]] * len(numbers)
+        return cacheable_beginnings([self.requests[number].request for number in numbers], keys, pays)
 
     def name(self, each: StoredRequest) -> str:
         """Return the name of a request in the journal."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from functools import cache
@@ -147,9 +147,9 @@ def to_json(value: Any, margin: str = "\n") -> str:
     inner = margin + "  "
     if kind in (list, tuple):
         return _in_brackets("[]", [to_json(part, inner) for part in value], margin)
-    if is_dataclass(value):
+    if is_dataclass(kind):
         named = ((name, getattr(value, name)) for name in _field_names(kind))
-        items = ((name, part) for name, part in named if part is not None)
+        items: Iterable[tuple[str, Any]] = ((name, part) for name, part in named if part is not None)
     elif isinstance(value, dict):
         items = value.items()
     else:  # None, a boolean, NaN, an enum, or another subclass of a plain type
@@ -165,7 +165,7 @@ def _in_brackets(brackets: str, parts: list[str], margin: str) -> str:
 
 
 @cache
-def _field_names(kind: type) -> list[str]:
+def _field_names(kind: Any) -> list[str]:
     return [field.name for field in fields(kind)]
 
 

@@ -66,6 +66,7 @@ class BatchServer(Server):
         paid: how often each request was answered in a batch, by its name.
         fate: returns the fate of a request by its prompt and how often it was in a batch before.
         polls: how often a new batch says that it is in progress.
+        seconds_before: seconds until a batch is answered, for the cache of prompts.
         most_open: OpenAI's batches fail at once if more than so many are in progress.
         moment: called with the name of a step before it is done and, with `+`, after it, before the reply is sent.
         spoil: changes the lines of a batch's results, by the batch's identifier.
@@ -79,7 +80,7 @@ class BatchServer(Server):
         self.files: dict[str, bytes] = {}
         self.paid: Counter[str] = Counter()
         self.fate: Callable[[str, int], Fate] = lambda prompt, before: None
-        self.polls, self.most_open = 0, 1000
+        self.polls, self.most_open, self.seconds_before = 0, 1000, 0.0
         self.moment: Callable[[str], None] = lambda name: None
         self.spoil: Callable[[str, bytes], bytes] = lambda name, lines: lines
         self.gone: set[str] = set()
@@ -103,11 +104,14 @@ class BatchServer(Server):
                 batch.state, batch.error = "failed", "Enqueued token limit reached for m in organization o."
             self.batches[batch.id] = batch
         assert len({name for name, _, _ in requests}) == len(requests)
+        # The requests are answered later, all at the same time, so none of them finds what another one writes.
+        self.cache.seconds_ahead, self.cache.is_frozen = self.seconds_before, True
         for name, path, body in [] if is_full else requests:
             row = self._row(path, body)
             if row is not None:
                 batch.rows[name] = row
                 self.paid[name] += row["paid"]
+        self.cache.seconds_ahead, self.cache.is_frozen = 0.0, False
         return batch
 
     def cancel(self, batch: Batch) -> None:

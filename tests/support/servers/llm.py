@@ -171,7 +171,7 @@ class Server:
             output=reasoning + count_tokens(shown[1]),
             reasoning=reasoning,
         )
-        self.cache.write(written)
+        self.cache.write(written, protocol.kept_seconds(call.body))
         finish = "length" if len(thinking) + len(text) > room else "stop"
         return Reply(shown[1], finish, None if model.hides or not thinking else shown[0], counts)
 

@@ -91,21 +91,31 @@ def steps(text: str) -> Iterable[str]:
 
 
 class PromptCache:
-    """A cache of the prefixes that were answered lately."""
+    """A cache of the prefixes that were answered lately.
+
+    Attributes:
+        seconds_ahead: seconds by which the cache's clock is ahead.
+        is_frozen: whether nothing is kept, because all requests are answered at the same time.
+    """
 
     def __init__(self) -> None:
-        self._used: dict[bytes, float] = {}
+        self._kept: dict[bytes, tuple[float, float]] = {}
         self._lock = threading.Lock()
+        self.seconds_ahead, self.is_frozen = 0.0, False
 
     def read(self, found: Sequence[Prefix]) -> int:
         """Return the tokens of the longest prefix that is kept."""
         with self._lock:
-            now = time.monotonic()
-            kept = [each for each in found if now - self._used.get(each[1], -KEPT_SECONDS) < KEPT_SECONDS]
-            self._used.update((digest, now) for _, digest in kept)
+            now = time.monotonic() + self.seconds_ahead
+            kept = [each for each in found if self._kept.get(each[1], (0.0, 0.0))[0] > now]
+            for _, digest in kept:
+                seconds = self._kept[digest][1]
+                self._kept[digest] = (now + seconds, seconds)
         return max((tokens for tokens, _ in kept), default=0)
 
-    def write(self, found: Sequence[Prefix]) -> None:
-        """Keep these prefixes from now on."""
+    def write(self, found: Sequence[Prefix], seconds: float = KEPT_SECONDS) -> None:
+        """Keep these prefixes for some seconds after each use."""
         with self._lock:
-            self._used.update((digest, time.monotonic()) for _, digest in found)
+            end = time.monotonic() + self.seconds_ahead + seconds
+            if not self.is_frozen:
+                self._kept.update((digest, (end, seconds)) for _, digest in found)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.support.servers.models import Counts, Model, Prefix, Refusal, prefixes, steps
+from tests.support.servers.models import KEPT_SECONDS, Counts, Model, Prefix, Refusal, prefixes, steps
 
 Body = dict[str, Any]
 Event = tuple[str | None, Body]
@@ -51,6 +51,10 @@ class Chat:
         found = prefixes(body["model"], steps(self.prompt(body)))
         found = [each for each in found if each[0] >= model.cache_minimum]
         return found, found
+
+    def kept_seconds(self, body: Body) -> float:
+        """Return the seconds for which the prefixes stay in the cache after each use."""
+        return KEPT_SECONDS
 
     def whole(self, body: Body, reply: Reply) -> Body:
         """Return the answer in one body."""
@@ -161,6 +165,11 @@ class Messages:
         readable = [each for each in found if model.cache_minimum <= each[0] <= last]
         return readable, [each for each in marked if each[0] >= model.cache_minimum]
 
+    def kept_seconds(self, body: Body) -> float:
+        """Return the seconds for which the prefixes stay in the cache after each use: five minutes or an hour."""
+        marks = [block["cache_control"] for block in self._flat(body) if "cache_control" in block]
+        return 3600.0 if any(mark.get("ttl") == "1h" for mark in marks) else KEPT_SECONDS
+
     def whole(self, body: Body, reply: Reply) -> Body:
         """Return the answer in one body; a refusal has no content."""
         content = [self._thinking(reply.thinking)] if reply.thinking is not None else []
@@ -225,11 +234,14 @@ class Messages:
 
     def _blocks(self, body: Body) -> list[tuple[str, bool]]:
         """Return the texts of a body in order, each with whether it ends a prefix that is to be cached."""
+        return [(block["text"], "cache_control" in block) for block in self._flat(body)]
+
+    def _flat(self, body: Body) -> list[Body]:
+        """Return the blocks of a body in order."""
         contents = [body["system"]] if "system" in body else []
         contents += [message["content"] for message in body["messages"]]
         blocks = [{"text": content} if isinstance(content, str) else content for content in contents]
-        flat = [block for each in blocks for block in (each if isinstance(each, list) else [each])]
-        return [(block["text"], "cache_control" in block) for block in flat]
+        return [block for each in blocks for block in (each if isinstance(each, list) else [each])]
 
     def _block(self, index: int, block: Body, deltas: list[Body]) -> Iterator[Event]:
         yield "content_block_start", {"type": "content_block_start", "index": index, "content_block": block}

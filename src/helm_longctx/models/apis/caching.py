@@ -8,9 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from helm.common.request import Request
+
+
+class LongCache(NamedTuple):
+    """A prompt cache that keeps beginnings until a batch has read them.
+
+    Args:
+        mark: the field that marks the end of a beginning in the body of a request.
+        write_price: the price of writing to this cache, relative to the price of writing to the usual one.
+    """
+
+    mark: Mapping[str, Any]
+    write_price: float
 
 
 @dataclass(frozen=True)
@@ -19,33 +31,41 @@ class SharedRequest(Request):
 
     Args:
         shared_characters: length of that beginning.
+        in_batch: whether requests in a batch share it, which are read much later.
     """
 
     shared_characters: int = 0
+    in_batch: bool = False
 
 
-def with_beginning(request: Request, characters: int) -> Request:
+def with_beginning(request: Request, characters: int, in_batch: bool = False) -> Request:
     """Add the length of the shared beginning to a request. Return the same request if the length is 0."""
     if not characters:
         return request
     values = {field.name: getattr(request, field.name) for field in fields(Request)}
-    return SharedRequest(**values, shared_characters=characters)
+    return SharedRequest(**values, shared_characters=characters, in_batch=in_batch)
 
 
 def without_beginning(request: Request) -> Request:
     """Return the request without the length of its shared beginning, which does not change the answer."""
-    return replace(request, shared_characters=0) if isinstance(request, SharedRequest) else request
+    return replace(request, shared_characters=0, in_batch=False) if isinstance(request, SharedRequest) else request
 
 
 def mark_beginning(
-    request: Request, messages: list[dict[str, Any]], mark: Mapping[str, Any] | None
+    request: Request,
+    messages: list[dict[str, Any]],
+    mark: Mapping[str, Any] | None,
+    long_cache: LongCache | None = None,
 ) -> list[dict[str, Any]]:
     """Return messages with a mark at the end of the shared beginning. A conversation gets no mark.
 
     Args:
         mark: the provider's mark; None if it has none.
+        long_cache: the provider's cache for batches; None if it has no other than the usual one.
     """
     shared = getattr(request, "shared_characters", 0)
+    if long_cache and getattr(request, "in_batch", False):
+        mark = long_cache.mark
     # `shared_characters` counts characters of a single prompt, so it cannot point into a conversation.
     if not shared or not mark or len(messages) != 1:
         return messages

@@ -85,6 +85,27 @@ class Prices:
         read = Usage(input_tokens=tokens, cached_tokens=tokens)
         return self.saving(write) + (requests - 1) * self.saving(read) > 0
 
+    def warming_pays(self, shared: int, rest: int, requests: int, write_price: float = 1.0) -> bool:
+        """Return whether it is cheaper to send one request before a batch, and to read its beginning in the batch.
+
+        Args:
+            shared, rest: number of tokens of the beginning, and of the first request after it.
+            requests: number of requests that share the beginning.
+            write_price: see `LongCache`.
+        """
+        read = self.dollars(Usage(input_tokens=shared, cached_tokens=shared), batch=True)
+        plain = self.dollars(Usage(input_tokens=shared), batch=True)
+        end = self.dollars(Usage(input_tokens=rest), batch=True)
+        if read is None or plain is None or end is None:
+            return False
+        first = self.warming_dollars(Usage(shared + rest, cache_write_tokens=shared), write_price) - end
+        return first + (requests - 1) * read < requests * plain
+
+    def warming_dollars(self, usage: Usage, write_price: float) -> float:
+        """Return the cost of a request that writes to a provider's long cache."""
+        written = Usage(usage.cache_write_tokens, cache_write_tokens=usage.cache_write_tokens)
+        return (self.dollars(usage) or 0.0) + (write_price - 1) * (self.dollars(written) or 0.0)
+
 
 def find_prices(deployment: str, own: Mapping[str, Any] | None = None) -> Prices | None:
     """Return the prices of a deployment; None if they are not known.

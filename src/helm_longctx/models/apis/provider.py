@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 from helm_longctx._moved import current_name
 from helm_longctx.errors import bad_argument
+from helm_longctx.models.apis.caching import LongCache
 from helm_longctx.redaction.text import SecretFormat, register_format
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ class Provider:
         models_query: what is added to the models route, so that it lists all models.
         cache_mark: the field that marks the end of a beginning that the provider's prompt cache keeps; None if the
             provider finds beginnings by itself, or has no such cache.
+        long_cache: the prompt cache that keeps beginnings until a batch has read them; None if there is only one cache.
         limits_cached_tokens: whether tokens that are read from the prompt cache count towards the provider's limit of
             tokens per minute.
         batches: the service that answers batches; None if there is none.
@@ -87,6 +89,7 @@ class Provider:
     address_has_version: bool = True
     models_query: str = ""
     cache_mark: Mapping[str, Any] | None = None
+    long_cache: LongCache | None = None
     limits_cached_tokens: bool = True
     batches: type[Service] | None = None
     batch_files: type[Service] | None = None
@@ -115,6 +118,11 @@ class Provider:
     def key_variable(self) -> str:
         """The variable with the key."""
         return f"{self.key_prefix}_API_KEY"
+
+    @property
+    def batch_write_price(self) -> float:
+        """The price of writing to the cache that a batch reads, relative to the price of writing to the usual one."""
+        return self.long_cache.write_price if self.long_cache else 1.0
 
     @property
     def address_part(self) -> str:

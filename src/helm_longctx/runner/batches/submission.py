@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 from helm.benchmark.run_spec import RunSpec
 from helm.common.local_context import LocalContext
@@ -21,15 +21,21 @@ from helm_longctx.errors import InputError
 from helm_longctx.failures import Failure, failure_of, failure_of_error, label_error
 from helm_longctx.models.apis.batches import Format, Service, UnsureError
 from helm_longctx.models.apis.bodies import without_prompt
+from helm_longctx.models.apis.caching import with_beginning
 from helm_longctx.models.apis.client import ProviderClient
 from helm_longctx.models.apis.parameters import Body
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.runner.batches.services import find_service, service_name
-from helm_longctx.runner.runner import LongContextRunner, runner_arguments
-from helm_longctx.runner.sending import find_client
+from helm_longctx.runner.batches.warming import fill_cache
+from helm_longctx.runner.prefixes import Beginning
+from helm_longctx.runner.runner import LongContextRunner, PreparedRun, runner_arguments
+from helm_longctx.runner.sending import find_client, make_sender
+from helm_longctx.runner.spool import StoredRequest
 from helm_longctx.runs.ledger import BatchPart, Ledger, Receiver, ledgers
 
 _log = logging.getLogger(__name__)
+
+Value = TypeVar("Value")
 
 SETTLE = 30.0
 """Seconds after which the provider's list of batches contains a batch that an interrupted command has created."""
@@ -48,10 +54,12 @@ class Plan:
     Args:
         as_files: whether files for `vllm run-batch` are written, instead of batches for a provider.
         batch_size: largest number of requests in a batch; None for the provider's limit.
+        fills_cache: whether a request of each group is sent directly before, where that makes the batch cheaper.
     """
 
     as_files: bool = False
     batch_size: int | None = None
+    fills_cache: bool = True
 
 
 class BatchRunner(LongContextRunner):
@@ -85,16 +93,28 @@ class BatchRunner(LongContextRunner):
         client: Any = find_client(context, deployment)
         receiver = Receiver(deployment, service_name(client, deployment, self._plan.as_files))
         with self._prepare(run_spec, run_path) as run, Ledger(run_path) as ledger:
-            submission = Submission(receiver, client, lambda request: run.sender(request).result, ledger)
-            requests = {run.name(each): each for each in (run.requests[number] for number in run.order())}
+            # The run's own sender stops after the requests that fill the cache.
+            ask = lambda request: make_sender(context, deployment)(request).result  # noqa: E731
+            submission = Submission(receiver, client, ask, ledger)
+            names = {run.name(run.requests[number]): number for number in run.order()}
+            shared = self._fill_cache(run, client, submission.pending(self._unanswered(run, names)))
             unanswered = {
-                name: Unsent(each.request, each.whole, str(each.state.instance.id))
-                for name, each in requests.items()
-                if run.journal.get(name) is None
+                name: _unsent(run.requests[number], shared.get(number))
+                for name, number in self._unanswered(run, names).items()
             }
             submission.send_all(unanswered, self._plan.batch_size)
-            answered = len(requests) - len(unanswered)
-            _log.info(f"{len(requests)} requests: {answered} answered, {submission.summary()}")
+            answered = len(names) - len(unanswered)
+            _log.info(f"{len(names)} requests: {answered} answered, {submission.summary()}")
+
+    def _unanswered(self, run: PreparedRun, names: Mapping[str, int]) -> dict[str, int]:
+        return {name: number for name, number in names.items() if run.journal.get(name) is None}
+
+    def _fill_cache(
+        self, run: PreparedRun, client: ProviderClient, pending: Mapping[str, int]
+    ) -> Mapping[int, Beginning]:
+        if not self._plan.fills_cache or self._plan.as_files or not pending:
+            return {}
+        return fill_cache(run, client.provider, [*pending.values()], THREADS)
 
 
 @dataclass(frozen=True)
@@ -110,6 +130,15 @@ class Unsent:
     request: Request
     whole: Callable[[], Request]
     instance: str
+
+
+def _unsent(stored: StoredRequest, beginning: Beginning | None) -> Unsent:
+    shared = beginning.characters if beginning else 0
+    return Unsent(
+        stored.request,
+        lambda: with_beginning(stored.whole(), shared, in_batch=True),
+        str(stored.state.instance.id),
+    )
 
 
 class Submission:
@@ -147,8 +176,7 @@ class Submission:
         Raises:
             InputError: the model cannot be asked, or a batch cannot be created.
         """
-        waiting = {name for part in self._ledger.open_parts for name in part.requests}
-        pending = {name: unsent for name, unsent in requests.items() if name not in waiting}
+        pending = self.pending(requests)
         self._waiting = len(requests) - len(pending)
         if pending and self._service.has_server:
             self._probe(next(iter(pending.values())).request)
@@ -157,6 +185,11 @@ class Submission:
         for route in dict.fromkeys(routes.values()):
             of_route = {name: unsent for name, unsent in pending.items() if routes[name] == route}
             self._send_route(route, of_route, batch_size or self._service.format.most_requests)
+
+    def pending(self, requests: Mapping[str, Value]) -> dict[str, Value]:
+        """Return those requests that are in no batch."""
+        waiting = {name for part in self._ledger.open_parts for name in part.requests}
+        return {name: value for name, value in requests.items() if name not in waiting}
 
     def summary(self) -> str:
         """Return how many requests were not sent, and why, for the log."""
