@@ -13,6 +13,8 @@ from helm_longctx.data.root import ENVIRONMENT
 from helm_longctx.models.apis.prices import PRICES, _user_prices
 from helm_longctx.models.apis.providers.anthropic import PROVIDER
 from helm_longctx.models.apis.usage import Usage
+from helm_longctx.runner.estimate import Rate, estimate_run
+from helm_longctx.runner.runner import LongContextRunner, runner_arguments
 from tests.runner import making
 from tests.support.batches import Folder, direct, register, stated
 from tests.support.servers.batches import BatchServer
@@ -116,3 +118,19 @@ def test_when_it_pays() -> None:
     assert [n for n in range(1, 9) if prices.warming_pays(100_000, 0, n, PROVIDER.batch_write_price)] == [5, 6, 7, 8]
     written = Usage(100_000, cache_write_tokens=100_000)
     assert prices.warming_dollars(written, PROVIDER.batch_write_price) == pytest.approx(0.6)
+
+
+def test_the_estimate_of_a_batch_with_a_cache(
+    server: BatchServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The estimate is one direct request that writes at twice the price of input, and seven that read at half of a tenth."""
+    folder = folder_of(tmp_path, "anthropic", server, monkeypatch, {**PRICE, "batch": HALF})
+    runner = LongContextRunner(**runner_arguments(tmp_path / "benchmark_output", "s", tmp_path, 1))
+    found = estimate_run(runner, folder.spec, {}, Rate())
+    shared, output = found.prompt_tokens.cache_writes, found.output_tokens.typical / QUESTIONS
+    rest = found.prompt_tokens.total / QUESTIONS - shared
+    direct_cost = 3 * rest + 2 * 3 * shared + 15 * output
+    batch_cost = (3 * rest + 0.3 * shared + 15 * output) / 2
+    assert found.dollars.batch_cached == pytest.approx((direct_cost + 7 * batch_cost) / 1e6)
+    assert found.dollars.batch_cached < 0.6 * found.dollars.batch
+    assert server.calls == []
