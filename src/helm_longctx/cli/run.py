@@ -7,7 +7,7 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from helm_longctx.cli.config.load import Options
     from helm_longctx.cli.config.plan import Plan
     from helm_longctx.runner.estimate import Estimate
+    from helm_longctx.runner.stopping import Stop
 
 _NAME = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 """Names of models on a server that run entries can use unchanged."""
@@ -79,6 +80,10 @@ def run(
         float | None, typer.Option(help="Timeout per request in seconds, retries included.")
     ] = None,
     max_retries: Annotated[int | None, typer.Option(help="Maximum retries of a failed request.")] = None,
+    stop_when: Annotated[
+        str | None,
+        typer.Option(help="Question that ends the runs when it is decided: better, score=POINTS or width=POINTS."),
+    ] = None,
     parallelism: Parallelism = None,
     output_path: Annotated[str | None, typer.Option("--output-path", "-o", help="HELM's output folder.")] = None,
     local_path: Annotated[str | None, typer.Option(help="Folder with HELM's YAML files and credentials.conf.")] = None,
@@ -113,8 +118,10 @@ def _run(path: Path | None, options: Options, prints: TextIO) -> None:
             _print_plan(plan, estimates)
         else:
             with redirect_stdout(prints):
-                failure = _make_runs(plan)
+                failure, stops = _make_runs(plan)
             _print_scores(plan, has_failed=failure is not None)
+            for stop in stops:
+                print(stop)
             if failure:
                 raise failure
 
@@ -139,7 +146,10 @@ def _options(arguments: Mapping[str, Any]) -> Options:
 
 _PATHS: Mapping[str, tuple[str, ...]] = {
     **{name: (name,) for name in ("suite", "output_path", "local_path", "parallelism", "dry_run")},
-    **{name: ("limits", name) for name in ("max_eval_instances", "max_cost", "request_timeout", "max_retries")},
+    **{
+        name: ("limits", name)
+        for name in ("max_eval_instances", "max_cost", "request_timeout", "max_retries", "stop_when")
+    },
     "entry": ("entries",),
     "conf_path": ("conf_paths",),
 }
@@ -224,19 +234,24 @@ def _print_plan(plan: Plan, estimates: list[Estimate]) -> None:
         print(f"{others} runs of HELM's other scenarios are not in the estimate.")
 
 
-def _make_runs(plan: Plan) -> InputError | None:
-    """Make the runs. If some fail, return an error that names them."""
+def _make_runs(plan: Plan) -> tuple[InputError | None, Sequence[Stop]]:
+    """Make the runs. If some fail, return an error that names them. Also return how questions ended."""
     from helm.benchmark.runner import RunnerError
 
     from helm_longctx.cli.config.plan import make_runner
+    from helm_longctx.results.stopping import parse_rule
+    from helm_longctx.runner.stopping import run_until_decided
 
+    runner, rule = make_runner(plan.config), plan.config.limits.stop_when
     try:
-        make_runner(plan.config).run_all(list(plan.specs))
+        if rule:
+            return None, run_until_decided(runner, plan.specs, parse_rule(rule))
+        runner.run_all(list(plan.specs))
     except InputError as error:
-        return error
+        return error, ()
     except RunnerError as error:
-        return InputError(f"{error}: their errors are in the log")
-    return None
+        return InputError(f"{error}: their errors are in the log"), ()
+    return None, ()
 
 
 def _print_scores(plan: Plan, has_failed: bool) -> None:

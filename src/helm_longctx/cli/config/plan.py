@@ -23,10 +23,12 @@ from helm_longctx.judging.keys.client import check_credentials
 from helm_longctx.models.apis.prices import PRICES, read_prices
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.redaction.text import register_environment
+from helm_longctx.results.stopping import parse_rule
 from helm_longctx.runner.estimate import Estimate, Rate, estimate_run
 from helm_longctx.runner.runner import LongContextRunner, runner_arguments
 from helm_longctx.runner.sending import TRIES
 from helm_longctx.runner.stand_ins import is_long_context
+from helm_longctx.runner.stopping import group_specs
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,8 @@ def make_plan(config: RunConfig) -> Plan:
     book.register()
     _check_judges(config)
     specs = _make_specs(config, entries)
+    if config.limits.stop_when:
+        group_specs(parse_rule(config.limits.stop_when), specs)
     book.check_prices(list(dict.fromkeys(spec.adapter_spec.model_deployment for spec in specs)))
     missing = book.missing
     if not config.dry_run:

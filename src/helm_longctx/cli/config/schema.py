@@ -26,6 +26,7 @@ from helm_longctx.cli.config.places import Places
 from helm_longctx.errors import list_choices
 from helm_longctx.models.apis.provider import providers
 from helm_longctx.redaction.text import SECRET_ARGUMENT
+from helm_longctx.results.stopping import ALLOWED, is_rule
 from helm_longctx.tasks.lengths import parse_length
 
 MOST_INSTANCES = 1_000_000
@@ -106,6 +107,12 @@ def _check_not_empty(values: Any) -> Any:
     if not values:
         raise ValueError("at least one")
     return values
+
+
+def _check_rule(value: str) -> str:
+    if not is_rule(value):
+        raise ValueError(ALLOWED)
+    return value
 
 
 def _check_scalar(value: Any) -> Any:
@@ -259,6 +266,9 @@ class Limits(Section):
     )
     max_retries: Annotated[int, Field(ge=0)] | None = Field(
         default=None, description="maximum retries of a request that fails temporarily"
+    )
+    stop_when: Annotated[str, AfterValidator(_check_rule)] | None = Field(
+        default=None, description=f"stop when a question is decided: {ALLOWED}"
     )
 
 

@@ -1,0 +1,109 @@
+"""Makes runs with more and more instances until a question about their scores is decided.
+
+HELM draws the instances of a smaller limit also for a larger one, so each round sends only the requests that are new,
+and a stopped run can be completed later. The other answers come from the request cache.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from helm.benchmark.run_spec import RunSpec
+from helm.common.hierarchical_logger import hlog
+
+from helm_longctx.errors import InputError
+from helm_longctx.results.stopping import Question, Rule, Verdict
+from helm_longctx.runner.runner import LongContextRunner
+from helm_longctx.runs.scores import read_scores
+from helm_longctx.tasks.registry import BENCHMARKS
+
+FIRST, GROWTH = 32, 1.5
+"""Instances of the first round, and the factor by which each further round is larger."""
+
+
+@dataclass(frozen=True)
+class Stop:
+    """How a question about runs ended.
+
+    Args:
+        specs: the runs, one for each model.
+        verdict: the answer; its text is empty if the question is open.
+        instances: number of instances with an answer.
+    """
+
+    specs: Sequence[RunSpec]
+    verdict: Verdict
+    instances: int
+
+    def __str__(self) -> str:
+        interval = self.verdict.interval
+        mean, low, high = (f"{100 * end:.1f}" for end in (interval.mean, interval.low, interval.high))
+        entry = self.specs[0].scenario_spec.args.get("entry", self.specs[0].name)
+        return (
+            f"{entry}: {self.verdict.text or 'not decided'}: {mean} ({low} to {high}) after {self.instances} instances"
+        )
+
+
+def group_specs(rule: Rule, specs: Sequence[RunSpec]) -> list[list[RunSpec]]:
+    """Return the runs that each question is about: one, or for `better` the two models' runs of an entry.
+
+    Raises:
+        InputError: an entry does not have the models that the question needs.
+    """
+    groups: dict[str, list[RunSpec]] = defaultdict(list)
+    for spec in specs:
+        entry = spec.name if rule.models == 1 else json.dumps(asdict(spec.scenario_spec), sort_keys=True)
+        groups[entry].append(spec)
+    for found in groups.values():
+        if len(found) != rule.models:
+            names = ", ".join(spec.adapter_spec.model_deployment for spec in found)
+            raise InputError(f"run: stop_when={rule.kind} compares two models, but {found[0].name} has {names}")
+    return list(groups.values())
+
+
+def run_until_decided(runner: LongContextRunner, specs: Sequence[RunSpec], rule: Rule) -> list[Stop]:
+    """Make the runs, and return how each question ended.
+
+    Args:
+        specs: runs with the largest number of instances.
+
+    Raises:
+        InputError: a run failed, or has scores that are not between 0 and 1. The answers are kept.
+        RunnerError: a run of HELM's own failed.
+    """
+    questions = [
+        (group, Question(rule, [spec.adapter_spec.model_deployment for spec in group]))
+        for group in group_specs(rule, specs)
+    ]
+    stops, size = [], FIRST
+    while questions:
+        runner.run_all([_limit(spec, size) for group, _ in questions for spec in group])
+        still_open = []
+        for group, question in questions:
+            rows = [read_scores(Path(runner._get_run_path(spec)), BENCHMARKS) for spec in group]
+            question.observe(rows)
+            stop = Stop(group, question.decide(), question.asked)
+            if stop.verdict.text or _is_whole(group[0], size, len({each.instance for each in rows[0]})):
+                stops.append(stop)
+                hlog(str(stop))
+            else:
+                still_open.append((group, question))
+        questions, size = still_open, math.ceil(GROWTH * size)
+    return stops
+
+
+def _limit(spec: RunSpec, size: int) -> RunSpec:
+    most = spec.adapter_spec.max_eval_instances
+    limit = size if most is None else min(size, most)
+    return replace(spec, adapter_spec=replace(spec.adapter_spec, max_eval_instances=limit))
+
+
+def _is_whole(spec: RunSpec, size: int, instances: int) -> bool:
+    """Whether a run has all instances that there are, or that the user allows."""
+    most = spec.adapter_spec.max_eval_instances
+    return instances < size or (most is not None and size >= most)

@@ -1,0 +1,105 @@
+"""Tests of questions that end a run when they are decided."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pytest
+
+from helm_longctx.errors import InputError
+from helm_longctx.results.stopping import Question, Rule, parse_rule
+from helm_longctx.runs.scores import InstanceScore
+
+ROUNDS = (32, 48, 72, 108, 162, 243, 365, 548)
+
+
+def score(number: int, value: float | None, task: str = "t", group: str = "", repeat: int = 0) -> InstanceScore:
+    name = f"{task}-{number}"
+    return InstanceScore("r", "m", "e", task, None, "full", name, repeat, value, group or name, None, "", None, "", {})
+
+
+def scores(values: Iterable[float], task: str = "t") -> list[InstanceScore]:
+    return [score(number, value, task) for number, value in enumerate(values)]
+
+
+def stop_after(question: Question, *answers: list[InstanceScore]) -> tuple[int, str]:
+    """Look after each round, and return the number of instances at the end and the answer."""
+    for size in ROUNDS:
+        question.observe([each[:size] for each in answers])
+        if text := question.decide().text:
+            return size, text
+    return 0, ""
+
+
+@pytest.mark.parametrize(
+    "text", ["", "score", "score=", "score=0", "score=100", "score=x", "width=-1", "better=2", "x=1"]
+)
+def test_other_texts_are_no_rules(text: str) -> None:
+    """A mistake in a rule ends with an error that names what is allowed."""
+    with pytest.raises(InputError, match=r"stop_when=.* is invalid; give better, score=POINTS or width=POINTS"):
+        parse_rule(text)
+
+
+def test_rules() -> None:
+    """Points are shares of a hundred."""
+    assert parse_rule("better") == Rule("better")
+    assert parse_rule("score=60") == Rule("score", 0.6)
+    assert parse_rule("width=2.5") == Rule("width", 0.025)
+
+
+def test_a_clear_difference_stops_early() -> None:
+    """Two models that differ by 40 points are told apart after a small part of the instances, in the right direction."""
+    rng = np.random.default_rng(1)
+    good, bad = (scores(rng.random(600) < share) for share in (0.9, 0.5))
+    assert stop_after(Question(parse_rule("better"), ["a", "b"]), good, bad) == (32, "a is better than b")
+    assert stop_after(Question(parse_rule("better"), ["b", "a"]), bad, good)[1] == "a is better than b"
+
+
+def test_a_threshold_and_a_width() -> None:
+    """A score is known to be above or below a threshold, or to some points, and otherwise the question stays open."""
+    ones = scores([1.0] * 600)
+    assert stop_after(Question(parse_rule("score=60"), ["m"]), ones) == (32, "m is above 60 %")
+    assert stop_after(Question(parse_rule("score=60"), ["m"]), scores([0.0] * 600))[1] == "m is below 60 %"
+    assert stop_after(Question(parse_rule("width=5"), ["m"]), ones) == (108, "m is known to 5 points")
+    halves = scores([0.0, 1.0] * 300)
+    assert stop_after(Question(parse_rule("score=50"), ["m"]), halves) == (0, "")
+
+
+@pytest.mark.parametrize("rule", ["better", "score=50"])
+def test_the_error_is_kept_although_somebody_looks_after_each_round(rule: str) -> None:
+    """If there is nothing to find, few runs stop. `python bench/stopping.py` counts them in thousands of runs."""
+    rng = np.random.default_rng(2)
+    ended = 0
+    for _ in range(40):
+        answers = [scores(rng.random(ROUNDS[4]) < 0.5) for _ in range(parse_rule(rule).models)]
+        ended += bool(stop_after(Question(parse_rule(rule), ["a", "b"][: len(answers)]), *answers)[1])
+    assert ended <= 4
+
+
+def test_tasks_count_the_same_and_clusters_once() -> None:
+    """The value is a mean over tasks of clusters. Instances of a cluster that come later do not change it."""
+    question = Question(parse_rule("width=1"), ["m"])
+    first = [score(0, 1.0, "a", "book"), score(1, 0.0, "a", "book"), score(0, 1.0, "b")]
+    question.observe([first])
+    assert question.decide().interval.mean == 0.75
+    question.observe([[*first, score(2, 1.0, "a", "book"), score(3, None, "a")]])
+    assert question.decide().interval.mean == 0.75
+    assert question.asked == 4
+    question.observe([[*first, score(4, 0.0, "a"), score(1, 0.0, "b")]])
+    assert (question.decide().interval.mean, question.decide().interval.n) == (0.375, 2)
+
+
+def test_repeats_are_averaged_and_pairs_need_both_answers() -> None:
+    """A difference is of the means over repeats, on the instances that both models have answered."""
+    question = Question(parse_rule("better"), ["a", "b"])
+    ours = [score(0, 1.0), score(0, 0.0, repeat=1), score(1, 1.0)]
+    question.observe([ours, [score(0, 0.25), score(1, None)]])
+    assert question.decide().interval.mean == 0.25
+    assert question.decide().interval.n == 1
+
+
+def test_scores_above_one_are_refused() -> None:
+    """A score that is not a share has no bounds, so no test of a bounded mean is right for it."""
+    with pytest.raises(InputError, match="stop_when needs scores between 0 and 1, but t has 3"):
+        Question(parse_rule("score=60"), ["m"]).observe([scores([3.0])])
