@@ -21,6 +21,7 @@ from helm_longctx.tasks.lengths import STANDARD, length_label, parse_length
         ("5000", 5000),
         ("0.5k", 512),
         ("2m", 2**21),
+        ("0k", 0),
     ],
 )
 def test_forms(text: str | int, tokens: int) -> None:
@@ -28,7 +29,7 @@ def test_forms(text: str | int, tokens: int) -> None:
     assert parse_length(text) == tokens
 
 
-@given(st.integers(512, 2**24))
+@given(st.just(0) | st.integers(512, 2**24))
 def test_labels_are_read_back(tokens: int) -> None:
     """The label of a length is read as that length."""
     assert parse_length(length_label(tokens)) == tokens
