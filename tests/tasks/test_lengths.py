@@ -22,6 +22,7 @@ from helm_longctx.tasks.lengths import STANDARD, length_label, parse_length
         ("0.5k", 512),
         ("2m", 2**21),
         ("0k", 0),
+        (0, 0),
     ],
 )
 def test_forms(text: str | int, tokens: int) -> None:
@@ -36,7 +37,7 @@ def test_labels_are_read_back(tokens: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "k", "8 k", "8kk", "-8k", "0", "511", "17m", "1e5", "8.5k", "8g", 8.5, None, True]
+    "text", ["", "k", "8 k", "8kk", "-8k", "00", "511", False, "17m", "1e5", "8.5k", "8g", 8.5, None, True]
 )
 def test_what_is_no_length(text: object) -> None:
     """Any other text is refused with a list of lengths."""

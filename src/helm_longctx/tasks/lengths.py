@@ -46,7 +46,7 @@ def parse_length(value: str | int, where: str = "length") -> int:
     Raises:
         InputError: `value` is not a length.
     """
-    if str(value).strip().lower() == EMPTY:
+    if str(value).strip().lower() in (EMPTY, "0"):
         return 0
     # Nine digits are enough for LARGEST, and `float` is exact for them. The only fraction is 0.5, for LongProc's level
     # 0.5k.

@@ -20,6 +20,7 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import helm_longctx.benchmarks.babilong as package
@@ -56,6 +57,19 @@ for path in json.load(sys.stdin):
         for target, output, question in zip(df["target"], df["output"], df["question"])
     )
 print("GOLDEN" + json.dumps(results))
+"""
+
+BEFORE = "1e7893a4eba738b7b19d8d13c111aadcbf0002e3"
+"""The official code when the notebooks were run. It looked for labels such as Mary in the question without ignoring
+case, so names in the questions of qa5 counted as second answers. The next commit of the file, 58e5d20, corrects it."""
+
+OFFICIAL_BEFORE = """
+import json, sys
+sys.path.insert(0, sys.argv[1])
+from babilong.metrics import TASK_LABELS, compare_answers
+
+runs = json.load(sys.stdin)
+print("GOLDEN" + json.dumps([[compare_answers(*row, TASK_LABELS[task]) for row in rows] for task, rows in runs]))
 """
 
 NOT_PLAIN = re.compile(r"RAG_Llama-3|.*-qa[12](-100|-1k)?")
@@ -169,17 +183,47 @@ def accuracies(files: list[File], configuration: str) -> dict[tuple[str, str], f
     return found
 
 
+def find_file(files: list[File], configuration: str, task: str, length: str) -> File:
+    """Return the table of a task and length in a configuration."""
+    (file,) = (
+        each
+        for each in files
+        if each.configuration == configuration and each.run.entry.endswith(f":task={task},length={length}")
+    )
+    return file
+
+
+def score_before(clone: Path, files: list[File]) -> list[float]:
+    """Return the accuracies in percent by the official code of the notebooks."""
+    runs = []
+    for file in files:
+        rows = [[each.references[0], each.prediction, each.record["question"]] for each in file.run.outputs]
+        runs.append([parse_entry([BABILONG], file.run.entry).tasks[0].argument, rows])
+    with tempfile.TemporaryDirectory() as name:
+        unpack(clone, BEFORE, "babilong", Path(name))
+        return [100 * sum(row) / len(row) for row in run_official(OFFICIAL_BEFORE, Path(name), data=runs)]
+
+
 def check_notebooks(clone: Path, models: Mapping[str, list[File]]) -> tuple[int, list[str]]:
-    """Return the number of printed accuracies, and those that differ from the outputs."""
-    count, odd = 0, []
-    for model, configuration, table in printed_tables(clone):
-        found = accuracies(models[model], configuration)
-        for task, row in zip(MAIN, table, strict=True):
-            for length, value in zip(LENGTHS, row, strict=False):
-                count += 1
-                if f"{found[task, length]:.0f}" != f"{value:.0f}":
-                    odd.append(f"{model} {configuration} {task} {length}: {value:.0f}, {found[task, length]}")
-    return count, odd
+    """Return the number of printed accuracies, and those that differ from the outputs by the code of then and now."""
+    printed = [
+        (value, find_file(models[model], configuration, task, length))
+        for model, configuration, table in printed_tables(clone)
+        for task, row in zip(MAIN, table, strict=True)
+        for length, value in zip(LENGTHS, row, strict=False)
+    ]
+    other = [(value, file) for value, file in printed if f"{file.accuracy:.0f}" != f"{value:.0f}"]
+    before = score_before(clone, [file for _, file in other])
+    odd = [
+        f"{file.run.model} {file.configuration} {file.run.entry}: {value:.0f}, {file.accuracy}, before {then}"
+        for (value, file), then in zip(other, before, strict=True)
+        if f"{then:.0f}" != f"{value:.0f}"
+    ]
+    tasks = sorted({file.run.entry.split(",")[0] for _, file in other})
+    print(
+        f"notebooks: {len(printed) - len(other)} are equal by today's code, the others of {', '.join(tasks)} by {BEFORE[:7]}"
+    )
+    return len(printed), odd
 
 
 def check_results(clone: Path, models: Mapping[str, list[File]]) -> tuple[int, list[str]]:
@@ -218,6 +262,32 @@ def published_rows(found: Mapping[str, Mapping[str, list[File]]]) -> Iterator[li
                     yield [*key, repr(file.accuracy)]
 
 
+PRINTED_PARTS = {
+    "instruction_yes_examples_yes_post_prompt_yes": "",
+    "instruction_yes_examples_no_post_prompt_no": "_instruction",
+    "instruction_no_examples_no_post_prompt_no": "_bare",
+}
+
+
+def printed_rows(clone: Path) -> Iterator[list[str]]:
+    """Yield model, task, length and rounded score of the model of draw_evals.ipynb, whose outputs are not published."""
+    cells = json.loads(show(clone, COMMITS["main"], "notebooks/draw_evals.ipynb"))["cells"]
+    texts = [
+        "".join(output.get("text", ())) or "".join(output.get("data", {}).get("text/plain", ()))
+        for cell in cells
+        if "print(f'{mn}" in "".join(cell["source"])
+        for output in cell.get("outputs", ())
+    ]
+    for name, table in pairwise(texts):
+        model, configuration, *_ = [*name.split(), "", ""]
+        part = PRINTED_PARTS.get(configuration.partition("_chat_template")[0])
+        if part is not None:
+            lengths, *rows = (line.split() for line in table.splitlines())
+            for task, *values in rows:
+                pairs = zip(lengths, values, strict=True)
+                yield from ([model, task + part, length, value] for length, value in pairs if value != "-1")
+
+
 def main() -> None:
     """Score all outputs and print what differs."""
     parser = argparse.ArgumentParser()
@@ -249,7 +319,7 @@ def main() -> None:
         print(f"{title}: {count - len(odd)} of {count} printed accuracies are equal")
         print(*(f"  differs: {line}" for line in odd), sep="\n")
     if arguments.write:
-        rows = list(published_rows(found))
+        rows = [*published_rows(found), *printed_rows(clone)]
         with (Path(package.__file__).parent / "published.csv").open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerows([["model", "task", "length", "score"], *rows])

@@ -50,6 +50,9 @@ _TOKENS = {f"{k}k": k * 1000 for k in (0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 """The number of GPT-2's tokens in a sample of each length. At 0k there are only the facts."""
 
 
+_PARTS = {"instruction": "Instruction Alone", "bare": "Bare Question"}
+
+
 def _sizes(name: str) -> dict[int, int]:
     number = int(name.removeprefix("qa"))
     longest = 10**7 if number <= 5 else 10**6 if number <= 10 else 0
@@ -58,7 +61,7 @@ def _sizes(name: str) -> dict[int, int]:
 
 def _task(name: str, part: str, user: str, shots: int) -> Task:
     template, sizes = Template(user, "", separator=""), _sizes(name)
-    title = f"{name.upper()} {TITLES[name]}"
+    title = ", ".join(filter(None, (f"{name.upper()} {TITLES[name]}", _PARTS.get(part))))
     return Task(
         name=f"{name}_{part}" if part else name,
         alias=name if part else "",
@@ -101,11 +104,8 @@ _CATEGORIES = (
     Category("", "", tuple(map(_full, MAIN))),
     Category("more", "Further Tasks", tuple(map(_full, _FURTHER)), averaged=False),
     *(
-        Category(part, title, tuple(map(make, MAIN)), variants=tuple(map(make, _FURTHER)), averaged=False)
-        for part, title, make in (
-            ("instruction", "Instruction Alone", _instructed),
-            ("bare", "Bare Question", _bare),
-        )
+        Category(part, _PARTS[part], tuple(map(make, MAIN)), variants=tuple(map(make, _FURTHER)), averaged=False)
+        for part, make in (("instruction", _instructed), ("bare", _bare))
     ),
 )
 
