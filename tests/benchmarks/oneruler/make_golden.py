@@ -8,10 +8,13 @@ which downloads a model of each language, is replaced by a rule that the test sh
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from helm_longctx.benchmarks.oneruler.data import LANGUAGES, NOUNS
 from helm_longctx.benchmarks.oneruler.tasks import LISTS, NEEDLES
@@ -72,8 +75,6 @@ print("GOLDEN" + json.dumps(golden))
 
 def digest_row(prompt: str, answers: list[str]) -> str:
     """Return a hash of a prompt and its answers."""
-    import hashlib
-
     return hashlib.sha256(json.dumps([prompt, answers]).encode()).hexdigest()[:16]
 
 
@@ -91,22 +92,32 @@ def place_files(root: Path, data: Path) -> None:
         shutil.copy(source, data / place)
 
 
-def main() -> None:
-    """Run the official scripts and write their results next to this file."""
-    (official,) = parse_folders("official")
+def run_scripts(official: Path, root: Path, data: Mapping[str, object]) -> Any:
+    """Run the official scripts on the files under a data root.
+
+    Args:
+        data: the languages, the tasks, the length in tokens, the number of samples, and the cases for the metrics.
+    """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "OneRuler"
         for part in ("synthetic", "eval"):
             shutil.copytree(official / "OneRuler" / part, folder / part)
         shutil.copy(official / "OneRuler/tokenizer.py", folder)
         shutil.copytree(official / "config", Path(name) / "config")
-        place_files(build_oneruler(Path(name) / "root"), folder / "data")
+        place_files(root, folder / "data")
         (folder / "tokenizer").mkdir()
         tokenizer().save(str(folder / "tokenizer/tokenizer.json"))
         (folder / "tokenizer/tokenizer_config.json").write_text('{"tokenizer_class": "PreTrainedTokenizerFast"}')
-        languages = [language.code for language in LANGUAGES]
-        data = {"languages": languages, "tasks": [*NEEDLES, *LISTS], "length": LENGTH, "samples": SAMPLES}
-        golden = run_official(OFFICIAL, data={**data, "cases": score_cases()}, folder=folder)
+        return run_official(OFFICIAL, data=data, folder=folder)
+
+
+def main() -> None:
+    """Run the official code and write its results next to this file."""
+    (official,) = parse_folders("official")
+    languages = [language.code for language in LANGUAGES]
+    data = {"languages": languages, "tasks": [*NEEDLES, *LISTS], "length": LENGTH, "samples": SAMPLES}
+    with tempfile.TemporaryDirectory() as name:
+        golden = run_scripts(official, build_oneruler(Path(name)), {**data, "cases": score_cases()})
     write_golden(__file__, golden, indent=0)
 
 

@@ -16,6 +16,9 @@ from tests.benchmarks.oneruler.make_golden import SAMPLES, digest_row
 from tests.support.official import read_golden
 
 GOLDEN = read_golden(__file__)
+LISTED = ("en", "de", "ko", "zh", "hi")
+"""The languages whose lists of words are generated here. They take long, and golden.json has those of all languages."""
+
 COUNTER = make_counter(tokenizer())
 
 
@@ -26,8 +29,8 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("language", LANGUAGES, ids=lambda language: language.code)
 def test_samples(language, root: Path) -> None:
-    """The prompts and answers of all seven tasks in each language are the official ones."""
-    for name in (*NEEDLES, *LISTS):
+    """The prompts and answers of all tasks are the official ones: needles in each language, and lists in some."""
+    for name in (*NEEDLES, *(LISTS if language.code in LISTED else ())):
         task = ONERULER.task(f"{language.code}_{name}")
         settings = Settings(8192, num_samples=SAMPLES, counter=COUNTER)
         examples = task.load(task, settings, DataRoot(root, mirror=True))
