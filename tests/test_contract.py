@@ -48,7 +48,7 @@ SOURCE = Path(str(resources.files(PACKAGE)))
 def entries_of(benchmark: Benchmark, category: Category) -> Iterator[str]:
     """Yield the arguments of every entry: the category and each of its tasks, at each length."""
     for length in sorted({*STANDARD.values(), *benchmark.lengths}) if benchmark.axis else [None]:
-        at = [f"length={length_label(length)}"] if length else []
+        at = [f"length={length_label(length)}"] if length is not None else []
         if category.tasks_at(length):
             yield ",".join(at)
         for task in (*category.tasks, *category.variants):

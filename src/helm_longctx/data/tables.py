@@ -10,14 +10,15 @@ from pathlib import Path
 from helm_longctx.errors import InputError
 
 ROWS_AT_ONCE = 4
-"""Rows in memory. A row can hold a million tokens."""
+"""Usual number of rows in memory. A row can hold a million tokens."""
 
 
-def read_csv(path: Path, columns: Sequence[str]) -> Iterator[dict[str, str]]:
+def read_csv(path: Path, columns: Sequence[str], at_once: int = ROWS_AT_ONCE) -> Iterator[dict[str, str]]:
     """Yield the rows of a file in UTF-8, in file order.
 
     Args:
         columns: the columns in which each row must have text.
+        at_once: number of rows in memory. Files of short rows are read faster with more.
 
     Raises:
         InputError: there is no such file, or it is malformed.
@@ -27,7 +28,7 @@ def read_csv(path: Path, columns: Sequence[str]) -> Iterator[dict[str, str]]:
     try:
         # Python's csv refuses fields of this size unless a limit of the whole process is changed. Values such as
         # "NA" stay strings.
-        chunks = pd.read_csv(path, dtype=str, keep_default_na=False, chunksize=ROWS_AT_ONCE)
+        chunks = pd.read_csv(path, dtype=str, keep_default_na=False, chunksize=at_once)
         for number, row in enumerate((row for chunk in chunks for row in chunk.to_dict("records")), 1):
             for column in columns:
                 if not isinstance(row.get(column), str) or not row[column]:

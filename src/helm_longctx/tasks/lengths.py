@@ -1,4 +1,4 @@
-"""Lengths: what they count, and their notation (`8k`, `0.5k`, `131072`, `1m`)."""
+"""Lengths: what they count, and their notation (`8k`, `0.5k`, `131072`, `1m`, `0k`)."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ STANDARD = {f"{k}k": k * 1024 for k in (4, 8, 16, 32, 64, 128, 256, 512)} | {"1m
 
 SMALLEST, LARGEST = 512, 16 * 1024**2
 """The range of lengths that can be parsed."""
+
+EMPTY = "0k"
+"""The notation of the length 0, which stands for questions without filler text."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ INPUT_TOKENS = Axis("tokens", limits_prompt=True)
 
 
 def parse_length(value: str | int, where: str = "length") -> int:
-    """Parse a length such as `8k`, `8K`, `0.5k`, `8192`, `"8192"` or `1m`.
+    """Parse a length such as `8k`, `8K`, `0.5k`, `8192`, `"8192"`, `1m` or `0k`.
 
     Args:
         where: the run entry or command that has the length. Errors start with it.
@@ -43,6 +46,8 @@ def parse_length(value: str | int, where: str = "length") -> int:
     Raises:
         InputError: `value` is not a length.
     """
+    if str(value).strip().lower() in (EMPTY, "0"):
+        return 0
     # Nine digits are enough for LARGEST, and `float` is exact for them. The only fraction is 0.5, for LongProc's level
     # 0.5k.
     match = re.fullmatch(r"([1-9][0-9]{0,8}|0\.5)([km]?)", str(value).strip().lower())
@@ -54,6 +59,8 @@ def parse_length(value: str | int, where: str = "length") -> int:
 
 def length_label(length: int) -> str:
     """Return the shortest notation of a length: `128k` for 131072, `0.5k` for 512, `100000` for 100000."""
+    if length == 0:
+        return EMPTY
     if length == SMALLEST:
         return "0.5k"
     if length % 1024:

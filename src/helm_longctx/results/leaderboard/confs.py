@@ -26,7 +26,7 @@ def conf_files(benchmarks: Iterable[Benchmark]) -> dict[str, str]:
 
 
 def _name(benchmark: Benchmark, task: str, length: int | None) -> str:
-    return "_".join(filter(None, (benchmark.name, task, length_label(length) if length else ""))) + ".conf"
+    return "_".join(filter(None, (benchmark.name, task, "" if length is None else length_label(length)))) + ".conf"
 
 
 def _tasks_apart(benchmark: Benchmark, length: int | None) -> Iterator[tuple[Task, str]]:

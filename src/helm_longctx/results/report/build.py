@@ -110,7 +110,7 @@ def _pages(board: Board, links: Links) -> list[Page]:
 def _choices(board: Board, sections: Sequence[Section]) -> list[str]:
     """Return the lengths at which a page has a section, ascending; nothing for a single one, which is no choice."""
     chosen = {section.choice for section in sections}
-    lengths = [label(length) for length in board.lengths if length and label(length) in chosen]
+    lengths = [label(length) for length in board.lengths if length is not None and label(length) in chosen]
     return lengths if len(lengths) > 1 else []
 
 

@@ -53,7 +53,7 @@ def _section(board: Board, length: int | None) -> Section:
 
 
 def _answer(board: Board, part: str, length: int | None, ranking: Sequence[Result], differences: Differences) -> Answer:
-    question = f"Which model is better at {label(length)}?" if length else "Which model is better?"
+    question = f"Which model is better at {label(length)}?" if length is not None else "Which model is better?"
     what, where = ("overall score", "") if part == OVERALL else ("score", f" in {board.titles[part]}")
     own = [each for each in ranking if not each.is_published]
     compared = own or ranking
@@ -141,7 +141,7 @@ def _table(board: Board, part: str, length: int | None, ranks: dict[str, Rank], 
         above = [] if floor is None else [_above(board.score(model, part, length, context), floor)]
         rank = rank_cell(ranks.get(model) if context == "full" else None)
         rows.append([rank, model_cell(board, model, context), *cells, *above])
-    title = f"All models at {label(length)}" if length else "All models"
+    title = f"All models at {label(length)}" if length is not None else "All models"
     heads = _headings(board, part, columns, floor)
     return Table(f"{name}-table", title, heads, rows, _about(board, columns), search=True)
 

@@ -1,0 +1,87 @@
+"""Reads BABILong's samples: facts of a bAbI story in the text of books, a question and its answer.
+
+There are two sets on the hub. RMT-team/babilong-1k-samples has about 1,000 samples for each task and length, and
+RMT-team/babilong has 100, up to ten million tokens. The official scripts (scripts/run_*.sh) read the first set up to
+32k, and the second one beyond.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+
+from helm_longctx.benchmarks.babilong.prompts import EXAMPLES
+from helm_longctx.data.hub import HubDataset, HubFile
+from helm_longctx.data.jsonl import JsonArray, JsonLines, Types
+from helm_longctx.data.root import DataRoot
+from helm_longctx.errors import bad_argument
+from helm_longctx.tasks.lengths import length_label
+from helm_longctx.tasks.task import Example, Settings, Task
+
+LARGE_SET, SMALL_SET = "RMT-team/babilong-1k-samples", "RMT-team/babilong"
+SMALL_SET_ROWS = 100
+
+COLUMNS: Types = {"input": str, "question": str, "target": str}
+
+_ROWS: dict[str, Mapping[str, int]] = {
+    "0k": {"qa1": 1000, **dict.fromkeys(("qa6", "qa7", "qa8", "qa9", "qa10"), 1000)},
+    "1k": {"qa1": 1000, "qa3": 862, "qa5": 997},
+    "2k": {"qa1": 1000, "qa3": 998},
+    **{label: {"qa1": 1000} for label in ("4k", "8k", "16k", "32k")},
+}
+"""Numbers of samples in the large set by length and task, where they are not 999."""
+
+
+def in_large_set(task: str, label: str) -> bool:
+    """Whether a task's samples at a length are read from the large set: all at 0k, qa1 to qa5 up to 32k."""
+    return label == "0k" or (label in _ROWS and int(task.removeprefix("qa")) <= 5)
+
+
+def count_samples(task: str, label: str) -> int:
+    """Return the number of samples of a task at a length."""
+    return _ROWS[label].get(task, 999) if in_large_set(task, label) else SMALL_SET_ROWS
+
+
+def find_source(task: str, length: int) -> tuple[HubDataset | HubFile]:
+    """Return the source of a task's samples at a length."""
+    label = length_label(length)
+    if in_large_set(task, label):
+        return (HubDataset(LARGE_SET, {task: count_samples(task, label)}, config=label, labelled=False),)
+    # The names of the files are 64k.json, 1M.json and so on.
+    return (HubFile(SMALL_SET, f"data/{task}/{label.replace('m', 'M')}.json", f"babilong/{task}/{label}.json"),)
+
+
+def load(task: Task, settings: Settings, root: DataRoot, name: str) -> Iterator[Example]:
+    """Yield a task's samples in file order.
+
+    Args:
+        name: the official name of the task, such as `qa1`.
+
+    Raises:
+        InputError: a file is malformed, or `shots` is neither 0 nor the number of the official examples.
+    """
+    (path,) = task.paths(settings.length)
+    read = JsonArray if path.endswith(".json") else JsonLines
+    examples = _read_examples(task, settings, name)
+    for number, row in enumerate(islice(read(root / path, COLUMNS), task.sample(settings))):
+        # get_formatted_input strips the context and the whole prompt, whose last part is the question.
+        fields = {"context": row["input"].strip(), "question": row["question"].rstrip(), "examples": examples}
+        yield Example(
+            id=f"{task.name}-{number}",
+            fields=fields,
+            references=[row["target"]],
+            source="official",
+            record={"question": row["question"]},
+        )
+
+
+def count_examples(name: str) -> int:
+    """Return the number of examples in a task's prompt."""
+    return EXAMPLES[name].count("<example>")
+
+
+def _read_examples(task: Task, settings: Settings, name: str) -> str:
+    shots, official = task.demonstrations(settings), task.shots
+    if shots not in (0, official):
+        raise bad_argument(task.name, "shots", shots, ["0", str(official)] if official else ["0"])
+    return EXAMPLES[name] if shots else ""

@@ -1,0 +1,36 @@
+"""How the baseline models answer OneRuler's questions, whose texts are in downloaded files."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from helm_longctx.tasks.prompt import Message
+
+QUESTION = 800
+"""Most characters of the question at the end of a prompt."""
+
+BEFORE = 120
+"""Most characters of a needle before its number."""
+
+_NUMBER = re.compile(r"\b\d{7}\b|(?<=\D)\d{7}(?=\D)")
+_ITEM = re.compile(r"\d+\. (\S+)")
+_QUOTED = re.compile(r"[\"“„«「『](.{1,40}?)[\"”“»」』]")
+
+
+def find_numbers(messages: Sequence[Message]) -> str:
+    """Return the numbers after the words that the question quotes."""
+    text = messages[-1]["content"]
+    asked = set(_QUOTED.findall(text[-QUESTION:]))
+    found = [
+        match[0]
+        for match in _NUMBER.finditer(text)
+        if any(word in text[max(0, match.start() - BEFORE) : match.start()] for word in asked)
+    ]
+    return ", ".join(dict.fromkeys(found))
+
+
+def find_words(messages: Sequence[Message]) -> str:
+    """Return the ten most frequent words of the list."""
+    return ", ".join(word for word, _ in Counter(_ITEM.findall(messages[-1]["content"])).most_common(10))
