@@ -15,6 +15,7 @@ from typing import Any
 from tqdm import tqdm
 
 from helm_longctx.results.comparability import Caveat, Outcome, find_outcome, task_caveats
+from helm_longctx.results.cut_bounds import CUT, VALUES, cut_values, mean_over_questions
 from helm_longctx.results.reference import MAKER, read_reference_rows
 from helm_longctx.results.statistics.intervals import (
     Clusters,
@@ -27,7 +28,7 @@ from helm_longctx.results.statistics.intervals import (
     wilson,
 )
 from helm_longctx.runs.files import RUN_SPEC, STATS, read_json, read_run_specs, reading
-from helm_longctx.runs.scores import InstanceScore, read_scores
+from helm_longctx.runs.scores import InstanceScore, read_scores, shown_model
 from helm_longctx.tasks.benchmark import Benchmark, Published
 from helm_longctx.tasks.groups import folder_name
 from helm_longctx.tasks.metric_names import CONDITIONS, task_score
@@ -57,6 +58,11 @@ class Run:
     def name(self) -> str:
         """The run's name. The folder's name can differ from it in slashes."""
         return str(self.spec["name"])
+
+    @property
+    def model(self) -> str:
+        """The model that was asked."""
+        return str(self.spec["adapter_spec"]["model"])
 
     @property
     def deployment(self) -> str:
@@ -278,6 +284,8 @@ def _task_result(
     first, arguments = rows[0], run.spec["scenario_spec"].get("args", {})
     task = next((each for each in run.tasks if each.name == first.task), None)
     statistics = _statistics(rows, means)
+    if task and MAIN_METRIC in statistics:
+        statistics |= _cut_statistics(task, rows)
     return Result(
         benchmark.name if benchmark else "",
         arguments["entry"] if benchmark else first.entry,
@@ -326,6 +334,19 @@ def _statistics(rows: Sequence[InstanceScore], means: Mapping[str, float]) -> di
     return {**found, own: found[MAIN_METRIC]} if own in found and MAIN_METRIC in found else found
 
 
+def _cut_statistics(task: Task, rows: Sequence[InstanceScore]) -> dict[str, Statistic]:
+    """Return the bounds of a task's score (`results/cut_bounds.py`); nothing if no answer was cut."""
+    if not any(row.values.get(CUT) for row in rows):
+        return {}
+    metrics = task.headline if len(task.headline) > 1 else ("",)
+    found = {}
+    for name, value in VALUES.items():
+        # A score of several metrics is the mean of their means.
+        means = [mean_over_questions(cut_values(rows, metric, value)) for metric in metrics]
+        found[name] = _statistic(name, cut_values(rows, "", value), math.fsum(means) / len(means), 0)
+    return found
+
+
 def _statistic(name: str, values: Sequence[tuple[float, str, str]], mean: float | None, total: int) -> Statistic:
     numbers, groups = [value for value, _, _ in values], [group for _, group, _ in values]
     # A statistic of the whole run, such as the agreement of a jury, has no values of instances.
@@ -358,10 +379,10 @@ def _name_deployments(results: Sequence[Result]) -> list[Result]:
     deployments: dict[str, set[str]] = defaultdict(set)
     for result in results:
         if result.run:
-            deployments[result.model].add(result.run.deployment)
+            deployments[result.run.model].add(result.run.deployment)
     return [
-        replace(result, model=result.run.deployment)
-        if result.run and len(deployments[result.model]) > 1 and result.run.deployment
+        replace(result, model=shown_model(result.run.deployment, result.run.spec))
+        if result.run and len(deployments[result.run.model]) > 1 and result.run.deployment
         else result
         for result in results
     ]

@@ -37,7 +37,7 @@ Context = Literal["full", "none"]
 Truncation = Literal["auto", "error"]
 CutRule = Literal["context", "middle", "middle_joined", "context_middle", "nothing"]
 
-EVERY_TASK = ("length", "num_samples", "style", "thinking_tokens", "truncation", "repeats")
+EVERY_TASK = ("length", "num_samples", "style", "thinking_tokens", "truncation", "repeats", "retry_cut")
 """The run-entry arguments that every task takes."""
 
 MAIN_METRIC = "longctx_score"
@@ -130,6 +130,7 @@ class Settings:
     truncation: Truncation = "auto"
     judge: str = "auto"
     repeats: int | None = None
+    retry_cut: int | None = None
     count_with: str | None = None
     depth: int | None = None
     path: str | None = None

@@ -90,7 +90,7 @@ class BatchRunner(LongContextRunner):
             unanswered = {
                 name: Unsent(each.request, each.whole, str(each.state.instance.id))
                 for name, each in requests.items()
-                if run.journal.get(name) is None
+                if each.state.result is None and run.journal.get(name) is None
             }
             submission.send_all(unanswered, self._plan.batch_size)
             answered = len(requests) - len(unanswered)
