@@ -47,6 +47,7 @@ def to_instance(
         group=example.group,
         follow_up=asdict(example.follow_up) if example.follow_up else None,
         answer_tokens=example.answer_tokens,
+        errata=example.errata or None,
     )
     return Instance(
         input=_input(prompt),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from helm_longctx.results.questions import Value, values_of
 from helm_longctx.runs.scores import InstanceScore
 
 if TYPE_CHECKING:
@@ -21,9 +22,6 @@ WRONG, LEFT_OUT, BEST = "score_cut_as_wrong", "score_cut_left_out", "score_cut_a
 
 VALUES: Mapping[str, float | None] = {WRONG: 0.0, LEFT_OUT: None, BEST: 1.0}
 """The score that a cut answer gets in each of them; None if the answer is left out."""
-
-Value = tuple[float, str, str]
-"""A score, its cluster and its instance."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +49,8 @@ class CutBounds:
         """The bounds in percent, for people."""
         without = "unknown" if math.isnan(self.left_out) else f"{100 * self.left_out:.1f}"
         return (
-            f"{100 * self.share:.3g} % of the answers are cut: {100 * self.wrong:.1f} if they are wrong, {without} without"
-            f" them, {100 * self.best:.1f} at best"
+            f"{100 * self.share:.3g} % of the answers are cut: {100 * self.wrong:.1f} if they are wrong,"
+            f" {without} without them, {100 * self.best:.1f} at best"
         )
 
 
@@ -75,8 +73,8 @@ def bounds(result: Result) -> CutBounds | None:
     if result.run is None or not result.run.tasks or CUT not in result.statistics:
         return None
     score, found = result.interval.mean, result.statistics
-    three = (found[name].interval.mean if name in found else score for name in VALUES)
-    return CutBounds(*three, share=found[CUT].interval.mean)
+    wrong, left_out, best = (found[name].interval.mean if name in found else score for name in VALUES)
+    return CutBounds(wrong, left_out, best, found[CUT].interval.mean)
 
 
 def find_wide_bounds(result: Result) -> CutBounds | None:
@@ -89,23 +87,21 @@ def find_wide_bounds(result: Result) -> CutBounds | None:
     return None if is_inside else found
 
 
-def cut_values(rows: Sequence[InstanceScore], metric: str, value: float | None) -> list[Value]:
+def cut_values(rows: Sequence[InstanceScore], value: float | None, metric: str = "") -> list[Value]:
     """Return a metric of answers, in which each cut answer has another value, or is left out.
 
     Args:
+        value: the value of cut answers; None to leave them out.
         metric: the metric; empty for the score.
     """
-    found = ((row, row.values.get(metric) if metric else row.score) for row in rows)
-    replaced = ((row, value if row.values.get(CUT) else own) for row, own in found if own is not None)
-    return [(own, row.group, row.instance) for row, own in replaced if own is not None]
-
-
-def mean_over_questions(values: Sequence[Value]) -> float:
-    """Return the mean over questions of their means over repeats, which is the score; NaN without a value."""
-    questions: dict[str, list[float]] = {}
-    for value, _, instance in values:
-        questions.setdefault(instance, []).append(value)
-    return fmean(map(fmean, questions.values())) if questions else math.nan
+    if value is None:
+        return values_of((row for row in rows if not row.values.get(CUT)), metric)
+    # An answer that lacks the metric has no place in its mean, whatever cut it.
+    having = [row for row in rows if (row.values.get(metric) if metric else row.score) is not None]
+    return [
+        each._replace(value=value) if row.values.get(CUT) else each
+        for row, each in zip(having, values_of(having, metric), strict=True)
+    ]
 
 
 def _mean(parts: Sequence[CutBounds]) -> CutBounds:

@@ -47,6 +47,7 @@ class InstanceScore(NamedTuple):
         tokens: number of tokens of the prompt; None if unknown.
         judge: the run's judge; empty if none was named.
         values: all statistics of the answer, by name.
+        errata: the rules by which the question has a known error (`Example.errata`).
     """
 
     run: str
@@ -64,6 +65,7 @@ class InstanceScore(NamedTuple):
     tokens: int | None
     judge: str
     values: Mapping[str, float]
+    errata: tuple[str, ...] = ()
 
 
 def read_scores(run: Path, benchmarks: Iterable[Benchmark] = (), metric: str | None = None) -> list[InstanceScore]:
@@ -117,6 +119,7 @@ def _score(
         failure=next((name for name in FAILURES if values.get(name)), ""),
         tokens=None if tokens is None else int(tokens),
         values=values,
+        errata=tuple(sample.errata or ()),
     )
 
 

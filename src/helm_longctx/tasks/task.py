@@ -72,6 +72,7 @@ class Example:
         reserved: tokens of the model's window that the official code leaves free in addition to that part, for tasks
             with the cut `context_middle`.
         answer_tokens: about how many tokens a good answer has, where no reference tells; for estimates.
+        errata: the rules of the benchmark's `errata.jsonl` by which the example has a known error.
     """
 
     id: str
@@ -89,6 +90,7 @@ class Example:
     context: tuple[int, int] | None = None
     reserved: int = 0
     answer_tokens: int | None = None
+    errata: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from random import Random
 
@@ -62,7 +62,23 @@ def load_hub(task: Task, settings: Settings, root: DataRoot, kind: str, correcte
         if corrected and (operation := read_operation(prompt)):
             prompt = _AMBIGUOUS.sub(_EXACT, prompt)
             nodes = [node for node in nodes if kind == "bfs" or node != operation.node]
-        yield Example(f"{kind}-{number}", {}, nodes, "hub", messages=[{"role": "user", "content": prompt}])
+        messages = [{"role": "user", "content": prompt}]
+        yield Example(f"{kind}-{number}", {}, nodes, "hub", messages=messages, errata=find_errata(prompt, nodes))
+
+
+def find_errata(prompt: str, nodes: Sequence[str]) -> tuple[str, ...]:
+    """Return the rules of `errata.jsonl` by which a row of the hub is wrong.
+
+    Args:
+        nodes: the expected nodes.
+    """
+    operation = read_operation(prompt)
+    if operation is None:
+        return ()
+    if operation.depth is None:
+        return ("own_parent",) if operation.node in nodes else ()
+    # At depth 1, all readings of the wording have the same nodes.
+    return ("ambiguous_depth",) if operation.depth > 1 and _AMBIGUOUS.search(prompt) else ()
 
 
 def _fits(prompt: str, settings: Settings) -> bool:

@@ -35,7 +35,7 @@ from helm_longctx.results.leaderboard.display import write_display
 from helm_longctx.results.leaderboard.layout import MOST_COLUMNS, MOST_PUBLISHED, arrange_table, count_own, index_table
 from helm_longctx.results.leaderboard.marks import ScoreCell, make_cell, mark_table, tag_run
 from helm_longctx.results.leaderboard.schema import KINDS, suite_schema
-from helm_longctx.results.leaderboard.scores import SuiteScores, cell_score
+from helm_longctx.results.leaderboard.scores import SuiteScores, cell_notes, cell_score
 from helm_longctx.results.leaderboard.suite import report_link
 from helm_longctx.results.means import tasks_of
 from helm_longctx.results.reading import PUBLISHED, Result
@@ -232,7 +232,8 @@ class LongContextSummarizer(Summarizer):
         # An overall score is not a run, and links to the runs that it is made of.
         names = [run.run_spec.name for run in runs] if runs[0].run_spec.name else _run_names(results)
         in_percent = is_share(find_benchmark(results[0].benchmark), matcher.name)
-        return make_cell(interval, caveats, is_share=in_percent, run_names=names)
+        notes = cell_notes(results, matcher)
+        return make_cell(interval, caveats, is_share=in_percent, run_names=names, notes=notes)
 
     def _other_cell(self, runs: list[Run], matcher: MetricNameMatcher) -> Cell:
         """Make HELM's cell for runs of another package's scenario, with an interval if a single run is in the mean."""
