@@ -44,6 +44,9 @@ def _print_schema(is_wanted: bool) -> None:
 
 
 Parallelism = Annotated[int | None, typer.Option("--parallelism", "-n", help="Concurrent requests. [default: 4]")]
+RetryCut = Annotated[
+    str | None, typer.Option(help="Factor for the output budget with which cut answers are asked for again, e.g. 4x.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Log only errors.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show the whole log of HELM.")]
 Schema = Annotated[
@@ -67,10 +70,7 @@ def run(
     api_key_env: Annotated[str | None, typer.Option(help="Environment variable with the key of --model-url.")] = None,
     context: Annotated[str | None, typer.Option(help="Window of the model in tokens, e.g. 128k.")] = None,
     tokenizer: Annotated[str | None, typer.Option(help="Tokenizer of --model-url: hub name or folder.")] = None,
-    retry_cut: Annotated[
-        str | None,
-        typer.Option(help="Factor for the output budget with which cut answers are asked for again, e.g. 4x."),
-    ] = None,
+    retry_cut: RetryCut = None,
     judge: Annotated[str | None, typer.Option(help="Judges: auto, none, or names of models; a,b is a jury.")] = None,
     judge_key: Annotated[
         Texts, typer.Option(help="Environment variable with the key for a family of judges, e.g. gpt=MY_KEY.")
