@@ -10,7 +10,14 @@ from random import Random
 import numpy as np
 
 from helm_longctx.benchmarks.graphwalks import prompts
-from helm_longctx.benchmarks.graphwalks.graphs import NODES_AT_DEPTH, Edges, Operation, draw_edges, read_operation
+from helm_longctx.benchmarks.graphwalks.graphs import (
+    NODES_AT_DEPTH,
+    OPERATION_START,
+    Edges,
+    Operation,
+    draw_edges,
+    read_operation,
+)
 from helm_longctx.data.hub import HubDataset
 from helm_longctx.data.jsonl import JsonLines, Types
 from helm_longctx.data.root import DataRoot
@@ -77,8 +84,9 @@ def find_errata(prompt: str, nodes: Sequence[str]) -> tuple[str, ...]:
         return ()
     if operation.depth is None:
         return ("own_parent",) if operation.node in nodes else ()
-    # At depth 1, all readings of the wording have the same nodes.
-    return ("ambiguous_depth",) if operation.depth > 1 and _AMBIGUOUS.search(prompt) else ()
+    # At depth 1, all readings of the wording have the same nodes. The examples before the operation do not count.
+    is_ambiguous = operation.depth > 1 and _AMBIGUOUS.search(prompt, prompt.rfind(OPERATION_START))
+    return ("ambiguous_depth",) if is_ambiguous else ()
 
 
 def _fits(prompt: str, settings: Settings) -> bool:

@@ -89,7 +89,8 @@ def _with_retries(config: RunConfig) -> Iterator[Parts]:
             is_used = True
             yield name, {**arguments, "retry_cut": config.retry_cut}, path
     if config.retry_cut and not is_used:
-        raise config.places.error(("retry_cut",), f"={config.retry_cut} is an argument that none of the entries takes")
+        given = f"={config.retry_cut} is given, but all entries are HELM's own, which do not take it; leave it out"
+        raise config.places.error(("retry_cut",), given)
 
 
 def _split(places: Places, text: str, path: KeyPath) -> Parts:
