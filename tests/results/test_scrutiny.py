@@ -149,6 +149,13 @@ def test_means_without_known_errors(tmp_path: Path) -> None:
     assert without_errors(board_of(tmp_path / "other", RECALL).categories[0]) is None
 
 
+def test_a_mean_of_one_score_is_not_shown_again(tmp_path: Path) -> None:
+    """Of a run of one task, the bounds are shown once, although the mean of the category is the same score."""
+    board = board_of(tmp_path, "helmet_recall:task=json_kv,length=8k,model=a/b", instances=300)
+    (line,) = (line for line in notes([board]) if line.startswith("Cut answers"))
+    assert line.startswith("Cut answers: HELMET, a/b, JSON KV 8k: ")
+
+
 def test_answers_are_not_needed(tmp_path: Path) -> None:
     """Results without the scores of answers have the same bounds and scores without known errors."""
     board_of(tmp_path, PARENTS)

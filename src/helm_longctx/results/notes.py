@@ -5,9 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from helm_longctx.results.boards import Board
 from helm_longctx.results.cut_bounds import bounds, find_wide_bounds
 from helm_longctx.results.errata import without_errors
 from helm_longctx.results.reading import Result
+
+
+def own_scores(board: Board) -> list[Result]:
+    """Return the scores of the user's models, without means of a single score, which would repeat it."""
+    return [each for each in board.scores.values() if not each.is_published and len(each.parts) != 1]
 
 
 def score_notes(result: Result) -> list[str]:

@@ -15,6 +15,7 @@ from helm_longctx.results.comparability import MARK, describe
 from helm_longctx.results.cut_bounds import find_wide_bounds
 from helm_longctx.results.errata import without_errors
 from helm_longctx.results.means import OVERALL
+from helm_longctx.results.notes import own_scores
 from helm_longctx.results.reading import Result
 from helm_longctx.results.statistics.intervals import Interval
 from helm_longctx.runs.files import STATES
@@ -27,6 +28,9 @@ SERVER = "http://127.0.0.1:8000"
 
 _MOST_RUNS = 12
 """Number of runs whose names are printed."""
+
+_MOST_LINES = 12
+"""Number of lines about cut answers of a benchmark."""
 
 _MODELS_AT_ONCE = 4
 """Number of models in a table, so that it fits into 120 columns."""
@@ -139,10 +143,14 @@ def notes(boards: Iterable[Board]) -> Iterator[str]:
 
 
 def _cut_notes(board: Board) -> Iterator[str]:
-    for model in board.own_models:
-        for heading, score in _columns(board, model).items():
-            if cut := find_wide_bounds(score):
-                yield f"Cut answers: {board.title}, {model}, {heading}: {cut.text}"
+    found = [
+        f"{board.title}, {score.model}, {_heading(board, score)}: {cut.text}"
+        for score in own_scores(board)
+        if (cut := find_wide_bounds(score))
+    ]
+    yield from (f"Cut answers: {line}" for line in found[:_MOST_LINES])
+    if len(found) > _MOST_LINES:
+        yield f"Cut answers: {len(found) - _MOST_LINES} more scores, which the report lists"
 
 
 def _errata_notes(board: Board) -> Iterator[str]:
@@ -178,11 +186,16 @@ def _columns(board: Board, model: str) -> dict[str, Result]:
     """Return the scores of a model by heading, such as `Recall 8k` and `closed book Recall 8k`."""
     found = {}
     for length in board.lengths:
-        for context, closed in (("full", ""), ("none", "closed book")):
+        for context in ("full", "none"):
             for part in board.parts_at(length, context):
                 if score := board.score(model, part, length, context):
-                    found[" ".join(filter(None, (closed, board.titles[part], label(length))))] = score
+                    found[_heading(board, score)] = score
     return found
+
+
+def _heading(board: Board, score: Result) -> str:
+    closed = "closed book" if score.context == "none" else ""
+    return " ".join(filter(None, (closed, board.titles[score.part], label(score.length))))
 
 
 def _notes(scores: dict[str, Result]) -> str:

@@ -10,6 +10,7 @@ from statistics import fmean
 from helm_longctx.results.boards import Board, label
 from helm_longctx.results.cut_bounds import find_wide_bounds
 from helm_longctx.results.errata import without_errors
+from helm_longctx.results.notes import own_scores
 from helm_longctx.results.reading import Result
 from helm_longctx.results.report.cells import model_cell, number_cell, score_cell
 from helm_longctx.results.report.document import Cell, Column, Section, Table
@@ -30,11 +31,6 @@ def scrutiny_sections(board: Board) -> list[Section]:
     return [section for section in (_cut_section(board), _errata_section(board)) if section]
 
 
-def _own(board: Board) -> list[Result]:
-    """Return the scores of the user's models, tasks first."""
-    return [each for each in board.scores.values() if not each.is_published]
-
-
 def _about(board: Board, score: Result) -> list[Cell]:
     part = board.titles[score.part] + (" (closed book)" if score.context == "none" else "")
     return [model_cell(board, score.model), Cell(part), Cell(label(score.length), score.length or 0)]
@@ -44,7 +40,7 @@ _HEADS = (Column("Model", is_number=False), Column("Score of", is_number=False),
 
 
 def _cut_section(board: Board) -> Section | None:
-    found = [(score, cut) for score in _own(board) if (cut := find_wide_bounds(score))]
+    found = [(score, cut) for score in own_scores(board) if (cut := find_wide_bounds(score))]
     if not found:
         return None
     heads = [
@@ -68,7 +64,7 @@ def _cut_section(board: Board) -> Section | None:
 
 
 def _errata_section(board: Board) -> Section | None:
-    found = [(score, right) for score in _own(board) if (right := without_errors(score))]
+    found = [(score, right) for score in own_scores(board) if (right := without_errors(score))]
     if not found:
         return None
     name = f"errata-{board.file_name}"
