@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -20,9 +21,11 @@ from helm_longctx.models.apis.usage import Usage, with_usage
 from helm_longctx.models.baselines import lexical
 from helm_longctx.runner.estimate import Rate, estimate_run
 from helm_longctx.runner.follow_up import join_answers, split_answers
+from helm_longctx.runner.machines.shards import ShardRunner
 from helm_longctx.runner.retry import COUNTED, earlier_name
-from helm_longctx.runner.runner import LongContextRunner
+from helm_longctx.runner.runner import LongContextRunner, runner_arguments
 from helm_longctx.runs.journal import NAME
+from helm_longctx.runs.shards import Shard
 from helm_longctx.tasks.token_estimate import estimate_tokens
 from tests.benchmarks.longbench_v2.fabricate import ROWS, build_longbench_v2
 from tests.runner import making
@@ -143,6 +146,23 @@ def test_an_estimate_has_only_the_cut_answers(tmp_path: Path) -> None:
     assert isinstance(runner, LongContextRunner)
     found = estimate_run(runner, making.spec_of(AGAIN), {}, Rate())
     assert (found.requests, found.output_tokens.most) == (3, 3 * 4 * BUDGET)
+
+
+def test_shards_ask_only_for_cut_answers(tmp_path: Path) -> None:
+    """Shards of a run that asks again send each cut request once, and the merged results are those of one machine."""
+    making.make_run(tmp_path, BASE, cache=False)
+    WordyClient.asked.clear()
+    spec = making.spec_of(AGAIN)
+    for number in (2, 1):
+        arguments = runner_arguments(tmp_path / "benchmark_output", "s", tmp_path, 2, has_cache=False)
+        ShardRunner(Shard(number, 2), **arguments).run_all([spec])
+    sent = sorted(WordyClient.asked)
+    assert len(sent) == 3
+    merged = making.make_run(tmp_path, AGAIN, cache=False)
+    assert sorted(WordyClient.asked) == sent
+    results = [state["result"] for state in states(merged)]
+    shutil.rmtree(merged)
+    assert [state["result"] for state in states(making.make_run(tmp_path, AGAIN, cache=False))] == results
 
 
 def test_helms_own_runner_refuses_a_larger_budget(tmp_path: Path) -> None:
