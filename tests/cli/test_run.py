@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from helm_longctx.cli.run import _options
 from tests.support.commands import Command
+from tests.support.configs import write
 
 
 def test_the_schema_is_json(command: Command) -> None:
@@ -47,6 +49,7 @@ def test_a_dry_run_of_options(command: Command) -> None:
             ["--tasks", "any_jsonl:path=x,count_with=y"],
             "'count_with=y' is not a run entry but an argument; give it by --arg",
         ),
+        (["--retry-cut", "4"], "--retry-cut='4' is invalid; give a factor from 2x to 1000x, such as 4x"),
         (["absent.yaml"], "absent.yaml: No such file or directory"),
     ],
 )
@@ -55,6 +58,28 @@ def test_mistakes(command: Command, options: list[str], told: str) -> None:
     assert command("run", "--tasks", "aa_lcr", *options) == 2
     assert told in command.err
     assert command.err.count("\n") == 1
+
+
+def test_a_dry_run_with_a_larger_budget(command: Command) -> None:
+    """With `--retry-cut` or `retry_cut`, each entry has a second run, whose requests are known after the first one."""
+    entry = "helmet_recall:task=json_kv,length=8k,num_samples=2"
+    options = ["--model", "longctx/lexical", "--suite", "x"]
+    second = entry.replace("num_samples=2", "num_samples=2,retry_cut=4x") + ",model=longctx_lexical"
+    path = write(f"entries: ['{entry}']\nretry_cut: 4x\n")
+    for chosen in (["--entry", entry, "--retry-cut", "4x"], [str(path)]):
+        assert command("run", *chosen, *options, "--dry-run") == 0, command.err
+        assert command.out.startswith(f"2 runs:\n  {entry},model=longctx_lexical\n  {second}\n")
+        assert "1 runs ask again for cut answers; how many these are is known after the other runs." in command.out
+    assert command("run", *chosen, *options) == 0
+    assert "2 of 2 runs are in" in command.out
+    assert command("run", *chosen, *options, "--dry-run") == 0
+    assert "ask again" not in command.out
+    assert re.search(r"│ +0 │ +0 │ +0 to 0 │", command.out)
+    path = write(f"entries: ['{entry}']\nretry_cut: 0x\n")
+    assert command("run", str(path), *options) == 2
+    assert "run.yaml:2: retry_cut='0x' is invalid; give a factor from 2x to 1000x" in command.err
+    assert command("run", "--entry", "mmlu:subject=anatomy", "--retry-cut", "4x", *options) == 2
+    assert "--retry-cut=4x is given, but all entries are HELM's own" in command.err
 
 
 @pytest.mark.parametrize(

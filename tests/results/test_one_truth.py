@@ -25,6 +25,7 @@ from helm_longctx.results.formats.exporting import export_suite
 from helm_longctx.results.leaderboard.printing import leaderboard_rows, score_tables
 from helm_longctx.results.leaderboard.summarizer import summarize_suite
 from helm_longctx.results.means import OVERALL
+from helm_longctx.results.notes import score_numbers
 from helm_longctx.results.reading import Result
 from helm_longctx.results.reference import write_reference
 from helm_longctx.results.report.site import write_scores
@@ -37,6 +38,8 @@ ENTRIES = (
     "helmet_recall:length=4k",
     "helmet_recall:length=8k",
     "helmet_recall:length=8k,num_samples=2",
+    "helmet_recall:length=8k,retry_cut=4x",
+    "graphwalks:task=openai_parents,length=128k",
     "helmet_recall:task=json_kv,length=8k,num_samples=7",
     "helmet_rag:length=8k,context=none",
     "helmet_longqa:length=8k",
@@ -78,6 +81,8 @@ def suites(draw: st.DrawFn) -> list[tuple[str, str, int]]:
 
 
 @example([("helmet_longqa:length=8k,judge=longctx/lexical", "a/weak", 3)], True)  # a column that names a judge
+@example([("helmet_recall:length=8k,retry_cut=4x", "a/weak", 6), ("helmet_recall:length=8k", "a/weak", 6)], False)
+@example([("graphwalks:task=openai_parents,length=128k", "a/strong", 8)], False)  # questions with known errors
 @example([("longbench_v2:mode=cot", "longctx/lexical", 1)], True)  # the only request fails
 @example(
     [("longbench_v2:mode=0shot", model, count) for model, count in (("a/strong", 1), ("longctx/lexical", 2))], True
@@ -95,7 +100,7 @@ def test_every_place_shows_the_same_scores(runs: list[tuple[str, str, int]], has
         suite = output / "runs/s"
         for entry, model, count in runs:
             skill = 0.2 + 0.3 * MODELS.index(model)
-            write_run(suite, f"{entry}{',' if ':' in entry else ':'}model={model}", model, skill, count, "")
+            write_run(suite, f"{entry}{',' if ':' in entry else ':'}model={model}", model, skill, count, "", flaws=True)
         if has_published:
             write_reference(find_benchmark("helmet"), suite, ["GPT-4o-08*", "Llama-3.1-8B"])
         boards = read_suite(suite, BENCHMARKS).boards
@@ -114,6 +119,7 @@ def test_every_place_shows_the_same_scores(runs: list[tuple[str, str, int]], has
             check(own, cells, parts=lambda key: is_task(boards, key) and not is_published(key))
         compare_printed(boards)
         compare_json(boards)
+        compare_numbers(suite, boards, output)
 
 
 def check(own: Mapping[Key, Cell], shown: Mapping[Key, Cell], parts: Any = None) -> None:
@@ -199,7 +205,9 @@ def own_means(suite: Path) -> dict[Key, float]:
             if not all(metric in found for metric in task.headline):
                 continue
             score = fmean(fmean(found[metric]) for metric in task.headline)
-            place = (arguments.get("path", ""), name, spec["adapter_spec"]["model"])
+            times = arguments.get("retry_cut")
+            model = spec["adapter_spec"]["model"] + (f" (retry_cut={times})" if times else "")
+            place = (arguments.get("path", ""), name, model)
             other = "" if not judge or task.is_official(judge) else judge
             at = (label(arguments.get("length")), arguments.get("context", "full"))
             key = (benchmark.name, *place, *at, other)
@@ -407,6 +415,67 @@ def compare_json(boards: list[Board]) -> None:
                 if (score := board.score(model, part, length, context))
             ]
             assert sorted(rows[board.title, model].values()) == sorted(expected)
+
+
+def compare_numbers(suite: Path, boards: list[Board], output: Path) -> None:
+    """Check the bounds of tasks' scores, and the scores without known errors, against the files; and all places."""
+    for board in boards:
+        for result in board.tasks:
+            found = score_numbers(result)
+            if result.run and result.has_score:
+                expected = own_numbers(result.run.path, board, result.task)
+                assert {name: found[name] for name in expected} == pytest.approx(expected, nan_ok=True)
+                assert found["cut_wrong"] <= result.interval.mean <= found["cut_best"]
+    rows = json.loads((output / "scores.json").read_bytes())
+    shown = [{name: row[name] for name in NUMBERS} for row in rows]
+    assert shown == [score_numbers(result) for board in boards for result in board.results.values()]
+    averages = {
+        (row["entry"], row["model"], row["length"], row["context"], _other_judge(row)): row
+        for row in read_table(export(output, "csv") / "averages.csv")
+        if row["task"] == "average"
+    }
+    for board in boards:
+        for result in board.categories:
+            key = (result.entry, result.model, label(result.length), result.context, _judge_of(result))
+            if result.has_score and not board.folder:
+                row = {name: number(averages[key][name]) for name in NUMBERS}
+                assert row == pytest.approx(score_numbers(result), nan_ok=True)
+
+
+NUMBERS = ("cut_wrong", "cut_left_out", "cut_best", "without_errors")
+
+
+def own_numbers(run: Path, board: Board, task: str) -> dict[str, float | None]:
+    """Return the numbers of a task, computed from the files of its run without the package."""
+    answers = []
+    for row in json.loads((run / "per_instance_stats.json").read_text()):
+        values = {stat["name"]["name"]: stat["mean"] for stat in row["stats"] if stat["name"]["sub_split"] == task}
+        if values:
+            answers.append((row["instance_id"], values))
+    states = json.loads((run / "scenario_state.json").read_text())["request_states"]
+    wrong = {each["instance"]["id"] for each in states if each["instance"]["extra_data"].get("errata")}
+
+    def mean(kept: Any, value: float | None) -> float | None:
+        """Return the mean of the task's metrics over the answers that are kept, with another value of cut ones."""
+        means = []
+        for metric in board.benchmark.task(task).headline:
+            found = [
+                value if value is not None and values["output_truncated"] else values[metric]
+                for name, values in answers
+                if metric in values and kept(name, values)
+            ]
+            means.append(fmean(found) if found else None)
+        return None if None in means else fmean(means)
+
+    def every(*_: object) -> bool:
+        return True
+
+    return {
+        "cut_wrong": mean(every, 0.0),
+        "cut_left_out": mean(lambda name, values: not values["output_truncated"], None),
+        "cut_best": mean(every, 1.0),
+        "without_errors": mean(lambda name, values: name not in wrong, None) if wrong else None,
+    }
 
 
 def test_compare_has_the_scores_of_the_tables(

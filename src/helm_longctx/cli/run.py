@@ -45,6 +45,9 @@ def _print_schema(is_wanted: bool) -> None:
 
 
 Parallelism = Annotated[int | None, typer.Option("--parallelism", "-n", help="Concurrent requests. [default: 4]")]
+RetryCut = Annotated[
+    str | None, typer.Option(help="Factor for the output budget with which cut answers are asked for again, e.g. 4x.")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Log only errors.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show the whole log of HELM.")]
 Schema = Annotated[
@@ -68,6 +71,7 @@ def run(
     api_key_env: Annotated[str | None, typer.Option(help="Environment variable with the key of --model-url.")] = None,
     context: Annotated[str | None, typer.Option(help="Window of the model in tokens, e.g. 128k.")] = None,
     tokenizer: Annotated[str | None, typer.Option(help="Tokenizer of --model-url: hub name or folder.")] = None,
+    retry_cut: RetryCut = None,
     judge: Annotated[str | None, typer.Option(help="Judges: auto, none, or names of models; a,b is a jury.")] = None,
     judge_key: Annotated[
         Texts, typer.Option(help="Environment variable with the key for a family of judges, e.g. gpt=MY_KEY.")
@@ -145,7 +149,7 @@ def _options(arguments: Mapping[str, Any]) -> Options:
 
 
 _PATHS: Mapping[str, tuple[str, ...]] = {
-    **{name: (name,) for name in ("suite", "output_path", "local_path", "parallelism", "dry_run")},
+    **{name: (name,) for name in ("suite", "output_path", "local_path", "parallelism", "retry_cut", "dry_run")},
     **{
         name: ("limits", name)
         for name in ("max_eval_instances", "max_cost", "request_timeout", "max_retries", "stop_when")
@@ -230,7 +234,9 @@ def _print_plan(plan: Plan, estimates: list[Estimate]) -> None:
         from helm_longctx.models.apis.prices import PRICES
 
         print_estimates(estimates, f"name a file of prices in {PRICES} or, in the YAML file, in limits.prices")
-    if others := len(plan.specs) - len(estimates):
+    if later := len(plan.retries):
+        print(f"{later} runs ask again for cut answers; how many these are is known after the other runs.")
+    if others := len(plan.specs) - len(estimates) - later:
         print(f"{others} runs of HELM's other scenarios are not in the estimate.")
 
 

@@ -36,10 +36,7 @@ def to_instance(
         prefix_scored=task.prefix_scored,
         stop=stop_sequences(task, settings),
         thinking_tokens=settings.thinking_tokens,
-        # The names that the official templates give the question.
-        question=next(
-            (example.fields[name] for name in ("question", "query", "input") if name in example.fields), None
-        ),
+        question=_question(example),
         depth=example.depth,
         input_tokens=example.input_tokens,
         counter=example.counter,
@@ -47,6 +44,7 @@ def to_instance(
         group=example.group,
         follow_up=asdict(example.follow_up) if example.follow_up else None,
         answer_tokens=example.answer_tokens,
+        errata=example.errata or None,
     )
     return Instance(
         input=_input(prompt),
@@ -57,6 +55,11 @@ def to_instance(
         id=example.id,
         extra_data=sample.to_json(),
     )
+
+
+def _question(example: Example) -> str | None:
+    # The names that the official templates give the question.
+    return next((example.fields[name] for name in ("question", "query", "input") if name in example.fields), None)
 
 
 def _input(prompt: Prompt) -> Input:

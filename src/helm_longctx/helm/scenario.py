@@ -13,7 +13,7 @@ from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
 from helm_longctx.helm.counting import settings_with_tokenizer
 from helm_longctx.helm.instance import to_instance
-from helm_longctx.tasks.entry import check_entry
+from helm_longctx.tasks.entry import Entry, check_entry
 from helm_longctx.tasks.loading import load_examples
 from helm_longctx.tasks.registry import benchmark_of
 from helm_longctx.tasks.sample import Sample
@@ -57,13 +57,15 @@ class LongContextScenario(Scenario):
         """Return all instances. HELM's own runner calls this; ours calls `iter_instances`.
 
         Raises:
-            InputError: the instances need a second request, which only our runner sends.
+            InputError: the instances need a second request, or the answers of another run, and only our runner can
+                send or read them.
         """
+        if self.entry.settings.retry_cut:
+            raise _needs_our_runner(self.entry, "reads the answers of another run, which HELM's own runner cannot do")
         instances = list(self.iter_instances(output_path))
         if any(Sample.from_json(instance.extra_data).follow_up for instance in instances):
-            raise InputError(
-                f"{self.entry.description} needs two requests for each question, which HELM's own runner cannot send;"
-                " give --runner-class-name helm_longctx.runner.LongContextRunner"
+            raise _needs_our_runner(
+                self.entry, "needs two requests for each question, which HELM's own runner cannot send"
             )
         return instances
 
@@ -92,3 +94,7 @@ class LongContextScenario(Scenario):
             display_name=self.entry.title,
             description=self.description,
         )
+
+
+def _needs_our_runner(entry: Entry, reason: str) -> InputError:
+    return InputError(f"{entry.description} {reason}; give --runner-class-name helm_longctx.runner.LongContextRunner")

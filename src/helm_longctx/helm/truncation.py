@@ -35,6 +35,17 @@ _SPECIAL_TOKENS = 8
 """Upper bound of the special tokens at the ends of a prompt. All other tokens have at least one byte of the text."""
 
 
+def deployment_window(name: str) -> int | None:
+    """Return the window of a HELM deployment in tokens, output included; None if its file names no limit."""
+    deployment = get_model_deployment(name)
+    limits = (
+        deployment.max_sequence_length,
+        deployment.max_request_length,
+        deployment.max_sequence_and_generated_tokens_length,
+    )
+    return min((limit for limit in limits if limit is not None), default=None)
+
+
 @dataclass(frozen=True)
 class Truncator:
     """Cuts prompts for one deployment.
@@ -50,13 +61,7 @@ class Truncator:
     @staticmethod
     def for_deployment(name: str) -> Truncator:
         """Make the truncator from the limits and the tokenizer of a HELM deployment."""
-        deployment = get_model_deployment(name)
-        limits = (
-            deployment.max_sequence_length,
-            deployment.max_request_length,
-            deployment.max_sequence_and_generated_tokens_length,
-        )
-        window = min((limit for limit in limits if limit is not None), default=None)
+        deployment, window = get_model_deployment(name), deployment_window(name)
         if window is not None and not deployment.tokenizer_name:
             _warn_of_no_tokenizer(name, window)
             window = None

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from helm_longctx.tasks.arguments import read_times
 from helm_longctx.tasks.benchmark import Benchmark
 from helm_longctx.tasks.entry import digest_own_files
 from helm_longctx.tasks.task import Settings, Task
@@ -31,12 +32,12 @@ class Caveat(NamedTuple):
 
     Args:
         kind: `missing` (the task has no score), `num_samples` (fewer examples than the benchmark has), `subsampled`
-            (drawn by HELM's `-m`), `judge` (not the official one), `judges` (several in the place of an official one),
-            `files` (the user's own files have changed since the run), `imported` (without its answers), or the name of
-            a statistic in `_SHARES`.
+            (drawn by HELM's `-m`), `retry_cut` (cut answers were asked for again with a larger budget), `judge` (not
+            the official one), `judges` (several in the place of an official one), `files` (the user's own files have
+            changed since the run), `imported` (without its answers), or the name of a statistic in `_SHARES`.
         task: the task's name; empty for `judges`, and for an imported score of a whole category.
         detail: for `num_samples` the number and the official number, for `judge` and `judges` the names, for
-            `imported` the file, for a statistic its value.
+            `retry_cut` the factor, for `imported` the file, for a statistic its value.
     """
 
     kind: str
@@ -58,6 +59,7 @@ class Caveat(NamedTuple):
         return {
             "missing": "no score",
             "subsampled": "instances drawn by -m",
+            "retry_cut": f"cut answers asked for again with {self.detail} the output budget",
             "judge": f"judged by {self.detail}",
             "judges": f"judged by {self.detail}, so the parts do not compare",
             "imported": f"imported from {self.detail}, without answers",
@@ -108,7 +110,12 @@ def find_outcome(
     files = digest_own_files(tasks, arguments.get("path")) if "files" in arguments else None
     return Outcome(
         tasks,
-        Settings(length, num_samples=given.get("num_samples"), protocol=arguments.get("protocol", "paper")),
+        Settings(
+            length,
+            num_samples=given.get("num_samples"),
+            protocol=arguments.get("protocol", "paper"),
+            retry_cut=read_times("", "retry_cut", arguments.get("retry_cut")),
+        ),
         # A run has at most one annotator.
         next((each.get("args", {}).get("judge", "auto") for each in annotators), "auto"),
         means,
@@ -122,6 +129,8 @@ def task_caveats(outcome: Outcome, task: Task) -> Iterator[Caveat]:
         yield Caveat("num_samples", task.name, f"{samples}/{official}")
     if outcome.means.get(("subsampled", task.name)):
         yield Caveat("subsampled", task.name)
+    if times := outcome.settings.retry_cut:
+        yield Caveat("retry_cut", task.name, f"{times}x")
     if not task.is_official(outcome.judge):
         yield Caveat("judge", task.name, outcome.judge)
     if outcome.files_changed:

@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
 
 from helm_longctx.results.comparability import Caveat, Outcome, find_outcome, task_caveats
+from helm_longctx.results.cut_bounds import CUT, VALUES, cut_values
+from helm_longctx.results.errata import WITHOUT_ERRORS, find_errata
+from helm_longctx.results.questions import Value, mean_over_questions, values_of
 from helm_longctx.results.reference import MAKER, read_reference_rows
 from helm_longctx.results.statistics.intervals import (
     Clusters,
@@ -27,8 +31,9 @@ from helm_longctx.results.statistics.intervals import (
     wilson,
 )
 from helm_longctx.runs.files import RUN_SPEC, STATS, read_json, read_run_specs, reading
-from helm_longctx.runs.scores import InstanceScore, read_scores
+from helm_longctx.runs.scores import InstanceScore, read_scores, shown_model
 from helm_longctx.tasks.benchmark import Benchmark, Published
+from helm_longctx.tasks.errata import Erratum
 from helm_longctx.tasks.groups import folder_name
 from helm_longctx.tasks.metric_names import CONDITIONS, task_score
 from helm_longctx.tasks.task import MAIN_METRIC, TEXT_GROUP, Settings, Task
@@ -57,6 +62,11 @@ class Run:
     def name(self) -> str:
         """The run's name. The folder's name can differ from it in slashes."""
         return str(self.spec["name"])
+
+    @property
+    def model(self) -> str:
+        """The model that was asked."""
+        return str(self.spec["adapter_spec"]["model"])
 
     @property
     def deployment(self) -> str:
@@ -110,6 +120,7 @@ class Result:
         answers: the scores of the answers; empty if they were not kept, for published scores and for means.
         failed: the number of requests without an answer. They are in no score.
         parts: the results that a mean is of; empty for the score of a task.
+        errata: the known errors of the task's questions, by the names of the instances that were asked.
     """
 
     benchmark: str
@@ -127,6 +138,7 @@ class Result:
     answers: tuple[InstanceScore, ...] = ()
     failed: int = 0
     parts: tuple[Result, ...] = ()
+    errata: Mapping[str, tuple[Erratum, ...]] = field(default_factory=dict)
 
     @property
     def part(self) -> str:
@@ -146,7 +158,7 @@ class Result:
     @property
     def half_width(self) -> float:
         """The longer side of the interval, which need not be symmetric."""
-        return max(self.interval.high - self.interval.mean, self.interval.mean - self.interval.low)
+        return self.interval.half_width
 
     @property
     def is_complete(self) -> bool:
@@ -278,6 +290,9 @@ def _task_result(
     first, arguments = rows[0], run.spec["scenario_spec"].get("args", {})
     task = next((each for each in run.tasks if each.name == first.task), None)
     statistics = _statistics(rows, means)
+    errata = find_errata(benchmark, rows) if benchmark else {}
+    if task and MAIN_METRIC in statistics:
+        statistics |= _cut_statistics(task, rows) | _statistics_without_errors(task, rows, errata)
     return Result(
         benchmark.name if benchmark else "",
         arguments["entry"] if benchmark else first.entry,
@@ -293,6 +308,7 @@ def _task_result(
         statistics,
         tuple(rows),
         sum(bool(row.failure) for row in rows),
+        errata=errata,
     )
 
 
@@ -324,6 +340,34 @@ def _statistics(rows: Sequence[InstanceScore], means: Mapping[str, float]) -> di
     # A task's score is also stored under a separate name, which only the task's mean has.
     own = task_score(rows[0].task)
     return {**found, own: found[MAIN_METRIC]} if own in found and MAIN_METRIC in found else found
+
+
+def _cut_statistics(task: Task, rows: Sequence[InstanceScore]) -> dict[str, Statistic]:
+    """Return the bounds of a task's score (`results/cut_bounds.py`); nothing if no answer was cut."""
+    if not any(row.values.get(CUT) for row in rows):
+        return {}
+    return {name: _score_of(name, task, partial(cut_values, rows, value)) for name, value in VALUES.items()}
+
+
+def _statistics_without_errors(
+    task: Task, rows: Sequence[InstanceScore], errata: Mapping[str, object]
+) -> dict[str, Statistic]:
+    """Return the score of a task's questions without known errors; nothing if no question has one."""
+    if not errata:
+        return {}
+    right = [row for row in rows if row.instance not in errata]
+    return {WITHOUT_ERRORS: _score_of(WITHOUT_ERRORS, task, partial(values_of, right))}
+
+
+def _score_of(name: str, task: Task, values: Callable[[str], Sequence[Value]]) -> Statistic:
+    """Return a statistic that is computed as a task's score is.
+
+    Args:
+        values: returns the values of a metric; of the score for an empty name.
+    """
+    # A score of several metrics is the mean of their means.
+    means = [mean_over_questions(values(metric)) for metric in (task.headline if len(task.headline) > 1 else ("",))]
+    return _statistic(name, values(""), math.fsum(means) / len(means), 0)
 
 
 def _statistic(name: str, values: Sequence[tuple[float, str, str]], mean: float | None, total: int) -> Statistic:
@@ -358,10 +402,10 @@ def _name_deployments(results: Sequence[Result]) -> list[Result]:
     deployments: dict[str, set[str]] = defaultdict(set)
     for result in results:
         if result.run:
-            deployments[result.model].add(result.run.deployment)
+            deployments[result.run.model].add(result.run.deployment)
     return [
-        replace(result, model=result.run.deployment)
-        if result.run and len(deployments[result.model]) > 1 and result.run.deployment
+        replace(result, model=shown_model(result.run.deployment, result.run.spec))
+        if result.run and len(deployments[result.run.model]) > 1 and result.run.deployment
         else result
         for result in results
     ]

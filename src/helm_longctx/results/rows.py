@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from helm_longctx.results.boards import Board
+from helm_longctx.results.notes import score_numbers
 
 
 def score_rows(board: Board) -> Iterator[dict[str, Any]]:
@@ -14,7 +15,8 @@ def score_rows(board: Board) -> Iterator[dict[str, Any]]:
 
     `part` is a task, a run entry, or `overall`; `length` is None without lengths; `context` is `full` or `none`. The
     score and the ends of its 95 % interval are in 0 to 1, or None; `n` counts instances. `lacking` has the codes of
-    `Caveat`, which say why the score is not comparable, or why there is none.
+    `Caveat`, which say why the score is not comparable, or why there is none. `cut_wrong`, `cut_left_out`, `cut_best`
+    and `without_errors` are those of `score_numbers`.
     """
     for place, result in board.results.items():
         interval = result.interval
@@ -32,4 +34,5 @@ def score_rows(board: Board) -> Iterator[dict[str, Any]]:
             "judges": sorted(result.judges),
             "published": result.is_published,
             "floor": board.is_floor(place.model),
+            **score_numbers(result),
         }

@@ -108,10 +108,13 @@ class Asking:
         self._breaker = Breaker(total, bool(journal))
 
     def recall(self, asked: StoredRequest) -> RequestState | None:
-        """Return the state of a request with its result from the journal; None if there is none."""
+        """Return the state of a request with its result from an earlier run or the journal; None if there is none."""
+        if asked.state.result is not None:
+            self.progress.recall()
+            return asked.state
         if not self.journal:
             return None
-        result = self.journal.get(self._name(asked))
+        result = asked.first or self.journal.get(self._name(asked))
         if result is not None and (second := follow_up(asked.request, asked.sample, result)):
             last = self.journal.get(self._follow_up_name(second))
             result = last and join_answers(result, last)
@@ -130,7 +133,9 @@ class Asking:
         """
         asked, shared = pending.request, pending.beginning.characters if pending.beginning else 0
         # A function makes the request, so that an answer in the journal needs no look-up of the whole prompt.
-        first = self._ask(self._name(asked), lambda: with_beginning(asked.whole(), shared, pending.in_batch))
+        first = asked.first or self._ask(
+            self._name(asked), lambda: with_beginning(asked.whole(), shared, pending.in_batch)
+        )
         second = follow_up(asked.request, asked.sample, first)
         if second is None:
             return first

@@ -32,6 +32,7 @@ from helm_longctx.runner.prefixes import (
     prefix_keys,
     warming_pays,
 )
+from helm_longctx.runner.retry import without_answers
 from helm_longctx.runner.runner import LongContextRunner
 from helm_longctx.runner.spool import Spool, StoredRequest, store_prompts
 from helm_longctx.runner.stand_ins import is_long_context, make_scenario
@@ -190,9 +191,10 @@ def estimate_run(runner: LongContextRunner, spec: RunSpec, own: Mapping[str, Any
     prices = find_prices(deployment.name, own)
     spec = with_deployments_tokenizer(spec)
     with tempfile.TemporaryDirectory() as folder, Spool(Path(folder)) as spool:
-        requests = runner.adapt(spec, make_scenario(spec), spool)
+        every = runner.adapt(spec, make_scenario(spec), spool)
+        disk_bytes = _disk_bytes(spec, every, order_by_prefix(prefix_keys(each.text() for each in every)), Path(folder))
+        requests = without_answers(every)
         keys = prefix_keys(each.text() for each in requests)
-        disk_bytes = _disk_bytes(spec, requests, order_by_prefix(keys), Path(folder))
         counter = load_deployment_counter(deployment.name)
         tokens = count_prompts(requests, counter, _splits_digits(deployment))
     usages = _find_usages(deployment, requests, tokens, keys, prices)

@@ -54,6 +54,18 @@ def join_answers(first: RequestResult, last: RequestResult) -> RequestResult:
     return with_usage(joined, Usage(*map(sum, zip(*known, strict=True))) if len(known) == len(parts) else None)
 
 
+def split_answers(joined: RequestResult) -> tuple[RequestResult, RequestResult]:
+    """Return the results of the first and of the last request, of which `join_answers` makes the same result again."""
+    *last, first = joined.completions
+    before = replace(joined, completions=[first], request_time=None)
+    after = replace(joined, completions=last)
+    total, part = usage_of(joined), usage_of(before)
+    if total is None or part is None:
+        return before, after
+    rest = [whole - own for whole, own in zip(astuple(total), astuple(part), strict=True)]
+    return before, with_usage(after, Usage(*rest))
+
+
 def most_follow_up_tokens(request: Request, sample: Sample, count: Callable[[str], int] = estimate_tokens) -> Usage:
     """Return the tokens of the second request if both answers reach their limits; no tokens if there is none.
 

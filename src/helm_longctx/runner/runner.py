@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -47,6 +47,7 @@ from helm_longctx.runner.prefixes import (
     order_by_prefix,
     prefix_keys,
 )
+from helm_longctx.runner.retry import earlier_name, is_outdated, retry_cut, retry_factor
 from helm_longctx.runner.sending import make_sender
 from helm_longctx.runner.spending import Limit, Spending
 from helm_longctx.runner.spool import Spool, StoredRequest, WholePromptAnnotations, adapt, store_prompts, whole_request
@@ -219,7 +220,8 @@ class LongContextRunner(Runner):
             InputError: runs need tokenizers that cannot be loaded.
         """
         problems: dict[str, None] = {}
-        for spec in filter(self._is_ours, run_specs):
+        # A run that asks again for cut answers has the prompts of the earlier run.
+        for spec in (each for each in run_specs if self._is_ours(each) and not retry_factor(each)):
             try:
                 if not (Path(self._get_run_path(spec)) / INSTANCE_STATS).exists():
                     self._check_tokenizer(with_deployments_tokenizer(spec))
@@ -278,9 +280,11 @@ class LongContextRunner(Runner):
     def _is_made(self, run_spec: RunSpec, run_path: Path) -> bool:
         """Whether a run is complete, and has the requested number of instances and the user's files as they are now.
 
-        Neither is in a run's name.
+        Neither is in a run's name. A run that asks again for cut answers is made again after the earlier run.
         """
         if not self._is_run_completed(str(run_path)):
+            return False
+        if self._is_ours(run_spec) and retry_factor(run_spec) and is_outdated(run_path, self._earlier_path(run_spec)):
             return False
         made = read_json(run_path / RUN_SPEC)
         return (made["adapter_spec"].get("max_eval_instances"), made["scenario_spec"].get("args", {}).get("files")) == (
@@ -354,9 +358,20 @@ class LongContextRunner(Runner):
         options = run_spec.adapter_spec.max_eval_instances, self._parallelism, spool, self._selection(spool)
         with htrack_block("prompts"):
             if isinstance(scenario, LongContextScenario):
-                return adapt(scenario.iter_instances(folder), self._adapter(run_spec), *options)
+                requests = adapt(scenario.iter_instances(folder), self._adapter(run_spec), *options)
+                return self._retry_cut(run_spec, requests)
             with wrap_helm_errors(run_spec):
                 return adapt_for_helm(scenario.get_instances(folder), self._adapter(run_spec), *options)
+
+    def _retry_cut(self, run_spec: RunSpec, requests: list[StoredRequest]) -> list[StoredRequest]:
+        """Return the requests; those of an entry with `retry_cut` have the earlier run's results or larger budgets."""
+        factor = retry_factor(run_spec)
+        run = Path(self._get_run_path(run_spec))
+        return retry_cut(requests, run_spec, run, self._earlier_path(run_spec), factor) if factor else requests
+
+    def _earlier_path(self, run_spec: RunSpec) -> Path:
+        """Return the folder of the run whose cut answers a run asks for again."""
+        return Path(self._get_run_path(replace(run_spec, name=earlier_name(run_spec.name))))
 
     def _adapter(self, run_spec: RunSpec) -> Adapter:
         return AdapterFactory.get_adapter(run_spec.adapter_spec, self.tokenizer_service)

@@ -19,7 +19,7 @@ from helm.benchmark.adaptation.request_state import RequestState
 from helm.benchmark.annotation.annotator import Annotator
 from helm.benchmark.annotation_executor import AnnotationExecutor
 from helm.benchmark.scenarios.scenario import EVAL_SPLITS, Input, Instance
-from helm.common.request import Request
+from helm.common.request import Request, RequestResult
 
 from helm_longctx.helm.adapter import TooLongError
 from helm_longctx.redaction.abbreviation import digest
@@ -81,12 +81,14 @@ class StoredRequest:
         request: the request with an elided prompt.
         sample: the sample of the instance, which names the whole prompt.
         spool: the spool that has the prompt.
+        first: the answer to the first of two requests, if an earlier run has it.
     """
 
     state: RequestState
     request: Request
     sample: Sample
     spool: Spool = field(repr=False)
+    first: RequestResult | None = None
 
     @property
     def digest(self) -> str:

@@ -61,9 +61,7 @@ class Journal(SealedLines):
         Args:
             prompt_digest: the digest of the prompt or the messages, which can be elided in the request.
         """
-        messages = [] if request.messages else request.messages  # `prompt_digest` covers them
-        sent = json.dumps(vars(replace(request, prompt=prompt_digest, messages=messages)), sort_keys=True, default=vars)
-        return digest(f"{self._server}\0{sent}")
+        return request_name(request, prompt_digest, self._server)
 
     def get(self, name: str) -> RequestResult | None:
         """Return the answer to a request; None if there is none, or if the stored result is a failure."""
@@ -86,6 +84,18 @@ class Journal(SealedLines):
         self.close()
         self.path.unlink(missing_ok=True)
         shutil.rmtree(self._run_path / SHARDS, ignore_errors=True)
+
+
+def request_name(request: Request, prompt_digest: str, server: str = "") -> str:
+    """Return the digest of a request.
+
+    Args:
+        prompt_digest: the digest of the prompt or the messages, which can be elided in the request.
+        server: identifies the server; empty for requests of the same deployment.
+    """
+    messages = [] if request.messages else request.messages  # `prompt_digest` covers them
+    sent = json.dumps(vars(replace(request, prompt=prompt_digest, messages=messages)), sort_keys=True, default=vars)
+    return digest(f"{server}\0{sent}")
 
 
 def answer_files(run_path: Path) -> list[Path]:

@@ -47,6 +47,7 @@ class InstanceScore(NamedTuple):
         tokens: number of tokens of the prompt; None if unknown.
         judge: the run's judge; empty if none was named.
         values: all statistics of the answer, by name.
+        errata: the rules by which the question has a known error (`Example.errata`).
     """
 
     run: str
@@ -64,6 +65,7 @@ class InstanceScore(NamedTuple):
     tokens: int | None
     judge: str
     values: Mapping[str, float]
+    errata: tuple[str, ...] = ()
 
 
 def read_scores(run: Path, benchmarks: Iterable[Benchmark] = (), metric: str | None = None) -> list[InstanceScore]:
@@ -117,6 +119,7 @@ def _score(
         failure=next((name for name in FAILURES if values.get(name)), ""),
         tokens=None if tokens is None else int(tokens),
         values=values,
+        errata=tuple(sample.errata or ()),
     )
 
 
@@ -139,12 +142,25 @@ def _about(run: Path, spec: Mapping[str, Any]) -> dict[str, Any]:
     judges = (annotator.get("args", {}).get("judge", "") for annotator in spec.get("annotators") or [])
     return {
         "run": run.name,
-        "model": spec["adapter_spec"]["model"],
+        "model": shown_model(spec["adapter_spec"]["model"], spec),
         "entry": " ".join(filter(None, (arguments.get("entry") or spec["name"].partition(":")[0], folder))),
         "length": int(length) if str(length).isdigit() else None,
         "context": arguments.get("context", "full"),
         "judge": next((judge for judge in judges if judge), ""),
     }
+
+
+def shown_model(model: str, spec: Mapping[str, Any]) -> str:
+    """Return the name of a model, or of its deployment, in results.
+
+    Where a run asks again for cut answers with a larger budget, the name says so. Its scores are then in rows of their
+    own everywhere, and are never mixed with scores of the published budget.
+
+    Args:
+        spec: content of `run_spec.json`.
+    """
+    times = spec["scenario_spec"].get("args", {}).get("retry_cut")
+    return f"{model} (retry_cut={times})" if times else model
 
 
 def _main_metric(spec: Mapping[str, Any]) -> tuple[str, str]:

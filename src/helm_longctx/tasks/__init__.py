@@ -14,6 +14,7 @@ from helm_longctx.data.wheel import WheelFile
 from helm_longctx.errors import InputError
 from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Published
+from helm_longctx.tasks.errata import Erratum, read_errata
 from helm_longctx.tasks.lengths import INPUT_TOKENS, STANDARD, Axis
 from helm_longctx.tasks.prompt import FollowUp, Message, Prompt
 from helm_longctx.tasks.shapes import TEXT, TEXTS, Shape
@@ -31,6 +32,7 @@ __all__ = [
     "Benchmark",
     "Category",
     "DataRoot",
+    "Erratum",
     "Example",
     "FollowUp",
     "HubDataset",
@@ -56,4 +58,5 @@ __all__ = [
     "Variant",
     "WebFile",
     "WheelFile",
+    "read_errata",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from helm_longctx.errors import InputError, bad_argument, shorten
@@ -22,6 +23,7 @@ ARGUMENTS = (
     "truncation",
     "judge",
     "repeats",
+    "retry_cut",
     "count_with",
     "depth",
     "path",
@@ -31,6 +33,7 @@ ARGUMENTS = (
 # Official codes seed NumPy's legacy generator, which refuses larger seeds.
 LARGEST_NUMBER = 2**32 - 1
 MOST_REPEATS = 1000
+MOST_TIMES = 1000
 MOST_DEPTH = 100
 MOST_SHOTS = 100_000
 """More than the longest context has room for. A training set sets no limit, because its rows are repeated if needed."""
@@ -88,6 +91,20 @@ def read_number(name: str, key: str, value: Any, at_least: int, at_most: int = L
         limit = "" if at_most == LARGEST_NUMBER else f" to {at_most}"
         raise bad_argument(name, key, value, f"a whole number from {at_least}{limit}")
     return number
+
+
+def read_times(name: str, key: str, value: Any) -> int | None:
+    """Return the factor that an argument such as `4x` names; None if it is not given.
+
+    Raises:
+        InputError: it has another form, or the factor is not in 2 to `MOST_TIMES`.
+    """
+    if value is None:
+        return None
+    match = re.fullmatch(r"([1-9][0-9]{0,3})x", str(value))
+    if match is None or not 2 <= int(match[1]) <= MOST_TIMES:
+        raise bad_argument(name, key, value, f"a factor from 2x to {MOST_TIMES}x, such as 4x")
+    return int(match[1])
 
 
 def read_choice(name: str, key: str, value: Any, allowed: tuple[Any, ...]) -> Any:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from helm_longctx.data.tables import read_table
+from helm_longctx.tasks.errata import Erratum
 from helm_longctx.tasks.lengths import INPUT_TOKENS, Axis, parse_length
 from helm_longctx.tasks.models import ModelProperties
 from helm_longctx.tasks.task import Task
@@ -141,6 +142,7 @@ class Benchmark:
         task_argument: the run-entry argument that selects a task; not a key of HELM's `RUN_EXPANDERS`.
         axis: what the lengths count; None if the benchmark has no lengths.
         published: loads published results.
+        errata: loads the known errors of questions.
         models: loads what the publication says about its models, by name.
         floors: the published models that need no understanding, such as random guesses. They are not ranked.
         sweeps: tasks that differ in one property, over which pages have curves.
@@ -165,6 +167,7 @@ class Benchmark:
     axis: Axis | None = INPUT_TOKENS
     # These are functions, because only tables need the files. The defaults return an empty tuple and dictionary.
     published: Callable[[], tuple[Published, ...]] = tuple
+    errata: Callable[[], tuple[Erratum, ...]] = tuple
     models: Callable[[], Mapping[str, ModelProperties]] = dict
     floors: tuple[str, ...] = ()
     sweeps: tuple[Sweep, ...] = ()

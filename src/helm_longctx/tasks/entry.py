@@ -21,6 +21,7 @@ from helm_longctx.tasks.arguments import (
     read_choice,
     read_length,
     read_number,
+    read_times,
 )
 from helm_longctx.tasks.benchmark import Benchmark, Category
 from helm_longctx.tasks.groups import folder_name, group_name
@@ -193,6 +194,7 @@ def check_entry(benchmark: Benchmark, name: str, arguments: Mapping[str, Any]) -
         truncation=read_choice(name, "truncation", arguments.get("truncation", "auto"), get_args(Truncation)),
         judge=str(arguments.get("judge", "auto")),
         repeats=read_number(name, "repeats", arguments.get("repeats"), 1, MOST_REPEATS),
+        retry_cut=read_times(name, "retry_cut", arguments.get("retry_cut")),
         count_with=str(arguments["count_with"]) if "count_with" in arguments else None,
         depth=read_number(name, "depth", arguments.get("depth"), 1, MOST_DEPTH),
         path=str(arguments["path"]) if "path" in arguments else None,

@@ -33,6 +33,7 @@ class Sample:
         group: the name of what the instance shares with others; see `Example.group`. None in runs of earlier versions.
         follow_up: the fields of `Example.follow_up`.
         answer_tokens: about how many tokens a good answer has; see `Example.answer_tokens`.
+        errata: the rules by which the instance has a known error (`Example.errata`); None if there are none.
         drawn_from: number of instances from which HELM's `-m` drew this one; None if it drew none.
         style: the style in which the prompt was sent; added by the adapter.
         prompt_tokens: number of tokens of the prompt; added by the adapter if it tokenized the whole prompt.
@@ -62,6 +63,7 @@ class Sample:
     group: str | None = None
     follow_up: Mapping[str, Any] | None = None
     answer_tokens: int | None = None
+    errata: Sequence[str] | None = None
     drawn_from: int | None = None
     style: Style | None = None
     prompt_tokens: int | None = None

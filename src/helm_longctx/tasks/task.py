@@ -37,7 +37,7 @@ Context = Literal["full", "none"]
 Truncation = Literal["auto", "error"]
 CutRule = Literal["context", "middle", "middle_joined", "context_middle", "nothing"]
 
-EVERY_TASK = ("length", "num_samples", "style", "thinking_tokens", "truncation", "repeats")
+EVERY_TASK = ("length", "num_samples", "style", "thinking_tokens", "truncation", "repeats", "retry_cut")
 """The run-entry arguments that every task takes."""
 
 MAIN_METRIC = "longctx_score"
@@ -72,6 +72,7 @@ class Example:
         reserved: tokens of the model's window that the official code leaves free in addition to that part, for tasks
             with the cut `context_middle`.
         answer_tokens: about how many tokens a good answer has, where no reference tells; for estimates.
+        errata: the rules of the benchmark's `errata.jsonl` by which the example has a known error.
     """
 
     id: str
@@ -89,6 +90,7 @@ class Example:
     context: tuple[int, int] | None = None
     reserved: int = 0
     answer_tokens: int | None = None
+    errata: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -130,6 +132,7 @@ class Settings:
     truncation: Truncation = "auto"
     judge: str = "auto"
     repeats: int | None = None
+    retry_cut: int | None = None
     count_with: str | None = None
     depth: int | None = None
     path: str | None = None

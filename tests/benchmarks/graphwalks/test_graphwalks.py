@@ -79,6 +79,29 @@ def test_no_node_is_its_own_parent(root: Path) -> None:
     assert differ
 
 
+def test_known_errors_are_found(root: Path) -> None:
+    """Rows with the two defects before 2026-02-27 have the names of the rules, and corrected rows have none."""
+    parents = load(root, "openai_parents", LENGTHS["128k"])
+    found = {each.id: each.errata for each in parents}
+    assert set(found.values()) == {(), ("own_parent",)}
+    for each in parents:
+        operation = read_operation(prompt_of(each))
+        assert operation
+        assert found[each.id] == (("own_parent",) if operation.node in each.references else ())
+    searches = {
+        read_operation(prompt_of(each)).depth: each.errata for each in load(root, "openai_bfs", LENGTHS["128k"])
+    }
+    assert searches == {1: (), 2: ("ambiguous_depth",)}
+    for kind in ("bfs", "parents"):
+        assert not any(each.errata for each in load(root, f"openai_{kind}_corrected", LENGTHS["128k"]))
+        assert not any(each.errata for each in load(root, kind, 4096, num_samples=3))
+    errata = BENCHMARK.errata()
+    assert {(each.task, each.rule) for each in errata} == {
+        ("openai_bfs", "ambiguous_depth"),
+        ("openai_parents", "own_parent"),
+    }
+
+
 def test_missing_rows_are_an_error(root: Path) -> None:
     """An error of one line says that no row has the depth."""
     settings = Settings(length=LENGTHS["128k"], depth=77)

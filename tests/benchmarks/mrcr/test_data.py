@@ -60,6 +60,38 @@ def test_a_conversation(tmp_path: Path) -> None:
     assert score({"prediction": "Qroses", **row.record}) == {"score": 1.0}
 
 
+def conversation(*poems: str, number: int = 2, answer: str = "") -> dict[str, Any]:
+    """Return a row that asks for a poem about tapirs, with these poems and another text between them."""
+    messages = [
+        {"role": "user", "content": "write a riddle about tapirs"},
+        {"role": "assistant", "content": "roses" * 2000},
+    ]
+    for poem in poems:
+        messages += [{"role": "user", "content": "Write a poem about tapirs"}, {"role": "assistant", "content": poem}]
+    last = f"Prepend Q to the {number}nd (1 indexed) poem about tapirs. Do not include any other text in your response."
+    return {**ROW, "prompt": json.dumps([*messages, {"role": "user", "content": last}]), "answer": answer}
+
+
+@pytest.mark.parametrize(
+    ("row", "errata"),
+    [
+        (conversation("one", "two", answer="Qtwo"), ()),
+        (conversation("one", "two", answer="Qone"), ("wrong_answer",)),
+        (conversation("one", "two", "three", answer="Qtwo"), ("too_many_needles",)),
+        (conversation("one", "two", "three", answer="Qthree"), ("wrong_answer", "too_many_needles")),
+        (conversation("one", answer="Qtwo"), ()),  # without the second poem, nothing is known
+        (ROW, ()),
+    ],
+)
+def test_known_errors_are_found(tmp_path: Path, row: dict[str, Any], errata: tuple[str, ...]) -> None:
+    """Rows have the names of the rules by which they are wrong, and `errata.jsonl` describes each rule for each task."""
+    texts = len(json.loads(row["prompt"])) + 1
+    (example,) = found(tmp_path, row, tokens=8000 // texts)
+    assert example.errata == errata
+    known = {(each.task, each.rule) for each in BENCHMARK.errata()}
+    assert known >= {(task.name, rule) for task in BENCHMARK.tasks for rule in errata}
+
+
 @pytest.mark.parametrize(("tokens", "bins"), [(1024, 0), (1025, 1), (2048, 1), (2049, 0)])
 def test_ends_of_bins(tmp_path: Path, tokens: int, bins: int) -> None:
     """A bin begins above half its length and ends with its length, and the answer's tokens count."""

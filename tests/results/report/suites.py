@@ -15,7 +15,7 @@ from helm.common.object_spec import parse_object_spec
 
 import helm_longctx.plugin  # noqa: F401  # our run entries
 from helm_longctx.tasks.metric_names import task_score
-from helm_longctx.tasks.registry import benchmark_of
+from helm_longctx.tasks.registry import BENCHMARKS, benchmark_of
 from helm_longctx.tasks.sample import Sample
 from helm_longctx.tasks.task import Task
 
@@ -39,8 +39,14 @@ def write_suite(
             write_run(suite, f"{entry}{',' if ':' in entry else ':'}model={model}", model, skill, instances, text)
 
 
-def write_run(suite: Path, entry: str, model: str, skill: float, instances: int, text: str = HOSTILE) -> Path:
-    """Write a run in HELM's files, and return its folder."""
+def write_run(
+    suite: Path, entry: str, model: str, skill: float, instances: int, text: str = HOSTILE, flaws: bool = False
+) -> Path:
+    """Write a run in HELM's files, and return its folder.
+
+    Args:
+        flaws: whether every third answer is cut, and every fifth question has each error that a rule finds in its task.
+    """
     (spec,) = construct_run_specs(parse_object_spec(entry.replace(f"model={model}", "model=longctx/null")))
     content = json.dumps(asdict_without_nones(spec)).replace("longctx/null", model)
     plain = json.loads(content.replace("longctx_null", model.replace("/", "_")))
@@ -48,6 +54,8 @@ def write_run(suite: Path, entry: str, model: str, skill: float, instances: int,
     run.mkdir(parents=True)
     arguments = plain["scenario_spec"]["args"]
     answers = list(_answers(arguments, plain["adapter_spec"]["num_trials"], model, skill, instances, text))
+    if flaws:
+        answers = [_with_flaws(number, *answer) for number, answer in enumerate(answers)]
     states = {"adapter_spec": plain["adapter_spec"], "request_states": [state for state, _ in answers]}
     rows = [row for _, row in answers]
     files = {"run_spec": plain, "per_instance_stats": rows, "stats": list(_means(rows)), "scenario_state": states}
@@ -103,6 +111,16 @@ def _answer(
     values |= {} if fails else {**_other_metrics(task, number, is_right), **scores, "output_tokens": 40.0, "cost": 0.02}
     stats = [_stat(metric, task.name, [value]) for metric, value in values.items()]
     return state, {"instance_id": name, "train_trial_index": repeat, "stats": stats}
+
+
+def _with_flaws(number: int, state: dict[str, Any], row: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    task = state["instance"]["sub_split"]
+    rules = [each.rule for benchmark in BENCHMARKS for each in benchmark.errata() if each.task == task and each.rule]
+    if rules and number % 5 == 0:
+        state["instance"]["extra_data"]["errata"] = rules
+    if state["result"]["completions"]:
+        row["stats"].append(_stat("output_truncated", task, [float(number % 3 == 0)]))
+    return state, row
 
 
 def _other_metrics(task: Task, number: int, is_right: bool) -> dict[str, float]:

@@ -53,6 +53,26 @@ def some(server: BatchServer, part: int) -> Callable[[str], bool]:
     return lambda prompt: chosen.setdefault(prompt, len(chosen) % part == 0)
 
 
+def test_a_larger_budget(folder: Folder, server: BatchServer) -> None:
+    """Batches of a run that asks again for cut answers have only these requests, with the larger budget."""
+    is_short = some(server, 3)
+    server.plan = lambda prompt, before: Fault.SHORT if is_short(prompt) else None
+    before = folder.make()
+    server.plan = faults.none
+    server.forget()
+    again = Folder(folder._folder, folder._entry.replace("style=chat,", "style=chat,retry_cut=4x,"))
+    again.submit()
+    again.batches.collect()
+    run = again.make()
+    assert direct(again, server) == []
+    assert [batch.total for batch in server.batches.values()] == [4]
+    pairs = list(zip(stated(before), stated(run), strict=True))
+    changed = [(one["request"]["max_tokens"], other["request"]["max_tokens"]) for one, other in pairs if one != other]
+    assert len(changed) == 4
+    assert all(budget == 4 * small for small, budget in changed)
+    assert {name[0]: value for name, value in means(run).items()}["output_truncated"] == 0
+
+
 def test_what_gets_no_answer(folder: Folder, server: BatchServer) -> None:
     """Requests without an answer are counted by kind and submitted again. Requests with an answer are not."""
     kinds = [Fault.TOO_LONG, Fault.FLAGGED, Fault.SERVER_ERROR, Fault.REFUSED]

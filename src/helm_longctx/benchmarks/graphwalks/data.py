@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from random import Random
 
 import numpy as np
 
 from helm_longctx.benchmarks.graphwalks import prompts
-from helm_longctx.benchmarks.graphwalks.graphs import NODES_AT_DEPTH, Edges, Operation, draw_edges, read_operation
+from helm_longctx.benchmarks.graphwalks.graphs import (
+    NODES_AT_DEPTH,
+    OPERATION_START,
+    Edges,
+    Operation,
+    draw_edges,
+    read_operation,
+)
 from helm_longctx.data.hub import HubDataset
 from helm_longctx.data.jsonl import JsonLines, Types
 from helm_longctx.data.root import DataRoot
@@ -62,7 +69,24 @@ def load_hub(task: Task, settings: Settings, root: DataRoot, kind: str, correcte
         if corrected and (operation := read_operation(prompt)):
             prompt = _AMBIGUOUS.sub(_EXACT, prompt)
             nodes = [node for node in nodes if kind == "bfs" or node != operation.node]
-        yield Example(f"{kind}-{number}", {}, nodes, "hub", messages=[{"role": "user", "content": prompt}])
+        messages = [{"role": "user", "content": prompt}]
+        yield Example(f"{kind}-{number}", {}, nodes, "hub", messages=messages, errata=find_errata(prompt, nodes))
+
+
+def find_errata(prompt: str, nodes: Sequence[str]) -> tuple[str, ...]:
+    """Return the rules of `errata.jsonl` by which a row of the hub is wrong.
+
+    Args:
+        nodes: the expected nodes.
+    """
+    operation = read_operation(prompt)
+    if operation is None:
+        return ()
+    if operation.depth is None:
+        return ("own_parent",) if operation.node in nodes else ()
+    # At depth 1, all readings of the wording have the same nodes. The examples before the operation do not count.
+    is_ambiguous = operation.depth > 1 and _AMBIGUOUS.search(prompt, prompt.rfind(OPERATION_START))
+    return ("ambiguous_depth",) if is_ambiguous else ()
 
 
 def _fits(prompt: str, settings: Settings) -> bool:

@@ -20,7 +20,7 @@ _OPERATION = re.compile(
     r"|Find the parents of node (?P<child>[^\s.]+))",
     re.MULTILINE,
 )
-_GRAPH, _OPERATION_START = "The graph has the following edges:", "Operation:"
+_GRAPH, OPERATION_START = "The graph has the following edges:", "Operation:"
 
 NODE_CHARACTERS, MOST_EDGES_PER_NODE = 10, 4
 NODES_AT_DEPTH = 40
@@ -42,7 +42,7 @@ class Operation(NamedTuple):
 
 def read_operation(prompt: str) -> Operation | None:
     """Read the operation at the end of a prompt; None if it has none. Examples before it do not count."""
-    *_, operation = [None, *_OPERATION.finditer(prompt, prompt.rfind(_OPERATION_START))]
+    *_, operation = [None, *_OPERATION.finditer(prompt, prompt.rfind(OPERATION_START))]
     if operation is None:
         return None
     return Operation(operation["start"] or operation["child"], int(operation["depth"]) if operation["depth"] else None)

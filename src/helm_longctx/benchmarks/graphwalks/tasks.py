@@ -13,6 +13,7 @@ from helm_longctx.benchmarks.graphwalks.graphs import solve
 from helm_longctx.benchmarks.graphwalks.scoring import score
 from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Benchmark, Category, Metric
+from helm_longctx.tasks.errata import read_errata
 from helm_longctx.tasks.lengths import LARGEST, Axis
 from helm_longctx.tasks.task import Loader, Task
 from helm_longctx.tasks.template import NO_TEMPLATE
@@ -73,4 +74,5 @@ GRAPHWALKS = Benchmark(
         Metric("f1_card", "F1 of the card", "F1 by the code on the data set's card, which misreads the first node."),
     ),
     axis=Axis("tokens of the prompt, about", longest=LARGEST),
+    errata=partial(read_errata, __package__),
 )

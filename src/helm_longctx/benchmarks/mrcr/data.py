@@ -14,6 +14,7 @@ from functools import cache, lru_cache
 from itertools import islice
 from pathlib import Path
 
+from helm_longctx.benchmarks.mrcr.needles import find_errata
 from helm_longctx.data.hub import HubDataset
 from helm_longctx.data.jsonl import JsonLines, Row, Types
 from helm_longctx.data.root import DataRoot
@@ -101,6 +102,7 @@ def _example(row: Row, number: int, messages: Sequence[Message], tokens: int | N
         record={name: row[name] for name in ("answer", "random_string_to_prepend")},
         messages=messages,
         group=f"conversation {_digest(messages[:-1])}",
+        errata=find_errata(messages, row["answer"], row["n_needles"]),
     )
 
 

@@ -43,7 +43,7 @@ def plan_entries(config: RunConfig) -> list[PlannedEntry]:
         InputError: an entry, an argument or a length is invalid, or an entry has no model.
     """
     planned: dict[str, PlannedEntry] = {}
-    for name, arguments, path in _combine(config):
+    for name, arguments, path in _with_retries(config):
         with config.places.at(path):
             model = _check(name, arguments)
         text = _format(name, {**_judge(config, name, arguments), **arguments})
@@ -74,6 +74,23 @@ def _combine(config: RunConfig) -> Iterator[Parts]:
         if isinstance(entries, InputError):
             raise config.places.error(("conf_paths", number), f": {entries}")
         yield from (_split(config.places, text, ("conf_paths", number)) for text in entries)
+
+
+def _with_retries(config: RunConfig) -> Iterator[Parts]:
+    """Yield each entry and, if `retry_cut` is given, after it the one that asks again for its cut answers.
+
+    Raises:
+        InputError: `retry_cut` is given, but none of the entries takes it, because all are HELM's own.
+    """
+    is_used = False
+    for name, arguments, path in _combine(config):
+        yield name, arguments, path
+        if config.retry_cut and name in OURS and "retry_cut" not in arguments:
+            is_used = True
+            yield name, {**arguments, "retry_cut": config.retry_cut}, path
+    if config.retry_cut and not is_used:
+        given = f"={config.retry_cut} is given, but all entries are HELM's own, which do not take it; leave it out"
+        raise config.places.error(("retry_cut",), given)
 
 
 def _split(places: Places, text: str, path: KeyPath) -> Parts:

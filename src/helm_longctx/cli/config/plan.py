@@ -23,12 +23,15 @@ from helm_longctx.judging.keys.client import check_credentials
 from helm_longctx.models.apis.prices import PRICES, read_prices
 from helm_longctx.redaction.abbreviation import describe_error
 from helm_longctx.redaction.text import register_environment
+from helm_longctx.results.leaderboard.suite import suite_path
 from helm_longctx.results.stopping import parse_rule
 from helm_longctx.runner.estimate import Estimate, Rate, estimate_run
+from helm_longctx.runner.retry import earlier_name, retry_factor
 from helm_longctx.runner.runner import LongContextRunner, runner_arguments
 from helm_longctx.runner.sending import TRIES
 from helm_longctx.runner.stand_ins import is_long_context
 from helm_longctx.runner.stopping import group_specs
+from helm_longctx.runs.files import find_incomplete_files
 
 
 @dataclass(frozen=True)
@@ -58,13 +61,25 @@ class Plan:
         return add + [_run_command(self.config, entries, models) for entries, models in groups if entries]
 
     def estimates(self) -> list[Estimate]:
-        """Estimate the long-context runs. Runs of HELM's other scenarios cannot be estimated.
+        """Estimate the long-context runs.
+
+        Runs of HELM's other scenarios cannot be estimated, nor runs that ask again for the cut answers of runs that are
+        not finished.
 
         Raises:
             InputError: data is missing or malformed, or prompts do not fit.
         """
         runner = make_runner(self.config)
-        return [estimate_run(runner, spec, {}, Rate()) for spec in self.specs if is_long_context(spec)]
+        later = self.retries
+        known = (spec for spec in self.specs if is_long_context(spec) and spec not in later)
+        return [estimate_run(runner, spec, {}, Rate()) for spec in known]
+
+    @property
+    def retries(self) -> list[RunSpec]:
+        """The runs that ask again for the cut answers of runs that are not finished."""
+        folder = suite_path(self.config.output_path, self.config.suite)
+        asking = (spec for spec in self.specs if is_long_context(spec) and retry_factor(spec))
+        return [spec for spec in asking if find_incomplete_files(folder / earlier_name(spec.name))]
 
 
 def make_plan(config: RunConfig) -> Plan:

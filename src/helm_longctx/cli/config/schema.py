@@ -27,6 +27,7 @@ from helm_longctx.errors import list_choices
 from helm_longctx.models.apis.provider import providers
 from helm_longctx.redaction.text import SECRET_ARGUMENT
 from helm_longctx.results.stopping import ALLOWED, is_rule
+from helm_longctx.tasks.arguments import read_times
 from helm_longctx.tasks.lengths import parse_length
 
 MOST_INSTANCES = 1_000_000
@@ -91,6 +92,11 @@ def _check_length(value: Any) -> Any:
     return value
 
 
+def _check_times(value: str) -> str:
+    read_times("", "retry_cut", value)
+    return value
+
+
 def _check_suite(suite: str) -> str:
     if Path(suite).name != suite or suite in ("", ".", ".."):
         raise ValueError("the name of a folder, without '/'")
@@ -147,6 +153,7 @@ Length = Annotated[
 ]
 Name = Annotated[str, AfterValidator(_check_name), Field(examples=["my/llama"])]
 Suite = Annotated[str, AfterValidator(_check_suite)]
+Times = Annotated[str, AfterValidator(_check_times), Field(examples=["4x"])]
 Whole = Annotated[int, Field(ge=1)]
 Positive = Annotated[float, Field(gt=0)]
 # YAML has no type for paths, so only this type is converted from a text.
@@ -296,6 +303,10 @@ class RunConfig(Section):
         default=None, description="files of run entries, as for helm-run"
     )
     models: list[Model] = Field(default=[], description="the models; not needed if every entry names a model")
+    retry_cut: Times | None = Field(
+        default=None,
+        description="the factor by which the output budget of cut answers is multiplied in a second run, such as 4x",
+    )
     judge: Judge = Field(default=Judge(), description="the judges of answers, for entries that are judged")
     limits: Limits = Field(default=Limits(), description="the limits of the runs")
     parallelism: Whole = Field(default=4, description="concurrent requests, as helm-run's -n")

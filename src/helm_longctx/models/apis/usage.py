@@ -115,8 +115,8 @@ def model_of(result: RequestResult) -> str | None:
 
 
 def output_truncated(result: RequestResult) -> bool:
-    """Whether the token limit ended the answer, or the reasoning before it."""
-    return _finish(result).get("reason") == "length"
+    """Whether the token limit ended the answer, or the reasoning before it, also if that was a request of its own."""
+    return any((each.finish_reason or {}).get("reason") == "length" for each in result.completions)
 
 
 def thinking_unfinished(result: RequestResult) -> bool:
@@ -124,7 +124,7 @@ def thinking_unfinished(result: RequestResult) -> bool:
 
     The reasoning is in a field of its own, is counted without being returned, or stands in the text in `<think>` tags.
     """
-    if not output_truncated(result):
+    if _finish(result).get("reason") != "length":
         return False
     first, usage = result.completions[0], usage_of(result)
     text = first.text.strip()

@@ -20,6 +20,7 @@ from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.results.boards import Suite
 from helm_longctx.results.formats.names import folder_name
 from helm_longctx.results.formats.task_results import TaskResult, task_results
+from helm_longctx.results.notes import score_numbers
 from helm_longctx.results.reading import Statistic
 from helm_longctx.results.statistics.intervals import LEVEL
 from helm_longctx.runs.conversation import to_text
@@ -106,7 +107,7 @@ def _result(result: TaskResult, metric: Metric, score: Statistic) -> dict[str, A
         "evaluation_name": result.name,
         "source_data": {"dataset_name": result.name, "source_type": "url", "url": [benchmark.url]},
         "metric_config": _metric(result, metric, score),
-        "score_details": _score(result, score),
+        "score_details": _score(result, metric, score),
         "generation_config": {
             "generation_args": {
                 "temperature": adapter.get("temperature", 0.0),
@@ -134,8 +135,11 @@ def _metric(result: TaskResult, metric: Metric, score: Statistic) -> dict[str, A
     return config
 
 
-def _score(result: TaskResult, score: Statistic) -> dict[str, Any]:
-    """Return a score with its interval, and the number of requests without an answer, which are not in the score."""
+def _score(result: TaskResult, metric: Metric, score: Statistic) -> dict[str, Any]:
+    """Return a score with its interval, and the number of requests without an answer, which are not in the score.
+
+    The details of the headline have its bounds because of cut answers, and its value without known errors.
+    """
     interval = score.interval
     uncertainty: dict[str, Any] = {"num_samples": interval.n} if interval.n else {}
     if not math.isnan(score.error):
@@ -145,6 +149,8 @@ def _score(result: TaskResult, score: Statistic) -> dict[str, Any]:
         uncertainty["confidence_interval"] = {**ends, "confidence_level": LEVEL, "method": "wilson or student"}
     details = {"requests_without_answer": str(result.result.failed), "examples": str(result.num_examples)}
     details |= {"not_comparable": result.lacking} if result.lacking else {}
+    if metric.name == MAIN_METRIC:
+        details |= {name: f"{value:.6g}" for name, value in score_numbers(result.result).items() if value is not None}
     return {"score": interval.mean, "details": details, "uncertainty": uncertainty}
 
 

@@ -23,6 +23,7 @@ from helm_longctx.results.boards import Suite
 from helm_longctx.results.formats.answers import RECORD, Answer, make_runs
 from helm_longctx.results.formats.names import folder_name
 from helm_longctx.results.formats.task_results import TaskResult, task_results
+from helm_longctx.results.notes import score_numbers
 from helm_longctx.results.reading import Result
 from helm_longctx.runs.conversation import to_text
 from helm_longctx.runs.files import State
@@ -177,6 +178,7 @@ def _metadata(result: TaskResult) -> dict[str, Any]:
         "interval_95": None if math.isnan(interval.low) else [interval.low, interval.high],
         "requests_without_answer": result.result.failed,
         "not_comparable": result.lacking,
+        **score_numbers(result.result),
         "judge": "+".join(sorted(result.result.judges)),
     }
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from helm_longctx.results.boards import Board, Suite, label
+from helm_longctx.results.notes import score_numbers
 from helm_longctx.results.reading import Result, Statistic
 from helm_longctx.results.statistics.intervals import Interval, mean_of_means
 
@@ -72,6 +73,9 @@ class Average(NamedTuple):
         package, comparability: the values of these scores, separated by `;`.
         judge: the judges of these scores, joined by `+`.
         folder: the folder of the scores. No mean is over scores of two folders.
+        cut_wrong, cut_left_out, cut_best: the mean if cut answers are wrong, left out, or right. Of a task they are in
+            the table of scores, as statistics.
+        without_errors: the mean without questions that have known errors; None if there are none.
     """
 
     model: str
@@ -88,6 +92,10 @@ class Average(NamedTuple):
     low: float | None = None
     high: float | None = None
     folder: str = ""
+    cut_wrong: float | None = None
+    cut_left_out: float | None = None
+    cut_best: float | None = None
+    without_errors: float | None = None
 
 
 def scores(suite: Suite) -> Iterator[Score]:
@@ -131,7 +139,8 @@ def averages(boards: Iterable[Board]) -> Iterator[Average]:
         for category in board.categories:
             if category.has_score:
                 tasks = category.parts or (category,)
-                yield _average(category, tasks, category.interval, task=AVERAGE, length=label(category.length))
+                about = _average(category, tasks, category.interval, task=AVERAGE, length=label(category.length))
+                yield about._replace(**score_numbers(category))
         for (_, task, *_), rows in _by_task(board.tasks).items():
             # The same questions are asked at several lengths, so these means are not independent.
             mean = mean_of_means([row.interval for row in rows])

@@ -47,12 +47,18 @@ class ScoreCell(Cell):
 
 
 def make_cell(
-    interval: Interval, caveats: Sequence[Caveat], *, is_share: bool = True, run_names: list[str] | None = None
+    interval: Interval,
+    caveats: Sequence[Caveat],
+    *,
+    is_share: bool = True,
+    run_names: list[str] | None = None,
+    notes: Sequence[str] = (),
 ) -> ScoreCell:
     """Return the cell of a statistic. Its value is a number until `mark_table` makes it a text.
 
     Args:
         run_names: the runs to which HELM's page links the cell; None for no link.
+        notes: further lines of the cell's tooltip.
     """
     if math.isnan(interval.mean):
         # If parts of a mean are missing, the reasons why others are not comparable do not explain it.
@@ -63,7 +69,7 @@ def make_cell(
     if has_ends:
         decimals = None if is_share else 4
         about += [f"95 % interval: {_text(interval.low, decimals)} to {_text(interval.high, decimals)}"]
-    about += [f"{NOTES}: {'; '.join(describe(caveats))}"] if caveats else []
+    about += [*notes, *([f"{NOTES}: {'; '.join(describe(caveats))}"] if caveats else [])]
     return ScoreCell(
         interval.mean,
         description="\n".join(about),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +12,12 @@ from rich.table import Table
 
 from helm_longctx.results.boards import Board, label, own_boards, percent
 from helm_longctx.results.comparability import MARK, describe
+from helm_longctx.results.cut_bounds import find_wide_bounds
+from helm_longctx.results.errata import without_errors
 from helm_longctx.results.means import OVERALL
+from helm_longctx.results.notes import own_scores
 from helm_longctx.results.reading import Result
+from helm_longctx.results.statistics.intervals import Interval
 from helm_longctx.runs.files import STATES
 
 PUBLISHED_MODELS = 2
@@ -22,6 +28,9 @@ SERVER = "http://127.0.0.1:8000"
 
 _MOST_RUNS = 12
 """Number of runs whose names are printed."""
+
+_MOST_LINES = 12
+"""Number of lines about cut answers of a benchmark."""
 
 _MODELS_AT_ONCE = 4
 """Number of models in a table, so that it fits into 120 columns."""
@@ -63,6 +72,9 @@ def _table(board: Board, length: int | None, context: str, models: Sequence[str]
             scores = [board.score(model, part, length, context) for model in models]
             if any(scores):
                 table.add_row(board.titles[part], *map(score_text, scores))
+            right = [without_errors(score) if score else None for score in scores]
+            if any(right):
+                table.add_row(f"{board.titles[part]} without known errors", *map(interval_text, right))
         table.add_section()
     return table
 
@@ -87,8 +99,14 @@ def score_text(score: Result | None) -> str:
     """Return a score such as `54.2 ±9.1 (n=100) †`. The half width is the longer side of the interval."""
     if score is None:
         return ""
-    mark = f" {MARK}" if score.caveats else ""
-    return f"{percent(score.interval.mean)} ±{percent(score.half_width)} (n={score.interval.n}){mark}"
+    return interval_text(score.interval) + (f" {MARK}" if score.caveats else "")
+
+
+def interval_text(interval: Interval | None) -> str:
+    """Return a mean such as `54.2 ±9.1 (n=100)`; an empty text for None."""
+    if interval is None:
+        return ""
+    return f"{percent(interval.mean)} ±{percent(interval.half_width)} (n={interval.n})"
 
 
 def leaderboard_rows(boards: Iterable[Board]) -> Iterator[dict[str, Any]]:
@@ -96,21 +114,53 @@ def leaderboard_rows(boards: Iterable[Board]) -> Iterator[dict[str, Any]]:
     for board in boards:
         for model in board.models:
             found = _columns(board, model)
-            scores = {name: score.interval.mean for name, score in found.items()}
-            yield {"leaderboard": board.title, "model": model, "scores": scores, "notes": _notes(found)}
+            yield {
+                "leaderboard": board.title,
+                "model": model,
+                "scores": {name: score.interval.mean for name, score in found.items()},
+                "cut_answers": {name: asdict(cut) for name, score in found.items() if (cut := find_wide_bounds(score))},
+                "without_known_errors": {
+                    name: right.mean for name, score in found.items() if (right := without_errors(score))
+                },
+                "notes": _notes(found),
+            }
 
 
 def notes(boards: Iterable[Board]) -> Iterator[str]:
-    """Yield a line for each model with scores that are not comparable, and one for generated data."""
+    """Yield a line for each model with scores that are not comparable, for each score that cut answers can move by more
+    than its interval, for each task with known errors, and one for generated data."""
     generated: dict[str, None] = {}
     for board in boards:
         for model in board.own_models:
             if text := _notes(_columns(board, model)):
                 yield f"{MARK} Not comparable: {board.title}, {model}: {text}"
+        yield from _cut_notes(board)
+        yield from _errata_notes(board)
         rows = (each for _, results in board.runs for each in results)
         generated |= dict.fromkeys(row.task for row in rows if _is_generated(row))
     if generated:
         yield f"Generated data, not official files: {', '.join(generated)}"
+
+
+def _cut_notes(board: Board) -> Iterator[str]:
+    found = [
+        f"{board.title}, {score.model}, {_heading(board, score)}: {cut.text}"
+        for score in own_scores(board)
+        if (cut := find_wide_bounds(score))
+    ]
+    yield from (f"Cut answers: {line}" for line in found[:_MOST_LINES])
+    if len(found) > _MOST_LINES:
+        yield f"Cut answers: {len(found) - _MOST_LINES} more scores, which the report lists"
+
+
+def _errata_notes(board: Board) -> Iterator[str]:
+    wrong: dict[str, set[tuple[int | None, str]]] = defaultdict(set)
+    for result in board.tasks:
+        wrong[result.task] |= {(result.length, instance) for instance in result.errata}
+    for task, instances in wrong.items():
+        if instances:
+            title = f"{board.title}, {board.titles[task]}"
+            yield f"Known errors: {title}: {len(instances)} questions, which the report lists"
 
 
 def answer_addresses(folder: Path, boards: Iterable[Board]) -> Iterator[str]:
@@ -136,11 +186,16 @@ def _columns(board: Board, model: str) -> dict[str, Result]:
     """Return the scores of a model by heading, such as `Recall 8k` and `closed book Recall 8k`."""
     found = {}
     for length in board.lengths:
-        for context, closed in (("full", ""), ("none", "closed book")):
+        for context in ("full", "none"):
             for part in board.parts_at(length, context):
                 if score := board.score(model, part, length, context):
-                    found[" ".join(filter(None, (closed, board.titles[part], label(length))))] = score
+                    found[_heading(board, score)] = score
     return found
+
+
+def _heading(board: Board, score: Result) -> str:
+    closed = "closed book" if score.context == "none" else ""
+    return " ".join(filter(None, (closed, board.titles[score.part], label(score.length))))
 
 
 def _notes(scores: dict[str, Result]) -> str:

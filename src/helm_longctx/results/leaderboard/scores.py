@@ -16,7 +16,8 @@ from helm.benchmark.scenarios.scenario import ScenarioSpec
 
 from helm_longctx.results.boards import label, make_boards
 from helm_longctx.results.comparability import Caveat
-from helm_longctx.results.means import OVERALL, mean_over_tasks, tasks_of
+from helm_longctx.results.means import OVERALL, average, mean_over_tasks, tasks_of
+from helm_longctx.results.notes import score_notes
 from helm_longctx.results.reading import Result, read_results
 from helm_longctx.results.reference import MAKER, SCENARIO_CLASS
 from helm_longctx.results.statistics.intervals import Interval, mean_of_means
@@ -120,6 +121,21 @@ def cell_score(results: Sequence[Result], matcher: MetricNameMatcher) -> tuple[I
         # An official metric is only expected of the tasks that have it.
         tasks = [task for task in tasks if matcher.name in task.metrics] or _having(tasks, results, matcher.name)
     return mean_over_tasks(tasks, results, matcher.name)
+
+
+def cell_notes(results: Sequence[Result], matcher: MetricNameMatcher) -> list[str]:
+    """Return what a score in a table of HELM's would be without a limit on tokens, and without known errors.
+
+    The arguments are those of `cell_score`.
+    """
+    whole = next((each for each in results if not each.task), None)
+    if whole:
+        return score_notes(whole) if matcher.name == MAIN_METRIC else []
+    tasks = _column_tasks(find_benchmark(results[0].benchmark), results, matcher)
+    if matcher.name not in (MAIN_METRIC, *(task_score(task.name) for task in tasks)):
+        return []
+    rows = [each for each in results if each.task in {task.name for task in tasks}]
+    return score_notes(average(rows[0].entry, tasks, rows)) if rows else []
 
 
 def _column_tasks(benchmark: Benchmark, results: Sequence[Result], matcher: MetricNameMatcher) -> list[Task]:

@@ -25,6 +25,7 @@ from helm.benchmark.presentation.summarize import (
     get_model_metadata_for_adapter_spec,
 )
 from helm.benchmark.presentation.table import Cell, Table
+from helm.benchmark.run_spec import RunSpec
 from tqdm import tqdm
 
 from helm_longctx.errors import InputError
@@ -34,10 +35,11 @@ from helm_longctx.results.leaderboard.display import write_display
 from helm_longctx.results.leaderboard.layout import MOST_COLUMNS, MOST_PUBLISHED, arrange_table, count_own, index_table
 from helm_longctx.results.leaderboard.marks import ScoreCell, make_cell, mark_table, tag_run
 from helm_longctx.results.leaderboard.schema import KINDS, suite_schema
-from helm_longctx.results.leaderboard.scores import SuiteScores, cell_score
+from helm_longctx.results.leaderboard.scores import SuiteScores, cell_notes, cell_score
 from helm_longctx.results.leaderboard.suite import report_link
 from helm_longctx.results.means import tasks_of
 from helm_longctx.results.reading import PUBLISHED, Result
+from helm_longctx.runs.scores import shown_model
 from helm_longctx.tasks.groups import shorten_name
 from helm_longctx.tasks.metric_names import is_share, task_score
 from helm_longctx.tasks.registry import find_benchmark
@@ -81,6 +83,13 @@ def _substitute(matcher: MetricNameMatcher, environment: tuple[tuple[str, str], 
     return matcher.substitute(dict(environment))
 
 
+def _with_shown_model(spec: RunSpec) -> RunSpec:
+    """Return a run spec whose model has the name that all tables show, so that it has a row of its own."""
+    about, adapter = {"scenario_spec": {"args": spec.scenario_spec.args or {}}}, spec.adapter_spec
+    names = {name: shown_model(getattr(adapter, name), about) for name in ("model", "model_deployment")}
+    return replace(spec, adapter_spec=replace(adapter, **names))
+
+
 _LONGEST_NAME = 150
 """Longest name of a table."""
 
@@ -103,7 +112,8 @@ class LongContextSummarizer(Summarizer):
             InputError: the spec or the statistics are damaged.
         """
         try:
-            return super().read_run(run_path)
+            run: Run = super().read_run(run_path)
+            return replace(run, run_spec=_with_shown_model(run.run_spec))
         except (ValueError, KeyError, TypeError) as error:
             raise InputError(f"{run_path}: run_spec.json or stats.json is damaged; repeat that run") from error
 
@@ -222,7 +232,8 @@ class LongContextSummarizer(Summarizer):
         # An overall score is not a run, and links to the runs that it is made of.
         names = [run.run_spec.name for run in runs] if runs[0].run_spec.name else _run_names(results)
         in_percent = is_share(find_benchmark(results[0].benchmark), matcher.name)
-        return make_cell(interval, caveats, is_share=in_percent, run_names=names)
+        notes = cell_notes(results, matcher)
+        return make_cell(interval, caveats, is_share=in_percent, run_names=names, notes=notes)
 
     def _other_cell(self, runs: list[Run], matcher: MetricNameMatcher) -> Cell:
         """Make HELM's cell for runs of another package's scenario, with an interval if a single run is in the mean."""

@@ -22,6 +22,7 @@ from helm_longctx.results.report.lengths import depth_sections, length_sections
 from helm_longctx.results.report.models import model_sections
 from helm_longctx.results.report.pooling import NAME, pooling_sections
 from helm_longctx.results.report.reliability import reliability_sections
+from helm_longctx.results.report.scrutiny import scrutiny_sections
 from helm_longctx.results.report.site import write_scores, write_site
 from helm_longctx.results.report.sweeps import sweep_sections
 from helm_longctx.results.report.tasks import task_sections
@@ -89,6 +90,7 @@ def _pages(board: Board, links: Links) -> list[Page]:
         ("tasks", "Correlations", task_sections(board)),
         ("models", "Models", model_sections(board)),
         ("judged", "Judged scores", judged_sections(board)),
+        ("scrutiny", "Cut answers and errors", scrutiny_sections(board)),
         ("reliability", "Reliability", reliability_sections(board)),
         ("runs", "Runs", condition_sections(board, links)),
     ]

@@ -8,6 +8,7 @@ from typing import Any
 
 from helm_longctx.results.boards import FLOORS, Board, percent, show_model
 from helm_longctx.results.comparability import MARK, Caveat, describe
+from helm_longctx.results.notes import score_notes
 from helm_longctx.results.reading import PUBLISHED, Result
 from helm_longctx.results.report.document import Cell
 from helm_longctx.results.statistics.correlation import Correlation
@@ -93,7 +94,8 @@ def score_cell(result: Result | None, best: float | None = None, note: str = "no
     if result is None or not result.has_score:
         return Cell("–", note=note if result is None else "; ".join(describe(result.caveats)) or "no scored answer")
     interval = result.interval
-    notes = [f"95 % interval {interval_text(interval)}, n = {interval.n}", *describe(result.caveats)]
+    notes = [f"95 % interval {interval_text(interval)}, n = {interval.n}"]
+    notes += [*score_notes(result), *describe(result.caveats)]
     tag = "lacking" if result.caveats else "best" if interval.mean == best else ""
     return Cell(
         percent(interval.mean) + (f" {MARK}" if result.caveats else ""),

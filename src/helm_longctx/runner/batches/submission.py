@@ -107,7 +107,11 @@ class BatchRunner(LongContextRunner):
             _log.info(f"{len(names)} requests: {answered} answered, {submission.summary()}")
 
     def _unanswered(self, run: PreparedRun, names: Mapping[str, int]) -> dict[str, int]:
-        return {name: number for name, number in names.items() if run.journal.get(name) is None}
+        return {
+            name: number
+            for name, number in names.items()
+            if run.requests[number].state.result is None and run.journal.get(name) is None
+        }
 
     def _fill_cache(
         self, run: PreparedRun, client: ProviderClient, pending: Mapping[str, int]

@@ -1,0 +1,164 @@
+"""Tests of what scores hide: answers that were cut, and questions with known errors."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+from statistics import fmean
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from helm_longctx.results.boards import Board, read_suite
+from helm_longctx.results.cut_bounds import CutBounds, bounds, cut_values, find_wide_bounds
+from helm_longctx.results.errata import without_errors
+from helm_longctx.results.leaderboard.printing import notes, score_tables
+from helm_longctx.results.leaderboard.summarizer import summarize_suite
+from helm_longctx.results.questions import mean_over_questions, values_of
+from helm_longctx.results.reading import read_results
+from helm_longctx.results.report.build import write_report
+from helm_longctx.runs.scores import InstanceScore
+from helm_longctx.tasks.registry import BENCHMARKS, find_benchmark
+from tests.results.report.suites import write_run
+
+PARENTS = "graphwalks:task=openai_parents,length=128k,model=a/b"
+RECALL = "helmet_recall:length=8k,model=a/b"
+
+
+def row(instance: int, repeat: int, score: float | None, is_cut: bool) -> InstanceScore:
+    values = {"output_truncated": float(is_cut)}
+    about = ("run", "a/b", "entry", "task", None, "full", f"task-{instance}", repeat, score, f"group {instance}")
+    return InstanceScore(*about, None, "", None, "", values)
+
+
+rows = st.lists(
+    st.tuples(st.integers(0, 5), st.sampled_from([None, 0.0, 0.25, 0.5, 1.0]), st.booleans()), min_size=1, max_size=20
+).map(lambda found: [row(instance, repeat, *rest) for repeat, (instance, *rest) in enumerate(found)])
+
+
+@given(rows)
+def test_bounds_contain_the_score(answers: list[InstanceScore]) -> None:
+    """The score is between the bounds, and the bounds are those of a mean over questions of the replaced scores."""
+    score = mean_over_questions(values_of(answers))
+    wrong, left_out, best = (mean_over_questions(cut_values(answers, value)) for value in (0.0, None, 1.0))
+    having = [each for each in answers if each.score is not None]
+    if not having:
+        assert all(map(math.isnan, (score, wrong, left_out, best)))
+        return
+    assert wrong <= score + 1e-12
+    assert score <= best + 1e-12
+
+    def mean(value: float) -> float:
+        questions: dict[str, list[float]] = {}
+        for each in having:
+            questions.setdefault(each.instance, []).append(
+                value if each.values["output_truncated"] else each.score or 0
+            )
+        return fmean(map(fmean, questions.values()))
+
+    assert (wrong, best) == pytest.approx((mean(0.0), mean(1.0)))
+    assert math.isnan(left_out) == all(each.values["output_truncated"] for each in having)
+    assert math.isnan(left_out) or 0 <= left_out <= 1
+
+
+def board_of(tmp_path: Path, *entries: str, instances: int = 30, flaws: bool = True) -> Board:
+    suite = tmp_path / "runs/s"
+    for entry in entries:
+        write_run(suite, entry, "a/b", 0.5, instances, "", flaws=flaws)
+    return read_suite(suite, BENCHMARKS).boards[0]
+
+
+def test_bounds_of_a_mean_are_means_of_bounds(tmp_path: Path) -> None:
+    """A category's bounds are the means of its tasks' bounds; published scores have none."""
+    board = board_of(tmp_path, RECALL)
+    (category,) = board.categories
+    found, parts = bounds(category), [bounds(part) for part in category.parts]
+    assert found
+    assert len(parts) == 4
+    for name in ("wrong", "left_out", "best", "share"):
+        assert getattr(found, name) == pytest.approx(fmean(getattr(part, name) for part in parts))
+    assert found.contain(category.interval.mean)
+    published = read_suite(tmp_path / "runs/s", BENCHMARKS, published=True).boards[0].results.values()
+    assert [bounds(each) for each in published if each.is_published][:3] == [None] * 3
+
+
+def test_runs_without_cut_answers_have_narrow_bounds(tmp_path: Path) -> None:
+    """If nothing was cut, the bounds are the score; and of runs that did not count cut answers they are not known."""
+    board = board_of(tmp_path, RECALL, flaws=False)
+    assert all(bounds(each) is None for each in board.tasks)
+    assert not any("Cut answers" in line for line in notes([board]))
+    exact = CutBounds(0.5, 0.5, 0.5, 0.0)
+    assert exact.contain(0.5)
+    assert not exact.contain(0.51)
+
+
+def test_bounds_within_the_interval_are_not_shown(tmp_path: Path) -> None:
+    """Bounds are shown only if one of them is outside the interval of the score."""
+    shown = {}
+    for instances in (4, 300):
+        board = board_of(tmp_path / str(instances), RECALL, instances=instances)
+        for each in board.tasks:
+            found = bounds(each)
+            assert found
+            is_wide = found.wrong < each.interval.low or found.best > each.interval.high
+            assert find_wide_bounds(each) == (found if is_wide else None)
+        lines = [line for line in notes([board]) if line.startswith("Cut answers: HELMET, a/b, ")]
+        shown[instances] = len(lines)
+    assert shown[4] < shown[300]
+    assert all(re.search(r": \d+\.?\d* % of the answers are cut: \d", line) for line in lines)
+
+
+def test_scores_without_known_errors_stand_beside_the_published_ones(tmp_path: Path) -> None:
+    """The printed table, HELM's pages and the report have both scores, and the report lists the questions."""
+    board = board_of(tmp_path, PARENTS, instances=20)
+    (result,) = board.tasks
+    wrong = {f"openai_parents-{number}" for number in range(0, 20, 5)}
+    assert set(result.errata) == wrong
+    right = without_errors(result)
+    assert right
+    scores = [each.score for each in result.answers if each.instance not in wrong and each.score is not None]
+    assert (right.mean, right.n) == (pytest.approx(fmean(scores)), len(scores))
+    (table,) = score_tables([board])
+    titles = list(table.columns[0].cells)
+    assert titles == ["OpenAI's Parents", "OpenAI's Parents without known errors"]
+    assert f"{100 * right.mean:.1f} " in str(list(table.columns[1].cells)[1])
+    assert "Known errors: GraphWalks, OpenAI's Parents: 4 questions, which the report lists" in list(notes([board]))
+    summarize_suite("s", tmp_path)
+    pages = "".join(path.read_text() for path in (tmp_path / "runs/s/groups").glob("*.json"))
+    assert f"{100 * right.mean:.1f} without questions with known errors (n = {right.n})" in pages
+    index = write_report(
+        tmp_path / "runs/s", [find_benchmark("graphwalks")], tmp_path / "r", "markdown", published=False, server=""
+    )
+    text = index.read_text().replace("\\", "")
+    for instance in wrong:
+        assert f"{instance} | the expected parents contain the node itself | 2026-02-27 | https://hugging" in text
+    assert "openai_parents-1 |" not in text
+    assert "Scores without known errors" in text
+
+
+def test_means_without_known_errors(tmp_path: Path) -> None:
+    """A mean without known errors is of the tasks without these questions and of the other tasks as they are."""
+    board = board_of(tmp_path, "mrcr:length=8k,model=a/b", instances=20)
+    (category,) = board.categories
+    found = without_errors(category)
+    parts = [without_errors(part) for part in category.parts]
+    assert found
+    assert found.mean == pytest.approx(fmean(part.mean for part in parts if part))
+    assert without_errors(board_of(tmp_path / "other", RECALL).categories[0]) is None
+
+
+def test_a_mean_of_one_score_is_not_shown_again(tmp_path: Path) -> None:
+    """Of a run of one task, the bounds are shown once, although the mean of the category is the same score."""
+    board = board_of(tmp_path, "helmet_recall:task=json_kv,length=8k,model=a/b", instances=300)
+    (line,) = (line for line in notes([board]) if line.startswith("Cut answers"))
+    assert line.startswith("Cut answers: HELMET, a/b, JSON KV 8k: ")
+
+
+def test_answers_are_not_needed(tmp_path: Path) -> None:
+    """Results without the scores of answers have the same bounds and scores without known errors."""
+    board_of(tmp_path, PARENTS)
+    every, lean = (read_results(tmp_path / "runs/s", BENCHMARKS, keep) for keep in (True, False))
+    assert [bounds(each) for each in every] == [bounds(each) for each in lean]
+    assert [without_errors(each) for each in every] == [without_errors(each) for each in lean]
