@@ -1,0 +1,164 @@
+"""Tests and intervals of a mean that hold at every sample size, so that sampling can stop when a question is decided.
+
+An interval of `intervals.py` is right for a sample whose size was fixed in advance. If somebody looks after each score
+and stops when the interval suits, it is wrong far more often than in 5 % of cases. The functions of this module stay
+right with any rule of stopping.
+
+They bet against a hypothesis "the mean is m" (Waudby-Smith and Ramdas 2023, "Estimating means of bounded random
+variables by betting", arXiv 2010.09686: the hedged grid of constant bets, hgKelly). A player starts with a wealth of 1
+and stakes the share c of it on "the next score is above m". So a score x multiplies the wealth by 1 - c + c x / m. If
+the mean is at most m, the wealth does not grow on average, and the probability that it ever reaches 1 / error is at
+most `error` (Ville's inequality). The wealth is averaged over a grid of shares. It falls with m, so the means that are
+not rejected are an interval.
+
+The values are in the order in which they were observed. Each has the same expected value, whatever was observed before.
+For questions in clusters, a value is the mean of a cluster.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from enum import Enum
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from helm_longctx.results.statistics.intervals import LEVEL, Floats, Interval
+
+
+class Bounds(NamedTuple):
+    """The smallest and the largest possible value."""
+
+    low: float
+    high: float
+
+
+SCORES = Bounds(0.0, 1.0)
+
+DIFFERENCES = Bounds(-1.0, 1.0)
+"""Bounds of the difference of two scores of the same question."""
+
+ERROR = 1 - LEVEL
+"""Probability of a wrong decision, or of an interval that does not contain the mean, unless another one is given."""
+
+_STAKES = np.sin(np.pi * np.arange(1, 21) / 40) ** 2
+"""Shares of the wealth that are staked. They follow the arcsine distribution and include 1, as in the universal
+portfolio of Cover and Ordentlich (1996). The paper's shares are equally spaced and below 1. With ours fewer scores are
+needed if all of them are equal."""
+
+_STEPS = 40
+"""Number of bisections for an end of an interval, which is exact to 2⁻⁴⁰ of the bounds' distance."""
+
+
+class Decision(Enum):
+    """What is known about a mean and a threshold."""
+
+    ABOVE = "above"
+    BELOW = "below"
+    OPEN = "open"
+
+
+def decide(values: ArrayLike, threshold: float, error: float = ERROR, bounds: Bounds = SCORES) -> Decision:
+    """Say whether the mean is above or below a threshold, or that the values do not decide it yet.
+
+    The decision is the first one that was possible in the order of the values, so more values never change it. It is
+    wrong with a probability of at most `error`, however many values are observed and whenever one looks.
+
+    Args:
+        values: shape (n,), in the order of observation; n can be 0.
+        threshold: the compared mean; for paired differences 0, or a margin.
+        error: probability of a wrong decision, above 0 and below 1.
+        bounds: the range of the values; `DIFFERENCES` for paired differences.
+
+    Raises:
+        ValueError: a value is outside the bounds, the threshold is not between them, or the error is not a probability.
+    """
+    scaled, middle = _scale(values, bounds), (threshold - bounds.low) / (bounds.high - bounds.low)
+    _check_error(error)
+    if not 0 < middle < 1:
+        raise ValueError(f"threshold {threshold} is not between {bounds.low} and {bounds.high}")
+    # Only one of the two decisions is wrong, so each can have the whole error.
+    above, below = _first(_wealth(scaled, middle), error), _first(_wealth(1 - scaled, 1 - middle), error)
+    if above == below:
+        return Decision.OPEN
+    return Decision.ABOVE if above < below else Decision.BELOW
+
+
+def sequential_interval(values: ArrayLike, error: float = ERROR, bounds: Bounds = SCORES) -> Interval:
+    """Return the mean of the values and an interval that contains the expected value at all sample sizes together.
+
+    More values never make the interval wider, because what an earlier sample excluded stays excluded. So it can lie
+    beside the mean of the values, and it can shrink to a point, if the expected value changes during the sampling.
+
+    Args:
+        values: shape (n,), in the order of observation.
+        error: probability with which the interval excludes the expected value at any time.
+        bounds: the range of the values; `DIFFERENCES` for paired differences.
+
+    Raises:
+        ValueError: a value is outside the bounds, or the error is not a probability.
+    """
+    scaled = _scale(values, bounds)
+    _check_error(error)
+    if not scaled.size:
+        return Interval(math.nan, bounds.low, bounds.high, 0)
+    # The interval has two ends that can be wrong, so each has half of the error.
+    low = _largest(lambda mean: _is_reached(_wealth(scaled, mean), error / 2))
+    high = 1 - _largest(lambda mean: _is_reached(_wealth(1 - scaled, mean), error / 2))
+    width = bounds.high - bounds.low
+    mean, low, high = (bounds.low + width * end for end in (float(scaled.mean()), low, max(low, high)))
+    return Interval(mean, low, high, len(scaled))
+
+
+def is_precise(values: ArrayLike, width: float, error: float = ERROR, bounds: Bounds = SCORES) -> bool:
+    """Say whether the `sequential_interval` is at most as wide as `width`, so that sampling can stop."""
+    interval = sequential_interval(values, error, bounds)
+    return interval.high - interval.low <= width
+
+
+def _scale(values: ArrayLike, bounds: Bounds) -> Floats:
+    """Return the values in 0…1."""
+    array = np.asarray(values, dtype=float)
+    # NaN is outside too, so the condition is not about values that are too small or too large.
+    if not ((array >= bounds.low) & (array <= bounds.high)).all():
+        raise ValueError(f"the values are not all between {bounds.low} and {bounds.high}")
+    return (array - bounds.low) / (bounds.high - bounds.low)
+
+
+def _check_error(error: float) -> None:
+    if not 0 < error < 1:
+        raise ValueError(f"error {error} is not between 0 and 1")
+
+
+def _wealth(values: Floats, mean: float) -> Floats:
+    """Return the logarithm of the wealth after each value, if the player bets that the values are above the mean.
+
+    Args:
+        values: shape (n,), in 0…1.
+        mean: the hypothesis, above 0 and below 1.
+    """
+    # A lost stake of the whole wealth has the logarithm -inf.
+    with np.errstate(divide="ignore"):
+        factors = np.log(1 - _STAKES[:, None] + _STAKES[:, None] * values / mean)
+        return np.asarray(np.logaddexp.reduce(np.cumsum(factors, axis=1), axis=0) - math.log(len(_STAKES)))
+
+
+def _is_reached(wealth: Floats, error: float) -> bool:
+    return bool((wealth >= -math.log(error)).any())
+
+
+def _first(wealth: Floats, error: float) -> int:
+    """Return the index of the first value that rejects the hypothesis; the number of values if none does."""
+    reached = wealth >= -math.log(error)
+    return int(reached.argmax()) if reached.any() else len(wealth)
+
+
+def _largest(is_rejected: Callable[[float], bool]) -> float:
+    """Return the largest mean that is rejected, or slightly less; 0 if none is."""
+    low, high = 0.0, 1.0
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if is_rejected(middle) else (low, middle)
+    return low

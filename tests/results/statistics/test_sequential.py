@@ -1,0 +1,146 @@
+"""Sequential tests and intervals keep their error although somebody looks after each score."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from helm_longctx.results.statistics.intervals import mean_interval
+from helm_longctx.results.statistics.sequential import (
+    DIFFERENCES,
+    Decision,
+    decide,
+    is_precise,
+    sequential_interval,
+)
+
+SCORES_OF_ANY_KIND = arrays.arrays(float, st.integers(0, 60), elements=st.floats(0, 1))
+
+
+def walk(values: np.ndarray, threshold: float, error: float) -> Decision:
+    """Look after each value, as a sampler does, and stop at the first decision."""
+    for n in range(len(values) + 1):
+        found = decide(values[:n], threshold, error)
+        if found is not Decision.OPEN:
+            return found
+    return Decision.OPEN
+
+
+@settings(max_examples=60, deadline=None)
+@given(values=SCORES_OF_ANY_KIND, threshold=st.floats(0.05, 0.95))
+def test_more_values_never_change_a_decision(values: np.ndarray, threshold: float) -> None:
+    """The decision about all values is the first decision of somebody who looks after each value."""
+    assert decide(values, threshold) is walk(values, threshold, 0.05)
+
+
+@settings(max_examples=60, deadline=None)
+@given(values=SCORES_OF_ANY_KIND, cut=st.integers(0, 60))
+def test_intervals_shrink(values: np.ndarray, cut: int) -> None:
+    """The interval of more values lies in the interval of the first ones, and both are in 0…1."""
+    first, whole = sequential_interval(values[:cut]), sequential_interval(values)
+    assert 0 <= first.low <= whole.low + 1e-9
+    assert whole.high - 1e-9 <= first.high <= 1
+
+
+@settings(max_examples=60, deadline=None)
+@given(values=SCORES_OF_ANY_KIND, threshold=st.floats(0.05, 0.95))
+def test_the_interval_excludes_what_the_test_rejects(values: np.ndarray, threshold: float) -> None:
+    """An end of the interval passes the threshold if and only if the test with half of the error decides so."""
+    interval, found = sequential_interval(values, 0.1), decide(values, threshold, 0.05)
+    if interval.low > threshold + 1e-9:
+        assert found is not Decision.OPEN
+    if found is Decision.ABOVE:
+        assert interval.low >= threshold - 1e-9
+    if found is Decision.BELOW:
+        assert interval.high <= threshold + 1e-9
+
+
+@settings(max_examples=40, deadline=None)
+@given(values=SCORES_OF_ANY_KIND, threshold=st.floats(0.05, 0.95))
+def test_scores_and_their_complements_decide_alike(values: np.ndarray, threshold: float) -> None:
+    """If each score becomes 1 minus the score, above becomes below."""
+    opposite = {Decision.ABOVE: Decision.BELOW, Decision.BELOW: Decision.ABOVE, Decision.OPEN: Decision.OPEN}
+    assert decide(1 - values, 1 - threshold) is opposite[decide(values, threshold)]
+
+
+@pytest.mark.parametrize("mean", [0.05, 0.5, 0.9])
+@pytest.mark.parametrize("kind", ["right or wrong", "graded", "rare half"])
+def test_the_error_is_kept_with_looks_after_each_score(mean: float, kind: str) -> None:
+    """In 1,000 rounds of up to 300 looks, at most 6.5 % exclude the true mean at any time.
+
+    The same looks with an interval for a fixed size are wrong in more than 15 % of the rounds.
+    """
+    random, rounds = np.random.default_rng(round(1000 * mean)), 1000
+    draws = random.random((rounds, 300))
+    if kind == "right or wrong":
+        draws = (draws < mean).astype(float)
+    elif kind == "graded":
+        draws = random.beta(2 * mean, 2 * (1 - mean), draws.shape)
+    else:
+        draws = np.where(draws < min(mean, 1 - mean) * 2, 0.5, 0.0 if mean <= 0.5 else 1.0)
+    wrong = sum(decide(row, mean, 0.025) is not Decision.OPEN for row in draws)
+    assert wrong <= 0.065 * rounds
+    if kind == "right or wrong" and mean == 0.5:
+        naive = sum(
+            any(not interval.low <= mean <= interval.high for interval in map(mean_interval, _prefixes(row)))
+            for row in draws[:100]
+        )
+        assert naive > 15
+
+
+def _prefixes(row: np.ndarray) -> list[np.ndarray]:
+    return [row[:n] for n in range(10, 300, 5)]
+
+
+def test_the_error_of_paired_differences_is_kept() -> None:
+    """Two equally good models on the same questions are told apart in at most 6.5 % of 1,000 rounds, with both sides."""
+    random = np.random.default_rng(7)
+    hard = random.random((1000, 200))
+    first, second = (((hard + random.random(hard.shape)) / 2 < 0.6).astype(float) for _ in range(2))
+    wrong = sum(decide(row, 0.0, 0.025, DIFFERENCES) is not Decision.OPEN for row in first - second)
+    assert wrong <= 65
+    assert decide(np.full(20, 0.9), 0.0, bounds=DIFFERENCES) is Decision.ABOVE
+    assert decide(np.full(60, 0.2), 0.5, bounds=DIFFERENCES) is Decision.BELOW
+
+
+def test_samples_are_small_if_the_answer_is_clear() -> None:
+    """Scores of 1 decide against 0.7 at 1 % after 17 scores; no test of right answers can do so before the 13th."""
+    assert math.ceil(math.log(0.01) / math.log(0.7)) == 13
+    first = next(n for n in range(100) if decide(np.ones(n), 0.7, 0.01) is Decision.ABOVE)
+    assert first == 17
+    assert next(n for n in range(100) if decide(np.zeros(n), 0.7, 0.01) is Decision.BELOW) == 5
+
+
+def test_an_interval_becomes_narrow() -> None:
+    """Sampling can stop when the interval is narrow enough; scores that vary less need fewer of them."""
+    random = np.random.default_rng(3)
+    binary, graded = (random.random(3000) < 0.5).astype(float), random.uniform(0.45, 0.55, 3000)
+    assert not is_precise(binary[:500], 0.1)
+    assert is_precise(binary, 0.1)
+    assert is_precise(graded[:150], 0.1)
+    interval = sequential_interval(binary)
+    assert interval.low < 0.5 < interval.high
+    assert interval.n == 3000
+    assert interval.mean == pytest.approx(binary.mean())
+
+
+def test_edges() -> None:
+    """No value decides nothing, and bad arguments have errors that name them."""
+    empty = sequential_interval([])
+    assert (empty.low, empty.high, empty.n) == (0.0, 1.0, 0)
+    assert decide([], 0.5) is Decision.OPEN
+    assert sequential_interval([0.0] * 50).low == 0.0
+    assert sequential_interval([1.0] * 50).high == 1.0
+    for values, threshold, error, message in (
+        ([1.2], 0.5, 0.05, "between 0.0 and 1.0"),
+        ([math.nan], 0.5, 0.05, "between 0.0 and 1.0"),
+        ([1.0], 1.0, 0.05, "threshold 1.0"),
+        ([1.0], 0.5, 0.0, "error 0.0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            decide(values, threshold, error)
