@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from helm_longctx.cli.run import _options
+from helm_longctx.cli.run import read_options
 from tests.support.commands import Command
 
 
@@ -17,7 +17,7 @@ def test_the_schema_is_json(command: Command) -> None:
     assert json.loads(command.out)["properties"]["models"]["type"] == "array"
 
 
-def test_a_dry_run_of_options(command: Command) -> None:
+def test_a_dry_run_ofread_options(command: Command) -> None:
     """`run --dry-run` prints the run entries, HELM's command and the estimate, and runs nothing."""
     options = ["--tasks", "helmet_recall:task=json_kv", "--length", "8k", "--argument", "num_samples=2", "--dry-run"]
     assert command("run", *options, "--model", "longctx/lexical", "--suite", "x", "--max-retries", "0") == 0
@@ -84,7 +84,7 @@ def test_damaged_files_of_local_path(command: Command, name: str, content: str, 
 def test_options_are_values_of_a_file() -> None:
     """Options become the values of a configuration file; the model of a server gets a name that run entries can have."""
     given = {"model": ["longctx/null"], "model_url": "http://h", "model_name": "us/azure/gpt 4", "max_cost": 2.5}
-    options = _options({**given, "judge": "a/b,c/d", "judge_key": ["gpt=MY_KEY"], "length": "8k, 128k"})
+    options = read_options({**given, "judge": "a/b,c/d", "judge_key": ["gpt=MY_KEY"], "length": "8k, 128k"})
     assert options.values == {
         "lengths": ["8k", "128k"],
         "limits": {"max_cost": 2.5},

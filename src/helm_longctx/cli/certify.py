@@ -45,7 +45,13 @@ def certify(
     ] = 0.7,
     error: Annotated[float, typer.Option(min=0.001, max=0.5, help="Probability that any statement is wrong.")] = 0.05,
     most: Annotated[
-        int, typer.Option("--max-eval-instances", "-m", min=1, help="Maximum questions of a kind at a length.")
+        int,
+        typer.Option(
+            "--max-eval-instances",
+            "-m",
+            min=1,
+            help="Maximum questions of a kind at the claim; at shorter lengths twice as many.",
+        ),
     ] = 60,
     seed: Annotated[int | None, typer.Option(min=0, help="First seed of the texts. [default: drawn]")] = None,
     thinking_tokens: Annotated[int, typer.Option(min=0, help="Additional tokens of each answer for reasoning.")] = 0,

@@ -34,7 +34,7 @@ class Design:
         share: share of the score at the shortest length, above the floor, that an effective length keeps.
         error: largest probability that any statement about the effective lengths is wrong.
         first: number of questions of each kind at the shortest length.
-        most: largest number of questions of a kind at any other length.
+        most: largest number of questions of a kind at the claim.
         seed: the first seed of the texts.
     """
 
@@ -66,6 +66,13 @@ class Design:
         """
         of_kind = self.error / len(self.kinds)
         return of_kind / 2 if length == self.claim else of_kind / 2 / max(self.most_lengths - 1, 1)
+
+    def most_at(self, length: int) -> int:
+        """Return the largest number of questions of a kind at a length.
+
+        Below the claim it is twice as large, because the questions there cost at most half.
+        """
+        return self.most if length == self.claim else 2 * self.most
 
 
 @dataclass
@@ -203,7 +210,7 @@ class KindSearch:
         return [(self.design.shortest, self.base), *self.cells.items()]
 
     def _make_cell(self, length: int) -> Cell:
-        return Cell(length, self.threshold, self.design.error_at(length), self.design.most)
+        return Cell(length, self.threshold, self.design.error_at(length), self.design.most_at(length))
 
     def _set_threshold(self) -> None:
         floor = self.floor

@@ -38,7 +38,7 @@ def plan_lengths(design: Design, budgets: Mapping[str, int], prices: Prices | No
     for length in design.lengths:
         is_first = length == design.shortest
         fewest = design.first if is_first else right if length == design.claim else 0
-        most = design.first if is_first else design.most
+        most = design.first if is_first else design.most_at(length)
         plans.append(_plan(length, (fewest, most), budgets, prices))
     empty = _plan(0, (NO_TEXT, NO_TEXT), budgets, prices)
     return [empty, *plans]
