@@ -17,7 +17,7 @@ def test_the_schema_is_json(command: Command) -> None:
     assert json.loads(command.out)["properties"]["models"]["type"] == "array"
 
 
-def test_a_dry_run_ofread_options(command: Command) -> None:
+def test_a_dry_run_of_options(command: Command) -> None:
     """`run --dry-run` prints the run entries, HELM's command and the estimate, and runs nothing."""
     options = ["--tasks", "helmet_recall:task=json_kv", "--length", "8k", "--argument", "num_samples=2", "--dry-run"]
     assert command("run", *options, "--model", "longctx/lexical", "--suite", "x", "--max-retries", "0") == 0

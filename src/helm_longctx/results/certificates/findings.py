@@ -8,7 +8,7 @@ from statistics import fmean, median
 
 from helm_longctx.results.certificates.answers import PLACES, Reply
 from helm_longctx.results.certificates.search import Cell, Design, KindSearch
-from helm_longctx.results.statistics.sequential import Decision, count_until_decision, decide, sequential_interval
+from helm_longctx.results.statistics.sequential import Decision, count_until_decision, decide
 from helm_longctx.tasks.lengths import length_label
 
 HALF = 0.5
@@ -43,14 +43,12 @@ class Place:
 
     Args:
         place: one of `PLACES`.
-        decision: whether it was found in more than half of the answers.
+        shares: the share of the answers in which it was found, by length.
+        decision: whether it was found in more than half of the pooled answers.
     """
 
     place: str
-    n: int
-    mean: float
-    low: float
-    high: float
+    shares: Mapping[int, float]
     decision: Decision
 
 
@@ -80,7 +78,12 @@ class Diagnosis:
     def places(self) -> list[Place]:
         """How often each place was found; empty if there are no answers."""
         rows = self._rows()
-        return [self._place(name, [row[number] for row in rows]) for number, name in enumerate(PLACES) if rows]
+        columns = [[row[number] for row in rows] for number in range(len(PLACES))]
+        return [
+            Place(name, self._shares(number), decide(columns[number], HALF, self._error))
+            for number, name in enumerate(PLACES)
+            if rows
+        ]
 
     def wanted(self) -> list[tuple[int, int, bool]]:
         """Return what to ask next, as `KindSearch.wanted` does: at the shortest of the lengths, which costs least."""
@@ -93,9 +96,11 @@ class Diagnosis:
     def _rows(self) -> list[tuple[float, ...]]:
         return [reply.places for cell in self.cells for reply in cell.replies if reply.places]
 
-    def _place(self, name: str, values: Sequence[float]) -> Place:
-        found = sequential_interval(values)
-        return Place(name, found.n, found.mean, found.low, found.high, decide(values, HALF, self._error))
+    def _shares(self, number: int) -> dict[int, float]:
+        """Return the share of the answers that found what is at a place, by length."""
+        cells = sorted((self._search.base, *self._search.cells.values()), key=lambda cell: cell.length)
+        found = {cell.length: [reply.places[number] for reply in cell.replies if reply.places] for cell in cells}
+        return {length: fmean(values) for length, values in found.items() if values}
 
 
 def list_findings(design: Design, searches: Sequence[KindSearch], diagnosis: Diagnosis | None) -> list[Finding]:

@@ -28,6 +28,8 @@ COLUMNS = (
 
 _MARKS = {"above": "effective", "below": "not effective", "open": "undecided"}
 
+_USES = {"above": "used", "below": "not used", "open": "undecided"}
+
 _PLACES = {
     "at_start": "start",
     "at_quarter": "a quarter",
@@ -49,12 +51,13 @@ def write_certificate(record: Record, path: Path) -> None:
             style=style,
             record=record,
             verdict=describe_verdict(record),
-            lines=describe_totals(record),
+            lines=describe_totals(record)[len(record["findings"]) :],
             columns=columns,
             rows=rows,
             lengths=[length_label(length) for length in lengths],
             grid=[(kind["name"], [_grid_cell(kind, length) for length in lengths]) for kind in record["kinds"]],
-            places=[(_PLACES[each["place"]], each) for each in record["places"]],
+            place_lengths=[length_label(int(length)) for length in (record["places"] or [{"shares": {}}])[0]["shares"]],
+            places=[(_PLACES[each["place"]], each, _USES[each["decision"]]) for each in record["places"]],
             cells=[
                 (kind["name"], cell)
                 for kind in record["kinds"]
