@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from helm_longctx.cli.run import _options
+from helm_longctx.cli.run import read_options
 from tests.support.commands import Command
 from tests.support.configs import write
 
@@ -109,7 +109,7 @@ def test_damaged_files_of_local_path(command: Command, name: str, content: str, 
 def test_options_are_values_of_a_file() -> None:
     """Options become the values of a configuration file; the model of a server gets a name that run entries can have."""
     given = {"model": ["longctx/null"], "model_url": "http://h", "model_name": "us/azure/gpt 4", "max_cost": 2.5}
-    options = _options({**given, "judge": "a/b,c/d", "judge_key": ["gpt=MY_KEY"], "length": "8k, 128k"})
+    options = read_options({**given, "judge": "a/b,c/d", "judge_key": ["gpt=MY_KEY"], "length": "8k, 128k"})
     assert options.values == {
         "lengths": ["8k", "128k"],
         "limits": {"max_cost": 2.5},

@@ -15,6 +15,7 @@ from typer.main import get_command
 from helm_longctx._version import VERSION
 from helm_longctx.cli import (
     batch,
+    certify,
     compare,
     data,
     demo,
@@ -88,6 +89,7 @@ class Command:
 COMMANDS = {
     "Before and during runs": (
         Command("run", run.run, example="run.yaml --dry-run"),
+        Command("certify", certify.certify, example="--model-url http://127.0.0.1:8000/v1 --claim 128k --dry-run"),
         Command("estimate", estimate.estimate, example="helmet_rag:length=128k --model openai/gpt-6-luna"),
         Command("batch", batch.app, example="submit mrcr:length=8k,model=openai/gpt-6-luna --suite lc -m 10000"),
         Command("shard", shard.shard, example="2/4 helmet_rag:length=128k,model=openai/gpt-6-luna --suite lc -m 10000"),

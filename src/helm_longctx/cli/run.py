@@ -103,8 +103,8 @@ def run(
     Everything is checked before anything is sent. It can be interrupted and repeated: no answer is paid for twice.
     """
     arguments = {name: value for name, value in locals().items() if value is not None}
-    with _set_log_levels(quiet, verbose) as prints:
-        _run(config, _options(arguments), prints)
+    with set_log_levels(quiet, verbose) as prints:
+        _run(config, read_options(arguments), prints)
 
 
 def _run(path: Path | None, options: Options, prints: TextIO) -> None:
@@ -130,7 +130,7 @@ def _run(path: Path | None, options: Options, prints: TextIO) -> None:
                 raise failure
 
 
-def _options(arguments: Mapping[str, Any]) -> Options:
+def read_options(arguments: Mapping[str, Any]) -> Options:
     """Return the values of the command's options as a configuration file has them, and each option's key path."""
     from helm_longctx.cli.config.load import Options
 
@@ -152,7 +152,7 @@ _PATHS: Mapping[str, tuple[str, ...]] = {
     **{name: (name,) for name in ("suite", "output_path", "local_path", "parallelism", "retry_cut", "dry_run")},
     **{
         name: ("limits", name)
-        for name in ("max_eval_instances", "max_cost", "request_timeout", "max_retries", "stop_when")
+        for name in ("max_eval_instances", "max_cost", "prices", "request_timeout", "max_retries", "stop_when")
     },
     "entry": ("entries",),
     "conf_path": ("conf_paths",),
@@ -270,7 +270,7 @@ def _print_scores(plan: Plan, has_failed: bool) -> None:
 
 
 @contextmanager
-def _set_log_levels(quiet: bool, verbose: bool) -> Iterator[TextIO]:
+def set_log_levels(quiet: bool, verbose: bool) -> Iterator[TextIO]:
     """Log only errors (quiet), all messages of HELM (verbose), or warnings and progress, while the block runs.
 
     Yields:

@@ -14,6 +14,7 @@ from helm_longctx.results.statistics.intervals import mean_interval
 from helm_longctx.results.statistics.sequential import (
     DIFFERENCES,
     Decision,
+    count_until_decision,
     decide,
     is_precise,
     sequential_interval,
@@ -114,6 +115,19 @@ def test_samples_are_small_if_the_answer_is_clear() -> None:
     first = next(n for n in range(100) if decide(np.ones(n), 0.7, 0.01) is Decision.ABOVE)
     assert first == 17
     assert next(n for n in range(100) if decide(np.zeros(n), 0.7, 0.01) is Decision.BELOW) == 5
+
+
+@settings(max_examples=60, deadline=None)
+@given(values=arrays.arrays(float, st.integers(0, 20), elements=st.floats(0, 1)), threshold=st.floats(0.2, 0.8))
+def test_no_fewer_scores_can_decide(values: np.ndarray, threshold: float) -> None:
+    """That many further scores decide if they are all 1 or all 0, and one fewer never decide."""
+    count = count_until_decision(values, threshold, 100)
+    ends = [np.concatenate([values, np.full(count, end)]) for end in (0.0, 1.0)]
+    if decide(values, threshold) is not Decision.OPEN:
+        assert count == 0
+    elif count < 100:
+        assert any(decide(end, threshold) is not Decision.OPEN for end in ends)
+        assert all(decide(end[:-1], threshold) is Decision.OPEN for end in ends)
 
 
 def test_an_interval_becomes_narrow() -> None:

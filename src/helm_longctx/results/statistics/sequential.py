@@ -86,6 +86,21 @@ def decide(values: ArrayLike, threshold: float, error: float = ERROR, bounds: Bo
     return Decision.ABOVE if above < below else Decision.BELOW
 
 
+def count_until_decision(values: ArrayLike, threshold: float, most: int, error: float = ERROR) -> int:
+    """Return how many further scores can decide at the soonest: if all of them are 1, or all of them are 0.
+
+    A sampler that asks as many at a time never asks more than one that asks them singly.
+
+    Args:
+        values, threshold, error: as for `decide`, for scores in 0…1.
+        most: largest number that is returned.
+    """
+    known = _scale(values, SCORES)
+    right, wrong = (np.concatenate([known, np.full(most, end)]) for end in (1.0, 0.0))
+    soonest = min(_first(_wealth(right, threshold), error), _first(_wealth(1 - wrong, 1 - threshold), error))
+    return min(max(soonest + 1 - len(known), 0), most)
+
+
 def sequential_interval(values: ArrayLike, error: float = ERROR, bounds: Bounds = SCORES) -> Interval:
     """Return the mean of the values and an interval that contains the expected value at all sample sizes together.
 

@@ -1,0 +1,76 @@
+"""Lets certificates find out simulated servers with known curves, and compares their cost with a fixed grid's.
+
+python bench/certify.py [--runs 100] [--prompt-runs 5] [--claim 16k]
+
+The first table is about 1m tokens. Scores are drawn from the curves of the servers, without prompts. The second table
+is about real prompts of up to --claim tokens, which the simulated servers read in this process. It needs a few seconds
+for each run. Both use the search, the tests and the findings of `helm-longctx certify`, the second one also its tasks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from functools import partial
+from multiprocessing import Pool
+from pathlib import Path
+from random import Random
+from statistics import fmean
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tests.support.certifying import KINDS, SERVERS, Curve, ask_prompts, smallest_grid
+
+from helm_longctx.results.certificates.search import Design
+from helm_longctx.runner.certification.procedure import run
+from helm_longctx.tasks.lengths import parse_length
+
+WINDOW = 32 * 1024
+"""The length beyond which the servers of the first table forget, cut or lose a part."""
+
+
+def draw_one(claim: int, server: int, seed: int) -> tuple[bool, int]:
+    """Make a certificate from a curve. Return whether it is right, and the tokens that it costs."""
+    design, each = Design(claim, 4096, KINDS), SERVERS[server]
+    curve = Curve(each, WINDOW, Random(f"{each.name} {seed}"))
+    return each.is_found_out(run(design, curve.ask).record(), WINDOW), sum(curve.tokens)
+
+
+def read_one(claim: int, server: int, seed: int) -> tuple[bool, int]:
+    """Make a certificate with real prompts. Return whether it is right, and the tokens that it costs."""
+    window, tokens = claim // 4, list[int]()
+    design, each = Design(claim, 1024, KINDS, seed=1_000_000 + 1000 * seed), SERVERS[server]
+    return each.is_found_out(run(design, ask_prompts(each.see(window), tokens)).record(), window), sum(tokens)
+
+
+def print_servers(make: partial[tuple[bool, int]], runs: int, grid_tokens: int | None) -> None:
+    """Print how often each server is found out, and the mean tokens of a certificate."""
+    print(f"{'server':26} {'found out':>12} {'tokens':>14} {'of the grid':>12}")
+    with Pool(os.cpu_count()) as pool:
+        for number, server in enumerate(SERVERS):
+            found = pool.map(partial(make, number), range(runs))
+            right, tokens = sum(hit for hit, _ in found), fmean(tokens for _, tokens in found)
+            share = f"{tokens / grid_tokens:12.1%}" if grid_tokens else ""
+            print(f"{server.name:26} {right:5} of {runs:3} {tokens:14,.0f} {share}", flush=True)
+
+
+def main() -> None:
+    """Print both tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=100)
+    parser.add_argument("--prompt-runs", type=int, default=5)
+    parser.add_argument("--claim", default="16k")
+    arguments = parser.parse_args()
+    claim = parse_length("1m")
+    design = Design(claim, 4096, KINDS)
+    grid = smallest_grid(design, SERVERS, WINDOW, 200, 0.95)
+    print(f"A fixed grid that is right in 95 % of cases: {grid.count} questions in each cell, {grid.tokens:,} tokens\n")
+    print_servers(partial(draw_one, claim), arguments.runs, grid.tokens)
+    if arguments.prompt_runs:
+        print(f"\nReal prompts of up to {arguments.claim}")
+        print_servers(partial(read_one, parse_length(arguments.claim)), arguments.prompt_runs, None)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,216 @@
+"""`certify`: find out how long a context an endpoint really uses."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Mapping
+from contextlib import redirect_stdout
+from dataclasses import asdict
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+import yaml
+from rich.table import Table
+
+from helm_longctx.cli.run import Parallelism, Quiet, Texts, Verbose, read_options, set_log_levels
+from helm_longctx.cli.shared import LocalPath, OutputPath, fill_registries, print_table
+from helm_longctx.errors import InputError, bad_argument
+from helm_longctx.results.certificates.search import Design
+from helm_longctx.tasks.lengths import length_label, parse_length
+
+if TYPE_CHECKING:
+    from helm_longctx.cli.config.plan import Plan
+
+KINDS = Path(str(resources.files("helm_longctx") / "cli" / "certify.yaml"))
+"""The run entries of the kinds, by name."""
+
+DESIGN, RECORD, PAGE = "design.json", "certificate.json", "index.html"
+
+
+def certify(
+    model: Annotated[Texts, typer.Option(help="Model that HELM knows.")] = None,
+    model_url: Annotated[str | None, typer.Option(help="Address of a server, e.g. http://localhost:8000/v1.")] = None,
+    model_name: Annotated[str | None, typer.Option(help="Name of the model on the server of --model-url.")] = None,
+    model_type: Annotated[str | None, typer.Option(help="Form of requests: chat, completions or both.")] = None,
+    api_key_env: Annotated[str | None, typer.Option(help="Environment variable with the key of --model-url.")] = None,
+    tokenizer: Annotated[str | None, typer.Option(help="Tokenizer of --model-url: hub name or folder.")] = None,
+    claim: Annotated[str, typer.Option(help="Length to check, in tokens.")] = "1m",
+    shortest: Annotated[str, typer.Option(help="Length whose score the others are compared with.")] = "4k",
+    share: Annotated[
+        float,
+        typer.Option(min=0.1, max=0.95, help="Share of that score, above the floor, that an effective length keeps."),
+    ] = 0.7,
+    error: Annotated[float, typer.Option(min=0.001, max=0.5, help="Probability that any statement is wrong.")] = 0.05,
+    most: Annotated[
+        int,
+        typer.Option(
+            "--max-eval-instances",
+            "-m",
+            min=1,
+            help="Maximum questions of a kind at the claim; at shorter lengths twice as many.",
+        ),
+    ] = 60,
+    seed: Annotated[int | None, typer.Option(min=0, help="First seed of the texts. [default: drawn]")] = None,
+    thinking_tokens: Annotated[int, typer.Option(min=0, help="Additional tokens of each answer for reasoning.")] = 0,
+    max_cost: Annotated[float | None, typer.Option(help="Maximum cost of all requests, in dollars.")] = None,
+    prices: Annotated[Path | None, typer.Option(help="YAML file with prices by deployment or model.")] = None,
+    request_timeout: Annotated[
+        float | None, typer.Option(help="Timeout per request in seconds, retries included.")
+    ] = None,
+    max_retries: Annotated[int | None, typer.Option(help="Maximum retries of a failed request.")] = None,
+    parallelism: Parallelism = None,
+    to: Annotated[Path | None, typer.Option(help="Folder to write to. [default: certificates/MODEL-CLAIM]")] = None,
+    output_path: OutputPath = Path("benchmark_output"),
+    local_path: LocalPath = Path("prod_env"),
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print the largest plan and its price.")] = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+) -> None:
+    """Find out how long a context an endpoint really uses, with five kinds of questions about texts drawn anew.
+
+    More questions are asked where the decision is open. The command can be interrupted and repeated: no answer is paid
+    for twice.
+    """
+    given = {name: value for name, value in locals().items() if value is not None}
+    kinds: dict[str, str] = yaml.safe_load(KINDS.read_text(encoding="utf-8"))
+    design = _make_design(claim, shortest, tuple(kinds), (share, error), most)
+    suffix = f",thinking_tokens={thinking_tokens}" if thinking_tokens else ""
+    entries = {kind: entry + suffix for kind, entry in kinds.items()}
+    with set_log_levels(quiet, verbose) as prints:
+        _certify(given, entries, design, prints)
+
+
+def _make_design(claim: str, shortest: str, kinds: tuple[str, ...], levels: tuple[float, float], most: int) -> Design:
+    """Return the design without its seed.
+
+    Raises:
+        InputError: a length is wrong.
+    """
+    lengths = {
+        name: parse_length(value, f"certify: --{name}") for name, value in (("claim", claim), ("shortest", shortest))
+    }
+    if lengths["claim"] < 2 * lengths["shortest"]:
+        raise bad_argument("certify", "--claim", claim, f"at least twice the shortest length, {shortest}")
+    share, error = levels
+    return Design(lengths["claim"], lengths["shortest"], kinds, share, error, most=most)
+
+
+def _certify(given: Mapping[str, Any], entries: Mapping[str, str], design: Design, prints: Any) -> None:
+    from helm_longctx.cli.config.load import load_config
+    from helm_longctx.cli.config.plan import make_plan, use_settings
+
+    config = load_config(None, read_options(_run_arguments(given, entries, design)))
+    with use_settings(config):
+        with redirect_stdout(prints):  # HELM prints where it looks for credentials
+            fill_registries(config.local_path)
+            plan = make_plan(config)
+        deployment = plan.specs[0].adapter_spec.model_deployment
+        if config.dry_run:
+            _print_plan(design, deployment, plan)
+            return
+        folder = given.get("to") or config.output_path / "certificates" / _folder_name(deployment, design)
+        design = _keep_design(folder, design, given.get("seed"))
+        with redirect_stdout(prints):
+            record = _ask(plan, entries, design, deployment, folder)
+        _write(folder, record)
+        _print_record(record, folder)
+
+
+def _run_arguments(given: Mapping[str, Any], entries: Mapping[str, str], design: Design) -> dict[str, Any]:
+    """Return the arguments as `helm-longctx run` has them: one run entry for each kind."""
+    own = ("claim", "shortest", "share", "error", "most", "seed", "thinking_tokens", "to", "quiet", "verbose", "prices")
+    values = {name: value for name, value in given.items() if name not in own}
+    values |= {name: str(given[name]) for name in ("output_path", "local_path")}
+    values["entry"] = [f"{entry},length={design.shortest}" for entry in entries.values()]
+    return values | {"suite": "certificates"} | ({"prices": str(given["prices"])} if "prices" in given else {})
+
+
+def _folder_name(deployment: str, design: Design) -> str:
+    return f"{deployment.replace('/', '_')}-{length_label(design.claim)}"
+
+
+def _keep_design(folder: Path, design: Design, seed: int | None) -> Design:
+    """Return the design with its seed, and keep it in the folder, so that the same command asks the same questions.
+
+    Raises:
+        InputError: the folder has the answers to other questions.
+    """
+    path = folder / DESIGN
+    if path.is_file():
+        before = json.loads(path.read_text(encoding="utf-8"))
+        wanted = Design(**{**asdict(design), "seed": before["seed"] if seed is None else seed})
+        if json.loads(json.dumps(asdict(wanted))) != before:
+            raise InputError(
+                f"certify: --to={folder}: this folder has a certificate with other options; give another one"
+            )
+        return wanted
+    # Seeds count up, so certificates have seeds that are far apart.
+    wanted = Design(**{**asdict(design), "seed": secrets.randbelow(10**6) * 1000 if seed is None else seed})
+    folder.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(asdict(wanted), indent=2) + "\n", encoding="utf-8")
+    return wanted
+
+
+def _ask(plan: Plan, entries: Mapping[str, str], design: Design, deployment: str, folder: Path) -> dict[str, Any]:
+    """Ask until everything is decided, and return the certificate."""
+    from helm_longctx.runner.certification.asking import CertificateRunner
+    from helm_longctx.runner.certification.endpoint import describe_repetition
+    from helm_longctx.runner.certification.procedure import run
+    from helm_longctx.runner.runner import runner_arguments
+
+    config = plan.config
+    arguments = runner_arguments(config.output_path, config.suite, config.local_path, config.parallelism)
+    runner = CertificateRunner(**arguments).prepare(entries, deployment, folder, design.shortest)
+    with runner.journal() as journal:
+        outcome = run(design, lambda blocks: runner.ask(journal, blocks))
+    return {**outcome.record(), **describe_repetition(runner, folder)}
+
+
+def _write(folder: Path, record: Mapping[str, Any]) -> None:
+    from helm_longctx.results.report.certificate import write_certificate
+
+    (folder / RECORD).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    write_certificate(record, folder / PAGE)
+
+
+def _print_record(record: Mapping[str, Any], folder: Path) -> None:
+    from helm_longctx.results.report.certificate import describe_kinds, describe_totals, describe_verdict
+
+    columns, rows = describe_kinds(record)
+    table = Table(*columns, title=describe_verdict(record), title_justify="left")
+    for row in rows:
+        table.add_row(*row)
+    print_table(table)
+    for line in describe_totals(record):
+        print(line)
+    print(f"The page: {folder / PAGE}")
+    print(f"All data: {folder / RECORD}")
+
+
+def _print_plan(design: Design, deployment: str, plan: Plan) -> None:
+    """Print what is asked at most."""
+    from helm_longctx.models.apis.prices import find_prices
+    from helm_longctx.runner.certification.plan import most_tested, plan_lengths
+
+    prices = find_prices(deployment)
+    budgets = dict(zip(design.kinds, (spec.adapter_spec.max_tokens for spec in plan.specs), strict=True))
+    tested, table = (0, *most_tested(design)), Table(title=f"The largest plan for {deployment}", title_justify="left")
+    for name in ("length", "questions if all is right", "questions at most", "price if all is right", "price at most"):
+        table.add_column(name, justify="right")
+    plans = [each for each in plan_lengths(design, budgets, prices) if each.length in tested]
+    for each in plans:
+        dollars = [f"${value:,.2f}" for value in each.dollars] if each.dollars else ["unknown"] * 2
+        table.add_row(
+            length_label(each.length) if each.length else "no text", str(each.fewest), str(each.most), *dollars
+        )
+    print_table(table)
+    if all(each.dollars for each in plans):
+        low, high = (sum(each.dollars[end] for each in plans if each.dollars) for end in (0, 1))
+        print(
+            f"${low:,.2f} if all answers are right, ${high:,.2f} at most; --max-cost stops earlier. Nothing was sent."
+        )
+    else:
+        print("The price is not known; give --prices. Nothing was sent.")

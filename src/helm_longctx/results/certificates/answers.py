@@ -1,0 +1,75 @@
+"""The questions that a certificate asks for, and what is kept of each answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+PLACES = ("at_start", "at_quarter", "at_middle", "at_three_quarters", "at_end")
+"""Metrics of a kind that asks for something at each of these depths of the text."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Questions of one kind at one length that are asked together.
+
+    Args:
+        kind: the kind's name.
+        length: the length in tokens.
+        seed: the seed of the texts, which no other block of the certificate has.
+        count: number of questions.
+        has_text: whether the prompts have their texts; without them a model can only guess.
+    """
+
+    kind: str
+    length: int
+    seed: int
+    count: int
+    has_text: bool = True
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What is kept of the answer to a question.
+
+    Args:
+        score: 0 to 1; None without an answer.
+        failure: why there is no answer; empty if there is one.
+        refused: whether the server refused the prompt because of its length.
+        is_cut: whether the output budget ended the answer.
+        places: whether each of `PLACES` was found; empty for kinds without places.
+        sent: tokens of the prompt by an estimate.
+        tokenized: tokens of the prompt by the deployment's tokenizer; None if it was not counted.
+        counted: tokens of the prompt as the server reports them; None if it does not.
+        dollars: price of the request; None if it is not known.
+        model: name of the model in the reply.
+        floors: scores of the baselines that need no model, by name.
+        prompt, answer: SHA-256 of the prompt and of the answer.
+    """
+
+    score: float | None
+    failure: str = ""
+    refused: bool = False
+    is_cut: bool = False
+    places: tuple[float, ...] = ()
+    sent: int = 0
+    tokenized: int | None = None
+    counted: int | None = None
+    dollars: float | None = None
+    model: str | None = None
+    floors: Mapping[str, float] | None = None
+    prompt: str = ""
+    answer: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the fields that have a value."""
+        return {name: value for name, value in vars(self).items() if value not in (None, "", (), False)}
+
+
+@dataclass(frozen=True)
+class Answered:
+    """A block with its replies, in the order of the questions."""
+
+    block: Block
+    replies: Sequence[Reply]

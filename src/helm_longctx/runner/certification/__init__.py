@@ -1,0 +1,1 @@
+"""Asks the questions of a certificate: how long a context an endpoint really uses."""

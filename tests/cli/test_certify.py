@@ -1,0 +1,123 @@
+"""Tests of `certify` against local servers that speak OpenAI's protocol over HTTP."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.commands import Command
+from tests.support.endpoints import SimulatedModel, cutting, honest, serve
+
+OPTIONS = ("--model-name", "simulated", "--claim", "2k", "--shortest", "1k", "--to", "out", "--quiet")
+
+SURE = ("--seed", "5", "--error", "0.5", "--share", "0.5")
+"""Options with which few questions are enough."""
+
+
+def certificate() -> dict[str, Any]:
+    """Read the certificate."""
+    return json.loads(Path("out/certificate.json").read_text())
+
+
+def test_an_honest_server(command: Command) -> None:
+    """An honest server has its certificate; the same command again sends nothing, and its certificate is the same."""
+    with serve(SimulatedModel(honest, skill=1.0)) as (url, asked):
+        assert command("certify", "--model-url", url, *OPTIONS, *SURE) == 0
+        first, sent = certificate(), len(asked)
+        assert command("certify", "--model-url", url, *OPTIONS, *SURE) == 0
+        assert len(asked) == sent
+    assert "endpoint/simulated uses 2k: all kinds are effective at this length." in command.out
+    assert first["holds"] is True
+    # The probe of the server is no question, and without texts some questions are equal.
+    assert sent - 1 <= first["requests"] <= sent + 10
+    assert len(set(asked)) == sent
+    assert first["sha256"] == certificate()["sha256"]
+    assert first["models"] == {"simulated": first["requests"]}
+    assert [kind["baselines"]["null"] for kind in first["kinds"][:4]] == [0, 0, 0, 0]
+    assert first["entries"][0] == "fresh_text:task=recall,length=1024,seed=5,num_samples=10,context=none"
+    page = Path("out/index.html").read_text()
+    assert "Is 2k real?" in page
+    assert not re.search(r"<script|<link|src=", page)
+
+
+def test_a_server_that_cuts(command: Command) -> None:
+    """A server that cuts prompts without an error is found out by its own count and by the codes at the start."""
+    with serve(SimulatedModel(cutting(1100), skill=1.0)) as (url, _):
+        assert command("certify", "--model-url", url, *OPTIONS, "--seed", "5", "-m", "30") == 0
+    found = certificate()
+    assert {finding["name"] for finding in found["findings"]} == {"cuts", "end_only"}
+    assert found["holds"] is False
+    assert "The server cuts prompts without an error: of prompts of 2k it counts only 1,100 tokens." in command.out
+    assert "Only the end of the text is used" in Path("out/index.html").read_text()
+
+
+def test_a_server_that_refuses(command: Command) -> None:
+    """A length that the server refuses is named, and costs nothing."""
+    with serve(SimulatedModel(honest, skill=1.0, window=1500)) as (url, asked):
+        assert command("certify", "--model-url", url, *OPTIONS, *SURE) == 0
+    assert "The server refuses prompts of 2k." in command.out
+    assert "The largest accepted length is 1k." in command.out
+    assert certificate()["requests"] > len(asked) - 1
+
+
+def test_the_limit_on_the_cost(command: Command) -> None:
+    """At the limit the certificate is open; with a higher limit the command continues, and pays for no answer twice."""
+    Path("prices.yaml").write_text("endpoint/simulated: {input: 10, output: 10}\n")
+    with serve(SimulatedModel(honest, skill=1.0)) as (url, asked):
+        options = ("certify", "--model-url", url, *OPTIONS, *SURE, "--prices", "prices.yaml")
+        assert command(*options, "--max-cost", "1") == 0
+        first = certificate()
+        assert "It is open whether endpoint/simulated uses 2k." in command.out
+        assert "HELM_LONGCTX_MAX_COST=1 allows" in first["stop"]
+        assert 0 < first["spent_by_this_command"] <= 1
+        assert command(*options, "--max-cost", "50") == 0
+    with_text = [prompt for prompt in asked if len(prompt) > 1000]  # without texts some questions are equal
+    assert len(with_text) == len(set(with_text))
+    assert certificate()["holds"] is True
+    assert certificate()["dollars"] == pytest.approx(
+        first["spent_by_this_command"] + certificate()["spent_by_this_command"]
+    )
+
+
+def test_a_dry_run_sends_nothing(command: Command) -> None:
+    """`--dry-run` prints the largest plan with its price, sends nothing and writes no certificate."""
+    Path("dry.yaml").write_text("endpoint/simulated: {input: 1, output: 1}\n")
+    with serve(SimulatedModel()) as (url, asked):
+        assert command("certify", "--model-url", url, *OPTIONS, "--prices", "dry.yaml", "--dry-run") == 0
+    assert asked == []
+    assert not Path("out").exists()
+    # 150 questions at 1k and 300 at 2k with their budgets, and 50 without a text.
+    row = next(line for line in command.out.splitlines() if "2k" in line)
+    assert [cell.strip() for cell in row.split("│")[1:-1]][2:] == ["300", "$0.07", "$0.70"]
+    assert "at most; --max-cost stops earlier. Nothing was sent." in command.out
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--claim", "2z"), "certify: --claim: length='2z' is invalid"),
+        (("--claim", "1k"), "--claim='1k' is invalid; give at least twice the shortest length, 1k"),
+        (("--max-cost", "3"), "--max-cost=3 needs the prices of endpoint/simulated"),
+        (("--max-cost", "0"), "--max-cost=0.0 is invalid; give a number above 0"),
+    ],
+)
+def test_mistakes(command: Command, options: tuple[str, ...], message: str) -> None:
+    """A mistake is one line, before anything is sent."""
+    with serve(SimulatedModel()) as (url, asked):
+        assert command("certify", "--model-url", url, *OPTIONS, *options) == 2
+    assert message in command.err
+    assert command.err.count("\n") == 1
+    assert asked == []
+
+
+def test_a_folder_with_another_certificate(command: Command) -> None:
+    """A folder that has the answers to other questions is refused, so that certificates are never mixed."""
+    Path("out").mkdir()
+    Path("out/design.json").write_text('{"claim": 4096, "seed": 1}')
+    with serve(SimulatedModel()) as (url, _):
+        assert command("certify", "--model-url", url, *OPTIONS) == 2
+    assert "this folder has a certificate with other options; give another one" in command.err

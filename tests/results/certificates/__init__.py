@@ -1,0 +1,1 @@
+"""Tests of certificates of the context's length."""

@@ -1,0 +1,218 @@
+"""Runs certificates against simulated servers without HTTP: with real prompts, or with known curves at any length."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from statistics import fmean
+from typing import Any
+
+from helm_longctx.data.root import DataRoot
+from helm_longctx.results.certificates.answers import PLACES, Answered, Block, Reply
+from helm_longctx.results.certificates.search import Design
+from helm_longctx.runner.certification.procedure import Ask
+from helm_longctx.tasks.registry import find_benchmark
+from helm_longctx.tasks.task import MAIN_METRIC, Settings
+from helm_longctx.tasks.token_estimate import estimate_tokens
+from tests.support import endpoints
+from tests.support.endpoints import SimulatedModel
+
+KINDS = ("recall", "paraphrase", "graph", "count", "conversation")
+
+SKILL = 0.97
+"""Share of right answers about what a server sees."""
+
+DEPTHS = (0.0, 0.25, 0.5, 0.75, 1.0)
+
+Seen = Callable[[float, int], bool]
+"""(depth, length) → whether the server uses what stands there."""
+
+
+@dataclass(frozen=True)
+class Server:
+    """A simulated server, and what a certificate must say about it.
+
+    Args:
+        see: makes the server that reads real prompts, from the window in tokens.
+        seen: which parts of a text it uses, by the window.
+        findings: the names of the findings, all of them.
+        counts_window: whether it counts at most the tokens of its window.
+        is_honest: whether the claim holds.
+    """
+
+    name: str
+    see: Callable[[int], endpoints.See]
+    seen: Callable[[int], Seen]
+    findings: frozenset[str] = frozenset()
+    counts_window: bool = False
+    is_honest: bool = False
+
+    def is_found_out(self, record: Mapping[str, Any], window: int) -> bool:
+        """Whether a certificate says the truth about the server: its effective length in each kind, and what it does."""
+        claim, kinds = record["claim"], record["kinds"]
+        if {each["name"] for each in record["findings"]} != self.findings or record["holds"] is not self.is_honest:
+            return False
+        return all(kind["effective"] == (claim if self.is_honest else window) for kind in kinds)
+
+
+def _within(window: int, seen: Callable[[float, int], bool]) -> Seen:
+    return lambda depth, length: length <= window or seen(depth, length)
+
+
+def _end(window: int) -> Seen:
+    return _within(window, lambda depth, length: (1 - depth) * length < window)
+
+
+SERVERS = (
+    Server("honest", lambda window: endpoints.honest, lambda window: lambda depth, length: True, is_honest=True),
+    Server(
+        "forgets beyond a length",
+        endpoints.forgetful,
+        lambda window: _within(window, lambda depth, length: False),
+        frozenset({"nothing_used"}),
+    ),
+    Server("cuts silently", endpoints.cutting, _end, frozenset({"cuts", "end_only"}), counts_window=True),
+    Server("uses only the end", endpoints.short_sighted, _end, frozenset({"end_only"})),
+    Server(
+        "loses the middle",
+        endpoints.middle_blind,
+        lambda window: _within(window, lambda depth, length: not 0.2 < depth < 0.8),
+        frozenset({"middle_lost"}),
+    ),
+)
+
+
+def ask_prompts(see: endpoints.See, tokens: list[int]) -> Ask:
+    """Return a function that asks a simulated model real prompts, and adds their tokens to a list."""
+    model, tasks = SimulatedModel(see, SKILL), {task.name: task for task in find_benchmark("fresh_text").tasks}
+
+    def ask_block(block: Block) -> Answered:
+        task = tasks[block.kind]
+        context = "full" if block.has_text else "none"
+        settings = Settings(block.length, seed=block.seed, num_samples=block.count, context=context)
+        replies = []
+        for example in task.load(task, settings, DataRoot.find(".")):
+            messages = task.prompt(example).messages
+            text, counted = model.answer(messages)
+            sent = estimate_tokens("\n".join(each["content"] for each in messages))
+            tokens.append(sent)
+            scores = task.scores({"prediction": text, "references": example.references})
+            places = tuple(scores[place] for place in PLACES if place in scores)
+            replies.append(Reply(scores[MAIN_METRIC], places=places, sent=sent, counted=counted))
+        return Answered(block, replies)
+
+    return lambda blocks: [ask_block(block) for block in blocks]
+
+
+@dataclass
+class Curve:
+    """Draws scores as the tasks give them for what a server sees, without making prompts.
+
+    Attributes:
+        tokens: the tokens that were sent.
+    """
+
+    server: Server
+    window: int
+    random: Random
+    tokens: list[int] = field(default_factory=list)
+
+    def ask(self, blocks: Sequence[Block]) -> list[Answered]:
+        """Answer blocks."""
+        return [Answered(block, [self._reply(block) for _ in range(block.count)]) for block in blocks]
+
+    def _reply(self, block: Block) -> Reply:
+        self.tokens.append(block.length if block.has_text else 1)
+        is_wrong = not block.has_text or self.random.random() > SKILL
+        places, score = self.draw(block.kind, block.length, is_wrong)
+        counted = min(block.length, self.window) if self.server.counts_window else block.length
+        return Reply(score, places=places, sent=block.length, counted=counted)
+
+    def draw(self, kind: str, length: int, is_wrong: bool) -> tuple[tuple[float, ...], float]:
+        """Return whether each place was found, for exact recall, and the score."""
+        seen = self.server.seen(self.window)
+
+        def look(depths: Sequence[float]) -> list[bool]:
+            return [not is_wrong and seen(depth, length) for depth in depths]
+
+        draw = self.random.random
+        if kind == "recall":
+            found = tuple(map(float, look(DEPTHS)))
+            return found, fmean(found)
+        if kind == "paraphrase":
+            return (), float(look([draw()])[0])
+        if kind == "graph":
+            return (), _prefix(look([draw() for _ in range(3)])) / 3
+        if kind == "count":
+            number = self.random.randint(4, 9)
+            share = fmean(look([(place + draw()) / number for place in range(number)]))
+            return (), (2 * share / (1 + share) + (share == 1)) / 2
+        which = self.random.randrange(3)
+        return (), float(_prefix(look([(place + draw()) / 3 for place in range(3)])) > which)
+
+
+def _prefix(found: Sequence[bool]) -> int:
+    return found.index(False) if False in found else len(found)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A fixed grid: all kinds at all lengths with the same number of questions, and the same largest error.
+
+    The test of a cell is the Chernoff bound for means of scores in 0…1, which for right and wrong answers is about the
+    exact test. The cells share the error equally.
+
+    Args:
+        count: number of questions in each cell.
+    """
+
+    design: Design
+    count: int
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of all prompts."""
+        return self.count * len(self.design.kinds) * sum(self.design.lengths)
+
+    def decide(self, scores: Sequence[float], threshold: float) -> bool | None:
+        """Return whether a length is effective; None if that is open."""
+        cells = len(self.design.kinds) * (len(self.design.lengths) - 1)
+        mean = fmean(scores)
+        divergence = sum(
+            part * math.log(part / other) for part, other in ((mean, threshold), (1 - mean, 1 - threshold)) if part > 0
+        )
+        return mean > threshold if len(scores) * divergence >= math.log(cells / self.design.error) else None
+
+    def is_found_out(self, server: Server, window: int, random: Random) -> bool:
+        """Whether a grid decides the claim of each kind, and, if it does not hold, both lengths around the window."""
+        curve = Curve(server, window, random)
+        for kind in self.design.kinds:
+            base = fmean(self._scores(curve, kind, self.design.shortest))
+            threshold = self.design.share * base
+            claim = self.decide(self._scores(curve, kind, self.design.claim), threshold)
+            if claim is not server.is_honest:
+                return False
+            if not server.is_honest and self.decide(self._scores(curve, kind, window), threshold) is not True:
+                return False
+        return True
+
+    def _scores(self, curve: Curve, kind: str, length: int) -> list[float]:
+        return [curve.draw(kind, length, curve.random.random() > SKILL)[1] for _ in range(self.count)]
+
+
+def smallest_grid(design: Design, servers: Sequence[Server], window: int, rounds: int, wanted: float) -> Grid:
+    """Return the smallest grid that finds out each server in a share of the rounds."""
+
+    def is_enough(count: int) -> bool:
+        grid, random = Grid(design, count), Random(count)
+        return all(fmean(grid.is_found_out(each, window, random) for _ in range(rounds)) >= wanted for each in servers)
+
+    low, high = 4, 8
+    while not is_enough(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_enough(middle) else (middle, high)
+    return Grid(design, high)

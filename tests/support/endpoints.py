@@ -1,0 +1,213 @@
+"""Simulates models with known curves: they see a part of a prompt, and answer questions about it without a fault."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from helm_longctx.tasks.token_estimate import estimate_tokens
+
+Messages = Sequence[Mapping[str, str]]
+
+ORDINALS = ("first", "second", "third")
+
+
+@dataclass(frozen=True)
+class View:
+    """What a server reads of a prompt.
+
+    Args:
+        text: the text of all earlier turns, and of the last one without its question, with other characters in the
+            places that are not seen.
+        counted: the tokens that the server says it has read.
+        is_lost: whether the model answers nothing.
+    """
+
+    text: str
+    counted: int
+    is_lost: bool = False
+
+
+See = Callable[[str, int], View]
+"""(text without the question, tokens of the prompt) → what the server reads."""
+
+
+def honest(text: str, tokens: int) -> View:
+    """Read everything."""
+    return View(text, tokens)
+
+
+def forgetful(limit: int) -> See:
+    """Read everything up to a number of tokens, and nothing of longer prompts."""
+    return lambda text, tokens: View(text, tokens, is_lost=tokens > limit)
+
+
+def cutting(window: int) -> See:
+    """Cut the start of longer prompts without an error, and count only the rest."""
+    return lambda text, tokens: View(_keep_end(text, tokens, window), min(tokens, window))
+
+
+def short_sighted(window: int) -> See:
+    """Use only the end of longer prompts, but count all of their tokens."""
+    return lambda text, tokens: View(_keep_end(text, tokens, window), tokens)
+
+
+def middle_blind(limit: int, start: float = 0.2, end: float = 0.8) -> See:
+    """Use both ends of prompts above a number of tokens, but not what is between them."""
+
+    def see(text: str, tokens: int) -> View:
+        if tokens <= limit:
+            return View(text, tokens)
+        first, last = int(start * len(text)), int(end * len(text))
+        return View(f"{text[:first]}\n{'#' * 20}\n{text[last:]}", tokens)
+
+    return see
+
+
+def _keep_end(text: str, tokens: int, window: int) -> str:
+    return text if tokens <= window else text[-int(len(text) * window / tokens) :]
+
+
+@dataclass(frozen=True)
+class SimulatedModel:
+    """A model that answers correctly about what it sees, except for a share of its answers, which are nonsense.
+
+    Args:
+        see: what the server reads.
+        skill: share of right answers about what is seen.
+        window: tokens above which prompts are refused with an error; None if none are.
+    """
+
+    see: See = honest
+    skill: float = 0.97
+    window: int | None = None
+
+    def answer(self, messages: Messages) -> tuple[str, int]:
+        """Return the answer, and the tokens of the prompt that the server counts."""
+        *earlier, last = [f"{each['role']}: {each['content']}" for each in messages]
+        head, _, question = last.rpartition("\n\n") if not earlier else ("", "", last)
+        text = "\n".join([*earlier, head])
+        view = self.see(text, estimate_tokens(f"{text}\n{question}"))
+        chance = random.Random(f"{question}{len(text)}").random()
+        right = "" if view.is_lost or chance > self.skill else solve(view.text, question)
+        return right or "I do not know.", view.counted
+
+
+def solve(text: str, question: str) -> str:
+    """Return the answer to a question of fresh text from the text, as far as it is there."""
+    solvers: Mapping[str, Callable[[str, str], str]] = {
+        "What are the codes": _codes,
+        "Which of the people": _person,
+        "Start at": _path,
+        "In which towns": _towns,
+        "things did your": _things,
+    }
+    return next((solver(text, question) for start, solver in solvers.items() if start in question), "")
+
+
+def _codes(text: str, question: str) -> str:
+    things = question.partition(":")[2].partition("?")[0].split(",")
+    found = (re.search(rf"The code of {re.escape(thing.strip())} is (\d+)", text) for thing in things)
+    return ", ".join(match[1] if match else "unknown" for match in found)
+
+
+def _person(text: str, question: str) -> str:
+    from helm_longctx.benchmarks.fresh_text.associations import ASSOCIATIONS
+
+    asked = re.search(r"Which of the people (.*)\?", question)
+    fact = next(fact for fact, what in ASSOCIATIONS if asked and what == asked[1])
+    found = re.search(rf"^(\w+ \w+) {fact}\.$", text, re.MULTILINE)
+    return found[1] if found else ""
+
+
+def _path(text: str, question: str) -> str:
+    arrows = dict(re.findall(r"^(\d{7}) -> (\d{7})$", text, re.MULTILINE))
+    node, path = re.findall(r"\d{7}", question)[0], []
+    for _ in range(3):
+        if (node := arrows.get(node, "")) == "":
+            break
+        path.append(node)
+    return ", ".join(path)
+
+
+def _towns(text: str, question: str) -> str:
+    bird = re.search(r"towns were (\w+) seen", question)
+    towns = re.findall(rf"^In (\w+) \d+ {bird[1]} were seen\.$", text, re.MULTILINE) if bird else []
+    return f"{', '.join(towns)}\n{len(towns)}"
+
+
+def _things(text: str, question: str) -> str:
+    asked = re.search(r"your (\w+) answer about the (.*) name at its end", question)
+    if asked is None:
+        return ""
+    pattern = rf"user: Tell me about the {re.escape(asked[2])}\.\nassistant: .*? It comes with: (.*)\."
+    found = re.findall(pattern, text)
+    place = ORDINALS.index(asked[1])
+    return found[place] if place < len(found) else ""
+
+
+def reply(model: SimulatedModel, body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the body of a chat completion in OpenAI's protocol."""
+    text, counted = model.answer(body["messages"])
+    usage = {"prompt_tokens": counted, "completion_tokens": estimate_tokens(text)}
+    choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+    total = {**usage, "total_tokens": sum(usage.values())}
+    return {
+        "id": "x",
+        "object": "chat.completion",
+        "created": 0,
+        "model": body["model"],
+        "choices": [choice],
+        "usage": total,
+    }
+
+
+@contextmanager
+def serve(model: SimulatedModel) -> Iterator[tuple[str, list[str]]]:
+    """Serve a model on the loopback interface until the block ends. Yield its address, and the prompts that it got."""
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            self.send(200, {"object": "list", "data": [{"id": "simulated", "object": "model"}]})
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            if not self.path.endswith("/chat/completions"):
+                self.send(404, {"error": {"message": "not found", "code": "not_found"}})
+                return
+            text = "\n".join(each["content"] for each in body["messages"])
+            if model.window and estimate_tokens(text) > model.window:
+                message = f"This model's maximum context length is {model.window} tokens."
+                self.send(400, {"error": {"message": message, "code": "context_length_exceeded"}})
+                return
+            asked.append(text)
+            self.send(200, reply(model, body))
+
+        def send(self, status: int, body: Mapping[str, Any]) -> None:
+            content = json.dumps(body).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *arguments: object) -> None:
+            """Print nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/v1", asked
+    finally:
+        server.shutdown()
+        server.server_close()
