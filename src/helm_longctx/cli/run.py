@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from helm_longctx.cli.estimate import print_estimates
+from helm_longctx.cli.protocols import print_comparisons, print_protocols
 from helm_longctx.cli.results import show_scores
 from helm_longctx.cli.shared import fill_registries
 from helm_longctx.errors import InputError, bad_argument
@@ -94,11 +95,26 @@ def run(
     Everything is checked before anything is sent. It can be interrupted and repeated: no answer is paid for twice.
     """
     arguments = {name: value for name, value in locals().items() if value is not None}
+    make_configured_runs(config, arguments, quiet, verbose)
+
+
+def make_configured_runs(
+    path: Path | None, arguments: Mapping[str, Any], quiet: bool, verbose: bool, published: str = ""
+) -> None:
+    """Make the runs of a file and of the command's options, or print them in a dry run.
+
+    Args:
+        arguments: the options that were given, by the names of their parameters.
+        published: the published model with which protocols are compared; empty for the model of the same name.
+
+    Raises:
+        InputError: there is a mistake in the configuration, or a run fails.
+    """
     with _set_log_levels(quiet, verbose) as prints:
-        _run(config, _options(arguments), prints)
+        _run(path, _options(arguments), prints, published)
 
 
-def _run(path: Path | None, options: Options, prints: TextIO) -> None:
+def _run(path: Path | None, options: Options, prints: TextIO, published: str) -> None:
     from helm_longctx.cli.config.load import load_config
 
     config = load_config(path, options)
@@ -108,15 +124,19 @@ def _run(path: Path | None, options: Options, prints: TextIO) -> None:
         with redirect_stdout(prints):  # HELM prints where it looks for credentials
             fill_registries(config.local_path)
             plan = make_plan(config)
-            estimates = plan.estimates() if config.dry_run else []
+            estimates = plan.estimates() if config.dry_run or config.protocols else []
+        print_protocols(config.protocols or [])
         if config.dry_run:
             _print_plan(plan, estimates)
         else:
+            _print_estimates(estimates)
             with redirect_stdout(prints):
                 failure = _make_runs(plan)
             _print_scores(plan, has_failed=failure is not None)
             if failure:
                 raise failure
+            folder = suite_path(config.output_path, config.suite)
+            print_comparisons(config.protocols or [], folder, plan.deployments, published)
 
 
 def _options(arguments: Mapping[str, Any]) -> Options:
@@ -141,6 +161,7 @@ _PATHS: Mapping[str, tuple[str, ...]] = {
     **{name: (name,) for name in ("suite", "output_path", "local_path", "parallelism", "dry_run")},
     **{name: ("limits", name) for name in ("max_eval_instances", "max_cost", "request_timeout", "max_retries")},
     "entry": ("entries",),
+    "protocol": ("protocols",),
     "conf_path": ("conf_paths",),
 }
 """The key path of each argument whose value stands in a configuration unchanged."""
@@ -156,7 +177,7 @@ _MAPPING_PATHS: Mapping[str, tuple[str, ...]] = {"argument": ("arguments",), "ju
 """The key path of each argument whose values are `NAME=VALUE`."""
 
 _ENDPOINT_KEYS = {"model_url": "url", "model_name": "model", "model_type": "type", "tokenizer": "tokenizer"} | {
-    name: name for name in ("api_key_env", "context")
+    name: name for name in ("api_key_env", "context", "reasoning_effort")
 }
 """The key of each argument about the model of `--model-url`."""
 
@@ -216,12 +237,16 @@ def _print_plan(plan: Plan, estimates: list[Estimate]) -> None:
         print(f"{command}\n")
     for endpoint in plan.missing:
         print(f"No request was sent to {endpoint.url}: the estimate uses the values in the configuration.")
+    _print_estimates(estimates)
+    if others := len(plan.specs) - len(estimates):
+        print(f"{others} runs of HELM's other scenarios are not in the estimate.")
+
+
+def _print_estimates(estimates: list[Estimate]) -> None:
     if estimates:
         from helm_longctx.models.apis.prices import PRICES
 
         print_estimates(estimates, f"name a file of prices in {PRICES} or, in the YAML file, in limits.prices")
-    if others := len(plan.specs) - len(estimates):
-        print(f"{others} runs of HELM's other scenarios are not in the estimate.")
 
 
 def _make_runs(plan: Plan) -> InputError | None:

@@ -14,6 +14,7 @@ from functools import cached_property
 from helm_longctx.data.tables import read_table
 from helm_longctx.tasks.lengths import INPUT_TOKENS, Axis, parse_length
 from helm_longctx.tasks.models import ModelProperties
+from helm_longctx.tasks.protocols import Protocol
 from helm_longctx.tasks.task import Task
 
 
@@ -142,6 +143,7 @@ class Benchmark:
         axis: what the lengths count; None if the benchmark has no lengths.
         published: loads published results.
         models: loads what the publication says about its models, by name.
+        protocols: loads the reported protocols, which say how published numbers of model releases were measured.
         floors: the published models that need no understanding, such as random guesses. They are not ranked.
         sweeps: tasks that differ in one property, over which pages have curves.
         effective_score: the score below which the publication calls a length not effective; None if it has no such
@@ -166,6 +168,7 @@ class Benchmark:
     # These are functions, because only tables need the files. The defaults return an empty tuple and dictionary.
     published: Callable[[], tuple[Published, ...]] = tuple
     models: Callable[[], Mapping[str, ModelProperties]] = dict
+    protocols: Callable[[], tuple[Protocol, ...]] = tuple
     floors: tuple[str, ...] = ()
     sweeps: tuple[Sweep, ...] = ()
     effective_score: float | None = None

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from helm_longctx.benchmarks.aa_lcr.data import BUDGET, QUESTIONS, REPEATS, SOURCE, load
 from helm_longctx.benchmarks.aa_lcr.prompts import PROMPT
 from helm_longctx.benchmarks.aa_lcr.scoring import JUDGE, score
 from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Benchmark, Category, Metric
 from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, SPREAD, STRICT
+from helm_longctx.tasks.protocols import read_protocols
 from helm_longctx.tasks.task import Task
 from helm_longctx.tasks.template import Template
 
@@ -46,5 +49,6 @@ AA_LCR = Benchmark(
         STRICT,
         SPREAD,
     ),
+    protocols=partial(read_protocols, __package__),
     axis=None,
 )

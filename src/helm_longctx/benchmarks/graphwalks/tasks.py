@@ -14,6 +14,7 @@ from helm_longctx.benchmarks.graphwalks.scoring import score
 from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Benchmark, Category, Metric
 from helm_longctx.tasks.lengths import LARGEST, Axis
+from helm_longctx.tasks.protocols import read_protocols
 from helm_longctx.tasks.task import Loader, Task
 from helm_longctx.tasks.template import NO_TEMPLATE
 
@@ -72,5 +73,6 @@ GRAPHWALKS = Benchmark(
         Metric("f1", "F1", "F1 of the nodes that the last line lists after Final Answer."),
         Metric("f1_card", "F1 of the card", "F1 by the code on the data set's card, which misreads the first node."),
     ),
+    protocols=partial(read_protocols, __package__),
     axis=Axis("tokens of the prompt, about", longest=LARGEST),
 )
