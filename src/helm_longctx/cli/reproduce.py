@@ -13,6 +13,8 @@ from helm_longctx.cli.protocols import print_comparisons, print_protocol_list, p
 from helm_longctx.cli.run import Parallelism, Quiet, Texts, Verbose, make_configured_runs
 from helm_longctx.errors import InputError
 from helm_longctx.results.leaderboard.suite import suite_folder
+from helm_longctx.tasks.protocols import find_protocol
+from helm_longctx.tasks.registry import BENCHMARKS
 
 _MODEL = "model="
 
@@ -69,7 +71,9 @@ def reproduce(
         arguments["model"] = [*models, *arguments.get("model", [])]
     if not name:
         _list(arguments.keys() & {*_MODELS, "suite"})
-    elif any(key in arguments for key in _MODELS):
+        return
+    name = find_protocol(name, BENCHMARKS)[1].name
+    if any(key in arguments for key in _MODELS):
         own = {key: value for key, value in arguments.items() if key not in ("quiet", "verbose", "published")}
         make_configured_runs(None, {"suite": "reproduce", **own, "protocol": [name]}, quiet, verbose, published or "")
     else:

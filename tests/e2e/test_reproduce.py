@@ -1,0 +1,195 @@
+"""Tests of `reproduce` on a local server whose answers are made to score a known value."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import fmean
+from unittest import mock
+
+import pytest
+
+from helm_longctx.benchmarks.mrcr import data
+from helm_longctx.benchmarks.mrcr.data import LENGTHS, NEEDLES, PATH
+from helm_longctx.data.root import ENVIRONMENT, DataRoot
+from helm_longctx.tasks.entry import parse_entry
+from helm_longctx.tasks.loading import load_examples
+from helm_longctx.tasks.protocols import find_protocol
+from helm_longctx.tasks.registry import BENCHMARKS
+from tests.benchmarks.aa_lcr.fabricate import build_aa_lcr
+from tests.benchmarks.graphwalks.fabricate import build_graphwalks
+from tests.benchmarks.longbench_v2.fabricate import build_longbench_v2
+from tests.benchmarks.lv_eval.fabricate import build_lv_eval
+from tests.benchmarks.mrcr_v2.fabricate import build_mrcr_v2
+from tests.support.commands import Command
+from tests.support.fabricate_words import write
+from tests.support.servers.llm import Server, serve
+from tests.support.servers.models import Model
+
+ROWS = 4
+"""Conversations in a bin."""
+RIGHT = dict(zip(LENGTHS, (4, 3, 3, 2, 2, 1, 1, 0), strict=True))
+"""How many of them the server answers, by length, so that each bin has another score."""
+
+WRONG = "I do not know."
+
+
+def conversation(needles: int, length: str, number: int) -> dict[str, object]:
+    """Return a row of MRCR of a bin, whose first text says its tokens."""
+    tokens = LENGTHS[length] * 3 // 4
+    secret, text = f"q{needles}{length}{number}", f"A poem {number} of {length}."
+    messages = [
+        {"role": "user", "content": f"tokens={tokens} " + "a " * (LENGTHS[length] // 3)},
+        {"role": "assistant", "content": text},
+        {"role": "user", "content": f"Prepend {secret} to the 1st (1 indexed) poem about {needles}. Do not include any other text."},
+    ]
+    return {
+        "prompt": json.dumps(messages), "answer": secret + text, "random_string_to_prepend": secret, "n_needles": needles,
+        "desired_msg_index": 1, "total_messages": 3,
+    }  # fmt: skip
+
+
+def count_tokens(text: str) -> int:
+    """Return the tokens that a text says it has, because tiktoken's file is not there."""
+    said = re.match(r"tokens=(\d+)", text)
+    return int(said[1]) if said else 0
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a mirror with the data of several benchmarks."""
+    folder = tmp_path_factory.mktemp("data")
+    write(folder / PATH, [conversation(n, length, i) for n in NEEDLES for length in LENGTHS for i in range(ROWS)])
+    for build in (build_graphwalks, build_mrcr_v2, build_longbench_v2, build_lv_eval, build_aa_lcr):
+        build(folder)
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def data_of_the_mirror(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Use the mirror, and count tokens without tiktoken's file."""
+    monkeypatch.setenv(ENVIRONMENT, str(root))
+    with mock.patch.object(data, "o200k_counter", return_value=count_tokens):
+        yield
+
+
+def answers(root: Path, protocol: str, right: Mapping[str, int] | int) -> dict[str, str]:
+    """Return the right answers to the first questions of each of a protocol's entries, by the end of the prompt."""
+    benchmark, found = find_protocol(protocol, BENCHMARKS)
+    known = {}
+    for entry in (parse_entry([benchmark], text) for text in found.entries):
+        for task in entry.tasks:
+            examples = list(load_examples(task, entry.settings, DataRoot(root, mirror=True)))
+            count = right if isinstance(right, int) else right[entry.label]
+            for example in examples[:count]:
+                prompt = task.prompt(example).messages[-1]["content"]
+                known[prompt] = answer_of(benchmark.name, example.references)
+    return known
+
+
+def answer_of(benchmark: str, references: Sequence[str]) -> str:
+    """Return an answer that is right."""
+    if benchmark == "graphwalks":
+        return f"Final Answer: [{', '.join(references)}]"
+    return f"The correct answer is ({references[0]})" if benchmark == "longbench_v2" else references[0]
+
+
+@contextmanager
+def oracle(known: Mapping[str, str], wrong: str = WRONG) -> Iterator[Server]:
+    """Run a server that knows some answers."""
+
+    def answer(prompt: str) -> str:
+        return next((text for question, text in known.items() if prompt.endswith(question)), wrong)
+
+    with serve(answer, models={"tiny": Model()}) as server:
+        yield server
+
+
+def score_of(out: str, model: str = "endpoint/tiny") -> tuple[float, str, str]:
+    """Return the score, the interval and the number of questions that the table shows for a model."""
+    row = re.search(rf"│ {re.escape(model)} +│ +([\d.]+) │ (.+?) +│ +([\d,]+) │ measured here", out)
+    assert row, out
+    return float(row[1]), row[2], row[3]
+
+
+def run(command: Command, protocol: str, server: Server, *options: str) -> None:
+    """Run a protocol against a server."""
+    arguments = ["--model-url", server.address, "--model-name", "tiny", "--suite", "s", "--quiet", *options]
+    assert command("reproduce", protocol, *arguments) == 0, command.err
+
+
+def test_every_bin_and_every_mean_over_bins(command: Command, root: Path) -> None:
+    """MRCR's bins, DeepSeek's mean over eight bins and Context Arena's area are printed to the digit, with one run of each bin."""
+    with oracle(answers(root, "deepseek mrcr 1m mmr", RIGHT)) as server:
+        run(command, "DeepSeek's MRCR 1M (MMR)", server)
+        shares = {length: count / ROWS for length, count in RIGHT.items()}
+        assert score_of(command.out)[0] == round(100 * fmean(shares.values()), 2) == 50.0
+        assert score_of(command.out)[2] == "32"
+        asked = len(server.calls)
+        for length, share in shares.items():
+            bin_name = f"{LENGTHS[length] // 2048}k-{length}"
+            run(command, f"openai mrcr v2 8-needle {bin_name}", server)
+            assert score_of(command.out)[0] == 100 * share
+        run(command, "context arena 8-needle auc 1m", server)
+        # The trapezoidal rule, written out: each pair of neighbours counts by the width between them.
+        sizes = list(LENGTHS.values())
+        pairs = zip(sizes, sizes[1:], list(shares.values()), list(shares.values())[1:], strict=False)
+        area = sum((right - left) * (a + b) / 2 for left, right, a, b in pairs) / (sizes[-1] - sizes[0])
+        assert score_of(command.out)[0] == round(100 * area, 2)
+        # Nothing is asked twice, because a protocol has the runs of the others.
+        assert len(server.calls) == asked
+
+
+def test_anthropics_graphwalks(command: Command, root: Path) -> None:
+    """Anthropic's protocol asks each question five times at temperature 1, and an empty answer to no node scores 1."""
+    protocol = "anthropic graphwalks bfs 256k"
+    with oracle(answers(root, protocol, 1)) as server:
+        run(command, protocol, server, "--published", "Claude Opus 4.8")
+        assert score_of(command.out) == (100.0, score_of(command.out)[1], "1")
+        asked = [body for body in server.bodies if "Operation:" in json.dumps(body)]
+        assert len(asked) == 5
+        assert {body["temperature"] for body in asked} == {1.0}
+    assert "Not comparable with the published 85.9 of Claude Opus 4.8: the page does not say the reasoning eff" in command.out
+
+
+def test_openais_graphwalks_is_graded_by_the_card(command: Command, root: Path) -> None:
+    """OpenAI's protocol uses the metric of the card, which reads only the very last line."""
+    protocol = "openai graphwalks parents 1m"
+    known = {prompt: f"{text}\n" for prompt, text in answers(root, protocol, 1).items()}
+    with oracle(known) as server:
+        run(command, protocol, server)
+        assert score_of(command.out)[0] == 0.0
+    with oracle(answers(root, protocol, 1)) as server:
+        run(command, protocol, server, "--suite", "t", "--local-path", "other")
+        assert score_of(command.out)[0] == 100.0
+
+
+@pytest.mark.parametrize(
+    ("protocol", "right", "expected", "n"),
+    [
+        ("google mrcr v2 8-needle 128k average", 3, 50.0, 6),
+        ("longbench v2 no cot", 9, 75.0, 12),
+        ("openai graphwalks bfs <128k", 3, 50.0, 6),
+        ("nemo graphwalks 1m", 1, 100 * 6 / 16, 16),
+        ("openai mrcr v1 2-needle 128k", 1, 25.0, 4),
+        ("nemo mrcr 128k", 2, 50.0, 60),
+    ],
+)
+def test_means_over_questions(command: Command, root: Path, protocol: str, right: int, expected: float, n: int) -> None:
+    """Protocols that average over questions print the share of right answers to the digit."""
+    with oracle(answers(root, protocol, right)) as server:
+        run(command, protocol, server)
+    assert score_of(command.out)[0] == expected
+    assert score_of(command.out)[2] == str(n)
+
+
+def test_means_over_tasks(command: Command, root: Path) -> None:
+    """LV-Eval's score is the unweighted mean over its 11 data sets, as the authors' table has it."""
+    protocol = "lv-eval 16k"
+    with oracle({}, wrong="") as server:
+        run(command, protocol, server)
+    assert score_of(command.out)[0] == 0.0
+    assert "Not comparable" in command.out
