@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
 from unittest import mock
@@ -34,6 +35,9 @@ ROWS = 4
 RIGHT = dict(zip(LENGTHS, (4, 3, 3, 2, 2, 1, 1, 0), strict=True))
 """How many of them the server answers, by length, so that each bin has another score."""
 
+SHORT = ("8k", "16k", "32k", "64k", "128k")
+"""The lengths that have rows of all needles; the others have rows of 8 needles."""
+
 WRONG = "I do not know."
 
 
@@ -44,7 +48,10 @@ def conversation(needles: int, length: str, number: int) -> dict[str, object]:
     messages = [
         {"role": "user", "content": f"tokens={tokens} " + "a " * (LENGTHS[length] // 3)},
         {"role": "assistant", "content": text},
-        {"role": "user", "content": f"Prepend {secret} to the 1st (1 indexed) poem about {needles}. Do not include any other text."},
+        {
+            "role": "user",
+            "content": f"Prepend {secret} to the 1st (1 indexed) poem about {needles}. Do not include any other text.",
+        },
     ]
     return {
         "prompt": json.dumps(messages), "answer": secret + text, "random_string_to_prepend": secret, "n_needles": needles,
@@ -62,7 +69,8 @@ def count_tokens(text: str) -> int:
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a mirror with the data of several benchmarks."""
     folder = tmp_path_factory.mktemp("data")
-    write(folder / PATH, [conversation(n, length, i) for n in NEEDLES for length in LENGTHS for i in range(ROWS)])
+    places = [(needles, length) for needles in NEEDLES for length in LENGTHS if needles == 8 or length in SHORT]
+    write(folder / PATH, [conversation(*place, number) for place in places for number in range(ROWS)])
     for build in (build_graphwalks, build_mrcr_v2, build_longbench_v2, build_lv_eval, build_aa_lcr):
         build(folder)
     return folder
@@ -121,6 +129,11 @@ def run(command: Command, protocol: str, server: Server, *options: str) -> None:
     assert command("reproduce", protocol, *arguments) == 0, command.err
 
 
+def compare(command: Command, protocol: str) -> None:
+    """Compare the runs of the suite with a protocol, without asking a model."""
+    assert command("reproduce", protocol, "--suite", "s") == 0, command.err
+
+
 def test_every_bin_and_every_mean_over_bins(command: Command, root: Path) -> None:
     """MRCR's bins, DeepSeek's mean over eight bins and Context Arena's area are printed to the digit, with one run of each bin."""
     with oracle(answers(root, "deepseek mrcr 1m mmr", RIGHT)) as server:
@@ -129,18 +142,17 @@ def test_every_bin_and_every_mean_over_bins(command: Command, root: Path) -> Non
         assert score_of(command.out)[0] == round(100 * fmean(shares.values()), 2) == 50.0
         assert score_of(command.out)[2] == "32"
         asked = len(server.calls)
-        for length, share in shares.items():
-            bin_name = f"{LENGTHS[length] // 2048}k-{length}"
-            run(command, f"openai mrcr v2 8-needle {bin_name}", server)
-            assert score_of(command.out)[0] == 100 * share
-        run(command, "context arena 8-needle auc 1m", server)
-        # The trapezoidal rule, written out: each pair of neighbours counts by the width between them.
-        sizes = list(LENGTHS.values())
-        pairs = zip(sizes, sizes[1:], list(shares.values()), list(shares.values())[1:], strict=False)
-        area = sum((right - left) * (a + b) / 2 for left, right, a, b in pairs) / (sizes[-1] - sizes[0])
-        assert score_of(command.out)[0] == round(100 * area, 2)
+        run(command, "openai mrcr v2 8-needle 4k-8k", server)
         # Nothing is asked twice, because a protocol has the runs of the others.
         assert len(server.calls) == asked
+    for length, share in shares.items():
+        compare(command, f"openai mrcr v2 8-needle {LENGTHS[length] // 2048}k-{length}")
+        assert score_of(command.out)[0] == 100 * share
+    compare(command, "context arena 8-needle auc 1m")
+    # The trapezoidal rule, written out: each pair of neighbours counts by the width between them.
+    points = list(zip(LENGTHS.values(), shares.values(), strict=True))
+    area = sum((b - a) * (low + high) / 2 for (a, low), (b, high) in pairwise(points)) / (points[-1][0] - points[0][0])
+    assert score_of(command.out)[0] == round(100 * area, 2)
 
 
 def test_anthropics_graphwalks(command: Command, root: Path) -> None:
@@ -152,7 +164,10 @@ def test_anthropics_graphwalks(command: Command, root: Path) -> None:
         asked = [body for body in server.bodies if "Operation:" in json.dumps(body)]
         assert len(asked) == 5
         assert {body["temperature"] for body in asked} == {1.0}
-    assert "Not comparable with the published 85.9 of Claude Opus 4.8: the page does not say the reasoning eff" in command.out
+    assert (
+        "Not comparable with the published 85.9 of Claude Opus 4.8: the page does not say the reasoning eff"
+        in command.out
+    )
 
 
 def test_openais_graphwalks_is_graded_by_the_card(command: Command, root: Path) -> None:
