@@ -208,3 +208,83 @@ def test_means_over_tasks(command: Command, root: Path) -> None:
         run(command, protocol, server)
     assert score_of(command.out)[0] == 0.0
     assert "Not comparable" in command.out
+
+
+def test_a_yaml_file_and_a_dry_run(command: Command, root: Path) -> None:
+    """A YAML file with protocols does the same as the command, and a dry run sends nothing and names the run entries."""
+    protocol = "openai mrcr v2 8-needle 8k-16k"
+    with oracle(answers(root, protocol, 3)) as server:
+        Path("run.yaml").write_text(
+            f"suite: s\nprotocols: [{protocol}]\nmodels: [{{name: endpoint/tiny, model: tiny, url: '{server.address}'}}]\n"
+        )
+        assert command("run", "run.yaml", "--dry-run") == 0, command.err
+        assert "mrcr:needles=8,length=16k" in command.out
+        assert "Introducing GPT-5.5, 2026-04-23" in command.out
+        assert server.calls == []
+        assert command("run", "run.yaml", "--quiet") == 0, command.err
+    assert score_of(command.out)[0] == 75.0
+    assert (
+        "endpoint/tiny: Not comparable: no number of this model is published (numbers are published for GPT-5.2"
+        in command.out
+    )
+
+
+def test_a_trial_with_fewer_questions_and_another_model(command: Command, root: Path) -> None:
+    """Fewer questions and an unknown effort are reasons, and a registered effort is sent and known."""
+    protocol = "openai mrcr v2 8-needle 4k-8k"
+    with oracle(answers(root, protocol, 4)) as server:
+        options = ("--argument", "num_samples=2", "--published", "gpt 5.5")
+        run(command, protocol, server, *options)
+        told = "2 of the benchmark's 100 examples; the published effort is xhigh, and yours is not known"
+        assert f"Not comparable with the published 98.1 of GPT-5.5 (xhigh): {told}." in command.out
+        run(command, protocol, server, "--reasoning-effort", "xhigh", "--suite", "e", "--local-path", "e", *options[2:])
+        assert {body.get("reasoning_effort") for body in server.bodies if "Prepend" in json.dumps(body)} == {
+            None,
+            "xhigh",
+        }
+        assert (
+            "endpoint/tiny: Agrees with the published 98.1 of GPT-5.5 (xhigh): the difference is +1.9 points."
+            in command.out
+        )
+
+
+def test_the_report_has_reported_rows_beside_ours(command: Command, root: Path) -> None:
+    """The report shows own and reported numbers of a protocol as columns, and no other protocol's numbers among them."""
+    protocol = "openai mrcr v2 8-needle 4k-8k"
+    with oracle(answers(root, protocol, 1)) as server:
+        run(command, protocol, server)
+    assert command("report", "--suite", "s", "--to", "report", "--format", "markdown") == 0, command.err
+    text = Path("report", "report.md").read_text(encoding="utf-8")
+    (line,) = [line for line in text.splitlines() if line.startswith("| 4k-8k |")]
+    header = text[: text.index(line)].rstrip().splitlines()[-2]
+    assert "endpoint/tiny | GPT-5.2 | GPT-5.4 (xhigh) | GPT-5.5 (xhigh)" in header
+    assert "Gemini" not in header
+    assert re.match(r"\| 4k-8k \| 25\.0 .* 98\.2 93\.1 to .* 98\.1 ", line)
+    assert "Conditions: mean over questions; one trial; temperature not stated" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["openai mrcr v9"], "no protocol is called 'openai mrcr v9'; did you mean"),
+        (["--model", "longctx/null"], "reproduce: --model is given, and the name of a protocol is missing"),
+        (["mmr", "--suite", "absent"], "absent"),
+        (["mmr", "--argument", "shots=3", "--model", "longctx/null"], "--argument shots is not an argument of mrcr"),
+        (["mmr", "--model", "longctx/nul"], "longctx/nul"),
+    ],
+)
+def test_mistakes(command: Command, arguments: list[str], told: str) -> None:
+    """A mistake ends with status 2 and one line, before anything is asked."""
+    assert command("reproduce", *arguments) == 2
+    assert told in command.err
+    assert command.err.count("\n") == 1
+
+
+def test_the_list_and_the_record(command: Command) -> None:
+    """Without a name the protocols are listed, and without a model a protocol is printed with its sources."""
+    assert command("reproduce") == 0
+    assert "deepseek mrcr 1m mmr" in command.out
+    assert command("reproduce", "deepseek mrcr 1m mmr") == 0
+    assert "mrcr:needles=8,length=1m" in command.out
+    assert "https://huggingface.co/deepseek-ai/DeepSeek-V4-Pro: MRCR 1M (MMR)" in command.out
+    assert "DeepSeek-V4-Pro (max) │  83.5 │ 80.8 to 85.9" in command.out

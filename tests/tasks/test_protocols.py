@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from helm_longctx.errors import InputError
+from helm_longctx.results.statistics.lengths import effective_length
 from helm_longctx.tasks.entry import parse_entry
 from helm_longctx.tasks.protocols import Protocol, find_protocol, read_protocols
 from helm_longctx.tasks.registry import BENCHMARKS
@@ -248,3 +249,21 @@ def test_conditions_name_what_is_not_stated() -> None:
     assert anthropic.conditions == ["mean over questions", "5 trials", "temperature 1", "output budget not stated"]
     assert anthropic.run_entries == ("graphwalks:task=openai_bfs_corrected,length=256k,repeats=5,temperature=1.0",)
     assert "the lengths not stated" in find_protocol("seed mrcr", BENCHMARKS)[1].conditions
+
+
+def test_rulers_readme_breaks_its_own_threshold() -> None:
+    """The five effective lengths of RULER's README that its scores contradict are those that the page names."""
+    (ruler,) = [benchmark for benchmark in BENCHMARKS if benchmark.name == "ruler"]
+    scores = {(row.model, row.length): row.scores[""] for row in ruler.published()}
+    printed = {
+        "Qwen3-14B": (128, 64),
+        "Qwen2.5-7B-Instruct-1M": (128, 64),
+        "Qwen3-8B": (64, 32),
+        "Qwen3-4B": (64, 32),
+        "EXAONE-4.0-1.2B": (32, 16),
+    }
+    names = {name.lower(): name for name, _ in scores}
+    for model, (readme, ours) in printed.items():
+        of_model = {length: score for (name, length), score in scores.items() if name == names[model.lower()]}
+        assert of_model[readme * 1024] < (ruler.effective_score or 0)
+        assert effective_length(of_model, ruler.effective_score or 0) == ours * 1024

@@ -99,6 +99,7 @@ class Protocol:
         samples: the number of questions; None if it is not known.
         not_stated: what else the page does not say, so that no result is comparable.
         rows: the published numbers.
+        is_table: whether the rows are the benchmark's published table.
     """
 
     name: str
@@ -116,6 +117,7 @@ class Protocol:
     samples: int | None = None
     not_stated: tuple[str, ...] = ()
     rows: tuple[Reported, ...] = ()
+    is_table: bool = False
 
     @cached_property
     def run_entries(self) -> tuple[str, ...]:
@@ -183,7 +185,7 @@ def _with_table(family: Mapping[str, Any], published: Callable[[], tuple[Publish
             values[row.model][points[row.length]] = round(100 * fmean(row.scores.values()), 6)
     shared = {"effort": NO_REASONING, "confidence": "H", "source": table["source"]}
     made = [{"model": model, "values": of_model, **shared} for model, of_model in values.items()]
-    return {**{key: value for key, value in family.items() if key != "table"}, "rows": made}
+    return {**{key: value for key, value in family.items() if key != "table"}, "rows": made, "is_table": True}
 
 
 def _length_of(entry: str) -> int | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import unicodedata
 import zipfile
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 
@@ -113,8 +114,6 @@ def _join_documents(
 
 def _plain_name(name: str) -> str:
     """Return the name of a file in Unicode's composed form. Names without a flag are UTF-8 that was read as cp437."""
-    try:
+    with suppress(UnicodeError):
         name = name.encode("cp437").decode("utf-8")
-    except UnicodeError:
-        pass
     return unicodedata.normalize("NFC", name)
