@@ -104,9 +104,12 @@ def _asks(result: Result, entry: Entry) -> bool:
 
 def _reasons(protocol: Protocol, entry: Entry, result: Result) -> list[str]:
     """Return why a run's score does not compare with numbers that were reported by the protocol."""
+    # The number of questions is compared with the protocol's own, if that is known.
     own_sample = f"{entry.settings.num_samples}/"
     caveats = [
-        each for each in result.caveats if not (each.kind == "num_samples" and each.detail.startswith(own_sample))
+        each
+        for each in result.caveats
+        if each.kind != "num_samples" or not (protocol.samples or each.detail.startswith(own_sample))
     ]
     return [*describe(map(_without_task, caveats)), *_departures(protocol, entry, result)]
 
@@ -131,11 +134,14 @@ def _measurement(protocol: Protocol, entries: Sequence[Entry], parts: Sequence[S
     pairs = [(entry, result) for entry, part in zip(entries, parts, strict=True) for result in part]
     results = [result for _, result in pairs]
     reasons = dict.fromkeys(reason for entry, result in pairs for reason in _reasons(protocol, entry, result))
+    interval = _aggregate(protocol, entries, parts)
+    if protocol.samples and interval.n < protocol.samples:
+        reasons[f"{interval.n:,} of {protocol.samples:,} questions"] = None
     asked = sum(result.interval.n for result in results)
     cut = sum(_share(result, CUT) * result.interval.n for result in results) / max(asked, 1)
     first = results[0]
     deployment = first.run.deployment if first.run else ""
-    return Measurement(first.model, deployment, _aggregate(protocol, entries, parts), cut, tuple(reasons))
+    return Measurement(first.model, deployment, interval, cut, tuple(reasons))
 
 
 def _share(result: Result, name: str) -> float:
