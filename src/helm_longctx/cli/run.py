@@ -53,6 +53,22 @@ Schema = Annotated[
 ]
 
 
+ModelNames = Annotated[Texts, typer.Option(help="Model that HELM knows; can be repeated.")]
+ModelUrl = Annotated[str | None, typer.Option(help="Address of a server, e.g. http://localhost:8000/v1.")]
+ModelName = Annotated[str | None, typer.Option(help="Name of the model on the server of --model-url.")]
+ModelType = Annotated[str | None, typer.Option(help="Form of requests: chat, completions or both.")]
+ApiKeyEnv = Annotated[str | None, typer.Option(help="Environment variable with the key of --model-url.")]
+Context = Annotated[str | None, typer.Option(help="Window of the model in tokens, e.g. 128k.")]
+TokenizerName = Annotated[str | None, typer.Option(help="Tokenizer of --model-url: hub name or folder.")]
+JudgeNames = Annotated[str | None, typer.Option(help="Judges: auto, none, or names of models; a,b is a jury.")]
+MaxCost = Annotated[float | None, typer.Option(help="Maximum cost of all requests, in dollars.")]
+RequestTimeout = Annotated[float | None, typer.Option(help="Timeout per request in seconds, retries included.")]
+MaxRetries = Annotated[int | None, typer.Option(help="Maximum retries of a failed request.")]
+OutputFolder = Annotated[str | None, typer.Option("--output-path", "-o", help="HELM's output folder.")]
+LocalFolder = Annotated[str | None, typer.Option(help="Folder with HELM's YAML files and credentials.conf.")]
+DryRun = Annotated[bool | None, typer.Option("--dry-run", help="Only print the runs and an estimate of their cost.")]
+
+
 def run(
     config: Annotated[Path | None, typer.Argument(help="Configuration in YAML. Options replace its values.")] = None,
     suite: Annotated[str | None, typer.Option(help="Name of the suite, as for helm-run.")] = None,
@@ -61,31 +77,27 @@ def run(
     argument: Annotated[Texts, typer.Option(help="Argument of --tasks, e.g. num_samples=10; can be repeated.")] = None,
     entry: Annotated[Texts, typer.Option(help="Run entry with its arguments; can be repeated.")] = None,
     conf_path: Annotated[Texts, typer.Option(help="File of run entries; can be repeated.")] = None,
-    model: Annotated[Texts, typer.Option(help="Model that HELM knows; can be repeated.")] = None,
-    model_url: Annotated[str | None, typer.Option(help="Address of a server, e.g. http://localhost:8000/v1.")] = None,
-    model_name: Annotated[str | None, typer.Option(help="Name of the model on the server of --model-url.")] = None,
-    model_type: Annotated[str | None, typer.Option(help="Form of requests: chat, completions or both.")] = None,
-    api_key_env: Annotated[str | None, typer.Option(help="Environment variable with the key of --model-url.")] = None,
-    context: Annotated[str | None, typer.Option(help="Window of the model in tokens, e.g. 128k.")] = None,
-    tokenizer: Annotated[str | None, typer.Option(help="Tokenizer of --model-url: hub name or folder.")] = None,
-    judge: Annotated[str | None, typer.Option(help="Judges: auto, none, or names of models; a,b is a jury.")] = None,
+    model: ModelNames = None,
+    model_url: ModelUrl = None,
+    model_name: ModelName = None,
+    model_type: ModelType = None,
+    api_key_env: ApiKeyEnv = None,
+    context: Context = None,
+    tokenizer: TokenizerName = None,
+    judge: JudgeNames = None,
     judge_key: Annotated[
         Texts, typer.Option(help="Environment variable with the key for a family of judges, e.g. gpt=MY_KEY.")
     ] = None,
     max_eval_instances: Annotated[
         int | None, typer.Option("--max-eval-instances", "-m", help="Maximum instances per run.")
     ] = None,
-    max_cost: Annotated[float | None, typer.Option(help="Maximum cost of all requests, in dollars.")] = None,
-    request_timeout: Annotated[
-        float | None, typer.Option(help="Timeout per request in seconds, retries included.")
-    ] = None,
-    max_retries: Annotated[int | None, typer.Option(help="Maximum retries of a failed request.")] = None,
+    max_cost: MaxCost = None,
+    request_timeout: RequestTimeout = None,
+    max_retries: MaxRetries = None,
     parallelism: Parallelism = None,
-    output_path: Annotated[str | None, typer.Option("--output-path", "-o", help="HELM's output folder.")] = None,
-    local_path: Annotated[str | None, typer.Option(help="Folder with HELM's YAML files and credentials.conf.")] = None,
-    dry_run: Annotated[
-        bool | None, typer.Option("--dry-run", help="Only print the runs and an estimate of their cost.")
-    ] = None,
+    output_path: OutputFolder = None,
+    local_path: LocalFolder = None,
+    dry_run: DryRun = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
     schema: Schema = False,
