@@ -41,6 +41,12 @@ LINES = {
         "score helmet_rerank:task=msmarco,length=8k --records records.jsonl",
         "score lv_eval:dataset=cmrc_mixup,length=16k --records records.jsonl",
     ),
+    "reproduce": (
+        "reproduce",
+        "reproduce helmet recall 8k --suite s",
+        "reproduce 'helmet recall 8k' --model longctx/null --argument num_samples=1 --suite r --dry-run",
+        "reproduce deepseek mrcr 1m mmr",
+    ),
     "fetch": ("fetch helmet_recall:length=8k", "fetch helmet_rag:task=nq,length=8k helmet_icl:length=8k"),
     "models": ("models", "models --copy-to mine"),
     "models add": (

@@ -28,6 +28,7 @@ from helm_longctx.cli import (
     records,
     rejudge,
     report,
+    reproduce,
     results,
     run,
     shard,
@@ -90,6 +91,9 @@ COMMANDS = {
     "Before and during runs": (
         Command("run", run.run, example="run.yaml --dry-run"),
         Command("certify", certify.certify, example="--model-url http://127.0.0.1:8000/v1 --claim 128k --dry-run"),
+        Command(
+            "reproduce", reproduce.reproduce, example='"deepseek mrcr 1m mmr" --model-url http://127.0.0.1:8000/v1'
+        ),
         Command("estimate", estimate.estimate, example="helmet_rag:length=128k --model openai/gpt-6-luna"),
         Command("batch", batch.app, example="submit mrcr:length=8k,model=openai/gpt-6-luna --suite lc -m 10000"),
         Command("shard", shard.shard, example="2/4 helmet_rag:length=128k,model=openai/gpt-6-luna --suite lc -m 10000"),

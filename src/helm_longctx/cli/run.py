@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from helm_longctx.cli.estimate import print_estimates
+from helm_longctx.cli.protocols import print_comparisons, print_protocols
 from helm_longctx.cli.results import show_scores
 from helm_longctx.cli.shared import fill_registries
 from helm_longctx.errors import InputError, bad_argument
@@ -56,6 +57,22 @@ Schema = Annotated[
 ]
 
 
+ModelNames = Annotated[Texts, typer.Option(help="Model that HELM knows; can be repeated.")]
+ModelUrl = Annotated[str | None, typer.Option(help="Address of a server, e.g. http://localhost:8000/v1.")]
+ModelName = Annotated[str | None, typer.Option(help="Name of the model on the server of --model-url.")]
+ModelType = Annotated[str | None, typer.Option(help="Form of requests: chat, completions or both.")]
+ApiKeyEnv = Annotated[str | None, typer.Option(help="Environment variable with the key of --model-url.")]
+Context = Annotated[str | None, typer.Option(help="Window of the model in tokens, e.g. 128k.")]
+TokenizerName = Annotated[str | None, typer.Option(help="Tokenizer of --model-url: hub name or folder.")]
+JudgeNames = Annotated[str | None, typer.Option(help="Judges: auto, none, or names of models; a,b is a jury.")]
+MaxCost = Annotated[float | None, typer.Option(help="Maximum cost of all requests, in dollars.")]
+RequestTimeout = Annotated[float | None, typer.Option(help="Timeout per request in seconds, retries included.")]
+MaxRetries = Annotated[int | None, typer.Option(help="Maximum retries of a failed request.")]
+OutputFolder = Annotated[str | None, typer.Option("--output-path", "-o", help="HELM's output folder.")]
+LocalFolder = Annotated[str | None, typer.Option(help="Folder with HELM's YAML files and credentials.conf.")]
+DryRun = Annotated[bool | None, typer.Option("--dry-run", help="Only print the runs and an estimate of their cost.")]
+
+
 def run(
     config: Annotated[Path | None, typer.Argument(help="Configuration in YAML. Options replace its values.")] = None,
     suite: Annotated[str | None, typer.Option(help="Name of the suite, as for helm-run.")] = None,
@@ -64,36 +81,32 @@ def run(
     argument: Annotated[Texts, typer.Option(help="Argument of --tasks, e.g. num_samples=10; can be repeated.")] = None,
     entry: Annotated[Texts, typer.Option(help="Run entry with its arguments; can be repeated.")] = None,
     conf_path: Annotated[Texts, typer.Option(help="File of run entries; can be repeated.")] = None,
-    model: Annotated[Texts, typer.Option(help="Model that HELM knows; can be repeated.")] = None,
-    model_url: Annotated[str | None, typer.Option(help="Address of a server, e.g. http://localhost:8000/v1.")] = None,
-    model_name: Annotated[str | None, typer.Option(help="Name of the model on the server of --model-url.")] = None,
-    model_type: Annotated[str | None, typer.Option(help="Form of requests: chat, completions or both.")] = None,
-    api_key_env: Annotated[str | None, typer.Option(help="Environment variable with the key of --model-url.")] = None,
-    context: Annotated[str | None, typer.Option(help="Window of the model in tokens, e.g. 128k.")] = None,
-    tokenizer: Annotated[str | None, typer.Option(help="Tokenizer of --model-url: hub name or folder.")] = None,
+    model: ModelNames = None,
+    model_url: ModelUrl = None,
+    model_name: ModelName = None,
+    model_type: ModelType = None,
+    api_key_env: ApiKeyEnv = None,
+    context: Context = None,
+    tokenizer: TokenizerName = None,
     retry_cut: RetryCut = None,
-    judge: Annotated[str | None, typer.Option(help="Judges: auto, none, or names of models; a,b is a jury.")] = None,
+    judge: JudgeNames = None,
     judge_key: Annotated[
         Texts, typer.Option(help="Environment variable with the key for a family of judges, e.g. gpt=MY_KEY.")
     ] = None,
     max_eval_instances: Annotated[
         int | None, typer.Option("--max-eval-instances", "-m", help="Maximum instances per run.")
     ] = None,
-    max_cost: Annotated[float | None, typer.Option(help="Maximum cost of all requests, in dollars.")] = None,
-    request_timeout: Annotated[
-        float | None, typer.Option(help="Timeout per request in seconds, retries included.")
-    ] = None,
-    max_retries: Annotated[int | None, typer.Option(help="Maximum retries of a failed request.")] = None,
+    max_cost: MaxCost = None,
+    request_timeout: RequestTimeout = None,
+    max_retries: MaxRetries = None,
     stop_when: Annotated[
         str | None,
         typer.Option(help="Question that ends the runs when it is decided: better, score=POINTS or width=POINTS."),
     ] = None,
     parallelism: Parallelism = None,
-    output_path: Annotated[str | None, typer.Option("--output-path", "-o", help="HELM's output folder.")] = None,
-    local_path: Annotated[str | None, typer.Option(help="Folder with HELM's YAML files and credentials.conf.")] = None,
-    dry_run: Annotated[
-        bool | None, typer.Option("--dry-run", help="Only print the runs and an estimate of their cost.")
-    ] = None,
+    output_path: OutputFolder = None,
+    local_path: LocalFolder = None,
+    dry_run: DryRun = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
     schema: Schema = False,
@@ -103,11 +116,26 @@ def run(
     Everything is checked before anything is sent. It can be interrupted and repeated: no answer is paid for twice.
     """
     arguments = {name: value for name, value in locals().items() if value is not None}
+    make_configured_runs(config, arguments, quiet, verbose)
+
+
+def make_configured_runs(
+    path: Path | None, arguments: Mapping[str, Any], quiet: bool, verbose: bool, published: str = ""
+) -> None:
+    """Make the runs of a file and of the command's options, or print them in a dry run.
+
+    Args:
+        arguments: the options that were given, by the names of their parameters.
+        published: the published model with which protocols are compared; empty for the model of the same name.
+
+    Raises:
+        InputError: there is a mistake in the configuration, or a run fails.
+    """
     with set_log_levels(quiet, verbose) as prints:
-        _run(config, read_options(arguments), prints)
+        _run(path, read_options(arguments), prints, published)
 
 
-def _run(path: Path | None, options: Options, prints: TextIO) -> None:
+def _run(path: Path | None, options: Options, prints: TextIO, published: str) -> None:
     from helm_longctx.cli.config.load import load_config
 
     config = load_config(path, options)
@@ -117,10 +145,12 @@ def _run(path: Path | None, options: Options, prints: TextIO) -> None:
         with redirect_stdout(prints):  # HELM prints where it looks for credentials
             fill_registries(config.local_path)
             plan = make_plan(config)
-            estimates = plan.estimates() if config.dry_run else []
+            estimates = plan.estimates() if config.dry_run or config.protocols else []
+        print_protocols(config.protocols or [])
         if config.dry_run:
             _print_plan(plan, estimates)
         else:
+            _print_estimates(estimates)
             with redirect_stdout(prints):
                 failure, stops = _make_runs(plan)
             _print_scores(plan, has_failed=failure is not None)
@@ -128,6 +158,8 @@ def _run(path: Path | None, options: Options, prints: TextIO) -> None:
                 print(stop)
             if failure:
                 raise failure
+            folder = suite_path(config.output_path, config.suite)
+            print_comparisons(config.protocols or [], folder, plan.deployments, published)
 
 
 def read_options(arguments: Mapping[str, Any]) -> Options:
@@ -155,6 +187,7 @@ _PATHS: Mapping[str, tuple[str, ...]] = {
         for name in ("max_eval_instances", "max_cost", "prices", "request_timeout", "max_retries", "stop_when")
     },
     "entry": ("entries",),
+    "protocol": ("protocols",),
     "conf_path": ("conf_paths",),
 }
 """The key path of each argument whose value stands in a configuration unchanged."""
@@ -170,7 +203,7 @@ _MAPPING_PATHS: Mapping[str, tuple[str, ...]] = {"argument": ("arguments",), "ju
 """The key path of each argument whose values are `NAME=VALUE`."""
 
 _ENDPOINT_KEYS = {"model_url": "url", "model_name": "model", "model_type": "type", "tokenizer": "tokenizer"} | {
-    name: name for name in ("api_key_env", "context")
+    name: name for name in ("api_key_env", "context", "reasoning_effort")
 }
 """The key of each argument about the model of `--model-url`."""
 
@@ -230,14 +263,18 @@ def _print_plan(plan: Plan, estimates: list[Estimate]) -> None:
         print(f"{command}\n")
     for endpoint in plan.missing:
         print(f"No request was sent to {endpoint.url}: the estimate uses the values in the configuration.")
-    if estimates:
-        from helm_longctx.models.apis.prices import PRICES
-
-        print_estimates(estimates, f"name a file of prices in {PRICES} or, in the YAML file, in limits.prices")
+    _print_estimates(estimates)
     if later := len(plan.retries):
         print(f"{later} runs ask again for cut answers; how many these are is known after the other runs.")
     if others := len(plan.specs) - len(estimates) - later:
         print(f"{others} runs of HELM's other scenarios are not in the estimate.")
+
+
+def _print_estimates(estimates: list[Estimate]) -> None:
+    if estimates:
+        from helm_longctx.models.apis.prices import PRICES
+
+        print_estimates(estimates, f"name a file of prices in {PRICES} or, in the YAML file, in limits.prices")
 
 
 def _make_runs(plan: Plan) -> tuple[InputError | None, Sequence[Stop]]:

@@ -15,6 +15,7 @@ from helm_longctx.data.tables import read_table
 from helm_longctx.tasks.errata import Erratum
 from helm_longctx.tasks.lengths import INPUT_TOKENS, Axis, parse_length
 from helm_longctx.tasks.models import ModelProperties
+from helm_longctx.tasks.protocols import Protocol
 from helm_longctx.tasks.task import Task
 
 
@@ -144,6 +145,7 @@ class Benchmark:
         published: loads published results.
         errata: loads the known errors of questions.
         models: loads what the publication says about its models, by name.
+        protocols: loads the reported protocols, which say how published numbers of model releases were measured.
         floors: the published models that need no understanding, such as random guesses. They are not ranked.
         sweeps: tasks that differ in one property, over which pages have curves.
         effective_score: the score below which the publication calls a length not effective; None if it has no such
@@ -169,6 +171,7 @@ class Benchmark:
     published: Callable[[], tuple[Published, ...]] = tuple
     errata: Callable[[], tuple[Erratum, ...]] = tuple
     models: Callable[[], Mapping[str, ModelProperties]] = dict
+    protocols: Callable[[], tuple[Protocol, ...]] = tuple
     floors: tuple[str, ...] = ()
     sweeps: tuple[Sweep, ...] = ()
     effective_score: float | None = None

@@ -13,7 +13,7 @@ from helm_longctx.errors import InputError
 from helm_longctx.tasks.task import Example, Settings
 from tests.benchmarks.aa_lcr.fabricate import build_aa_lcr
 
-(TASK,) = BENCHMARK.tasks
+TASK = BENCHMARK.task("questions")
 
 
 def load(root: Path) -> list[Example]:

@@ -19,7 +19,7 @@ from tests.benchmarks.aa_lcr.fabricate import ROWS, build_aa_lcr, candidates, re
 from tests.support.official import digest
 from tests.support.states import state
 
-(TASK,) = BENCHMARK.tasks
+TASK = BENCHMARK.task("questions")
 GOLDEN = json.loads((Path(__file__).parent / "golden.json").read_text(encoding="utf-8"))
 
 

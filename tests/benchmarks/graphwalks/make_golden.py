@@ -1,10 +1,10 @@
 """Write golden.json, which has the official code's results on the fabricated data.
 
-    python -m tests.benchmarks.graphwalks.make_golden --official FOLDER --card FILE
+    python -m tests.benchmarks.graphwalks.make_golden --official FOLDER --card FILE --card-2026 FILE
 
 FOLDER: a checkout of NVIDIA-NeMo/Gym at 07d6b0d, of which benchmarks/graphwalks/prepare.py and two functions of
-resources_servers/graphwalks/app.py run. FILE: the card of the hub data set openai/graphwalks (README.md), whose two
-blocks of Python run. The requirements are `datasets`, tiktoken and tqdm.
+resources_servers/graphwalks/app.py run. The files are the card of the hub data set openai/graphwalks (README.md) before
+2026-02-27 and at be6cc6e, whose two blocks of Python run. The requirements are `datasets`, tiktoken and tqdm.
 """
 
 from __future__ import annotations
@@ -27,12 +27,15 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--official", type=Path, required=True, metavar="FOLDER")
     parser.add_argument("--card", type=Path, required=True, metavar="FILE")
+    parser.add_argument("--card-2026", type=Path, required=True, metavar="FILE")
     arguments = parser.parse_args()
     official_f1, card_f1 = _official_f1(arguments.official), _card_f1(arguments.card)
+    card_2026_f1 = _card_f1(arguments.card_2026)
     golden = {
         "prompts": _corrected_prompts(arguments.official),
         "f1": [official_f1(record["prediction"], record["references"]) for record in records()],
         "f1_card": [card_f1(record["prediction"], record["references"]) for record in records()],
+        "f1_card_2026": [card_2026_f1(record["prediction"], record["references"]) for record in records()],
     }
     Path(__file__).with_name("golden.json").write_text(json.dumps(golden, indent=0) + "\n", encoding="utf-8")
 
@@ -60,7 +63,7 @@ def _card_f1(card: Path) -> Callable[[str, list[str]], float]:
         found, failed = names["get_list"](None, output)
         if failed:
             return 0.0
-        values = {"sampled_set": set(found), "truth_set": set(nodes)}
+        values: dict[str, Any] = {"sampled_set": set(found), "truth_set": set(nodes), "failed_to_parse": failed}
         values |= {"n_golden": len(set(nodes)), "n_sampled": len(set(found))}
         exec(grade, values)
         return float(values["f1"])

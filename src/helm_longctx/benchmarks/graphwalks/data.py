@@ -16,7 +16,9 @@ from helm_longctx.benchmarks.graphwalks.graphs import (
     Edges,
     Operation,
     draw_edges,
+    list_children,
     read_operation,
+    search,
 )
 from helm_longctx.data.hub import HubDataset
 from helm_longctx.data.jsonl import JsonLines, Types
@@ -45,8 +47,9 @@ EDGES = {
 }
 """Edges by length, 4k to 2m tokens. Source: princeton-nlp/HELMET at 5dde2de, data_module/graphwalk.py."""
 
-DEPTH, TRIES = 10, 1000
-"""The depth of a search if the run entry names none, which is HELMET's, and the number of nodes tried for a search."""
+DEPTH, SAME_SIZE_DEPTH, TRIES = 10, 5, 1000
+"""The depths of a search if the run entry names none, which are HELMET's, and the number of nodes tried for a search.
+A deep search in a short graph soon comes back to its own nodes, so it cannot find as many nodes as in a long one."""
 
 _AMBIGUOUS = re.compile(r"Perform a BFS from node (\S+) with depth (\d+)")
 _EXACT = r"Perform a BFS from node \1 and return only the nodes at exactly depth \2 (not nodes at intermediate depths)"
@@ -96,25 +99,33 @@ def _fits(prompt: str, settings: Settings) -> bool:
     return above < len(prompt) <= most and settings.depth in (None, operation and operation.depth)
 
 
-def generate(task: Task, settings: Settings, root: DataRoot, kind: str) -> Iterator[Example]:
-    """Draw graphs and operations with answers that are not empty. Each example has its own random generator."""
-    depth = (settings.depth or DEPTH) if kind == "bfs" else None
+def generate(task: Task, settings: Settings, root: DataRoot, kind: str, size: int | None = None) -> Iterator[Example]:
+    """Draw graphs and operations with answers that are not empty. Each example has its own random generator.
+
+    Args:
+        kind: "bfs" or "parents".
+        size: the number of nodes in each answer, whatever the length; None for answers that grow with the length.
+    """
+    depth = (settings.depth or (SAME_SIZE_DEPTH if size else DEPTH)) if kind == "bfs" else None
     # Beyond the longest length in the table, the number of edges grows in proportion.
     edges = int(np.interp(settings.level, [*EDGES], [*EDGES.values()]) * max(settings.level / max(EDGES), 1))
     for number in range(task.sample(settings)):
         rng = Random(f"{kind} {settings.seed} {number}")
-        graph = draw_edges(rng, edges, depth or 1)
-        operation, nodes = _draw_operation(rng, graph, depth)
+        graph = draw_edges(rng, edges, depth or 1, size or NODES_AT_DEPTH)
+        operation, nodes = _draw_operation(rng, graph, depth, size)
         wording = (prompts.BFS if depth else prompts.PARENTS).format(**operation._asdict())
         lines = "\n".join(f"{source} -> {target}" for source, target in graph)
         prompt = prompts.PROMPT.format(edges=lines, operation=wording)
         yield Example(f"{kind}-{number}", {}, nodes, "generated", messages=[{"role": "user", "content": prompt}])
 
 
-def _draw_operation(rng: Random, edges: Edges, depth: int | None) -> tuple[Operation, list[str]]:
+def _draw_operation(rng: Random, edges: Edges, depth: int | None, size: int | None) -> tuple[Operation, list[str]]:
+    allowed = {size} if size else {*range(1, 2 * NODES_AT_DEPTH + 1)}
+    children = list_children(edges) if depth else {}
     for _ in range(TRIES):
         operation = Operation(rng.choice(edges)[0 if depth else 1], depth)
-        nodes = operation.answer(edges)
-        if 0 < len(nodes) <= 2 * NODES_AT_DEPTH:
+        nodes = search(children, operation.node, depth) if depth else operation.answer(edges)
+        if len(nodes) in allowed:
             return operation, nodes
-    raise InputError(f"no search of depth={depth} finds a node in graphs of this length; use a smaller depth")
+    found = f"{size} nodes" if size else "a node"
+    raise InputError(f"no search of depth={depth} finds {found} in graphs of this length; use a smaller depth")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from random import Random
 from typing import NamedTuple
 
@@ -25,6 +25,8 @@ _GRAPH, OPERATION_START = "The graph has the following edges:", "Operation:"
 NODE_CHARACTERS, MOST_EDGES_PER_NODE = 10, 4
 NODES_AT_DEPTH = 40
 """Nodes that a search is expected to find. The answer then fits into the official budget of 1000 tokens."""
+SAME_NODES = 8
+"""Nodes that a search finds in graphs whose answers have the same size at all lengths."""
 
 
 class Operation(NamedTuple):
@@ -37,7 +39,7 @@ class Operation(NamedTuple):
         """Return the nodes, without the given one, in the order in which a search finds them."""
         if self.depth is None:
             return list(dict.fromkeys(source for source, target in edges if target == self.node != source))
-        return search(edges, self.node, self.depth)
+        return search(list_children(edges), self.node, self.depth)
 
 
 def read_operation(prompt: str) -> Operation | None:
@@ -55,11 +57,16 @@ def solve(messages: Sequence[Message]) -> str | None:
     return f"Final Answer: [{', '.join(operation.answer(edges))}]" if operation and edges else None
 
 
-def search(edges: Edges, start: str, depth: int) -> list[str]:
-    """Return the nodes whose shortest path from `start` has exactly `depth` edges."""
+def list_children(edges: Edges) -> Mapping[str, Sequence[str]]:
+    """Return the nodes to which the edges of each node lead."""
     children: dict[str, list[str]] = {}
     for source, target in edges:
         children.setdefault(source, []).append(target)
+    return children
+
+
+def search(children: Mapping[str, Sequence[str]], start: str, depth: int) -> list[str]:
+    """Return the nodes whose shortest path from `start` has exactly `depth` edges."""
     seen, level = {start}, [start]
     for _ in range(depth):
         reached = dict.fromkeys(target for source in level for target in children.get(source, ()))
@@ -68,12 +75,14 @@ def search(edges: Edges, start: str, depth: int) -> list[str]:
     return level
 
 
-def draw_edges(rng: Random, count: int, depth: int) -> list[tuple[str, str]]:
+def draw_edges(rng: Random, count: int, depth: int, found: int = NODES_AT_DEPTH) -> list[tuple[str, str]]:
     """Draw a random graph, grouped by the edges' first nodes.
 
-    The mean number of edges for each node, at least one, lets a search find `NODES_AT_DEPTH` nodes at `depth`.
+    Args:
+        found: the number of nodes that a search finds at `depth` in a graph without end. It sets the mean number of
+            edges for each node, which is at least one.
     """
-    per_node = min(NODES_AT_DEPTH ** (1 / depth), MOST_EDGES_PER_NODE)
+    per_node = min(found ** (1 / depth), MOST_EDGES_PER_NODE)
     nodes = [
         hashlib.md5(str(number).encode(), usedforsecurity=False).hexdigest()[:NODE_CHARACTERS]
         for number in range(max(2, int(count / per_node)))

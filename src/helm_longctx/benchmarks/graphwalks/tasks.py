@@ -9,12 +9,13 @@ from __future__ import annotations
 from functools import partial
 
 from helm_longctx.benchmarks.graphwalks.data import CHARACTERS, EDGES, SOURCE, generate, load_hub
-from helm_longctx.benchmarks.graphwalks.graphs import solve
+from helm_longctx.benchmarks.graphwalks.graphs import SAME_NODES, solve
 from helm_longctx.benchmarks.graphwalks.scoring import score
 from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Benchmark, Category, Metric
 from helm_longctx.tasks.errata import read_errata
 from helm_longctx.tasks.lengths import LARGEST, Axis
+from helm_longctx.tasks.protocols import read_protocols
 from helm_longctx.tasks.task import Loader, Task
 from helm_longctx.tasks.template import NO_TEMPLATE
 
@@ -29,7 +30,7 @@ _task = partial(
     template=NO_TEMPLATE,
     score=score,
     headline=("f1",),
-    metrics=("f1", "f1_card"),
+    metrics=("f1", "f1_card", "f1_card_2026"),
     unit="edges",
     chat=True,
     cut="nothing",
@@ -37,11 +38,18 @@ _task = partial(
 )
 
 
-def _generated_task(kind: str) -> Task:
+def _generated_task(kind: str, size: int | None = None) -> Task:
     title, arguments = KINDS[kind]
-    load: Loader = partial(generate, kind=kind)
-    seeded = ("seed", *arguments)
-    return _task(kind, title, load=load, max_tokens=GENERATED_BUDGET, sizes=EDGES, any_length=True, arguments=seeded)
+    load: Loader = partial(generate, kind=kind, size=size)
+    return _task(
+        f"{kind}_same_size" if size else kind,
+        f"{title}, answers of the same size" if size else title,
+        load=load,
+        max_tokens=GENERATED_BUDGET,
+        sizes=EDGES,
+        any_length=True,
+        arguments=("seed", *arguments),
+    )
 
 
 def _hub_task(kind: str, corrected: bool) -> Task:
@@ -59,6 +67,7 @@ def _hub_task(kind: str, corrected: bool) -> Task:
 
 
 _GENERATED = tuple(map(_generated_task, KINDS))
+_SAME_SIZE = _generated_task("bfs", SAME_NODES)
 _OPENAI = tuple(_hub_task(kind, corrected) for corrected in (False, True) for kind in KINDS)
 
 GRAPHWALKS = Benchmark(
@@ -68,11 +77,13 @@ GRAPHWALKS = Benchmark(
     revision="NVIDIA-NeMo/Gym@07d6b0d",
     comparability=1,
     url="https://huggingface.co/datasets/openai/graphwalks",
-    categories=(Category("", "", _GENERATED, variants=_OPENAI),),
+    categories=(Category("", "", _GENERATED, variants=(_SAME_SIZE, *_OPENAI)),),
     metrics=(
         Metric("f1", "F1", "F1 of the nodes that the last line lists after Final Answer."),
-        Metric("f1_card", "F1 of the card", "F1 by the code on the data set's card, which misreads the first node."),
+        Metric("f1_card", "F1 of the card", "F1 by the code that the card had in 2025, which misreads the first node."),
+        Metric("f1_card_2026", "F1 of the card, 2026", "F1 by the code that the data set's card has since 2026-02-27."),
     ),
+    protocols=partial(read_protocols, __package__),
     axis=Axis("tokens of the prompt, about", longest=LARGEST),
     errata=partial(read_errata, __package__),
 )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from helm_longctx.benchmarks.helmet.categories import cite, icl, longqa, passages, recall, summ
 from helm_longctx.benchmarks.helmet.metrics import METRICS
 from helm_longctx.benchmarks.helmet.release import COMMIT, REVISION, published_models, published_results
 from helm_longctx.tasks.benchmark import Benchmark
+from helm_longctx.tasks.protocols import read_protocols
 
 HELMET = Benchmark(
     name="helmet",
@@ -28,6 +31,7 @@ HELMET = Benchmark(
     metrics=METRICS,
     published=published_results,
     models=published_models,
+    protocols=partial(read_protocols, __package__, published_results),
     overall="Average",
     judge_checks="helm_longctx.benchmarks.helmet.judge_check.checks",
     outputs="helm_longctx.benchmarks.helmet.outputs.READER",

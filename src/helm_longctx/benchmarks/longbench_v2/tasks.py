@@ -15,6 +15,7 @@ from helm_longctx.benchmarks.longbench_v2.scoring import BY_CLASS, METRICS, find
 from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Benchmark, Category, Metric
 from helm_longctx.tasks.prompt import Message
+from helm_longctx.tasks.protocols import read_protocols
 from helm_longctx.tasks.shapes import TEXT
 from helm_longctx.tasks.task import Task, Variant
 from helm_longctx.tasks.template import Template
@@ -90,6 +91,7 @@ LONGBENCH_V2 = Benchmark(
             for name in _CLASSES
         ),
     ),
+    protocols=partial(read_protocols, __package__),
     task_argument="mode",
     axis=None,
 )

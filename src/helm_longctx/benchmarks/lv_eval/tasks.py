@@ -10,6 +10,7 @@ from helm_longctx.data.hub import HubZip
 from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Benchmark, Category, read_published
 from helm_longctx.tasks.lengths import Axis, length_label
+from helm_longctx.tasks.protocols import read_protocols
 from helm_longctx.tasks.shapes import TEXT
 from helm_longctx.tasks.task import Protocol, Task, Variant
 from helm_longctx.tasks.template import Template
@@ -71,6 +72,7 @@ LV_EVAL = Benchmark(
     task_argument="dataset",
     axis=WORDS,
     published=partial(read_published, __package__),
+    protocols=partial(read_protocols, __package__, partial(read_published, __package__)),
     overall="Overall",
     outputs="helm_longctx.benchmarks.lv_eval.outputs.READER",
 )

@@ -16,6 +16,7 @@ from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Benchmark, Category, Metric
 from helm_longctx.tasks.errata import read_errata
 from helm_longctx.tasks.lengths import Axis
+from helm_longctx.tasks.protocols import read_protocols
 from helm_longctx.tasks.shapes import TEXT
 from helm_longctx.tasks.task import Example, Task
 from helm_longctx.tasks.template import NO_TEMPLATE
@@ -66,6 +67,7 @@ MRCR = Benchmark(
         ),
     ),
     task_argument="needles",
+    protocols=partial(read_protocols, __package__),
     axis=Axis("o200k_base tokens of all messages and the answer"),
     errata=partial(read_errata, __package__),
 )
@@ -76,4 +78,5 @@ HELMET2 = replace(
     title="HELMET's new MRCR",
     description="MRCR as HELMET's repository asks it since 2026: a shuffled sample, without two needles",
     categories=(Category("", "", _HELMET2_TASKS),),
+    protocols=tuple,
 )

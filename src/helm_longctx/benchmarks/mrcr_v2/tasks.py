@@ -17,6 +17,7 @@ from helm_longctx.tasks.baseline import Baseline
 from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Published
 from helm_longctx.tasks.lengths import LARGEST, Axis
 from helm_longctx.tasks.prompt import Message
+from helm_longctx.tasks.protocols import read_protocols
 from helm_longctx.tasks.shapes import TEXT
 from helm_longctx.tasks.task import Record, Scores, Task, Variant
 from helm_longctx.tasks.template import NO_TEMPLATE
@@ -130,5 +131,6 @@ MRCR_V2 = Benchmark(
     task_argument="needles",
     axis=Axis("tokens of the transcript", longest=LARGEST),
     published=published_floors,
+    protocols=partial(read_protocols, __package__),
     floors=tuple(FLOORS),
 )

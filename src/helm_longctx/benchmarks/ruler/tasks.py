@@ -21,6 +21,7 @@ from helm_longctx.errors import InputError
 from helm_longctx.tasks.baseline import AnswerKind, Baseline
 from helm_longctx.tasks.benchmark import Benchmark, Category, Metric, Sweep, read_published
 from helm_longctx.tasks.lengths import LARGEST, STANDARD, Axis
+from helm_longctx.tasks.protocols import read_protocols
 from helm_longctx.tasks.task import Example, Settings, Task
 from helm_longctx.tasks.template import Template
 
@@ -149,6 +150,7 @@ RULER = Benchmark(
     axis=Axis("tokens of prompt and output", longest=LARGEST),
     # Each model's mean over the 13 tasks at each length, from the table of README.md at the commit.
     published=partial(read_published, __package__),
+    protocols=partial(read_protocols, __package__, partial(read_published, __package__)),
     sweeps=_SWEEPS,
     effective_score=0.856,  # Llama-2-7B's at 4k (arXiv 2404.06654, section 4)
 )

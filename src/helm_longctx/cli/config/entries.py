@@ -17,6 +17,8 @@ from helm_longctx.errors import InputError, list_choices, shorten
 from helm_longctx.helm.command_line import OURS, read_conf
 from helm_longctx.judging.answer_judge import AnswerAnnotator
 from helm_longctx.tasks.entry import allowed_arguments, check_entry, split_entry
+from helm_longctx.tasks.protocols import find_protocol
+from helm_longctx.tasks.registry import BENCHMARKS
 
 _MODEL = ("model", "model_deployment")
 
@@ -67,6 +69,8 @@ Parts = tuple[str, dict[str, Any], KeyPath]
 def _combine(config: RunConfig) -> Iterator[Parts]:
     if config.tasks is not None:
         yield from _combine_tasks(config, config.tasks)
+    for number, protocol in enumerate(config.protocols or []):
+        yield from _combine_protocol(config, protocol, ("protocols", number))
     for number, text in enumerate(config.entries or []):
         yield _split(config.places, text, ("entries", number))
     for number, path in enumerate(config.conf_paths or []):
@@ -91,6 +95,19 @@ def _with_retries(config: RunConfig) -> Iterator[Parts]:
     if config.retry_cut and not is_used:
         given = f"={config.retry_cut} is given, but all entries are HELM's own, which do not take it; leave it out"
         raise config.places.error(("retry_cut",), given)
+
+
+def _combine_protocol(config: RunConfig, protocol: str, path: KeyPath) -> Iterator[Parts]:
+    """Yield the run entries of a reported protocol. The configuration's arguments replace the protocol's own."""
+    with config.places.at(path):
+        entries = find_protocol(protocol, BENCHMARKS)[1].run_entries
+    for text in entries:
+        name, own, _ = _split(config.places, text, path)
+        for key in config.arguments:
+            if key not in (allowed := _list_arguments(name, own)):
+                choices = list_choices(key, allowed)
+                raise config.places.error(("arguments", key), f" is not an argument of {name}; {choices}")
+        yield name, {**own, **config.arguments}, path
 
 
 def _split(places: Places, text: str, path: KeyPath) -> Parts:

@@ -50,6 +50,11 @@ class Plan:
     specs: Sequence[RunSpec]
     missing: Sequence[Endpoint] = ()
 
+    @property
+    def deployments(self) -> list[str]:
+        """The deployments of the runs, each once."""
+        return list(dict.fromkeys(spec.adapter_spec.model_deployment for spec in self.specs))
+
     def commands(self) -> list[str]:
         """Return the equivalent shell commands: `helm-longctx models add` for new endpoints, and `helm-run`."""
         add = [_add_command(endpoint, self.config.local_path) for endpoint in self.missing]
@@ -98,7 +103,7 @@ def make_plan(config: RunConfig) -> Plan:
     specs = _make_specs(config, entries)
     if config.limits.stop_when:
         group_specs(parse_rule(config.limits.stop_when), specs)
-    book.check_prices(list(dict.fromkeys(spec.adapter_spec.model_deployment for spec in specs)))
+    book.check_prices(Plan(config, entries, specs).deployments)
     missing = book.missing
     if not config.dry_run:
         book.ask_servers()

@@ -280,7 +280,7 @@ class Limits(Section):
 
 
 class RunConfig(Section):
-    """A run configuration. It has exactly one of `tasks`, `entries` and `conf_paths`."""
+    """A run configuration. It has exactly one of `tasks`, `entries`, `conf_paths` and `protocols`."""
 
     suite: Suite = Field(default="default", description="name of the suite, as for helm-run")
     output_path: Folder = Field(default=Path("benchmark_output"), description="HELM's output folder")
@@ -294,13 +294,17 @@ class RunConfig(Section):
         default=None, description="the lengths of `tasks`; tasks without lengths are run once"
     )
     arguments: dict[str, Scalar] = Field(
-        default={}, description="arguments of run entries, for each of `tasks` that takes them, such as num_samples"
+        default={},
+        description="arguments of run entries, for each of `tasks` or `protocols` that takes them, such as num_samples",
     )
     entries: Annotated[list[str], AfterValidator(_check_not_empty)] | None = Field(
         default=None, description="run entries with arguments, such as helmet_rag:length=8k, also HELM's own"
     )
     conf_paths: Annotated[list[Folder], AfterValidator(_check_not_empty)] | None = Field(
         default=None, description="files of run entries, as for helm-run"
+    )
+    protocols: Annotated[list[str], AfterValidator(_check_not_empty)] | None = Field(
+        default=None, description="names of reported protocols, such as deepseek mrcr 1m mmr (docs/reproduce.md)"
     )
     models: list[Model] = Field(default=[], description="the models; not needed if every entry names a model")
     retry_cut: Times | None = Field(
@@ -321,14 +325,14 @@ class RunConfig(Section):
 
     @model_validator(mode="after")
     def _check_selection(self) -> RunConfig:
-        ways = ("tasks", "entries", "conf_paths")
+        ways = ("tasks", "entries", "conf_paths", "protocols")
         chosen = [way for way in ways if getattr(self, way) is not None]
         if not chosen:
             raise key_error("tasks", f"is missing; give one of {', '.join(ways)}")
         if len(chosen) > 1:
             raise key_error(chosen[1], f"is given together with {chosen[0]}; give one of {', '.join(ways)}")
-        if "tasks" not in chosen:
-            for key in ("lengths", "arguments"):
-                if getattr(self, key):
-                    raise key_error(key, f"belongs to tasks, not to {chosen[0]}; give {key} only with tasks")
+        for key, owners in {"lengths": ("tasks",), "arguments": ("tasks", "protocols")}.items():
+            if getattr(self, key) and chosen[0] not in owners:
+                where = " and ".join(owners)
+                raise key_error(key, f"belongs to {where}, not to {chosen[0]}; give {key} only with {where}")
         return self

@@ -22,6 +22,7 @@ from helm_longctx.results.report.lengths import depth_sections, length_sections
 from helm_longctx.results.report.models import model_sections
 from helm_longctx.results.report.pooling import NAME, pooling_sections
 from helm_longctx.results.report.reliability import reliability_sections
+from helm_longctx.results.report.reported import reported_sections
 from helm_longctx.results.report.scrutiny import scrutiny_sections
 from helm_longctx.results.report.site import write_scores, write_site
 from helm_longctx.results.report.sweeps import sweep_sections
@@ -86,6 +87,7 @@ def _pages(board: Board, links: Links) -> list[Page]:
         ("length", "Length", length_sections(board)),
         ("depth", "Depth", depth_sections(board)),
         ("complexity", "Complexity", sweep_sections(board)),
+        ("reported", "Reported", reported_sections(board)),
         ("comparison", "Comparison", comparison_sections(board)),
         ("tasks", "Correlations", task_sections(board)),
         ("models", "Models", model_sections(board)),

@@ -51,6 +51,26 @@ def length_means(scores: Mapping[int, float]) -> LengthMeans:
     return LengthMeans(*(float(np.average(by_length, weights=w)) for w in (None, weights, weights[::-1])))
 
 
+def area_over_lengths(intervals: Mapping[int, Interval]) -> Interval:
+    """Return the area under the curve of scores over lengths, by the trapezoidal rule, divided by its width.
+
+    The axis is linear in tokens, so long lengths count most. Source: the tables of contextarena.ai, whose bins give its
+    columns `AUC @128k` and `AUC @1M` in this way, and not with a logarithmic axis. Ends are combined as in
+    `mean_of_means`, with the weights of the scores.
+
+    Args:
+        intervals: score by length, at least two.
+    """
+    lengths = np.array(sorted(intervals), dtype=float)
+    steps = np.diff(lengths)
+    # Each step belongs half to the score at its start and half to that at its end.
+    weights = (np.append(steps, 0) + np.insert(steps, 0, 0)) / (2 * steps.sum())
+    rows = np.array([(each.mean, each.low, each.high) for each in (intervals[int(length)] for length in lengths)])
+    mean = float(weights @ rows[:, 0])
+    below, above = (math.sqrt(float(weights**2 @ (rows[:, 0] - rows[:, end]) ** 2)) for end in (1, 2))
+    return Interval(mean, mean - below, mean + above, sum(each.n for each in intervals.values()))
+
+
 def drop(intervals: Mapping[int, Interval]) -> Interval:
     """Return the score at the shortest length minus that at the longest.
 

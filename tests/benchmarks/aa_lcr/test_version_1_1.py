@@ -1,0 +1,102 @@
+"""AA-LCR 1.1 is read from its two pinned files, and its grader's replies are JSON."""
+
+from __future__ import annotations
+
+import csv
+import unicodedata
+import zipfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from helm_longctx.benchmarks.aa_lcr import BENCHMARK
+from helm_longctx.benchmarks.aa_lcr.data import COLUMNS_1_1, DOCUMENTS_1_1, QUESTIONS_1_1
+from helm_longctx.benchmarks.aa_lcr.scoring import judge_prompt_1_1, read_verdict_1_1
+from helm_longctx.data.release import PinnedFile
+from helm_longctx.data.root import DataRoot
+from helm_longctx.errors import InputError
+from helm_longctx.tasks.task import Example, Settings
+
+TASK = BENCHMARK.task("questions_v1_1")
+NAME = "Başev.txt"
+
+
+def build(root: Path, names: tuple[str, ...] = (NAME, "b.txt")) -> None:
+    """Write a file of one question, and an archive whose names are decomposed, as some programs store them."""
+    folder = root / "aa_lcr"
+    folder.mkdir(exist_ok=True)
+    with (root / QUESTIONS_1_1.path).open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS_1_1)
+        writer.writeheader()
+        row = ("Q {x}?", "67.5%", "Reports", "set_1", f"{NAME};b.txt")
+        writer.writerow(dict(zip(COLUMNS_1_1, row, strict=True)))
+    with zipfile.ZipFile(root / DOCUMENTS_1_1.path, "w") as archive:
+        for name in names:
+            archive.writestr(f"lcr/Reports/set_1/{unicodedata.normalize('NFD', name)}", f"text of {name[0]}")
+
+
+def load(root: Path) -> list[Example]:
+    return list(TASK.load(TASK, Settings(None), DataRoot(root, mirror=True)))
+
+
+def test_the_prompt(tmp_path: Path) -> None:
+    """The documents stand in the order of the file names, whose composed and decomposed forms are equal."""
+    build(tmp_path)
+    (example,) = load(tmp_path)
+    documents = "BEGIN DOCUMENT 1:\ntext of B\nEND DOCUMENT 1\n\nBEGIN DOCUMENT 2:\ntext of b\nEND DOCUMENT 2"
+    assert TASK.prompt(example).messages[-1]["content"] == (
+        f"BEGIN INPUT DOCUMENTS\n\n{documents}\n\nEND INPUT DOCUMENTS\n\nAnswer the following question using the input"
+        " documents provided above.\n\nSTART QUESTION\n\nQ {x}?\n\nEND QUESTION\n"
+    )
+    assert example.references == ["67.5%"]
+
+
+def test_a_missing_document_is_one_line(tmp_path: Path) -> None:
+    """An archive without a document, or that is none, ends in one line that names the file."""
+    build(tmp_path, ("b.txt",))
+    with pytest.raises(InputError, match=r"extracted-text\.zip: it has no file 'lcr/Reports/set_1/Ba.*fetch it again"):
+        load(tmp_path)
+    (tmp_path / DOCUMENTS_1_1.path).write_text("no archive")
+    with pytest.raises(InputError, match=r"it is not a zip file of texts \(BadZipFile\)"):
+        load(tmp_path)
+
+
+def test_both_files_are_pinned() -> None:
+    """The files are downloaded at a revision, and checked by their SHA-256."""
+    sources = TASK.sources(None)
+    assert all(isinstance(each, PinnedFile) and "bdae010" in each.url and len(each.sha256) == 64 for each in sources)
+    assert [each.sha256[:8] for each in (QUESTIONS_1_1, DOCUMENTS_1_1)] == ["2f90d9c3", "5e839249"]
+
+
+@pytest.mark.parametrize(
+    ("reply", "verdict"),
+    [
+        ('{"verdict": "CORRECT"}', 1.0),
+        ('{"reason": "x", "verdict": "INCORRECT"}', 0.0),
+        ('{"verdict": "correct"}', None),
+        ("CORRECT", None),
+        ('["CORRECT"]', None),
+        (None, None),
+    ],
+)
+def test_verdicts(reply: str | None, verdict: float | None) -> None:
+    """Only a JSON object with one of the two verdicts is a verdict."""
+    assert read_verdict_1_1(reply) == verdict
+
+
+@given(st.text())
+def test_any_reply(reply: str) -> None:
+    """No reply raises an error."""
+    assert read_verdict_1_1(reply) in (None, 0.0, 1.0)
+
+
+def test_the_graders_prompt() -> None:
+    """Braces in question and answers stay, and the three texts are there."""
+    prompt = judge_prompt_1_1("{q}", "{a}", "{c}")
+    assert prompt.startswith("Decide whether the CANDIDATE ANSWER is correct or incorrect against the OFFICIAL ANSWER.")
+    assert "START QUESTION {q}\n\nEND QUESTION\n\nThe OFFICIAL ANSWER: {a}\n\nEND OFFICIAL" in prompt
+    assert prompt.endswith(
+        "BEGIN CANDIDATE ANSWER TO ASSESS\n\n{c}\n\nEND CANDIDATE ANSWER TO ASSESS\n\nReply as JSON, with a verdict of CORRECT or INCORRECT."
+    )

@@ -1,0 +1,106 @@
+"""Tests of measurements by protocols, and of the sentence that compares them with published numbers."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from helm_longctx.results.reproduction import Measurement, find_rows, judge_agreement, published_interval
+from helm_longctx.results.statistics.intervals import Interval
+from helm_longctx.results.statistics.lengths import area_over_lengths
+from helm_longctx.tasks.protocols import Protocol, PublicationSource, Reported
+
+SOURCE = PublicationSource("A page", "https://example.org", "2026-01-01")
+PROTOCOL = Protocol("p", "P", "P", "", "about", ("mrcr:needles=8,length=8k",), "mean over questions", samples=100)
+ROW = Reported("GPT-5.5", 81.5, "xhigh", "H", SOURCE)
+OWN = Measurement("gpt-5.5", "openai/gpt-5.5", Interval(0.82, 0.75, 0.88, 100), 0.0, ())
+
+# Bins and areas as contextarena.ai printed them.
+ARENA = {
+    "gemini-2.5-pro-preview-03-25": ((98.7, 94.3, 89.0, 88.9, 84.1, 81.1, 72.7, 60.1), 88.5, 73.7),
+    "gemini-2.5-flash-preview": ((91.7, 84.9, 77.1, 76.2, 78.1, 69.9, 59.1, 53.5), 78.3, 63.2),
+    "gpt-4.1": ((87.6, 68.0, 70.4, 57.5, 55.5, 57.1, 55.6, 42.1), 61.6, 53.2),
+    "gpt-4.1-mini": ((73.4, 57.2, 58.2, 42.6, 47.2, 45.1, 47.7, 32.5), 49.4, 43.6),
+    "gemini-flash-1.5": ((58.6, 59.3, 54.9, 61.6, 52.0, 44.8, 45.8, 34.9), 57.4, 44.6),
+    "gemini-2.0-flash-001": ((65.6, 59.9, 59.6, 49.6, 60.1, 37.2, 29.9, 13.3), 56.0, 32.1),
+}
+
+
+@pytest.mark.parametrize("model", ARENA)
+def test_context_arenas_area(model: str) -> None:
+    """The area over lengths gives both of Context Arena's columns from its bins, to the printed digit."""
+    bins, short, long = ARENA[model]
+    intervals = {8192 << power: Interval(value, value, value, 100) for power, value in enumerate(bins)}
+    assert round(area_over_lengths(intervals).mean, 1) == pytest.approx(long, abs=0.1)
+    until_128k = {length: each for length, each in intervals.items() if length <= 131072}
+    assert round(area_over_lengths(until_128k).mean, 1) == pytest.approx(short, abs=0.1)
+
+
+@given(st.dictionaries(st.integers(1, 10**6), st.floats(0, 1), min_size=2, max_size=9))
+def test_an_area_is_a_weighted_mean(scores: dict[int, float]) -> None:
+    """The area lies between the lowest and the highest score, and its interval contains it."""
+    intervals = {length: Interval(s, max(0, s - 0.1), min(1, s + 0.1), 5) for length, s in scores.items()}
+    area = area_over_lengths(intervals)
+    assert min(scores.values()) - 1e-9 <= area.mean <= max(scores.values()) + 1e-9
+    assert area.low <= area.mean <= area.high
+    assert area.n == 5 * len(scores)
+
+
+@pytest.mark.parametrize(
+    ("own", "row", "protocol", "effort", "kind", "told"),
+    [
+        (OWN, ROW, PROTOCOL, "xhigh", "agrees", "Agrees with the published 81.5 of GPT-5.5 (xhigh): the difference is +0.5 points."),
+        (replace(OWN, interval=Interval(0.4, 0.3, 0.5, 100)), ROW, PROTOCOL, "xhigh", "differs", "Differs from the published 81.5 of GPT-5.5 (xhigh): the difference is -41.5 points."),
+        (OWN, ROW, PROTOCOL, None, "not comparable", "the published effort is xhigh, and yours is not known"),
+        (OWN, ROW, PROTOCOL, "low", "not comparable", "the published effort is xhigh, and yours is low"),
+        (OWN, replace(ROW, effort=""), PROTOCOL, "xhigh", "not comparable", "the page does not say the reasoning effort"),
+        (OWN, replace(ROW, effort="none"), PROTOCOL, None, "agrees", "Agrees with the published 81.5 of GPT-5.5:"),
+        (OWN, ROW, replace(PROTOCOL, not_stated=("the lengths",)), "xhigh", "not comparable", "the page does not say the lengths"),
+        (replace(OWN, reasons=("judged by x", "cut prompts: 3 %")), ROW, PROTOCOL, "xhigh", "not comparable", "judged by x; cut prompts: 3 %."),
+        (OWN, ROW, replace(PROTOCOL, samples=None), "xhigh", "agrees", "+0.5 points"),
+        (replace(OWN, interval=Interval(0.7, 0.6, 0.8, 100)), ROW, replace(PROTOCOL, samples=None), "xhigh", "differs", "-11.5"),
+    ],
+)  # fmt: skip
+def test_sentences(
+    own: Measurement, row: Reported, protocol: Protocol, effort: str | None, kind: str, told: str
+) -> None:
+    """The sentence says that a number agrees or differs, or why it is not comparable."""
+    verdict = judge_agreement(own, row, protocol, effort)
+    assert verdict.kind == kind
+    assert told in verdict.text
+
+
+def test_cut_answers_that_could_decide() -> None:
+    """If the verdict would be another one with all cut answers right, the number is not comparable."""
+    low = replace(OWN, interval=Interval(0.4, 0.3, 0.5, 100), cut=0.4)
+    verdict = judge_agreement(low, ROW, PROTOCOL, "xhigh")
+    assert verdict.text.endswith("40 % of the answers were cut, and the verdict depends on them.")
+    few = judge_agreement(replace(low, cut=0.05), ROW, PROTOCOL, "xhigh")
+    assert few.kind == "differs"
+
+
+@pytest.mark.parametrize(
+    ("model", "is_found"),
+    [
+        ("openai/gpt-5.5", True),
+        ("GPT 5.5", True),
+        ("openai/gpt-5.5-2026-04-23", True),
+        ("gpt-5", False),
+        ("gpt-5.5-mini", False),
+        ("gpt-55", False),
+    ],
+)
+def test_models_of_the_same_name(model: str, is_found: bool) -> None:
+    """A published model is found whatever the organization and the date, and no other model is taken for it."""
+    assert find_rows([ROW], model) == ([ROW] if is_found else [])
+
+
+def test_published_intervals() -> None:
+    """A published number has Wilson's interval of its sample, and none if the sample is not known."""
+    known = published_interval(ROW, PROTOCOL)
+    assert (round(known.low, 3), round(known.high, 3), known.n) == (0.728, 0.879, 100)
+    assert math.isnan(published_interval(ROW, replace(PROTOCOL, samples=None)).low)
