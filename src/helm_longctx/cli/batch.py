@@ -28,7 +28,7 @@ from helm_longctx.results.leaderboard.suite import suite_folder
 if TYPE_CHECKING:
     from helm_longctx.runner.batches.collection import Batches
 
-app = typer.Typer(help="Send the requests of runs through the providers' batch APIs.", no_args_is_help=True)
+app = typer.Typer(add_completion=False, no_args_is_help=True)
 
 SomeEntries = Annotated[
     list[str] | None,
@@ -40,8 +40,9 @@ NO_LIMIT = 10**9
 
 
 @app.callback()
-def show_progress() -> None:
-    """Log the progress of batches, which `main` hides with all messages of the level INFO."""
+def batch() -> None:
+    """Send the requests of runs through the providers' batch APIs."""
+    # Progress is logged at the level INFO, which `main` hides.
     logging.getLogger("helm_longctx.runner.batches").setLevel(logging.INFO)
 
 
