@@ -15,16 +15,14 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 
 from helm_longctx.cli.estimate import print_estimates
-from helm_longctx.cli.results import show_scores
 from helm_longctx.cli.shared import fill_registries
 from helm_longctx.errors import InputError, bad_argument
 from helm_longctx.results.leaderboard.suite import suite_path
-from helm_longctx.runs.files import STATS
-from helm_longctx.runs.journal import NAME as JOURNAL
 
 if TYPE_CHECKING:
     from helm_longctx.cli.config.load import Options
     from helm_longctx.cli.config.plan import Plan
+    from helm_longctx.cli.config.schema import RunConfig
     from helm_longctx.runner.estimate import Estimate
 
 _NAME = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
@@ -102,7 +100,8 @@ def _run(path: Path | None, options: Options, prints: TextIO) -> None:
     from helm_longctx.cli.config.load import load_config
 
     config = load_config(path, options)
-    from helm_longctx.cli.config.plan import make_plan, use_settings
+    _check_names(config)
+    from helm_longctx.cli.config.plan import make_plan, use_settings  # this imports HELM
 
     with use_settings(config):
         with redirect_stdout(prints):  # HELM prints where it looks for credentials
@@ -117,6 +116,17 @@ def _run(path: Path | None, options: Options, prints: TextIO) -> None:
             _print_scores(plan, has_failed=failure is not None)
             if failure:
                 raise failure
+
+
+def _check_names(config: RunConfig) -> None:
+    """Check the names of run entries, so that a misspelled one is refused before HELM is imported."""
+    from helm_longctx.helm.names import check_name, may_be_helms
+    from helm_longctx.tasks.entry import split_entry
+
+    for key, texts in (("tasks", config.tasks), ("entries", config.entries)):
+        for number, text in enumerate(texts or []):
+            with config.places.at((key, number)):
+                check_name(split_entry(text)[0], may_be_helms)
 
 
 def _options(arguments: Mapping[str, Any]) -> Options:
@@ -240,6 +250,9 @@ def _make_runs(plan: Plan) -> InputError | None:
 
 
 def _print_scores(plan: Plan, has_failed: bool) -> None:
+    from helm_longctx.cli.results import show_scores
+    from helm_longctx.runs.files import STATS
+
     config = plan.config
     folder = suite_path(config.output_path, config.suite)
     made = [spec.name for spec in plan.specs if (folder / spec.name / STATS).is_file()]
@@ -284,6 +297,8 @@ def _is_for_users(record: logging.LogRecord) -> bool:
 
 def _print_end(plan: Plan, made: list[str], has_failed: bool) -> None:
     """Print which runs were made, where they are, and the next commands."""
+    from helm_longctx.runs.journal import NAME as JOURNAL
+
     config = plan.config
     folder = suite_path(config.output_path, config.suite)
     unfinished = [name for name in made if (folder / name / JOURNAL).is_file()]

@@ -2,7 +2,7 @@
 
 No maintained library offers such patterns for use at run time. Scanners of repositories guess by entropy, which gives
 false positives in prose. So this module has a table of common formats. Providers register the formats of their keys
-(`models/apis/provider.py`).
+(`models/apis/provider.py`), except the two below: an error may need redaction before any provider is imported.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import math
 import os
 import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
@@ -112,13 +112,10 @@ _lock = threading.Lock()
 _forms: tuple[str, ...] = ()
 _formats: tuple[SecretFormat, ...] = ()
 _format_pattern = re.compile("(?!)")  # matches nothing
-_load: Callable[[], None] | None = None
-_local = threading.local()
 
 
 def redact(text: str) -> str:
     """Replace secrets in a text: registered values in all their encodings, and strings in the format of a secret."""
-    _load_formats()
     for form in _forms:
         if form in text:
             text = text.replace(form, MARK)
@@ -139,26 +136,6 @@ def register_secret(value: str) -> None:
     with _lock:
         # The longest form comes first, because replacing a part of a longer value would leave the rest of it.
         _forms = tuple(sorted({*_forms, *_encodings(value)}, key=lambda form: (-len(form), form)))
-
-
-def load_formats_with(load: Callable[[], None]) -> None:
-    """Make the first call of `redact` register formats by a function, which is too slow for every import."""
-    global _load
-    _load = load
-
-
-def _load_formats() -> None:
-    global _load
-    # While a thread loads the formats it may log, and that text is redacted, too. Other threads load them as well, so
-    # that no text of theirs is redacted without them.
-    load = _load
-    if load is not None and not getattr(_local, "is_loading", False):
-        _local.is_loading = True
-        try:
-            load()
-        finally:
-            _local.is_loading = False
-        _load = None
 
 
 def register_format(secret: SecretFormat) -> None:
@@ -242,4 +219,12 @@ def _base64(value: bytes, before: int) -> set[str]:
     return {whole, whole.replace("+", "-").replace("/", "_")}
 
 
+register_format(SecretFormat(("sk-ant-",), r"sk-ant-(?=[\w*-]{0,60}[\d*])[\w*-]{8,}"))  # Anthropic
+register_format(  # OpenAI
+    SecretFormat(
+        ("sk-",),
+        r"sk-(?:proj|svcacct|admin|None)-(?=[\w*-]{0,60}[\d*])[\w*-]{8,}"
+        r"|sk-(?=[A-Za-z]{0,60}[\d*])[A-Za-z0-9*]{16,}|(?<![A-Za-z])sk-(?=[\w*-]{0,60}[\d*])[\w*-]{24,}",
+    )
+)
 register_format(SecretFormat(("sk-",), r"sk-(?:or|lf)-(?=[\w*-]{0,60}[\d*])[\w*-]{8,}"))  # OpenRouter, Langfuse

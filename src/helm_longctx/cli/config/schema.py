@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
@@ -24,7 +24,7 @@ from pydantic_core import PydanticCustomError
 
 from helm_longctx.cli.config.places import Places
 from helm_longctx.errors import list_choices
-from helm_longctx.models.apis.provider import providers
+from helm_longctx.models.apis.provider import find_provider, providers
 from helm_longctx.redaction.text import SECRET_ARGUMENT
 from helm_longctx.tasks.lengths import parse_length
 
@@ -149,10 +149,11 @@ Scalar = Annotated[
 ]
 
 
-if TYPE_CHECKING:
-    Api = str
-else:
-    Api = Literal[tuple(providers())]
+Api = Annotated[
+    str,
+    AfterValidator(lambda name: find_provider(name).name),
+    Field(json_schema_extra=lambda schema: schema.update(enum=list(providers()))),
+]
 
 
 class Endpoint(Section):
