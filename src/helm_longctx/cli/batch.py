@@ -74,11 +74,11 @@ def submit(
     Give the same arguments as for helm-run. If you repeat the command, also after a crash, it sends only the requests
     that are missing.
     """
+    specs = make_specs(entries, conf_paths, models_to_run, suite, most, output_path, local_path)
     from helm_longctx.runner.batches.collection import Batches
     from helm_longctx.runner.batches.judges import JudgeBatchRunner
     from helm_longctx.runner.batches.submission import BatchRunner, Plan
 
-    specs = make_specs(entries, conf_paths, models_to_run, suite, most, output_path, local_path)
     kind = JudgeBatchRunner if judges else BatchRunner
     runner = kind(Plan(files, batch_size), output_path, suite, local_path)
     batches = Batches(local_path, [output_path / "runs" / suite / spec.name for spec in specs])

@@ -21,11 +21,13 @@ from helm_longctx.helm.errors import explain
 from helm_longctx.redaction.logs import redact_logs, redact_uncaught
 from helm_longctx.redaction.text import redact, register_environment
 
+_INTERRUPTED = 130
+
 EXIT_STATUSES = {
     0: "all went well",
     1: "a check failed, there is no result, or an unexpected error, which is shown with its traceback",
     2: "bad input, or runs that could not be made; one line says why",
-    130: "interrupted by Ctrl-C",
+    _INTERRUPTED: "interrupted by Ctrl-C",
     143: "ended by SIGTERM",
 }
 
@@ -198,16 +200,22 @@ def _run_command() -> int:
 
     Raises:
         InputError: a command or an option is unknown, missing or has a wrong value.
+        KeyboardInterrupt: Ctrl-C was pressed.
     """
     try:
         # Not `app()`: that would replace our hook for uncaught exceptions, which redacts secrets.
-        return get_command(app)(prog_name=_PROGRAM, standalone_mode=False) or 0
+        status: int = get_command(app)(prog_name=_PROGRAM, standalone_mode=False) or 0
+    except typer.Abort:  # for Ctrl-C, in older versions of Typer
+        raise KeyboardInterrupt from None
     except _UsageError as error:
         # A command without its sub-command shows its help, which Typer makes an error.
         if type(error).__name__ == "NoArgsIsHelpError":
             error.show()
             return 2
         raise InputError(_explain_usage(error)) from None
+    if status == _INTERRUPTED:  # for Ctrl-C, in newer versions of Typer
+        raise KeyboardInterrupt
+    return status
 
 
 def _explain_usage(error: Any) -> str:

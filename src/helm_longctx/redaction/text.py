@@ -14,6 +14,7 @@ import os
 import re
 import threading
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
@@ -62,36 +63,33 @@ _WITH_DIGIT = r"(?=[\w.*~+/=%-]{0,200}\d)"
 # a search for literals is fast in long texts. Patterns begin with literals, and their long parts come last or are
 # bounded, so that backtracking cannot make the time grow faster than the text.
 _PATTERNS = [
-    (hints, re.compile(pattern), replacement)
-    for hints, pattern, replacement in [
-        (["hf_"], r"hf_[A-Za-z0-9]{20,}", MARK),  # Hugging Face
-        (["AIza", "ya29.", "AQ."], r"AIza[\w-]{30,}|ya29\.[\w-]{20,}|AQ\.[\w-]{30,}", MARK),  # Google
-        (["AKIA", "ASIA", "ABSK"], r"(?:AKIA|ASIA)[A-Z0-9]{16}|ABSK[A-Za-z0-9+/=]{40,}", MARK),  # Amazon
-        (["nvapi-", "xai-"], r"(?:nvapi|xai)-[\w-]{20,}", MARK),
-        (["fw_", "dapi"], r"fw_(?=[A-Za-z]{0,99}\d)[A-Za-z0-9]{20,}|dapi[0-9a-f]{32}", MARK),  # Fireworks, Databricks
-        (["gsk_", "pplx-", "tgp_v1_", "r8_"], r"(?:gsk_|pplx-|tgp_v1_|r8_)[A-Za-z0-9-]{20,}", MARK),
-        (["gh", "github_pat_", "glpat-"], r"gh[oprsu]_[A-Za-z0-9]{36,}|github_pat_\w{22,}|glpat-[\w-]{20,}", MARK),
-        (["xox"], r"xox[abeoprs]-(?=[A-Za-z-]{0,99}\d)[\w-]{10,}", MARK),  # Slack
-        (["eyJ"], r"eyJ[\w-]{8,400}\.[\w-]{8,}(?:\.[\w-]*)?", MARK),  # a JSON web token
-        (["PRIVATE KEY-"], r"-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----(?:[^-]*-----END [A-Z ]*PRIVATE KEY-----)?", MARK),
-        (["://"], r"://[^\s/:@]{0,200}:[^\s/@]{1,200}@", f"://{MARK}@"),  # user and password in an address
-        (
-            ["earer ", "EARER "],
-            r"(Bearer|bearer|BEARER) +(?=[A-Za-z._~+/=-]{0,200}\d)[\w.~+/=-]{8,}",
-            rf"\1 {MARK}",
-        ),
-        (["asic ", "ASIC "], r"(Basic|basic|BASIC) +(?=[A-Za-z+/]{0,200}[\d=])[A-Za-z0-9+/=]{12,}", rf"\1 {MARK}"),
-        # A key that a provider quotes with stars in its middle: its ends are secret too.
-        (["****"], r"[\w-]{2,40}\*{4,}[\w-]{2,40}", MARK),
-        (
-            ["uthorization", "UTHORIZATION"],
-            rf"((?i:authorization){_IS}(?:(?i:bearer|basic) +|(?:\w{{1,20}} +)?{_WITH_DIGIT})){_VALUE}",
-            rf"\1{MARK}",
-        ),
-        (["secret", "token"], rf"([\"'](?:secret|token){_IS}){_WITH_DIGIT}{_VALUE}", rf"\1{MARK}"),
-        (["?", "&"], rf"([?&](?:key|token|sig|signature|code|[\w-]{{1,30}}-key)=){_WITH_DIGIT}{_VALUE}", rf"\1{MARK}"),
-        ([":", "="], rf"({_NAMED}{_IS}){_VALUE}", rf"\1{MARK}"),
-    ]
+    (["hf_"], r"hf_[A-Za-z0-9]{20,}", MARK),  # Hugging Face
+    (["AIza", "ya29.", "AQ."], r"AIza[\w-]{30,}|ya29\.[\w-]{20,}|AQ\.[\w-]{30,}", MARK),  # Google
+    (["AKIA", "ASIA", "ABSK"], r"(?:AKIA|ASIA)[A-Z0-9]{16}|ABSK[A-Za-z0-9+/=]{40,}", MARK),  # Amazon
+    (["nvapi-", "xai-"], r"(?:nvapi|xai)-[\w-]{20,}", MARK),
+    (["fw_", "dapi"], r"fw_(?=[A-Za-z]{0,99}\d)[A-Za-z0-9]{20,}|dapi[0-9a-f]{32}", MARK),  # Fireworks, Databricks
+    (["gsk_", "pplx-", "tgp_v1_", "r8_"], r"(?:gsk_|pplx-|tgp_v1_|r8_)[A-Za-z0-9-]{20,}", MARK),
+    (["gh", "github_pat_", "glpat-"], r"gh[oprsu]_[A-Za-z0-9]{36,}|github_pat_\w{22,}|glpat-[\w-]{20,}", MARK),
+    (["xox"], r"xox[abeoprs]-(?=[A-Za-z-]{0,99}\d)[\w-]{10,}", MARK),  # Slack
+    (["eyJ"], r"eyJ[\w-]{8,400}\.[\w-]{8,}(?:\.[\w-]*)?", MARK),  # a JSON web token
+    (["PRIVATE KEY-"], r"-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----(?:[^-]*-----END [A-Z ]*PRIVATE KEY-----)?", MARK),
+    (["://"], r"://[^\s/:@]{0,200}:[^\s/@]{1,200}@", f"://{MARK}@"),  # user and password in an address
+    (
+        ["earer ", "EARER "],
+        r"(Bearer|bearer|BEARER) +(?=[A-Za-z._~+/=-]{0,200}\d)[\w.~+/=-]{8,}",
+        rf"\1 {MARK}",
+    ),
+    (["asic ", "ASIC "], r"(Basic|basic|BASIC) +(?=[A-Za-z+/]{0,200}[\d=])[A-Za-z0-9+/=]{12,}", rf"\1 {MARK}"),
+    # A key that a provider quotes with stars in its middle: its ends are secret too.
+    (["****"], r"[\w-]{2,40}\*{4,}[\w-]{2,40}", MARK),
+    (
+        ["uthorization", "UTHORIZATION"],
+        rf"((?i:authorization){_IS}(?:(?i:bearer|basic) +|(?:\w{{1,20}} +)?{_WITH_DIGIT})){_VALUE}",
+        rf"\1{MARK}",
+    ),
+    (["secret", "token"], rf"([\"'](?:secret|token){_IS}){_WITH_DIGIT}{_VALUE}", rf"\1{MARK}"),
+    (["?", "&"], rf"([?&](?:key|token|sig|signature|code|[\w-]{{1,30}}-key)=){_WITH_DIGIT}{_VALUE}", rf"\1{MARK}"),
+    ([":", "="], rf"({_NAMED}{_IS}){_VALUE}", rf"\1{MARK}"),
 ]
 
 
@@ -111,7 +109,13 @@ class SecretFormat(NamedTuple):
 _lock = threading.Lock()
 _forms: tuple[str, ...] = ()
 _formats: tuple[SecretFormat, ...] = ()
-_format_pattern = re.compile("(?!)")  # matches nothing
+_format_pattern = "(?!)"  # matches nothing
+
+
+@cache
+def _compile(pattern: str) -> re.Pattern[str]:
+    # At the first use, because compiling all patterns takes a tenth of the time of `--help`.
+    return re.compile(pattern)
 
 
 def redact(text: str) -> str:
@@ -120,10 +124,10 @@ def redact(text: str) -> str:
         if form in text:
             text = text.replace(form, MARK)
     if any(hint in text for each in _formats for hint in each.hints):
-        text = _format_pattern.sub(MARK, text)
+        text = _compile(_format_pattern).sub(MARK, text)
     for hints, pattern, replacement in _PATTERNS:
         if any(hint in text for hint in hints):
-            text = pattern.sub(replacement, text)
+            text = _compile(pattern).sub(replacement, text)
     return text
 
 
@@ -144,7 +148,7 @@ def register_format(secret: SecretFormat) -> None:
     with _lock:
         if secret not in _formats:
             # One pattern for all formats finds the leftmost key first, whoever registered its format.
-            _format_pattern = re.compile("|".join(each.pattern for each in (*_formats, secret)))
+            _format_pattern = "|".join(each.pattern for each in (*_formats, secret))
             _formats = (*_formats, secret)
 
 
