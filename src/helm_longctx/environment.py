@@ -36,7 +36,7 @@ EXTRAS = {
 }
 """The modules of each extra in setup.cfg. Tasks name the extras that they need (`Task.extras`).
 
-scikit-learn and scipy, which come with crfm-helm, are left out, and so are the packages of providers, which are in their
+scikit-learn and scipy, which come with crfm-helm, are left out. So are the packages of providers, which are in their
 records (`models/apis/provider.py`)."""
 
 
