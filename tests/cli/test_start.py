@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -10,9 +11,12 @@ from pathlib import Path
 import pytest
 from helm.benchmark.run_spec import get_run_spec_function
 
+from helm_longctx.cli import doctor
 from helm_longctx.cli.main import BY_NAME, load_parser
+from helm_longctx.data.root import ENVIRONMENT
 from helm_longctx.helm.names import may_be_helms, read_helms_names
 from tests.e2e.commands import BIN
+from tests.support.commands import Command
 
 LIST_MODULES = """
 import sys
@@ -76,6 +80,18 @@ def test_every_command_has_a_docstring() -> None:
     parser = load_parser()
     for name, command in BY_NAME.items():
         assert parser.commands[name].help == command.read_help() != ""
+
+
+def test_doctor_makes_a_tiny_run(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The doctor makes its tiny run without the user's mirror, and a deprecated Python is a note and no fault."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(doctor, "OLDEST_PYTHON", (4, 0))
+    monkeypatch.setenv(ENVIRONMENT, str(tmp_path))
+    assert command("doctor", "--no-network") == 0
+    assert "scored 1.0, expected 1.0" in command.out
+    assert command.out.startswith("note    versions: Python 3.")
+    assert command.err == ""
+    assert os.environ[ENVIRONMENT] == str(tmp_path)
 
 
 SLOW = """

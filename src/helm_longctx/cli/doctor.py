@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from importlib import metadata
 from io import StringIO
 from pathlib import Path
+from platform import python_version
 from typing import Annotated
 
 import orjson
@@ -33,6 +35,9 @@ from helm_longctx.tasks.registry import BENCHMARKS
 from helm_longctx.tasks.task import MAIN_METRIC, Task
 
 VERSIONS = ("helm-longctx", "crfm-helm", "datasets", "transformers", "torch", "huggingface_hub")
+
+OLDEST_PYTHON = (3, 11)
+"""The oldest Python that is not deprecated. 3.10 has had its last release in October 2026."""
 
 Finding = tuple[bool | None, str]
 """The result of a check (True: all is well, False: broken, None: a note), and a line of text about it."""
@@ -98,6 +103,8 @@ def _runs(suite: Path) -> Iterator[Finding]:
 
 
 def _versions() -> Iterator[Finding]:
+    if sys.version_info < OLDEST_PYTHON:
+        yield None, f"Python {python_version()} is deprecated; use {'.'.join(map(str, OLDEST_PYTHON))} or later"
     for name in VERSIONS:
         try:
             yield True, f"{name} {metadata.version(name)}"
